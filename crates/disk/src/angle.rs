@@ -1,0 +1,99 @@
+//! Angles as fractions of a turn in fixed point: 2^64 is one turn, so wrap-around is free.
+
+use std::ops::{Add, AddAssign, Mul, Sub};
+
+/// An angle, or a difference of angles, as a fraction of a turn times 2^64. Sums and differences wrap.
+///
+/// Angles grow with time and with LBN: the head reads a sector while the platter's angle goes from the sector's
+/// left edge to its right edge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Angle(pub u64);
+
+impl Angle {
+    /// The index mark.
+    pub const ZERO: Angle = Angle(0);
+
+    /// `num/den` of a turn, whole turns dropped, rounded down to the next 2^-64 of a turn. `den` must not be zero.
+    pub fn fraction(num: u64, den: u64) -> Angle {
+        assert!(den > 0, "an angle with denominator zero");
+        Angle((((num % den) as u128) << 64).div_euclid(den as u128) as u64)
+    }
+
+    /// From a figure in turns, for input only. Whole turns are dropped; negative figures wrap.
+    pub fn from_turns(turns: f64) -> Angle {
+        let frac = turns - turns.floor();
+        // 2^64 as f64; a fraction that rounds up to a whole turn wraps to zero.
+        let scaled = frac * 18_446_744_073_709_551_616.0;
+        if scaled >= 18_446_744_073_709_551_615.0 {
+            Angle(0)
+        } else {
+            Angle(scaled as u64)
+        }
+    }
+
+    /// In turns, 0 to 1, for reports only.
+    pub fn turns(self) -> f64 {
+        self.0 as f64 / 18_446_744_073_709_551_616.0
+    }
+
+    /// The smaller way round between two angles, as a fraction of a turn times 2^64.
+    pub fn distance(self, other: Angle) -> u64 {
+        let d = self.0.wrapping_sub(other.0);
+        d.min(d.wrapping_neg())
+    }
+}
+
+impl Add for Angle {
+    type Output = Angle;
+    #[inline]
+    fn add(self, o: Angle) -> Angle {
+        Angle(self.0.wrapping_add(o.0))
+    }
+}
+
+impl AddAssign for Angle {
+    #[inline]
+    fn add_assign(&mut self, o: Angle) {
+        *self = *self + o;
+    }
+}
+
+impl Sub for Angle {
+    type Output = Angle;
+    #[inline]
+    fn sub(self, o: Angle) -> Angle {
+        Angle(self.0.wrapping_sub(o.0))
+    }
+}
+
+impl Mul<u64> for Angle {
+    type Output = Angle;
+    #[inline]
+    fn mul(self, n: u64) -> Angle {
+        Angle(self.0.wrapping_mul(n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_wrap_and_are_exact_for_powers_of_two() {
+        assert_eq!(Angle::fraction(1, 4), Angle(1 << 62));
+        assert_eq!(Angle::fraction(5, 4), Angle(1 << 62));
+        assert_eq!(
+            Angle::fraction(3, 4) + Angle::fraction(1, 2),
+            Angle::fraction(1, 4)
+        );
+        assert_eq!(Angle::from_turns(-0.25), Angle::fraction(3, 4));
+    }
+
+    #[test]
+    fn distance_takes_the_short_way_round() {
+        assert_eq!(
+            Angle::fraction(7, 8).distance(Angle::fraction(1, 8)),
+            1 << 62
+        );
+    }
+}

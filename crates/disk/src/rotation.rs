@@ -1,0 +1,182 @@
+//! Rotation with an exact period.
+//!
+//! 10,025 rpm is 60e9/10025 ns a turn, not a whole number. Speeds are kept as a ratio, and two fixed-point factors
+//! are made from it once:
+//!
+//! * `turns_per_ns` = floor(2^128 / period): angle after t ns = (t * turns_per_ns) >> 64, taken modulo 2^64. The
+//!   error is below t / 2^64 of 2^-64 turn, so nothing is lost in any run.
+//! * `period_fx` = period in ns times 2^32: time to turn by angle a = ceil(a * period_fx / 2^96).
+
+use crate::angle::Angle;
+use crate::time::Dur;
+
+/// An angle this far or less behind the head counts as under it: 1e-6 turn, the rounding that integer nanoseconds
+/// can leave (one nanosecond at 15,000 rpm is 2.5e-7 turn). Without it a sequential access would now and then
+/// wait a whole turn for nothing.
+pub const JUST_PASSED: Angle = Angle(18_446_744_073_709);
+
+/// A constant speed of rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rotation {
+    num: u64,
+    den: u64,
+    turns_per_ns_hi: u64,
+    turns_per_ns_lo: u64,
+    period_fx: u64,
+}
+
+impl Rotation {
+    /// A rotation whose period is `num/den` nanoseconds.
+    ///
+    /// Returns `None` unless the period lies between 1 ms and 1 s (60,000 to 60 rpm) and `den` is below 2^31.
+    pub fn from_period(num: u64, den: u64) -> Option<Rotation> {
+        if den == 0 || den >= 1 << 31 || num / den < 1_000_000 || num / den > 1_000_000_000 {
+            return None;
+        }
+        // floor(2^128 * den / num): (2^128 - 1) / num is exact enough because num never divides 2^128.
+        let q = (u128::MAX / num as u128) as u128;
+        let r = u128::MAX % num as u128 + 1;
+        let per_ns = q * den as u128 + r * den as u128 / num as u128;
+        let period_fx = (((num as u128) << 32) + (den as u128) / 2) / den as u128;
+        Some(Rotation {
+            num,
+            den,
+            turns_per_ns_hi: (per_ns >> 64) as u64,
+            turns_per_ns_lo: per_ns as u64,
+            period_fx: period_fx as u64,
+        })
+    }
+
+    /// A rotation at `num/den` turns a minute; the limits are those of [`Rotation::from_period`].
+    pub fn from_rpm(num: u64, den: u64) -> Option<Rotation> {
+        if num == 0 || den == 0 {
+            return None;
+        }
+        let top = 60_000_000_000u128 * den as u128;
+        let g = gcd(top, num as u128);
+        Rotation::from_period(
+            u64::try_from(top / g).ok()?,
+            u64::try_from(num as u128 / g).ok()?,
+        )
+    }
+
+    /// The period as a ratio in nanoseconds, in lowest terms as given.
+    pub fn period_ratio(&self) -> (u64, u64) {
+        (self.num, self.den)
+    }
+
+    /// The same rotation, quicker or slower by parts per billion of its period.
+    pub fn scaled_period_ppb(&self, ppb: i64) -> Rotation {
+        // Keep the ratio's size bounded: the scaled period in units of 2^-30 ns.
+        let fx = ((self.num as u128) << 30) / self.den as u128;
+        let scaled = fx as i128 + fx as i128 * ppb as i128 / 1_000_000_000;
+        Rotation::from_period(scaled as u64, 1 << 30)
+            .expect("a speed error moved the period out of range")
+    }
+
+    /// One turn, to the nearest nanosecond.
+    #[inline]
+    pub fn period(&self) -> Dur {
+        Dur((self.period_fx + (1 << 31)) >> 32)
+    }
+
+    /// The angle turned in `d`, whole turns dropped.
+    #[inline]
+    pub fn angle_after(&self, d: Dur) -> Angle {
+        let low = (d.0 as u128 * self.turns_per_ns_lo as u128) >> 64;
+        Angle((low as u64).wrapping_add(d.0.wrapping_mul(self.turns_per_ns_hi)))
+    }
+
+    /// The least whole number of nanoseconds in which the platter turns by `a` (less than one turn).
+    #[inline]
+    pub fn time_for(&self, a: Angle) -> Dur {
+        let p = a.0 as u128 * self.period_fx as u128;
+        Dur((((p >> 64) as u64) + u64::from(p as u64 != 0)).div_ceil(1 << 32))
+    }
+
+    /// How long the head waits, from angle `here`, until angle `target` comes; zero when `target` has passed by
+    /// rounding only ([`JUST_PASSED`]).
+    #[inline]
+    pub fn wait(&self, here: Angle, target: Angle) -> Dur {
+        let a = target - here;
+        if a.0 > 0u64.wrapping_sub(JUST_PASSED.0) {
+            Dur::ZERO
+        } else {
+            self.time_for(a)
+        }
+    }
+
+    /// The time in which one sector of a track of `spt` passes, in nanoseconds times 2^32. For [`sectors_time`].
+    #[inline]
+    pub fn sector_fx(&self, spt: u32) -> u64 {
+        self.period_fx / spt as u64
+    }
+
+    /// The least whole number of nanoseconds in which `count` sectors of a track of `spt` pass (count may exceed
+    /// a turn).
+    #[inline]
+    pub fn sectors(&self, count: u64, spt: u32) -> Dur {
+        sectors_time(self.sector_fx(spt), count)
+    }
+}
+
+/// `count` sectors of `sector_fx` (ns times 2^32) each, rounded up to whole nanoseconds.
+#[inline]
+pub fn sectors_time(sector_fx: u64, count: u64) -> Dur {
+    let p = sector_fx as u128 * count as u128;
+    // Up to one unit of 2^-32 ns a sector is lost by flooring sector_fx; the rounding up absorbs it.
+    Dur((p >> 32) as u64 + u64::from(p as u32 != 0))
+}
+
+fn gcd(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_odd_speed_keeps_its_phase_over_a_day() {
+        let r = Rotation::from_rpm(10_025, 1).unwrap();
+        // After exactly 10,025 turns = 60 s the angle is zero again, to the last few 2^-64 of a turn.
+        for minutes in [1u64, 60, 1440] {
+            let a = r.angle_after(Dur::from_secs(60 * minutes));
+            assert!(
+                a.distance(Angle::ZERO) < 1 << 20,
+                "{minutes} min: {}",
+                a.turns()
+            );
+        }
+    }
+
+    #[test]
+    fn time_and_angle_are_inverse_to_a_nanosecond() {
+        let r = Rotation::from_rpm(7_200, 1).unwrap();
+        for k in 1..1000u64 {
+            let a = Angle::fraction(k, 1000);
+            let d = r.time_for(a);
+            let after = r.angle_after(d) - a;
+            assert!(after.0 < Angle::fraction(2, 8_333_333).0, "{k}");
+        }
+    }
+
+    #[test]
+    fn a_sector_that_just_passed_is_not_waited_for() {
+        let r = Rotation::from_rpm(15_000, 1).unwrap();
+        let here = Angle(1000);
+        assert_eq!(r.wait(here, Angle(999)), Dur::ZERO);
+        assert!(r.wait(here + JUST_PASSED, here - Angle(1)).0 > 3_999_000);
+    }
+
+    #[test]
+    fn absurd_speeds_are_refused() {
+        assert!(Rotation::from_rpm(0, 1).is_none());
+        assert!(Rotation::from_rpm(59, 1).is_none());
+        assert!(Rotation::from_rpm(60_001, 1).is_none());
+        assert_eq!(
+            Rotation::from_rpm(5_400, 1).unwrap().period(),
+            Dur(11_111_111)
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! Seek time by distance: a table of points with straight lines between them.
+//!
+//! Tables measured on real drives are not monotone; they are kept as they are. A scheduler that wants to prune
+//! uses [`SeekCurve::floor`], the least seek time at this or any longer distance, which is monotone.
+
+use crate::time::Dur;
+
+/// Distances are looked up through this many buckets of equal width.
+const BUCKETS: usize = 2048;
+
+/// Seek time as a function of distance in cylinders, for one kind of access. Distance 0 takes no time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeekCurve {
+    /// Segment starts, ascending; the first is distance 0.
+    segments: Vec<Segment>,
+    /// For each bucket of distances, the segment that its first distance lies in.
+    index: Vec<u16>,
+    shift: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Segment {
+    from: u32,
+    base_ns: u32,
+    /// ns per cylinder times 2^16.
+    slope_fx: i64,
+    /// The least value at or beyond each distance of this segment: min(line, floor_after).
+    floor_after_ns: u32,
+}
+
+/// Why a table cannot be a seek curve.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SeekError {
+    /// No points at all.
+    #[error("a seek table needs at least one point")]
+    Empty,
+    /// Distances must grow and start above zero.
+    #[error("seek table point {index}: distance {found} does not follow {after}")]
+    Order {
+        /// Which point, counted from 0.
+        index: usize,
+        /// Its distance.
+        found: u32,
+        /// The distance before it.
+        after: u32,
+    },
+    /// More points than any table has.
+    #[error("a seek table of {found} points; at most {max} are taken")]
+    TooMany {
+        /// Points given.
+        found: usize,
+        /// Points taken at most.
+        max: usize,
+    },
+    /// A time that no drive takes.
+    #[error("seek table point {index}: {ms} ms is not between 0 and 1000 ms")]
+    Range {
+        /// Which point, counted from 0.
+        index: usize,
+        /// Its time.
+        ms: f64,
+    },
+}
+
+impl SeekCurve {
+    /// A curve through `(distance in cylinders, time)` points, distances ascending from 1 or more. Below the first
+    /// point: a straight line from (0, 0). Beyond the last: the line through the last two, never below zero.
+    /// `max_distance` is the longest distance that will be asked for.
+    pub fn from_points(points: &[(u32, Dur)], max_distance: u32) -> Result<SeekCurve, SeekError> {
+        const MAX: usize = 60_000;
+        if points.is_empty() {
+            return Err(SeekError::Empty);
+        }
+        if points.len() > MAX {
+            return Err(SeekError::TooMany {
+                found: points.len(),
+                max: MAX,
+            });
+        }
+        let mut prev = 0u32;
+        for (index, &(d, t)) in points.iter().enumerate() {
+            if d <= prev {
+                return Err(SeekError::Order {
+                    index,
+                    found: d,
+                    after: prev,
+                });
+            }
+            if t.0 > 1_000_000_000 {
+                return Err(SeekError::Range {
+                    index,
+                    ms: t.as_ms_f64(),
+                });
+            }
+            prev = d;
+        }
+        let mut knots = vec![(0u32, 0u32)];
+        knots.extend(points.iter().map(|&(d, t)| (d, t.0 as u32)));
+        let slope =
+            |a: (u32, u32), b: (u32, u32)| ((b.1 as i64 - a.1 as i64) << 16) / (b.0 - a.0) as i64;
+        let mut segments: Vec<Segment> = knots
+            .windows(2)
+            .map(|w| Segment {
+                from: w[0].0,
+                base_ns: w[0].1,
+                slope_fx: slope(w[0], w[1]),
+                floor_after_ns: 0,
+            })
+            .collect();
+        let last = knots[knots.len() - 1];
+        let tail_slope = segments[segments.len() - 1].slope_fx;
+        segments.push(Segment {
+            from: last.0,
+            base_ns: last.1,
+            slope_fx: tail_slope,
+            floor_after_ns: 0,
+        });
+        let end = max_distance.max(last.0);
+        let mut floor = segments[segments.len() - 1].at(end);
+        for seg in segments.iter_mut().rev() {
+            seg.floor_after_ns = floor;
+            floor = floor.min(seg.base_ns);
+        }
+        let shift = (32 - end.leading_zeros()).saturating_sub(BUCKETS.trailing_zeros());
+        let buckets = ((end >> shift) + 1) as usize;
+        let mut index = Vec::with_capacity(buckets);
+        let mut at = 0usize;
+        for b in 0..buckets {
+            while at + 1 < segments.len() && segments[at + 1].from <= (b as u32) << shift {
+                at += 1;
+            }
+            index.push(at as u16);
+        }
+        Ok(SeekCurve {
+            segments,
+            index,
+            shift,
+        })
+    }
+
+    #[inline]
+    fn segment(&self, distance: u32) -> &Segment {
+        let bucket = ((distance >> self.shift) as usize).min(self.index.len() - 1);
+        let mut i = self.index[bucket] as usize;
+        while i + 1 < self.segments.len() && self.segments[i + 1].from <= distance {
+            i += 1;
+        }
+        &self.segments[i]
+    }
+
+    /// The time to seek over `distance` cylinders; zero for zero.
+    #[inline]
+    pub fn time(&self, distance: u32) -> Dur {
+        if distance == 0 {
+            return Dur::ZERO;
+        }
+        Dur(self.segment(distance).at(distance) as u64)
+    }
+
+    /// The least seek time at this or any longer distance: a monotone lower bound, for pruning a search.
+    #[inline]
+    pub fn floor(&self, distance: u32) -> Dur {
+        if distance == 0 {
+            return Dur::ZERO;
+        }
+        let s = self.segment(distance);
+        Dur(s.at(distance).min(s.floor_after_ns) as u64)
+    }
+
+    /// Bytes this curve takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.segments.len() * size_of::<Segment>() + self.index.len() * 2
+    }
+}
+
+impl Segment {
+    #[inline]
+    fn at(&self, distance: u32) -> u32 {
+        let v = self.base_ns as i64 + (((distance - self.from) as i64 * self.slope_fx) >> 16);
+        v.max(0) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(x: f64) -> Dur {
+        Dur::from_ms_f64(x)
+    }
+
+    #[test]
+    fn points_are_met_and_lines_lie_between() {
+        let c =
+            SeekCurve::from_points(&[(1, ms(1.0)), (3, ms(2.0)), (100, ms(5.0))], 1000).unwrap();
+        assert_eq!(c.time(0), Dur::ZERO);
+        assert_eq!(c.time(1), ms(1.0));
+        assert_eq!(c.time(2), ms(1.5));
+        assert_eq!(c.time(3), ms(2.0));
+        assert_eq!(c.time(100), ms(5.0));
+        assert!(c.time(1000) > ms(30.0));
+    }
+
+    #[test]
+    fn the_floor_is_monotone_and_never_above_the_curve() {
+        let pts = [
+            (1, ms(1.2)),
+            (2, ms(1.1)),
+            (3, ms(1.1)),
+            (4, ms(1.4)),
+            (5, ms(0.9)),
+            (50, ms(4.0)),
+            (60, ms(3.0)),
+        ];
+        let c = SeekCurve::from_points(&pts, 80).unwrap();
+        let mut prev = Dur::ZERO;
+        for d in 0..=80 {
+            assert!(c.floor(d) >= prev, "{d}");
+            assert!(c.floor(d) <= c.time(d), "{d}");
+            prev = c.floor(d);
+            let exact = (d..=80).map(|x| c.time(x)).min().unwrap();
+            if d > 0 {
+                assert_eq!(c.floor(d), exact, "{d}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_out_of_order_is_refused_with_its_place() {
+        let e = SeekCurve::from_points(&[(2, ms(1.0)), (2, ms(1.1))], 10).unwrap_err();
+        assert_eq!(
+            e,
+            SeekError::Order {
+                index: 1,
+                found: 2,
+                after: 2
+            }
+        );
+    }
+}

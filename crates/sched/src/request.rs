@@ -1,0 +1,82 @@
+//! Requests and actions: what drivers tell the core and what it tells them.
+
+use headtime_disk::command::{Command, Kind, Outcome};
+use headtime_disk::time::{Dur, Time};
+
+/// A foreground request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The driver's name for it, unique among unfinished requests.
+    pub id: u64,
+    /// Read, write or flush.
+    pub kind: Kind,
+    /// First LBN.
+    pub lbn: u64,
+    /// Sectors.
+    pub count: u32,
+    /// A write completes only when it is on the media.
+    pub fua: bool,
+    /// The application it belongs to.
+    pub owner: u32,
+}
+
+/// What the core wants done, or reports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Action {
+    /// Send this command to the drive now.
+    Issue(Command),
+    /// This request is finished; tell whoever asked.
+    Finish(Finished),
+}
+
+/// A finished request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Finished {
+    /// The request's name.
+    pub request: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When it was submitted to the core.
+    pub submitted: Time,
+    /// When its command was sent to the drive.
+    pub dispatched: Time,
+    /// When the drive answered.
+    pub done: Time,
+    /// Head time as predicted when it was dispatched, and as observed; `None` where one cannot say (flushes, the
+    /// first command after the head was lost).
+    pub prediction: Option<Prediction>,
+}
+
+/// One prediction against what happened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// Head time as predicted, from the model.
+    pub predicted: Dur,
+    /// Completion to completion as observed.
+    pub observed: Dur,
+    /// Predicted seek, rotational latency and transfer (sum: `predicted`).
+    pub seek: Dur,
+    /// See `seek`.
+    pub latency: Dur,
+    /// See `seek`.
+    pub transfer: Dur,
+    /// What the difference looks like.
+    pub surprise: Surprise,
+}
+
+/// What the difference between prediction and observation looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surprise {
+    /// Within 150 us.
+    None,
+    /// Much too early: the data came from the drive's cache.
+    CacheHit,
+    /// About one or more turns late.
+    ExtraTurn,
+    /// About one turn early.
+    EarlyTurn,
+    /// Off by part of a turn in a way that bus and media overlap explains (150 us to 1 ms).
+    Overlap,
+    /// Anything else.
+    Other,
+}
