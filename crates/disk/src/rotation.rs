@@ -5,7 +5,7 @@
 //!
 //! * `turns_per_ns` = floor(2^128 / period): angle after t ns = (t * turns_per_ns) >> 64, taken modulo 2^64. The
 //!   error is below t / 2^64 of 2^-64 turn, so nothing is lost in any run.
-//! * `period_fx` = period in ns times 2^32: time to turn by angle a = ceil(a * period_fx / 2^96).
+//! * `period_fx` = period in ns times 2^32, rounded down: time to turn by angle a = ceil(a * period_fx / 2^96).
 
 use crate::angle::Angle;
 use crate::time::Dur;
@@ -37,7 +37,7 @@ impl Rotation {
         let q = (u128::MAX / num as u128) as u128;
         let r = u128::MAX % num as u128 + 1;
         let per_ns = q * den as u128 + r * den as u128 / num as u128;
-        let period_fx = (((num as u128) << 32) + (den as u128) / 2) / den as u128;
+        let period_fx = ((num as u128) << 32) / den as u128;
         Some(Rotation {
             num,
             den,

@@ -20,7 +20,7 @@ pub struct Leg {
     pub arrived: Time,
     /// When the first LBN begins to pass.
     pub start: Time,
-    /// Time a sector takes, in ns times 2^32. Holes between the LBNs are spread evenly over them.
+    /// Time a sector takes, in ns times 2^32.
     pub sector_fx: u64,
     /// The track's cylinder.
     pub cylinder: u32,
@@ -216,6 +216,28 @@ impl Mechanism {
         times
     }
 
+    /// The part of a run before its first hole.
+    #[cold]
+    fn up_to_hole(&self, run: Run) -> Run {
+        let geometry = &self.model.geometry;
+        let whole = |k: u32| {
+            geometry
+                .locate(run.lbn + k as u64)
+                .is_some_and(|p| p.sector == run.start.sector + k)
+        };
+        // Whether the first k LBNs follow each other without a hole falls from true to false once.
+        let (mut good, mut bad) = (0, run.count);
+        while bad - good > 1 {
+            let mid = good + (bad - good) / 2;
+            if whole(mid) { good = mid } else { bad = mid }
+        }
+        Run {
+            count: good + 1,
+            span: good + 1,
+            ..run
+        }
+    }
+
     /// One stretch of one track: waits for it and lets it pass.
     fn along(
         &mut self,
@@ -227,10 +249,7 @@ impl Mechanism {
     ) -> Time {
         let here = self.spindle.angle_at(arrived);
         let rotation = *self.spindle.rotation();
-        let mut sector_fx = rotation.sector_fx(run.start.spt);
-        if run.span != run.count && !self.disksim_exact {
-            sector_fx = (sector_fx as u128 * run.span as u128 / run.count as u128) as u64;
-        }
+        let sector_fx = rotation.sector_fx(run.start.spt);
         let leg = |lbn: u64, count: u32, start: Time| Leg {
             lbn,
             count,
@@ -248,8 +267,8 @@ impl Mechanism {
             }
         };
         if on_arrival && let Some(landing) = self.model.mechanics.land(here, run) {
-            let skipped = (landing.sector as u64 * run.count as u64 / run.span as u64) as u32;
-            if skipped > 0 && skipped < run.count {
+            let skipped = landing.sector;
+            if skipped < run.count {
                 let start = arrived + landing.latency;
                 let again = arrived + rotation.wait(here, run.start.angle);
                 legs.push(leg(run.lbn + skipped as u64, run.count - skipped, start));
