@@ -89,11 +89,7 @@ pub enum ValidateError {
 }
 
 /// Replays `trace` on `drive`.
-pub fn run(
-    drive: &mut Drive,
-    trace: &[Measured],
-    gaps: GapReading,
-) -> Result<Validation, ValidateError> {
+pub fn run(drive: &mut Drive, trace: &[Measured], gaps: GapReading) -> Result<Validation, ValidateError> {
     if trace.is_empty() {
         return Err(ValidateError::Empty);
     }
@@ -105,37 +101,22 @@ pub fn run(
             at += m.gap;
         }
         while drive.advance(at).is_some() {}
-        let command = Command {
-            id: i as u64,
-            kind: m.kind,
+        let command = Command { id: i as u64, kind: m.kind, lbn: m.lbn, count: m.count, fua: false };
+        drive.submit(command, at).map_err(|_| ValidateError::OutOfRange {
+            index: i + 1,
             lbn: m.lbn,
             count: m.count,
-            fua: false,
-        };
-        drive
-            .submit(command, at)
-            .map_err(|_| ValidateError::OutOfRange {
-                index: i + 1,
-                lbn: m.lbn,
-                count: m.count,
-                capacity: drive.capacity(),
-            })?;
+            capacity: drive.capacity(),
+        })?;
         let done = loop {
-            let next = drive
-                .next_event()
-                .expect("an outstanding command has an event");
+            let next = drive.next_event().expect("an outstanding command has an event");
             if let Some(c) = drive.advance(next) {
                 break c.at;
             }
         };
         let random_read = m.kind.is_read() && m.lbn.abs_diff(last_end) >= 2000;
         last_end = m.lbn + m.count as u64;
-        replayed.push(Replayed {
-            measured: *m,
-            issued: at,
-            modelled: done.since(at),
-            random_read,
-        });
+        replayed.push(Replayed { measured: *m, issued: at, modelled: done.since(at), random_read });
         at = done;
         if gaps == GapReading::After {
             at += m.gap;
@@ -145,15 +126,8 @@ pub fn run(
     let measured: Vec<Dur> = replayed.iter().map(|r| r.measured.response).collect();
     let random: Vec<&Replayed> = replayed.iter().filter(|r| r.random_read).collect();
     let within = |limit: Dur| {
-        let n = random
-            .iter()
-            .filter(|r| r.modelled.0.abs_diff(r.measured.response.0) <= limit.0)
-            .count();
-        if random.is_empty() {
-            0.0
-        } else {
-            n as f64 / random.len() as f64
-        }
+        let n = random.iter().filter(|r| r.modelled.0.abs_diff(r.measured.response.0) <= limit.0).count();
+        if random.is_empty() { 0.0 } else { n as f64 / random.len() as f64 }
     };
     Ok(Validation {
         requests: replayed.len(),
