@@ -173,8 +173,11 @@ impl SlowDrive {
         let again = arrived + self.wait(here, stretch[0].angle.0);
         for (k, p) in stretch.iter().enumerate() {
             let offset = (p.sector - stretch[0].sector) as u64;
-            passed[k] =
-                if offset >= landed { start + self.pass(offset - landed + 1, n) } else { again + self.pass(offset + 1, n) };
+            passed[k] = if offset >= landed {
+                start + self.pass(offset - landed + 1, n)
+            } else {
+                again + self.pass(offset + 1, n)
+            };
         }
         start + self.mechanics.rotation.period()
     }
