@@ -5,9 +5,7 @@
 
 use std::path::PathBuf;
 
-use headtime_disk::profile::{
-    self, ByLast, HeadOrder, Layout, Loaded, Prefetch, Skew, Slip, SpareUnit, WarningKind,
-};
+use headtime_disk::profile::{self, ByLast, HeadOrder, Layout, Loaded, Prefetch, Skew, Slip, SpareUnit, WarningKind};
 use headtime_disk::time::Dur;
 
 fn folder() -> Option<PathBuf> {
@@ -59,20 +57,17 @@ fn atlas_10k_loads_with_its_zones_overheads_and_slow_bus() {
     assert!(p.mechanics.read_on_arrival);
     let e = &p.electronics;
     assert_eq!((e.bus.read_block_ps, e.bus.write_block_ps), (99_000_000, 99_000_000));
-    let write_hit = ByLast {
-        after_read: us(186),
-        after_write: us(189),
-    };
+    let write_hit = ByLast { after_read: us(186), after_write: us(189) };
     assert_eq!(e.overheads.write_hit, write_hit);
     assert_eq!((e.cache.segments, e.cache.segment_sectors), (10, 374));
     assert_eq!(e.cache.prefetch, Prefetch::TrackAhead);
     assert!(e.cache.write_back && e.cache.keep_delivered && e.cache.read_hits_on_written);
     assert_eq!(e.queue.depth, 1);
     // Its file states 17,938,986 sectors; its layout holds more.
-    assert!(warnings.iter().any(|w| matches!(
-        w.kind,
-        WarningKind::Capacity { stated: 17_938_986, computed: 17_966_953 }
-    ) && w.at.to_string().ends_with("atlas10k.model:4")));
+    assert!(
+        warnings.iter().any(|w| matches!(w.kind, WarningKind::Capacity { stated: 17_938_986, computed: 17_966_953 })
+            && w.at.to_string().ends_with("atlas10k.model:4"))
+    );
 }
 
 #[test]

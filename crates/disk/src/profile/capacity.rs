@@ -9,10 +9,7 @@ use super::{GeometrySpec, Slip, SpareUnit, ZoneSpec};
 impl GeometrySpec {
     /// Usable sectors of all zones. Remaps do not change it: a remapped sector's data lies on a spare.
     pub fn usable_sectors(&self) -> u64 {
-        self.zones
-            .iter()
-            .map(|z| z.usable_sectors(self.surfaces))
-            .sum()
+        self.zones.iter().map(|z| z.usable_sectors(self.surfaces)).sum()
     }
 }
 
@@ -45,11 +42,7 @@ impl ZoneSpec {
 
     /// Tracks of one cylinder.
     pub fn tracks_per_cylinder(&self, surfaces: u16) -> u64 {
-        if self.surface.is_some() {
-            1
-        } else {
-            surfaces.into()
-        }
+        if self.surface.is_some() { 1 } else { surfaces.into() }
     }
 
     /// Sectors that hold data: all but the reserved front, the slips, and the spares that slips have not used up.
@@ -69,10 +62,7 @@ impl ZoneSpec {
                 Slip::Index(i) => (i, 1),
                 Slip::TrackIndex(i) => (i * track, track),
                 Slip::Sector(at) => (self.index_of(at.cylinder, cylinder), 1),
-                Slip::Track {
-                    cylinder: c,
-                    surface,
-                } => (self.index_of(c, cylinder), self.spt(surface).into()),
+                Slip::Track { cylinder: c, surface } => (self.index_of(c, cylinder), self.spt(surface).into()),
             };
             *slipped.entry(index / unit).or_default() += sectors;
         }
@@ -81,21 +71,11 @@ impl ZoneSpec {
         let whole = total / unit;
         let lost = |unit: u64, slips: u64| {
             let spares = if unit < whole { self.sparing.spares } else { 0 };
-            if self.sparing.slips_are_extra {
-                spares + slips
-            } else {
-                spares.max(slips)
-            }
+            if self.sparing.slips_are_extra { spares + slips } else { spares.max(slips) }
         };
         let plain = whole.saturating_sub(first) * self.sparing.spares;
-        let more: u64 = slipped
-            .range(first..)
-            .map(|(&u, &slips)| lost(u, slips) - lost(u, 0))
-            .sum();
-        total
-            .saturating_sub(self.reserved_sectors)
-            .saturating_sub(plain)
-            .saturating_sub(more)
+        let more: u64 = slipped.range(first..).map(|(&u, &slips)| lost(u, slips) - lost(u, 0)).sum();
+        total.saturating_sub(self.reserved_sectors).saturating_sub(plain).saturating_sub(more)
     }
 
     fn index_of(&self, cylinder: u32, cylinder_sectors: u64) -> u64 {

@@ -14,10 +14,7 @@ pub struct Decimal {
 
 impl Decimal {
     /// Zero.
-    pub const ZERO: Decimal = Decimal {
-        digits: 0,
-        exponent: 0,
-    };
+    pub const ZERO: Decimal = Decimal { digits: 0, exponent: 0 };
 
     /// Reads `-?digits[.digits][e[+-]digits]`; underscores between digits are allowed, as in TOML. `None` for
     /// anything else, for more than 30 digits, and for exponents beyond 30.
@@ -55,26 +52,17 @@ impl Decimal {
             }
         }
         let exponent = exponent.checked_sub(places)?;
-        (-60..=30).contains(&exponent).then_some(Decimal {
-            digits: if negative { -digits } else { digits },
-            exponent,
-        })
+        (-60..=30).contains(&exponent).then_some(Decimal { digits: if negative { -digits } else { digits }, exponent })
     }
 
     /// A whole number.
     pub fn from_int(n: i64) -> Decimal {
-        Decimal {
-            digits: n.into(),
-            exponent: 0,
-        }
+        Decimal { digits: n.into(), exponent: 0 }
     }
 
     /// `units * 10^-places`, for writing: 5 places of 123456 is 1.23456.
     pub fn from_units(units: i64, places: u32) -> Decimal {
-        Decimal {
-            digits: units.into(),
-            exponent: -(places as i32),
-        }
+        Decimal { digits: units.into(), exponent: -(places as i32) }
     }
 
     /// This figure times 10^places, rounded to the nearest integer (halves away from zero); `None` when that does
@@ -82,8 +70,7 @@ impl Decimal {
     pub fn scaled(self, places: u32) -> Option<i64> {
         let shift = self.exponent + places as i32;
         let n = if shift >= 0 {
-            self.digits
-                .checked_mul(10i128.checked_pow(shift as u32)?)?
+            self.digits.checked_mul(10i128.checked_pow(shift as u32)?)?
         } else {
             match 10i128.checked_pow(shift.unsigned_abs()) {
                 Some(d) => (self.digits.abs() + d / 2) / d * self.digits.signum(),
@@ -121,10 +108,7 @@ impl Decimal {
 
     /// The product; `None` when it has too many digits.
     pub fn times(self, other: Decimal) -> Option<Decimal> {
-        Some(Decimal {
-            digits: self.digits.checked_mul(other.digits)?,
-            exponent: self.exponent + other.exponent,
-        })
+        Some(Decimal { digits: self.digits.checked_mul(other.digits)?, exponent: self.exponent + other.exponent })
     }
 
     /// Whether the figure is below zero.
@@ -195,18 +179,9 @@ mod tests {
 
     #[test]
     fn what_is_not_a_figure_is_refused() {
-        for text in [
-            "",
-            "-",
-            ".5",
-            "1.2.3",
-            "0x10",
-            "abc",
-            "1e",
-            "inf",
-            "1e99999999999",
-            "1234567890123456789012345678901",
-        ] {
+        for text in
+            ["", "-", ".5", "1.2.3", "0x10", "abc", "1e", "inf", "1e99999999999", "1234567890123456789012345678901"]
+        {
             assert_eq!(Decimal::parse(text), None, "{text}");
         }
     }

@@ -15,18 +15,12 @@ pub struct At {
 impl At {
     /// The file as a whole.
     pub fn file(path: &str) -> At {
-        At {
-            file: path.into(),
-            line: 0,
-        }
+        At { file: path.into(), line: 0 }
     }
 
     /// Another line of the same file.
     pub fn with_line(&self, line: u32) -> At {
-        At {
-            file: self.file.clone(),
-            line,
-        }
+        At { file: self.file.clone(), line }
     }
 }
 
@@ -52,49 +46,25 @@ pub struct ProfileError {
 impl ProfileError {
     /// `expected X, found Y` at a place.
     pub fn expected(at: &At, expected: impl Into<String>, found: impl Into<String>) -> ProfileError {
-        ProfileError {
-            at: at.clone(),
-            reason: Reason::Expected {
-                expected: expected.into(),
-                found: found.into(),
-            },
-        }
+        ProfileError { at: at.clone(), reason: Reason::Expected { expected: expected.into(), found: found.into() } }
     }
 
     /// A key that must be there and is not.
     pub fn missing(at: &At, table: &str, key: &str) -> ProfileError {
-        ProfileError {
-            at: at.clone(),
-            reason: Reason::Missing {
-                table: table.into(),
-                key: key.into(),
-            },
-        }
+        ProfileError { at: at.clone(), reason: Reason::Missing { table: table.into(), key: key.into() } }
     }
 
     /// A figure outside the range that makes sense.
-    pub fn range(
-        at: &At,
-        what: impl Into<String>,
-        found: impl fmt::Display,
-        range: impl Into<String>,
-    ) -> ProfileError {
+    pub fn range(at: &At, what: impl Into<String>, found: impl fmt::Display, range: impl Into<String>) -> ProfileError {
         ProfileError {
             at: at.clone(),
-            reason: Reason::Range {
-                what: what.into(),
-                found: found.to_string(),
-                range: range.into(),
-            },
+            reason: Reason::Range { what: what.into(), found: found.to_string(), range: range.into() },
         }
     }
 
     /// Figures that contradict each other or physics.
     pub fn impossible(at: &At, what: impl Into<String>) -> ProfileError {
-        ProfileError {
-            at: at.clone(),
-            reason: Reason::Impossible(what.into()),
-        }
+        ProfileError { at: at.clone(), reason: Reason::Impossible(what.into()) }
     }
 }
 
@@ -316,9 +286,6 @@ pub struct Warnings(pub Vec<Warning>);
 impl Warnings {
     /// Notes one.
     pub fn note(&mut self, at: &At, kind: WarningKind) {
-        self.0.push(Warning {
-            at: at.clone(),
-            kind,
-        });
+        self.0.push(Warning { at: at.clone(), kind });
     }
 }

@@ -23,18 +23,11 @@ pub struct Loaded {
 /// # Errors
 /// File, line, what was expected and what was found.
 pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
-    let text = resolver(path).map_err(|why| ProfileError {
-        at: At::file(path),
-        reason: Reason::Unreadable(why),
-    })?;
+    let text = resolver(path).map_err(|why| ProfileError { at: At::file(path), reason: Reason::Unreadable(why) })?;
     if looks_like_disksim(path, &text) {
         return disksim::load(path, resolver);
     }
-    Err(ProfileError::expected(
-        &At::file(path),
-        "a DiskSim parameter file",
-        "something else",
-    ))
+    Err(ProfileError::expected(&At::file(path), "a DiskSim parameter file", "something else"))
 }
 
 fn looks_like_disksim(path: &str, text: &str) -> bool {
@@ -44,9 +37,7 @@ fn looks_like_disksim(path: &str, text: &str) -> bool {
         "toml" => false,
         _ => text.lines().any(|line| {
             let line = line.trim_start();
-            ["disksim_", "dm_disk ", "instantiate", "topology ", "source "]
-                .iter()
-                .any(|word| line.starts_with(word))
+            ["disksim_", "dm_disk ", "instantiate", "topology ", "source "].iter().any(|word| line.starts_with(word))
         }),
     }
 }

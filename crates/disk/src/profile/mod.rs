@@ -184,13 +184,8 @@ pub enum SpareUnit {
 
 impl Sparing {
     /// No spares; slips, if any, are lost at the zone's end (DiskSim scheme 7).
-    pub const NONE: Sparing = Sparing {
-        unit: SpareUnit::Zone,
-        spares: 0,
-        at_front: false,
-        slips_are_extra: true,
-        slips_push_skew: false,
-    };
+    pub const NONE: Sparing =
+        Sparing { unit: SpareUnit::Zone, spares: 0, at_front: false, slips_are_extra: true, slips_push_skew: false };
 }
 
 /// A defect that the mapping skips.
@@ -224,8 +219,14 @@ pub struct MechanicsSpec {
     pub head_switch: Dur,
     /// Added before a write that moved, ns; may be negative.
     pub write_settle_ns: i64,
-    /// Zero-latency access: starts with whatever sector comes first, and keeps all of the track that passes.
+    /// Zero-latency access: a read starts with whatever wanted sector comes first (DiskSim `Immediate
+    /// buffer read`).
     pub read_on_arrival: bool,
+    /// The same for writes (DiskSim `Immediate buffer write`).
+    pub write_on_arrival: bool,
+    /// Everything that passes under the head on the track of a read goes to the cache, wanted or not (DiskSim
+    /// `Read any free blocks`).
+    pub keep_passing: bool,
 }
 
 /// A pair of figures, by what the drive's last command was.
@@ -379,13 +380,18 @@ pub struct CacheSpec {
     pub separate_write_segment: bool,
     /// Segments that may hold writes (DiskSim `Maximum number of write segments`; Western Digital's build ignores it).
     pub write_segments: u32,
-    /// A read's sectors go to the buffer from wherever on the track the head arrives (DiskSim `Immediate buffer read`).
-    /// Together with `any_free_blocks` this is zero-latency access ([`MechanicsSpec::read_on_arrival`]).
-    pub immediate_read: bool,
-    /// A write's sectors go to the media from wherever on the track the head arrives (DiskSim `Immediate buffer write`).
-    pub immediate_write: bool,
-    /// Sectors that nobody asked for are kept when they pass while the head waits (DiskSim `Read any free blocks`).
-    pub any_free_blocks: bool,
+}
+
+impl CacheSpec {
+    /// How many sectors of a write of `count` must be in the buffer before any counts as there.
+    pub fn write_burst(&self, count: u32) -> u32 {
+        // DiskSim 4.0 with `Extra write disconnect`: 10 sectors, 15 for writes of 45 and more.
+        match self.write_burst_sectors {
+            0 => 0,
+            n if count >= 45 => n + n / 2,
+            n => n,
+        }
+    }
 }
 
 /// How far a drive reads ahead after a read.

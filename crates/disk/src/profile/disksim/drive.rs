@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::profile::decimal::Decimal;
 use crate::profile::fault::{At, ProfileError, WarningKind, Warnings};
 use crate::profile::{
-    BusSpec, ByLast, CacheSpec, Electronics, ExtraDisconnect, FirmwareOrder, Loaded, NoiseSpec,
-    Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads, Resolver,
+    BusSpec, ByLast, CacheSpec, Electronics, ExtraDisconnect, FirmwareOrder, Loaded, NoiseSpec, Overheads, Prefetch,
+    Profile, QueueSpec, QueuedOverheads, Resolver,
 };
 use crate::time::Dur;
 
@@ -36,11 +36,13 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
     let mut model = Params::new(model_block);
     let geometry = layout::geometry(&mut model, &mut warnings)?;
     let mut mechanics = mech::mechanics(&mut model, geometry.cylinders, path, resolver, &mut warnings)?;
+    // What these three mean; DiskSim 4.0 never lets them act (DriveConfig::disksim_exact).
+    mechanics.read_on_arrival = p.flag("Immediate buffer read")?;
+    mechanics.write_on_arrival = p.flag("Immediate buffer write")?;
+    mechanics.keep_passing = p.flag("Read any free blocks")?;
     model.finish(&mut warnings);
     p.finish(&mut warnings);
 
-    // What the two switches mean together; DiskSim 4.0 never lets them act (DriveConfig::disksim_exact).
-    mechanics.read_on_arrival = electronics.cache.immediate_read && electronics.cache.any_free_blocks;
     let title = disk.name.clone().unwrap_or_default();
     let stem = path.rsplit('/').next().unwrap_or(path);
     let stem = stem.split('.').next().unwrap_or(stem);
@@ -62,10 +64,7 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
         noise: NoiseSpec::default(),
         rig: None,
     };
-    Ok(Loaded {
-        profile,
-        warnings: warnings.0,
-    })
+    Ok(Loaded { profile, warnings: warnings.0 })
 }
 
 const DISK: &str = "disksim_disk";
@@ -192,11 +191,7 @@ fn bus_times(
     let controllers = parents.iter().filter(|c| c.kind == "disksim_ctlr");
     for block in controllers.filter_map(|c| instance(doc, &c.name)) {
         let mut p = Params::new(block);
-        p.without_effect(
-            "Scale for delays",
-            "0",
-            "a controller's own delays are not part of a drive's profile",
-        );
+        p.without_effect("Scale for delays", "0", "a controller's own delays are not part of a drive's profile");
         let mut seen = Warnings::default();
         p.finish(&mut seen);
         // A controller's other parameters never reach the disk.
@@ -220,10 +215,7 @@ fn electronics(p: &mut Params, (read_ps, write_ps, arbitration): (u64, u64, Dur)
     let overheads = overheads(p)?;
     let cache = cache(p)?;
     let depth = p.int_or("Max queue length", 1, 0, 1_000_000)?.clamp(1, 256);
-    let queue = QueueSpec {
-        depth: depth as u32,
-        order: firmware_order(p)?,
-    };
+    let queue = QueueSpec { depth: depth as u32, order: firmware_order(p)? };
     p.skip(&[
         // Bookkeeping, and parameters that have no effect while one request is outstanding at a time.
         "Print stats",
@@ -243,12 +235,7 @@ fn electronics(p: &mut Params, (read_ps, write_ps, arbitration): (u64, u64, Dur)
     ] {
         p.without_effect(key, harmless, "only the other value is modelled");
     }
-    Ok(Electronics {
-        bus,
-        overheads,
-        cache,
-        queue,
-    })
+    Ok(Electronics { bus, overheads, cache, queue })
 }
 
 fn overheads(p: &mut Params) -> Result<Overheads, ProfileError> {
@@ -259,10 +246,7 @@ fn overheads(p: &mut Params) -> Result<Overheads, ProfileError> {
     };
     let mut time = |key: &str| p.time_or_zero(key, scale);
     let mut pair = |read: &str, write: &str| -> Result<ByLast, ProfileError> {
-        Ok(ByLast {
-            after_read: time(read)?,
-            after_write: time(write)?,
-        })
+        Ok(ByLast { after_read: time(read)?, after_write: time(write)? })
     };
     let read_hit = pair("Read hit over. after read", "Read hit over. after write")?;
     let read_miss = pair("Read miss over. after read", "Read miss over. after write")?;
@@ -331,9 +315,6 @@ fn cache(p: &mut Params) -> Result<CacheSpec, ProfileError> {
         almost_hits: p.flag("Allow almost read hits")?,
         separate_write_segment: p.flag("Use separate write segment")?,
         write_segments: p.int_or("Maximum number of write segments", 1, 0, 100_000)? as u32,
-        immediate_read: p.flag("Immediate buffer read")?,
-        immediate_write: p.flag("Immediate buffer write")?,
-        any_free_blocks: p.flag("Read any free blocks")?,
     })
 }
 

@@ -24,20 +24,13 @@ pub fn geometry(model: &mut Params, warnings: &mut Warnings) -> Result<GeometryS
     let layout = match &node.value {
         Value::Block(b) if b.kind == "dm_layout_g1" => b,
         other => {
-            return Err(ProfileError::expected(
-                &node.at,
-                "a layout of type dm_layout_g1",
-                other.describe(),
-            ));
+            return Err(ProfileError::expected(&node.at, "a layout of type dm_layout_g1", other.describe()));
         }
     };
     let mut spec = g1(layout, surfaces, warnings)?;
     let last = spec.zones.iter().map(|z| z.last_cylinder).max().unwrap_or(0);
     if last >= stated_cylinders {
-        let kind = WarningKind::MoreCylinders {
-            last,
-            stated: stated_cylinders,
-        };
+        let kind = WarningKind::MoreCylinders { last, stated: stated_cylinders };
         warnings.note(&layout.at, kind);
     }
     spec.cylinders = stated_cylinders.max(last + 1);
@@ -73,36 +66,22 @@ fn g1(block: &Block, surfaces: u16, warnings: &mut Warnings) -> Result<GeometryS
             "revolutions" => true,
             "sectors" => false,
             other => {
-                return Err(ProfileError::expected(
-                    &node.at,
-                    "`sectors` or `revolutions`",
-                    format!("`{other}`"),
-                ));
+                return Err(ProfileError::expected(&node.at, "`sectors` or `revolutions`", format!("`{other}`")));
             }
         },
     };
-    let rules = Rules {
-        scheme,
-        range,
-        turns,
-        surfaces,
-    };
+    let rules = Rules { scheme, range, turns, surfaces };
     let zones_at = p.need("Zones")?.at.clone();
     let mut zones: Vec<ZoneSpec> = Vec::new();
     for node in p.list("Zones")? {
         let zone = match &node.value {
             Value::Block(b) if b.kind == "dm_layout_g1_zone" => rules.zone(b, warnings)?,
             other => {
-                return Err(ProfileError::expected(
-                    &node.at,
-                    "a block of type dm_layout_g1_zone",
-                    other.describe(),
-                ));
+                return Err(ProfileError::expected(&node.at, "a block of type dm_layout_g1_zone", other.describe()));
             }
         };
-        if let Some(other) = zones
-            .iter()
-            .find(|o| o.first_cylinder <= zone.last_cylinder && zone.first_cylinder <= o.last_cylinder)
+        if let Some(other) =
+            zones.iter().find(|o| o.first_cylinder <= zone.last_cylinder && zone.first_cylinder <= o.last_cylinder)
         {
             return Err(ProfileError::impossible(
                 &node.at,
@@ -118,13 +97,7 @@ fn g1(block: &Block, surfaces: u16, warnings: &mut Warnings) -> Result<GeometryS
         return Err(ProfileError::expected(&zones_at, "at least one zone", "none"));
     }
     p.finish(warnings);
-    Ok(GeometrySpec {
-        surfaces,
-        cylinders: 0,
-        layout: Layout::HeadFirst(heads),
-        zones,
-        remaps: Vec::new(),
-    })
+    Ok(GeometrySpec { surfaces, cylinders: 0, layout: Layout::HeadFirst(heads), zones, remaps: Vec::new() })
 }
 
 /// What holds for every zone of a layout.
@@ -205,11 +178,7 @@ impl Rules {
     }
 
     fn sparing(&self, p: &mut Params, spares: u64, spt: u32) -> Sparing {
-        let zone = |spares, slips_are_extra| Sparing {
-            spares,
-            slips_are_extra,
-            ..Sparing::NONE
-        };
+        let zone = |spares, slips_are_extra| Sparing { spares, slips_are_extra, ..Sparing::NONE };
         let unit = |unit, at_front, slips_are_extra, slips_push_skew| Sparing {
             unit,
             spares,
@@ -241,11 +210,7 @@ impl Rules {
         let figure = params::real(node)?;
         let too_long = || ProfileError::range(&node.at, key, figure, "a number of at most 15 digits");
         let beyond = |p: &mut Params| {
-            let kind = WarningKind::SkewBeyondTurn {
-                what: key,
-                found: figure.to_string(),
-                turn: spt,
-            };
+            let kind = WarningKind::SkewBeyondTurn { what: key, found: figure.to_string(), turn: spt };
             p.note(&node.at, kind);
         };
         if self.turns {
@@ -279,15 +244,11 @@ impl Rules {
         let mut found: Vec<(u64, &Node)> = Vec::new();
         for node in p.list("slips")? {
             let n = params::int(node)?;
-            let index = u64::try_from(n)
-                .map_err(|_| ProfileError::range(&node.at, "a slip", n, "0 or more"))?;
+            let index = u64::try_from(n).map_err(|_| ProfileError::range(&node.at, "a slip", n, "0 or more"))?;
             found.push((index, node));
         }
         if let Some(w) = found.windows(2).find(|w| w[1].0 < w[0].0) {
-            let kind = WarningKind::UnsortedSlips {
-                found: w[1].0,
-                after: w[0].0,
-            };
+            let kind = WarningKind::UnsortedSlips { found: w[1].0, after: w[0].0 };
             p.note(&w[1].1.at, kind);
             found.sort_by_key(|&(index, _)| index);
         }
@@ -306,10 +267,7 @@ impl Rules {
         }
         for (index, node) in &found {
             if *index >= limit {
-                let kind = WarningKind::SlipBeyondZone {
-                    found: *index,
-                    last: limit - 1,
-                };
+                let kind = WarningKind::SlipBeyondZone { found: *index, last: limit - 1 };
                 p.note(&node.at, kind);
             }
         }
@@ -341,9 +299,7 @@ fn defects(p: &mut Params, sectors: u64) -> Result<Vec<(u64, u64)>, ProfileError
         u64::try_from(n)
             .ok()
             .filter(|&i| i < sectors)
-            .ok_or_else(|| {
-                ProfileError::range(&node.at, "a defect", n, format!("below {sectors}, inside its zone"))
-            })
+            .ok_or_else(|| ProfileError::range(&node.at, "a defect", n, format!("below {sectors}, inside its zone")))
     };
     let mut out = Vec::new();
     for pair in items.chunks(2) {

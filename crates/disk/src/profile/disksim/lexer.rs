@@ -46,11 +46,7 @@ impl Token {
 /// Errors: a file that cannot be read (named with the `source` line), `source` without a file name, too many files
 /// (a file that sources itself ends here too).
 pub fn tokens(path: &str, resolver: &Resolver) -> Result<Vec<Token>, ProfileError> {
-    let mut lexer = Lexer {
-        resolver,
-        files: 0,
-        out: Vec::new(),
-    };
+    let mut lexer = Lexer { resolver, files: 0, out: Vec::new() };
     lexer.file(path, &At::file(path))?;
     Ok(lexer.out)
 }
@@ -73,10 +69,7 @@ impl Lexer<'_> {
     fn file(&mut self, path: &str, asked_at: &At) -> Result<(), ProfileError> {
         self.files += 1;
         if self.files > MAX_FILES {
-            return Err(ProfileError {
-                at: asked_at.clone(),
-                reason: Reason::TooDeep { max: MAX_FILES },
-            });
+            return Err(ProfileError { at: asked_at.clone(), reason: Reason::TooDeep { max: MAX_FILES } });
         }
         let text = (self.resolver)(path).map_err(|why| ProfileError {
             at: asked_at.clone(),
@@ -86,10 +79,7 @@ impl Lexer<'_> {
         // The line of a `source` whose file name has not come yet.
         let mut source: Option<At> = None;
         for (number, line) in text.lines().enumerate() {
-            let at = At {
-                file: file.clone(),
-                line: number as u32 + 1,
-            };
+            let at = At { file: file.clone(), line: number as u32 + 1 };
             let code = line.split('#').next().unwrap_or("");
             for kind in split(code) {
                 match (source.take(), kind) {
@@ -99,19 +89,12 @@ impl Lexer<'_> {
                         return Err(ProfileError::expected(&at, "a file name after `source`", found));
                     }
                     (None, Kind::Word(w)) if w == "source" => source = Some(at.clone()),
-                    (None, kind) => self.out.push(Token {
-                        at: at.clone(),
-                        kind,
-                    }),
+                    (None, kind) => self.out.push(Token { at: at.clone(), kind }),
                 }
             }
         }
         match source {
-            Some(at) => Err(ProfileError::expected(
-                &at,
-                "a file name after `source`",
-                "the end of the file",
-            )),
+            Some(at) => Err(ProfileError::expected(&at, "a file name after `source`", "the end of the file")),
             None => Ok(()),
         }
     }

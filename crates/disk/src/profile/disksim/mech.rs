@@ -29,11 +29,7 @@ pub fn mechanics(
     let block = match &node.value {
         Value::Block(b) if b.kind == "dm_mech_g1" => b,
         other => {
-            return Err(ProfileError::expected(
-                &node.at,
-                "mechanics of type dm_mech_g1",
-                other.describe(),
-            ));
+            return Err(ProfileError::expected(&node.at, "mechanics of type dm_mech_g1", other.describe()));
         }
     };
     let mut p = Params::new(block);
@@ -43,37 +39,21 @@ pub fn mechanics(
         .ratio()
         .filter(|&(num, den)| num >= 60 * den && num <= 60_000 * den)
         .ok_or_else(|| ProfileError::range(&rpm_node.at, "the speed", rpm, "60 to 60000 rpm"))?;
-    p.without_effect(
-        "Access time type",
-        "trackSwitchPlusRotation",
-        "DiskSim reads it and always simulates rotation",
-    );
-    p.without_effect(
-        "Percent error in rpms",
-        "0",
-        "DiskSim reads it and turns the platter at the exact speed",
-    );
+    p.without_effect("Access time type", "trackSwitchPlusRotation", "DiskSim reads it and always simulates rotation");
+    p.without_effect("Percent error in rpms", "0", "DiskSim reads it and turns the platter at the exact speed");
     let head_switch = p.time("Head switch time")?;
     let settle_node = p.get("Add. write settling delay");
     let write_settle_ns = match settle_node {
         None => 0,
         Some(node) => {
             let ms = params::real(node)?;
-            ms.scaled(6)
-                .filter(|ns| ns.abs() <= 100_000_000)
-                .ok_or_else(|| {
-                    let what = "Add. write settling delay";
-                    ProfileError::range(&node.at, what, ms, "between -100 and 100 ms")
-                })?
+            ms.scaled(6).filter(|ns| ns.abs() <= 100_000_000).ok_or_else(|| {
+                let what = "Add. write settling delay";
+                ProfileError::range(&node.at, what, ms, "between -100 and 100 ms")
+            })?
         }
     };
-    let seek = Curve {
-        block,
-        cylinders,
-        main_file,
-        resolver,
-    }
-    .read(&mut p)?;
+    let seek = Curve { block, cylinders, main_file, resolver }.read(&mut p)?;
     // Each kind of curve uses some of these; DiskSim files carry them all.
     p.skip(&[
         "Single cylinder seek time",
@@ -92,6 +72,8 @@ pub fn mechanics(
         head_switch,
         write_settle_ns,
         read_on_arrival: false,
+        write_on_arrival: false,
+        keep_passing: false,
     })
 }
 
@@ -195,12 +177,7 @@ impl Curve<'_> {
 
     /// Points of an equation: at each distance up to `bent` (every 16th beyond 8,192), then at `corner` and at the
     /// longest distance, between which the equation is straight.
-    fn by_formula(
-        &self,
-        at: &At,
-        (bent, corner): (u32, u32),
-        ms: impl Fn(u32) -> f64,
-    ) -> Result<Points, ProfileError> {
+    fn by_formula(&self, at: &At, (bent, corner): (u32, u32), ms: impl Fn(u32) -> f64) -> Result<Points, ProfileError> {
         let last = self.cylinders.max(2) - 1;
         let bent = bent.min(last);
         let mut distances: Vec<u32> = (1..=bent.min(DENSE)).collect();
@@ -240,9 +217,9 @@ impl Curve<'_> {
             }
             if points.is_empty() && stated.is_none() && line.starts_with("Seek distances measured") {
                 let count = line.rsplit(':').next().unwrap_or("").trim();
-                let count: u64 = count.parse().map_err(|_| {
-                    ProfileError::expected(&at, "a number of seek distances", format!("`{count}`"))
-                })?;
+                let count: u64 = count
+                    .parse()
+                    .map_err(|_| ProfileError::expected(&at, "a number of seek distances", format!("`{count}`")))?;
                 stated = Some((count, at));
                 continue;
             }
@@ -270,19 +247,13 @@ impl Curve<'_> {
         let from_main = beside(self.main_file, name);
         match (self.resolver)(&from_main) {
             Ok(text) if from_main != near => Ok((from_main, text)),
-            _ => Err(ProfileError {
-                at: node.at.clone(),
-                reason: Reason::Unreadable(format!("{near}: {why}")),
-            }),
+            _ => Err(ProfileError { at: node.at.clone(), reason: Reason::Unreadable(format!("{near}: {why}")) }),
         }
     }
 
     fn tidy(&self, mut points: Vec<(u32, Dur, At)>, p: &mut Params) -> Points {
         if let Some(w) = points.windows(2).find(|w| w[1].0 < w[0].0) {
-            let kind = WarningKind::SeekOrder {
-                found: w[1].0,
-                after: w[0].0,
-            };
+            let kind = WarningKind::SeekOrder { found: w[1].0, after: w[0].0 };
             p.note(&w[1].2, kind);
             points.sort_by_key(|x| x.0);
         }
@@ -329,9 +300,7 @@ impl Curve<'_> {
 }
 
 fn table_line(line: &str, at: At) -> Result<(u32, Dur, At), ProfileError> {
-    let mut columns = line
-        .split(|c: char| c == ',' || c.is_whitespace())
-        .filter(|c| !c.is_empty());
+    let mut columns = line.split(|c: char| c == ',' || c.is_whitespace()).filter(|c| !c.is_empty());
     let fail = || ProfileError::expected(&at, "`distance, ms`", format!("`{line}`"));
     let (Some(distance), Some(ms)) = (columns.next(), columns.next()) else {
         return Err(fail());

@@ -24,12 +24,7 @@ impl<'a> Params<'a> {
             Some(name) => format!("{} {name}", block.kind),
             None => block.kind.clone(),
         };
-        Params {
-            block,
-            label,
-            read: vec![false; block.params.len()],
-            notes: Warnings::default(),
-        }
+        Params { block, label, read: vec![false; block.params.len()], notes: Warnings::default() }
     }
 
     /// Where the block begins.
@@ -48,10 +43,7 @@ impl<'a> Params<'a> {
         for (i, p) in self.block.params.iter().enumerate() {
             if p.key == key {
                 if found.is_some() && !self.read[i] {
-                    let kind = WarningKind::RepeatedParameter {
-                        key: key.into(),
-                        block: self.label.clone(),
-                    };
+                    let kind = WarningKind::RepeatedParameter { key: key.into(), block: self.label.clone() };
                     self.notes.note(&p.at, kind);
                 }
                 self.read[i] = true;
@@ -63,16 +55,11 @@ impl<'a> Params<'a> {
 
     /// The value of `key`, which must be there.
     pub fn need(&mut self, key: &str) -> Result<&'a Node, ProfileError> {
-        self.get(key)
-            .ok_or_else(|| ProfileError::missing(&self.block.at, &self.label, key))
+        self.get(key).ok_or_else(|| ProfileError::missing(&self.block.at, &self.label, key))
     }
 
     fn defaulted(&mut self, key: &str, default: &str) {
-        let kind = WarningKind::DefaultTaken {
-            key: key.into(),
-            block: self.label.clone(),
-            default: default.into(),
-        };
+        let kind = WarningKind::DefaultTaken { key: key.into(), block: self.label.clone(), default: default.into() };
         let at = self.block.at.clone();
         self.notes.note(&at, kind);
     }
@@ -122,9 +109,9 @@ impl<'a> Params<'a> {
             self.defaulted(key, "0");
             return Ok(Dur::ZERO);
         };
-        let scaled = real(node)?.times(scale).ok_or_else(|| {
-            ProfileError::range(&node.at, key, node.value.describe(), "of at most 15 digits")
-        })?;
+        let scaled = real(node)?
+            .times(scale)
+            .ok_or_else(|| ProfileError::range(&node.at, key, node.value.describe(), "of at most 15 digits"))?;
         time(key, node, scaled)
     }
 
@@ -133,11 +120,7 @@ impl<'a> Params<'a> {
         let node = self.need(key)?;
         match &node.value {
             Value::List(items) => Ok(items),
-            other => Err(ProfileError::expected(
-                &node.at,
-                format!("a list for `{key}`"),
-                other.describe(),
-            )),
+            other => Err(ProfileError::expected(&node.at, format!("a list for `{key}`"), other.describe())),
         }
     }
 
@@ -160,11 +143,7 @@ impl<'a> Params<'a> {
                 _ => value == harmless,
             };
             if !same {
-                let kind = WarningKind::NoEffect {
-                    key: key.into(),
-                    value,
-                    why,
-                };
+                let kind = WarningKind::NoEffect { key: key.into(), value, why };
                 self.notes.note(&node.at, kind);
             }
         }
@@ -174,10 +153,7 @@ impl<'a> Params<'a> {
     pub fn finish(mut self, warnings: &mut Warnings) {
         for (p, read) in self.block.params.iter().zip(&self.read) {
             if !read {
-                let kind = WarningKind::UnknownParameter {
-                    key: p.key.clone(),
-                    block: self.label.clone(),
-                };
+                let kind = WarningKind::UnknownParameter { key: p.key.clone(), block: self.label.clone() };
                 self.notes.note(&p.at, kind);
             }
         }
@@ -227,12 +203,7 @@ pub fn real(node: &Node) -> Result<Decimal, ProfileError> {
 pub fn time(what: &str, node: &Node, ms: Decimal) -> Result<Dur, ProfileError> {
     match ms.scaled(6) {
         Some(ns) if (0..=MAX_TIME_NS).contains(&ns) => Ok(Dur(ns as u64)),
-        _ => Err(ProfileError::range(
-            &node.at,
-            what,
-            format!("{ms} ms"),
-            "between 0 and 10000 ms",
-        )),
+        _ => Err(ProfileError::range(&node.at, what, format!("{ms} ms"), "between 0 and 10000 ms")),
     }
 }
 

@@ -99,11 +99,7 @@ pub struct Document {
 /// Parses a token stream; `whole` names the file for faults at its end.
 pub fn parse(tokens: Vec<Token>, whole: &At) -> Result<Document, ProfileError> {
     let end = tokens.last().map_or(whole.clone(), |t| t.at.clone());
-    let mut p = Parser {
-        tokens,
-        next: 0,
-        end,
-    };
+    let mut p = Parser { tokens, next: 0, end };
     let mut doc = Document::default();
     while let Some(first) = p.peek().cloned() {
         match &first.kind {
@@ -112,8 +108,7 @@ pub fn parse(tokens: Vec<Token>, whole: &At) -> Result<Document, ProfileError> {
                 let names = p.names()?;
                 p.keyword("as")?;
                 let kind = p.word("the name of a definition")?;
-                doc.instances
-                    .extend(names.into_iter().map(|n| (n, kind.clone())));
+                doc.instances.extend(names.into_iter().map(|n| (n, kind.clone())));
             }
             Kind::Word(w) if w == "topology" => {
                 p.next += 1;
@@ -124,12 +119,7 @@ pub fn parse(tokens: Vec<Token>, whole: &At) -> Result<Document, ProfileError> {
                 let kind = p.word("a type")?;
                 let name = p.word("a name")?;
                 let params = p.params(0)?;
-                doc.blocks.push(Block {
-                    kind,
-                    name: Some(name),
-                    at: first.at,
-                    params,
-                });
+                doc.blocks.push(Block { kind, name: Some(name), at: first.at, params });
             }
             Kind::Mark(_) => {
                 return Err(ProfileError::expected(
@@ -172,19 +162,12 @@ impl Parser {
     }
 
     fn mark(&mut self, c: char) -> Result<(), ProfileError> {
-        if self.take_mark(c) {
-            Ok(())
-        } else {
-            self.fail(&format!("`{c}`"))
-        }
+        if self.take_mark(c) { Ok(()) } else { self.fail(&format!("`{c}`")) }
     }
 
     fn word(&mut self, expected: &str) -> Result<String, ProfileError> {
         match self.peek() {
-            Some(Token {
-                kind: Kind::Word(w),
-                ..
-            }) => {
+            Some(Token { kind: Kind::Word(w), .. }) => {
                 let w = w.clone();
                 self.next += 1;
                 Ok(w)
@@ -196,10 +179,7 @@ impl Parser {
     fn keyword(&mut self, keyword: &str) -> Result<(), ProfileError> {
         let expected = format!("`{keyword}`");
         match self.peek() {
-            Some(Token {
-                kind: Kind::Word(w),
-                ..
-            }) if w == keyword => {
+            Some(Token { kind: Kind::Word(w), .. }) if w == keyword => {
                 self.next += 1;
                 Ok(())
             }
@@ -210,11 +190,7 @@ impl Parser {
     /// Every word up to the next mark, joined by single spaces; at least one.
     fn words(&mut self, expected: &str) -> Result<Vec<String>, ProfileError> {
         let mut out = vec![self.word(expected)?];
-        while let Some(Token {
-            kind: Kind::Word(_),
-            ..
-        }) = self.peek()
-        {
+        while let Some(Token { kind: Kind::Word(_), .. }) = self.peek() {
             out.push(self.word(expected)?);
         }
         Ok(out)
@@ -244,11 +220,7 @@ impl Parser {
             children.push(self.component(depth + 1)?);
             self.take_mark(',');
         }
-        Ok(Component {
-            kind,
-            name,
-            children,
-        })
+        Ok(Component { kind, name, children })
     }
 
     fn bounded(&self, depth: usize) -> Result<(), ProfileError> {
@@ -280,11 +252,7 @@ impl Parser {
             }
             self.mark('=')?;
             let value = self.value(depth + 1)?;
-            out.extend(keys.into_iter().map(|key| Param {
-                key,
-                at: at.clone(),
-                value: value.clone(),
-            }));
+            out.extend(keys.into_iter().map(|key| Param { key, at: at.clone(), value: value.clone() }));
             if !self.take_mark(',') && !self.is_mark('}') {
                 return self.fail("`,` or `}`");
             }
@@ -305,12 +273,7 @@ impl Parser {
             let params = self.params(depth + 1)?;
             let kind = words.remove(0);
             let name = (!words.is_empty()).then(|| words.join(" "));
-            Value::Block(Block {
-                kind,
-                name,
-                at: at.clone(),
-                params,
-            })
+            Value::Block(Block { kind, name, at: at.clone(), params })
         } else {
             Value::Word(words.join(" "))
         };
@@ -328,10 +291,9 @@ impl Parser {
             let item = self.value(depth + 1)?;
             match &item.value {
                 Value::Word(w) if w.contains("..") => match range(w) {
-                    Some(names) => items.extend(names.into_iter().map(|n| Node {
-                        at: item.at.clone(),
-                        value: Value::Word(n),
-                    })),
+                    Some(names) => {
+                        items.extend(names.into_iter().map(|n| Node { at: item.at.clone(), value: Value::Word(n) }))
+                    }
                     None => {
                         return Err(ProfileError::expected(
                             &item.at,
@@ -346,10 +308,7 @@ impl Parser {
                 return self.fail("`,` or `]`");
             }
         }
-        Ok(Node {
-            at,
-            value: Value::List(items),
-        })
+        Ok(Node { at, value: Value::List(items) })
     }
 }
 
@@ -380,20 +339,16 @@ mod tests {
 
     #[test]
     fn definitions_instances_and_topology_are_read() {
-        let d = doc(
-            "disksim_bus BUS0 { type = 1, [ Read block transfer time, Write time (x) ] = 0.5 }\n\
+        let d = doc("disksim_bus BUS0 { type = 1, [ Read block transfer time, Write time (x) ] = 0.5 }\n\
              disk QM-1.5.model {\n Model = dm_disk M { zones = [ z { a = 1 }, z { a = 2 } ] },\n empty = [ ] }\n\
              instantiate [ d0 .. d2, e ] as QM-1.5.model\n\
-             topology driver x [ bus b [ disk d0 [] disk d1 [] ] ]",
-        )
+             topology driver x [ bus b [ disk d0 [] disk d1 [] ] ]")
         .unwrap();
         assert_eq!(d.blocks.len(), 2);
         assert_eq!(d.blocks[0].params[1].key, "Read block transfer time");
         assert_eq!(d.blocks[0].params[2].key, "Write time (x)");
         assert_eq!(d.blocks[1].name.as_deref(), Some("QM-1.5.model"));
-        let Value::Block(model) = &d.blocks[1].params[0].value.value else {
-            panic!("the model is a block")
-        };
+        let Value::Block(model) = &d.blocks[1].params[0].value.value else { panic!("the model is a block") };
         assert_eq!((model.kind.as_str(), model.name.as_deref()), ("dm_disk", Some("M")));
         assert_eq!(model.at.line, 3);
         let names: Vec<&str> = d.instances.iter().map(|(n, _)| n.as_str()).collect();
