@@ -12,10 +12,7 @@ impl Divisor {
     /// A divisor; it must not be zero.
     pub(super) fn new(value: u64) -> Divisor {
         assert!(value > 0, "a divisor of zero");
-        Divisor {
-            value,
-            reciprocal: u64::MAX / value,
-        }
+        Divisor { value, reciprocal: u64::MAX / value }
     }
 
     /// The divisor itself.
@@ -32,11 +29,7 @@ impl Divisor {
     pub(super) fn div_rem(self, x: u64) -> (u64, u64) {
         let estimate = high_product(x, self.reciprocal);
         let rest = x - estimate * self.value;
-        if rest >= self.value {
-            (estimate + 1, rest - self.value)
-        } else {
-            (estimate, rest)
-        }
+        if rest >= self.value { (estimate + 1, rest - self.value) } else { (estimate, rest) }
     }
 }
 

@@ -83,7 +83,9 @@ pub enum GeometryError {
         surface: u16,
     },
     /// Zones of a seek-first layout leave cylinders out between them.
-    #[error("zone {zone}: begins at cylinder {found} of surface {surface}: expected {expected}, behind the zone before it")]
+    #[error(
+        "zone {zone}: begins at cylinder {found} of surface {surface}: expected {expected}, behind the zone before it"
+    )]
     ZoneGap {
         /// The zone behind the gap.
         zone: usize,
@@ -127,13 +129,17 @@ pub enum GeometryError {
         zone: usize,
     },
     /// A slip or defect is given by its index in the zone, which a seek-first layout does not have.
-    #[error("zone {zone}: a slip or defect given by index: expected cylinder and surface, since the layout is seek-first")]
+    #[error(
+        "zone {zone}: a slip or defect given by index: expected cylinder and surface, since the layout is seek-first"
+    )]
     IndexInSeekFirst {
         /// The zone.
         zone: usize,
     },
     /// A slip lies outside its zone.
-    #[error("zone {zone}: slip {slip:?} lies outside: expected one of the zone's {tracks} tracks and {sectors} sectors")]
+    #[error(
+        "zone {zone}: slip {slip:?} lies outside: expected one of the zone's {tracks} tracks and {sectors} sectors"
+    )]
     SlipOutsideZone {
         /// The zone.
         zone: usize,
@@ -145,7 +151,9 @@ pub enum GeometryError {
         sectors: u64,
     },
     /// A stretch has more slips than spares to take them from.
-    #[error("zone {zone}: {found} sectors slipped, the first of them at cylinder {cylinder}, surface {surface}, where there are spares for {spares}")]
+    #[error(
+        "zone {zone}: {found} sectors slipped, the first of them at cylinder {cylinder}, surface {surface}, where there are spares for {spares}"
+    )]
     TooManySlips {
         /// The zone.
         zone: usize,
@@ -298,35 +306,19 @@ pub fn warnings(spec: &GeometrySpec) -> Vec<GeometryWarning> {
             if let Skew::Sectors(n) = skew
                 && n >= spt.max(1)
             {
-                found.push(GeometryWarning::SkewBeyondTurn {
-                    zone,
-                    what,
-                    sectors_per_track: spt,
-                    found: n,
-                });
+                found.push(GeometryWarning::SkewBeyondTurn { zone, what, sectors_per_track: spt, found: n });
             }
         }
         let indices = |slip: &Slip| match *slip {
             Slip::Index(i) | Slip::TrackIndex(i) => Some(i),
             Slip::Sector(_) | Slip::Track { .. } => None,
         };
-        if let Some(pair) = z
-            .slips
-            .windows(2)
-            .find(|w| indices(&w[1]).is_some() && indices(&w[1]) < indices(&w[0]))
-        {
-            found.push(GeometryWarning::UnsortedSlips {
-                zone,
-                slip: pair[1],
-            });
+        if let Some(pair) = z.slips.windows(2).find(|w| indices(&w[1]).is_some() && indices(&w[1]) < indices(&w[0])) {
+            found.push(GeometryWarning::UnsortedSlips { zone, slip: pair[1] });
         }
         let head_first = matches!(spec.layout, crate::profile::Layout::HeadFirst(_));
         if head_first && zone > 0 && z.first_cylinder > next {
-            found.push(GeometryWarning::CylindersLeftOut {
-                zone,
-                from: next,
-                to: z.first_cylinder - 1,
-            });
+            found.push(GeometryWarning::CylindersLeftOut { zone, from: next, to: z.first_cylinder - 1 });
         }
         next = z.last_cylinder.saturating_add(1);
     }

@@ -87,20 +87,8 @@ impl Extents {
             .collect();
         let by_lbn = StepIndex::new(list.iter().map(|e| e.lbn), lbn.max(1));
         let by_sector = StepIndex::new(sectors.iter().copied(), order.sectors.max(1));
-        list.push(Extent {
-            lbn,
-            slot: 0,
-            push: Angle::ZERO,
-            shift: 0,
-            marked_section: 0,
-        });
-        Extents {
-            list,
-            sectors,
-            by_lbn,
-            by_sector,
-            capacity: lbn,
-        }
+        list.push(Extent { lbn, slot: 0, push: Angle::ZERO, shift: 0, marked_section: 0 });
+        Extents { list, sectors, by_lbn, by_sector, capacity: lbn }
     }
 
     /// Usable sectors.
@@ -148,12 +136,7 @@ impl Extents {
 
     /// LBNs before `sector` of a track, when `found` is the last extent that can hold some of them.
     #[inline]
-    fn lbns_before(
-        &self,
-        track: &TrackSpot<'_>,
-        sector: u64,
-        found: Option<(&Extent, &Extent)>,
-    ) -> u64 {
+    fn lbns_before(&self, track: &TrackSpot<'_>, sector: u64, found: Option<(&Extent, &Extent)>) -> u64 {
         let Some((extent, next)) = found else {
             return 0;
         };

@@ -43,11 +43,7 @@ pub(super) fn compile(spec: &GeometrySpec, order: HeadOrder) -> Result<Order, Ge
         for (turned, slot) in patterns.iter_mut().enumerate() {
             let mut period = Period::new(&shapes);
             for h in 0..spec.surfaces {
-                let surface = if turned == 1 {
-                    spec.surfaces - 1 - h
-                } else {
-                    h
-                };
+                let surface = if turned == 1 { spec.surfaces - 1 - h } else { h };
                 let shape = match z.sectors_per_track.len() {
                     1 => first_shape,
                     _ => first_shape + u32::from(surface),
@@ -58,15 +54,9 @@ pub(super) fn compile(spec: &GeometrySpec, order: HeadOrder) -> Result<Order, Ge
             *slot = Some(pattern);
             size = (places, sectors);
         }
-        let [Some(forward), Some(backward)] = patterns else {
-            unreachable!("both patterns have just been made")
-        };
+        let [Some(forward), Some(backward)] = patterns else { unreachable!("both patterns have just been made") };
         let pattern_at = |cylinder: u32| {
-            if reversed(order, z, cylinder) {
-                backward
-            } else {
-                forward
-            }
+            if reversed(order, z, cylinder) { backward } else { forward }
         };
 
         for (cylinder, cylinders, unit) in stretches(zone, z, size.1)? {
@@ -113,11 +103,7 @@ fn check_place(spec: &GeometrySpec, zone: usize, next: u32) -> Result<(), Geomet
             cylinder: z.first_cylinder.max(spec.zones[other].first_cylinder),
             surface: 0,
         },
-        None => GeometryError::ZonesOutOfOrder {
-            zone,
-            expected: next,
-            found: z.first_cylinder,
-        },
+        None => GeometryError::ZonesOutOfOrder { zone, expected: next, found: z.first_cylinder },
     })
 }
 
@@ -139,11 +125,7 @@ fn stretches(
         let unit = CylinderUnit {
             slots: Divisor::new(zones::data_slots(zone, z, sectors)?),
             sectors: Divisor::new(sectors),
-            front: if z.sparing.at_front {
-                z.sparing.spares
-            } else {
-                0
-            },
+            front: if z.sparing.at_front { z.sparing.spares } else { 0 },
         };
         found.push((z.first_cylinder, whole, Some(unit)));
     }

@@ -7,8 +7,9 @@
 use super::error::GeometryError;
 use super::head_first;
 use super::order::{Order, TrackSpot};
+use super::zone_ends;
 use crate::angle::Angle;
-use crate::profile::{GeometrySpec, Layout, SectorAddress, Slip, SpareUnit};
+use crate::profile::{GeometrySpec, Layout, SectorAddress, Slip};
 
 /// Consecutive LBNs in consecutive slots of one section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,29 +35,16 @@ pub(super) struct SlipSpan {
 }
 
 /// A place among the slots: section, then slot.
-type Place = (u32, u64);
+pub(super) type Place = (u32, u64);
 
 /// Applies all holes; gives the extents and the slipped sectors, both in LBN order.
-pub(super) fn compile(
-    spec: &GeometrySpec,
-    order: &Order,
-) -> Result<(Vec<Extent>, Vec<SlipSpan>), GeometryError> {
+pub(super) fn compile(spec: &GeometrySpec, order: &Order) -> Result<(Vec<Extent>, Vec<SlipSpan>), GeometryError> {
     let slips = slip_spans(spec, order)?;
-    let mut sweep = Sweep {
-        spec,
-        order,
-        extents: Vec::new(),
-        at: (0, 0),
-        pushing_zone: usize::MAX,
-        pushed: 0,
-    };
+    let mut sweep = Sweep { spec, order, extents: Vec::new(), at: (0, 0), pushing_zone: usize::MAX, pushed: 0 };
     let mut rest = slips.as_slice();
     while let Some(first) = rest.first() {
         let unit = sweep.unit_of(first);
-        let n = rest
-            .iter()
-            .take_while(|s| s.sector < unit.first_sector + unit.sectors)
-            .count();
+        let n = rest.iter().take_while(|s| s.sector < unit.first_sector + unit.sectors).count();
         sweep.slipped_unit(&unit, &rest[..n])?;
         rest = &rest[n..];
     }
@@ -65,7 +53,7 @@ pub(super) fn compile(
 
     let mut lost: Vec<(Place, u64)> = Vec::new();
     for zone in 0..spec.zones.len() {
-        keep_free(spec, order, zone, &slips, &extents, &mut lost)?;
+        zone_ends::keep_free(spec, order, zone, &slips, &extents, &mut lost)?;
     }
     if !lost.is_empty() {
         lost.sort_unstable();
@@ -86,48 +74,26 @@ fn slip_spans(spec: &GeometrySpec, order: &Order) -> Result<Vec<SlipSpan>, Geome
     found.sort_unstable_by_key(|s| (s.sector, u64::MAX - s.count));
     let mut spans: Vec<SlipSpan> = Vec::with_capacity(found.len());
     for s in found {
-        if spans
-            .last()
-            .is_none_or(|l| s.sector >= l.sector + l.count)
-        {
+        if spans.last().is_none_or(|l| s.sector >= l.sector + l.count) {
             spans.push(s);
         }
     }
     Ok(spans)
 }
 
-fn slip_span(
-    spec: &GeometrySpec,
-    order: &Order,
-    zone: usize,
-    slip: Slip,
-) -> Result<SlipSpan, GeometryError> {
+fn slip_span(spec: &GeometrySpec, order: &Order, zone: usize, slip: Slip) -> Result<SlipSpan, GeometryError> {
     let outside = || {
         let (tracks, sectors) = zone_size(spec, zone);
-        GeometryError::SlipOutsideZone {
-            zone,
-            slip,
-            tracks,
-            sectors,
-        }
+        GeometryError::SlipOutsideZone { zone, slip, tracks, sectors }
     };
     let on_track = |cylinder, surface| {
-        order
-            .track(cylinder, surface)
-            .filter(|t| t.shape.zone as usize == zone)
-            .ok_or_else(outside)
+        order.track(cylinder, surface).filter(|t| t.shape.zone as usize == zone).ok_or_else(outside)
     };
-    let whole = |t: TrackSpot<'_>| SlipSpan {
-        sector: t.first_sector(),
-        count: u64::from(t.spt()),
-        zone,
-    };
+    let whole = |t: TrackSpot<'_>| SlipSpan { sector: t.first_sector(), count: u64::from(t.spt()), zone };
     match slip {
-        Slip::Index(i) => Ok(SlipSpan {
-            sector: sector_by_index(spec, order, zone, i)?.ok_or_else(outside)?,
-            count: 1,
-            zone,
-        }),
+        Slip::Index(i) => {
+            Ok(SlipSpan { sector: sector_by_index(spec, order, zone, i)?.ok_or_else(outside)?, count: 1, zone })
+        }
         Slip::TrackIndex(i) => {
             let Layout::HeadFirst(heads) = spec.layout else {
                 return Err(GeometryError::IndexInSeekFirst { zone });
@@ -140,28 +106,16 @@ fn slip_span(
                 return Err(outside());
             }
             let h = (i % surfaces) as u16;
-            let surface = if head_first::reversed(heads, z, cylinder) {
-                spec.surfaces - 1 - h
-            } else {
-                h
-            };
+            let surface = if head_first::reversed(heads, z, cylinder) { spec.surfaces - 1 - h } else { h };
             Ok(whole(on_track(cylinder, surface)?))
         }
         Slip::Track { cylinder, surface } => Ok(whole(on_track(cylinder, surface)?)),
-        Slip::Sector(SectorAddress {
-            cylinder,
-            surface,
-            sector,
-        }) => {
+        Slip::Sector(SectorAddress { cylinder, surface, sector }) => {
             let track = on_track(cylinder, surface)?;
             if sector >= track.spt() {
                 return Err(outside());
             }
-            Ok(SlipSpan {
-                sector: track.first_sector() + u64::from(sector),
-                count: 1,
-                zone,
-            })
+            Ok(SlipSpan { sector: track.first_sector() + u64::from(sector), count: 1, zone })
         }
     }
 }
@@ -180,9 +134,7 @@ pub(super) fn sector_by_index(
         return Ok(None);
     }
     let first = spec.zones[zone].first_cylinder;
-    let at = order
-        .sections
-        .partition_point(|s| s.cylinder < first);
+    let at = order.sections.partition_point(|s| s.cylinder < first);
     Ok(Some(order.sections[at].first_sector + index))
 }
 
@@ -259,13 +211,7 @@ impl Sweep<'_> {
             Ok(slot) => slot,
             Err(_) => unreachable!("a place outside all units has no spares"),
         };
-        Unit {
-            zone: slip.zone,
-            first_sector: slip.sector,
-            sectors: slip.count,
-            place: (index, slot),
-            slots: None,
-        }
+        Unit { zone: slip.zone, first_sector: slip.sector, sectors: slip.count, place: (index, slot), slots: None }
     }
 
     /// How far the skew is pushed in a section just now.
@@ -290,19 +236,12 @@ impl Sweep<'_> {
         let push = self.push_in(section);
         self.at.1 += count;
         if let Some(last) = self.extents.last_mut()
-            && (last.section, last.slot + last.count, last.shift, last.push)
-                == (section, slot, shift, push)
+            && (last.section, last.slot + last.count, last.shift, last.push) == (section, slot, shift, push)
         {
             last.count += count;
             return;
         }
-        self.extents.push(Extent {
-            section,
-            slot,
-            count,
-            shift,
-            push,
-        });
+        self.extents.push(Extent { section, slot, count, shift, push });
     }
 
     /// Everything up to `to` is regular.
@@ -347,10 +286,7 @@ impl Sweep<'_> {
         let mut good = 0;
         let mut from = 0;
         let mut before = 0;
-        let ends = spans
-            .iter()
-            .map(|s| (s.sector - unit.first_sector, s.count))
-            .chain([(unit.sectors, 0)]);
+        let ends = spans.iter().map(|s| (s.sector - unit.first_sector, s.count)).chain([(unit.sectors, 0)]);
         for (to, count) in ends {
             // Good sectors `good..good + (to - from)`, with `before` slipped ones in front of them.
             let next = good + (to - from);
@@ -376,7 +312,7 @@ impl Sweep<'_> {
     }
 }
 
-fn too_many_slips(order: &Order, first: &SlipSpan, spares: u64, found: u64) -> GeometryError {
+pub(super) fn too_many_slips(order: &Order, first: &SlipSpan, spares: u64, found: u64) -> GeometryError {
     let (spot, _) = order.at_sector(first.sector);
     GeometryError::TooManySlips {
         zone: first.zone,
@@ -385,118 +321,6 @@ fn too_many_slips(order: &Order, first: &SlipSpan, spares: u64, found: u64) -> G
         spares,
         found,
     }
-}
-
-/// Finds the slots that a zone keeps free at its front and end, and adds them to `lost`.
-fn keep_free(
-    spec: &GeometrySpec,
-    order: &Order,
-    zone: usize,
-    slips: &[SlipSpan],
-    extents: &[Extent],
-    lost: &mut Vec<(Place, u64)>,
-) -> Result<(), GeometryError> {
-    let z = &spec.zones[zone];
-    let mut front = z.reserved_sectors;
-    let mut back = 0;
-    if z.sparing.unit == SpareUnit::Zone {
-        let mut unused = z.sparing.spares;
-        if !z.sparing.slips_are_extra {
-            let mut ours = slips.iter().filter(|s| s.zone == zone).peekable();
-            if let Some(first) = ours.peek().copied() {
-                let slipped = ours.map(|s| s.count).sum();
-                unused = unused
-                    .checked_sub(slipped)
-                    .ok_or_else(|| too_many_slips(order, first, z.sparing.spares, slipped))?;
-            }
-        }
-        if z.sparing.at_front {
-            front = front.saturating_add(unused);
-        } else {
-            back = unused;
-        }
-    }
-    if front == 0 && back == 0 {
-        return Ok(());
-    }
-    let stretches = data_stretches(order, zone, extents);
-    let found: u64 = stretches.iter().map(|s| s.1).sum();
-    let expected = front.saturating_add(back);
-    if expected > found {
-        return Err(GeometryError::ZoneTooSmall {
-            zone,
-            expected,
-            found,
-        });
-    }
-    for (place, count) in &stretches {
-        if front == 0 {
-            break;
-        }
-        let taken = front.min(*count);
-        lost.push((*place, taken));
-        front -= taken;
-    }
-    for ((section, slot), count) in stretches.iter().rev() {
-        if back == 0 {
-            break;
-        }
-        let taken = back.min(*count);
-        lost.push(((*section, slot + count - taken), taken));
-        back -= taken;
-    }
-    Ok(())
-}
-
-/// The stretches of slots that hold a zone's data, in LBN order.
-fn data_stretches(order: &Order, zone: usize, extents: &[Extent]) -> Vec<(Place, u64)> {
-    let mut found = Vec::new();
-    for (section, low, high) in zone_slots(order, zone) {
-        let from = extents.partition_point(|e| (e.section, e.slot + e.count) <= (section, low));
-        for e in &extents[from..] {
-            if (e.section, e.slot) >= (section, high) {
-                break;
-            }
-            let a = e.slot.max(low);
-            let b = (e.slot + e.count).min(high);
-            found.push(((section, a), b - a));
-        }
-    }
-    found
-}
-
-/// The stretches of slots on a zone's tracks, in LBN order: `(section, first, end)`.
-fn zone_slots(order: &Order, zone: usize) -> Vec<(u32, u64, u64)> {
-    let mut found: Vec<(u32, u64, u64)> = Vec::new();
-    let is_ours = |shape: u32| order.shapes[shape as usize].zone as usize == zone;
-    for (index, section) in order.sections.iter().enumerate() {
-        let index = index as u32;
-        let legs = order.legs_of(section, 0);
-        if legs.iter().all(|l| is_ours(l.shape)) {
-            found.push((index, 0, section.slots));
-            continue;
-        }
-        if !legs.iter().any(|l| is_ours(l.shape)) {
-            continue;
-        }
-        let periods = u64::from(section.cylinders).div_ceil(section.width.get());
-        let size = section.period.get();
-        for period in 0..periods {
-            let legs = order.legs_of(section, period);
-            for (i, leg) in legs.iter().enumerate() {
-                if !is_ours(leg.shape) {
-                    continue;
-                }
-                let low = period * size + leg.start;
-                let high = period * size + legs.get(i + 1).map_or(size, |next| next.start);
-                match found.last_mut() {
-                    Some(last) if last.0 == index && last.2 == low => last.2 = high,
-                    _ => found.push((index, low, high)),
-                }
-            }
-        }
-    }
-    found
 }
 
 /// The extents without the lost slots; both are in LBN order.
@@ -512,10 +336,7 @@ fn without(extents: &[Extent], lost: &[(Place, u64)]) -> Vec<Extent> {
             let end = slot + count;
             if section == rest.section && end > rest.slot {
                 if slot > rest.slot {
-                    kept.push(Extent {
-                        count: slot - rest.slot,
-                        ..rest
-                    });
+                    kept.push(Extent { count: slot - rest.slot, ..rest });
                 }
                 let rest_end = rest.slot + rest.count;
                 if end >= rest_end {

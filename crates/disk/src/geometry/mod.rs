@@ -7,9 +7,10 @@
 //!
 //! # Definitions
 //!
-//! * The zone's sequence of good sectors is that of its physical sectors in LBN order, slips left out. Of each spare
-//!   unit, the first or last of them are spares; slips that are not "extra" have used up as many. Of what is left,
-//!   the first `reserved_sectors` hold no data (counted as DiskSim counts `Empty space at zone front`).
+//! * Good sectors are physical sectors in LBN order, slips left out. The first or last good ones of each spare unit
+//!   are its spares; slips that are not "extra" have used up as many. The first `reserved_sectors` physical sectors
+//!   of a zone hold no data whatever they are. Where the zone as a whole is the spare unit, it is a unit without
+//!   them: slips inside cost no spare, and spares at the front lie behind them.
 //! * A spare unit of `n` cylinders is, in a seek-first layout, `n` neighbouring tracks of one surface in one group,
 //!   counted in LBN order from where the zone enters the group. What is left over at the end has no spares, and
 //!   loses its slips (DiskSim scheme 8).
@@ -32,6 +33,7 @@ mod moved;
 mod order;
 mod seek_first;
 mod steps;
+mod zone_ends;
 mod zones;
 
 use crate::angle::Angle;
@@ -60,11 +62,7 @@ pub struct Position {
 impl Position {
     /// The sector's address.
     pub fn address(&self) -> SectorAddress {
-        SectorAddress {
-            cylinder: self.cylinder,
-            surface: self.surface,
-            sector: self.sector,
-        }
+        SectorAddress { cylinder: self.cylinder, surface: self.surface, sector: self.sector }
     }
 }
 
@@ -116,17 +114,9 @@ impl Geometry {
         zones::check(spec)?;
         let order = match spec.layout {
             Layout::HeadFirst(heads) => head_first::compile(spec, heads)?,
-            Layout::SeekFirst {
-                group_tracks,
-                tracks_alternate,
-                surfaces_alternate,
-            } => seek_first::compile(
+            Layout::SeekFirst { group_tracks, tracks_alternate, surfaces_alternate } => seek_first::compile(
                 spec,
-                seek_first::Serpentine {
-                    group_tracks,
-                    tracks_alternate,
-                    surfaces_alternate,
-                },
+                seek_first::Serpentine { group_tracks, tracks_alternate, surfaces_alternate },
             )?,
         };
         let (found, slips) = holes::compile(spec, &order)?;
@@ -139,13 +129,7 @@ impl Geometry {
         if !moved_lbns.is_empty() {
             extents = Extents::new(&order, &found, &moved_lbns);
         }
-        Ok(Geometry {
-            surfaces: spec.surfaces,
-            cylinders: spec.cylinders,
-            order,
-            extents,
-            moved,
-        })
+        Ok(Geometry { surfaces: spec.surfaces, cylinders: spec.cylinders, order, extents, moved })
     }
 
     /// Usable sectors: LBNs run from 0 to this, excluded.
@@ -217,22 +201,12 @@ impl Geometry {
         let extents = self.extents.from_lbn(lbn);
         let extent = &extents[0];
         if extent.is_moved() {
-            return Some(Run {
-                lbn,
-                count: 1,
-                span: 1,
-                start: self.moved_position(lbn)?,
-            });
+            return Some(Run { lbn, count: 1, span: 1, start: self.moved_position(lbn)? });
         }
         let (spot, sector) = self.natural(extent, lbn);
         let start = position(&spot, sector as u32, extent.push);
         let max = u64::from(max);
-        let mut run = Run {
-            lbn,
-            count: 0,
-            span: 0,
-            start,
-        };
+        let mut run = Run { lbn, count: 0, span: 0, start };
         // The common case is over after one extent; slips on the track make it several.
         let mut slot = extent.slot + (lbn - extent.lbn);
         let mut first_sector = sector;
@@ -246,13 +220,10 @@ impl Geometry {
             let taken = (end - slot).min(max - count);
             count += taken;
             run.span = (first_sector + taken - sector) as u32;
-            if count == max || end == end_on_track || next.is_moved() || next.lbn == self.capacity()
-            {
+            if count == max || end == end_on_track || next.is_moved() || next.lbn == self.capacity() {
                 break;
             }
-            let (next_spot, next_sector) =
-                self.order
-                    .at_slot(next.section(), next.slot, i64::from(next.shift));
+            let (next_spot, next_sector) = self.order.at_slot(next.section(), next.slot, i64::from(next.shift));
             if next_spot.first_sector() != spot.first_sector() {
                 break;
             }
@@ -290,20 +261,13 @@ impl Geometry {
 
     /// Bytes the mapping takes.
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Geometry>()
-            + self.order.memory_bytes()
-            + self.extents.memory_bytes()
-            + self.moved.memory_bytes()
+        size_of::<Geometry>() + self.order.memory_bytes() + self.extents.memory_bytes() + self.moved.memory_bytes()
     }
 
     /// Where an LBN of an extent lies when it is not moved.
     #[inline]
     fn natural(&self, extent: &Extent, lbn: u64) -> (TrackSpot<'_>, u64) {
-        self.order.at_slot(
-            extent.section(),
-            extent.slot + (lbn - extent.lbn),
-            i64::from(extent.shift),
-        )
+        self.order.at_slot(extent.section(), extent.slot + (lbn - extent.lbn), i64::from(extent.shift))
     }
 
     /// Where a moved LBN lies. Its track's skew is pushed as far as that of the data around it.

@@ -25,13 +25,11 @@ impl Moved {
         for (zone, z) in spec.zones.iter().enumerate() {
             for (bad, replacement) in z.defects.iter().copied() {
                 let by_index = |index| {
-                    holes::sector_by_index(spec, order, zone, index)?.ok_or_else(|| {
-                        GeometryError::DefectOutsideZone {
-                            zone,
-                            bad,
-                            replacement,
-                            sectors: holes::zone_size(spec, zone).1,
-                        }
+                    holes::sector_by_index(spec, order, zone, index)?.ok_or_else(|| GeometryError::DefectOutsideZone {
+                        zone,
+                        bad,
+                        replacement,
+                        sectors: holes::zone_size(spec, zone).1,
                     })
                 };
                 let from = address(order, by_index(bad)?);
@@ -40,26 +38,19 @@ impl Moved {
                 let Some(lbn) = natural_lbn(order, extents, from).filter(|_| from != to) else {
                     continue;
                 };
-                moved
-                    .add(order, extents, slips, lbn, to)
-                    .map_err(|why| GeometryError::Replacement {
-                        zone,
-                        bad,
-                        replacement,
-                        why,
-                    })?;
+                moved.add(order, extents, slips, lbn, to).map_err(|why| GeometryError::Replacement {
+                    zone,
+                    bad,
+                    replacement,
+                    why,
+                })?;
             }
         }
         for (lbn, to) in spec.remaps.iter().copied() {
             if lbn >= extents.capacity() {
-                return Err(GeometryError::RemapBeyondCapacity {
-                    lbn,
-                    capacity: extents.capacity(),
-                });
+                return Err(GeometryError::RemapBeyondCapacity { lbn, capacity: extents.capacity() });
             }
-            moved
-                .add(order, extents, slips, lbn, to)
-                .map_err(|why| GeometryError::RemapTarget { lbn, to, why })?;
+            moved.add(order, extents, slips, lbn, to).map_err(|why| GeometryError::RemapTarget { lbn, to, why })?;
         }
         moved.by_lbn.sort_unstable();
         if let Some(pair) = moved.by_lbn.windows(2).find(|w| w[0].0 == w[1].0) {
@@ -76,19 +67,13 @@ impl Moved {
         lbn: u64,
         to: SectorAddress,
     ) -> Result<(), NotASpare> {
-        let track = order
-            .track(to.cylinder, to.surface)
-            .filter(|t| to.sector < t.spt())
-            .ok_or(NotASpare::Missing)?;
+        let track = order.track(to.cylinder, to.surface).filter(|t| to.sector < t.spt()).ok_or(NotASpare::Missing)?;
         if let Some((holds, _)) = extents.lbn_on(&track, to.sector) {
             return Err(NotASpare::HoldsData(holds));
         }
         let sector = track.first_sector() + u64::from(to.sector);
         let before = slips.partition_point(|s| s.sector <= sector);
-        if slips[..before]
-            .last()
-            .is_some_and(|s| sector < s.sector + s.count)
-        {
+        if slips[..before].last().is_some_and(|s| sector < s.sector + s.count) {
             return Err(NotASpare::Slipped);
         }
         match self.by_place.binary_search_by_key(&to, |p| p.0) {
@@ -124,11 +109,7 @@ impl Moved {
 
 fn address(order: &Order, sector: u64) -> SectorAddress {
     let (spot, sector) = order.at_sector(sector);
-    SectorAddress {
-        cylinder: spot.cylinder(),
-        surface: spot.leg.surface,
-        sector: sector as u32,
-    }
+    SectorAddress { cylinder: spot.cylinder(), surface: spot.leg.surface, sector: sector as u32 }
 }
 
 fn natural_lbn(order: &Order, extents: &Extents, at: SectorAddress) -> Option<u64> {

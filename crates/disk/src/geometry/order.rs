@@ -221,22 +221,14 @@ fn slot_in_unit(inside: u64, front: u64, shift: i64, slots: u64) -> Result<u64, 
 
 impl Order {
     /// Puts sections together. They must cover rising cylinders.
-    pub(super) fn new(
-        mut sections: Vec<Section>,
-        legs: Vec<Leg>,
-        shapes: Vec<Shape>,
-    ) -> Result<Order, GeometryError> {
+    pub(super) fn new(mut sections: Vec<Section>, legs: Vec<Leg>, shapes: Vec<Shape>) -> Result<Order, GeometryError> {
         let mut sectors = 0u128;
         for s in &mut sections {
             s.first_sector = sectors as u64;
             let periods = u64::from(s.cylinders).div_ceil(s.width.get());
             sectors += u128::from(periods) * u128::from(s.period_sectors);
             if sectors > u128::from(MAX_SECTORS) {
-                return Err(GeometryError::TooLarge {
-                    what: "the drive",
-                    found: sectors,
-                    limit: MAX_SECTORS,
-                });
+                return Err(GeometryError::TooLarge { what: "the drive", found: sectors, limit: MAX_SECTORS });
             }
             let places = periods * s.period.get();
             s.slots = match &s.unit {
@@ -247,22 +239,13 @@ impl Order {
                     units * unit.slots.get()
                 }
             };
-            s.guess = ((u128::from(s.patterns[0].legs) << 64) / u128::from(s.period.get()))
-                .min(u128::from(u64::MAX)) as u64;
+            s.guess =
+                ((u128::from(s.patterns[0].legs) << 64) / u128::from(s.period.get())).min(u128::from(u64::MAX)) as u64;
         }
-        let cylinders_end = sections
-            .last()
-            .map_or(1, |s| u64::from(s.cylinder) + u64::from(s.cylinders));
+        let cylinders_end = sections.last().map_or(1, |s| u64::from(s.cylinder) + u64::from(s.cylinders));
         let starts = sections.iter().map(|s| u64::from(s.cylinder));
         let cylinder_index = StepIndex::new(starts, cylinders_end);
-        Ok(Order {
-            sections,
-            legs,
-            shapes,
-            sectors: sectors as u64,
-            cylinders_end,
-            cylinder_index,
-        })
+        Ok(Order { sections, legs, shapes, sectors: sectors as u64, cylinders_end, cylinder_index })
     }
 
     /// The legs of a section's period.
@@ -308,14 +291,7 @@ impl Order {
             }
         };
         let (track, sector) = shape.spt.div_rem(sector_in_leg);
-        let spot = TrackSpot {
-            section,
-            leg,
-            shape,
-            index,
-            period,
-            track,
-        };
+        let spot = TrackSpot { section, leg, shape, index, period, track };
         (spot, sector)
     }
 
@@ -325,9 +301,7 @@ impl Order {
         if u64::from(cylinder) >= self.cylinders_end {
             return None;
         }
-        let found = self.cylinder_index.count(u64::from(cylinder), |i| {
-            u64::from(self.sections[i].cylinder)
-        });
+        let found = self.cylinder_index.count(u64::from(cylinder), |i| u64::from(self.sections[i].cylinder));
         let index = found.checked_sub(1)?;
         let section = &self.sections[index];
         let from_section = cylinder - section.cylinder;
@@ -336,9 +310,7 @@ impl Order {
         }
         let (period, from_period) = section.width.div_rem(u64::from(from_section));
         let legs = self.legs_of(section, period);
-        let holds = |leg: &&Leg| {
-            leg.surface == surface && leg.track_at(from_period as u32) < leg.tracks
-        };
+        let holds = |leg: &&Leg| leg.surface == surface && leg.track_at(from_period as u32) < leg.tracks;
         // Where each surface has one leg, surfaces stand in rising or falling order.
         let forward = usize::from(surface);
         let leg = legs
@@ -368,14 +340,7 @@ impl Order {
         let leg = &legs[legs.partition_point(|l| l.sector <= r) - 1];
         let shape = &self.shapes[leg.shape as usize];
         let (track, sector) = shape.spt.div_rem(r - leg.sector);
-        let spot = TrackSpot {
-            section,
-            leg,
-            shape,
-            index,
-            period,
-            track,
-        };
+        let spot = TrackSpot { section, leg, shape, index, period, track };
         (spot, sector)
     }
 
@@ -392,8 +357,6 @@ impl Leg {
     /// Which of the leg's tracks lies at this cylinder of the period; not below `tracks` when none does.
     #[inline]
     fn track_at(&self, cylinder: u32) -> u32 {
-        cylinder
-            .wrapping_sub(self.cylinder)
-            .wrapping_mul(self.step)
+        cylinder.wrapping_sub(self.cylinder).wrapping_mul(self.step)
     }
 }

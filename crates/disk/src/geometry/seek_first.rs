@@ -74,10 +74,7 @@ pub(super) fn compile(spec: &GeometrySpec, how: Serpentine) -> Result<Order, Geo
 }
 
 /// Each surface's zones outside in, checked, and the shapes of their tracks.
-fn stretches(
-    spec: &GeometrySpec,
-    group_tracks: u32,
-) -> Result<(Vec<Vec<Stretch>>, Vec<Shape>), GeometryError> {
+fn stretches(spec: &GeometrySpec, group_tracks: u32) -> Result<(Vec<Vec<Stretch>>, Vec<Shape>), GeometryError> {
     let mut by_surface = vec![Vec::new(); usize::from(spec.surfaces)];
     let mut shapes = Vec::new();
     for (zone, z) in spec.zones.iter().enumerate() {
@@ -172,10 +169,7 @@ impl Compiler<'_> {
     /// Does a zone with an offset of its own begin in this group?
     fn restarts_in(&self, group: u32) -> bool {
         let g = self.how.group_tracks;
-        self.spec
-            .zones
-            .iter()
-            .any(|z| z.offset.is_some() && z.first_cylinder / g == group)
+        self.spec.zones.iter().any(|z| z.offset.is_some() && z.first_cylinder / g == group)
     }
 
     /// The legs of a group in LBN order.
@@ -185,17 +179,11 @@ impl Compiler<'_> {
         let high = low + u64::from(self.how.group_tracks) - 1;
         let mut found = Vec::new();
         for visit in 0..surfaces {
-            let surface = if self.how.surfaces_alternate && group % 2 == 1 {
-                surfaces - 1 - visit
-            } else {
-                visit
-            };
+            let surface = if self.how.surfaces_alternate && group % 2 == 1 { surfaces - 1 - visit } else { visit };
             let backward = self.how.tracks_alternate && visit % 2 == 1;
             let list = &self.stretches[usize::from(surface)];
             let from = list.partition_point(|s| u64::from(s.last) < low);
-            let inside = list[from..]
-                .iter()
-                .take_while(|s| u64::from(s.first) <= high);
+            let inside = list[from..].iter().take_while(|s| u64::from(s.first) <= high);
             let begin = found.len();
             for s in inside {
                 let first = u64::from(s.first).max(low);
@@ -292,23 +280,12 @@ impl Compiler<'_> {
             angles.push(at);
             let track_skew = zones::skew_angle(z, z.track_skew);
             let same_surface = drafts.get(i + 1).is_some_and(|n| n.surface == d.surface);
-            let step = if same_surface {
-                track_skew
-            } else {
-                zones::skew_angle(z, z.cylinder_skew)
-            };
+            let step = if same_surface { track_skew } else { zones::skew_angle(z, z.cylinder_skew) };
             next = at + track_skew * u64::from(d.tracks - 1) + step;
         }
         let mut period = Period::new(&self.shapes);
         for (d, at) in drafts.iter().zip(angles) {
-            period.push(
-                d.surface,
-                d.shape,
-                d.cylinder,
-                d.backward,
-                d.tracks,
-                at - start,
-            )?;
+            period.push(d.surface, d.shape, d.cylinder, d.backward, d.tracks, at - start)?;
         }
         let (pattern, places, sectors) = period.finish(&mut self.legs);
         Ok((pattern, places, sectors, next))

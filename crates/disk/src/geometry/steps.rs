@@ -33,10 +33,7 @@ impl StepIndex {
             entries += 1;
         }
         counts.resize(buckets as usize, entries);
-        StepIndex {
-            shift,
-            counts: counts.into_boxed_slice(),
-        }
+        StepIndex { shift, counts: counts.into_boxed_slice() }
     }
 
     /// How many entries are at or below `at`, which must be below the `end` given before. `entry(i)` is the i-th.
@@ -68,13 +65,7 @@ mod tests {
 
     #[test]
     fn counts_agree_with_a_plain_scan() {
-        let lists: [&[u64]; 5] = [
-            &[],
-            &[0],
-            &[5, 6, 7, 8, 900],
-            &[0, 1, 2, 64, 128, 129, 255, 256, 999],
-            &[999],
-        ];
+        let lists: [&[u64]; 5] = [&[], &[0], &[5, 6, 7, 8, 900], &[0, 1, 2, 64, 128, 129, 255, 256, 999], &[999]];
         for list in lists {
             let index = StepIndex::new(list.iter().copied(), 1000);
             for at in 0..1000 {

@@ -26,24 +26,12 @@ pub(super) fn check(spec: &GeometrySpec) -> Result<(), GeometryError> {
         if let Some(surface) = z.surface
             && surface >= spec.surfaces
         {
-            return Err(GeometryError::ZoneSurface {
-                zone,
-                surface,
-                surfaces: spec.surfaces,
-            });
+            return Err(GeometryError::ZoneSurface { zone, surface, surfaces: spec.surfaces });
         }
-        let expected = if z.surface.is_some() {
-            1
-        } else {
-            usize::from(spec.surfaces)
-        };
+        let expected = if z.surface.is_some() { 1 } else { usize::from(spec.surfaces) };
         let found = z.sectors_per_track.len();
         if found != 1 && found != expected {
-            return Err(GeometryError::SectorsPerTrackCount {
-                zone,
-                expected,
-                found,
-            });
+            return Err(GeometryError::SectorsPerTrackCount { zone, expected, found });
         }
         if z.sectors_per_track.contains(&0) {
             return Err(GeometryError::NoSectors { zone });
@@ -59,12 +47,7 @@ pub(super) fn skew_angle(z: &ZoneSpec, skew: Skew) -> Angle {
 }
 
 /// The shape of a zone's tracks with so many sectors; `unit_tracks` when spares are kept for each so many of them.
-pub(super) fn shape(
-    zone: usize,
-    z: &ZoneSpec,
-    spt: u32,
-    unit_tracks: Option<u32>,
-) -> Result<Shape, GeometryError> {
+pub(super) fn shape(zone: usize, z: &ZoneSpec, spt: u32, unit_tracks: Option<u32>) -> Result<Shape, GeometryError> {
     let unit = match unit_tracks {
         None => None,
         Some(tracks) => {
@@ -73,18 +56,14 @@ pub(super) fn shape(
                 tracks: Divisor::new(u64::from(tracks)),
                 sectors,
                 slots: Divisor::new(data_slots(zone, z, sectors)?),
-                front: if z.sparing.at_front {
-                    z.sparing.spares
-                } else {
-                    0
-                },
+                front: if z.sparing.at_front { z.sparing.spares } else { 0 },
             })
         }
     };
     Ok(Shape {
         zone: zone as u32,
         spt: Divisor::new(u64::from(spt)),
-        sector_angle: Angle::fraction(1, u64::from(spt)) ,
+        sector_angle: Angle::fraction(1, u64::from(spt)),
         track_skew: skew_angle(z, z.track_skew),
         unit,
     })
@@ -101,28 +80,16 @@ pub(super) fn data_slots(zone: usize, z: &ZoneSpec, sectors: u64) -> Result<u64,
         });
     }
     if z.sparing.spares >= sectors {
-        return Err(GeometryError::SparesFillUnit {
-            zone,
-            sectors,
-            found: z.sparing.spares,
-        });
+        return Err(GeometryError::SparesFillUnit { zone, sectors, found: z.sparing.spares });
     }
     Ok(sectors - z.sparing.spares)
 }
 
 /// The width of a zone's spare unit in cylinders, checked against the widest that works.
-pub(super) fn unit_cylinders(
-    zone: usize,
-    z: &ZoneSpec,
-    widest: u32,
-) -> Result<Option<u32>, GeometryError> {
+pub(super) fn unit_cylinders(zone: usize, z: &ZoneSpec, widest: u32) -> Result<Option<u32>, GeometryError> {
     match z.sparing.unit {
         SpareUnit::Cylinders(found) if found == 0 || found > widest => {
-            Err(GeometryError::UnitWidth {
-                zone,
-                expected: widest,
-                found,
-            })
+            Err(GeometryError::UnitWidth { zone, expected: widest, found })
         }
         SpareUnit::Cylinders(n) => Ok(Some(n)),
         SpareUnit::Zone | SpareUnit::Track => Ok(None),
@@ -139,12 +106,7 @@ pub(super) struct Period<'a> {
 
 impl<'a> Period<'a> {
     pub(super) fn new(shapes: &'a [Shape]) -> Period<'a> {
-        Period {
-            shapes,
-            legs: Vec::new(),
-            places: 0,
-            sectors: 0,
-        }
+        Period { shapes, legs: Vec::new(), places: 0, sectors: 0 }
     }
 
     /// Adds a leg behind the others: its surface, its first track's cylinder in the period, its direction and
@@ -161,11 +123,7 @@ impl<'a> Period<'a> {
         let s = &self.shapes[shape as usize];
         let sectors = u128::from(tracks) * u128::from(s.spt.get()) + u128::from(self.sectors);
         if sectors > u128::from(MAX_SECTORS) {
-            return Err(GeometryError::TooLarge {
-                what: "the drive",
-                found: sectors,
-                limit: MAX_SECTORS,
-            });
+            return Err(GeometryError::TooLarge { what: "the drive", found: sectors, limit: MAX_SECTORS });
         }
         let (units, places) = match &s.unit {
             None => (0, u64::from(tracks) * s.spt.get()),
@@ -192,10 +150,7 @@ impl<'a> Period<'a> {
 
     /// Appends the legs to the drive's; gives their pattern, their places and their sectors.
     pub(super) fn finish(self, all: &mut Vec<Leg>) -> (Pattern, u64, u64) {
-        let pattern = Pattern {
-            first: all.len() as u32,
-            legs: self.legs.len() as u32,
-        };
+        let pattern = Pattern { first: all.len() as u32, legs: self.legs.len() as u32 };
         all.extend(self.legs);
         (pattern, self.places, self.sectors)
     }
