@@ -1,1 +1,4 @@
-//! skeleton
+//! For tests only.
+
+pub mod scripted;
+pub mod sptf;
