@@ -6,8 +6,8 @@ use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
-pub use crate::order::Order;
 use crate::dispatch::Dispatch;
+pub use crate::order::Order;
 use crate::order::View;
 use crate::pool::Pool;
 use crate::predictor::Predictor;
@@ -86,9 +86,7 @@ impl Core {
     pub fn submit(&mut self, request: Request, now: Time) -> Result<(), Refused> {
         self.told(now);
         if self.pool.waiting() >= self.config.capacity {
-            return Err(Refused::Full {
-                capacity: self.config.capacity,
-            });
+            return Err(Refused::Full { capacity: self.config.capacity });
         }
         let place = match request.kind {
             Kind::Flush => None,

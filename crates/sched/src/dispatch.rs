@@ -36,12 +36,7 @@ impl Dispatch {
     /// An empty queue for a drive that gets at most so many commands at a time.
     pub fn new(max_outstanding: usize) -> Dispatch {
         assert!(max_outstanding > 0, "nothing could ever be sent");
-        Dispatch {
-            max_outstanding,
-            next_command: 0,
-            at_drive: Vec::with_capacity(max_outstanding),
-            lbn: 0,
-        }
+        Dispatch { max_outstanding, next_command: 0, at_drive: Vec::with_capacity(max_outstanding), lbn: 0 }
     }
 
     /// Whether another command may be sent.
@@ -68,11 +63,7 @@ impl Dispatch {
             fua: request.fua,
         };
         self.next_command += 1;
-        self.at_drive.push(Sent {
-            command: command.id,
-            slot,
-            at: now,
-        });
+        self.at_drive.push(Sent { command: command.id, slot, at: now });
         if request.kind != headtime_disk::command::Kind::Flush {
             self.lbn = request.lbn + request.count as u64;
         }

@@ -21,16 +21,8 @@ pub struct List {
 impl List {
     /// An empty list of slots below `slots`.
     pub fn new(slots: usize) -> List {
-        let empty = Link {
-            before: NONE,
-            after: NONE,
-        };
-        List {
-            head: NONE,
-            tail: NONE,
-            len: 0,
-            links: vec![empty; slots],
-        }
+        let empty = Link { before: NONE, after: NONE };
+        List { head: NONE, tail: NONE, len: 0, links: vec![empty; slots] }
     }
 
     /// How many slots are in it.
@@ -111,10 +103,7 @@ impl List {
             }
             _ => self.links[after as usize].before = before,
         }
-        self.links[slot as usize] = Link {
-            before: NONE,
-            after: NONE,
-        };
+        self.links[slot as usize] = Link { before: NONE, after: NONE };
         self.len -= 1;
     }
 }

@@ -29,14 +29,7 @@ struct Entry {
     write: bool,
 }
 
-const ABSENT: Entry = Entry {
-    first: 0,
-    end: 0,
-    seq: 0,
-    next: NONE,
-    class: 0,
-    write: false,
-};
+const ABSENT: Entry = Entry { first: 0, end: 0, seq: 0, next: NONE, class: 0, write: false };
 
 /// Unfinished reads and writes by the blocks they touch.
 #[derive(Clone, Debug)]
@@ -75,20 +68,11 @@ impl Overlaps {
     pub fn insert(&mut self, slot: u32, kind: Kind, lbn: u64, count: u32, seq: u64) {
         assert!(count > 0 && kind != Kind::Flush);
         assert!(self.entries[slot as usize].end == 0, "slot {slot} is taken");
-        let class = WIDTHS
-            .iter()
-            .position(|&w| count as u64 <= 1 << w)
-            .expect("2^32 holds every count");
+        let class = WIDTHS.iter().position(|&w| count as u64 <= 1 << w).expect("2^32 holds every count");
         let write = kind == Kind::Write;
         let chain = self.chain(class, lbn >> WIDTHS[class]);
-        self.entries[slot as usize] = Entry {
-            first: lbn,
-            end: lbn + count as u64,
-            seq,
-            next: self.chains[chain],
-            class: class as u8,
-            write,
-        };
+        self.entries[slot as usize] =
+            Entry { first: lbn, end: lbn + count as u64, seq, next: self.chains[chain], class: class as u8, write };
         self.chains[chain] = slot;
         self.in_class[class] += 1;
         match write {

@@ -144,15 +144,8 @@ impl Pool {
         assert!(place.is_some() == (request.kind != Kind::Flush));
         let seq = self.next_seq;
         self.next_seq += 1;
-        let entry = Slot {
-            request,
-            seq,
-            submitted: now,
-            place,
-            state: State::Blocked,
-            first_waiter: NONE,
-            next_waiter: NONE,
-        };
+        let entry =
+            Slot { request, seq, submitted: now, place, state: State::Blocked, first_waiter: NONE, next_waiter: NONE };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = entry;
@@ -167,8 +160,7 @@ impl Pool {
         self.waiting += 1;
         let blocker = self.blocker(slot);
         if request.kind != Kind::Flush {
-            self.overlaps
-                .insert(slot, request.kind, request.lbn, request.count, seq);
+            self.overlaps.insert(slot, request.kind, request.lbn, request.count, seq);
         }
         if request.kind == Kind::Write {
             self.writes.push_back(slot);
@@ -226,9 +218,7 @@ impl Pool {
         match s.request.kind {
             // A flush covers the writes before it: it waits for all of them, the oldest first.
             Kind::Flush => self.writes.first().filter(|&w| self.get(w).seq < s.seq),
-            kind => self
-                .overlaps
-                .blocker(kind, s.request.lbn, s.request.count, s.seq),
+            kind => self.overlaps.blocker(kind, s.request.lbn, s.request.count, s.seq),
         }
     }
 
@@ -278,8 +268,7 @@ impl Pool {
     fn index_of(&self, slot: u32) -> usize {
         let key = self.entry(slot).key;
         let seq = self.slots[slot as usize].seq;
-        self.index
-            .partition_point(|e| e.key < key || (e.key == key && self.get(e.slot).seq < seq))
+        self.index.partition_point(|e| e.key < key || (e.key == key && self.get(e.slot).seq < seq))
     }
 }
 
@@ -290,14 +279,7 @@ mod tests {
     use super::*;
 
     fn request(id: u64, kind: Kind, lbn: u64) -> Request {
-        Request {
-            id,
-            kind,
-            lbn,
-            count: 8,
-            fua: false,
-            owner: 0,
-        }
+        Request { id, kind, lbn, count: 8, fua: false, owner: 0 }
     }
 
     fn place(lbn: u64) -> Place {
@@ -323,10 +305,7 @@ mod tests {
     }
 
     fn eligible(pool: &Pool) -> Vec<u64> {
-        pool.eligible
-            .iter()
-            .map(|s| pool.get(s).request.id)
-            .collect()
+        pool.eligible.iter().map(|s| pool.get(s).request.id).collect()
     }
 
     #[test]
@@ -335,12 +314,7 @@ mod tests {
         for (id, lbn) in [(0, 5_000), (1, 1_000), (2, 5_500), (3, 9_000)] {
             insert(&mut pool, id, Kind::Read, lbn);
         }
-        let ids = |p: &Pool| {
-            p.index()
-                .iter()
-                .map(|e| p.get(e.slot).request.id)
-                .collect::<Vec<_>>()
-        };
+        let ids = |p: &Pool| p.index().iter().map(|e| p.get(e.slot).request.id).collect::<Vec<_>>();
         assert_eq!(ids(&pool), [1, 0, 2, 3]);
         pool.send(0);
         assert_eq!(ids(&pool), [1, 2, 3]);

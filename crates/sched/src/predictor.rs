@@ -80,7 +80,7 @@ fn lead_in(model: &Model, last: Kind, kind: Kind) -> Dur {
 /// Time from the end of the media transfer until the host hears of it.
 fn tail(model: &Model, kind: Kind) -> Dur {
     match kind {
-        Kind::Write => model.overheads.write_completion,
+        Kind::Write => model.overheads.reselect + model.overheads.write_completion,
         _ => model.overheads.read_completion,
     }
 }
@@ -98,23 +98,14 @@ fn between(model: &Model, last: Kind, kind: Kind) -> Dur {
 
 /// `known.head` at `at`, having stayed on its track.
 fn wait_until(model: &Model, known: &Known, at: Time) -> Head {
-    Head {
-        angle: known.head.angle_at(at, &model.mechanics.rotation),
-        at,
-        ..known.head
-    }
+    Head { angle: known.head.angle_at(at, &model.mechanics.rotation), at, ..known.head }
 }
 
 impl Predictor {
     /// A predictor that does not know where the head is: the first command will tell.
     pub fn new(max_outstanding: usize) -> Predictor {
         Predictor {
-            known: Known {
-                head: Head::default(),
-                free_at: Time::ZERO,
-                kind: Kind::Read,
-                sure: false,
-            },
+            known: Known { head: Head::default(), free_at: Time::ZERO, kind: Kind::Read, sure: false },
             flights: VecDeque::with_capacity(max_outstanding),
         }
     }
@@ -135,9 +126,9 @@ impl Predictor {
     #[inline]
     fn begin(model: &Model, known: &Known, busy: bool, kind: Kind, sent: Time) -> Time {
         let ready = sent + lead_in(model, known.kind, kind);
-        match busy {
+        match busy && sent < known.free_at {
             true => ready.max(known.free_at + between(model, known.kind, kind)),
-            false => ready.max(known.free_at),
+            false => ready,
         }
     }
 
@@ -172,24 +163,10 @@ impl Predictor {
 
     /// Takes note of a command that was sent to the drive.
     #[inline]
-    pub fn sent(
-        &mut self,
-        model: &Model,
-        command: u64,
-        kind: Kind,
-        place: Option<&Place>,
-        now: Time,
-    ) {
+    pub fn sent(&mut self, model: &Model, command: u64, kind: Kind, place: Option<&Place>, now: Time) {
         let (known, busy) = (*self.last(), !self.flights.is_empty());
-        let mut flight = Flight {
-            command,
-            kind,
-            place: place.copied(),
-            sent: now,
-            predicted: None,
-            begins: now,
-            after: known,
-        };
+        let mut flight =
+            Flight { command, kind, place: place.copied(), sent: now, predicted: None, begins: now, after: known };
         let access = flight.follow(model, &known, busy);
         flight.predicted = access.filter(|_| known.sure);
         self.flights.push_back(flight);
@@ -206,13 +183,7 @@ impl Predictor {
 
     /// Takes note of a completion: what was predicted and what was observed, where one can say.
     #[inline]
-    pub fn completed(
-        &mut self,
-        model: &Model,
-        command: u64,
-        outcome: Outcome,
-        now: Time,
-    ) -> Option<Prediction> {
+    pub fn completed(&mut self, model: &Model, command: u64, outcome: Outcome, now: Time) -> Option<Prediction> {
         let at = self.flights.iter().position(|f| f.command == command);
         let at = at.unwrap_or_else(|| panic!("the drive completed {command}, which it was not sent"));
         let flight = self.flights.remove(at).expect("its position is known");
@@ -239,7 +210,7 @@ impl Predictor {
             self.known.head.at = ended;
         }
         self.known.free_at = ended.max(self.known.head.at);
-        self.known.kind = flight.kind;
+        self.known.kind = flight.after.kind;
         let known = self.known;
         self.follow(model, 0, known);
         prediction
@@ -266,12 +237,7 @@ impl Flight {
     fn follow(&mut self, model: &Model, known: &Known, busy: bool) -> Option<Access> {
         self.begins = Predictor::begin(model, known, busy, self.kind, self.sent);
         let Some(place) = &self.place else {
-            self.after = Known {
-                free_at: self.begins,
-                kind: self.kind,
-                sure: false,
-                ..*known
-            };
+            self.after = Known { free_at: self.begins, sure: false, ..*known };
             return None;
         };
         let head = wait_until(model, known, self.begins);

@@ -122,10 +122,7 @@ mod tests {
         s.add(&prediction(1_000_000, 1_120_000, Surprise::None));
         s.add(&prediction(90_000_000, 0, Surprise::CacheHit));
         let bins: Vec<_> = s.histogram().collect();
-        assert_eq!(
-            bins,
-            [(-20_050_000, 1), (-50_000, 1), (0, 2), (100_000, 1)]
-        );
+        assert_eq!(bins, [(-20_050_000, 1), (-50_000, 1), (0, 2), (100_000, 1)]);
         assert_eq!((s.samples, s.within_50us, s.within_150us), (5, 3, 4));
         assert_eq!((s.cache_hit, s.other), (1, 0));
     }

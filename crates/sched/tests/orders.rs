@@ -4,6 +4,7 @@ use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::{Head, Mechanics};
 use headtime_disk::model::{Model, Place};
+use headtime_disk::profile::Layout;
 use headtime_disk::rotation::Rotation;
 use headtime_disk::seek::SeekCurve;
 use headtime_disk::time::Dur;
@@ -11,6 +12,7 @@ use headtime_sched::core::Order;
 use headtime_sched::order::View;
 use headtime_sched::pool::Pool;
 use headtime_sched::request::Request;
+use headtime_testkit::profiles::{layouts, plain_profile, small_geometry};
 use headtime_testkit::sptf::{Situation, Waiting, choose};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -62,8 +64,35 @@ fn mechanics(dice: &mut Dice) -> Mechanics {
     }
 }
 
+/// A small drive; its geometry counts only where places are real.
+fn model(dice: &mut Dice, layout: Layout) -> Model {
+    let geometry = small_geometry(layout, 3, &mut dice.0);
+    Model::new(&plain_profile(geometry, &mut dice.0)).expect("a made-up drive that works")
+}
+
+/// Where requests of a run lie.
+#[derive(Clone, Copy, Debug)]
+enum Places {
+    /// Anywhere on a large made-up disk, in so many neighbouring cylinders one is used.
+    Large(u64),
+    /// On the small drive's real tracks, of any length.
+    Real,
+}
+
+fn place(dice: &mut Dice, model: &Model, places: Places, kind: Kind) -> Place {
+    match places {
+        Places::Large(coarse) => made_up_place(dice, coarse),
+        Places::Real => {
+            let longest = if dice.chance(20) { 90 } else { 12 };
+            let count = 1 + dice.below(longest) as u32;
+            let lbn = dice.below(model.geometry.capacity() - count as u64);
+            model.place(lbn, count, kind).expect("it is on the drive")
+        }
+    }
+}
+
 /// A place on a disk where few cylinders, angles and LBNs are used, so that ties are common.
-fn place(dice: &mut Dice, coarse: u64) -> Place {
+fn made_up_place(dice: &mut Dice, coarse: u64) -> Place {
     let cylinder = (dice.below(CYLINDERS as u64) / coarse * coarse) as u32;
     let surface = dice.below(3) as u16;
     let angle = Angle::fraction(dice.below(32), 32);
@@ -96,38 +125,19 @@ struct Run {
 }
 
 impl Run {
-    fn submit(&mut self, coarse: u64) {
-        let place = place(&mut self.dice, coarse);
-        // Reads only where places repeat: conflicts have tests of their own, and here every request is eligible.
-        let used = self.waiting.iter().any(|(_, w)| {
-            w.place.lbn < place.lbn + 8 && place.lbn < w.place.lbn + 8
-        });
-        let kind = match self.dice.below(10) {
-            0..4 if !used => Kind::Write,
-            _ => Kind::Read,
-        };
-        let conflict = self.waiting.iter().any(|(_, w)| {
-            w.kind == Kind::Write && w.place.lbn < place.lbn + 8 && place.lbn < w.place.lbn + 8
-        });
-        if conflict {
+    fn submit(&mut self, places: Places) {
+        let kind = if self.dice.chance(40) { Kind::Write } else { Kind::Read };
+        let place = place(&mut self.dice, &self.model, places, kind);
+        // Conflicts have tests of their own; here every request is eligible.
+        let end = |p: &Place| p.lbn + p.count as u64;
+        let overlaps = |p: &Place| p.lbn < end(&place) && place.lbn < end(p);
+        let conflict = |w: &Waiting| (kind == Kind::Write || w.kind == Kind::Write) && overlaps(&w.place);
+        if self.waiting.iter().any(|(_, w)| conflict(w)) {
             return;
         }
-        let request = Request {
-            id: self.id,
-            kind,
-            lbn: place.lbn,
-            count: 8,
-            fua: false,
-            owner: 0,
-        };
+        let request = Request { id: self.id, kind, lbn: place.lbn, count: place.count, fua: false, owner: 0 };
         let slot = self.pool.insert(request, Some(place), self.head.at);
-        let waiting = Waiting {
-            id: self.id,
-            seq: self.id,
-            kind,
-            place,
-            submitted: self.head.at,
-        };
+        let waiting = Waiting { id: self.id, seq: self.id, kind, place, submitted: self.head.at };
         self.id += 1;
         self.waiting.push((slot, waiting));
     }
@@ -141,25 +151,11 @@ impl Run {
         one.at += later;
         one.angle += self.model.mechanics.rotation.angle_after(later);
         let now = self.head.at;
-        let mut view = View {
-            pool: &self.pool,
-            model: &self.model,
-            now,
-            read,
-            write,
-            lbn: self.lbn,
-            looked_at: 0,
-        };
+        let mut view = View { pool: &self.pool, model: &self.model, now, read, write, lbn: self.lbn, looked_at: 0 };
         let chosen = self.order.next(&mut view).expect("somebody waits");
         let looked_at = view.looked_at;
         let slow: Vec<Waiting> = self.waiting.iter().map(|&(_, w)| w).collect();
-        let situation = Situation {
-            model: &self.model,
-            now,
-            read,
-            write,
-            lbn: self.lbn,
-        };
+        let situation = Situation { model: &self.model, now, read, write, lbn: self.lbn };
         let expected = choose(self.order, &slow, &situation).expect("somebody waits");
         let got = self.pool.get(chosen).request.id;
         assert_eq!(got, expected, "{:?} of {} at {:?}", self.order, slow.len(), self.head);
@@ -172,28 +168,25 @@ impl Run {
         let (_, done) = self.waiting.remove(at.expect("it waited"));
         let start = if done.kind == Kind::Write { write } else { read };
         self.head = self.model.access(&start, &done.place, done.kind).end;
-        self.lbn = done.place.lbn + 8;
+        self.lbn = done.place.lbn + done.place.count as u64;
     }
 }
 
-fn run(seed: u64, order: Order, size: usize, coarse: u64, decisions: usize) {
+fn run(seed: u64, order: Order, size: usize, places: Places, decisions: usize) {
+    println!("{order:?}, seed {seed}, {places:?}");
     let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(seed));
-    let model = model(mechanics(&mut dice));
-    let mut run = Run {
-        dice,
-        order,
-        model,
-        pool: Pool::new(size, order.key()),
-        waiting: Vec::new(),
-        head: Head::default(),
-        lbn: 0,
-        id: 0,
-    };
+    let layouts = layouts();
+    let mut model = model(&mut dice, layouts[seed as usize % layouts.len()]);
+    if let Places::Large(_) = places {
+        model.mechanics = mechanics(&mut dice);
+    }
+    let pool = Pool::new(size, order.key());
+    let mut run = Run { dice, order, model, pool, waiting: Vec::new(), head: Head::default(), lbn: 0, id: 0 };
     for _ in 0..decisions {
         // Pools swing between empty and full.
         let upto = 1 + run.dice.below(size as u64) as usize;
         while run.waiting.is_empty() || (run.waiting.len() < upto && run.dice.chance(95)) {
-            run.submit(coarse);
+            run.submit(places);
         }
         run.decide();
     }
@@ -203,8 +196,7 @@ fn run(seed: u64, order: Order, size: usize, coarse: u64, decisions: usize) {
 fn every_order_chooses_what_a_plain_loop_chooses() {
     for order in ORDERS {
         for seed in 0..40 {
-            println!("{order:?}, seed {seed}");
-            run(seed, order, 1 + seed as usize * 3, 1, 150);
+            run(seed, order, 1 + seed as usize * 3, Places::Large(1), 150);
         }
     }
 }
@@ -214,12 +206,17 @@ fn ties_go_to_whoever_came_first() {
     // Few cylinders and angles: nearly every decision is a tie.
     for order in ORDERS {
         for seed in 100..120 {
-            println!("{order:?}, seed {seed}");
-            run(seed, order, 60, 400, 150);
+            run(seed, order, 60, Places::Large(400), 150);
         }
     }
 }
 
-fn model(mechanics: Mechanics) -> Model {
-    Model { geometry: headtime_disk::geometry::Geometry {}, mechanics, overheads: Default::default(), sector_bytes: 512 }
+#[test]
+fn choices_are_exact_on_real_tracks_and_on_drives_that_read_on_arrival() {
+    // Half of the made-up drives read on arrival; requests of up to 90 sectors are longer than many tracks.
+    for order in ORDERS {
+        for seed in 200..260 {
+            run(seed, order, 40, Places::Real, 100);
+        }
+    }
 }

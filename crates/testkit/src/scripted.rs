@@ -25,10 +25,7 @@ pub struct Scripted {
 impl Scripted {
     /// A drive that answers as `script` says; when it runs out, in 1 ms each.
     pub fn new(script: impl IntoIterator<Item = Answer>) -> Scripted {
-        Scripted {
-            script: script.into_iter().collect(),
-            outstanding: Vec::new(),
-        }
+        Scripted { script: script.into_iter().collect(), outstanding: Vec::new() }
     }
 
     /// The commands that were sent and have not completed, in the order in which they were sent.
@@ -38,12 +35,8 @@ impl Scripted {
 
     /// Sends a command.
     pub fn submit(&mut self, command: Command, now: Time) {
-        let answer = self.script.pop_front().unwrap_or(Answer {
-            after: Dur::from_ms(1),
-            outcome: Outcome::Ok,
-        });
-        self.outstanding
-            .push((now + answer.after, answer.outcome, command));
+        let answer = self.script.pop_front().unwrap_or(Answer { after: Dur::from_ms(1), outcome: Outcome::Ok });
+        self.outstanding.push((now + answer.after, answer.outcome, command));
     }
 
     /// When the next command completes.
@@ -56,11 +49,6 @@ impl Scripted {
         let due = self.next_event().filter(|&at| at <= now)?;
         let first = self.outstanding.iter().position(|&(at, ..)| at == due)?;
         let (at, outcome, command) = self.outstanding.remove(first);
-        Some(Completion {
-            id: command.id,
-            outcome,
-            at,
-            media: None,
-        })
+        Some(Completion { id: command.id, outcome, at, media: None })
     }
 }

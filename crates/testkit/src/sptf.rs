@@ -65,10 +65,7 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
     if order == Order::Fcfs {
         return waiting.iter().min_by_key(|w| w.seq).map(|w| w.id);
     }
-    let flush = waiting
-        .iter()
-        .filter(|w| w.kind == Kind::Flush)
-        .min_by_key(|w| w.seq);
+    let flush = waiting.iter().filter(|w| w.kind == Kind::Flush).min_by_key(|w| w.seq);
     if let Some(flush) = flush {
         return Some(flush.id);
     }
@@ -80,16 +77,11 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
         Order::Sptf => all.min_by_key(|w| (s.positioning(w), w.seq)),
         Order::SptfSw(percent) => {
             let shortest = waiting.iter().map(|w| s.positioning(w)).min()?;
-            all.filter(|w| {
-                s.positioning(w).0 as u128 * 100 <= shortest.0 as u128 * (100 + percent as u128)
-            })
-            .min_by_key(|w| (s.seek(w), s.positioning(w), w.seq))
+            all.filter(|w| s.positioning(w).0 as u128 * 100 <= shortest.0 as u128 * (100 + percent as u128))
+                .min_by_key(|w| (s.seek(w), s.positioning(w), w.seq))
         }
         Order::SatfUf(threshold) => {
-            let urgent = waiting
-                .iter()
-                .filter(|w| s.now.since(w.submitted) > threshold)
-                .min_by_key(|w| w.seq);
+            let urgent = waiting.iter().filter(|w| s.now.since(w.submitted) > threshold).min_by_key(|w| w.seq);
             urgent.or_else(|| all.min_by_key(|w| (s.positioning(w), w.seq)))
         }
     };

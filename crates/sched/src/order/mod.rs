@@ -120,10 +120,7 @@ impl<'a> View<'a> {
         let seek = mechanics.reposition((head.cylinder, head.surface), to, entry.kind);
         let rotation = &mechanics.rotation;
         let latency = rotation.wait(head.angle + rotation.angle_after(seek), entry.angle);
-        Cost {
-            seek,
-            positioning: later + seek + latency,
-        }
+        Cost { seek, positioning: later + seek + latency }
     }
 
     fn cost_on_arrival(&self, entry: &Entry, head: &Head, later: Dur) -> Cost {
@@ -157,12 +154,7 @@ impl<'a> View<'a> {
         let entries = self.pool.index();
         let center = self.cylinder();
         let above = entries.partition_point(|e| e.key < center as u64);
-        Outward {
-            entries,
-            center,
-            below: above,
-            above,
-        }
+        Outward { entries, center, below: above, above }
     }
 }
 
@@ -183,25 +175,14 @@ impl<'a> Iterator for Outward<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<(u32, &'a Entry)> {
-        let distance = |e: &Entry| self.center.abs_diff(e.key as u32);
-        let below = match self.below {
-            0 => None,
-            n => Some(&self.entries[n - 1]),
-        };
-        match (below, self.entries.get(self.above)) {
-            (None, None) => None,
-            (Some(b), Some(a)) if distance(b) < distance(a) => {
-                self.below -= 1;
-                Some((distance(b), b))
-            }
-            (_, Some(a)) => {
-                self.above += 1;
-                Some((distance(a), a))
-            }
-            (Some(b), None) => {
-                self.below -= 1;
-                Some((distance(b), b))
-            }
-        }
+        // Which side is nearer is anybody's guess, so both are looked at and nothing branches on it.
+        let distance = |at: usize| self.entries.get(at).map_or(u64::MAX, |e| (self.center as u64).abs_diff(e.key));
+        let (down, up) = (distance(self.below.wrapping_sub(1)), distance(self.above));
+        let go_down = down < up;
+        let at = if go_down { self.below.wrapping_sub(1) } else { self.above };
+        let entry = self.entries.get(at)?;
+        self.below -= usize::from(go_down);
+        self.above += usize::from(!go_down);
+        Some((down.min(up) as u32, entry))
     }
 }

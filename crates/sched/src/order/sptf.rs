@@ -16,16 +16,17 @@ pub fn next(view: &mut View) -> Option<u32> {
 pub fn shortest(view: &mut View) -> Option<(u32, Dur)> {
     let mut best: Option<(Dur, u64, u32)> = None;
     for (distance, entry) in view.outward() {
-        if best.is_some_and(|(shortest, ..)| view.floor(distance) > shortest) {
+        view.looked_at += 1;
+        let shortest = best.map_or(Dur(u64::MAX), |(shortest, ..)| shortest);
+        let cost = view.cost(entry);
+        // Only a seek that is too long itself can mean that all further ones are.
+        if cost.seek > shortest && view.floor(distance) > shortest {
             break;
         }
-        view.looked_at += 1;
-        let positioning = view.cost(entry).positioning;
+        let positioning = cost.positioning;
         let better = match best {
             None => true,
-            Some((shortest, seq, _)) => {
-                positioning < shortest || (positioning == shortest && view.seq(entry) < seq)
-            }
+            Some((shortest, seq, _)) => positioning < shortest || (positioning == shortest && view.seq(entry) < seq),
         };
         if better {
             best = Some((positioning, view.seq(entry), entry.slot));
