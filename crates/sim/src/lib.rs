@@ -1,2 +1,4 @@
 //! skeleton
+pub mod stats;
 pub mod traces;
+pub mod workload;
