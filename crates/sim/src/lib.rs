@@ -1,4 +1,8 @@
 //! skeleton
+pub mod device;
+pub mod observe;
+pub mod run;
+pub mod scheduler;
 pub mod stats;
 pub mod traces;
 pub mod workload;
