@@ -72,9 +72,7 @@ pub(crate) mod fixed {
         }
         fn submit(&mut self, command: Command, now: Time) -> Result<(), SubmitError> {
             if self.queue.len() == self.depth {
-                return Err(SubmitError::Full {
-                    depth: self.depth as u32,
-                });
+                return Err(SubmitError::Full { depth: self.depth as u32 });
             }
             let start = self.free_at.max(now);
             self.free_at = start + self.takes;
@@ -96,11 +94,7 @@ pub(crate) mod fixed {
             let quarter = Dur(self.takes.0 / 4);
             Some(Completion {
                 id: c.id,
-                outcome: if end >= self.dies_at {
-                    Outcome::Dead
-                } else {
-                    Outcome::Ok
-                },
+                outcome: if end >= self.dies_at { Outcome::Dead } else { Outcome::Ok },
                 at: end,
                 media: Some(MediaTimes {
                     start,

@@ -99,10 +99,7 @@ pub fn run<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     if workload.endless() && limits.until.is_none() && limits.requests.is_none() {
         return Err(RunError::Endless);
     }
-    let stats = Stats {
-        decision_ns: clock.map(|_| 0),
-        ..Stats::new(workload.classes())
-    };
+    let stats = Stats { decision_ns: clock.map(|_| 0), ..Stats::new(workload.classes()) };
     let mut l = Loop {
         device,
         scheduler,
@@ -121,12 +118,7 @@ pub fn run<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     };
     let until = limits.until.unwrap_or(Time::NEVER);
     let end = l.go(until)?;
-    let Loop {
-        now,
-        workload,
-        mut stats,
-        ..
-    } = l;
+    let Loop { now, workload, mut stats, .. } = l;
     stats.end = end;
     stats.ended_at = if end == End::Time { until } else { now };
     if let Some(r) = workload.refusals() {
@@ -147,18 +139,13 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 Some(_) => None,
                 None => self.workload.next_due(),
             };
-            let soonest = device
-                .unwrap_or(Time::NEVER)
-                .min(wakeup.unwrap_or(Time::NEVER))
-                .min(due.unwrap_or(Time::NEVER));
+            let soonest =
+                device.unwrap_or(Time::NEVER).min(wakeup.unwrap_or(Time::NEVER)).min(due.unwrap_or(Time::NEVER));
             if soonest == Time::NEVER {
                 return if self.in_flight() == 0 && self.held.is_none() {
                     Ok(End::Workload)
                 } else {
-                    Err(RunError::Stuck {
-                        in_flight: self.in_flight(),
-                        now: self.now,
-                    })
+                    Err(RunError::Stuck { in_flight: self.in_flight(), now: self.now })
                 };
             }
             if soonest > until {
@@ -202,8 +189,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 self.stats.head.record(media);
             }
             self.observer.completed(&command, &completion);
-            self.scheduler
-                .complete(completion.id, completion.outcome, self.now);
+            self.scheduler.complete(completion.id, completion.outcome, self.now);
             self.drain()?;
             // The request limit is exact: nothing is counted beyond it.
             if self.dead || self.stats.requests >= self.most_requests {
@@ -217,10 +203,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
     }
 
     fn submit(&mut self, ask: Ask) -> Result<(), RunError> {
-        let slot = Slot {
-            ask,
-            sequence: self.next_sequence,
-        };
+        let slot = Slot { ask, sequence: self.next_sequence };
         let id = match self.free.pop() {
             Some(id) => {
                 self.slots[id as usize] = slot;
@@ -278,9 +261,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                     self.stats.decisions += 1;
                     self.at_drive.push(command);
                     self.observer.issued(&command, self.now);
-                    self.device
-                        .submit(command, self.now)
-                        .map_err(RunError::Device)?;
+                    self.device.submit(command, self.now).map_err(RunError::Device)?;
                 }
                 Some(Action::Finish(f)) => self.finish(&f),
             }
@@ -327,11 +308,7 @@ mod tests {
     use headtime_disk::time::Dur;
 
     fn target() -> Target {
-        Target {
-            capacity: 1_000_000,
-            sector_bytes: 512,
-            geometry: None,
-        }
+        Target { capacity: 1_000_000, sector_bytes: 512, geometry: None }
     }
 
     fn go(
@@ -342,14 +319,7 @@ mod tests {
         limits: Limits,
         observer: &mut impl Observer,
     ) -> Result<Stats, RunError> {
-        run(
-            device,
-            &mut Firmware::new(depth, capacity),
-            workload,
-            limits,
-            None,
-            observer,
-        )
+        run(device, &mut Firmware::new(depth, capacity), workload, limits, None, observer)
     }
 
     #[derive(Default)]
@@ -365,27 +335,17 @@ mod tests {
         let mut d = Fixed::new(Dur::from_ms(5), 4);
         let mut w = Population::of(&closed(10), &target(), 1).unwrap();
         let mut seen = Keep::default();
-        let limits = Limits {
-            requests: Some(1000),
-            ..Limits::default()
-        };
+        let limits = Limits { requests: Some(1000), ..Limits::default() };
         let s = go(&mut d, 4, 100, &mut w, limits, &mut seen).unwrap();
         assert_eq!((s.end, s.requests), (End::Requests, 1000));
         assert_eq!(s.ended_at, Time(5_000_000_000));
         assert_eq!(d.most, 4);
         assert_eq!(s.most_waiting, 10);
         // Ten always there, 5 ms each: once it runs, every request waits 50 ms.
-        assert!(
-            seen.0[10..]
-                .iter()
-                .all(|d| d.response() == Dur::from_ms(50))
-        );
+        assert!(seen.0[10..].iter().all(|d| d.response() == Dur::from_ms(50)));
         assert!(seen.0[10..].iter().all(|d| d.service() == Dur::from_ms(20)));
         let shares = s.head.shares(s.ended_at);
-        assert_eq!(
-            (shares.seek, shares.rotate, shares.transfer),
-            (0.25, 0.25, 0.5)
-        );
+        assert_eq!((shares.seek, shares.rotate, shares.transfer), (0.25, 0.25, 0.5));
     }
 
     #[test]
@@ -393,10 +353,7 @@ mod tests {
         let mut d = Fixed::new(Dur::from_ms(4), 2);
         let mut w = Population::of(&oltp(), &target(), 3).unwrap();
         let mut seen = Keep::default();
-        let limits = Limits {
-            until: Some(Time(20_000_000_000)),
-            ..Limits::default()
-        };
+        let limits = Limits { until: Some(Time(20_000_000_000)), ..Limits::default() };
         let s = go(&mut d, 2, 100, &mut w, limits, &mut seen).unwrap();
         assert_eq!((s.end, s.ended_at), (End::Time, Time(20_000_000_000)));
         assert!(s.requests > 2000);
@@ -410,20 +367,12 @@ mod tests {
     fn a_full_scheduler_makes_requests_late_but_loses_none() {
         // A thousand requests at once, room for eight.
         let text: String = (0..1000).map(|i| format!("0,R,{},8\n", i * 8)).collect();
-        let reader = Reader::new(
-            text.as_bytes(),
-            "t".into(),
-            TraceFormat::PlainCsv,
-            ReadOptions::default(),
-        );
+        let reader = Reader::new(text.as_bytes(), "t".into(), TraceFormat::PlainCsv, ReadOptions::default());
         let mut w = Replay::new(reader, &target(), Mode::Auto, Beyond::Stop).unwrap();
         let mut d = Fixed::new(Dur::from_ms(1), 2);
         let mut seen = Keep::default();
         let s = go(&mut d, 2, 8, &mut w, Limits::default(), &mut seen).unwrap();
-        assert_eq!(
-            (s.end, s.requests, s.most_waiting),
-            (End::Workload, 1000, 10)
-        );
+        assert_eq!((s.end, s.requests, s.most_waiting), (End::Workload, 1000, 10));
         let lbns: Vec<u64> = seen.0.iter().map(|d| d.lbn).collect();
         assert!(lbns.iter().enumerate().all(|(i, &l)| l == i as u64 * 8));
         let last = seen.0.last().unwrap();
@@ -434,12 +383,7 @@ mod tests {
     #[test]
     fn a_closed_replay_waits_for_each_completion() {
         let text = "R Hit 0 8 1 500\nW Hit 8 8 1 700\nR Hit 16 8 1 900\n";
-        let reader = Reader::new(
-            text.as_bytes(),
-            "t".into(),
-            TraceFormat::DisksimValidate,
-            ReadOptions::default(),
-        );
+        let reader = Reader::new(text.as_bytes(), "t".into(), TraceFormat::DisksimValidate, ReadOptions::default());
         let mut w = Replay::new(reader, &target(), Mode::Auto, Beyond::Stop).unwrap();
         let mut d = Fixed::new(Dur::from_ms(10), 2);
         let mut seen = Keep::default();
@@ -453,18 +397,12 @@ mod tests {
         // M/D/1 at 50% load: mean wait = service * rho / (2 (1 - rho)) = half a service time.
         let mut d = Fixed::new(Dur::from_ms(5), 1);
         let mut w = Population::of(&open(100.0).unwrap(), &target(), 11).unwrap();
-        let limits = Limits {
-            requests: Some(100_000),
-            ..Limits::default()
-        };
+        let limits = Limits { requests: Some(100_000), ..Limits::default() };
         let s = go(&mut d, 1, 10_000, &mut w, limits, &mut ()).unwrap();
         let mean = s.responses().mean().unwrap().as_ms_f64();
         assert!((mean - 7.5).abs() < 0.15, "{mean}");
         let sure = s.batches.half_width_ns().unwrap() / 1e6;
-        assert!(
-            sure < 0.3 && (mean - 7.5).abs() < 2.0 * sure,
-            "{mean} +- {sure}"
-        );
+        assert!(sure < 0.3 && (mean - 7.5).abs() < 2.0 * sure, "{mean} +- {sure}");
     }
 
     #[test]
@@ -472,10 +410,7 @@ mod tests {
         let mut d = Fixed::new(Dur::from_ms(5), 2);
         d.dies_at = Time(100_000_000);
         let mut w = Population::of(&closed(3), &target(), 1).unwrap();
-        let limits = Limits {
-            until: Some(Time(10_000_000_000)),
-            ..Limits::default()
-        };
+        let limits = Limits { until: Some(Time(10_000_000_000)), ..Limits::default() };
         let s = go(&mut d, 2, 8, &mut w, limits, &mut ()).unwrap();
         assert_eq!((s.end, s.requests, s.errors), (End::DeadDrive, 20, 1));
     }
@@ -492,10 +427,7 @@ mod tests {
     fn a_scheduler_that_overfills_the_drive_is_an_error() {
         let mut w = Population::of(&closed(3), &target(), 1).unwrap();
         let mut d = Fixed::new(Dur::from_ms(5), 2);
-        let limits = Limits {
-            requests: Some(10),
-            ..Limits::default()
-        };
+        let limits = Limits { requests: Some(10), ..Limits::default() };
         let e = go(&mut d, 3, 8, &mut w, limits, &mut ()).unwrap_err();
         assert!(e.to_string().contains("2 commands outstanding"), "{e}");
     }
@@ -508,10 +440,7 @@ mod tests {
             at.set(at.get() + 10);
             at.get()
         };
-        let limits = Limits {
-            requests: Some(10),
-            ..Limits::default()
-        };
+        let limits = Limits { requests: Some(10), ..Limits::default() };
         let mut w = Population::of(&closed(3), &target(), 1).unwrap();
         let mut d = Fixed::new(Dur::from_ms(5), 2);
         let mut f = Firmware::new(2, 8);

@@ -82,9 +82,7 @@ impl Scheduler for Firmware {
     fn submit(&mut self, request: Request, now: Time) -> Result<(), Refused> {
         self.now = now;
         if self.waiting.len() >= self.capacity {
-            return Err(Refused::Full {
-                capacity: self.capacity,
-            });
+            return Err(Refused::Full { capacity: self.capacity });
         }
         self.waiting.push_back((request, now));
         Ok(())
@@ -120,18 +118,8 @@ impl Scheduler for Firmware {
             return None;
         }
         let (r, submitted) = self.waiting.pop_front()?;
-        self.at_drive.push(Sent {
-            request: r.id,
-            submitted,
-            dispatched: self.now,
-        });
-        Some(Action::Issue(Command {
-            id: r.id,
-            kind: r.kind,
-            lbn: r.lbn,
-            count: r.count,
-            fua: r.fua,
-        }))
+        self.at_drive.push(Sent { request: r.id, submitted, dispatched: self.now });
+        Some(Action::Issue(Command { id: r.id, kind: r.kind, lbn: r.lbn, count: r.count, fua: r.fua }))
     }
 
     fn next_wakeup(&self) -> Option<Time> {
@@ -145,14 +133,7 @@ mod tests {
     use headtime_disk::command::Kind;
 
     fn request(id: u64) -> Request {
-        Request {
-            id,
-            kind: Kind::Read,
-            lbn: id * 8,
-            count: 8,
-            fua: false,
-            owner: 0,
-        }
+        Request { id, kind: Kind::Read, lbn: id * 8, count: 8, fua: false, owner: 0 }
     }
 
     #[test]
@@ -161,10 +142,7 @@ mod tests {
         for id in 0..3 {
             f.submit(request(id), Time(id)).unwrap();
         }
-        assert_eq!(
-            f.submit(request(3), Time(3)),
-            Err(Refused::Full { capacity: 3 })
-        );
+        assert_eq!(f.submit(request(3), Time(3)), Err(Refused::Full { capacity: 3 }));
         let issued = |a| match a {
             Some(Action::Issue(c)) => c.id,
             other => panic!("{other:?}"),

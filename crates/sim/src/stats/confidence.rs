@@ -23,13 +23,7 @@ pub struct BatchMeans {
 
 impl Default for BatchMeans {
     fn default() -> BatchMeans {
-        BatchMeans {
-            sums: [0; BATCHES],
-            full: 0,
-            length: 1,
-            current: 0,
-            in_current: 0,
-        }
+        BatchMeans { sums: [0; BATCHES], full: 0, length: 1, current: 0, in_current: 0 }
     }
 }
 
@@ -65,10 +59,7 @@ impl BatchMeans {
         if self.full < BATCHES_AT_LEAST {
             return None;
         }
-        let means: Vec<f64> = self.sums[..self.full]
-            .iter()
-            .map(|&s| s as f64 / self.length as f64)
-            .collect();
+        let means: Vec<f64> = self.sums[..self.full].iter().map(|&s| s as f64 / self.length as f64).collect();
         Some(half_width(&means))
     }
 }
@@ -89,9 +80,8 @@ pub fn half_width(values: &[f64]) -> f64 {
 /// used, which errs on the wide side.
 fn student_t_95(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-        2.052, 2.048, 2.045, 2.042,
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
     ];
     match degrees {
         0 => f64::INFINITY,

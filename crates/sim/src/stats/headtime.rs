@@ -57,13 +57,7 @@ impl HeadTime {
         // An access that ran on beyond the end is counted whole.
         let total = end.max(self.busy_until).0;
         if total == 0 {
-            return HeadShares {
-                seek: 0.0,
-                rotate: 0.0,
-                transfer: 0.0,
-                free: 0.0,
-                idle: 1.0,
-            };
+            return HeadShares { seek: 0.0, rotate: 0.0, transfer: 0.0, free: 0.0, idle: 1.0 };
         }
         let of = |d: Dur| d.0 as f64 / total as f64;
         let busy = self.given() + self.free;

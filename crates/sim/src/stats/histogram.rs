@@ -21,13 +21,7 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram {
-            counts: vec![0; BUCKETS].into_boxed_slice(),
-            samples: 0,
-            sum_ns: 0,
-            min: u64::MAX,
-            max: 0,
-        }
+        Histogram { counts: vec![0; BUCKETS].into_boxed_slice(), samples: 0, sum_ns: 0, min: u64::MAX, max: 0 }
     }
 }
 
@@ -71,16 +65,13 @@ impl Histogram {
         if self.samples == 0 {
             return None;
         }
-        let rank = (u128::from(self.samples) * u128::from(permille))
-            .div_ceil(1000)
-            .max(1) as u64;
+        let rank = (u128::from(self.samples) * u128::from(permille)).div_ceil(1000).max(1) as u64;
         let mut below = 0;
         for (i, &c) in self.counts.iter().enumerate() {
             if below + c >= rank {
                 // Samples are taken to lie evenly in their bucket.
                 let (low, width) = bounds(i);
-                let within =
-                    u128::from(width) * (2 * u128::from(rank - below) - 1) / (2 * u128::from(c));
+                let within = u128::from(width) * (2 * u128::from(rank - below) - 1) / (2 * u128::from(c));
                 return Some(Dur((low + within as u64).clamp(self.min, self.max)));
             }
             below += c;
@@ -107,10 +98,7 @@ impl Histogram {
             if c > 0 {
                 below += c;
                 let (low, width) = bounds(i);
-                points.push((
-                    Dur((low + (width - 1)).min(self.max)),
-                    below as f64 / self.samples as f64,
-                ));
+                points.push((Dur((low + (width - 1)).min(self.max)), below as f64 / self.samples as f64));
             }
         }
         points
@@ -164,10 +152,7 @@ mod tests {
         for permille in [1, 500, 950, 990, 1000] {
             let exact = all[(all.len() * permille as usize).div_ceil(1000) - 1] as f64;
             let got = h.quantile(permille).unwrap().0 as f64;
-            assert!(
-                (got - exact).abs() <= exact * 0.002 + 1.0,
-                "{permille}: {got} {exact}"
-            );
+            assert!((got - exact).abs() <= exact * 0.002 + 1.0, "{permille}: {got} {exact}");
         }
         assert_eq!(h.max(), Some(Dur(all[all.len() - 1])));
         assert_eq!(h.min(), Some(Dur(all[0])));
@@ -177,11 +162,7 @@ mod tests {
 
     #[test]
     fn merging_is_the_same_as_counting_together() {
-        let (mut a, mut b, mut both) = (
-            Histogram::default(),
-            Histogram::default(),
-            Histogram::default(),
-        );
+        let (mut a, mut b, mut both) = (Histogram::default(), Histogram::default(), Histogram::default());
         for x in 0..1000u64 {
             let d = Dur(x * x * 100);
             if x % 3 == 0 { &mut a } else { &mut b }.record(d);

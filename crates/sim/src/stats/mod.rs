@@ -113,13 +113,7 @@ pub struct Stats {
 impl Stats {
     /// Empty statistics with these classes.
     pub fn new(classes: &[String]) -> Stats {
-        Stats {
-            classes: classes
-                .iter()
-                .map(|n| (n.clone(), Histogram::default()))
-                .collect(),
-            ..Stats::default()
-        }
+        Stats { classes: classes.iter().map(|n| (n.clone(), Histogram::default())).collect(), ..Stats::default() }
     }
 
     /// Counts one finished request.
@@ -156,11 +150,7 @@ impl Stats {
 
     /// Requests finished per second of virtual time; 0 for a run of no time.
     pub fn per_second(&self) -> f64 {
-        if self.ended_at == Time::ZERO {
-            0.0
-        } else {
-            self.requests as f64 / self.ended_at.as_secs_f64()
-        }
+        if self.ended_at == Time::ZERO { 0.0 } else { self.requests as f64 / self.ended_at.as_secs_f64() }
     }
 
     /// Foreground megabytes (10^6) per second of virtual time; 0 for a run of no time.
@@ -195,12 +185,7 @@ mod tests {
             prediction: None,
         };
         s.record(&done);
-        s.record(&Done {
-            kind: Kind::Write,
-            class: 0,
-            outcome: Outcome::MediaError { lbn: 3 },
-            ..done
-        });
+        s.record(&Done { kind: Kind::Write, class: 0, outcome: Outcome::MediaError { lbn: 3 }, ..done });
         assert_eq!(s.reads.max(), Some(Dur(1_000_000)));
         assert_eq!(done.service(), Dur(998_000));
         assert_eq!((s.requests, s.errors, s.sectors), (2, 1, 8));

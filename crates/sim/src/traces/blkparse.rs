@@ -16,8 +16,7 @@ use headtime_disk::time::Time;
 use super::text::{Bad, Columns, scaled, whole};
 use super::{LineFormat, Parsed, Record, range};
 
-const SHAPE: &str =
-    "a blkparse event: major,minor cpu sequence seconds pid action rwbs sector + count [process]";
+const SHAPE: &str = "a blkparse event: major,minor cpu sequence seconds pid action rwbs sector + count [process]";
 
 /// So many `D` events without any `Q` before it mean that the trace has no `Q`.
 const WAIT_FOR_QUEUED: usize = 1_000;
@@ -38,17 +37,10 @@ pub(super) struct Blkparse {
 }
 
 impl LineFormat for Blkparse {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        out: &mut VecDeque<Record>,
-    ) -> Result<Parsed, Bad> {
+    fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad> {
         let c = Columns::by_space(line);
         let Some(device) = device(c.get(0)) else {
-            return if c.get(1).first() == Some(&b'(')
-                && (c.get(0).starts_with(b"CPU") || c.get(0) == b"Total")
-            {
+            return if c.get(1).first() == Some(&b'(') && (c.get(0).starts_with(b"CPU") || c.get(0) == b"Total") {
                 Ok(Parsed::End)
             } else if line.starts_with(b"Input file ") {
                 Ok(Parsed::Taken)
@@ -60,8 +52,7 @@ impl LineFormat for Blkparse {
             return Err(Bad::new(SHAPE, line));
         }
         c.whole(1, "a processor number in column 2")?;
-        let at = scaled(c.get(3), 9)
-            .ok_or_else(|| Bad::new("a time in seconds in column 4", c.get(3)))?;
+        let at = scaled(c.get(3), 9).ok_or_else(|| Bad::new("a time in seconds in column 4", c.get(3)))?;
         let pid = c.whole32(4, "a process id in column 5")?;
         let issued = match c.get(5) {
             b"Q" => false,
@@ -88,18 +79,9 @@ impl LineFormat for Blkparse {
             if count == 0 && kind == Kind::Flush {
                 (kind, 0, 0)
             } else {
-                let (lbn, count) =
-                    range(lbn, count, "1 to 2^32-1 sectors from a sector below 2^54")?;
+                let (lbn, count) = range(lbn, count, "1 to 2^32-1 sectors from a sector below 2^54")?;
                 // A flush flag on a request with data orders the cache's contents before it; the data counts.
-                (
-                    if kind == Kind::Flush {
-                        Kind::Write
-                    } else {
-                        kind
-                    },
-                    lbn,
-                    count,
-                )
+                (if kind == Kind::Flush { Kind::Write } else { kind }, lbn, count)
             }
         } else if c.get(7).starts_with(b"[") && c.get(6).contains(&b'F') {
             (Kind::Flush, 0, 0)
@@ -169,10 +151,7 @@ fn device(text: &[u8]) -> Option<u32> {
 /// `F` behind asks for force unit access. `None`: nothing that can be replayed.
 fn operation(rwbs: &[u8]) -> Result<Option<(Kind, bool)>, Bad> {
     if rwbs.is_empty() || !rwbs.iter().all(u8::is_ascii_uppercase) {
-        return Err(Bad::new(
-            "an RWBS column such as R, WS or FWFS in column 7",
-            rwbs,
-        ));
+        return Err(Bad::new("an RWBS column such as R, WS or FWFS in column 7", rwbs));
     }
     let rest = rwbs.strip_prefix(b"F").unwrap_or(rwbs);
     let fua = rest.iter().skip(1).any(|&b| b == b'F');
@@ -211,9 +190,7 @@ CPU0 (8,0):
     fn queued_events_are_taken_and_the_summary_ends_the_trace() {
         let r = read(F, SAMPLE).unwrap();
         assert_eq!(
-            r.iter()
-                .map(|r| (r.arrival.unwrap().0, r.kind, r.fua, r.lbn, r.count, r.owner))
-                .collect::<Vec<_>>(),
+            r.iter().map(|r| (r.arrival.unwrap().0, r.kind, r.fua, r.lbn, r.count, r.owner)).collect::<Vec<_>>(),
             [
                 (0, Kind::Read, false, 223_490, 8, 697),
                 (9_507_758, Kind::Write, false, 223_500, 56, 702),
@@ -226,11 +203,7 @@ CPU0 (8,0):
 
     #[test]
     fn issued_events_are_taken_where_nothing_was_queued() {
-        let only: String = SAMPLE
-            .lines()
-            .filter(|l| !l.contains(" Q "))
-            .map(|l| format!("{l}\n"))
-            .collect();
+        let only: String = SAMPLE.lines().filter(|l| !l.contains(" Q ")).map(|l| format!("{l}\n")).collect();
         let r = read(F, &only).unwrap();
         assert_eq!(r.len(), 1);
         assert_eq!(r[0].arrival, Some(Time(10_000)));

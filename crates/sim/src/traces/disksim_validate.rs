@@ -25,12 +25,7 @@ impl DisksimValidate {
 }
 
 impl LineFormat for DisksimValidate {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        out: &mut VecDeque<Record>,
-    ) -> Result<Parsed, Bad> {
+    fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad> {
         let c = Columns::by_space(line);
         c.exactly(6, SHAPE)?;
         let kind = match c.get(0) {
@@ -85,10 +80,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(r.len(), 2);
-        assert_eq!(
-            (r[0].kind, r[0].lbn, r[0].count),
-            (Kind::Write, 4_583_176, 4)
-        );
+        assert_eq!((r[0].kind, r[0].lbn, r[0].count), (Kind::Write, 4_583_176, 4));
         assert_eq!(r[0].response, Some(Dur(663_000)));
         assert_eq!(r[0].gap, Some(Gap::After(Dur(45_422_000))));
         assert_eq!(r[1].response, Some(Dur(14_095_370)));
@@ -97,13 +89,8 @@ mod tests {
 
     #[test]
     fn the_gap_can_be_read_as_lying_before_its_request() {
-        let options = ReadOptions {
-            gap: GapSide::Before,
-            ..ReadOptions::default()
-        };
-        let r = Reader::new(&b"R Hit 1 2 3.5 4.25\n"[..], "t".into(), F, options)
-            .read_all()
-            .unwrap();
+        let options = ReadOptions { gap: GapSide::Before, ..ReadOptions::default() };
+        let r = Reader::new(&b"R Hit 1 2 3.5 4.25\n"[..], "t".into(), F, options).read_all().unwrap();
         assert_eq!(r[0].gap, Some(Gap::Before(Dur(4_250))));
     }
 
@@ -111,10 +98,7 @@ mod tests {
     fn damaged_lines_name_line_and_expectation() {
         let good = "R Hit 1 2 3.5 4.25\n";
         let e = error(F, &format!("{good}R Hit 1 2 3.5\n"));
-        assert!(
-            e.starts_with("t:2: expected 6 columns") && e.contains("5 columns"),
-            "{e}"
-        );
+        assert!(e.starts_with("t:2: expected 6 columns") && e.contains("5 columns"), "{e}");
         for (line, what) in [
             ("X Hit 1 2 3.5 4.25", "R or W"),
             ("R 5 1 2 3.5 4.25", "a word"),

@@ -37,12 +37,7 @@ pub(super) struct FioIolog {
 }
 
 impl LineFormat for FioIolog {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        out: &mut VecDeque<Record>,
-    ) -> Result<Parsed, Bad> {
+    fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad> {
         let (arrival, from) = match self.version {
             Version::Unknown => {
                 self.version = match line.trim_ascii() {
@@ -82,10 +77,7 @@ impl LineFormat for FioIolog {
             }
             b"wait" => return Err(Bad::new("no wait in version 3", line)),
             other => {
-                return Err(Bad::new(
-                    "add, open, close, wait, read, write, sync, datasync or trim",
-                    other,
-                ));
+                return Err(Bad::new("add, open, close, wait, read, write, sync, datasync or trim", other));
             }
         };
         let (lbn, count) = if kind == Kind::Flush {
@@ -143,19 +135,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            r.iter()
-                .map(|r| (r.arrival, r.gap, r.kind, r.device, r.lbn, r.count))
-                .collect::<Vec<_>>(),
+            r.iter().map(|r| (r.arrival, r.gap, r.kind, r.device, r.lbn, r.count)).collect::<Vec<_>>(),
             [
                 (None, Some(Gap::Before(Dur(0))), Kind::Read, 0, 8, 16),
-                (
-                    None,
-                    Some(Gap::Before(Dur(2_000_000))),
-                    Kind::Write,
-                    1,
-                    0,
-                    1
-                ),
+                (None, Some(Gap::Before(Dur(2_000_000))), Kind::Write, 1, 0, 1),
                 (None, Some(Gap::Before(Dur(0))), Kind::Flush, 1, 0, 0),
             ]
         );
@@ -169,13 +152,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            r.iter()
-                .map(|r| (r.arrival, r.gap, r.kind, r.lbn, r.count))
-                .collect::<Vec<_>>(),
-            [
-                (Some(Time(878_000)), None, Kind::Write, 0, 32),
-                (Some(Time(888_000)), None, Kind::Read, 1, 1),
-            ]
+            r.iter().map(|r| (r.arrival, r.gap, r.kind, r.lbn, r.count)).collect::<Vec<_>>(),
+            [(Some(Time(878_000)), None, Kind::Write, 0, 32), (Some(Time(888_000)), None, Kind::Read, 1, 1),]
         );
     }
 

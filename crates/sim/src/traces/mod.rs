@@ -152,29 +152,20 @@ impl TraceFormat {
     /// By name; the error lists the names known. `csv` is short for `plain-csv`.
     pub fn from_name(name: &str) -> Result<TraceFormat, TraceError> {
         let wanted = if name == "csv" { "plain-csv" } else { name };
-        Self::ALL
-            .iter()
-            .find(|(n, _)| *n == wanted)
-            .map(|(_, f)| *f)
-            .ok_or_else(|| TraceError::UnknownFormat {
-                name: name.to_owned(),
-                known: Self::ALL.map(|(n, _)| n).join(", "),
-            })
+        Self::ALL.iter().find(|(n, _)| *n == wanted).map(|(_, f)| *f).ok_or_else(|| TraceError::UnknownFormat {
+            name: name.to_owned(),
+            known: Self::ALL.map(|(n, _)| n).join(", "),
+        })
     }
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        Self::ALL
-            .iter()
-            .find(|(_, f)| *f == self)
-            .map_or("", |(n, _)| n)
+        Self::ALL.iter().find(|(_, f)| *f == self).map_or("", |(n, _)| n)
     }
 
     fn parser(self, options: &ReadOptions) -> Box<dyn LineFormat> {
         match self {
-            TraceFormat::DisksimValidate => {
-                Box::new(disksim_validate::DisksimValidate::new(options.gap))
-            }
+            TraceFormat::DisksimValidate => Box::new(disksim_validate::DisksimValidate::new(options.gap)),
             TraceFormat::DisksimAscii => Box::new(disksim_ascii::DisksimAscii),
             TraceFormat::Mqsim => Box::new(mqsim::Mqsim),
             TraceFormat::Blkparse => Box::new(blkparse::Blkparse::default()),
@@ -229,8 +220,7 @@ enum Parsed {
 /// One format: lines in, records out. One line may give none or several records.
 trait LineFormat {
     /// Reads one line, without its line end; never blank, never a comment.
-    fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>)
-    -> Result<Parsed, Bad>;
+    fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad>;
     /// The file is over: what was held back comes out now.
     fn finish(&mut self, _out: &mut VecDeque<Record>) {}
     /// What a line looks like, for messages.
@@ -259,19 +249,10 @@ pub struct Reader<R> {
 }
 
 /// Opens a file.
-pub fn open(
-    path: &Path,
-    format: TraceFormat,
-    options: ReadOptions,
-) -> Result<Reader<BufReader<File>>, TraceError> {
+pub fn open(path: &Path, format: TraceFormat, options: ReadOptions) -> Result<Reader<BufReader<File>>, TraceError> {
     let file = path.display().to_string();
     match File::open(path) {
-        Ok(f) => Ok(Reader::new(
-            BufReader::with_capacity(256 * 1024, f),
-            file,
-            format,
-            options,
-        )),
+        Ok(f) => Ok(Reader::new(BufReader::with_capacity(256 * 1024, f), file, format, options)),
         Err(source) => Err(TraceError::Io { file, source }),
     }
 }
@@ -319,10 +300,7 @@ impl<R: BufRead> Reader<R> {
         let read = (&mut self.input)
             .take(LONGEST_LINE)
             .read_until(b'\n', &mut self.buffer)
-            .map_err(|source| TraceError::Io {
-                file: self.file.clone(),
-                source,
-            })?;
+            .map_err(|source| TraceError::Io { file: self.file.clone(), source })?;
         if read == 0 {
             return Ok(false);
         }
@@ -387,11 +365,7 @@ impl<R: BufRead> Reader<R> {
                 if self.devices.len() == DEVICES_KEPT {
                     known.push("more".to_owned());
                 }
-                Err(TraceError::NoSuchDevice {
-                    file: self.file.clone(),
-                    device,
-                    known: known.join(", "),
-                })
+                Err(TraceError::NoSuchDevice { file: self.file.clone(), device, known: known.join(", ") })
             }
             _ => Ok(None),
         }
@@ -464,10 +438,7 @@ impl Names {
 
 /// Checks that a range is not empty and cannot overflow: traces come from anywhere.
 fn range(lbn: u64, count: u64, what: &'static str) -> Result<(u64, u32), Bad> {
-    let bad = |found: String| Bad {
-        expected: what.into(),
-        found,
-    };
+    let bad = |found: String| Bad { expected: what.into(), found };
     let count = match u32::try_from(count) {
         Ok(0) => return Err(bad("a request for 0 sectors".to_owned())),
         Ok(c) => c,
@@ -485,13 +456,7 @@ pub(crate) mod tests {
 
     /// Reads a whole trace from text.
     pub(crate) fn read(format: TraceFormat, text: &str) -> Result<Vec<Record>, TraceError> {
-        Reader::new(
-            text.as_bytes(),
-            "t".to_owned(),
-            format,
-            ReadOptions::default(),
-        )
-        .read_all()
+        Reader::new(text.as_bytes(), "t".to_owned(), format, ReadOptions::default()).read_all()
     }
 
     /// The message of the error that reading `text` must give.
@@ -512,12 +477,7 @@ pub(crate) mod tests {
     #[test]
     fn foreign_input_is_an_error_with_its_line_in_every_format() {
         for (name, format) in TraceFormat::ALL {
-            for foreign in [
-                "<html>\n<body>\n",
-                "{\"a\": 1}\n",
-                "one two three\n",
-                "\u{0}\u{1}\u{2}\n",
-            ] {
+            for foreign in ["<html>\n<body>\n", "{\"a\": 1}\n", "one two three\n", "\u{0}\u{1}\u{2}\n"] {
                 let e = error(format, foreign);
                 assert!(e.starts_with("t:1: expected "), "{name}: {e}");
                 assert!(e.contains(", found "), "{name}: {e}");
@@ -529,24 +489,16 @@ pub(crate) mod tests {
     fn an_empty_file_is_an_error_that_says_what_was_expected() {
         for (name, format) in TraceFormat::ALL {
             let e = error(format, "\n# nothing\n");
-            assert!(
-                e.contains("expected") && e.contains("no request in 2 lines"),
-                "{name}: {e}"
-            );
+            assert!(e.contains("expected") && e.contains("no request in 2 lines"), "{name}: {e}");
         }
     }
 
     #[test]
     fn compressed_input_is_named() {
-        let e = Reader::new(
-            &[0x1f, 0x8b, 8, 0, 0][..],
-            "t.gz".to_owned(),
-            TraceFormat::MsrCsv,
-            ReadOptions::default(),
-        )
-        .read_all()
-        .unwrap_err()
-        .to_string();
+        let e = Reader::new(&[0x1f, 0x8b, 8, 0, 0][..], "t.gz".to_owned(), TraceFormat::MsrCsv, ReadOptions::default())
+            .read_all()
+            .unwrap_err()
+            .to_string();
         assert!(e.contains("gzip"), "{e}");
     }
 
@@ -565,10 +517,7 @@ pub(crate) mod tests {
                 text.as_bytes(),
                 "t".to_owned(),
                 TraceFormat::Mqsim,
-                ReadOptions {
-                    device: Some(d),
-                    ..ReadOptions::default()
-                },
+                ReadOptions { device: Some(d), ..ReadOptions::default() },
             )
             .read_all()
         };

@@ -16,12 +16,7 @@ const SHAPE: &str = "5 columns: ns device sector sectors type (1: read, 0: write
 pub(super) struct Mqsim;
 
 impl LineFormat for Mqsim {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        out: &mut VecDeque<Record>,
-    ) -> Result<Parsed, Bad> {
+    fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad> {
         let c = Columns::by_space(line);
         c.exactly(5, SHAPE)?;
         let arrival = c.whole(0, "an arrival time in whole ns in column 1")?;
@@ -66,10 +61,7 @@ mod tests {
     fn lines_give_arrival_device_range_and_kind() {
         let r = read(F, "11413000 0 657728 16 1\n11565000 1 31244784 64 0\n").unwrap();
         assert_eq!(r[0].arrival, Some(Time(11_413_000)));
-        assert_eq!(
-            (r[0].device, r[0].lbn, r[0].count, r[0].kind),
-            (0, 657_728, 16, Kind::Read)
-        );
+        assert_eq!((r[0].device, r[0].lbn, r[0].count, r[0].kind), (0, 657_728, 16, Kind::Read));
         assert_eq!((r[1].device, r[1].kind), (1, Kind::Write));
     }
 

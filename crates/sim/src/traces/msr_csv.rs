@@ -22,12 +22,7 @@ pub(super) struct MsrCsv {
 }
 
 impl LineFormat for MsrCsv {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        out: &mut VecDeque<Record>,
-    ) -> Result<Parsed, Bad> {
+    fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad> {
         let c = Columns::by_comma(line);
         c.exactly(7, SHAPE)?;
         self.lines += 1;
@@ -88,10 +83,7 @@ mod tests {
         .unwrap();
         assert_eq!(r[0].arrival, Some(Time(0)));
         assert_eq!(r[1].arrival, Some(Time(1_332_052_600)));
-        assert_eq!(
-            (r[0].lbn, r[0].count, r[0].kind, r[0].response),
-            (749_016, 64, Kind::Read, Some(Dur(41_300)))
-        );
+        assert_eq!((r[0].lbn, r[0].count, r[0].kind, r[0].response), (749_016, 64, Kind::Read, Some(Dur(41_300))));
         assert_eq!((r[1].device, r[1].owner, r[1].kind), (1, 0, Kind::Write));
     }
 

@@ -13,16 +13,7 @@ use super::text::{Bad, Columns};
 use super::{LineFormat, Parsed, Record, range};
 
 const SHAPE: &str = "4 columns: time_ms,op,lbn,sectors (or a heading that names the columns)";
-const NAMES: [&str; 8] = [
-    "time_ms",
-    "op",
-    "lbn",
-    "sectors",
-    "device",
-    "owner",
-    "response_ms",
-    "fua",
-];
+const NAMES: [&str; 8] = ["time_ms", "op", "lbn", "sectors", "device", "owner", "response_ms", "fua"];
 
 /// Where each named column stands; `usize::MAX` where it is missing.
 pub(super) struct PlainCsv {
@@ -37,11 +28,7 @@ impl Default for PlainCsv {
         for (i, a) in at.iter_mut().take(4).enumerate() {
             *a = i;
         }
-        PlainCsv {
-            at,
-            columns: 4,
-            lines: 0,
-        }
+        PlainCsv { at, columns: 4, lines: 0 }
     }
 }
 
@@ -51,14 +38,8 @@ impl PlainCsv {
         self.columns = c.len();
         for i in 0..c.len() {
             let name = c.get(i);
-            let Some(k) = NAMES
-                .iter()
-                .position(|n| name.eq_ignore_ascii_case(n.as_bytes()))
-            else {
-                return Err(Bad::new(
-                    format!("columns named among {}", NAMES.join(", ")),
-                    name,
-                ));
+            let Some(k) = NAMES.iter().position(|n| name.eq_ignore_ascii_case(n.as_bytes())) else {
+                return Err(Bad::new(format!("columns named among {}", NAMES.join(", ")), name));
             };
             if self.at[k] != usize::MAX {
                 return Err(Bad::new("each column once", name));
@@ -66,31 +47,17 @@ impl PlainCsv {
             self.at[k] = i;
         }
         match (0..4).find(|&k| self.at[k] == usize::MAX) {
-            Some(k) => Err(Bad::new(
-                format!("a column {} in the heading", NAMES[k]),
-                c.line(),
-            )),
+            Some(k) => Err(Bad::new(format!("a column {} in the heading", NAMES[k]), c.line())),
             None => Ok(()),
         }
     }
 }
 
 impl LineFormat for PlainCsv {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        out: &mut VecDeque<Record>,
-    ) -> Result<Parsed, Bad> {
+    fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad> {
         let c = Columns::by_comma(line);
         self.lines += 1;
-        if self.lines == 1
-            && (0..c.len()).any(|i| {
-                NAMES
-                    .iter()
-                    .any(|n| c.get(i).eq_ignore_ascii_case(n.as_bytes()))
-            })
-        {
+        if self.lines == 1 && (0..c.len()).any(|i| NAMES.iter().any(|n| c.get(i).eq_ignore_ascii_case(n.as_bytes()))) {
             self.heading(&c)?;
             return Ok(Parsed::Taken);
         }
@@ -108,10 +75,7 @@ impl LineFormat for PlainCsv {
             b"W" | b"w" | b"write" | b"Write" | b"WRITE" => Kind::Write,
             b"F" | b"f" | b"flush" | b"Flush" | b"FLUSH" => Kind::Flush,
             other => {
-                return Err(Bad::new(
-                    "R, W, F, read, write or flush in column op",
-                    other,
-                ));
+                return Err(Bad::new("R, W, F, read, write or flush in column op", other));
             }
         };
         let (lbn, count) = if kind == Kind::Flush {
@@ -124,25 +88,10 @@ impl LineFormat for PlainCsv {
             )?
         };
         let given = |k: usize| self.at[k] != usize::MAX && !c.get(self.at[k]).is_empty();
-        let device = if given(4) {
-            c.whole32(self.at[4], "a number in column device")?
-        } else {
-            0
-        };
-        let owner = if given(5) {
-            c.whole32(self.at[5], "a number in column owner")?
-        } else {
-            device
-        };
-        let response = if given(6) {
-            Some(Dur(c.scaled(
-                self.at[6],
-                6,
-                "a time in ms in column response_ms",
-            )?))
-        } else {
-            None
-        };
+        let device = if given(4) { c.whole32(self.at[4], "a number in column device")? } else { 0 };
+        let owner = if given(5) { c.whole32(self.at[5], "a number in column owner")? } else { device };
+        let response =
+            if given(6) { Some(Dur(c.scaled(self.at[6], 6, "a time in ms in column response_ms")?)) } else { None };
         let fua = if given(7) {
             match c.get(self.at[7]) {
                 b"0" => false,
@@ -198,15 +147,8 @@ mod tests {
 
     #[test]
     fn a_heading_may_reorder_and_add_columns() {
-        let r = read(
-            F,
-            "op,sectors,lbn,time_ms,owner,fua,response_ms\nw,2,100,7,3,1,0.25\nr,2,100,8,,,\n",
-        )
-        .unwrap();
-        assert_eq!(
-            (r[0].lbn, r[0].count, r[0].owner, r[0].fua, r[0].response),
-            (100, 2, 3, true, Some(Dur(250_000)))
-        );
+        let r = read(F, "op,sectors,lbn,time_ms,owner,fua,response_ms\nw,2,100,7,3,1,0.25\nr,2,100,8,,,\n").unwrap();
+        assert_eq!((r[0].lbn, r[0].count, r[0].owner, r[0].fua, r[0].response), (100, 2, 3, true, Some(Dur(250_000))));
         assert_eq!((r[1].owner, r[1].fua, r[1].response), (0, false, None));
     }
 

@@ -22,12 +22,7 @@ pub(super) struct SystorCsv {
 }
 
 impl LineFormat for SystorCsv {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        out: &mut VecDeque<Record>,
-    ) -> Result<Parsed, Bad> {
+    fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad> {
         let c = Columns::by_comma(line);
         c.exactly(6, SHAPE)?;
         self.lines += 1;
@@ -43,11 +38,7 @@ impl LineFormat for SystorCsv {
         };
         let response = match c.get(1) {
             b"" => None,
-            _ => Some(Dur(c.scaled(
-                1,
-                9,
-                "a response time in seconds in column 2",
-            )?)),
+            _ => Some(Dur(c.scaled(1, 9, "a response time in seconds in column 2")?)),
         };
         let device = c.whole32(3, "a LUN in column 4")?;
         let offset = c.whole(4, "an offset in bytes in column 5")?;
@@ -100,10 +91,7 @@ mod tests {
         assert_eq!(reader.skipped(), 1);
         assert_eq!((a.arrival, a.response), (Some(Time(0)), Some(Dur(806_000))));
         assert_eq!((a.kind, a.device, a.lbn, a.count), (Kind::Read, 4, 16, 8));
-        assert_eq!(
-            (b.arrival, b.kind, b.count),
-            (Some(Time(100_000_000)), Kind::Write, 256)
-        );
+        assert_eq!((b.arrival, b.kind, b.count), (Some(Time(100_000_000)), Kind::Write, 256));
     }
 
     #[test]

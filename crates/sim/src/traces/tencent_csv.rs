@@ -21,12 +21,7 @@ pub(super) struct TencentCsv {
 }
 
 impl LineFormat for TencentCsv {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        out: &mut VecDeque<Record>,
-    ) -> Result<Parsed, Bad> {
+    fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad> {
         let c = Columns::by_comma(line);
         c.exactly(5, SHAPE)?;
         self.lines += 1;
@@ -74,19 +69,12 @@ mod tests {
 
     #[test]
     fn sectors_are_sectors_and_1_is_a_write() {
-        let r = read(
-            F,
-            "1538323200,12910952,128,0,1063\n1538323202,6338688,8,1,1627\n",
-        )
-        .unwrap();
+        let r = read(F, "1538323200,12910952,128,0,1063\n1538323202,6338688,8,1,1627\n").unwrap();
         assert_eq!(
             (r[0].arrival, r[0].lbn, r[0].count, r[0].kind, r[0].device),
             (Some(Time(0)), 12_910_952, 128, Kind::Read, 1063)
         );
-        assert_eq!(
-            (r[1].arrival, r[1].kind),
-            (Some(Time(2_000_000_000)), Kind::Write)
-        );
+        assert_eq!((r[1].arrival, r[1].kind), (Some(Time(2_000_000_000)), Kind::Write));
     }
 
     #[test]

@@ -20,10 +20,7 @@ pub struct Bad {
 impl Bad {
     /// An error about a stretch of bytes.
     pub fn new(expected: impl Into<Cow<'static, str>>, found: &[u8]) -> Bad {
-        Bad {
-            expected: expected.into(),
-            found: quote(found),
-        }
+        Bad { expected: expected.into(), found: quote(found) }
     }
 }
 
@@ -33,11 +30,7 @@ pub fn quote(bytes: &[u8]) -> String {
         return "nothing".to_owned();
     }
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]);
-    let mut shown: String = text
-        .chars()
-        .take(48)
-        .flat_map(char::escape_default)
-        .collect();
+    let mut shown: String = text.chars().take(48).flat_map(char::escape_default).collect();
     if text.chars().count() > 48 {
         shown.push_str("...");
     }
@@ -55,11 +48,7 @@ pub struct Columns<'a> {
 impl<'a> Columns<'a> {
     /// Columns separated by any number of spaces and tabs.
     pub fn by_space(line: &'a [u8]) -> Columns<'a> {
-        let mut c = Columns {
-            line,
-            parts: [&[]; KEPT],
-            len: 0,
-        };
+        let mut c = Columns { line, parts: [&[]; KEPT], len: 0 };
         let mut start = None;
         for (i, &b) in line.iter().enumerate() {
             let space = b == b' ' || b == b'\t';
@@ -81,11 +70,7 @@ impl<'a> Columns<'a> {
     /// Columns separated by commas, spaces around them dropped. Quotes have no meaning: none of the formats uses
     /// them.
     pub fn by_comma(line: &'a [u8]) -> Columns<'a> {
-        let mut c = Columns {
-            line,
-            parts: [&[]; KEPT],
-            len: 0,
-        };
+        let mut c = Columns { line, parts: [&[]; KEPT], len: 0 };
         let mut start = 0;
         for (i, &b) in line.iter().enumerate() {
             if b == b',' {
@@ -119,10 +104,7 @@ impl<'a> Columns<'a> {
         if self.len == n {
             Ok(())
         } else {
-            Err(Bad {
-                expected: Cow::Borrowed(shape),
-                found: format!("{} columns in {}", self.len, quote(self.line)),
-            })
+            Err(Bad { expected: Cow::Borrowed(shape), found: format!("{} columns in {}", self.len, quote(self.line)) })
         }
     }
 
@@ -138,9 +120,7 @@ impl<'a> Columns<'a> {
 
     /// Column `i` as a whole number that fits 32 bits.
     pub fn whole32(&self, i: usize, what: &'static str) -> Result<u32, Bad> {
-        whole(self.get(i))
-            .and_then(|n| u32::try_from(n).ok())
-            .ok_or_else(|| Bad::new(what, self.get(i)))
+        whole(self.get(i)).and_then(|n| u32::try_from(n).ok()).ok_or_else(|| Bad::new(what, self.get(i)))
     }
 
     /// Column `i` as a number, times 10^`digits`, rounded to the nearest integer.
@@ -208,17 +188,12 @@ pub fn scaled(text: &[u8], digits: u32) -> Option<u64> {
     if i < text.len() {
         return with_exponent(text, digits);
     }
-    n.checked_mul(10u64.checked_pow(left)?)?
-        .checked_add(u64::from(round_up))
+    n.checked_mul(10u64.checked_pow(left)?)?.checked_add(u64::from(round_up))
 }
 
 fn with_exponent(text: &[u8], digits: u32) -> Option<u64> {
     let first = *text.first()?;
-    if !(first.is_ascii_digit() || first == b'.')
-        || !text
-            .iter()
-            .all(|b| b.is_ascii_digit() || b".eE+-".contains(b))
-    {
+    if !(first.is_ascii_digit() || first == b'.') || !text.iter().all(|b| b.is_ascii_digit() || b".eE+-".contains(b)) {
         return None;
     }
     let v: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
@@ -231,10 +206,7 @@ pub fn sectors(bytes: u64, what: &'static str) -> Result<u64, Bad> {
     if bytes % 512 == 0 {
         Ok(bytes / 512)
     } else {
-        Err(Bad {
-            expected: Cow::Borrowed(what),
-            found: format!("{bytes} bytes, which is not a multiple of 512"),
-        })
+        Err(Bad { expected: Cow::Borrowed(what), found: format!("{bytes} bytes, which is not a multiple of 512") })
     }
 }
 
@@ -255,18 +227,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_refused() {
-        for text in [
-            &b""[..],
-            b".",
-            b"-1",
-            b"1.2.3",
-            b"nan",
-            b"inf",
-            b"e5",
-            b"12x",
-            b"1e",
-            b"99999999999999999999",
-        ] {
+        for text in [&b""[..], b".", b"-1", b"1.2.3", b"nan", b"inf", b"e5", b"12x", b"1e", b"99999999999999999999"] {
             assert_eq!(scaled(text, 3), None, "{}", quote(text));
         }
         assert_eq!(whole(b"18446744073709551615"), Some(u64::MAX));
@@ -277,14 +238,8 @@ mod tests {
     #[test]
     fn columns_are_cut_at_spaces_or_commas() {
         let c = Columns::by_space(b"  a \t bc d  ");
-        assert_eq!(
-            (c.len(), c.get(0), c.get(1), c.get(2), c.get(3)),
-            (3, &b"a"[..], &b"bc"[..], &b"d"[..], &b""[..])
-        );
+        assert_eq!((c.len(), c.get(0), c.get(1), c.get(2), c.get(3)), (3, &b"a"[..], &b"bc"[..], &b"d"[..], &b""[..]));
         let c = Columns::by_comma(b"a, ,c,");
-        assert_eq!(
-            (c.len(), c.get(0), c.get(1), c.get(2), c.get(3)),
-            (4, &b"a"[..], &b""[..], &b"c"[..], &b""[..])
-        );
+        assert_eq!((c.len(), c.get(0), c.get(1), c.get(2), c.get(3)), (4, &b"a"[..], &b""[..], &b"c"[..], &b""[..]));
     }
 }

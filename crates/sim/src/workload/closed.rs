@@ -9,10 +9,7 @@ use super::population::{Arrivals, GroupSpec, Think};
 pub fn closed(tasks: u32) -> GroupSpec {
     GroupSpec {
         name: format!("closed:{tasks}"),
-        arrivals: Arrivals::Closed {
-            tasks,
-            think: Think::None,
-        },
+        arrivals: Arrivals::Closed { tasks, think: Think::None },
         pattern: PatternSpec::random_reads(4096),
         start: Time::ZERO,
     }
@@ -25,11 +22,7 @@ mod tests {
 
     #[test]
     fn all_are_due_at_once_and_again_at_their_completion() {
-        let target = Target {
-            capacity: 1_000_000,
-            sector_bytes: 512,
-            geometry: None,
-        };
+        let target = Target { capacity: 1_000_000, sector_bytes: 512, geometry: None };
         let mut p = Population::of(&closed(5), &target, 1).unwrap();
         for owner in 0..5 {
             let a = p.take().unwrap();

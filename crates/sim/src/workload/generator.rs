@@ -153,21 +153,12 @@ pub struct Drawn {
 
 impl Pattern {
     /// Compiles a pattern. `rng` chooses what is chosen once (the place of a window).
-    pub fn new(
-        spec: &PatternSpec,
-        target: &Target,
-        rng: &mut Variates,
-    ) -> Result<Pattern, WorkloadError> {
+    pub fn new(spec: &PatternSpec, target: &Target, rng: &mut Variates) -> Result<Pattern, WorkloadError> {
         let align = sectors("alignment", spec.align_bytes, target)?;
         let size = compile_size(&spec.size, target)?;
         let longest = longest(&size);
         if u64::from(longest) > target.capacity {
-            return Err(WorkloadError::range(
-                "request size in sectors",
-                longest,
-                1,
-                target.capacity,
-            ));
+            return Err(WorkloadError::range("request size in sectors", longest, 1, target.capacity));
         }
         let place = compile_place(&spec.place, target, rng)?;
         let room = match &place {
@@ -175,24 +166,12 @@ impl Pattern {
             _ => target.capacity,
         };
         if room < u64::from(longest) {
-            return Err(WorkloadError::range(
-                "request size in sectors",
-                longest,
-                1,
-                room,
-            ));
+            return Err(WorkloadError::range("request size in sectors", longest, 1, room));
         }
         if align > room {
             return Err(WorkloadError::range("alignment in sectors", align, 1, room));
         }
-        Ok(Pattern {
-            reads: spec.reads,
-            size,
-            place,
-            align,
-            capacity: target.capacity,
-            fua: spec.fua,
-        })
+        Ok(Pattern { reads: spec.reads, size, place, align, capacity: target.capacity, fua: spec.fua })
     }
 
     /// The next request. `position` is the task's own: where its last request ended (sequential patterns), `None`
@@ -219,12 +198,7 @@ impl Pattern {
             }
             Place::RecentGroup(group) => group.draw(align, count, capacity, rng),
         };
-        Drawn {
-            kind: if read { Kind::Read } else { Kind::Write },
-            lbn,
-            count,
-            fua: self.fua && !read,
-        }
+        Drawn { kind: if read { Kind::Read } else { Kind::Write }, lbn, count, fua: self.fua && !read }
     }
 }
 
@@ -263,14 +237,7 @@ fn draw_aligned(from: u64, to: u64, align: u64, count: u32, rng: &mut Variates) 
 }
 
 /// A range that begins on a track, aligned from the track's first sector, and does not leave the disk.
-fn draw_on_track(
-    first: u64,
-    lbns: u32,
-    align: u64,
-    count: u32,
-    capacity: u64,
-    rng: &mut Variates,
-) -> u64 {
+fn draw_on_track(first: u64, lbns: u32, align: u64, count: u32, capacity: u64, rng: &mut Variates) -> u64 {
     let slots = u64::from(lbns).div_ceil(align);
     (first + rng.below(slots) * align).min(capacity - u64::from(count))
 }
@@ -278,11 +245,7 @@ fn draw_on_track(
 fn draw_size(size: &Size, rng: &mut Variates) -> u32 {
     match size {
         Size::Fixed(n) => *n,
-        Size::Geometric {
-            step,
-            scale_fx,
-            most,
-        } => {
+        Size::Geometric { step, scale_fx, most } => {
             // The ceiling of an exponential variate is geometric.
             let steps = (u128::from(rng.exponential_fx()) * u128::from(*scale_fx)) >> 32;
             let steps = (steps as u64).div_ceil(1 << 32).max(1);
@@ -291,9 +254,7 @@ fn draw_size(size: &Size, rng: &mut Variates) -> u32 {
         Size::Uniform { min, step, steps } => min + step * rng.below(*steps) as u32,
         Size::Weighted { of, total } => {
             let at = rng.below(*total);
-            of.iter()
-                .find(|(_, upto)| at < *upto)
-                .map_or(of[0].0, |(n, _)| *n)
+            of.iter().find(|(_, upto)| at < *upto).map_or(of[0].0, |(n, _)| *n)
         }
     }
 }
@@ -325,18 +286,10 @@ fn compile_size(spec: &SizeSpec, target: &Target) -> Result<Size, WorkloadError>
     let whole = |what: &str, bytes: u64| sectors(what, bytes, target).map(|n| n as u32);
     Ok(match spec {
         SizeSpec::Fixed { bytes } => Size::Fixed(whole("request size", *bytes)?),
-        SizeSpec::Exponential {
-            mean_bytes,
-            step_bytes,
-        } => {
+        SizeSpec::Exponential { mean_bytes, step_bytes } => {
             let step = whole("step of the request size", *step_bytes)?;
             if mean_bytes < step_bytes || *mean_bytes > LONGEST_BYTES {
-                return Err(WorkloadError::range(
-                    "mean request size in bytes",
-                    mean_bytes,
-                    step_bytes,
-                    LONGEST_BYTES,
-                ));
+                return Err(WorkloadError::range("mean request size in bytes", mean_bytes, step_bytes, LONGEST_BYTES));
             }
             let most = (mean_bytes / u64::from(target.sector_bytes) * MEANS_AT_MOST)
                 .min(target.capacity)
@@ -345,40 +298,18 @@ fn compile_size(spec: &SizeSpec, target: &Target) -> Result<Size, WorkloadError>
             let most = (most / u64::from(step)).max(1) * u64::from(step);
             // Ceiling of c * E is geometric with mean 1 / (1 - exp(-1/c)); c = -1 / ln(1 - step/mean) gives the
             // mean wanted. 1 - step/mean as a fraction of 2^64:
-            let stay =
-                ((u128::from(mean_bytes - step_bytes) << 64) / u128::from(*mean_bytes)) as u64;
-            let scale_fx = if stay == 0 {
-                0
-            } else {
-                ((1u128 << 64) / u128::from(neg_ln_fx(stay))) as u64
-            };
-            Size::Geometric {
-                step,
-                scale_fx,
-                most: most as u32,
-            }
+            let stay = ((u128::from(mean_bytes - step_bytes) << 64) / u128::from(*mean_bytes)) as u64;
+            let scale_fx = if stay == 0 { 0 } else { ((1u128 << 64) / u128::from(neg_ln_fx(stay))) as u64 };
+            Size::Geometric { step, scale_fx, most: most as u32 }
         }
-        SizeSpec::Uniform {
-            min_bytes,
-            max_bytes,
-            step_bytes,
-        } => {
+        SizeSpec::Uniform { min_bytes, max_bytes, step_bytes } => {
             let min = whole("smallest request size", *min_bytes)?;
             let step = whole("step of the request size", *step_bytes)?;
             let max = whole("largest request size", *max_bytes)?;
             if max < min {
-                return Err(WorkloadError::range(
-                    "largest request size in bytes",
-                    max_bytes,
-                    min_bytes,
-                    LONGEST_BYTES,
-                ));
+                return Err(WorkloadError::range("largest request size in bytes", max_bytes, min_bytes, LONGEST_BYTES));
             }
-            Size::Uniform {
-                min,
-                step,
-                steps: u64::from((max - min) / step) + 1,
-            }
+            Size::Uniform { min, step, steps: u64::from((max - min) / step) + 1 }
         }
         SizeSpec::Weighted(of) => {
             let mut total = 0u64;
@@ -388,51 +319,23 @@ fn compile_size(spec: &SizeSpec, target: &Target) -> Result<Size, WorkloadError>
                 compiled.push((whole("request size", *bytes)?, total));
             }
             if total == 0 {
-                return Err(WorkloadError::range(
-                    "sum of the weights of request sizes",
-                    0,
-                    1,
-                    u32::MAX,
-                ));
+                return Err(WorkloadError::range("sum of the weights of request sizes", 0, 1, u32::MAX));
             }
-            Size::Weighted {
-                of: compiled,
-                total,
-            }
+            Size::Weighted { of: compiled, total }
         }
     })
 }
 
-fn compile_place(
-    spec: &PlaceSpec,
-    target: &Target,
-    rng: &mut Variates,
-) -> Result<Place, WorkloadError> {
-    let geometry = |what| {
-        target
-            .geometry
-            .clone()
-            .ok_or(WorkloadError::NeedsGeometry { what })
-    };
+fn compile_place(spec: &PlaceSpec, target: &Target, rng: &mut Variates) -> Result<Place, WorkloadError> {
+    let geometry = |what| target.geometry.clone().ok_or(WorkloadError::NeedsGeometry { what });
     match spec {
-        PlaceSpec::Uniform => Ok(Place::Part {
-            from: 0,
-            to: target.capacity,
-        }),
+        PlaceSpec::Uniform => Ok(Place::Part { from: 0, to: target.capacity }),
         PlaceSpec::Part { from, to } => {
             if !(0.0..=1.0).contains(from) || !(*from..=1.0).contains(to) {
-                return Err(WorkloadError::range(
-                    "part of the disk",
-                    format!("{from} to {to}"),
-                    0,
-                    1,
-                ));
+                return Err(WorkloadError::range("part of the disk", format!("{from} to {to}"), 0, 1));
             }
             let at = |share: f64| ((target.capacity as f64 * share) as u64).min(target.capacity);
-            Ok(Place::Part {
-                from: at(*from),
-                to: at(*to),
-            })
+            Ok(Place::Part { from: at(*from), to: at(*to) })
         }
         PlaceSpec::Sequential => Ok(Place::Sequential),
         PlaceSpec::Window { cylinders } => {
@@ -446,9 +349,7 @@ fn compile_place(
                     return Ok(Place::Tracks(tracks));
                 }
             }
-            Err(WorkloadError::Conflict(format!(
-                "no {cylinders} neighbouring cylinders of this disk hold data"
-            )))
+            Err(WorkloadError::Conflict(format!("no {cylinders} neighbouring cylinders of this disk hold data")))
         }
         PlaceSpec::RecentGroup { share, cylinders } => {
             let geometry = geometry("locality by cylinder group")?;
@@ -467,12 +368,7 @@ fn check_cylinders(cylinders: u32, geometry: &Geometry) -> Result<(), WorkloadEr
     if (1..=geometry.cylinders()).contains(&cylinders) {
         Ok(())
     } else {
-        Err(WorkloadError::range(
-            "cylinders of the locality",
-            cylinders,
-            1,
-            geometry.cylinders(),
-        ))
+        Err(WorkloadError::range("cylinders of the locality", cylinders, 1, geometry.cylinders()))
     }
 }
 
@@ -496,11 +392,7 @@ mod tests {
     use super::*;
 
     fn target(capacity: u64, sector_bytes: u32) -> Target {
-        Target {
-            capacity,
-            sector_bytes,
-            geometry: None,
-        }
+        Target { capacity, sector_bytes, geometry: None }
     }
 
     fn draw(spec: &PatternSpec, t: &Target, n: usize) -> Vec<Drawn> {
@@ -512,46 +404,29 @@ mod tests {
 
     #[test]
     fn exponential_sizes_have_exactly_the_mean_asked_for() {
-        for (mean, step) in [
-            (8192u64, 4096u64),
-            (65_536, 4096),
-            (6144, 512),
-            (4096, 4096),
-        ] {
+        for (mean, step) in [(8192u64, 4096u64), (65_536, 4096), (6144, 512), (4096, 4096)] {
             let spec = PatternSpec {
-                size: SizeSpec::Exponential {
-                    mean_bytes: mean,
-                    step_bytes: step,
-                },
+                size: SizeSpec::Exponential { mean_bytes: mean, step_bytes: step },
                 ..PatternSpec::random_reads(4096)
             };
             let all = draw(&spec, &target(1 << 30, 512), 100_000);
             let sum: u64 = all.iter().map(|d| u64::from(d.count) * 512).sum();
             let got = sum as f64 / 1e5;
             assert!((got / mean as f64 - 1.0).abs() < 0.02, "{mean}: {got}");
-            assert!(
-                all.iter()
-                    .all(|d| d.count > 0 && u64::from(d.count) * 512 % step == 0)
-            );
+            assert!(all.iter().all(|d| d.count > 0 && u64::from(d.count) * 512 % step == 0));
         }
     }
 
     #[test]
     fn half_of_the_steps_of_an_oltp_request_are_single() {
         let spec = PatternSpec {
-            size: SizeSpec::Exponential {
-                mean_bytes: 8192,
-                step_bytes: 4096,
-            },
+            size: SizeSpec::Exponential { mean_bytes: 8192, step_bytes: 4096 },
             ..PatternSpec::random_reads(4096)
         };
         let all = draw(&spec, &target(1 << 30, 512), 100_000);
         for k in 1..5u32 {
             let share = all.iter().filter(|d| d.count == 8 * k).count() as f64 / 1e5;
-            assert!(
-                (share - 0.5f64.powi(k as i32)).abs() < 0.006,
-                "{k}: {share}"
-            );
+            assert!((share - 0.5f64.powi(k as i32)).abs() < 0.006, "{k}: {share}");
         }
     }
 
@@ -559,19 +434,12 @@ mod tests {
     fn requests_are_aligned_and_stay_on_the_disk() {
         // A capacity that is no multiple of the alignment.
         let spec = PatternSpec {
-            size: SizeSpec::Uniform {
-                min_bytes: 512,
-                max_bytes: 16_384,
-                step_bytes: 512,
-            },
+            size: SizeSpec::Uniform { min_bytes: 512, max_bytes: 16_384, step_bytes: 512 },
             ..PatternSpec::random_reads(4096)
         };
         let t = target(1003, 512);
         let all = draw(&spec, &t, 20_000);
-        assert!(
-            all.iter()
-                .all(|d| d.lbn % 8 == 0 && d.lbn + u64::from(d.count) <= t.capacity)
-        );
+        assert!(all.iter().all(|d| d.lbn % 8 == 0 && d.lbn + u64::from(d.count) <= t.capacity));
         assert!(all.iter().any(|d| d.lbn + u64::from(d.count) > 990));
         assert!(all.iter().any(|d| d.count == 32) && all.iter().any(|d| d.count == 1));
     }
@@ -580,22 +448,15 @@ mod tests {
     fn sectors_of_4096_bytes_are_counted_as_such() {
         let all = draw(&PatternSpec::random_reads(40_960), &target(5000, 4096), 100);
         assert!(all.iter().all(|d| d.count == 10));
-        let e = Pattern::new(
-            &PatternSpec::random_reads(512),
-            &target(5000, 4096),
-            &mut Variates::new(1, 1),
-        )
-        .unwrap_err()
-        .to_string();
+        let e = Pattern::new(&PatternSpec::random_reads(512), &target(5000, 4096), &mut Variates::new(1, 1))
+            .unwrap_err()
+            .to_string();
         assert!(e.contains("expected 4096 to"), "{e}");
     }
 
     #[test]
     fn sequential_requests_follow_each_other_and_begin_again_at_the_front() {
-        let spec = PatternSpec {
-            place: PlaceSpec::Sequential,
-            ..PatternSpec::random_reads(4096)
-        };
+        let spec = PatternSpec { place: PlaceSpec::Sequential, ..PatternSpec::random_reads(4096) };
         let all = draw(&spec, &target(100, 512), 50);
         for w in all.windows(2) {
             let next = w[0].lbn + 8;
@@ -605,20 +466,15 @@ mod tests {
 
     #[test]
     fn a_part_of_the_disk_is_kept_to() {
-        let spec = PatternSpec {
-            place: PlaceSpec::Part { from: 0.5, to: 0.6 },
-            ..PatternSpec::random_reads(4096)
-        };
+        let spec = PatternSpec { place: PlaceSpec::Part { from: 0.5, to: 0.6 }, ..PatternSpec::random_reads(4096) };
         let all = draw(&spec, &target(100_000, 512), 1000);
         assert!(all.iter().all(|d| (50_000..=60_000 - 8).contains(&d.lbn)));
     }
 
     #[test]
     fn weights_are_kept() {
-        let spec = PatternSpec {
-            size: SizeSpec::Weighted(vec![(4096, 3), (65_536, 1)]),
-            ..PatternSpec::random_reads(4096)
-        };
+        let spec =
+            PatternSpec { size: SizeSpec::Weighted(vec![(4096, 3), (65_536, 1)]), ..PatternSpec::random_reads(4096) };
         let all = draw(&spec, &target(100_000, 512), 40_000);
         let small = all.iter().filter(|d| d.count == 8).count();
         assert!((29_400..30_600).contains(&small), "{small}");
@@ -629,12 +485,7 @@ mod tests {
         let t = target(1000, 512);
         let with = |size, place, align_bytes| {
             Pattern::new(
-                &PatternSpec {
-                    size,
-                    place,
-                    align_bytes,
-                    ..PatternSpec::random_reads(4096)
-                },
+                &PatternSpec { size, place, align_bytes, ..PatternSpec::random_reads(4096) },
                 &t,
                 &mut Variates::new(1, 1),
             )
@@ -647,25 +498,9 @@ mod tests {
         assert!(with(fixed(700), u.clone(), 4096).contains("expected 512 to"));
         assert!(with(fixed(1 << 20), u.clone(), 4096).contains("expected 1 to 1000"));
         assert!(with(fixed(512), u.clone(), 100).contains("alignment"));
-        assert!(
-            with(fixed(512), PlaceSpec::Part { from: 0.7, to: 0.3 }, 512)
-                .contains("expected 0 to 1")
-        );
-        assert!(
-            with(fixed(512), PlaceSpec::Window { cylinders: 5 }, 512)
-                .contains("needs the disk's geometry")
-        );
+        assert!(with(fixed(512), PlaceSpec::Part { from: 0.7, to: 0.3 }, 512).contains("expected 0 to 1"));
+        assert!(with(fixed(512), PlaceSpec::Window { cylinders: 5 }, 512).contains("needs the disk's geometry"));
         assert!(with(SizeSpec::Weighted(vec![]), u.clone(), 512).contains("sum of the weights"));
-        assert!(
-            with(
-                SizeSpec::Exponential {
-                    mean_bytes: 512,
-                    step_bytes: 4096
-                },
-                u,
-                512
-            )
-            .contains("expected 4096 to")
-        );
+        assert!(with(SizeSpec::Exponential { mean_bytes: 512, step_bytes: 4096 }, u, 512).contains("expected 4096 to"));
     }
 }

@@ -133,9 +133,7 @@ pub enum WorkloadError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// A recorded request that the disk has no sectors for.
-    #[error(
-        "{file}:{line}: expected sectors below {capacity} (512 bytes each), found {lbn} to {lbn}+{count}"
-    )]
+    #[error("{file}:{line}: expected sectors below {capacity} (512 bytes each), found {lbn} to {lbn}+{count}")]
     BeyondCapacity {
         /// File.
         file: String,
@@ -168,14 +166,7 @@ impl WorkloadError {
 }
 
 /// The named workloads, as typed.
-pub const NAMES: [&str; 6] = [
-    "oltp",
-    "closed:N",
-    "random-4k[:N]",
-    "random-40k[:N]",
-    "local-4k[:N]",
-    "open:RATE",
-];
+pub const NAMES: [&str; 6] = ["oltp", "closed:N", "random-4k[:N]", "random-40k[:N]", "local-4k[:N]", "open:RATE"];
 
 /// The tasks of a named workload. Unknown names list the known ones; figures out of range say the range.
 pub fn by_name(name: &str) -> Result<GroupSpec, WorkloadError> {
@@ -183,25 +174,12 @@ pub fn by_name(name: &str) -> Result<GroupSpec, WorkloadError> {
         Some((w, f)) => (w, Some(f)),
         None => (name, None),
     };
-    let unknown = || WorkloadError::Unknown {
-        what: "workload",
-        name: name.to_owned(),
-        known: NAMES.join(", "),
-    };
+    let unknown = || WorkloadError::Unknown { what: "workload", name: name.to_owned(), known: NAMES.join(", ") };
     let level = |default: u32| match figure {
         None => Ok(default),
-        Some(f) => f
-            .parse()
-            .ok()
-            .filter(|n| (1..=population::MOST_TASKS).contains(n))
-            .ok_or_else(|| {
-                WorkloadError::range(
-                    format!("N of workload {word}:N"),
-                    format!("\"{f}\""),
-                    1,
-                    population::MOST_TASKS,
-                )
-            }),
+        Some(f) => f.parse().ok().filter(|n| (1..=population::MOST_TASKS).contains(n)).ok_or_else(|| {
+            WorkloadError::range(format!("N of workload {word}:N"), format!("\"{f}\""), 1, population::MOST_TASKS)
+        }),
     };
     match (word, figure) {
         ("oltp", None) => Ok(oltp()),
@@ -250,15 +228,7 @@ mod tests {
 
     #[test]
     fn every_name_gives_a_workload() {
-        for name in [
-            "oltp",
-            "closed:10",
-            "random-4k",
-            "random-40k:3",
-            "local-4k",
-            "open:100",
-            "open:0.5",
-        ] {
+        for name in ["oltp", "closed:10", "random-4k", "random-40k:3", "local-4k", "open:100", "open:0.5"] {
             assert!(by_name(name).is_ok(), "{name}");
         }
     }

@@ -11,10 +11,7 @@ use super::variates::Share;
 pub fn oltp() -> GroupSpec {
     GroupSpec {
         name: "oltp".to_owned(),
-        arrivals: Arrivals::Closed {
-            tasks: 10,
-            think: Think::Fixed(Dur::from_ms(30)),
-        },
+        arrivals: Arrivals::Closed { tasks: 10, think: Think::Fixed(Dur::from_ms(30)) },
         pattern: mix(),
         start: Time::ZERO,
     }
@@ -24,10 +21,7 @@ pub fn oltp() -> GroupSpec {
 pub(super) fn mix() -> PatternSpec {
     PatternSpec {
         reads: const { Share::new(2, 3).unwrap() },
-        size: SizeSpec::Exponential {
-            mean_bytes: 8192,
-            step_bytes: 4096,
-        },
+        size: SizeSpec::Exponential { mean_bytes: 8192, step_bytes: 4096 },
         place: PlaceSpec::Uniform,
         align_bytes: 4096,
         fua: false,
@@ -41,11 +35,7 @@ mod tests {
 
     #[test]
     fn two_of_three_are_reads_of_8_kib_on_average() {
-        let target = Target {
-            capacity: 17_938_986,
-            sector_bytes: 512,
-            geometry: None,
-        };
+        let target = Target { capacity: 17_938_986, sector_bytes: 512, geometry: None };
         let mut p = Population::of(&oltp(), &target, 1).unwrap();
         assert_eq!(p.tasks(), 10);
         let (mut reads, mut sectors) = (0u32, 0u64);

@@ -25,9 +25,7 @@ pub fn open(per_second: f64) -> Result<GroupSpec, WorkloadError> {
     }
     Ok(GroupSpec {
         name: format!("open:{per_second}"),
-        arrivals: Arrivals::Open {
-            mean_gap: Dur((1e9 / per_second).round() as u64),
-        },
+        arrivals: Arrivals::Open { mean_gap: Dur((1e9 / per_second).round() as u64) },
         pattern: mix(),
         start: Time::ZERO,
     })

@@ -92,39 +92,20 @@ pub struct Population {
 
 impl Population {
     /// Compiles groups for a disk. Same specification and seed: same requests.
-    pub fn new(
-        specs: &[GroupSpec],
-        target: &Target,
-        seed: u64,
-    ) -> Result<Population, WorkloadError> {
+    pub fn new(specs: &[GroupSpec], target: &Target, seed: u64) -> Result<Population, WorkloadError> {
         if specs.is_empty() {
-            return Err(WorkloadError::Conflict(
-                "a workload needs at least one task".to_owned(),
-            ));
+            return Err(WorkloadError::Conflict("a workload needs at least one task".to_owned()));
         }
-        let mut p = Population {
-            groups: Vec::new(),
-            tasks: Vec::new(),
-            due: VecDeque::new(),
-            names: Vec::new(),
-        };
+        let mut p = Population { groups: Vec::new(), tasks: Vec::new(), due: VecDeque::new(), names: Vec::new() };
         for (g, spec) in specs.iter().enumerate() {
-            let group = u16::try_from(g)
-                .map_err(|_| WorkloadError::range("groups of tasks", specs.len(), 1, u16::MAX))?;
+            let group =
+                u16::try_from(g).map_err(|_| WorkloadError::range("groups of tasks", specs.len(), 1, u16::MAX))?;
             let mut rng = Variates::new(seed, (1 << 48) + g as u64);
             let pattern = Pattern::new(&spec.pattern, target, &mut rng)?;
-            p.groups.push(Group {
-                arrivals: spec.arrivals,
-                pattern,
-            });
+            p.groups.push(Group { arrivals: spec.arrivals, pattern });
             let tasks = match spec.arrivals {
                 Arrivals::Closed { tasks, .. } if !(1..=MOST_TASKS).contains(&tasks) => {
-                    return Err(WorkloadError::range(
-                        format!("tasks of \"{}\"", spec.name),
-                        tasks,
-                        1,
-                        MOST_TASKS,
-                    ));
+                    return Err(WorkloadError::range(format!("tasks of \"{}\"", spec.name), tasks, 1, MOST_TASKS));
                 }
                 Arrivals::Closed { tasks, .. } => tasks,
                 Arrivals::Open { .. } => 1,
@@ -138,11 +119,7 @@ impl Population {
                     Arrivals::Open { mean_gap } => Dur(rng.exponential(mean_gap.0)),
                 };
                 let owner = p.tasks.len() as u32;
-                p.tasks.push(Task {
-                    group,
-                    rng,
-                    position: None,
-                });
+                p.tasks.push(Task { group, rng, position: None });
                 p.due.push_back((spec.start + first, owner));
             }
             p.names.push(spec.name.clone());
@@ -185,10 +162,7 @@ impl Workload for Population {
     }
 
     fn take(&mut self) -> Result<Ask, WorkloadError> {
-        let (due, owner) = self
-            .due
-            .pop_front()
-            .expect("a request was taken while none was due");
+        let (due, owner) = self.due.pop_front().expect("a request was taken while none was due");
         let task = &mut self.tasks[owner as usize];
         let group = &mut self.groups[task.group as usize];
         let drawn = group.pattern.next(&mut task.rng, &mut task.position);
@@ -197,15 +171,7 @@ impl Workload for Population {
             let gap = Dur(task.rng.exponential(mean_gap.0));
             self.wake(due + gap, owner);
         }
-        Ok(Ask {
-            due,
-            kind: drawn.kind,
-            lbn: drawn.lbn,
-            count: drawn.count,
-            fua: drawn.fua,
-            owner,
-            class,
-        })
+        Ok(Ask { due, kind: drawn.kind, lbn: drawn.lbn, count: drawn.count, fua: drawn.fua, owner, class })
     }
 
     fn finished(&mut self, owner: u32, now: Time) {
@@ -231,22 +197,13 @@ mod tests {
     use super::*;
 
     fn target() -> Target {
-        Target {
-            capacity: 17_000_000,
-            sector_bytes: 512,
-            geometry: None,
-        }
+        Target { capacity: 17_000_000, sector_bytes: 512, geometry: None }
     }
 
     #[test]
     fn a_closed_task_asks_again_after_it_thought() {
-        let spec = GroupSpec {
-            arrivals: Arrivals::Closed {
-                tasks: 2,
-                think: Think::Fixed(Dur::from_ms(30)),
-            },
-            ..closed(1)
-        };
+        let spec =
+            GroupSpec { arrivals: Arrivals::Closed { tasks: 2, think: Think::Fixed(Dur::from_ms(30)) }, ..closed(1) };
         let mut p = Population::of(&spec, &target(), 1).unwrap();
         let a = p.take().unwrap();
         let b = p.take().unwrap();
@@ -303,10 +260,7 @@ mod tests {
     #[test]
     fn no_task_and_too_many_tasks_are_refused() {
         assert!(Population::new(&[], &target(), 1).is_err());
-        let e = Population::of(&closed(100_001), &target(), 1)
-            .err()
-            .unwrap()
-            .to_string();
+        let e = Population::of(&closed(100_001), &target(), 1).err().unwrap().to_string();
         assert!(e.contains("expected 1 to 100000"), "{e}");
     }
 }

@@ -13,19 +13,12 @@ const LOCAL_CYLINDERS: u32 = 50;
 
 /// Random reads of 4 KiB, so many outstanding.
 pub fn random_4k(outstanding: u32) -> GroupSpec {
-    GroupSpec {
-        name: "random-4k".to_owned(),
-        ..closed(outstanding)
-    }
+    GroupSpec { name: "random-4k".to_owned(), ..closed(outstanding) }
 }
 
 /// Random reads of 40 KiB, so many outstanding.
 pub fn random_40k(outstanding: u32) -> GroupSpec {
-    GroupSpec {
-        name: "random-40k".to_owned(),
-        pattern: PatternSpec::random_reads(40 * 1024),
-        ..closed(outstanding)
-    }
+    GroupSpec { name: "random-40k".to_owned(), pattern: PatternSpec::random_reads(40 * 1024), ..closed(outstanding) }
 }
 
 /// Random reads of 4 KiB within 50 neighbouring cylinders, so many outstanding. Needs the disk's geometry.
@@ -33,9 +26,7 @@ pub fn local_4k(outstanding: u32) -> GroupSpec {
     GroupSpec {
         name: "local-4k".to_owned(),
         pattern: PatternSpec {
-            place: PlaceSpec::Window {
-                cylinders: LOCAL_CYLINDERS,
-            },
+            place: PlaceSpec::Window { cylinders: LOCAL_CYLINDERS },
             ..PatternSpec::random_reads(4096)
         },
         ..closed(outstanding)
@@ -49,19 +40,9 @@ mod tests {
 
     #[test]
     fn reads_of_40_kib_are_80_sectors() {
-        let target = Target {
-            capacity: 1_000_000,
-            sector_bytes: 512,
-            geometry: None,
-        };
+        let target = Target { capacity: 1_000_000, sector_bytes: 512, geometry: None };
         let mut p = Population::of(&random_40k(2), &target, 1).unwrap();
         assert_eq!(p.take().unwrap().count, 80);
-        assert!(
-            Population::of(&local_4k(2), &target, 1)
-                .err()
-                .unwrap()
-                .to_string()
-                .contains("geometry")
-        );
+        assert!(Population::of(&local_4k(2), &target, 1).err().unwrap().to_string().contains("geometry"));
     }
 }

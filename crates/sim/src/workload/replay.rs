@@ -66,12 +66,7 @@ pub struct Replay<T> {
 
 impl<T: TraceReader> Replay<T> {
     /// Replays what `reader` yields on `target`. Reads the first record, so a foreign file fails here.
-    pub fn new(
-        reader: T,
-        target: &Target,
-        mode: Mode,
-        beyond: Beyond,
-    ) -> Result<Replay<T>, WorkloadError> {
+    pub fn new(reader: T, target: &Target, mode: Mode, beyond: Beyond) -> Result<Replay<T>, WorkloadError> {
         let per_sector = u64::from(target.sector_bytes / 512).max(1);
         let mut replay = Replay {
             reader,
@@ -92,11 +87,7 @@ impl<T: TraceReader> Replay<T> {
         };
         replay.next = replay.read()?;
         if let (Mode::Auto, Some(first)) = (replay.mode, &replay.next) {
-            replay.mode = if first.arrival.is_some() {
-                Mode::Open
-            } else {
-                Mode::Closed
-            };
+            replay.mode = if first.arrival.is_some() { Mode::Open } else { Mode::Closed };
         }
         replay.schedule();
         Ok(replay)
@@ -142,9 +133,7 @@ impl<T: TraceReader> Replay<T> {
             return at;
         }
         match &self.previous {
-            Some((before, at)) => {
-                *at + before.response.unwrap_or(Dur::ZERO) + self.pause(record, before, *at)
-            }
+            Some((before, at)) => *at + before.response.unwrap_or(Dur::ZERO) + self.pause(record, before, *at),
             None => match record.gap {
                 Some(Gap::Before(gap)) => Time::ZERO + gap,
                 _ => Time::ZERO,
@@ -156,9 +145,7 @@ impl<T: TraceReader> Replay<T> {
     fn pause(&self, record: &Record, before: &Record, before_at: Time) -> Dur {
         match (record.gap, before.gap, record.arrival) {
             (Some(Gap::Before(gap)), _, _) | (_, Some(Gap::After(gap)), _) => gap,
-            (_, _, Some(at)) => at
-                .saturating_since(before_at)
-                .saturating_sub(before.response.unwrap_or(Dur::ZERO)),
+            (_, _, Some(at)) => at.saturating_since(before_at).saturating_sub(before.response.unwrap_or(Dur::ZERO)),
             _ => Dur::ZERO,
         }
     }
@@ -171,9 +158,7 @@ impl<T: TraceReader> Replay<T> {
         };
         let due = match (self.mode, &self.previous) {
             (Mode::Closed, _) if self.outstanding => None,
-            (Mode::Closed, Some((before, at))) => {
-                Some(self.completed + self.pause(record, before, *at))
-            }
+            (Mode::Closed, Some((before, at))) => Some(self.completed + self.pause(record, before, *at)),
             (Mode::Closed, None) => Some(match record.gap {
                 Some(Gap::Before(gap)) => Time::ZERO + gap,
                 _ => Time::ZERO,
@@ -220,15 +205,7 @@ impl<T: TraceReader> Workload for Replay<T> {
             let end = (record.lbn + u64::from(record.count)).div_ceil(self.per_sector);
             (first, (end - first) as u32)
         };
-        Ok(Ask {
-            due,
-            kind: record.kind,
-            lbn,
-            count,
-            fua: record.fua,
-            owner: record.owner,
-            class: 0,
-        })
+        Ok(Ask { due, kind: record.kind, lbn, count, fua: record.fua, owner: record.owner, class: 0 })
     }
 
     fn finished(&mut self, _owner: u32, now: Time) {
@@ -254,11 +231,7 @@ mod tests {
     use crate::traces::{ReadOptions, Reader, TraceFormat};
 
     fn target(capacity: u64, sector_bytes: u32) -> Target {
-        Target {
-            capacity,
-            sector_bytes,
-            geometry: None,
-        }
+        Target { capacity, sector_bytes, geometry: None }
     }
 
     fn replay<'a>(
@@ -268,12 +241,7 @@ mod tests {
         mode: Mode,
         beyond: Beyond,
     ) -> Result<Replay<Reader<&'a [u8]>>, WorkloadError> {
-        let reader = Reader::new(
-            text.as_bytes(),
-            "t".to_owned(),
-            format,
-            ReadOptions::default(),
-        );
+        let reader = Reader::new(text.as_bytes(), "t".to_owned(), format, ReadOptions::default());
         Replay::new(reader, t, mode, beyond)
     }
 
@@ -282,14 +250,8 @@ mod tests {
 
     #[test]
     fn closed_replay_adds_the_gap_to_the_models_completion() {
-        let mut r = replay(
-            TraceFormat::DisksimValidate,
-            VALIDATE,
-            &target(100, 512),
-            Mode::Auto,
-            Beyond::Stop,
-        )
-        .unwrap();
+        let mut r =
+            replay(TraceFormat::DisksimValidate, VALIDATE, &target(100, 512), Mode::Auto, Beyond::Stop).unwrap();
         assert_eq!(r.take().unwrap().due, Time::ZERO);
         assert_eq!(r.next_due(), None);
         r.finished(0, Time(9_000_000));
@@ -304,14 +266,8 @@ mod tests {
 
     #[test]
     fn open_replay_of_gaps_uses_the_measured_responses() {
-        let mut r = replay(
-            TraceFormat::DisksimValidate,
-            VALIDATE,
-            &target(100, 512),
-            Mode::Open,
-            Beyond::Stop,
-        )
-        .unwrap();
+        let mut r =
+            replay(TraceFormat::DisksimValidate, VALIDATE, &target(100, 512), Mode::Open, Beyond::Stop).unwrap();
         let due: Vec<u64> = (0..3).map(|_| r.take().unwrap().due.0).collect();
         assert_eq!(due, [0, 1_500_000, 4_200_000]);
         assert_eq!(r.next_due(), None);
@@ -319,14 +275,7 @@ mod tests {
 
     #[test]
     fn open_replay_follows_the_arrivals_and_never_goes_back() {
-        let mut r = replay(
-            TraceFormat::PlainCsv,
-            PLAIN,
-            &target(100, 512),
-            Mode::Auto,
-            Beyond::Stop,
-        )
-        .unwrap();
+        let mut r = replay(TraceFormat::PlainCsv, PLAIN, &target(100, 512), Mode::Auto, Beyond::Stop).unwrap();
         let due: Vec<u64> = (0..3).map(|_| r.take().unwrap().due.0).collect();
         assert_eq!(due, [1_000_000, 4_000_000, 4_000_000]);
     }
@@ -362,35 +311,20 @@ mod tests {
         let refused = r.refusals().unwrap();
         assert_eq!((refused.count, &refused.lines[..]), (2, &[2, 4][..]));
 
-        let mut r = replay(
-            TraceFormat::PlainCsv,
-            "0,R,0,8\n1,R,96,8\n",
-            &target(100, 512),
-            Mode::Auto,
-            Beyond::Stop,
-        )
-        .unwrap();
+        let mut r =
+            replay(TraceFormat::PlainCsv, "0,R,0,8\n1,R,96,8\n", &target(100, 512), Mode::Auto, Beyond::Stop).unwrap();
         r.take().unwrap();
         let e = r.take().unwrap_err().to_string();
-        assert_eq!(
-            e,
-            "t:2: expected sectors below 100 (512 bytes each), found 96 to 96+8"
-        );
+        assert_eq!(e, "t:2: expected sectors below 100 (512 bytes each), found 96 to 96+8");
         assert_eq!(r.next_due(), None);
     }
 
     #[test]
     fn a_trace_of_which_nothing_fits_is_an_error() {
-        let e = replay(
-            TraceFormat::PlainCsv,
-            "0,R,200,8\n1,R,96,8\n",
-            &target(100, 512),
-            Mode::Auto,
-            Beyond::Refuse,
-        )
-        .err()
-        .unwrap()
-        .to_string();
+        let e = replay(TraceFormat::PlainCsv, "0,R,200,8\n1,R,96,8\n", &target(100, 512), Mode::Auto, Beyond::Refuse)
+            .err()
+            .unwrap()
+            .to_string();
         assert!(e.starts_with("t:1: expected sectors below 100"), "{e}");
     }
 
@@ -415,14 +349,8 @@ mod tests {
 
     #[test]
     fn a_damaged_line_comes_out_as_an_error_when_it_is_reached() {
-        let mut r = replay(
-            TraceFormat::PlainCsv,
-            "0,R,0,8\n1,R\n",
-            &target(100, 512),
-            Mode::Auto,
-            Beyond::Stop,
-        )
-        .unwrap();
+        let mut r =
+            replay(TraceFormat::PlainCsv, "0,R,0,8\n1,R\n", &target(100, 512), Mode::Auto, Beyond::Stop).unwrap();
         assert!(r.take().is_ok());
         assert!(r.next_due().is_some());
         assert!(r.take().unwrap_err().to_string().starts_with("t:2: "));

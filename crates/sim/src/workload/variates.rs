@@ -26,21 +26,13 @@ impl Share {
 
     /// `num` of `den`; `None` unless `num <= den` and `den > 0`.
     pub const fn new(num: u32, den: u32) -> Option<Share> {
-        if den > 0 && num <= den {
-            Some(Share { num, den })
-        } else {
-            None
-        }
+        if den > 0 && num <= den { Some(Share { num, den }) } else { None }
     }
 
     /// From a figure between 0 and 1, kept to 9 decimals; for input only.
     pub fn from_f64(share: f64) -> Option<Share> {
         const DEN: u32 = 1_000_000_000;
-        if (0.0..=1.0).contains(&share) {
-            Share::new((share * f64::from(DEN)).round() as u32, DEN)
-        } else {
-            None
-        }
+        if (0.0..=1.0).contains(&share) { Share::new((share * f64::from(DEN)).round() as u32, DEN) } else { None }
     }
 
     /// As a figure between 0 and 1, for reports only.
@@ -154,10 +146,7 @@ mod tests {
         assert_ne!(first(1, 0), first(2, 0));
         // Pinned: a change of generator would silently change every result in the world.
         let mut v = Variates::new(1, 0);
-        assert_eq!(
-            (v.below(1000), v.below(1000), v.below(1000)),
-            (705, 690, 534)
-        );
+        assert_eq!((v.below(1000), v.below(1000), v.below(1000)), (705, 690, 534));
     }
 
     #[test]
