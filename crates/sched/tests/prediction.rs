@@ -43,6 +43,8 @@ struct Rig {
     rng: Xoshiro256PlusPlus,
     now: Time,
     id: u64,
+    /// Only requests that lie on one track.
+    one_track: bool,
     finished: Vec<Finished>,
 }
 
@@ -55,6 +57,7 @@ impl Rig {
             rng: rng(99),
             now: Time::ZERO,
             id: 0,
+            one_track: false,
             finished: vec![],
         }
     }
@@ -68,8 +71,14 @@ impl Rig {
     }
 
     fn submit_random(&mut self, writes_percent: u64, longest: u64) {
-        let count = between(&mut self.rng, 1, longest);
-        let lbn = between(&mut self.rng, 0, self.drive.capacity() - count);
+        let (lbn, count) = loop {
+            let count = between(&mut self.rng, 1, longest);
+            let lbn = between(&mut self.rng, 0, self.drive.capacity() - count);
+            let place = self.drive.truth().place(lbn, count as u32, Kind::Read).expect("it is on the drive");
+            if !self.one_track || place.tracks == 1 {
+                break (lbn, count);
+            }
+        };
         let write = between(&mut self.rng, 1, 100) <= writes_percent;
         self.submit(if write { Kind::Write } else { Kind::Read }, lbn, count as u32);
     }
@@ -135,7 +144,8 @@ fn a_busy_drive_without_noise_is_predicted_to_the_microsecond() {
             let stats = &rig.core.stats().prediction;
             // Only the very first command cannot be predicted.
             assert_eq!((stats.samples, stats.within_50us), (499, 499));
-            assert_eq!(rig.core.stats().cost.decisions, 502.min(500 + 2));
+            // 500 have finished, two are at the drive.
+            assert_eq!(rig.core.stats().cost.decisions, 502);
         }
     }
 }
@@ -169,20 +179,35 @@ fn a_drive_that_reads_on_arrival_is_predicted_too() {
         let mut p = profile(seed);
         p.mechanics.read_on_arrival = true;
         let mut rig = Rig::new(&p, noiseless(), Order::Sptf, 2);
+        rig.one_track = true;
         rig.closed(6, 500, 0, 60);
         assert!(rig.worst_error_us() <= 5, "{} us", rig.worst_error_us());
     }
 }
 
 #[test]
+fn long_requests_of_a_drive_that_reads_on_arrival_are_predicted_within_150_us() {
+    // What crosses the bus when, after landing on the last of several tracks, is not followed.
+    for seed in 0..10 {
+        println!("seed {seed}");
+        let mut p = profile(seed);
+        p.mechanics.read_on_arrival = true;
+        let mut rig = Rig::new(&p, noiseless(), Order::Sptf, 2);
+        rig.closed(6, 500, 0, 60);
+        let stats = &rig.core.stats().prediction;
+        assert_eq!((stats.samples, stats.within_150us), (499, 499));
+    }
+}
+
+#[test]
 fn a_drive_whose_seeks_scatter_takes_turns_more_and_less() {
     let mut p = profile(3);
-    p.noise.seek_sd = Dur::from_us(40);
-    p.noise.seek_max = Dur::from_us(150);
-    let mut rig = Rig::new(&p, DriveConfig { seed: 1, ..DriveConfig::default() }, Order::Sptf, 2);
+    p.noise.seek_sd = Dur::from_us(120);
+    p.noise.seek_max = Dur::from_us(360);
+    let mut rig = Rig::new(&p, DriveConfig { seed: 1, ..DriveConfig::default() }, Order::Fcfs, 2);
     rig.closed(10, 5_000, 0, 8);
     let s = rig.core.stats().prediction.clone();
-    println!("{s:?}");
+    println!("{} samples, {} extra, {} early, {} other", s.samples, s.extra_turn, s.early_turn, s.other);
     assert!(s.extra_turn > 20 && s.early_turn > 5);
     // A seek that differs changes nothing but the turn in which its sector comes.
     assert_eq!(s.within_50us + s.extra_turn + s.early_turn, s.samples);
@@ -194,13 +219,16 @@ fn reads_from_the_drives_cache_are_recognised_and_leave_the_head_where_it_was() 
     p.electronics.cache = plain_cache();
     p.electronics.cache.prefetch = headtime_disk::profile::Prefetch::None;
     let mut rig = Rig::new(&p, noiseless(), Order::Fcfs, 1);
-    let mut hits = 0;
+    let (mut hits, mut lucky) = (0, 0);
     for i in 0..300 {
         let far = rig.drive.capacity() - 100;
         let lbn = between(&mut rig.rng, 0, far);
         rig.submit(Kind::Read, lbn, 8);
         let missed = rig.step().expect("it was sent").prediction;
-        assert!(i == 0 || missed.is_some_and(|p| p.surprise == Surprise::None), "{i}: {missed:?}");
+        // Now and then it lies in the cache by chance; else the head must have been where it was thought to be.
+        let expected = [Surprise::None, Surprise::CacheHit];
+        assert!(i == 0 || missed.is_some_and(|p| expected.contains(&p.surprise)), "{i}: {missed:?}");
+        lucky += u32::from(missed.is_some_and(|p| p.surprise == Surprise::CacheHit));
         rig.now += Dur::from_us(between(&mut rig.rng, 0, 9_000));
         // The same blocks again: the model expects a wait for them to come round.
         rig.submit(Kind::Read, lbn, 8);
@@ -211,7 +239,7 @@ fn reads_from_the_drives_cache_are_recognised_and_leave_the_head_where_it_was() 
         }
         rig.now += Dur::from_us(between(&mut rig.rng, 0, 9_000));
     }
-    assert!(hits > 200, "{hits}");
+    assert!(hits > 200 && lucky < 30, "{hits}, {lucky}");
 }
 
 #[test]
@@ -229,7 +257,7 @@ fn a_command_that_takes_whole_turns_more_spoils_no_other_prediction() {
         rig.submit_random(0, 8);
     }
     let s = rig.core.stats().prediction.clone();
-    println!("{s:?}");
+    println!("{} samples, {} extra, {} early, {} other", s.samples, s.extra_turn, s.early_turn, s.other);
     assert!(s.extra_turn > 40);
     assert!(s.other + s.overlap + s.early_turn + s.cache_hit <= s.samples / 200);
 }
@@ -250,4 +278,34 @@ fn after_an_unreadable_sector_one_prediction_is_left_out() {
     assert_eq!(failed.prediction, None);
     assert_eq!(step(100).prediction, None);
     assert_eq!(step(300).prediction.map(|p| p.surprise), Some(Surprise::None));
+}
+
+#[test]
+fn a_drive_that_reorders_gives_fewer_predictions_but_the_head_is_not_lost() {
+    for seed in 0..10 {
+        println!("seed {seed}");
+        let mut p = profile(seed);
+        p.electronics.queue.order = headtime_disk::profile::FirmwareOrder::Sptf;
+        let mut rig = Rig::new(&p, noiseless(), Order::Fcfs, 8);
+        rig.closed(8, 500, 0, 16);
+        while rig.step().is_some() {}
+        let reordered = rig.core.stats().prediction.samples;
+        assert!(reordered < 250, "{reordered}");
+        let before = rig.finished.len();
+        rig.alone(50, 0, 16);
+        let last = rig.finished[before..].iter().map(|f| f.prediction.expect("the head is known"));
+        assert!(last.clone().all(|p| p.error_ns().abs() < 5_000), "{:?}", last.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn the_command_after_a_flush_is_not_predicted() {
+    let mut rig = Rig::new(&profile(8), noiseless(), Order::Sptf, 2);
+    let kinds = [Kind::Read, Kind::Write, Kind::Flush, Kind::Read, Kind::Read];
+    for (i, kind) in kinds.into_iter().enumerate() {
+        rig.submit(kind, 100 * i as u64, 8);
+        rig.step().expect("it was sent");
+    }
+    let predicted: Vec<bool> = rig.finished.iter().map(|f| f.prediction.is_some()).collect();
+    assert_eq!(predicted, [false, true, false, false, true]);
 }
