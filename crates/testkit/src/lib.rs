@@ -3,4 +3,6 @@
 pub mod generate;
 pub mod geometry;
 pub mod profiles;
+pub mod scripted;
 pub mod slow_drive;
+pub mod sptf;
