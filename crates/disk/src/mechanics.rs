@@ -6,6 +6,9 @@
 
 use crate::angle::Angle;
 use crate::command::Kind;
+use crate::geometry::Run;
+use crate::model::ModelError;
+use crate::profile::MechanicsSpec;
 use crate::rotation::Rotation;
 use crate::seek::SeekCurve;
 use crate::time::{Dur, Time};
@@ -49,7 +52,63 @@ pub struct Mechanics {
     pub read_on_arrival: bool,
 }
 
+/// What a drive that reads on arrival does when its head lands inside a wanted stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Landing {
+    /// The first sector of the stretch that passes whole, counted from the stretch's first.
+    pub sector: u32,
+    /// Until that sector begins.
+    pub latency: Dur,
+    /// From there until the last missed sector has passed, one turn.
+    pub transfer: Dur,
+    /// The angle under the head then: that sector's left edge again.
+    pub end_angle: Angle,
+}
+
 impl Mechanics {
+    /// Compiles the moving parts of a profile for a drive of so many cylinders.
+    pub fn new(spec: &MechanicsSpec, cylinders: u32) -> Result<Mechanics, ModelError> {
+        let (num, den) = spec.rpm;
+        let rotation = Rotation::from_rpm(num, den).ok_or(ModelError::Rotation { num, den })?;
+        let longest = cylinders.saturating_sub(1).max(1);
+        let write_seek = match &spec.write_seek {
+            Some(points) => Some(SeekCurve::from_points(points, longest)?),
+            None => None,
+        };
+        Ok(Mechanics {
+            rotation,
+            seek: SeekCurve::from_points(&spec.seek, longest)?,
+            write_seek,
+            head_switch: spec.head_switch,
+            write_settle_ns: spec.write_settle_ns,
+            read_on_arrival: spec.read_on_arrival,
+        })
+    }
+
+    /// Where a drive that reads on arrival begins when the angle `arrived` is under the head: `None` when that lies
+    /// outside the stretch, or when no whole sector of it is left to pass (then it waits for the stretch's first
+    /// sector like any drive).
+    pub fn land(&self, arrived: Angle, run: &Run) -> Option<Landing> {
+        let step = Angle::fraction(1, run.start.spt as u64);
+        let past = arrived - run.start.angle;
+        if past.0 >= step.0.saturating_mul(run.span as u64)
+            || past.0 <= crate::rotation::JUST_PASSED.0
+        {
+            return None;
+        }
+        let sector = past.0.div_ceil(step.0) as u32;
+        if sector >= run.span {
+            return None;
+        }
+        let edge = run.start.angle + step * sector as u64;
+        Some(Landing {
+            sector,
+            latency: self.rotation.wait(arrived, edge),
+            transfer: self.rotation.period(),
+            end_angle: edge,
+        })
+    }
+
     /// Time to get from one track to another for an access of `kind`; zero when it is the same track.
     #[inline]
     pub fn reposition(&self, from: (u32, u16), to: (u32, u16), kind: Kind) -> Dur {

@@ -20,6 +20,8 @@ pub struct Place {
     pub surface: u16,
     /// Tracks it touches.
     pub tracks: u16,
+    /// Physical sectors on the first track.
+    pub spt: u32,
     /// Angle of the first sector's left edge.
     pub angle: Angle,
     /// From the first sector's left edge to the last sector's right edge, moves between tracks included.
@@ -95,18 +97,153 @@ pub enum ModelError {
 
 impl Model {
     /// Compiles a profile.
-    pub fn new(_profile: &Profile) -> Result<Model, ModelError> {
-        unimplemented!()
+    pub fn new(profile: &Profile) -> Result<Model, ModelError> {
+        let geometry = Geometry::new(&profile.geometry)?;
+        let mechanics = Mechanics::new(&profile.mechanics, geometry.cylinders())?;
+        Ok(Model {
+            geometry,
+            mechanics,
+            overheads: profile.electronics.overheads,
+            sector_bytes: profile.sector_bytes,
+        })
     }
 
     /// Translates a range once; `None` when it is empty or reaches beyond the last sector.
-    pub fn place(&self, _lbn: u64, _count: u32, _kind: Kind) -> Option<Place> {
-        unimplemented!()
+    pub fn place(&self, lbn: u64, count: u32, kind: Kind) -> Option<Place> {
+        if count == 0 || lbn.checked_add(count as u64)? > self.geometry.capacity() {
+            return None;
+        }
+        let run = self.geometry.run_at(lbn, count)?;
+        let rotation = &self.mechanics.rotation;
+        let media = rotation.sectors(run.span as u64, run.start.spt);
+        let mut place = Place {
+            lbn,
+            count,
+            cylinder: run.start.cylinder,
+            surface: run.start.surface,
+            tracks: 1,
+            spt: run.start.spt,
+            angle: run.start.angle,
+            transfer: media,
+            media,
+            end_cylinder: run.start.cylinder,
+            end_surface: run.start.surface,
+            end_angle: run.start.angle + Angle::fraction(run.span as u64, run.start.spt as u64),
+        };
+        let mut done = run.count;
+        while done < count {
+            let run = self.geometry.run_at(lbn + done as u64, count - done)?;
+            let here = (place.end_cylinder, place.end_surface);
+            let there = (run.start.cylinder, run.start.surface);
+            let reposition = self.mechanics.reposition(here, there, kind);
+            let arrived = place.end_angle + rotation.angle_after(reposition);
+            let media = rotation.sectors(run.span as u64, run.start.spt);
+            place.transfer += reposition + rotation.wait(arrived, run.start.angle) + media;
+            place.media += media;
+            if here != there {
+                place.tracks = place.tracks.saturating_add(1);
+            }
+            (place.end_cylinder, place.end_surface) = there;
+            place.end_angle =
+                run.start.angle + Angle::fraction(run.span as u64, run.start.spt as u64);
+            done += run.count;
+        }
+        Some(place)
     }
 
     /// The access to `place` when the head starts to move at `head.at` from where it is. The hot path of SPTF.
     #[inline]
-    pub fn access(&self, _head: &Head, _place: &Place, _kind: Kind) -> Access {
-        unimplemented!()
+    pub fn access(&self, head: &Head, place: &Place, kind: Kind) -> Access {
+        let mech = &self.mechanics;
+        let seek = mech.reposition(
+            (head.cylinder, head.surface),
+            (place.cylinder, place.surface),
+            kind,
+        );
+        let arrived = head.angle + mech.rotation.angle_after(seek);
+        let latency = mech.rotation.wait(arrived, place.angle);
+        if mech.read_on_arrival && kind.is_read() {
+            // The head landed inside the range when what it would wait and what the range takes exceed a turn.
+            if latency + place.media > mech.rotation.period() {
+                if let Some(access) = self.access_on_arrival(head, place, kind, seek) {
+                    return access;
+                }
+            }
+        }
+        let end = Head {
+            cylinder: place.end_cylinder,
+            surface: place.end_surface,
+            angle: place.end_angle,
+            at: head.at + seek + latency + place.transfer,
+        };
+        Access {
+            seek,
+            latency,
+            transfer: place.transfer,
+            end,
+        }
+    }
+
+    /// The access of a drive that reads on arrival, when the head lands inside the first stretch of the range: it
+    /// reads from the next sector on to the stretch's end, goes round, and reads what it missed. `None` when that
+    /// gains nothing.
+    #[cold]
+    fn access_on_arrival(
+        &self,
+        head: &Head,
+        place: &Place,
+        kind: Kind,
+        seek: Dur,
+    ) -> Option<Access> {
+        let mech = &self.mechanics;
+        let arrived = head.angle + mech.rotation.angle_after(seek);
+        let mut run = self.geometry.run_at(place.lbn, place.count)?;
+        let first = mech.land(arrived, &run)?;
+        let mut total = first.latency + first.transfer;
+        let mut end_angle = first.end_angle;
+        let mut transfer = mech.rotation.sectors(run.span as u64, run.start.spt);
+        let mut done = run.count;
+        while done < place.count {
+            let next = self
+                .geometry
+                .run_at(place.lbn + done as u64, place.count - done)?;
+            let there = (next.start.cylinder, next.start.surface);
+            let reposition = mech.reposition((run.start.cylinder, run.start.surface), there, kind);
+            let arrived = end_angle + mech.rotation.angle_after(reposition);
+            let (spent, angle) = match mech.land(arrived, &next) {
+                Some(l) => (l.latency + l.transfer, l.end_angle),
+                None => {
+                    let media = mech.rotation.sectors(next.span as u64, next.start.spt);
+                    let span = Angle::fraction(next.span as u64, next.start.spt as u64);
+                    (
+                        mech.rotation.wait(arrived, next.start.angle) + media,
+                        next.start.angle + span,
+                    )
+                }
+            };
+            total += reposition + spent;
+            transfer += reposition + mech.rotation.sectors(next.span as u64, next.start.spt);
+            end_angle = angle;
+            run = next;
+            done += run.count;
+        }
+        let transfer = transfer.min(total);
+        let end = Head {
+            cylinder: run.start.cylinder,
+            surface: run.start.surface,
+            angle: end_angle,
+            at: head.at + seek + total,
+        };
+        Some(Access {
+            seek,
+            latency: total - transfer,
+            transfer,
+            end,
+        })
+    }
+
+    /// Bytes the model takes.
+    pub fn memory_bytes(&self) -> usize {
+        self.geometry.memory_bytes() + self.mechanics.memory_bytes()
     }
 }

@@ -1,15 +1,45 @@
 //! The virtual drive: a state machine that is told commands and time, and answers with completions.
+//!
+//! One controller works on one command at a time; its bus phase overlaps the next command's media phase. A read may
+//! be followed by a prefetch, a cached write by a write-back; both go on by themselves and meet the next command.
+//! Everything is computed in closed form when a command starts, so a command costs a few hundred nanoseconds and no
+//! sector is ever stepped through.
+//!
+//! * [`Drive::submit`] takes a command, [`Drive::next_event`] says when something will happen, [`Drive::advance`]
+//!   goes there and hands out completions.
+//! * `read.rs` and `write.rs` hold the phases of a command, `mechanism.rs` arm and platter, `stream.rs` prefetch,
+//!   `cache.rs` the segments, `bus.rs` the bus, `noise.rs` and `faults.rs` what goes wrong.
 
-use crate::command::{Command, Completion, SubmitError};
-use crate::profile::Profile;
-use crate::time::Time;
+mod bus;
+mod cache;
+mod faults;
+mod mechanism;
+mod noise;
+mod read;
+mod spindle;
+mod stream;
+mod write;
 
-/// A virtual drive.
-#[derive(Clone, Debug)]
-pub struct Drive {}
+pub use faults::{Fault, RETRY_TURNS};
+
+use crate::command::{Command, Completion, Kind, MediaTimes, Outcome, SubmitError};
+use crate::mechanics::Head;
+use crate::model::{Model, ModelError, Place};
+use crate::profile::{
+    ByLast, CacheSpec, Electronics, FirmwareOrder, NoiseSpec, Overheads, Profile,
+};
+use crate::time::{Dur, Time};
+
+use bus::Bus;
+use cache::{Cache, Found};
+use faults::Faults;
+use mechanism::{Leg, Mechanism};
+use noise::Noise;
+use spindle::Spindle;
+use stream::Stream;
 
 /// How a drive is set up for a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DriveConfig {
     /// Seed of its noise.
     pub seed: u64,
@@ -23,72 +53,425 @@ pub struct DriveConfig {
     pub faults: Vec<Fault>,
 }
 
-/// A fault planted in a drive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Reads of these sectors fail after retries, until they are written.
-    Unreadable {
-        /// First LBN.
-        lbn: u64,
-        /// Sectors.
-        count: u64,
-    },
-    /// Accesses to these sectors take so many extra turns.
-    Slow {
-        /// First LBN.
-        lbn: u64,
-        /// Sectors.
-        count: u64,
-        /// Extra turns.
-        turns: u32,
-    },
-    /// From `at` on, this sector is unreadable; a write remaps it.
-    Grown {
-        /// LBN.
-        lbn: u64,
-        /// When.
-        at: Time,
-    },
-    /// The first command that starts at or after `at` answers only after `takes`.
-    Hang {
-        /// When.
-        at: Time,
-        /// How long.
-        takes: crate::time::Dur,
-    },
-    /// From `at` on every command fails at once.
-    Death {
-        /// When.
-        at: Time,
-    },
+/// A command that waits in the drive.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    command: Command,
+    arrived: Time,
+    /// Write-through: when the bus begins to bring its data.
+    fed: Option<Time>,
+    place: Option<Place>,
+}
+
+/// A cached write that is not on the media yet.
+#[derive(Clone, Copy, Debug)]
+struct Dirty {
+    lbn: u64,
+    count: u32,
+    segment: Option<usize>,
+    place: Option<Place>,
+    fed: Time,
+}
+
+/// What the mechanism is busy with until `Drive::free_at`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Busy {
+    /// Nothing.
+    No,
+    /// A read; a prefetch may follow.
+    Read(AfterRead),
+    /// A hit on a prefetch that goes on by itself.
+    Streaming,
+    /// A write, or the write-back of a cached one, in this segment.
+    Write(Option<usize>),
+}
+
+/// What is needed to prefetch after a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AfterRead {
+    segment: usize,
+    /// Where the request ended.
+    end: u64,
+    limit: u64,
+    known_to: u64,
+    /// The bus phase of the read: it may hold the prefetch up when the segment is full.
+    bus_begin: Time,
+    lbn: u64,
+}
+
+/// Media work that no completion reports: prefetches are not counted, write-backs are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HiddenWork {
+    /// Moving.
+    pub seek: Dur,
+    /// Waiting for the sector.
+    pub rotate: Dur,
+    /// Writing.
+    pub transfer: Dur,
+}
+
+/// A virtual drive.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    mech: Mechanism,
+    bus: Bus,
+    cache: Cache,
+    cache_spec: CacheSpec,
+    overheads: Overheads,
+    hold_for_reads: bool,
+    never_disconnect: bool,
+    order: FirmwareOrder,
+    depth: usize,
+    keep_passing: bool,
+
+    now: Time,
+    queue: Vec<Waiting>,
+    done: Vec<Completion>,
+    busy: Busy,
+    free_at: Time,
+    stream: Stream,
+    legs: Vec<Leg>,
+    dirty: Vec<Dirty>,
+    /// The running write-back that a following write may join.
+    write_back: Option<WriteBack>,
+    last_was_read: bool,
+    last_read_end: u64,
+    last_read_track: Option<(u32, u16)>,
+    hidden: HiddenWork,
+}
+
+/// A write-back under way.
+#[derive(Clone, Copy, Debug)]
+struct WriteBack {
+    segment: usize,
+    lbn: u64,
+    end: u64,
+    times: MediaTimes,
 }
 
 impl Drive {
     /// A drive at time zero, head on cylinder 0, surface 0, angle 0.
-    pub fn new(
-        _profile: &Profile,
-        _config: DriveConfig,
-    ) -> Result<Drive, crate::model::ModelError> {
-        unimplemented!()
+    pub fn new(profile: &Profile, config: DriveConfig) -> Result<Drive, ModelError> {
+        let mut model = Model::new(profile)?;
+        let electronics: &Electronics = match &profile.rig {
+            Some(rig) if config.use_rig => rig,
+            _ => &profile.electronics,
+        };
+        if config.disksim_exact {
+            model.mechanics.read_on_arrival = false;
+        }
+        let spec = if config.noiseless {
+            NoiseSpec::default()
+        } else {
+            profile.noise
+        };
+        let noise = Noise::new(spec, config.seed);
+        let spindle = Spindle::new(
+            model.mechanics.rotation,
+            spec.speed_error_ppb,
+            spec.speed_drift_ppb > 0,
+        );
+        let faults = Faults::new(config.faults);
+        let write_on_arrival = profile.mechanics.write_on_arrival && !config.disksim_exact;
+        let keep_passing = profile.mechanics.keep_passing && !config.disksim_exact;
+        Ok(Drive {
+            mech: Mechanism::new(
+                model,
+                spindle,
+                noise,
+                faults,
+                write_on_arrival,
+                config.disksim_exact,
+            ),
+            bus: Bus::new(&electronics.bus, profile.sector_bytes),
+            cache: Cache::new(&electronics.cache),
+            cache_spec: electronics.cache,
+            overheads: electronics.overheads,
+            hold_for_reads: electronics.bus.hold_for_reads || electronics.bus.never_disconnect,
+            never_disconnect: electronics.bus.never_disconnect,
+            order: electronics.queue.order,
+            depth: electronics.queue.depth.max(1) as usize,
+            keep_passing,
+            now: Time::ZERO,
+            queue: Vec::with_capacity(64),
+            done: Vec::with_capacity(64),
+            busy: Busy::No,
+            free_at: Time::ZERO,
+            stream: Stream::default(),
+            legs: Vec::with_capacity(16),
+            dirty: Vec::new(),
+            write_back: None,
+            last_was_read: true,
+            last_read_end: u64::MAX,
+            last_read_track: None,
+            hidden: HiddenWork::default(),
+        })
     }
+
     /// Usable sectors.
     pub fn capacity(&self) -> u64 {
-        unimplemented!()
+        self.mech.model.geometry.capacity()
     }
-    /// Commands outstanding.
+
+    /// Commands it takes at once.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The truth about its geometry and mechanics, noise aside.
+    pub fn truth(&self) -> &Model {
+        &self.mech.model
+    }
+
+    /// Commands outstanding: waiting, in service, or not yet reported.
     pub fn outstanding(&self) -> usize {
-        unimplemented!()
+        self.queue.len() + self.done.len()
     }
+
+    /// Media work done so far for cached writes, which no completion reports.
+    pub fn hidden_work(&self) -> HiddenWork {
+        self.hidden
+    }
+
     /// Sends a command. Every event due before `now` must have been taken with [`Drive::advance`].
-    pub fn submit(&mut self, _command: Command, _now: Time) -> Result<(), SubmitError> {
-        unimplemented!()
+    pub fn submit(&mut self, command: Command, now: Time) -> Result<(), SubmitError> {
+        assert!(now >= self.now, "time went back: {now} after {}", self.now);
+        if self.outstanding() >= self.depth {
+            return Err(SubmitError::Full {
+                depth: self.depth as u32,
+            });
+        }
+        let capacity = self.capacity();
+        let end = command.lbn.checked_add(command.count as u64);
+        if command.kind != Kind::Flush && (command.count == 0 || end.is_none_or(|e| e > capacity)) {
+            return Err(SubmitError::OutOfRange {
+                lbn: command.lbn,
+                count: command.count,
+                capacity,
+            });
+        }
+        self.free_up(now);
+        self.now = now;
+        if self.mech.faults.dead(now) {
+            self.finish(command.id, Outcome::Dead, now, None);
+            return Ok(());
+        }
+        if self.try_append(&command, now) || self.try_cached_write(&command, now) {
+            return Ok(());
+        }
+        let mut waiting = Waiting {
+            command,
+            arrived: now,
+            fed: None,
+            place: None,
+        };
+        if command.kind == Kind::Write && self.completes_on_media(&command) {
+            waiting.fed = Some(self.feed_through(&command, now));
+        }
+        if self.busy == Busy::No
+            && self.queue.is_empty()
+            && !(command.kind == Kind::Flush && !self.dirty.is_empty())
+        {
+            self.start(waiting, now, false);
+        } else {
+            if self.order == FirmwareOrder::Sptf && command.kind != Kind::Flush {
+                waiting.place = self
+                    .mech
+                    .model
+                    .place(command.lbn, command.count, command.kind);
+            }
+            self.queue.push(waiting);
+            if self.busy == Busy::No {
+                self.next_work(now);
+            }
+        }
+        Ok(())
     }
-    /// When something will happen next inside the drive (a completion, or the mechanism becoming free).
+
+    /// When something will happen next that a host could see; `None` when nothing will unless it sends a command.
     pub fn next_event(&self) -> Option<Time> {
-        unimplemented!()
+        let mut t = self.done.iter().map(|c| c.at).min();
+        if self.busy != Busy::No && (!self.queue.is_empty() || !self.dirty.is_empty()) {
+            t = Some(t.map_or(self.free_at, |t| t.min(self.free_at)));
+        }
+        t
     }
+
     /// Goes on to `now`; one completion that is due, or `None` when nothing more is due by `now`. Call until `None`.
-    pub fn advance(&mut self, _now: Time) -> Option<Completion> {
-        unimplemented!()
+    pub fn advance(&mut self, now: Time) -> Option<Completion> {
+        assert!(now >= self.now, "time went back: {now} after {}", self.now);
+        loop {
+            let first = (0..self.done.len()).min_by_key(|&i| (self.done[i].at, i));
+            let due = first.map_or(Time::NEVER, |i| self.done[i].at);
+            if self.busy != Busy::No && self.free_at <= now && self.free_at <= due {
+                self.release();
+                continue;
+            }
+            if due <= now {
+                self.now = self.now.max(due);
+                return first.map(|i| self.done.remove(i));
+            }
+            self.now = now;
+            return None;
+        }
+    }
+
+    /// The mechanism becomes free if it is due by `now`.
+    fn free_up(&mut self, now: Time) {
+        while self.busy != Busy::No && self.free_at <= now {
+            self.release();
+        }
+    }
+
+    /// The mechanism has become free: what it did is settled, and it takes up what comes next.
+    fn release(&mut self) {
+        let at = self.free_at;
+        self.now = self.now.max(at);
+        match std::mem::replace(&mut self.busy, Busy::No) {
+            Busy::No => {}
+            Busy::Read(after) => {
+                if self.queue.is_empty() && self.dirty.is_empty() {
+                    self.begin_stream(after, at);
+                } else {
+                    self.cache_filled(after);
+                }
+            }
+            Busy::Streaming => {}
+            Busy::Write(segment) => {
+                self.write_back = None;
+                if let Some(i) = segment {
+                    self.cache.written(i);
+                }
+            }
+        }
+        self.next_work(at);
+    }
+
+    /// Takes up the next command that waits, or a cached write.
+    fn next_work(&mut self, at: Time) {
+        while self.busy == Busy::No {
+            let Some(i) = self.choose(at) else {
+                if let Some(d) = self.choose_dirty(at) {
+                    self.destage(d, at);
+                }
+                return;
+            };
+            let needs_destage = match self.queue[i].command.kind {
+                Kind::Flush => !self.dirty.is_empty(),
+                Kind::Write => self.dirty.len() >= self.cache_spec.dirty_segments.max(2) as usize,
+                Kind::Read => false,
+            };
+            if needs_destage {
+                let d = self.choose_dirty(at).expect("there are cached writes");
+                self.destage(d, at);
+                return;
+            }
+            let waiting = self.queue.remove(i);
+            if waiting.command.kind == Kind::Write && self.try_cached_write(&waiting.command, at) {
+                continue;
+            }
+            self.start(waiting, at, true);
+        }
+    }
+
+    /// Which waiting command goes next: the first, or with firmware SPTF the one that can be positioned soonest.
+    fn choose(&mut self, at: Time) -> Option<usize> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        // A flush waits for nothing but cached writes, and nothing gains from passing it.
+        if self.order == FirmwareOrder::Fcfs
+            || self.queue.len() == 1
+            || self.queue[0].command.kind == Kind::Flush
+        {
+            return Some(0);
+        }
+        self.sync_stream(at);
+        let head = self.head(at);
+        let model = &self.mech.model;
+        (0..self.queue.len())
+            .filter(|&i| self.queue[i].command.kind != Kind::Flush)
+            .min_by_key(|&i| {
+                let w = &self.queue[i];
+                let end = w.command.lbn + w.command.count as u64;
+                if w.command.kind.is_read()
+                    && matches!(self.cache.look_up(w.command.lbn, end), Found::Full(_))
+                {
+                    return (Dur::ZERO, i);
+                }
+                let place = w.place.as_ref().expect("translated on arrival");
+                let access = model.access(&head, place, w.command.kind);
+                (access.head_time().saturating_sub(place.transfer), i)
+            })
+    }
+
+    /// Where the head is at `at`, for choosing.
+    fn head(&self, at: Time) -> Head {
+        let arm = match self
+            .stream
+            .running
+            .then(|| self.stream.stop(at, self.cache_spec.stop_in_sector))
+            .flatten()
+        {
+            Some(s) => s.arm,
+            None => self.mech.arm,
+        };
+        Head {
+            cylinder: arm.0,
+            surface: arm.1,
+            angle: self.mech.spindle.angle_at(at),
+            at,
+        }
+    }
+
+    /// Starts a command at `at`, when the mechanism is free or prefetching; `waited` says that it was busy when the
+    /// command arrived.
+    fn start(&mut self, waiting: Waiting, at: Time, waited: bool) {
+        let hang = if self.mech.faults.is_empty() {
+            Dur::ZERO
+        } else {
+            self.mech.faults.hang(at)
+        };
+        let (at, waited) = (at + hang, waited || hang > Dur::ZERO);
+        match waiting.command.kind {
+            Kind::Read => self.start_read(waiting, at, waited),
+            Kind::Write => self.start_write(waiting, at, waited),
+            Kind::Flush => {
+                let at = at.max(waiting.arrived) + self.by_last(self.overheads.write_hit);
+                self.finish(waiting.command.id, Outcome::Ok, at, None);
+            }
+        }
+    }
+
+    /// The figure of a pair that applies now.
+    #[inline]
+    fn by_last(&self, pair: ByLast) -> Dur {
+        if self.last_was_read {
+            pair.after_read
+        } else {
+            pair.after_write
+        }
+    }
+
+    /// The overhead between the last command and one of `kind` that was already waiting.
+    fn queued_overhead(&self, kind: Kind) -> Dur {
+        let q = &self.overheads.queued;
+        match (self.last_was_read, kind.is_read()) {
+            (true, true) => q.read_read,
+            (true, false) => q.read_write,
+            (false, true) => q.write_read,
+            (false, false) => q.write_write,
+        }
+    }
+
+    /// A command is done; the host hears of it at `at`, or a little later.
+    fn finish(&mut self, id: u64, outcome: Outcome, at: Time, media: Option<MediaTimes>) {
+        let at = at + self.mech.noise.completion_delay();
+        self.done.push(Completion {
+            id,
+            outcome,
+            at,
+            media,
+        });
     }
 }

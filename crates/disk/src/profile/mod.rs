@@ -214,8 +214,13 @@ pub struct MechanicsSpec {
     pub head_switch: Dur,
     /// Added before a write that moved, ns; may be negative.
     pub write_settle_ns: i64,
-    /// Zero-latency access: starts with whatever sector comes first.
+    /// Zero-latency access: a read starts with whatever wanted sector comes first.
     pub read_on_arrival: bool,
+    /// The same for writes.
+    pub write_on_arrival: bool,
+    /// Everything that passes under the head on the track of a read goes to the cache, wanted or not (DiskSim
+    /// `Read any free blocks`).
+    pub keep_passing: bool,
 }
 
 /// A pair of figures, by what the drive's last command was.
@@ -336,6 +341,18 @@ pub struct CacheSpec {
     pub combine_sequential_writes: bool,
     /// DiskSim `Extra write disconnect`: a write's sectors count as in the buffer only when at least this many are.
     pub write_burst_sectors: u32,
+}
+
+impl CacheSpec {
+    /// How many sectors of a write of `count` must be in the buffer before any counts as there.
+    pub fn write_burst(&self, count: u32) -> u32 {
+        // DiskSim 4.0 with `Extra write disconnect`: 10 sectors, 15 for writes of 45 and more.
+        match self.write_burst_sectors {
+            0 => 0,
+            n if count >= 45 => n + n / 2,
+            n => n,
+        }
+    }
 }
 
 /// How far a drive reads ahead after a read.

@@ -1,0 +1,243 @@
+//! The segmented cache: which blocks the drive holds, and which segment gives way.
+//!
+//! A segment holds one contiguous range of LBNs. The rules of choice follow DiskSim 4.0's, as stated in its manual
+//! and found by comparing with its output.
+
+use crate::profile::CacheSpec;
+
+/// What is going on with a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Holds nothing.
+    Empty,
+    /// Holds data that the media also has.
+    Clean,
+    /// Being filled from the media.
+    Reading,
+    /// Being written to the media.
+    Writing,
+}
+
+/// One segment: LBNs `first` to `end`, excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// First LBN held.
+    pub first: u64,
+    /// One past the last LBN held.
+    pub end: u64,
+    /// What is going on with it.
+    pub state: State,
+    used: u64,
+}
+
+/// What a look-up found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The first block is not there.
+    Miss,
+    /// All of it is there.
+    Full(usize),
+    /// Its first blocks are there.
+    Partial(usize),
+}
+
+/// The cache.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    segments: Vec<Segment>,
+    size: u64,
+    stamp: u64,
+    read_hits_on_written: bool,
+}
+
+impl Cache {
+    /// An empty cache.
+    pub fn new(spec: &CacheSpec) -> Cache {
+        let empty = Segment {
+            first: 0,
+            end: 0,
+            state: State::Empty,
+            used: 0,
+        };
+        Cache {
+            segments: vec![empty; spec.segments as usize],
+            size: spec.segment_sectors as u64,
+            stamp: 0,
+            read_hits_on_written: spec.read_hits_on_written,
+        }
+    }
+
+    /// Whether there is any cache at all.
+    pub fn exists(&self) -> bool {
+        !self.segments.is_empty()
+    }
+
+    /// A segment.
+    pub fn get(&self, i: usize) -> &Segment {
+        &self.segments[i]
+    }
+
+    fn touch(&mut self, i: usize) {
+        self.stamp += 1;
+        self.segments[i].used = self.stamp;
+    }
+
+    /// Looks up a read of `lbn..end`. A hit needs its first block. Preferred: full before partial, then what is
+    /// being written, being read, clean; among equals the one used longest ago.
+    pub fn look_up(&self, lbn: u64, end: u64) -> Found {
+        let mut best: Option<(u32, u64, usize)> = None;
+        for (i, s) in self.segments.iter().enumerate() {
+            if s.state == State::Empty || lbn < s.first || lbn >= s.end {
+                continue;
+            }
+            let rank = match s.state {
+                State::Writing => 0,
+                State::Reading => 1,
+                _ => 2,
+            } + if end <= s.end { 0 } else { 10 };
+            let key = (rank, s.used, i);
+            if best.is_none_or(|b| key < b) {
+                best = Some(key);
+            }
+        }
+        match best {
+            None => Found::Miss,
+            Some((rank, _, i)) if rank < 10 => Found::Full(i),
+            Some((_, _, i)) => Found::Partial(i),
+        }
+    }
+
+    /// A hit: the segment becomes the one used last.
+    pub fn hit(&mut self, i: usize) {
+        self.touch(i);
+    }
+
+    /// The segment a read miss of `lbn` will fill: an empty one, else the clean one used longest ago, else the one
+    /// being filled. It restarts at `lbn`, empty. `None` when every segment is being written.
+    pub fn take_for_read(&mut self, lbn: u64) -> Option<usize> {
+        let i = self.choose(&[State::Empty, State::Clean, State::Reading])?;
+        self.segments[i] = Segment {
+            first: lbn,
+            end: lbn,
+            state: State::Reading,
+            used: 0,
+        };
+        self.touch(i);
+        Some(i)
+    }
+
+    fn choose(&self, states: &[State]) -> Option<usize> {
+        for &state in states {
+            let oldest = self
+                .segments
+                .iter()
+                .enumerate()
+                .filter(|(_, s)| s.state == state)
+                .min_by_key(|(i, s)| (s.used, *i));
+            if let Some((i, _)) = oldest {
+                return Some(i);
+            }
+        }
+        None
+    }
+
+    /// The segment a write of `lbn..end` goes to: a clean one that it overlaps, else an empty one, else the clean
+    /// one used longest ago, else (only when nothing else is left) the one being filled. Every other clean segment
+    /// that the write overlaps is emptied; one that is being filled is not. `None` when every segment is being
+    /// written.
+    pub fn take_for_write(&mut self, lbn: u64, end: u64) -> Option<usize> {
+        let overlapping = self.segments.iter().position(|s| {
+            s.state == State::Clean && s.first < end && lbn < s.end && s.end > s.first
+        });
+        let i = match overlapping {
+            Some(i) => Some(i),
+            None => self.choose(&[State::Empty, State::Clean, State::Reading]),
+        };
+        self.empty_overlapping(lbn, end, i);
+        let i = i?;
+        self.segments[i] = Segment {
+            first: lbn,
+            end,
+            state: State::Writing,
+            used: 0,
+        };
+        self.trim(i);
+        self.touch(i);
+        Some(i)
+    }
+
+    /// Empties every clean segment, other than `keep`, that overlaps a write.
+    pub fn empty_overlapping(&mut self, lbn: u64, end: u64, keep: Option<usize>) {
+        for (i, s) in self.segments.iter_mut().enumerate() {
+            if Some(i) != keep && s.state == State::Clean && s.first < end && lbn < s.end {
+                s.state = State::Empty;
+            }
+        }
+    }
+
+    /// A segment being written takes the blocks of a write that follows on.
+    pub fn append(&mut self, i: usize, end: u64) {
+        self.segments[i].end = end;
+        self.trim(i);
+        self.touch(i);
+    }
+
+    /// A segment now holds everything up to `end`; what no longer fits falls out at the front.
+    pub fn fill_to(&mut self, i: usize, end: u64) {
+        let s = &mut self.segments[i];
+        if s.state == State::Reading || s.state == State::Clean {
+            s.end = s.end.max(end);
+            self.trim(i);
+        }
+    }
+
+    /// A segment holds exactly this range.
+    pub fn set_range(&mut self, i: usize, first: u64, end: u64) {
+        self.segments[i].first = first;
+        self.segments[i].end = end;
+        self.trim(i);
+    }
+
+    fn trim(&mut self, i: usize) {
+        let s = &mut self.segments[i];
+        s.first = s.first.max(s.end.saturating_sub(self.size));
+    }
+
+    /// The data before `lbn` has been delivered and is not kept.
+    pub fn drop_delivered(&mut self, i: usize, lbn: u64) {
+        let s = &mut self.segments[i];
+        s.first = s.first.max(lbn).min(s.end.max(lbn));
+        s.end = s.end.max(s.first);
+    }
+
+    /// Filling is over.
+    pub fn filled(&mut self, i: usize) {
+        let s = &mut self.segments[i];
+        if s.state == State::Reading {
+            s.state = if s.end > s.first {
+                State::Clean
+            } else {
+                State::Empty
+            };
+        }
+    }
+
+    /// A clean segment is being filled again.
+    pub fn refill(&mut self, i: usize) {
+        if self.segments[i].state == State::Clean {
+            self.segments[i].state = State::Reading;
+        }
+    }
+
+    /// The write is on the media.
+    pub fn written(&mut self, i: usize) {
+        let s = &mut self.segments[i];
+        if s.state == State::Writing {
+            s.state = if self.read_hits_on_written {
+                State::Clean
+            } else {
+                State::Empty
+            };
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Faults planted in a virtual drive.
+
+use crate::time::{Dur, Time};
+
+/// A fault planted in a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Reads of these sectors fail after retries, until they are written.
+    Unreadable {
+        /// First LBN.
+        lbn: u64,
+        /// Sectors.
+        count: u64,
+    },
+    /// Accesses to these sectors take so many extra turns.
+    Slow {
+        /// First LBN.
+        lbn: u64,
+        /// Sectors.
+        count: u64,
+        /// Extra turns.
+        turns: u32,
+    },
+    /// From `at` on, this sector is unreadable; a write puts it right (the drive remaps it).
+    Grown {
+        /// LBN.
+        lbn: u64,
+        /// When.
+        at: Time,
+    },
+    /// The first command that starts at or after `at` answers only after `takes`.
+    Hang {
+        /// When.
+        at: Time,
+        /// How long.
+        takes: Dur,
+    },
+    /// From `at` on every command fails at once.
+    Death {
+        /// When.
+        at: Time,
+    },
+}
+
+/// Turns a drive spends trying again before it gives a sector up.
+pub const RETRY_TURNS: u32 = 8;
+
+/// The faults of one drive, as they stand.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    list: Vec<Fault>,
+}
+
+impl Faults {
+    /// These faults.
+    pub fn new(list: Vec<Fault>) -> Faults {
+        Faults { list }
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The first sector of a range that cannot be read at `now`.
+    pub fn unreadable(&self, lbn: u64, count: u64, now: Time) -> Option<u64> {
+        let end = lbn + count;
+        self.list
+            .iter()
+            .filter_map(|f| match *f {
+                Fault::Unreadable { lbn: b, count: n } if b < end && lbn < b + n => {
+                    Some(b.max(lbn))
+                }
+                Fault::Grown { lbn: b, at } if at <= now && lbn <= b && b < end => Some(b),
+                _ => None,
+            })
+            .min()
+    }
+
+    /// Extra turns that an access to a range takes.
+    pub fn extra_turns(&self, lbn: u64, count: u64) -> u32 {
+        self.list
+            .iter()
+            .map(|f| match *f {
+                Fault::Slow {
+                    lbn: b,
+                    count: n,
+                    turns,
+                } if b < lbn + count && lbn < b + n => turns,
+                _ => 0,
+            })
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// A range has been written: what was unreadable there is readable again.
+    pub fn written(&mut self, lbn: u64, count: u64) {
+        if self.list.is_empty() {
+            return;
+        }
+        let end = lbn + count;
+        let mut left = Vec::with_capacity(self.list.len());
+        for f in self.list.drain(..) {
+            match f {
+                Fault::Unreadable { lbn: b, count: n } if b < end && lbn < b + n => {
+                    if b < lbn {
+                        left.push(Fault::Unreadable {
+                            lbn: b,
+                            count: lbn - b,
+                        });
+                    }
+                    if b + n > end {
+                        left.push(Fault::Unreadable {
+                            lbn: end,
+                            count: b + n - end,
+                        });
+                    }
+                }
+                Fault::Grown { lbn: b, .. } if lbn <= b && b < end => {}
+                other => left.push(other),
+            }
+        }
+        self.list = left;
+    }
+
+    /// A hang that begins by `now`; it happens once.
+    pub fn hang(&mut self, now: Time) -> Dur {
+        let found = self
+            .list
+            .iter()
+            .position(|f| matches!(f, Fault::Hang { at, .. } if *at <= now));
+        match found.map(|i| self.list.remove(i)) {
+            Some(Fault::Hang { takes, .. }) => takes,
+            _ => Dur::ZERO,
+        }
+    }
+
+    /// Whether the drive is dead at `now`.
+    pub fn dead(&self, now: Time) -> bool {
+        self.list
+            .iter()
+            .any(|f| matches!(f, Fault::Death { at } if *at <= now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_part_of_an_unreadable_range_mends_that_part_only() {
+        let mut f = Faults::new(vec![Fault::Unreadable {
+            lbn: 100,
+            count: 10,
+        }]);
+        f.written(103, 2);
+        assert_eq!(f.unreadable(100, 3, Time(0)), Some(100));
+        assert_eq!(f.unreadable(103, 2, Time(0)), None);
+        assert_eq!(f.unreadable(103, 5, Time(0)), Some(105));
+    }
+
+    #[test]
+    fn a_grown_defect_appears_in_time_and_a_hang_happens_once() {
+        let mut f = Faults::new(vec![
+            Fault::Grown {
+                lbn: 7,
+                at: Time(50),
+            },
+            Fault::Hang {
+                at: Time(10),
+                takes: Dur(5),
+            },
+        ]);
+        assert_eq!(f.unreadable(0, 10, Time(49)), None);
+        assert_eq!(f.unreadable(0, 10, Time(50)), Some(7));
+        assert_eq!(f.hang(Time(9)), Dur::ZERO);
+        assert_eq!(f.hang(Time(10)), Dur(5));
+        assert_eq!(f.hang(Time(11)), Dur::ZERO);
+    }
+}

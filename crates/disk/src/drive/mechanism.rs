@@ -1,0 +1,306 @@
+//! Arm, head and platter at work: a range of blocks becomes legs, each a stretch of one track passing under the head.
+
+use crate::command::{Kind, MediaTimes};
+use crate::drive::faults::Faults;
+use crate::drive::noise::Noise;
+use crate::drive::spindle::Spindle;
+use crate::geometry::Run;
+use crate::model::Model;
+use crate::rotation::sectors_time;
+use crate::time::{Dur, Time};
+
+/// Consecutive LBNs that pass under the head in one go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leg {
+    /// First LBN.
+    pub lbn: u64,
+    /// LBNs.
+    pub count: u32,
+    /// When the head had arrived on the track (the end of the leg before, when it was there already).
+    pub arrived: Time,
+    /// When the first LBN begins to pass.
+    pub start: Time,
+    /// Time a sector takes, in ns times 2^32. Holes between the LBNs are spread evenly over them.
+    pub sector_fx: u64,
+    /// The track's cylinder.
+    pub cylinder: u32,
+    /// The track's surface.
+    pub surface: u16,
+}
+
+impl Leg {
+    /// One past the last LBN.
+    #[inline]
+    pub fn end_lbn(&self) -> u64 {
+        self.lbn + self.count as u64
+    }
+
+    /// When `n` of its LBNs have passed.
+    #[inline]
+    pub fn passed(&self, n: u32) -> Time {
+        self.start + sectors_time(self.sector_fx, n as u64)
+    }
+
+    /// When all have passed.
+    #[inline]
+    pub fn end(&self) -> Time {
+        self.passed(self.count)
+    }
+
+    /// How many LBNs have passed whole by `t`.
+    #[inline]
+    pub fn count_at(&self, t: Time) -> u32 {
+        if t < self.start {
+            return 0;
+        }
+        let ns = t.since(self.start).0 as u128;
+        // The rounding up of `passed` is undone: n have passed when sectors_time(n) <= ns.
+        let n = ((ns << 32) / self.sector_fx.max(1) as u128).min(self.count as u128) as u32;
+        if n > 0 && self.passed(n) > t {
+            n - 1
+        } else {
+            n
+        }
+    }
+}
+
+/// When data that must be written becomes available in the buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Feed {
+    /// When the bus begins to bring it.
+    pub begin: Time,
+    /// Picoseconds a sector takes on the bus.
+    pub sector_ps: u64,
+    /// The first LBN it brings.
+    pub lbn: u64,
+    /// No sector counts as there before this many are.
+    pub burst: u32,
+    /// Sectors it brings.
+    pub count: u32,
+}
+
+impl Feed {
+    /// When `lbn` is in the buffer.
+    pub fn there(&self, lbn: u64) -> Time {
+        let nth = (lbn - self.lbn + 1).max(self.burst.min(self.count) as u64);
+        self.begin + Dur((self.sector_ps * nth).div_ceil(1000))
+    }
+}
+
+/// The moving parts of a virtual drive, as they really are.
+#[derive(Clone, Debug)]
+pub struct Mechanism {
+    /// Geometry and mechanics.
+    pub model: Model,
+    /// The platter.
+    pub spindle: Spindle,
+    /// Chance.
+    pub noise: Noise,
+    /// Planted faults.
+    pub faults: Faults,
+    /// Cylinder and surface the arm is at (or was sent to last).
+    pub arm: (u32, u16),
+    /// Writes begin on arrival too.
+    pub write_on_arrival: bool,
+    /// Sums as DiskSim does: holes inside a track cost no time, a missed turn is as long as the track's data.
+    pub disksim_exact: bool,
+    next_recalibration: Time,
+}
+
+impl Mechanism {
+    /// A mechanism at rest on cylinder 0, surface 0.
+    pub fn new(
+        model: Model,
+        spindle: Spindle,
+        mut noise: Noise,
+        faults: Faults,
+        write_on_arrival: bool,
+        exact: bool,
+    ) -> Mechanism {
+        let next_recalibration = if noise.spec().recalibrate_every == Dur::ZERO {
+            Time::NEVER
+        } else {
+            Time::ZERO + noise.recalibration_interval()
+        };
+        Mechanism {
+            model,
+            spindle,
+            noise,
+            faults,
+            arm: (0, 0),
+            write_on_arrival,
+            disksim_exact: exact,
+            next_recalibration,
+        }
+    }
+
+    /// An internal recalibration, if one is due by `now`: how long the mechanism is away.
+    pub fn recalibration(&mut self, now: Time) -> Dur {
+        if now < self.next_recalibration {
+            return Dur::ZERO;
+        }
+        self.next_recalibration = now + self.noise.recalibration_interval();
+        self.noise.spec().recalibrate_takes
+    }
+
+    /// How long the move to `to` takes, this time.
+    fn reposition(&mut self, to: (u32, u16), kind: Kind) -> Dur {
+        if self.arm == to {
+            return Dur::ZERO;
+        }
+        let table = self.model.mechanics.reposition(self.arm, to, kind);
+        table.saturating_add_signed(self.noise.seek_difference_ns())
+    }
+
+    /// Lets `count` LBNs from `lbn` pass under the head, the arm starting to move at `begin`; the legs are appended
+    /// to `legs` in the order in which they pass. `least` stretches the first move. With `feed`, a sector passes
+    /// only once its data is there; the head goes round again until it is.
+    ///
+    /// Returns when the first sector began to pass and when the last one had passed.
+    #[allow(clippy::too_many_arguments)]
+    pub fn pass(
+        &mut self,
+        lbn: u64,
+        count: u64,
+        kind: Kind,
+        begin: Time,
+        least: Dur,
+        feed: Option<&Feed>,
+        legs: &mut Vec<Leg>,
+    ) -> MediaTimes {
+        self.spindle.wander_to(begin, &mut self.noise);
+        let mut times = MediaTimes {
+            start: begin,
+            seek_end: begin,
+            transfer_start: begin,
+            end: begin,
+        };
+        let mut at = begin;
+        let mut done = 0u64;
+        while done < count {
+            let want = u32::try_from(count - done).unwrap_or(u32::MAX);
+            let run = self
+                .model
+                .geometry
+                .run_at(lbn + done, want)
+                .expect("a range was checked against the capacity");
+            let first = done == 0;
+            let track = (run.start.cylinder, run.start.surface);
+            let mut move_time = self.reposition(track, kind);
+            if first {
+                move_time = move_time.max(least);
+            }
+            if track != self.arm {
+                let turns = self.noise.settle_turns();
+                move_time += Dur(self.model.mechanics.rotation.period().0 * turns as u64);
+            }
+            self.arm = track;
+            let arrived = at + move_time;
+            let begun = legs.len();
+            at = self.along(&run, kind, arrived, feed, legs);
+            if !self.faults.is_empty() {
+                let extra = self.faults.extra_turns(run.lbn, run.count as u64);
+                at += Dur(self.model.mechanics.rotation.period().0 * extra as u64);
+            }
+            if first {
+                times.seek_end = arrived;
+                times.transfer_start = legs[begun..]
+                    .iter()
+                    .map(|l| l.start)
+                    .min()
+                    .unwrap_or(arrived);
+            }
+            done += run.count as u64;
+        }
+        times.end = at;
+        times
+    }
+
+    /// One stretch of one track: waits for it and lets it pass.
+    fn along(
+        &mut self,
+        run: &Run,
+        kind: Kind,
+        arrived: Time,
+        feed: Option<&Feed>,
+        legs: &mut Vec<Leg>,
+    ) -> Time {
+        let here = self.spindle.angle_at(arrived);
+        let rotation = *self.spindle.rotation();
+        let mut sector_fx = rotation.sector_fx(run.start.spt);
+        if run.span != run.count && !self.disksim_exact {
+            sector_fx = (sector_fx as u128 * run.span as u128 / run.count as u128) as u64;
+        }
+        let leg = |lbn: u64, count: u32, start: Time| Leg {
+            lbn,
+            count,
+            arrived,
+            start,
+            sector_fx,
+            cylinder: run.start.cylinder,
+            surface: run.start.surface,
+        };
+        let on_arrival = match kind {
+            Kind::Read => self.model.mechanics.read_on_arrival,
+            _ => {
+                self.write_on_arrival
+                    && feed.is_none_or(|f| f.there(run.lbn + run.count as u64 - 1) <= arrived)
+            }
+        };
+        if on_arrival && let Some(landing) = self.model.mechanics.land(here, run) {
+            let skipped = (landing.sector as u64 * run.count as u64 / run.span as u64) as u32;
+            if skipped > 0 && skipped < run.count {
+                let start = arrived + landing.latency;
+                let again = arrived + rotation.wait(here, run.start.angle);
+                legs.push(leg(run.lbn + skipped as u64, run.count - skipped, start));
+                legs.push(leg(run.lbn, skipped, again));
+                return start + rotation.period();
+            }
+        }
+        let mut next = leg(
+            run.lbn,
+            run.count,
+            arrived + rotation.wait(here, run.start.angle),
+        );
+        let Some(feed) = feed else {
+            legs.push(next);
+            return next.end();
+        };
+        if feed.there(run.lbn + run.count as u64 - 1) <= next.start {
+            legs.push(next);
+            return next.end();
+        }
+        let round = if self.disksim_exact {
+            let lbns = self
+                .model
+                .geometry
+                .track_of(run.lbn)
+                .map_or(run.start.spt, |t| t.lbns);
+            rotation.sectors(lbns as u64, run.start.spt)
+        } else {
+            rotation.period()
+        };
+        // Both the head and the bus go on evenly, so data can be late only for the first sector, or from some
+        // sector on when the bus is the slower one.
+        loop {
+            let late = (0..next.count).find(|&i| feed.there(next.lbn + i as u64) > next.passed(i));
+            match late {
+                None => {
+                    legs.push(next);
+                    return next.end();
+                }
+                Some(i) => {
+                    if i > 0 {
+                        legs.push(Leg { count: i, ..next });
+                    }
+                    next = Leg {
+                        lbn: next.lbn + i as u64,
+                        count: next.count - i,
+                        start: next.passed(i) + round,
+                        ..next
+                    };
+                }
+            }
+        }
+    }
+}

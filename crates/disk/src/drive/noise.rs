@@ -1,0 +1,101 @@
+//! What is chance in a drive: one seeded generator, drawn from in a fixed order.
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::profile::NoiseSpec;
+use crate::time::Dur;
+
+/// The drive's chance. With everything in its [`NoiseSpec`] zero it never draws.
+#[derive(Clone, Debug)]
+pub struct Noise {
+    spec: NoiseSpec,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl Noise {
+    /// A generator for one drive.
+    pub fn new(spec: NoiseSpec, seed: u64) -> Noise {
+        Noise {
+            spec,
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
+    }
+
+    /// The figures it draws by.
+    pub fn spec(&self) -> &NoiseSpec {
+        &self.spec
+    }
+
+    /// Evenly spread from 0 to `most`, both included.
+    fn even(&mut self, most: Dur) -> Dur {
+        if most == Dur::ZERO {
+            return Dur::ZERO;
+        }
+        Dur(((self.rng.next_u64() as u128 * (most.0 as u128 + 1)) >> 64) as u64)
+    }
+
+    /// Nanoseconds by which one move differs from its table value: normal with the profile's deviation, cut off at
+    /// its limit.
+    ///
+    /// The normal variate is the sum of twelve even 16-bit numbers less its mean: variance 12 * (2^32 / 12), so the
+    /// deviation is 2^16 and the tails end at six deviations. Integers only, the same on every machine.
+    pub fn seek_difference_ns(&mut self) -> i64 {
+        if self.spec.seek_sd == Dur::ZERO {
+            return 0;
+        }
+        let mut sum = 0i64;
+        for _ in 0..3 {
+            let r = self.rng.next_u64();
+            sum += (r & 0xffff) as i64
+                + (r >> 16 & 0xffff) as i64
+                + (r >> 32 & 0xffff) as i64
+                + (r >> 48) as i64;
+        }
+        let ns = (sum - 12 * 0xffff / 2) * self.spec.seek_sd.0 as i64 >> 16;
+        let most = self.spec.seek_max.0 as i64;
+        ns.clamp(-most, most)
+    }
+
+    /// Extra turns that the head needs to settle after a move; nearly always none.
+    pub fn settle_turns(&mut self) -> u32 {
+        if self.spec.settle_retry_ppm == 0 || self.spec.settle_retry_turns == 0 {
+            return 0;
+        }
+        let mut turns = 0;
+        while turns < self.spec.settle_retry_turns
+            && self.rng.next_u64() % 1_000_000 < self.spec.settle_retry_ppm as u64
+        {
+            turns += 1;
+        }
+        turns
+    }
+
+    /// How late a completion is reported.
+    pub fn completion_delay(&mut self) -> Dur {
+        self.even(self.spec.completion_jitter)
+    }
+
+    /// By how much the bus phase of a transfer of `bytes` is late for lack of overlap.
+    pub fn overlap_delay(&mut self, bytes: u64) -> Dur {
+        if self.spec.overlap_jitter_per_4k == Dur::ZERO {
+            return Dur::ZERO;
+        }
+        let most = self.spec.overlap_jitter_per_4k.0 * bytes / 4096;
+        self.even(Dur(most))
+    }
+
+    /// When the next recalibration is due, from one that was due before: half to one and a half of its interval.
+    pub fn recalibration_interval(&mut self) -> Dur {
+        let every = self.spec.recalibrate_every;
+        Dur(every.0 / 2) + self.even(every)
+    }
+
+    /// One step of the wandering speed, in parts per billion, from `now_ppb`.
+    pub fn speed_step_ppb(&mut self, now_ppb: i64) -> i64 {
+        let limit = self.spec.speed_drift_ppb as i64;
+        let step = (limit / 16).max(1);
+        let draw = (self.rng.next_u64() % (2 * step as u64 + 1)) as i64 - step;
+        (now_ppb + draw).clamp(-limit, limit)
+    }
+}

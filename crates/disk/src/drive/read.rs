@@ -1,0 +1,524 @@
+//! The phases of a read: cache look-up, media, bus, and the prefetch behind it.
+
+use crate::command::{Completion, Kind, Outcome};
+use crate::drive::cache::Found;
+use crate::drive::mechanism::Leg;
+use crate::drive::{AfterRead, Busy, Drive, RETRY_TURNS, Waiting};
+use crate::profile::Prefetch;
+use crate::time::{Dur, Time};
+
+impl Drive {
+    /// Brings the segment being prefetched up to date.
+    pub(super) fn sync_stream(&mut self, now: Time) {
+        if self.stream.running {
+            self.cache
+                .fill_to(self.stream.segment, self.stream.reached(now));
+            if self.stream.end() <= now {
+                self.stream.running = false;
+                self.cache.filled(self.stream.segment);
+            }
+        }
+    }
+
+    /// Stops a running prefetch for a command that turns up at `now`; how long that takes.
+    pub(super) fn stop_stream(&mut self, now: Time) -> Dur {
+        if !self.stream.running {
+            return Dur::ZERO;
+        }
+        self.stream.running = false;
+        let Some(stopped) = self.stream.stop(now, self.cache_spec.stop_in_sector) else {
+            return Dur::ZERO;
+        };
+        self.cache.fill_to(self.stream.segment, stopped.end);
+        self.cache.filled(self.stream.segment);
+        self.mech.arm = stopped.arm;
+        stopped.at.since(now)
+    }
+
+    pub(super) fn start_read(&mut self, waiting: Waiting, at: Time, waited: bool) {
+        let (lbn, end) = (
+            waiting.command.lbn,
+            waiting.command.lbn + waiting.command.count as u64,
+        );
+        self.sync_stream(at);
+        if self.cache.exists() {
+            match self.cache.look_up(lbn, end) {
+                Found::Full(i) => return self.read_hit(&waiting, at, waited, i, true),
+                Found::Partial(i) => return self.read_hit(&waiting, at, waited, i, false),
+                Found::Miss => {}
+            }
+        }
+        self.read_miss(&waiting, at, waited);
+    }
+
+    fn read_miss(&mut self, waiting: &Waiting, at: Time, waited: bool) {
+        let command = waiting.command;
+        let (lbn, count) = (command.lbn, command.count as u64);
+        let end = lbn + count;
+        let overhead = self.by_last(self.overheads.read_miss);
+        let stop = self.stop_stream(at);
+        let mut begin = waiting.arrived + overhead;
+        if waited {
+            begin = begin.max(at + self.queued_overhead(Kind::Read));
+        }
+        begin += stop + self.mech.recalibration(at);
+        let segment = self.cache.take_for_read(lbn);
+        self.legs.clear();
+        let mut times = self.mech.pass(
+            lbn,
+            count,
+            Kind::Read,
+            begin,
+            Dur::ZERO,
+            None,
+            &mut self.legs,
+        );
+        if !self.mech.faults.is_empty()
+            && let Some(bad) = self.mech.faults.unreadable(lbn, count, at)
+        {
+            let retries = Dur(self.mech.spindle.rotation().period().0 * RETRY_TURNS as u64);
+            times.end += retries;
+            self.free_at = times.end;
+            if let Some(i) = segment {
+                self.cache.filled(i);
+            }
+            self.busy = Busy::Write(None);
+            self.note_read(end);
+            return self.finish(
+                command.id,
+                Outcome::MediaError { lbn: bad },
+                times.end,
+                Some(times),
+            );
+        }
+        let (known_from, known_to, tail) = self.passed_besides(lbn, end);
+        if let Some(i) = segment {
+            self.cache.set_range(i, known_from, known_to);
+        }
+
+        // The bus: data flows once the watermark is reached.
+        let wanted = self.watermark(count);
+        let ready = self.in_buffer(lbn, lbn + wanted, end)
+            + self.overheads.reselect
+            + self.overheads.data_preparation;
+        let ready = if self.never_disconnect {
+            waiting.arrived.max(if waited { at } else { Time::ZERO })
+                + overhead
+                + self.overheads.data_preparation
+        } else {
+            ready
+        };
+        let (bus_begin, bus_end) = self.bus_to_host(lbn, end, ready, wanted);
+        let finished = bus_end + self.overheads.read_completion;
+        let sequential = lbn == self.last_read_end;
+        let delays = self.delays_for_prefetch();
+        self.note_read(end);
+
+        self.free_at = times.end;
+        self.busy = match segment {
+            None => Busy::Write(None),
+            Some(i) => {
+                let limit = self
+                    .prefetch_limit(known_from, end, sequential)
+                    .min(tail)
+                    .max(known_to);
+                let known_to = if tail < u64::MAX && limit >= tail {
+                    self.track_end(end - 1)
+                } else {
+                    0
+                };
+                Busy::Read(AfterRead {
+                    segment: i,
+                    end: self.cache.get(i).end,
+                    limit,
+                    known_to,
+                    bus_begin,
+                    lbn,
+                })
+            }
+        };
+        if delays && let Some(i) = segment {
+            // The firmware takes the two reads for a sequential pattern and reads the track to its end first.
+            let upto = self.track_end(end - 1);
+            if upto > end {
+                let more = self.mech.pass(
+                    end,
+                    upto - end,
+                    Kind::Read,
+                    times.end,
+                    Dur::ZERO,
+                    None,
+                    &mut self.legs,
+                );
+                self.free_at = more.end;
+                self.cache.fill_to(i, upto);
+                if let Busy::Read(after) = &mut self.busy {
+                    after.end = after.end.max(upto);
+                    after.limit = after.limit.max(upto);
+                }
+            }
+        }
+        if !self.cache_spec.keep_delivered
+            && let Some(i) = segment
+        {
+            self.cache.drop_delivered(i, end);
+        }
+        self.finish_read(command.id, finished, count, Some(times));
+    }
+
+    fn read_hit(&mut self, waiting: &Waiting, at: Time, waited: bool, i: usize, full: bool) {
+        let command = waiting.command;
+        let (lbn, count) = (command.lbn, command.count as u64);
+        let end = lbn + count;
+        let o = self.overheads;
+        let ready = if waited {
+            let asked =
+                waiting.arrived + self.by_last(o.read_miss) + self.by_last(o.read_disconnect);
+            asked.max(at) + o.reselect + o.data_preparation
+        } else {
+            waiting.arrived + self.by_last(o.read_hit) + o.data_preparation
+        };
+        let sequential = lbn == self.last_read_end;
+        self.cache.hit(i);
+        self.legs.clear();
+        let mut times = None;
+        if self.stream.running && self.stream.segment == i {
+            // The prefetch goes on, further than it would have.
+            let first = self.cache.get(i).first;
+            let limit = self
+                .prefetch_limit(first, end, sequential)
+                .max(end)
+                .max(self.stream.limit);
+            self.extend_stream(limit);
+            self.legs.extend_from_slice(&self.stream.legs);
+            if !full {
+                self.free_at = self.in_buffer(lbn, end, end);
+                self.busy = Busy::Streaming;
+            }
+        } else {
+            let from = self.cache.get(i).end;
+            if !full || (self.cache_spec.prefetch_on_idle_hit && from < self.capacity()) {
+                let stop = self.stop_stream(at);
+                let begin = if waited { at } else { waiting.arrived };
+                let begin = begin + self.by_last(o.read_miss) + stop;
+                let limit = self
+                    .prefetch_limit(self.cache.get(i).first, end, sequential)
+                    .max(end);
+                if limit > from {
+                    self.cache.refill(i);
+                    self.stream.legs.clear();
+                    let upto = limit - from;
+                    let work = self.mech.pass(
+                        from,
+                        upto,
+                        Kind::Read,
+                        begin,
+                        Dur::ZERO,
+                        None,
+                        &mut self.stream.legs,
+                    );
+                    self.stream.segment = i;
+                    self.stream.limit = limit;
+                    self.stream.known_to = 0;
+                    self.stream.running = self.cache.get(i).state == super::cache::State::Reading;
+                    self.legs.extend_from_slice(&self.stream.legs);
+                    if !full {
+                        self.free_at = self.in_buffer(lbn, end, end);
+                        self.busy = Busy::Streaming;
+                        times = Some(crate::command::MediaTimes {
+                            end: self.free_at,
+                            ..work
+                        });
+                    }
+                }
+            } else {
+                self.stop_stream(at);
+            }
+        }
+        let (_, bus_end) = self.bus_to_host(lbn, end, ready, 1);
+        self.note_read(end);
+        if !self.cache_spec.keep_delivered {
+            self.cache.drop_delivered(i, end);
+        }
+        self.finish_read(command.id, bus_end + o.read_completion, count, times);
+    }
+
+    fn finish_read(
+        &mut self,
+        id: u64,
+        at: Time,
+        count: u64,
+        media: Option<crate::command::MediaTimes>,
+    ) {
+        let late = self
+            .mech
+            .noise
+            .overlap_delay(count * self.mech.model.sector_bytes as u64);
+        let late = late + self.mech.noise.completion_delay();
+        self.done.push(Completion {
+            id,
+            outcome: Outcome::Ok,
+            at: at + late,
+            media,
+        });
+    }
+
+    fn note_read(&mut self, end: u64) {
+        self.last_was_read = true;
+        self.last_read_end = end;
+        self.last_read_track = Some(self.mech.arm);
+    }
+
+    /// Sectors that must be in the buffer before data flows.
+    fn watermark(&self, count: u64) -> u64 {
+        let size = self.cache_spec.segment_sectors.max(1) as u64;
+        let of = if self.cache_spec.watermark_by_request {
+            count.min(size)
+        } else {
+            size
+        };
+        (of * self.cache_spec.read_watermark_permille as u64 / 1000).clamp(1, count)
+    }
+
+    /// When all of `from..to` is in the buffer, by the legs at hand; what no leg covers is there already.
+    fn in_buffer(&self, from: u64, to: u64, end: u64) -> Time {
+        let mut t = Time::ZERO;
+        for leg in &self.legs {
+            let (a, b) = (leg.lbn.max(from), leg.end_lbn().min(to).min(end));
+            if a < b {
+                t = t.max(leg.passed((b - leg.lbn) as u32));
+            }
+        }
+        t
+    }
+
+    /// Promises the bus for `lbn..end`, data available from `ready` on and as the legs bring it. Sector i leaves at
+    /// finish(i) = max(finish(i-1), in-buffer(i)) + b; along a leg in-buffer is a straight line, so the maximum is
+    /// met at its first or last sector.
+    fn bus_to_host(&mut self, lbn: u64, end: u64, ready: Time, chunk: u64) -> (Time, Time) {
+        let count = end - lbn;
+        let overhead = self.overheads.reselect + self.overheads.data_preparation;
+        if !self.hold_for_reads && overhead > Dur::ZERO {
+            let finish = |begin: Time| self.chunked(lbn, end, begin, chunk, overhead);
+            let end_at = finish(ready);
+            return self
+                .bus
+                .promise(self.now, ready, |t| end_at + t.saturating_since(ready));
+        }
+        let bus = &self.bus;
+        let mut least = Time::ZERO;
+        for leg in &self.legs {
+            let (a, b) = (leg.lbn.max(lbn), leg.end_lbn().min(end));
+            if a < b {
+                let first = leg.passed((a - leg.lbn) as u32 + 1) + bus.read_time(end - a);
+                let last = leg.passed((b - leg.lbn) as u32) + bus.read_time(end - b + 1);
+                least = least.max(first).max(last);
+            }
+        }
+        let length = bus.read_time(count);
+        self.bus
+            .promise(self.now, ready, |begin| (begin + length).max(least))
+    }
+
+    /// A drive that lets go of the bus whenever it runs dry, and pays to get it back.
+    fn chunked(&self, lbn: u64, end: u64, begin: Time, chunk: u64, overhead: Dur) -> Time {
+        let sector = self.bus.read_time(1);
+        let mut t = begin;
+        let mut at = lbn;
+        while at < end {
+            if self.in_buffer(at, at + 1, end) > t {
+                t = self.in_buffer(at, (at + chunk).min(end), end).max(t) + overhead;
+            }
+            t += sector;
+            at += 1;
+        }
+        t
+    }
+
+    /// What else of the track passed under the head during a read (drives that keep what passes): the first and one
+    /// past the last LBN known, and from where on the rest of the track is known too (`u64::MAX`: nowhere).
+    fn passed_besides(&self, lbn: u64, end: u64) -> (u64, u64, u64) {
+        let none = (lbn, end, u64::MAX);
+        if !self.keep_passing || self.legs.is_empty() {
+            return none;
+        }
+        let first = self.legs[0];
+        let Some(track) = self.mech.model.geometry.track_of(lbn) else {
+            return none;
+        };
+        let track_end = track.first_lbn + track.lbns as u64;
+        if first.lbn > lbn {
+            // It landed inside and went round: the whole track has passed.
+            return if end <= track_end {
+                (track.first_lbn, track_end, u64::MAX)
+            } else {
+                none
+            };
+        }
+        let waited = first.start.since(first.arrived).0;
+        let passed = (((waited as u128) << 32) / first.sector_fx.max(1) as u128) as u64;
+        let before = lbn - track.first_lbn;
+        if passed <= before {
+            return (lbn - passed, end, u64::MAX);
+        }
+        let tail = track_end.saturating_sub(passed - before);
+        if end <= track_end {
+            (track.first_lbn, end, tail.max(end))
+        } else {
+            (track.first_lbn, end, u64::MAX)
+        }
+    }
+
+    fn track_end(&self, lbn: u64) -> u64 {
+        self.mech
+            .model
+            .geometry
+            .track_of(lbn)
+            .map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
+    }
+
+    /// How far a drive reads on after a read that ends at `end`, in a segment that begins at `first`.
+    fn prefetch_limit(&self, first: u64, end: u64, sequential: bool) -> u64 {
+        if self.cache_spec.prefetch_only_sequential && !sequential {
+            return end;
+        }
+        let geometry = &self.mech.model.geometry;
+        let limit = match self.cache_spec.prefetch {
+            Prefetch::None => end,
+            Prefetch::Sectors(n) => end + n as u64,
+            Prefetch::ToTrackEnd(n) => (end + n as u64).min(self.track_end(end - 1)),
+            Prefetch::ToCylinderEnd(n) => {
+                let cylinder = geometry.track_of(end - 1).map(|t| t.cylinder);
+                let mut upto = self.track_end(end - 1);
+                while upto < end + n as u64
+                    && geometry.track_of(upto).map(|t| t.cylinder) == cylinder
+                {
+                    upto = self.track_end(upto);
+                }
+                upto.min(end + n as u64)
+            }
+            Prefetch::TrackAhead => match geometry.track_of(end) {
+                None => end,
+                Some(t) => {
+                    let upto = t.first_lbn + t.lbns as u64;
+                    if first < t.first_lbn {
+                        upto + t.spt as u64
+                    } else {
+                        upto
+                    }
+                }
+            },
+        };
+        limit.min(geometry.capacity()).max(end)
+    }
+
+    /// Two reads in a row on one track, on a drive that then reads on before anything else.
+    fn delays_for_prefetch(&self) -> bool {
+        self.cache_spec.same_track_prefetch_delays && self.last_read_track == Some(self.mech.arm)
+    }
+
+    /// A read has left the media and nothing waits: the prefetch behind it begins.
+    pub(super) fn begin_stream(&mut self, after: AfterRead, at: Time) {
+        if after.limit <= after.end {
+            return self.cache.filled(after.segment);
+        }
+        self.stream.legs.clear();
+        self.stream.segment = after.segment;
+        self.stream.limit = after.limit;
+        self.stream.known_to = after.known_to;
+        self.stream.running = true;
+        let count = after.limit - after.end;
+        self.mech.pass(
+            after.end,
+            count,
+            Kind::Read,
+            at,
+            Dur::ZERO,
+            None,
+            &mut self.stream.legs,
+        );
+        self.hold_back(after.lbn, after.end, after.bus_begin);
+    }
+
+    /// No prefetch follows.
+    pub(super) fn cache_filled(&mut self, after: AfterRead) {
+        self.cache.filled(after.segment);
+    }
+
+    /// A running prefetch is to go on to `limit`.
+    fn extend_stream(&mut self, limit: u64) {
+        let from = self.stream.limit;
+        if limit > from {
+            let begin = self.stream.end();
+            self.mech.pass(
+                from,
+                limit - from,
+                Kind::Read,
+                begin,
+                Dur::ZERO,
+                None,
+                &mut self.stream.legs,
+            );
+            self.stream.limit = limit;
+            self.stream.known_to = 0;
+        }
+    }
+
+    /// A prefetch may not run more than one segment ahead of the next sector to be sent while its read is not
+    /// delivered: where it would, it loses a turn.
+    fn hold_back(&mut self, lbn: u64, end: u64, bus_begin: Time) {
+        let size = self.cache_spec.segment_sectors as u64;
+        let bus_end = bus_begin + self.bus.read_time(end - lbn);
+        let turn = self.mech.spindle.rotation().period();
+        let mut i = 0;
+        let mut shift = Dur::ZERO;
+        while i < self.stream.legs.len() {
+            let mut leg = self.stream.legs[i];
+            leg.start += shift;
+            if i > 0 {
+                leg.arrived += shift;
+            }
+            self.stream.legs[i] = leg;
+            if leg.start >= bus_end {
+                if shift == Dur::ZERO {
+                    return;
+                }
+                i += 1;
+                continue;
+            }
+            let late = (0..leg.count).find(|&n| {
+                let sector = leg.lbn + n as u64;
+                let must_be_sent = (sector + 1).saturating_sub(size);
+                must_be_sent > lbn && {
+                    let sent = bus_begin + self.bus.read_time(must_be_sent.min(end) - lbn);
+                    leg.passed(n) < sent
+                }
+            });
+            if let Some(n) = late {
+                let rest = Leg {
+                    lbn: leg.lbn + n as u64,
+                    count: leg.count - n,
+                    start: leg.passed(n) + turn,
+                    ..leg
+                };
+                self.stream.legs[i].count = n;
+                if n == 0 {
+                    self.stream.legs[i] = rest;
+                } else {
+                    self.stream.legs.insert(
+                        i + 1,
+                        Leg {
+                            start: leg.passed(n),
+                            ..rest
+                        },
+                    );
+                }
+                shift += turn;
+                if n == 0 {
+                    continue;
+                }
+            }
+            i += 1;
+        }
+    }
+}

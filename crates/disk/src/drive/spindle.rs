@@ -1,0 +1,69 @@
+//! The platter as it really turns: exact period, constant speed error, slow wander.
+
+use crate::angle::Angle;
+use crate::drive::noise::Noise;
+use crate::rotation::Rotation;
+use crate::time::{Dur, Time};
+
+/// How often a wandering speed changes.
+const STEP: Dur = Dur::from_secs(1);
+
+/// The platter's angle as a function of time.
+#[derive(Clone, Debug)]
+pub struct Spindle {
+    nominal: Rotation,
+    current: Rotation,
+    error_ppb: i64,
+    wander_ppb: i64,
+    base_at: Time,
+    base: Angle,
+    wanders: bool,
+}
+
+impl Spindle {
+    /// A platter that stands at angle zero at time zero.
+    pub fn new(nominal: Rotation, error_ppb: i64, wanders: bool) -> Spindle {
+        let current = if error_ppb == 0 {
+            nominal
+        } else {
+            nominal.scaled_period_ppb(error_ppb)
+        };
+        Spindle {
+            nominal,
+            current,
+            error_ppb,
+            wander_ppb: 0,
+            base_at: Time::ZERO,
+            base: Angle::ZERO,
+            wanders,
+        }
+    }
+
+    /// The speed at present.
+    #[inline]
+    pub fn rotation(&self) -> &Rotation {
+        &self.current
+    }
+
+    /// The angle under the head at `t`.
+    #[inline]
+    pub fn angle_at(&self, t: Time) -> Angle {
+        self.base + self.current.angle_after(t.since(self.base_at))
+    }
+
+    /// Lets the speed wander up to `now`. Call before planning media work at `now`.
+    #[inline]
+    pub fn wander_to(&mut self, now: Time, noise: &mut Noise) {
+        if self.wanders {
+            while self.base_at + STEP <= now {
+                let at = self.base_at + STEP;
+                self.base = self.angle_at(at);
+                self.base_at = at;
+                self.wander_ppb = noise.speed_step_ppb(self.wander_ppb);
+                self.current = self
+                    .nominal
+                    .scaled_period_ppb(self.error_ppb + self.wander_ppb);
+            }
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The phases of a write: through to the media, or into the cache and from there to the media by itself.
+
+use crate::command::{Command, Kind, MediaTimes, Outcome};
+use crate::drive::mechanism::{Feed, Leg};
+use crate::drive::{Busy, Dirty, Drive, Waiting, WriteBack};
+use crate::profile::FirmwareOrder;
+use crate::time::{Dur, Time};
+
+impl Drive {
+    /// Whether a write completes only when it is on the media.
+    pub(super) fn completes_on_media(&self, command: &Command) -> bool {
+        command.fua || !self.cache_spec.write_back || !self.cache.exists()
+    }
+
+    /// A drive with room for several cached writes, as all since about 2005.
+    fn many_dirty(&self) -> bool {
+        self.cache_spec.write_back && self.cache_spec.dirty_segments > 1 && self.cache.exists()
+    }
+
+    /// Write-through: the bus begins to bring the data when the command has arrived.
+    pub(super) fn feed_through(&mut self, command: &Command, now: Time) -> Time {
+        let ready = now + self.by_last(self.overheads.write_miss) + self.overheads.data_preparation;
+        let length = self.bus.write_time(command.count as u64);
+        self.bus.promise(now, ready, |t| t + length).0
+    }
+
+    fn feed(&self, command: &Command, begin: Time) -> Feed {
+        Feed {
+            begin,
+            sector_ps: self.bus.write_time(1_000_000).0 / 1000,
+            lbn: command.lbn,
+            burst: self.cache_spec.write_burst(command.count),
+            count: command.count,
+        }
+    }
+
+    pub(super) fn start_write(&mut self, waiting: Waiting, at: Time, waited: bool) {
+        if self.completes_on_media(&waiting.command) {
+            self.write_through(&waiting, at, waited);
+        } else {
+            self.write_cached(&waiting, at, waited);
+        }
+    }
+
+    fn write_through(&mut self, waiting: &Waiting, at: Time, waited: bool) {
+        let command = waiting.command;
+        let (lbn, count) = (command.lbn, command.count as u64);
+        let stop = self.stop_stream(at);
+        let mut begin = waiting.arrived + self.by_last(self.overheads.write_miss);
+        if waited {
+            begin = begin.max(at + self.queued_overhead(Kind::Write));
+        }
+        begin += stop + self.mech.recalibration(at);
+        let fed = waiting
+            .fed
+            .expect("a write-through was promised the bus on arrival");
+        let feed = self.feed(&command, fed);
+        let segment = self.cache.take_for_write(lbn, lbn + count);
+        self.legs.clear();
+        let least = self.overheads.minimum_seek;
+        let times = self.mech.pass(
+            lbn,
+            count,
+            Kind::Write,
+            begin,
+            least,
+            Some(&feed),
+            &mut self.legs,
+        );
+        self.mech.faults.written(lbn, count);
+        self.busy = Busy::Write(segment);
+        self.free_at = times.end;
+        self.note_write();
+        let data_in = fed + self.bus.write_time(count);
+        let done =
+            times.end.max(data_in) + self.overheads.reselect + self.overheads.write_completion;
+        self.finish(command.id, Outcome::Ok, done, Some(times));
+    }
+
+    /// A cached write on a drive that holds one at a time: it completes when its data is in the cache, and the arm
+    /// sets out for it at once.
+    fn write_cached(&mut self, waiting: &Waiting, at: Time, waited: bool) {
+        let command = waiting.command;
+        let (lbn, count) = (command.lbn, command.count as u64);
+        let o = self.overheads;
+        let hit = self.by_last(o.write_hit);
+        let stop = self.stop_stream(at);
+        let (ready, begin) = if waited {
+            let asked = waiting.arrived + hit;
+            (
+                (asked + o.write_disconnect).max(at) + o.reselect + o.data_preparation,
+                asked.max(at),
+            )
+        } else {
+            (
+                waiting.arrived + hit + o.data_preparation,
+                waiting.arrived + hit,
+            )
+        };
+        let length = self.bus.write_time(count);
+        let (fed, in_cache) = self.bus.promise(self.now, ready, |t| t + length);
+        let feed = self.feed(&command, fed);
+        let segment = self.cache.take_for_write(lbn, lbn + count);
+        let begin = begin + stop + self.mech.recalibration(at);
+        self.legs.clear();
+        let times = self.mech.pass(
+            lbn,
+            count,
+            Kind::Write,
+            begin,
+            Dur::ZERO,
+            Some(&feed),
+            &mut self.legs,
+        );
+        self.mech.faults.written(lbn, count);
+        self.hide(&times);
+        self.busy = Busy::Write(segment);
+        self.free_at = times.end;
+        self.write_back = segment.map(|segment| WriteBack {
+            segment,
+            lbn,
+            end: lbn + count,
+            times,
+        });
+        self.note_write();
+        self.finish(command.id, Outcome::Ok, in_cache + o.write_completion, None);
+    }
+
+    /// A write that follows on the one being written back joins it: the host does not wait. The write-back goes on
+    /// with it as long as its data is there already; what it caught up with is then written once more.
+    pub(super) fn try_append(&mut self, command: &Command, now: Time) -> bool {
+        let Some(wb) = self.write_back else {
+            return false;
+        };
+        let room = self.cache_spec.segment_sectors as u64;
+        if command.kind != Kind::Write
+            || self.completes_on_media(command)
+            || !self.cache_spec.combine_sequential_writes
+            || self.many_dirty()
+            || self.queue.iter().any(|w| w.command.kind != Kind::Read)
+            || now >= self.free_at
+            || command.lbn != self.cache.get(wb.segment).end
+            || room <= command.lbn - self.next_to_write(&wb, now)
+        {
+            return false;
+        }
+        let (lbn, count) = (command.lbn, command.count as u64);
+        let o = self.overheads;
+        let asked = now + self.by_last(o.write_hit);
+        let length = self.bus.write_time(count);
+        let (fed, in_cache) = self
+            .bus
+            .promise(now, asked + o.data_preparation, |t| t + length);
+        let feed = self.feed(command, fed);
+        self.cache.append(wb.segment, lbn + count);
+        self.cache
+            .empty_overlapping(lbn, lbn + count, Some(wb.segment));
+        // As far as it gets without waiting for data.
+        self.legs.clear();
+        let arm = self.mech.arm;
+        let on = self.mech.pass(
+            lbn,
+            count,
+            Kind::Write,
+            self.free_at,
+            Dur::ZERO,
+            None,
+            &mut self.legs,
+        );
+        let mut caught_up = on.end;
+        let mut reached = self.mech.arm;
+        let mut before = (self.free_at, arm);
+        'legs: for leg in &self.legs {
+            for i in 0..leg.count {
+                if feed.there(leg.lbn + i as u64) > leg.passed(i) {
+                    (caught_up, reached) = if i == 0 {
+                        before
+                    } else {
+                        (leg.passed(i), (leg.cylinder, leg.surface))
+                    };
+                    break 'legs;
+                }
+            }
+            before = (leg.end(), (leg.cylinder, leg.surface));
+        }
+        self.mech.arm = reached;
+        self.legs.clear();
+        let begin = caught_up.max(asked);
+        let times = self.mech.pass(
+            lbn,
+            count,
+            Kind::Write,
+            begin,
+            Dur::ZERO,
+            None,
+            &mut self.legs,
+        );
+        self.mech.faults.written(lbn, count);
+        self.hide(&times);
+        self.free_at = times.end;
+        self.write_back = Some(WriteBack {
+            lbn,
+            end: lbn + count,
+            times,
+            ..wb
+        });
+        self.note_write();
+        self.finish(command.id, Outcome::Ok, in_cache + o.write_completion, None);
+        true
+    }
+
+    /// The next LBN that a write-back has still to write at `now`.
+    fn next_to_write(&self, wb: &WriteBack, now: Time) -> u64 {
+        let legs: &[Leg] = &self.legs;
+        let written = legs
+            .iter()
+            .filter(|l| l.lbn >= wb.lbn && l.end_lbn() <= wb.end)
+            .map(|l| l.count_at(now) as u64);
+        if now >= wb.times.end {
+            wb.end
+        } else {
+            (wb.lbn + written.sum::<u64>()).min(wb.end)
+        }
+    }
+
+    /// A drive with room for several cached writes takes one more, if there is room.
+    pub(super) fn try_cached_write(&mut self, command: &Command, now: Time) -> bool {
+        if command.kind != Kind::Write || !self.many_dirty() || self.completes_on_media(command) {
+            return false;
+        }
+        if self.dirty.len() >= self.cache_spec.dirty_segments as usize {
+            return false;
+        }
+        let (lbn, count) = (command.lbn, command.count as u64);
+        let Some(segment) = self.cache.take_for_write(lbn, lbn + count) else {
+            return false;
+        };
+        let o = self.overheads;
+        let ready = now + self.by_last(o.write_hit) + o.data_preparation;
+        let length = self.bus.write_time(count);
+        let (fed, in_cache) = self.bus.promise(now, ready, |t| t + length);
+        let place = if self.order == FirmwareOrder::Sptf {
+            self.mech.model.place(lbn, command.count, Kind::Write)
+        } else {
+            None
+        };
+        self.mech.faults.written(lbn, count);
+        self.dirty.push(Dirty {
+            lbn,
+            count: command.count,
+            segment: Some(segment),
+            place,
+            fed,
+        });
+        self.note_write();
+        self.finish(command.id, Outcome::Ok, in_cache + o.write_completion, None);
+        if self.busy == Busy::No && self.queue.is_empty() {
+            self.destage(0, now);
+        }
+        true
+    }
+
+    /// Which cached write goes to the media next.
+    pub(super) fn choose_dirty(&mut self, at: Time) -> Option<usize> {
+        if self.dirty.is_empty() {
+            return None;
+        }
+        if self.order == FirmwareOrder::Fcfs {
+            return Some(0);
+        }
+        let head = self.head(at);
+        let model = &self.mech.model;
+        (0..self.dirty.len()).min_by_key(|&i| {
+            let place = self.dirty[i].place.as_ref().expect("translated on arrival");
+            (model.access(&head, place, Kind::Write).positioning(), i)
+        })
+    }
+
+    /// Puts one cached write on the media.
+    pub(super) fn destage(&mut self, i: usize, at: Time) {
+        let d = self.dirty.remove(i);
+        let stop = self.stop_stream(at);
+        let begin = at + stop + self.mech.recalibration(at);
+        let command = Command {
+            id: 0,
+            kind: Kind::Write,
+            lbn: d.lbn,
+            count: d.count,
+            fua: false,
+        };
+        let feed = self.feed(&command, d.fed);
+        self.legs.clear();
+        let count = d.count as u64;
+        let times = self.mech.pass(
+            d.lbn,
+            count,
+            Kind::Write,
+            begin,
+            Dur::ZERO,
+            Some(&feed),
+            &mut self.legs,
+        );
+        self.hide(&times);
+        self.busy = Busy::Write(d.segment);
+        self.free_at = times.end;
+    }
+
+    fn note_write(&mut self) {
+        self.last_was_read = false;
+        self.last_read_end = u64::MAX;
+        self.last_read_track = None;
+    }
+
+    fn hide(&mut self, times: &MediaTimes) {
+        self.hidden.seek += times.seek_end.since(times.start);
+        self.hidden.rotate += times.transfer_start.saturating_since(times.seek_end);
+        self.hidden.transfer += times.end.saturating_since(times.transfer_start);
+    }
+}
