@@ -24,11 +24,7 @@ impl Angle {
         let frac = turns - turns.floor();
         // 2^64 as f64; a fraction that rounds up to a whole turn wraps to zero.
         let scaled = frac * 18_446_744_073_709_551_616.0;
-        if scaled >= 18_446_744_073_709_551_615.0 {
-            Angle(0)
-        } else {
-            Angle(scaled as u64)
-        }
+        if scaled >= 18_446_744_073_709_551_615.0 { Angle(0) } else { Angle(scaled as u64) }
     }
 
     /// In turns, 0 to 1, for reports only.
@@ -82,18 +78,12 @@ mod tests {
     fn fractions_wrap_and_are_exact_for_powers_of_two() {
         assert_eq!(Angle::fraction(1, 4), Angle(1 << 62));
         assert_eq!(Angle::fraction(5, 4), Angle(1 << 62));
-        assert_eq!(
-            Angle::fraction(3, 4) + Angle::fraction(1, 2),
-            Angle::fraction(1, 4)
-        );
+        assert_eq!(Angle::fraction(3, 4) + Angle::fraction(1, 2), Angle::fraction(1, 4));
         assert_eq!(Angle::from_turns(-0.25), Angle::fraction(3, 4));
     }
 
     #[test]
     fn distance_takes_the_short_way_round() {
-        assert_eq!(
-            Angle::fraction(7, 8).distance(Angle::fraction(1, 8)),
-            1 << 62
-        );
+        assert_eq!(Angle::fraction(7, 8).distance(Angle::fraction(1, 8)), 1 << 62);
     }
 }

@@ -91,9 +91,7 @@ impl Mechanics {
     pub fn land(&self, arrived: Angle, run: &Run) -> Option<Landing> {
         let step = Angle::fraction(1, run.start.spt as u64);
         let past = arrived - run.start.angle;
-        if past.0 >= step.0.saturating_mul(run.span as u64)
-            || past.0 <= crate::rotation::JUST_PASSED.0
-        {
+        if past.0 >= step.0.saturating_mul(run.span as u64) || past.0 <= crate::rotation::JUST_PASSED.0 {
             return None;
         }
         let sector = past.0.div_ceil(step.0) as u32;
@@ -142,8 +140,6 @@ impl Mechanics {
 
     /// Bytes the tables take.
     pub fn memory_bytes(&self) -> usize {
-        size_of::<Mechanics>()
-            + self.seek.memory_bytes()
-            + self.write_seek.as_ref().map_or(0, SeekCurve::memory_bytes)
+        size_of::<Mechanics>() + self.seek.memory_bytes() + self.write_seek.as_ref().map_or(0, SeekCurve::memory_bytes)
     }
 }

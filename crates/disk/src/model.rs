@@ -100,12 +100,7 @@ impl Model {
     pub fn new(profile: &Profile) -> Result<Model, ModelError> {
         let geometry = Geometry::new(&profile.geometry)?;
         let mechanics = Mechanics::new(&profile.mechanics, geometry.cylinders())?;
-        Ok(Model {
-            geometry,
-            mechanics,
-            overheads: profile.electronics.overheads,
-            sector_bytes: profile.sector_bytes,
-        })
+        Ok(Model { geometry, mechanics, overheads: profile.electronics.overheads, sector_bytes: profile.sector_bytes })
     }
 
     /// Translates a range once; `None` when it is empty or reaches beyond the last sector.
@@ -144,8 +139,7 @@ impl Model {
                 place.tracks = place.tracks.saturating_add(1);
             }
             (place.end_cylinder, place.end_surface) = there;
-            place.end_angle =
-                run.start.angle + Angle::fraction(run.span as u64, run.start.spt as u64);
+            place.end_angle = run.start.angle + Angle::fraction(run.span as u64, run.start.spt as u64);
             done += run.count;
         }
         Some(place)
@@ -155,11 +149,7 @@ impl Model {
     #[inline]
     pub fn access(&self, head: &Head, place: &Place, kind: Kind) -> Access {
         let mech = &self.mechanics;
-        let seek = mech.reposition(
-            (head.cylinder, head.surface),
-            (place.cylinder, place.surface),
-            kind,
-        );
+        let seek = mech.reposition((head.cylinder, head.surface), (place.cylinder, place.surface), kind);
         let arrived = head.angle + mech.rotation.angle_after(seek);
         let latency = mech.rotation.wait(arrived, place.angle);
         if mech.read_on_arrival && kind.is_read() {
@@ -176,25 +166,14 @@ impl Model {
             angle: place.end_angle,
             at: head.at + seek + latency + place.transfer,
         };
-        Access {
-            seek,
-            latency,
-            transfer: place.transfer,
-            end,
-        }
+        Access { seek, latency, transfer: place.transfer, end }
     }
 
     /// The access of a drive that reads on arrival, when the head lands inside the first stretch of the range: it
     /// reads from the next sector on to the stretch's end, goes round, and reads what it missed. `None` when that
     /// gains nothing.
     #[cold]
-    fn access_on_arrival(
-        &self,
-        head: &Head,
-        place: &Place,
-        kind: Kind,
-        seek: Dur,
-    ) -> Option<Access> {
+    fn access_on_arrival(&self, head: &Head, place: &Place, kind: Kind, seek: Dur) -> Option<Access> {
         let mech = &self.mechanics;
         let arrived = head.angle + mech.rotation.angle_after(seek);
         let mut run = self.geometry.run_at(place.lbn, place.count)?;
@@ -204,9 +183,7 @@ impl Model {
         let mut transfer = mech.rotation.sectors(run.span as u64, run.start.spt);
         let mut done = run.count;
         while done < place.count {
-            let next = self
-                .geometry
-                .run_at(place.lbn + done as u64, place.count - done)?;
+            let next = self.geometry.run_at(place.lbn + done as u64, place.count - done)?;
             let there = (next.start.cylinder, next.start.surface);
             let reposition = mech.reposition((run.start.cylinder, run.start.surface), there, kind);
             let arrived = end_angle + mech.rotation.angle_after(reposition);
@@ -215,10 +192,7 @@ impl Model {
                 None => {
                     let media = mech.rotation.sectors(next.span as u64, next.start.spt);
                     let span = Angle::fraction(next.span as u64, next.start.spt as u64);
-                    (
-                        mech.rotation.wait(arrived, next.start.angle) + media,
-                        next.start.angle + span,
-                    )
+                    (mech.rotation.wait(arrived, next.start.angle) + media, next.start.angle + span)
                 }
             };
             total += reposition + spent;
@@ -234,12 +208,7 @@ impl Model {
             angle: end_angle,
             at: head.at + seek + total,
         };
-        Some(Access {
-            seek,
-            latency: total - transfer,
-            transfer,
-            end,
-        })
+        Some(Access { seek, latency: total - transfer, transfer, end })
     }
 
     /// Bytes the model takes.

@@ -5,7 +5,7 @@
 //!
 //! * `turns_per_ns` = floor(2^128 / period): angle after t ns = (t * turns_per_ns) >> 64, taken modulo 2^64. The
 //!   error is below t / 2^64 of 2^-64 turn, so nothing is lost in any run.
-//! * `period_fx` = period in ns times 2^32: time to turn by angle a = ceil(a * period_fx / 2^96).
+//! * `period_fx` = period in ns times 2^32, rounded down: time to turn by angle a = ceil(a * period_fx / 2^96).
 
 use crate::angle::Angle;
 use crate::time::Dur;
@@ -37,7 +37,7 @@ impl Rotation {
         let q = (u128::MAX / num as u128) as u128;
         let r = u128::MAX % num as u128 + 1;
         let per_ns = q * den as u128 + r * den as u128 / num as u128;
-        let period_fx = (((num as u128) << 32) + (den as u128) / 2) / den as u128;
+        let period_fx = ((num as u128) << 32) / den as u128;
         Some(Rotation {
             num,
             den,
@@ -54,10 +54,7 @@ impl Rotation {
         }
         let top = 60_000_000_000u128 * den as u128;
         let g = gcd(top, num as u128);
-        Rotation::from_period(
-            u64::try_from(top / g).ok()?,
-            u64::try_from(num as u128 / g).ok()?,
-        )
+        Rotation::from_period(u64::try_from(top / g).ok()?, u64::try_from(num as u128 / g).ok()?)
     }
 
     /// The period as a ratio in nanoseconds, in lowest terms as given.
@@ -70,8 +67,7 @@ impl Rotation {
         // Keep the ratio's size bounded: the scaled period in units of 2^-30 ns.
         let fx = ((self.num as u128) << 30) / self.den as u128;
         let scaled = fx as i128 + fx as i128 * ppb as i128 / 1_000_000_000;
-        Rotation::from_period(scaled as u64, 1 << 30)
-            .expect("a speed error moved the period out of range")
+        Rotation::from_period(scaled as u64, 1 << 30).expect("a speed error moved the period out of range")
     }
 
     /// One turn, to the nearest nanosecond.
@@ -99,11 +95,7 @@ impl Rotation {
     #[inline]
     pub fn wait(&self, here: Angle, target: Angle) -> Dur {
         let a = target - here;
-        if a.0 > 0u64.wrapping_sub(JUST_PASSED.0) {
-            Dur::ZERO
-        } else {
-            self.time_for(a)
-        }
+        if a.0 > 0u64.wrapping_sub(JUST_PASSED.0) { Dur::ZERO } else { self.time_for(a) }
     }
 
     /// The time in which one sector of a track of `spt` passes, in nanoseconds times 2^32. For [`sectors_time`].
@@ -142,11 +134,7 @@ mod tests {
         // After exactly 10,025 turns = 60 s the angle is zero again, to the last few 2^-64 of a turn.
         for minutes in [1u64, 60, 1440] {
             let a = r.angle_after(Dur::from_secs(60 * minutes));
-            assert!(
-                a.distance(Angle::ZERO) < 1 << 20,
-                "{minutes} min: {}",
-                a.turns()
-            );
+            assert!(a.distance(Angle::ZERO) < 1 << 20, "{minutes} min: {}", a.turns());
         }
     }
 
@@ -174,9 +162,6 @@ mod tests {
         assert!(Rotation::from_rpm(0, 1).is_none());
         assert!(Rotation::from_rpm(59, 1).is_none());
         assert!(Rotation::from_rpm(60_001, 1).is_none());
-        assert_eq!(
-            Rotation::from_rpm(5_400, 1).unwrap().period(),
-            Dur(11_111_111)
-        );
+        assert_eq!(Rotation::from_rpm(5_400, 1).unwrap().period(), Dur(11_111_111));
     }
 }

@@ -72,49 +72,28 @@ impl SeekCurve {
             return Err(SeekError::Empty);
         }
         if points.len() > MAX {
-            return Err(SeekError::TooMany {
-                found: points.len(),
-                max: MAX,
-            });
+            return Err(SeekError::TooMany { found: points.len(), max: MAX });
         }
         let mut prev = 0u32;
         for (index, &(d, t)) in points.iter().enumerate() {
             if d <= prev {
-                return Err(SeekError::Order {
-                    index,
-                    found: d,
-                    after: prev,
-                });
+                return Err(SeekError::Order { index, found: d, after: prev });
             }
             if t.0 > 1_000_000_000 {
-                return Err(SeekError::Range {
-                    index,
-                    ms: t.as_ms_f64(),
-                });
+                return Err(SeekError::Range { index, ms: t.as_ms_f64() });
             }
             prev = d;
         }
         let mut knots = vec![(0u32, 0u32)];
         knots.extend(points.iter().map(|&(d, t)| (d, t.0 as u32)));
-        let slope =
-            |a: (u32, u32), b: (u32, u32)| ((b.1 as i64 - a.1 as i64) << 16) / (b.0 - a.0) as i64;
+        let slope = |a: (u32, u32), b: (u32, u32)| ((b.1 as i64 - a.1 as i64) << 16) / (b.0 - a.0) as i64;
         let mut segments: Vec<Segment> = knots
             .windows(2)
-            .map(|w| Segment {
-                from: w[0].0,
-                base_ns: w[0].1,
-                slope_fx: slope(w[0], w[1]),
-                floor_after_ns: 0,
-            })
+            .map(|w| Segment { from: w[0].0, base_ns: w[0].1, slope_fx: slope(w[0], w[1]), floor_after_ns: 0 })
             .collect();
         let last = knots[knots.len() - 1];
         let tail_slope = segments[segments.len() - 1].slope_fx;
-        segments.push(Segment {
-            from: last.0,
-            base_ns: last.1,
-            slope_fx: tail_slope,
-            floor_after_ns: 0,
-        });
+        segments.push(Segment { from: last.0, base_ns: last.1, slope_fx: tail_slope, floor_after_ns: 0 });
         let end = max_distance.max(last.0);
         let mut floor = segments[segments.len() - 1].at(end);
         for seg in segments.iter_mut().rev() {
@@ -131,11 +110,7 @@ impl SeekCurve {
             }
             index.push(at as u16);
         }
-        Ok(SeekCurve {
-            segments,
-            index,
-            shift,
-        })
+        Ok(SeekCurve { segments, index, shift })
     }
 
     #[inline]
@@ -191,8 +166,7 @@ mod tests {
 
     #[test]
     fn points_are_met_and_lines_lie_between() {
-        let c =
-            SeekCurve::from_points(&[(1, ms(1.0)), (3, ms(2.0)), (100, ms(5.0))], 1000).unwrap();
+        let c = SeekCurve::from_points(&[(1, ms(1.0)), (3, ms(2.0)), (100, ms(5.0))], 1000).unwrap();
         assert_eq!(c.time(0), Dur::ZERO);
         assert_eq!(c.time(1), ms(1.0));
         assert_eq!(c.time(2), ms(1.5));
@@ -203,15 +177,7 @@ mod tests {
 
     #[test]
     fn the_floor_is_monotone_and_never_above_the_curve() {
-        let pts = [
-            (1, ms(1.2)),
-            (2, ms(1.1)),
-            (3, ms(1.1)),
-            (4, ms(1.4)),
-            (5, ms(0.9)),
-            (50, ms(4.0)),
-            (60, ms(3.0)),
-        ];
+        let pts = [(1, ms(1.2)), (2, ms(1.1)), (3, ms(1.1)), (4, ms(1.4)), (5, ms(0.9)), (50, ms(4.0)), (60, ms(3.0))];
         let c = SeekCurve::from_points(&pts, 80).unwrap();
         let mut prev = Dur::ZERO;
         for d in 0..=80 {
@@ -228,13 +194,6 @@ mod tests {
     #[test]
     fn a_table_out_of_order_is_refused_with_its_place() {
         let e = SeekCurve::from_points(&[(2, ms(1.0)), (2, ms(1.1))], 10).unwrap_err();
-        assert_eq!(
-            e,
-            SeekError::Order {
-                index: 1,
-                found: 2,
-                after: 2
-            }
-        );
+        assert_eq!(e, SeekError::Order { index: 1, found: 2, after: 2 });
     }
 }

@@ -23,12 +23,7 @@ impl Time {
     /// The span since `earlier`. Panics when `earlier` is later: time went back, which is a bug in the caller.
     #[inline]
     pub fn since(self, earlier: Time) -> Dur {
-        assert!(
-            self.0 >= earlier.0,
-            "time went back: {} < {}",
-            self.0,
-            earlier.0
-        );
+        assert!(self.0 >= earlier.0, "time went back: {} < {}", self.0, earlier.0);
         Dur(self.0 - earlier.0)
     }
 
@@ -66,11 +61,7 @@ impl Dur {
     /// A span from a figure in milliseconds, rounded to the nearest nanosecond. For input only; negative and
     /// non-finite figures give zero.
     pub fn from_ms_f64(ms: f64) -> Dur {
-        if ms.is_finite() && ms > 0.0 {
-            Dur((ms * 1e6).round() as u64)
-        } else {
-            Dur::ZERO
-        }
+        if ms.is_finite() && ms > 0.0 { Dur((ms * 1e6).round() as u64) } else { Dur::ZERO }
     }
 
     /// Milliseconds, for reports only.
@@ -130,12 +121,7 @@ impl Sub for Dur {
     type Output = Dur;
     #[inline]
     fn sub(self, d: Dur) -> Dur {
-        assert!(
-            self.0 >= d.0,
-            "a span of time below zero: {} - {}",
-            self.0,
-            d.0
-        );
+        assert!(self.0 >= d.0, "a span of time below zero: {} - {}", self.0, d.0);
         Dur(self.0 - d.0)
     }
 }

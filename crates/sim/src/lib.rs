@@ -1,1 +1,3 @@
-//! skeleton
+//! Virtual time: event loop, workloads, trace readers, statistics.
+
+pub mod validate;

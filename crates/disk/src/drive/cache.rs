@@ -53,12 +53,7 @@ pub struct Cache {
 impl Cache {
     /// An empty cache.
     pub fn new(spec: &CacheSpec) -> Cache {
-        let empty = Segment {
-            first: 0,
-            end: 0,
-            state: State::Empty,
-            used: 0,
-        };
+        let empty = Segment { first: 0, end: 0, state: State::Empty, used: 0 };
         Cache {
             segments: vec![empty; spec.segments as usize],
             size: spec.segment_sectors as u64,
@@ -116,24 +111,15 @@ impl Cache {
     /// being filled. It restarts at `lbn`, empty. `None` when every segment is being written.
     pub fn take_for_read(&mut self, lbn: u64) -> Option<usize> {
         let i = self.choose(&[State::Empty, State::Clean, State::Reading])?;
-        self.segments[i] = Segment {
-            first: lbn,
-            end: lbn,
-            state: State::Reading,
-            used: 0,
-        };
+        self.segments[i] = Segment { first: lbn, end: lbn, state: State::Reading, used: 0 };
         self.touch(i);
         Some(i)
     }
 
     fn choose(&self, states: &[State]) -> Option<usize> {
         for &state in states {
-            let oldest = self
-                .segments
-                .iter()
-                .enumerate()
-                .filter(|(_, s)| s.state == state)
-                .min_by_key(|(i, s)| (s.used, *i));
+            let oldest =
+                self.segments.iter().enumerate().filter(|(_, s)| s.state == state).min_by_key(|(i, s)| (s.used, *i));
             if let Some((i, _)) = oldest {
                 return Some(i);
             }
@@ -146,21 +132,17 @@ impl Cache {
     /// that the write overlaps is emptied; one that is being filled is not. `None` when every segment is being
     /// written.
     pub fn take_for_write(&mut self, lbn: u64, end: u64) -> Option<usize> {
-        let overlapping = self.segments.iter().position(|s| {
-            s.state == State::Clean && s.first < end && lbn < s.end && s.end > s.first
-        });
+        let overlapping = self
+            .segments
+            .iter()
+            .position(|s| s.state == State::Clean && s.first < end && lbn < s.end && s.end > s.first);
         let i = match overlapping {
             Some(i) => Some(i),
             None => self.choose(&[State::Empty, State::Clean, State::Reading]),
         };
         self.empty_overlapping(lbn, end, i);
         let i = i?;
-        self.segments[i] = Segment {
-            first: lbn,
-            end,
-            state: State::Writing,
-            used: 0,
-        };
+        self.segments[i] = Segment { first: lbn, end, state: State::Writing, used: 0 };
         self.trim(i);
         self.touch(i);
         Some(i)
@@ -214,11 +196,7 @@ impl Cache {
     pub fn filled(&mut self, i: usize) {
         let s = &mut self.segments[i];
         if s.state == State::Reading {
-            s.state = if s.end > s.first {
-                State::Clean
-            } else {
-                State::Empty
-            };
+            s.state = if s.end > s.first { State::Clean } else { State::Empty };
         }
     }
 
@@ -233,11 +211,7 @@ impl Cache {
     pub fn written(&mut self, i: usize) {
         let s = &mut self.segments[i];
         if s.state == State::Writing {
-            s.state = if self.read_hits_on_written {
-                State::Clean
-            } else {
-                State::Empty
-            };
+            s.state = if self.read_hits_on_written { State::Clean } else { State::Empty };
         }
     }
 }

@@ -69,9 +69,7 @@ impl Faults {
         self.list
             .iter()
             .filter_map(|f| match *f {
-                Fault::Unreadable { lbn: b, count: n } if b < end && lbn < b + n => {
-                    Some(b.max(lbn))
-                }
+                Fault::Unreadable { lbn: b, count: n } if b < end && lbn < b + n => Some(b.max(lbn)),
                 Fault::Grown { lbn: b, at } if at <= now && lbn <= b && b < end => Some(b),
                 _ => None,
             })
@@ -83,11 +81,7 @@ impl Faults {
         self.list
             .iter()
             .map(|f| match *f {
-                Fault::Slow {
-                    lbn: b,
-                    count: n,
-                    turns,
-                } if b < lbn + count && lbn < b + n => turns,
+                Fault::Slow { lbn: b, count: n, turns } if b < lbn + count && lbn < b + n => turns,
                 _ => 0,
             })
             .max()
@@ -105,16 +99,10 @@ impl Faults {
             match f {
                 Fault::Unreadable { lbn: b, count: n } if b < end && lbn < b + n => {
                     if b < lbn {
-                        left.push(Fault::Unreadable {
-                            lbn: b,
-                            count: lbn - b,
-                        });
+                        left.push(Fault::Unreadable { lbn: b, count: lbn - b });
                     }
                     if b + n > end {
-                        left.push(Fault::Unreadable {
-                            lbn: end,
-                            count: b + n - end,
-                        });
+                        left.push(Fault::Unreadable { lbn: end, count: b + n - end });
                     }
                 }
                 Fault::Grown { lbn: b, .. } if lbn <= b && b < end => {}
@@ -126,10 +114,7 @@ impl Faults {
 
     /// A hang that begins by `now`; it happens once.
     pub fn hang(&mut self, now: Time) -> Dur {
-        let found = self
-            .list
-            .iter()
-            .position(|f| matches!(f, Fault::Hang { at, .. } if *at <= now));
+        let found = self.list.iter().position(|f| matches!(f, Fault::Hang { at, .. } if *at <= now));
         match found.map(|i| self.list.remove(i)) {
             Some(Fault::Hang { takes, .. }) => takes,
             _ => Dur::ZERO,
@@ -138,9 +123,7 @@ impl Faults {
 
     /// Whether the drive is dead at `now`.
     pub fn dead(&self, now: Time) -> bool {
-        self.list
-            .iter()
-            .any(|f| matches!(f, Fault::Death { at } if *at <= now))
+        self.list.iter().any(|f| matches!(f, Fault::Death { at } if *at <= now))
     }
 }
 
@@ -150,10 +133,7 @@ mod tests {
 
     #[test]
     fn writing_part_of_an_unreadable_range_mends_that_part_only() {
-        let mut f = Faults::new(vec![Fault::Unreadable {
-            lbn: 100,
-            count: 10,
-        }]);
+        let mut f = Faults::new(vec![Fault::Unreadable { lbn: 100, count: 10 }]);
         f.written(103, 2);
         assert_eq!(f.unreadable(100, 3, Time(0)), Some(100));
         assert_eq!(f.unreadable(103, 2, Time(0)), None);
@@ -162,16 +142,8 @@ mod tests {
 
     #[test]
     fn a_grown_defect_appears_in_time_and_a_hang_happens_once() {
-        let mut f = Faults::new(vec![
-            Fault::Grown {
-                lbn: 7,
-                at: Time(50),
-            },
-            Fault::Hang {
-                at: Time(10),
-                takes: Dur(5),
-            },
-        ]);
+        let mut f =
+            Faults::new(vec![Fault::Grown { lbn: 7, at: Time(50) }, Fault::Hang { at: Time(10), takes: Dur(5) }]);
         assert_eq!(f.unreadable(0, 10, Time(49)), None);
         assert_eq!(f.unreadable(0, 10, Time(50)), Some(7));
         assert_eq!(f.hang(Time(9)), Dur::ZERO);

@@ -20,7 +20,7 @@ pub struct Leg {
     pub arrived: Time,
     /// When the first LBN begins to pass.
     pub start: Time,
-    /// Time a sector takes, in ns times 2^32. Holes between the LBNs are spread evenly over them.
+    /// Time a sector takes, in ns times 2^32.
     pub sector_fx: u64,
     /// The track's cylinder.
     pub cylinder: u32,
@@ -56,11 +56,7 @@ impl Leg {
         let ns = t.since(self.start).0 as u128;
         // The rounding up of `passed` is undone: n have passed when sectors_time(n) <= ns.
         let n = ((ns << 32) / self.sector_fx.max(1) as u128).min(self.count as u128) as u32;
-        if n > 0 && self.passed(n) > t {
-            n - 1
-        } else {
-            n
-        }
+        if n > 0 && self.passed(n) > t { n - 1 } else { n }
     }
 }
 
@@ -169,21 +165,16 @@ impl Mechanism {
         legs: &mut Vec<Leg>,
     ) -> MediaTimes {
         self.spindle.wander_to(begin, &mut self.noise);
-        let mut times = MediaTimes {
-            start: begin,
-            seek_end: begin,
-            transfer_start: begin,
-            end: begin,
-        };
+        let mut times = MediaTimes { start: begin, seek_end: begin, transfer_start: begin, end: begin };
         let mut at = begin;
         let mut done = 0u64;
         while done < count {
             let want = u32::try_from(count - done).unwrap_or(u32::MAX);
-            let run = self
-                .model
-                .geometry
-                .run_at(lbn + done, want)
-                .expect("a range was checked against the capacity");
+            let mut run =
+                self.model.geometry.run_at(lbn + done, want).expect("a range was checked against the capacity");
+            if run.span != run.count && !self.disksim_exact {
+                run = self.up_to_hole(run);
+            }
             let first = done == 0;
             let track = (run.start.cylinder, run.start.surface);
             let mut move_time = self.reposition(track, kind);
@@ -204,11 +195,7 @@ impl Mechanism {
             }
             if first {
                 times.seek_end = arrived;
-                times.transfer_start = legs[begun..]
-                    .iter()
-                    .map(|l| l.start)
-                    .min()
-                    .unwrap_or(arrived);
+                times.transfer_start = legs[begun..].iter().map(|l| l.start).min().unwrap_or(arrived);
             }
             done += run.count as u64;
         }
@@ -216,21 +203,25 @@ impl Mechanism {
         times
     }
 
+    /// The part of a run before its first hole.
+    #[cold]
+    fn up_to_hole(&self, run: Run) -> Run {
+        let geometry = &self.model.geometry;
+        let whole = |k: u32| geometry.locate(run.lbn + k as u64).is_some_and(|p| p.sector == run.start.sector + k);
+        // Whether the first k LBNs follow each other without a hole falls from true to false once.
+        let (mut good, mut bad) = (0, run.count);
+        while bad - good > 1 {
+            let mid = good + (bad - good) / 2;
+            if whole(mid) { good = mid } else { bad = mid }
+        }
+        Run { count: good + 1, span: good + 1, ..run }
+    }
+
     /// One stretch of one track: waits for it and lets it pass.
-    fn along(
-        &mut self,
-        run: &Run,
-        kind: Kind,
-        arrived: Time,
-        feed: Option<&Feed>,
-        legs: &mut Vec<Leg>,
-    ) -> Time {
+    fn along(&mut self, run: &Run, kind: Kind, arrived: Time, feed: Option<&Feed>, legs: &mut Vec<Leg>) -> Time {
         let here = self.spindle.angle_at(arrived);
         let rotation = *self.spindle.rotation();
-        let mut sector_fx = rotation.sector_fx(run.start.spt);
-        if run.span != run.count && !self.disksim_exact {
-            sector_fx = (sector_fx as u128 * run.span as u128 / run.count as u128) as u64;
-        }
+        let sector_fx = rotation.sector_fx(run.start.spt);
         let leg = |lbn: u64, count: u32, start: Time| Leg {
             lbn,
             count,
@@ -242,14 +233,11 @@ impl Mechanism {
         };
         let on_arrival = match kind {
             Kind::Read => self.model.mechanics.read_on_arrival,
-            _ => {
-                self.write_on_arrival
-                    && feed.is_none_or(|f| f.there(run.lbn + run.count as u64 - 1) <= arrived)
-            }
+            _ => self.write_on_arrival && feed.is_none_or(|f| f.there(run.lbn + run.count as u64 - 1) <= arrived),
         };
         if on_arrival && let Some(landing) = self.model.mechanics.land(here, run) {
-            let skipped = (landing.sector as u64 * run.count as u64 / run.span as u64) as u32;
-            if skipped > 0 && skipped < run.count {
+            let skipped = landing.sector;
+            if skipped < run.count {
                 let start = arrived + landing.latency;
                 let again = arrived + rotation.wait(here, run.start.angle);
                 legs.push(leg(run.lbn + skipped as u64, run.count - skipped, start));
@@ -257,11 +245,7 @@ impl Mechanism {
                 return start + rotation.period();
             }
         }
-        let mut next = leg(
-            run.lbn,
-            run.count,
-            arrived + rotation.wait(here, run.start.angle),
-        );
+        let mut next = leg(run.lbn, run.count, arrived + rotation.wait(here, run.start.angle));
         let Some(feed) = feed else {
             legs.push(next);
             return next.end();
@@ -271,11 +255,7 @@ impl Mechanism {
             return next.end();
         }
         let round = if self.disksim_exact {
-            let lbns = self
-                .model
-                .geometry
-                .track_of(run.lbn)
-                .map_or(run.start.spt, |t| t.lbns);
+            let lbns = self.model.geometry.track_of(run.lbn).map_or(run.start.spt, |t| t.lbns);
             rotation.sectors(lbns as u64, run.start.spt)
         } else {
             rotation.period()
@@ -293,12 +273,8 @@ impl Mechanism {
                     if i > 0 {
                         legs.push(Leg { count: i, ..next });
                     }
-                    next = Leg {
-                        lbn: next.lbn + i as u64,
-                        count: next.count - i,
-                        start: next.passed(i) + round,
-                        ..next
-                    };
+                    next =
+                        Leg { lbn: next.lbn + i as u64, count: next.count - i, start: next.passed(i) + round, ..next };
                 }
             }
         }

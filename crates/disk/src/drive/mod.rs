@@ -25,9 +25,7 @@ pub use faults::{Fault, RETRY_TURNS};
 use crate::command::{Command, Completion, Kind, MediaTimes, Outcome, SubmitError};
 use crate::mechanics::Head;
 use crate::model::{Model, ModelError, Place};
-use crate::profile::{
-    ByLast, CacheSpec, Electronics, FirmwareOrder, NoiseSpec, Overheads, Profile,
-};
+use crate::profile::{ByLast, CacheSpec, Electronics, FirmwareOrder, NoiseSpec, Overheads, Profile};
 use crate::time::{Dur, Time};
 
 use bus::Bus;
@@ -160,29 +158,14 @@ impl Drive {
         if config.disksim_exact {
             model.mechanics.read_on_arrival = false;
         }
-        let spec = if config.noiseless {
-            NoiseSpec::default()
-        } else {
-            profile.noise
-        };
+        let spec = if config.noiseless { NoiseSpec::default() } else { profile.noise };
         let noise = Noise::new(spec, config.seed);
-        let spindle = Spindle::new(
-            model.mechanics.rotation,
-            spec.speed_error_ppb,
-            spec.speed_drift_ppb > 0,
-        );
+        let spindle = Spindle::new(model.mechanics.rotation, spec.speed_error_ppb, spec.speed_drift_ppb > 0);
         let faults = Faults::new(config.faults);
         let write_on_arrival = profile.mechanics.write_on_arrival && !config.disksim_exact;
         let keep_passing = profile.mechanics.keep_passing && !config.disksim_exact;
         Ok(Drive {
-            mech: Mechanism::new(
-                model,
-                spindle,
-                noise,
-                faults,
-                write_on_arrival,
-                config.disksim_exact,
-            ),
+            mech: Mechanism::new(model, spindle, noise, faults, write_on_arrival, config.disksim_exact),
             bus: Bus::new(&electronics.bus, profile.sector_bytes),
             cache: Cache::new(&electronics.cache),
             cache_spec: electronics.cache,
@@ -237,18 +220,12 @@ impl Drive {
     pub fn submit(&mut self, command: Command, now: Time) -> Result<(), SubmitError> {
         assert!(now >= self.now, "time went back: {now} after {}", self.now);
         if self.outstanding() >= self.depth {
-            return Err(SubmitError::Full {
-                depth: self.depth as u32,
-            });
+            return Err(SubmitError::Full { depth: self.depth as u32 });
         }
         let capacity = self.capacity();
         let end = command.lbn.checked_add(command.count as u64);
         if command.kind != Kind::Flush && (command.count == 0 || end.is_none_or(|e| e > capacity)) {
-            return Err(SubmitError::OutOfRange {
-                lbn: command.lbn,
-                count: command.count,
-                capacity,
-            });
+            return Err(SubmitError::OutOfRange { lbn: command.lbn, count: command.count, capacity });
         }
         self.free_up(now);
         self.now = now;
@@ -259,26 +236,15 @@ impl Drive {
         if self.try_append(&command, now) || self.try_cached_write(&command, now) {
             return Ok(());
         }
-        let mut waiting = Waiting {
-            command,
-            arrived: now,
-            fed: None,
-            place: None,
-        };
+        let mut waiting = Waiting { command, arrived: now, fed: None, place: None };
         if command.kind == Kind::Write && self.completes_on_media(&command) {
             waiting.fed = Some(self.feed_through(&command, now));
         }
-        if self.busy == Busy::No
-            && self.queue.is_empty()
-            && !(command.kind == Kind::Flush && !self.dirty.is_empty())
-        {
+        if self.busy == Busy::No && self.queue.is_empty() && !(command.kind == Kind::Flush && !self.dirty.is_empty()) {
             self.start(waiting, now, false);
         } else {
             if self.order == FirmwareOrder::Sptf && command.kind != Kind::Flush {
-                waiting.place = self
-                    .mech
-                    .model
-                    .place(command.lbn, command.count, command.kind);
+                waiting.place = self.mech.model.place(command.lbn, command.count, command.kind);
             }
             self.queue.push(waiting);
             if self.busy == Busy::No {
@@ -380,58 +346,37 @@ impl Drive {
             return None;
         }
         // A flush waits for nothing but cached writes, and nothing gains from passing it.
-        if self.order == FirmwareOrder::Fcfs
-            || self.queue.len() == 1
-            || self.queue[0].command.kind == Kind::Flush
-        {
+        if self.order == FirmwareOrder::Fcfs || self.queue.len() == 1 || self.queue[0].command.kind == Kind::Flush {
             return Some(0);
         }
         self.sync_stream(at);
         let head = self.head(at);
         let model = &self.mech.model;
-        (0..self.queue.len())
-            .filter(|&i| self.queue[i].command.kind != Kind::Flush)
-            .min_by_key(|&i| {
-                let w = &self.queue[i];
-                let end = w.command.lbn + w.command.count as u64;
-                if w.command.kind.is_read()
-                    && matches!(self.cache.look_up(w.command.lbn, end), Found::Full(_))
-                {
-                    return (Dur::ZERO, i);
-                }
-                let place = w.place.as_ref().expect("translated on arrival");
-                let access = model.access(&head, place, w.command.kind);
-                (access.head_time().saturating_sub(place.transfer), i)
-            })
+        (0..self.queue.len()).filter(|&i| self.queue[i].command.kind != Kind::Flush).min_by_key(|&i| {
+            let w = &self.queue[i];
+            let end = w.command.lbn + w.command.count as u64;
+            if w.command.kind.is_read() && matches!(self.cache.look_up(w.command.lbn, end), Found::Full(_)) {
+                return (Dur::ZERO, i);
+            }
+            let place = w.place.as_ref().expect("translated on arrival");
+            let access = model.access(&head, place, w.command.kind);
+            (access.head_time().saturating_sub(place.transfer), i)
+        })
     }
 
     /// Where the head is at `at`, for choosing.
     fn head(&self, at: Time) -> Head {
-        let arm = match self
-            .stream
-            .running
-            .then(|| self.stream.stop(at, self.cache_spec.stop_in_sector))
-            .flatten()
-        {
+        let arm = match self.stream.running.then(|| self.stream.stop(at, self.cache_spec.stop_in_sector)).flatten() {
             Some(s) => s.arm,
             None => self.mech.arm,
         };
-        Head {
-            cylinder: arm.0,
-            surface: arm.1,
-            angle: self.mech.spindle.angle_at(at),
-            at,
-        }
+        Head { cylinder: arm.0, surface: arm.1, angle: self.mech.spindle.angle_at(at), at }
     }
 
     /// Starts a command at `at`, when the mechanism is free or prefetching; `waited` says that it was busy when the
     /// command arrived.
     fn start(&mut self, waiting: Waiting, at: Time, waited: bool) {
-        let hang = if self.mech.faults.is_empty() {
-            Dur::ZERO
-        } else {
-            self.mech.faults.hang(at)
-        };
+        let hang = if self.mech.faults.is_empty() { Dur::ZERO } else { self.mech.faults.hang(at) };
         let (at, waited) = (at + hang, waited || hang > Dur::ZERO);
         match waiting.command.kind {
             Kind::Read => self.start_read(waiting, at, waited),
@@ -446,11 +391,7 @@ impl Drive {
     /// The figure of a pair that applies now.
     #[inline]
     fn by_last(&self, pair: ByLast) -> Dur {
-        if self.last_was_read {
-            pair.after_read
-        } else {
-            pair.after_write
-        }
+        if self.last_was_read { pair.after_read } else { pair.after_write }
     }
 
     /// The overhead between the last command and one of `kind` that was already waiting.
@@ -467,11 +408,6 @@ impl Drive {
     /// A command is done; the host hears of it at `at`, or a little later.
     fn finish(&mut self, id: u64, outcome: Outcome, at: Time, media: Option<MediaTimes>) {
         let at = at + self.mech.noise.completion_delay();
-        self.done.push(Completion {
-            id,
-            outcome,
-            at,
-            media,
-        });
+        self.done.push(Completion { id, outcome, at, media });
     }
 }

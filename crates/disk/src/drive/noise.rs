@@ -16,10 +16,7 @@ pub struct Noise {
 impl Noise {
     /// A generator for one drive.
     pub fn new(spec: NoiseSpec, seed: u64) -> Noise {
-        Noise {
-            spec,
-            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
-        }
+        Noise { spec, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
     /// The figures it draws by.
@@ -47,10 +44,7 @@ impl Noise {
         let mut sum = 0i64;
         for _ in 0..3 {
             let r = self.rng.next_u64();
-            sum += (r & 0xffff) as i64
-                + (r >> 16 & 0xffff) as i64
-                + (r >> 32 & 0xffff) as i64
-                + (r >> 48) as i64;
+            sum += (r & 0xffff) as i64 + (r >> 16 & 0xffff) as i64 + (r >> 32 & 0xffff) as i64 + (r >> 48) as i64;
         }
         let ns = (sum - 12 * 0xffff / 2) * self.spec.seek_sd.0 as i64 >> 16;
         let most = self.spec.seek_max.0 as i64;

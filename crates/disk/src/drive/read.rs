@@ -11,8 +11,7 @@ impl Drive {
     /// Brings the segment being prefetched up to date.
     pub(super) fn sync_stream(&mut self, now: Time) {
         if self.stream.running {
-            self.cache
-                .fill_to(self.stream.segment, self.stream.reached(now));
+            self.cache.fill_to(self.stream.segment, self.stream.reached(now));
             if self.stream.end() <= now {
                 self.stream.running = false;
                 self.cache.filled(self.stream.segment);
@@ -36,10 +35,7 @@ impl Drive {
     }
 
     pub(super) fn start_read(&mut self, waiting: Waiting, at: Time, waited: bool) {
-        let (lbn, end) = (
-            waiting.command.lbn,
-            waiting.command.lbn + waiting.command.count as u64,
-        );
+        let (lbn, end) = (waiting.command.lbn, waiting.command.lbn + waiting.command.count as u64);
         self.sync_stream(at);
         if self.cache.exists() {
             match self.cache.look_up(lbn, end) {
@@ -64,15 +60,7 @@ impl Drive {
         begin += stop + self.mech.recalibration(at);
         let segment = self.cache.take_for_read(lbn);
         self.legs.clear();
-        let mut times = self.mech.pass(
-            lbn,
-            count,
-            Kind::Read,
-            begin,
-            Dur::ZERO,
-            None,
-            &mut self.legs,
-        );
+        let mut times = self.mech.pass(lbn, count, Kind::Read, begin, Dur::ZERO, None, &mut self.legs);
         if !self.mech.faults.is_empty()
             && let Some(bad) = self.mech.faults.unreadable(lbn, count, at)
         {
@@ -84,12 +72,7 @@ impl Drive {
             }
             self.busy = Busy::Write(None);
             self.note_read(end);
-            return self.finish(
-                command.id,
-                Outcome::MediaError { lbn: bad },
-                times.end,
-                Some(times),
-            );
+            return self.finish(command.id, Outcome::MediaError { lbn: bad }, times.end, Some(times));
         }
         let (known_from, known_to, tail) = self.passed_besides(lbn, end);
         if let Some(i) = segment {
@@ -98,13 +81,9 @@ impl Drive {
 
         // The bus: data flows once the watermark is reached.
         let wanted = self.watermark(count);
-        let ready = self.in_buffer(lbn, lbn + wanted, end)
-            + self.overheads.reselect
-            + self.overheads.data_preparation;
+        let ready = self.in_buffer(lbn, lbn + wanted, end) + self.overheads.reselect + self.overheads.data_preparation;
         let ready = if self.never_disconnect {
-            waiting.arrived.max(if waited { at } else { Time::ZERO })
-                + overhead
-                + self.overheads.data_preparation
+            waiting.arrived.max(if waited { at } else { Time::ZERO }) + overhead + self.overheads.data_preparation
         } else {
             ready
         };
@@ -118,38 +97,16 @@ impl Drive {
         self.busy = match segment {
             None => Busy::Write(None),
             Some(i) => {
-                let limit = self
-                    .prefetch_limit(known_from, end, sequential)
-                    .min(tail)
-                    .max(known_to);
-                let known_to = if tail < u64::MAX && limit >= tail {
-                    self.track_end(end - 1)
-                } else {
-                    0
-                };
-                Busy::Read(AfterRead {
-                    segment: i,
-                    end: self.cache.get(i).end,
-                    limit,
-                    known_to,
-                    bus_begin,
-                    lbn,
-                })
+                let limit = self.prefetch_limit(known_from, end, sequential).min(tail).max(known_to);
+                let known_to = if tail < u64::MAX && limit >= tail { self.track_end(end - 1) } else { 0 };
+                Busy::Read(AfterRead { segment: i, end: self.cache.get(i).end, limit, known_to, bus_begin, lbn })
             }
         };
         if delays && let Some(i) = segment {
             // The firmware takes the two reads for a sequential pattern and reads the track to its end first.
             let upto = self.track_end(end - 1);
             if upto > end {
-                let more = self.mech.pass(
-                    end,
-                    upto - end,
-                    Kind::Read,
-                    times.end,
-                    Dur::ZERO,
-                    None,
-                    &mut self.legs,
-                );
+                let more = self.mech.pass(end, upto - end, Kind::Read, times.end, Dur::ZERO, None, &mut self.legs);
                 self.free_at = more.end;
                 self.cache.fill_to(i, upto);
                 if let Busy::Read(after) = &mut self.busy {
@@ -172,8 +129,7 @@ impl Drive {
         let end = lbn + count;
         let o = self.overheads;
         let ready = if waited {
-            let asked =
-                waiting.arrived + self.by_last(o.read_miss) + self.by_last(o.read_disconnect);
+            let asked = waiting.arrived + self.by_last(o.read_miss) + self.by_last(o.read_disconnect);
             asked.max(at) + o.reselect + o.data_preparation
         } else {
             waiting.arrived + self.by_last(o.read_hit) + o.data_preparation
@@ -185,10 +141,7 @@ impl Drive {
         if self.stream.running && self.stream.segment == i {
             // The prefetch goes on, further than it would have.
             let first = self.cache.get(i).first;
-            let limit = self
-                .prefetch_limit(first, end, sequential)
-                .max(end)
-                .max(self.stream.limit);
+            let limit = self.prefetch_limit(first, end, sequential).max(end).max(self.stream.limit);
             self.extend_stream(limit);
             self.legs.extend_from_slice(&self.stream.legs);
             if !full {
@@ -201,22 +154,12 @@ impl Drive {
                 let stop = self.stop_stream(at);
                 let begin = if waited { at } else { waiting.arrived };
                 let begin = begin + self.by_last(o.read_miss) + stop;
-                let limit = self
-                    .prefetch_limit(self.cache.get(i).first, end, sequential)
-                    .max(end);
+                let limit = self.prefetch_limit(self.cache.get(i).first, end, sequential).max(end);
                 if limit > from {
                     self.cache.refill(i);
                     self.stream.legs.clear();
                     let upto = limit - from;
-                    let work = self.mech.pass(
-                        from,
-                        upto,
-                        Kind::Read,
-                        begin,
-                        Dur::ZERO,
-                        None,
-                        &mut self.stream.legs,
-                    );
+                    let work = self.mech.pass(from, upto, Kind::Read, begin, Dur::ZERO, None, &mut self.stream.legs);
                     self.stream.segment = i;
                     self.stream.limit = limit;
                     self.stream.known_to = 0;
@@ -225,10 +168,7 @@ impl Drive {
                     if !full {
                         self.free_at = self.in_buffer(lbn, end, end);
                         self.busy = Busy::Streaming;
-                        times = Some(crate::command::MediaTimes {
-                            end: self.free_at,
-                            ..work
-                        });
+                        times = Some(crate::command::MediaTimes { end: self.free_at, ..work });
                     }
                 }
             } else {
@@ -243,24 +183,10 @@ impl Drive {
         self.finish_read(command.id, bus_end + o.read_completion, count, times);
     }
 
-    fn finish_read(
-        &mut self,
-        id: u64,
-        at: Time,
-        count: u64,
-        media: Option<crate::command::MediaTimes>,
-    ) {
-        let late = self
-            .mech
-            .noise
-            .overlap_delay(count * self.mech.model.sector_bytes as u64);
+    fn finish_read(&mut self, id: u64, at: Time, count: u64, media: Option<crate::command::MediaTimes>) {
+        let late = self.mech.noise.overlap_delay(count * self.mech.model.sector_bytes as u64);
         let late = late + self.mech.noise.completion_delay();
-        self.done.push(Completion {
-            id,
-            outcome: Outcome::Ok,
-            at: at + late,
-            media,
-        });
+        self.done.push(Completion { id, outcome: Outcome::Ok, at: at + late, media });
     }
 
     fn note_read(&mut self, end: u64) {
@@ -272,11 +198,7 @@ impl Drive {
     /// Sectors that must be in the buffer before data flows.
     fn watermark(&self, count: u64) -> u64 {
         let size = self.cache_spec.segment_sectors.max(1) as u64;
-        let of = if self.cache_spec.watermark_by_request {
-            count.min(size)
-        } else {
-            size
-        };
+        let of = if self.cache_spec.watermark_by_request { count.min(size) } else { size };
         (of * self.cache_spec.read_watermark_permille as u64 / 1000).clamp(1, count)
     }
 
@@ -301,9 +223,7 @@ impl Drive {
         if !self.hold_for_reads && overhead > Dur::ZERO {
             let finish = |begin: Time| self.chunked(lbn, end, begin, chunk, overhead);
             let end_at = finish(ready);
-            return self
-                .bus
-                .promise(self.now, ready, |t| end_at + t.saturating_since(ready));
+            return self.bus.promise(self.now, ready, |t| end_at + t.saturating_since(ready));
         }
         let bus = &self.bus;
         let mut least = Time::ZERO;
@@ -316,8 +236,7 @@ impl Drive {
             }
         }
         let length = bus.read_time(count);
-        self.bus
-            .promise(self.now, ready, |begin| (begin + length).max(least))
+        self.bus.promise(self.now, ready, |begin| (begin + length).max(least))
     }
 
     /// A drive that lets go of the bus whenever it runs dry, and pays to get it back.
@@ -349,11 +268,7 @@ impl Drive {
         let track_end = track.first_lbn + track.lbns as u64;
         if first.lbn > lbn {
             // It landed inside and went round: the whole track has passed.
-            return if end <= track_end {
-                (track.first_lbn, track_end, u64::MAX)
-            } else {
-                none
-            };
+            return if end <= track_end { (track.first_lbn, track_end, u64::MAX) } else { none };
         }
         let waited = first.start.since(first.arrived).0;
         let passed = (((waited as u128) << 32) / first.sector_fx.max(1) as u128) as u64;
@@ -362,19 +277,11 @@ impl Drive {
             return (lbn - passed, end, u64::MAX);
         }
         let tail = track_end.saturating_sub(passed - before);
-        if end <= track_end {
-            (track.first_lbn, end, tail.max(end))
-        } else {
-            (track.first_lbn, end, u64::MAX)
-        }
+        if end <= track_end { (track.first_lbn, end, tail.max(end)) } else { (track.first_lbn, end, u64::MAX) }
     }
 
     fn track_end(&self, lbn: u64) -> u64 {
-        self.mech
-            .model
-            .geometry
-            .track_of(lbn)
-            .map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
+        self.mech.model.geometry.track_of(lbn).map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
     }
 
     /// How far a drive reads on after a read that ends at `end`, in a segment that begins at `first`.
@@ -390,9 +297,7 @@ impl Drive {
             Prefetch::ToCylinderEnd(n) => {
                 let cylinder = geometry.track_of(end - 1).map(|t| t.cylinder);
                 let mut upto = self.track_end(end - 1);
-                while upto < end + n as u64
-                    && geometry.track_of(upto).map(|t| t.cylinder) == cylinder
-                {
+                while upto < end + n as u64 && geometry.track_of(upto).map(|t| t.cylinder) == cylinder {
                     upto = self.track_end(upto);
                 }
                 upto.min(end + n as u64)
@@ -401,11 +306,7 @@ impl Drive {
                 None => end,
                 Some(t) => {
                     let upto = t.first_lbn + t.lbns as u64;
-                    if first < t.first_lbn {
-                        upto + t.spt as u64
-                    } else {
-                        upto
-                    }
+                    if first < t.first_lbn { upto + t.spt as u64 } else { upto }
                 }
             },
         };
@@ -428,15 +329,7 @@ impl Drive {
         self.stream.known_to = after.known_to;
         self.stream.running = true;
         let count = after.limit - after.end;
-        self.mech.pass(
-            after.end,
-            count,
-            Kind::Read,
-            at,
-            Dur::ZERO,
-            None,
-            &mut self.stream.legs,
-        );
+        self.mech.pass(after.end, count, Kind::Read, at, Dur::ZERO, None, &mut self.stream.legs);
         self.hold_back(after.lbn, after.end, after.bus_begin);
     }
 
@@ -450,15 +343,7 @@ impl Drive {
         let from = self.stream.limit;
         if limit > from {
             let begin = self.stream.end();
-            self.mech.pass(
-                from,
-                limit - from,
-                Kind::Read,
-                begin,
-                Dur::ZERO,
-                None,
-                &mut self.stream.legs,
-            );
+            self.mech.pass(from, limit - from, Kind::Read, begin, Dur::ZERO, None, &mut self.stream.legs);
             self.stream.limit = limit;
             self.stream.known_to = 0;
         }
@@ -495,23 +380,12 @@ impl Drive {
                 }
             });
             if let Some(n) = late {
-                let rest = Leg {
-                    lbn: leg.lbn + n as u64,
-                    count: leg.count - n,
-                    start: leg.passed(n) + turn,
-                    ..leg
-                };
+                let rest = Leg { lbn: leg.lbn + n as u64, count: leg.count - n, start: leg.passed(n) + turn, ..leg };
                 self.stream.legs[i].count = n;
                 if n == 0 {
                     self.stream.legs[i] = rest;
                 } else {
-                    self.stream.legs.insert(
-                        i + 1,
-                        Leg {
-                            start: leg.passed(n),
-                            ..rest
-                        },
-                    );
+                    self.stream.legs.insert(i + 1, Leg { start: leg.passed(n), ..rest });
                 }
                 shift += turn;
                 if n == 0 {

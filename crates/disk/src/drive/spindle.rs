@@ -23,20 +23,8 @@ pub struct Spindle {
 impl Spindle {
     /// A platter that stands at angle zero at time zero.
     pub fn new(nominal: Rotation, error_ppb: i64, wanders: bool) -> Spindle {
-        let current = if error_ppb == 0 {
-            nominal
-        } else {
-            nominal.scaled_period_ppb(error_ppb)
-        };
-        Spindle {
-            nominal,
-            current,
-            error_ppb,
-            wander_ppb: 0,
-            base_at: Time::ZERO,
-            base: Angle::ZERO,
-            wanders,
-        }
+        let current = if error_ppb == 0 { nominal } else { nominal.scaled_period_ppb(error_ppb) };
+        Spindle { nominal, current, error_ppb, wander_ppb: 0, base_at: Time::ZERO, base: Angle::ZERO, wanders }
     }
 
     /// The speed at present.
@@ -60,9 +48,7 @@ impl Spindle {
                 self.base = self.angle_at(at);
                 self.base_at = at;
                 self.wander_ppb = noise.speed_step_ppb(self.wander_ppb);
-                self.current = self
-                    .nominal
-                    .scaled_period_ppb(self.error_ppb + self.wander_ppb);
+                self.current = self.nominal.scaled_period_ppb(self.error_ppb + self.wander_ppb);
             }
         }
     }

@@ -47,11 +47,7 @@ impl Stream {
                 return reached;
             }
         }
-        if reached >= self.limit {
-            reached.max(self.known_to)
-        } else {
-            reached
-        }
+        if reached >= self.limit { reached.max(self.known_to) } else { reached }
     }
 
     /// When it would be out of the way of a command that turns up at `t`. A move under way is finished first; a
@@ -67,32 +63,16 @@ impl Stream {
             }
             let track = (leg.cylinder, leg.surface);
             if t < leg.arrived {
-                return Some(Stopped {
-                    at: leg.arrived,
-                    end,
-                    arm: track,
-                });
+                return Some(Stopped { at: leg.arrived, end, arm: track });
             }
             if t < leg.start {
-                return Some(Stopped {
-                    at: if in_sector { t } else { leg.start },
-                    end,
-                    arm: track,
-                });
+                return Some(Stopped { at: if in_sector { t } else { leg.start }, end, arm: track });
             }
             let n = leg.count_at(t);
             if in_sector || leg.passed(n) == t {
-                return Some(Stopped {
-                    at: t,
-                    end: end.max(leg.lbn + n as u64),
-                    arm: track,
-                });
+                return Some(Stopped { at: t, end: end.max(leg.lbn + n as u64), arm: track });
             }
-            return Some(Stopped {
-                at: leg.passed(n + 1),
-                end: leg.lbn + n as u64 + 1,
-                arm: track,
-            });
+            return Some(Stopped { at: leg.passed(n + 1), end: leg.lbn + n as u64 + 1, arm: track });
         }
         if end >= self.limit {
             end = end.max(self.known_to);

@@ -51,29 +51,18 @@ impl Drive {
             begin = begin.max(at + self.queued_overhead(Kind::Write));
         }
         begin += stop + self.mech.recalibration(at);
-        let fed = waiting
-            .fed
-            .expect("a write-through was promised the bus on arrival");
+        let fed = waiting.fed.expect("a write-through was promised the bus on arrival");
         let feed = self.feed(&command, fed);
         let segment = self.cache.take_for_write(lbn, lbn + count);
         self.legs.clear();
         let least = self.overheads.minimum_seek;
-        let times = self.mech.pass(
-            lbn,
-            count,
-            Kind::Write,
-            begin,
-            least,
-            Some(&feed),
-            &mut self.legs,
-        );
+        let times = self.mech.pass(lbn, count, Kind::Write, begin, least, Some(&feed), &mut self.legs);
         self.mech.faults.written(lbn, count);
         self.busy = Busy::Write(segment);
         self.free_at = times.end;
         self.note_write();
         let data_in = fed + self.bus.write_time(count);
-        let done =
-            times.end.max(data_in) + self.overheads.reselect + self.overheads.write_completion;
+        let done = times.end.max(data_in) + self.overheads.reselect + self.overheads.write_completion;
         self.finish(command.id, Outcome::Ok, done, Some(times));
     }
 
@@ -87,15 +76,9 @@ impl Drive {
         let stop = self.stop_stream(at);
         let (ready, begin) = if waited {
             let asked = waiting.arrived + hit;
-            (
-                (asked + o.write_disconnect).max(at) + o.reselect + o.data_preparation,
-                asked.max(at),
-            )
+            ((asked + o.write_disconnect).max(at) + o.reselect + o.data_preparation, asked.max(at))
         } else {
-            (
-                waiting.arrived + hit + o.data_preparation,
-                waiting.arrived + hit,
-            )
+            (waiting.arrived + hit + o.data_preparation, waiting.arrived + hit)
         };
         let length = self.bus.write_time(count);
         let (fed, in_cache) = self.bus.promise(self.now, ready, |t| t + length);
@@ -103,25 +86,12 @@ impl Drive {
         let segment = self.cache.take_for_write(lbn, lbn + count);
         let begin = begin + stop + self.mech.recalibration(at);
         self.legs.clear();
-        let times = self.mech.pass(
-            lbn,
-            count,
-            Kind::Write,
-            begin,
-            Dur::ZERO,
-            Some(&feed),
-            &mut self.legs,
-        );
+        let times = self.mech.pass(lbn, count, Kind::Write, begin, Dur::ZERO, Some(&feed), &mut self.legs);
         self.mech.faults.written(lbn, count);
         self.hide(&times);
         self.busy = Busy::Write(segment);
         self.free_at = times.end;
-        self.write_back = segment.map(|segment| WriteBack {
-            segment,
-            lbn,
-            end: lbn + count,
-            times,
-        });
+        self.write_back = segment.map(|segment| WriteBack { segment, lbn, end: lbn + count, times });
         self.note_write();
         self.finish(command.id, Outcome::Ok, in_cache + o.write_completion, None);
     }
@@ -148,36 +118,21 @@ impl Drive {
         let o = self.overheads;
         let asked = now + self.by_last(o.write_hit);
         let length = self.bus.write_time(count);
-        let (fed, in_cache) = self
-            .bus
-            .promise(now, asked + o.data_preparation, |t| t + length);
+        let (fed, in_cache) = self.bus.promise(now, asked + o.data_preparation, |t| t + length);
         let feed = self.feed(command, fed);
         self.cache.append(wb.segment, lbn + count);
-        self.cache
-            .empty_overlapping(lbn, lbn + count, Some(wb.segment));
+        self.cache.empty_overlapping(lbn, lbn + count, Some(wb.segment));
         // As far as it gets without waiting for data.
         self.legs.clear();
         let arm = self.mech.arm;
-        let on = self.mech.pass(
-            lbn,
-            count,
-            Kind::Write,
-            self.free_at,
-            Dur::ZERO,
-            None,
-            &mut self.legs,
-        );
+        let on = self.mech.pass(lbn, count, Kind::Write, self.free_at, Dur::ZERO, None, &mut self.legs);
         let mut caught_up = on.end;
         let mut reached = self.mech.arm;
         let mut before = (self.free_at, arm);
         'legs: for leg in &self.legs {
             for i in 0..leg.count {
                 if feed.there(leg.lbn + i as u64) > leg.passed(i) {
-                    (caught_up, reached) = if i == 0 {
-                        before
-                    } else {
-                        (leg.passed(i), (leg.cylinder, leg.surface))
-                    };
+                    (caught_up, reached) = if i == 0 { before } else { (leg.passed(i), (leg.cylinder, leg.surface)) };
                     break 'legs;
                 }
             }
@@ -186,24 +141,11 @@ impl Drive {
         self.mech.arm = reached;
         self.legs.clear();
         let begin = caught_up.max(asked);
-        let times = self.mech.pass(
-            lbn,
-            count,
-            Kind::Write,
-            begin,
-            Dur::ZERO,
-            None,
-            &mut self.legs,
-        );
+        let times = self.mech.pass(lbn, count, Kind::Write, begin, Dur::ZERO, None, &mut self.legs);
         self.mech.faults.written(lbn, count);
         self.hide(&times);
         self.free_at = times.end;
-        self.write_back = Some(WriteBack {
-            lbn,
-            end: lbn + count,
-            times,
-            ..wb
-        });
+        self.write_back = Some(WriteBack { lbn, end: lbn + count, times, ..wb });
         self.note_write();
         self.finish(command.id, Outcome::Ok, in_cache + o.write_completion, None);
         true
@@ -212,15 +154,8 @@ impl Drive {
     /// The next LBN that a write-back has still to write at `now`.
     fn next_to_write(&self, wb: &WriteBack, now: Time) -> u64 {
         let legs: &[Leg] = &self.legs;
-        let written = legs
-            .iter()
-            .filter(|l| l.lbn >= wb.lbn && l.end_lbn() <= wb.end)
-            .map(|l| l.count_at(now) as u64);
-        if now >= wb.times.end {
-            wb.end
-        } else {
-            (wb.lbn + written.sum::<u64>()).min(wb.end)
-        }
+        let written = legs.iter().filter(|l| l.lbn >= wb.lbn && l.end_lbn() <= wb.end).map(|l| l.count_at(now) as u64);
+        if now >= wb.times.end { wb.end } else { (wb.lbn + written.sum::<u64>()).min(wb.end) }
     }
 
     /// A drive with room for several cached writes takes one more, if there is room.
@@ -245,13 +180,7 @@ impl Drive {
             None
         };
         self.mech.faults.written(lbn, count);
-        self.dirty.push(Dirty {
-            lbn,
-            count: command.count,
-            segment: Some(segment),
-            place,
-            fed,
-        });
+        self.dirty.push(Dirty { lbn, count: command.count, segment: Some(segment), place, fed });
         self.note_write();
         self.finish(command.id, Outcome::Ok, in_cache + o.write_completion, None);
         if self.busy == Busy::No && self.queue.is_empty() {
@@ -281,25 +210,11 @@ impl Drive {
         let d = self.dirty.remove(i);
         let stop = self.stop_stream(at);
         let begin = at + stop + self.mech.recalibration(at);
-        let command = Command {
-            id: 0,
-            kind: Kind::Write,
-            lbn: d.lbn,
-            count: d.count,
-            fua: false,
-        };
+        let command = Command { id: 0, kind: Kind::Write, lbn: d.lbn, count: d.count, fua: false };
         let feed = self.feed(&command, d.fed);
         self.legs.clear();
         let count = d.count as u64;
-        let times = self.mech.pass(
-            d.lbn,
-            count,
-            Kind::Write,
-            begin,
-            Dur::ZERO,
-            Some(&feed),
-            &mut self.legs,
-        );
+        let times = self.mech.pass(d.lbn, count, Kind::Write, begin, Dur::ZERO, Some(&feed), &mut self.legs);
         self.hide(&times);
         self.busy = Busy::Write(d.segment);
         self.free_at = times.end;

@@ -174,13 +174,8 @@ pub enum SpareUnit {
 
 impl Sparing {
     /// No spares; slips, if any, are lost at the zone's end (DiskSim scheme 7).
-    pub const NONE: Sparing = Sparing {
-        unit: SpareUnit::Zone,
-        spares: 0,
-        at_front: false,
-        slips_are_extra: true,
-        slips_push_skew: false,
-    };
+    pub const NONE: Sparing =
+        Sparing { unit: SpareUnit::Zone, spares: 0, at_front: false, slips_are_extra: true, slips_push_skew: false };
 }
 
 /// A defect that the mapping skips.

@@ -1,0 +1,55 @@
+//! The fast drive, noise off, serves every command in the time that the slow drive takes, to the nanosecond.
+
+use headtime_disk::command::{Command, Kind};
+use headtime_disk::drive::{Drive, DriveConfig};
+use headtime_disk::time::{Dur, Time};
+use headtime_testkit::profiles::{between, layouts, plain_profile, rng, small_geometry};
+use headtime_testkit::slow_drive::SlowDrive;
+
+fn alone(drive: &mut Drive, command: Command, now: Time) -> Time {
+    drive.submit(command, now).expect("a valid command");
+    loop {
+        let at = drive.next_event().expect("one is outstanding");
+        if let Some(c) = drive.advance(at) {
+            return c.at;
+        }
+    }
+}
+
+#[test]
+fn every_layout_and_both_kinds_agree_with_the_slow_drive() {
+    let mut landed_in_turn = 0;
+    for seed in 0..140u64 {
+        let mut rng = rng(seed);
+        let layout = layouts()[seed as usize % layouts().len()];
+        let surfaces = between(&mut rng, 1, 4) as u16;
+        let geometry = small_geometry(layout, surfaces, &mut rng);
+        let profile = plain_profile(geometry, &mut rng);
+        let mut fast = Drive::new(&profile, DriveConfig::default()).unwrap();
+        let mut slow = SlowDrive::new(&profile);
+        let capacity = fast.capacity();
+        let mut now = Time::ZERO;
+        let mut lbn = 0u64;
+        for id in 0..150u64 {
+            let count = between(&mut rng, 1, 90).min(capacity) as u32;
+            // A third follows on, a third is near, a third is anywhere.
+            lbn = match between(&mut rng, 0, 2) {
+                0 => lbn,
+                1 => lbn.saturating_sub(between(&mut rng, 0, 60)),
+                _ => between(&mut rng, 0, capacity - 1),
+            };
+            lbn = lbn.min(capacity - count as u64);
+            let kind = if between(&mut rng, 0, 2) == 0 { Kind::Write } else { Kind::Read };
+            let command = Command { id, kind, lbn, count, fua: false };
+            let a = alone(&mut fast, command, now);
+            let b = slow.serve(&command, now);
+            assert_eq!(a, b, "seed {seed}, command {id} {command:?} at {now}, {layout:?}");
+            if profile.mechanics.read_on_arrival {
+                landed_in_turn += 1;
+            }
+            lbn += count as u64;
+            now = a + Dur(between(&mut rng, 0, 9_000_000));
+        }
+    }
+    assert!(landed_in_turn > 1_000);
+}

@@ -1,0 +1,235 @@
+//! A model against a drive: replays a measured trace and compares the distributions of response times.
+//!
+//! The trace is replayed closed: request 1 at time 0, each further request so long after the model's completion of
+//! the one before as the trace's gap says. The demerit is the root mean square horizontal distance between the two
+//! distributions (Ruemmler and Wilkes 1994), computed over the histogram that DiskSim 4.0 uses, so that figures can
+//! be compared with DiskSim's to the fourth digit.
+
+use headtime_disk::command::{Command, Kind};
+use headtime_disk::drive::Drive;
+use headtime_disk::time::{Dur, Time};
+
+/// Which gap stands before a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GapReading {
+    /// The gap on a request's line runs from the end of the request before it.
+    Before,
+    /// The gap on a request's line runs from its own end to the next request (DiskSim's reading).
+    #[default]
+    After,
+}
+
+/// One request of a validation trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Read or write.
+    pub kind: Kind,
+    /// First sector.
+    pub lbn: u64,
+    /// Sectors.
+    pub count: u32,
+    /// The real drive's response time.
+    pub response: Dur,
+    /// The gap on its line.
+    pub gap: Dur,
+}
+
+/// One replayed request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// The request and what the real drive did.
+    pub measured: Measured,
+    /// When the model was asked.
+    pub issued: Time,
+    /// The model's response time.
+    pub modelled: Dur,
+    /// A read that does not begin within 2,000 sectors of where the request before it ended.
+    pub random_read: bool,
+}
+
+/// How well a model fits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Validation {
+    /// Requests replayed.
+    pub requests: usize,
+    /// The demerit in ms.
+    pub rms_ms: f64,
+    /// Mean response of the real drive in ms.
+    pub mean_ms_measured: f64,
+    /// Mean response of the model in ms.
+    pub mean_ms_model: f64,
+    /// Random reads in the trace.
+    pub random_reads: usize,
+    /// Share of the random reads whose modelled response is within 200 us of the measured one.
+    pub within_200us: f64,
+    /// Share of the random reads whose modelled response is within 500 us of the measured one.
+    pub within_500us: f64,
+    /// Every request.
+    pub replayed: Vec<Replayed>,
+}
+
+/// Why a trace cannot be replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ValidateError {
+    /// No requests.
+    #[error("the trace holds no requests")]
+    Empty,
+    /// A request reaches beyond the drive's end.
+    #[error("request {index} (sectors {lbn} to {lbn}+{count}): the drive has {capacity} sectors")]
+    OutOfRange {
+        /// Which request, counted from 1.
+        index: usize,
+        /// First sector.
+        lbn: u64,
+        /// Sectors.
+        count: u32,
+        /// The drive's usable sectors.
+        capacity: u64,
+    },
+}
+
+/// Replays `trace` on `drive`.
+pub fn run(drive: &mut Drive, trace: &[Measured], gaps: GapReading) -> Result<Validation, ValidateError> {
+    if trace.is_empty() {
+        return Err(ValidateError::Empty);
+    }
+    let mut replayed = Vec::with_capacity(trace.len());
+    let mut at = Time::ZERO;
+    let mut last_end = 0u64;
+    for (i, m) in trace.iter().enumerate() {
+        if gaps == GapReading::Before && i > 0 {
+            at += m.gap;
+        }
+        while drive.advance(at).is_some() {}
+        let command = Command { id: i as u64, kind: m.kind, lbn: m.lbn, count: m.count, fua: false };
+        drive.submit(command, at).map_err(|_| ValidateError::OutOfRange {
+            index: i + 1,
+            lbn: m.lbn,
+            count: m.count,
+            capacity: drive.capacity(),
+        })?;
+        let done = loop {
+            let next = drive.next_event().expect("an outstanding command has an event");
+            if let Some(c) = drive.advance(next) {
+                break c.at;
+            }
+        };
+        let random_read = m.kind.is_read() && m.lbn.abs_diff(last_end) >= 2000;
+        last_end = m.lbn + m.count as u64;
+        replayed.push(Replayed { measured: *m, issued: at, modelled: done.since(at), random_read });
+        at = done;
+        if gaps == GapReading::After {
+            at += m.gap;
+        }
+    }
+    let modelled: Vec<Dur> = replayed.iter().map(|r| r.modelled).collect();
+    let measured: Vec<Dur> = replayed.iter().map(|r| r.measured.response).collect();
+    let random: Vec<&Replayed> = replayed.iter().filter(|r| r.random_read).collect();
+    let within = |limit: Dur| {
+        let n = random.iter().filter(|r| r.modelled.0.abs_diff(r.measured.response.0) <= limit.0).count();
+        if random.is_empty() { 0.0 } else { n as f64 / random.len() as f64 }
+    };
+    Ok(Validation {
+        requests: replayed.len(),
+        rms_ms: demerit_ms(&modelled, &measured),
+        mean_ms_measured: mean_ms(&measured),
+        mean_ms_model: mean_ms(&modelled),
+        random_reads: random.len(),
+        within_200us: within(Dur::from_us(200)),
+        within_500us: within(Dur::from_us(500)),
+        replayed,
+    })
+}
+
+fn mean_ms(values: &[Dur]) -> f64 {
+    values.iter().map(|d| d.as_ms_f64()).sum::<f64>() / values.len() as f64
+}
+
+/// Buckets of DiskSim's response-time histogram.
+const EDGES: usize = 1750;
+
+/// The demerit between two sets of response times, in ms: the root of the mean of (Qa(p) - Qb(p))^2 over
+/// p = 0.0001, 0.0002, ... 1, where Q is the inverse of the cumulative histogram, straight lines between its rows.
+///
+/// Bucket edges in us: E(0) = 0, E(k+1) = E(k) + 1 + floor(E(k) / 100).
+pub fn demerit_ms(a: &[Dur], b: &[Dur]) -> f64 {
+    let (qa, qb) = (cumulative(a), cumulative(b));
+    let (mut ia, mut ib) = (0, 0);
+    let mut sum = 0.0;
+    for step in 1..=10_000u32 {
+        let p = f64::from(step) / 10_000.0;
+        let d = quantile(&qa, p, &mut ia) - quantile(&qb, p, &mut ib);
+        sum += d * d;
+    }
+    (sum / 10_000.0).sqrt()
+}
+
+/// Rows (edge in ms, cumulative share to six decimals as DiskSim prints it), up to the first share of 1.
+fn cumulative(values: &[Dur]) -> Vec<(f64, f64)> {
+    let mut edges = Vec::with_capacity(EDGES);
+    let mut e = 0u64;
+    for _ in 0..EDGES {
+        edges.push(e);
+        e += 1 + e / 100;
+    }
+    let mut counts = vec![0u64; EDGES];
+    for v in values {
+        let us = v.0 / 1000;
+        let row = edges.partition_point(|&e| e <= us).min(EDGES - 1);
+        counts[row] += 1;
+    }
+    let mut rows = Vec::new();
+    let mut sum = 0;
+    for (edge, n) in edges.iter().zip(&counts) {
+        sum += n;
+        let share = (sum as f64 / values.len() as f64 * 1e6).round() / 1e6;
+        rows.push((*edge as f64 / 1000.0, share));
+        if share >= 1.0 {
+            break;
+        }
+    }
+    rows
+}
+
+/// Q(p): on the straight line between the first row with a cumulative share of at least p and the row before it.
+/// `from` is where the search for the last, smaller p ended.
+fn quantile(rows: &[(f64, f64)], p: f64, from: &mut usize) -> f64 {
+    while *from + 1 < rows.len() && rows[*from].1 < p {
+        *from += 1;
+    }
+    let (x1, c1) = rows[*from];
+    if *from == 0 || c1 <= p {
+        return x1;
+    }
+    let (x0, c0) = rows[*from - 1];
+    x0 + (x1 - x0) * (p - c0) / (c1 - c0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_distributions_have_no_demerit_whatever_the_order() {
+        let a: Vec<Dur> = (1..500).map(|i| Dur::from_us(i * 37 % 20_000)).collect();
+        let mut b = a.clone();
+        b.reverse();
+        assert_eq!(demerit_ms(&a, &b), 0.0);
+    }
+
+    #[test]
+    fn a_shift_by_a_millisecond_is_a_demerit_of_one() {
+        let a: Vec<Dur> = (0..2000).map(|i| Dur::from_us(5_000 + i)).collect();
+        let b: Vec<Dur> = a.iter().map(|d| *d + Dur::from_ms(1)).collect();
+        let d = demerit_ms(&a, &b);
+        assert!((d - 1.0).abs() < 0.02, "{d}");
+    }
+
+    #[test]
+    fn buckets_are_one_microsecond_wide_up_to_a_hundred_and_one_percent_beyond() {
+        let rows = cumulative(&[Dur::from_us(0), Dur::from_us(99), Dur::from_us(100)]);
+        assert_eq!(rows[1], (0.001, 0.333333));
+        assert_eq!(rows[100], (0.1, 0.666667));
+        assert_eq!(rows[101], (0.102, 1.0));
+    }
+}

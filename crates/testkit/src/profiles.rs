@@ -1,0 +1,141 @@
+//! Small made-up drives for tests.
+
+use std::collections::BTreeMap;
+
+use headtime_disk::profile::*;
+use headtime_disk::time::Dur;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// A number from `from` to `to`, both included.
+pub fn between(rng: &mut Xoshiro256PlusPlus, from: u64, to: u64) -> u64 {
+    from + rng.next_u64() % (to - from + 1)
+}
+
+/// A generator for one case of a test.
+pub fn rng(seed: u64) -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(seed)
+}
+
+/// Two zones of plain cylinders in a given layout.
+pub fn small_geometry(layout: Layout, surfaces: u16, rng: &mut Xoshiro256PlusPlus) -> GeometrySpec {
+    let zone = |first, last, spt: u64, rng: &mut Xoshiro256PlusPlus| ZoneSpec {
+        first_cylinder: first,
+        last_cylinder: last,
+        surface: None,
+        sectors_per_track: vec![spt as u32],
+        offset: match layout {
+            Layout::HeadFirst(_) => Some(Skew::Sectors(between(rng, 0, spt - 1) as u32)),
+            _ => None,
+        },
+        track_skew: Skew::Sectors(between(rng, 0, spt / 2) as u32),
+        cylinder_skew: Skew::Turn(headtime_disk::angle::Angle(rng.next_u64() >> 1)),
+        reserved_sectors: 0,
+        sparing: Sparing::NONE,
+        slips: vec![],
+        defects: vec![],
+    };
+    let (a, b) = (between(rng, 20, 60), between(rng, 10, 40));
+    GeometrySpec {
+        surfaces,
+        cylinders: 40,
+        layout,
+        zones: vec![zone(0, 21, a, rng), zone(22, 39, b, rng)],
+        remaps: vec![],
+    }
+}
+
+/// Every layout there is.
+pub fn layouts() -> Vec<Layout> {
+    let mut all = vec![
+        Layout::HeadFirst(HeadOrder::Forward),
+        Layout::HeadFirst(HeadOrder::AlternatingInZone),
+        Layout::HeadFirst(HeadOrder::AlternatingOnDisk),
+    ];
+    for (tracks_alternate, surfaces_alternate) in [(false, false), (false, true), (true, false), (true, true)] {
+        all.push(Layout::SeekFirst { group_tracks: 7, tracks_alternate, surfaces_alternate });
+    }
+    all
+}
+
+/// A drive without cache and without chance over a geometry; its speed, seeks, bus and overheads are made up.
+pub fn plain_profile(geometry: GeometrySpec, rng: &mut Xoshiro256PlusPlus) -> Profile {
+    let speeds = [(5_400, 1), (7_200, 1), (10_025, 1), (15_000, 1), (72_471, 10)];
+    let mut us = |from, to| Dur::from_us(between(rng, from, to));
+    let mut seek = vec![(1, us(300, 1_300))];
+    let mut last = seek[0].1;
+    for d in [2u32, 3, 7, 20, 39] {
+        last = last.saturating_add_signed(us(0, 900).0 as i64 - 100_000);
+        seek.push((d, last));
+    }
+    let mut by_last = |to| ByLast { after_read: us(0, to), after_write: us(0, to) };
+    let overheads = Overheads {
+        read_hit: by_last(300),
+        read_miss: by_last(600),
+        write_hit: by_last(300),
+        write_miss: by_last(600),
+        read_completion: by_last(60).after_read,
+        write_completion: by_last(60).after_read,
+        data_preparation: by_last(30).after_read,
+        reselect: Dur::ZERO,
+        ..Overheads::default()
+    };
+    let head_switch = us(100, 1_000);
+    let cache = CacheSpec { segments: 0, ..plain_cache() };
+    Profile {
+        name: "made-up".into(),
+        title: "a made-up drive for tests".into(),
+        year: None,
+        synthesised: Some("made up".into()),
+        sources: BTreeMap::new(),
+        sector_bytes: 512,
+        stated_sectors: None,
+        mechanics: MechanicsSpec {
+            rpm: speeds[between(rng, 0, speeds.len() as u64 - 1) as usize],
+            seek,
+            write_seek: None,
+            head_switch,
+            write_settle_ns: between(rng, 0, 700_000) as i64 - 100_000,
+            read_on_arrival: between(rng, 0, 1) == 1,
+            write_on_arrival: false,
+            keep_passing: false,
+        },
+        electronics: Electronics {
+            bus: BusSpec {
+                read_block_ps: between(rng, 5_000, 120_000_000),
+                write_block_ps: between(rng, 5_000, 120_000_000),
+                hold_for_reads: true,
+                hold_for_writes: false,
+                never_disconnect: false,
+            },
+            overheads,
+            cache,
+            queue: QueueSpec { depth: 32, order: FirmwareOrder::Fcfs },
+        },
+        noise: NoiseSpec::default(),
+        rig: None,
+        geometry,
+    }
+}
+
+/// A small cache of no particular habits.
+pub fn plain_cache() -> CacheSpec {
+    CacheSpec {
+        segments: 4,
+        segment_sectors: 128,
+        prefetch: Prefetch::TrackAhead,
+        prefetch_on_idle_hit: false,
+        stop_in_sector: false,
+        prefetch_only_sequential: false,
+        same_track_prefetch_delays: false,
+        keep_delivered: true,
+        read_watermark_permille: 0,
+        write_watermark_permille: 0,
+        watermark_by_request: true,
+        write_back: false,
+        dirty_segments: 1,
+        read_hits_on_written: true,
+        combine_sequential_writes: true,
+        write_burst_sectors: 0,
+    }
+}

@@ -1,0 +1,184 @@
+//! A plain, slow drive: it walks the platter sector by sector with exact ratios, one command at a time, no cache.
+//!
+//! The fast drive computes the same accesses in closed form; with noise off, both must agree to the nanosecond.
+//! The rules that they share are these. The arm moves for a whole number of nanoseconds. The head is over a
+//! sector's edge at the first whole nanosecond at which the edge has come (an edge that passed less than 1e-6 turn
+//! ago counts as just there). k sectors have passed after the least whole number of nanoseconds that is not below
+//! k periods over n.
+
+use headtime_disk::angle::Angle;
+use headtime_disk::command::{Command, Kind};
+use headtime_disk::geometry::{Geometry, Position};
+use headtime_disk::mechanics::Mechanics;
+use headtime_disk::profile::Profile;
+use headtime_disk::rotation::JUST_PASSED;
+use headtime_disk::time::{Dur, Time};
+
+/// The slow drive.
+pub struct SlowDrive {
+    geometry: Geometry,
+    mechanics: Mechanics,
+    profile: Profile,
+    /// The period in nanoseconds, as a ratio.
+    period: (u64, u64),
+    arm: (u32, u16),
+    last_was_read: bool,
+    media_free: Time,
+}
+
+impl SlowDrive {
+    /// A drive at time zero, head on cylinder 0, surface 0, angle 0. The profile's cache is ignored.
+    pub fn new(profile: &Profile) -> SlowDrive {
+        let geometry = Geometry::new(&profile.geometry).expect("a valid geometry");
+        let mechanics = Mechanics::new(&profile.mechanics, geometry.cylinders()).expect("valid mechanics");
+        SlowDrive {
+            period: mechanics.rotation.period_ratio(),
+            geometry,
+            mechanics,
+            profile: profile.clone(),
+            arm: (0, 0),
+            last_was_read: true,
+            media_free: Time::ZERO,
+        }
+    }
+
+    /// The angle under the head at `t`: the fraction of a turn that t times the speed leaves, times 2^64.
+    fn angle_at(&self, t: Time) -> u64 {
+        let (num, den) = self.period;
+        let left = (t.0 as u128 * den as u128) % num as u128;
+        ((left << 64) / num as u128) as u64
+    }
+
+    /// Whole nanoseconds until the angle `target` is under the head that is at `here`.
+    fn wait(&self, here: u64, target: u64) -> Dur {
+        let away = target.wrapping_sub(here);
+        if away > 0u64.wrapping_sub(JUST_PASSED.0) {
+            return Dur::ZERO;
+        }
+        let (num, den) = self.period;
+        // away / 2^64 of num / den nanoseconds, rounded up, without overflow: num < 2^50.
+        let whole = away as u128 * num as u128;
+        let unit = (den as u128) << 64;
+        Dur(whole.div_ceil(unit) as u64)
+    }
+
+    /// Whole nanoseconds in which `k` of `n` sectors a turn pass.
+    fn pass(&self, k: u64, n: u64) -> Dur {
+        let (num, den) = self.period;
+        Dur((k as u128 * num as u128).div_ceil(n as u128 * den as u128) as u64)
+    }
+
+    /// Serves one command that arrives at `now`, after the one before has completed; when it completes.
+    pub fn serve(&mut self, command: &Command, now: Time) -> Time {
+        let o = self.profile.electronics.overheads;
+        let bus = self.profile.electronics.bus;
+        let blocks = (self.profile.sector_bytes / 512) as u64;
+        let by = |p: headtime_disk::profile::ByLast| if self.last_was_read { p.after_read } else { p.after_write };
+        let read = command.kind == Kind::Read;
+        let overhead = by(if read { o.read_miss } else { o.write_miss });
+        let begin = (now + overhead).max(self.media_free);
+        let fed = now + overhead + o.data_preparation;
+        let bus_sector_ps = blocks * if read { bus.read_block_ps } else { bus.write_block_ps };
+
+        // When each sector of the command has passed under the head.
+        let mut passed: Vec<Time> = vec![Time::ZERO; command.count as usize];
+        let mut at = begin;
+        let mut i = 0usize;
+        while i < command.count as usize {
+            let first = self.geometry.locate(command.lbn + i as u64).expect("in range");
+            let mut stretch = vec![first];
+            while i + stretch.len() < command.count as usize {
+                let p = self.geometry.locate(command.lbn + (i + stretch.len()) as u64).expect("in range");
+                let last = stretch[stretch.len() - 1];
+                if (p.cylinder, p.surface) != (last.cylinder, last.surface) || p.sector != last.sector + 1 {
+                    break;
+                }
+                stretch.push(p);
+            }
+            let track = (first.cylinder, first.surface);
+            let mut moved = self.mechanics.reposition(self.arm, track, command.kind);
+            if !read && i == 0 {
+                moved = moved.max(o.minimum_seek);
+            }
+            self.arm = track;
+            at += moved;
+            let on_arrival = read && self.profile.mechanics.read_on_arrival;
+            at = if on_arrival {
+                self.walk_from_arrival(&stretch, at, &mut passed[i..])
+            } else {
+                self.walk_in_order(&stretch, at, &mut passed[i..], |k| {
+                    let n = (i + k + 1) as u64;
+                    if read { Time::ZERO } else { fed + Dur((bus_sector_ps * n).div_ceil(1000)) }
+                })
+            };
+            i += stretch.len();
+        }
+        self.media_free = at;
+        self.last_was_read = read;
+        if !read {
+            let data_in = fed + Dur((bus_sector_ps * command.count as u64).div_ceil(1000));
+            return at.max(data_in) + o.reselect + o.write_completion;
+        }
+        // The bus takes sectors in LBN order, each when it is in the buffer and the one before has left. Kept in
+        // picoseconds, rounded up once at the end.
+        let ready = passed[0] + o.reselect + o.data_preparation;
+        let mut left_ps = ready.0 as u128 * 1000;
+        for t in &passed {
+            left_ps = left_ps.max(t.0 as u128 * 1000) + bus_sector_ps as u128;
+        }
+        Time(left_ps.div_ceil(1000) as u64) + o.read_completion
+    }
+
+    /// Waits for the first sector, then goes on sector by sector; goes round when a sector's data is not there.
+    fn walk_in_order(
+        &self,
+        stretch: &[Position],
+        arrived: Time,
+        passed: &mut [Time],
+        there: impl Fn(usize) -> Time,
+    ) -> Time {
+        let n = stretch[0].spt as u64;
+        let mut start = arrived + self.wait(self.angle_at(arrived), stretch[0].angle.0);
+        let mut from = 0usize;
+        for (k, p) in stretch.iter().enumerate() {
+            let since = |q: &Position| (q.sector - stretch[from].sector) as u64;
+            let mut begins = start + self.pass(since(p), n);
+            while there(k) > begins {
+                start = begins + self.mechanics.rotation.period();
+                from = k;
+                begins = start;
+            }
+            let since = (p.sector - stretch[from].sector) as u64;
+            passed[k] = start + self.pass(since + 1, n);
+        }
+        passed[stretch.len() - 1]
+    }
+
+    /// Looks at every sector of the track in turn from where the head landed, for at most two turns, and takes the
+    /// wanted ones as they come.
+    fn walk_from_arrival(&self, stretch: &[Position], arrived: Time, passed: &mut [Time]) -> Time {
+        let n = stretch[0].spt as u64;
+        let step = Angle::fraction(1, n).0;
+        let here = self.angle_at(arrived);
+        let past = here.wrapping_sub(stretch[0].angle.0);
+        let span = (stretch[stretch.len() - 1].sector - stretch[0].sector + 1) as u64;
+        // The first sector of the stretch that comes whole, if the head landed inside.
+        let inside = past > JUST_PASSED.0 && past < step.saturating_mul(span);
+        let landed = past.div_ceil(step);
+        if !inside || landed >= span {
+            return self.walk_in_order(stretch, arrived, passed, |_| Time::ZERO);
+        }
+        let edge = stretch[0].angle.0.wrapping_add(step.wrapping_mul(landed));
+        let start = arrived + self.wait(here, edge);
+        let again = arrived + self.wait(here, stretch[0].angle.0);
+        for (k, p) in stretch.iter().enumerate() {
+            let offset = (p.sector - stretch[0].sector) as u64;
+            passed[k] = if offset >= landed {
+                start + self.pass(offset - landed + 1, n)
+            } else {
+                again + self.pass(offset + 1, n)
+            };
+        }
+        start + self.mechanics.rotation.period()
+    }
+}
