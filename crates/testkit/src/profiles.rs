@@ -107,6 +107,7 @@ pub fn plain_profile(geometry: GeometrySpec, rng: &mut Xoshiro256PlusPlus) -> Pr
                 hold_for_reads: true,
                 hold_for_writes: false,
                 never_disconnect: false,
+                arbitration: Dur::ZERO,
             },
             overheads,
             cache,
@@ -124,6 +125,7 @@ pub fn plain_cache() -> CacheSpec {
         segments: 4,
         segment_sectors: 128,
         prefetch: Prefetch::TrackAhead,
+        minimum_prefetch_sectors: 0,
         prefetch_on_idle_hit: false,
         stop_in_sector: false,
         prefetch_only_sequential: false,
@@ -137,5 +139,8 @@ pub fn plain_cache() -> CacheSpec {
         read_hits_on_written: true,
         combine_sequential_writes: true,
         write_burst_sectors: 0,
+        almost_hits: false,
+        separate_write_segment: false,
+        write_segments: 1,
     }
 }

@@ -8,6 +8,7 @@ use crate::time::{Dur, Time};
 pub struct Bus {
     read_sector_ps: u64,
     write_sector_ps: u64,
+    arbitration: Dur,
     /// Promised transfers, by time; few, because few commands are outstanding.
     promised: Vec<(Time, Time)>,
 }
@@ -19,6 +20,7 @@ impl Bus {
         Bus {
             read_sector_ps: spec.read_block_ps * blocks,
             write_sector_ps: spec.write_block_ps * blocks,
+            arbitration: spec.arbitration,
             promised: Vec::with_capacity(64),
         }
     }
@@ -42,7 +44,7 @@ impl Bus {
         if !self.promised.is_empty() {
             self.promised.retain(|&(_, end)| end > now);
         }
-        let mut begin = ready;
+        let mut begin = ready + self.arbitration;
         let mut end = finish(begin);
         let mut place = self.promised.len();
         for (i, &(b, e)) in self.promised.iter().enumerate() {
@@ -71,6 +73,8 @@ mod tests {
             hold_for_reads: false,
             hold_for_writes: false,
             never_disconnect: false,
+            arbitration: Dur::ZERO,
+            arbitration: Dur::ZERO,
         };
         Bus::new(&spec, 4096)
     }

@@ -236,7 +236,8 @@ impl Drive {
         if self.try_append(&command, now) || self.try_cached_write(&command, now) {
             return Ok(());
         }
-        let mut waiting = Waiting { command, arrived: now, fed: None, place: None };
+        let arrived = now + self.overheads.per_request;
+        let mut waiting = Waiting { command, arrived, fed: None, place: None };
         if command.kind == Kind::Write && self.completes_on_media(&command) {
             waiting.fed = Some(self.feed_through(&command, now));
         }

@@ -19,7 +19,8 @@ impl Drive {
 
     /// Write-through: the bus begins to bring the data when the command has arrived.
     pub(super) fn feed_through(&mut self, command: &Command, now: Time) -> Time {
-        let ready = now + self.by_last(self.overheads.write_miss) + self.overheads.data_preparation;
+        let asked = now + self.overheads.per_request;
+        let ready = asked + self.by_last(self.overheads.write_miss) + self.overheads.data_preparation;
         let length = self.bus.write_time(command.count as u64);
         self.bus.promise(now, ready, |t| t + length).0
     }
@@ -116,7 +117,7 @@ impl Drive {
         }
         let (lbn, count) = (command.lbn, command.count as u64);
         let o = self.overheads;
-        let asked = now + self.by_last(o.write_hit);
+        let asked = now + o.per_request + self.by_last(o.write_hit);
         let length = self.bus.write_time(count);
         let (fed, in_cache) = self.bus.promise(now, asked + o.data_preparation, |t| t + length);
         let feed = self.feed(command, fed);
@@ -171,7 +172,7 @@ impl Drive {
             return false;
         };
         let o = self.overheads;
-        let ready = now + self.by_last(o.write_hit) + o.data_preparation;
+        let ready = now + o.per_request + self.by_last(o.write_hit) + o.data_preparation;
         let length = self.bus.write_time(count);
         let (fed, in_cache) = self.bus.promise(now, ready, |t| t + length);
         let place = if self.order == FirmwareOrder::Sptf {

@@ -1,12 +1,22 @@
 //! The profile: everything known about one drive, in typed form.
 //!
-//! A profile is made from a TOML file, from DiskSim's parameter files or by a program. It
+//! A profile is made from a TOML file, from DiskSim's parameter files ([`load`] takes either) or by a program. It
 //! holds figures only; [`crate::geometry::Geometry`] and [`crate::mechanics::Mechanics`] are compiled from it.
+//! docs/profile-format.md says what each key of the file means.
+
+mod capacity;
+pub mod decimal;
+pub mod disksim;
+pub mod fault;
+mod load;
 
 use std::collections::BTreeMap;
 
 use crate::angle::Angle;
 use crate::time::Dur;
+
+pub use fault::{At, ProfileError, Reason, Warning, WarningKind};
+pub use load::{Loaded, Resolver, load};
 
 /// Everything known about one drive.
 #[derive(Clone, Debug, PartialEq)]
@@ -166,7 +176,7 @@ pub struct Sparing {
 pub enum SpareUnit {
     /// The whole zone.
     Zone,
-    /// Each run of so many cylinders.
+    /// Each run of so many cylinders, counted from the zone's first. A shorter run at the zone's end has none.
     Cylinders(u32),
     /// Each track.
     Track,
@@ -209,9 +219,10 @@ pub struct MechanicsSpec {
     pub head_switch: Dur,
     /// Added before a write that moved, ns; may be negative.
     pub write_settle_ns: i64,
-    /// Zero-latency access: a read starts with whatever wanted sector comes first.
+    /// Zero-latency access: a read starts with whatever wanted sector comes first (DiskSim `Immediate
+    /// buffer read`).
     pub read_on_arrival: bool,
-    /// The same for writes.
+    /// The same for writes (DiskSim `Immediate buffer write`).
     pub write_on_arrival: bool,
     /// Everything that passes under the head on the track of a read goes to the cache, wanted or not (DiskSim
     /// `Read any free blocks`).
@@ -253,6 +264,8 @@ pub struct BusSpec {
     pub hold_for_writes: bool,
     /// The drive never lets go of the bus during a command.
     pub never_disconnect: bool,
+    /// Each time the bus is taken.
+    pub arbitration: Dur,
 }
 
 /// Command overheads. Names follow DiskSim's parameters (DiskSim 4.0 manual); all are spans of time.
@@ -282,9 +295,29 @@ pub struct Overheads {
     pub write_disconnect: Dur,
     /// Shortest time a write's move may take (0: none), drives without a write cache (DiskSim `Minimum seek delay`).
     pub minimum_seek: Dur,
+    /// On arrival of every command, before anything else (DiskSim `Per-request overhead time`).
+    pub per_request: Dur,
+    /// DiskSim's `Extradisc` times, for drives that let go of the bus once more in a write.
+    pub extra_disconnect: Option<ExtraDisconnect>,
     /// Between two commands when the second was already waiting in the drive: by pair (read-read, read-write,
     /// write-read, write-write), seed 004 equation 6, queue of two.
     pub queued: QueuedOverheads,
+}
+
+/// What a drive does that lets go of the bus a second time in a write to the segment kept for writes (DiskSim
+/// `Extra write disconnect`; off in Western Digital's build, where only [`CacheSpec::write_burst_sectors`] is left of it).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExtraDisconnect {
+    /// Before the first disconnect.
+    pub command: Dur,
+    /// The first disconnect.
+    pub disconnect: Dur,
+    /// Between the two.
+    pub between: Dur,
+    /// The second disconnect.
+    pub second: Dur,
+    /// Taken off the time that the arm has for its seek meanwhile.
+    pub seek_delta: Dur,
 }
 
 /// Overhead between two commands of which the second was waiting in the drive, by kind of the pair.
@@ -309,6 +342,8 @@ pub struct CacheSpec {
     pub segment_sectors: u32,
     /// How far a read is read ahead.
     pub prefetch: Prefetch,
+    /// This much is read ahead before another command may stop it (DiskSim `Minimum read-ahead`).
+    pub minimum_prefetch_sectors: u32,
     /// A hit without a running prefetch starts one.
     pub prefetch_on_idle_hit: bool,
     /// A prefetch that must stop stops at once, not at the end of its sector (or rotational wait).
@@ -334,8 +369,17 @@ pub struct CacheSpec {
     pub read_hits_on_written: bool,
     /// A write that follows the one being written back is joined to it.
     pub combine_sequential_writes: bool,
-    /// DiskSim `Extra write disconnect`: a write's sectors count as in the buffer only when at least this many are.
+    /// A write's sectors count as in the buffer only when at least this many of it (or all) are; half as many again
+    /// for writes of four and a half times as many (DiskSim `Extra write disconnect`: 10, and 15 from 45 on). 0: each
+    /// counts at once.
     pub write_burst_sectors: u32,
+    /// A read whose first sector the running prefetch is about to read counts as a hit (DiskSim `Allow almost read
+    /// hits`).
+    pub almost_hits: bool,
+    /// Writes use one segment that reads never use (DiskSim `Use separate write segment`).
+    pub separate_write_segment: bool,
+    /// Segments that may hold writes (DiskSim `Maximum number of write segments`; Western Digital's build ignores it).
+    pub write_segments: u32,
 }
 
 impl CacheSpec {

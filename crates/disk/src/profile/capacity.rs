@@ -1,0 +1,84 @@
+//! How many sectors of a zone hold data, counted from its figures alone.
+//!
+//! The compiled mapping ([`crate::geometry::Geometry`]) knows the same from the other side; tests compare the two.
+
+use std::collections::BTreeMap;
+
+use super::{GeometrySpec, Slip, SpareUnit, ZoneSpec};
+
+impl GeometrySpec {
+    /// Usable sectors of all zones. Remaps do not change it: a remapped sector's data lies on a spare.
+    pub fn usable_sectors(&self) -> u64 {
+        self.zones.iter().map(|z| z.usable_sectors(self.surfaces)).sum()
+    }
+}
+
+impl ZoneSpec {
+    /// Cylinders of the zone; 0 when they are given the wrong way round.
+    pub fn cylinders(&self) -> u64 {
+        (u64::from(self.last_cylinder) + 1).saturating_sub(self.first_cylinder.into())
+    }
+
+    /// Sectors a track on `surface`; 0 where the zone does not reach.
+    pub fn spt(&self, surface: u16) -> u32 {
+        if self.surface.is_some_and(|s| s != surface) {
+            return 0;
+        }
+        match self.sectors_per_track.as_slice() {
+            [one] => *one,
+            many => many.get(usize::from(surface)).copied().unwrap_or(0),
+        }
+    }
+
+    /// Physical sectors of one cylinder.
+    pub fn cylinder_sectors(&self, surfaces: u16) -> u64 {
+        (0..surfaces).map(|s| u64::from(self.spt(s))).sum()
+    }
+
+    /// Physical sectors.
+    pub fn physical_sectors(&self, surfaces: u16) -> u64 {
+        self.cylinders() * self.cylinder_sectors(surfaces)
+    }
+
+    /// Tracks of one cylinder.
+    pub fn tracks_per_cylinder(&self, surfaces: u16) -> u64 {
+        if self.surface.is_some() { 1 } else { surfaces.into() }
+    }
+
+    /// Sectors that hold data: all but the reserved front, the slips, and the spares that slips have not used up.
+    pub fn usable_sectors(&self, surfaces: u16) -> u64 {
+        let total = self.physical_sectors(surfaces);
+        let cylinder = self.cylinder_sectors(surfaces).max(1);
+        // Only zones with one figure for all surfaces are given track-wise spares or slips by index.
+        let track = (cylinder / self.tracks_per_cylinder(surfaces).max(1)).max(1);
+        let unit = match self.sparing.unit {
+            SpareUnit::Zone => total.max(1),
+            SpareUnit::Cylinders(n) => cylinder * u64::from(n.max(1)),
+            SpareUnit::Track => track,
+        };
+        let mut slipped: BTreeMap<u64, u64> = BTreeMap::new();
+        for slip in &self.slips {
+            let (index, sectors) = match *slip {
+                Slip::Index(i) => (i, 1),
+                Slip::TrackIndex(i) => (i * track, track),
+                Slip::Sector(at) => (self.index_of(at.cylinder, cylinder), 1),
+                Slip::Track { cylinder: c, surface } => (self.index_of(c, cylinder), self.spt(surface).into()),
+            };
+            *slipped.entry(index / unit).or_default() += sectors;
+        }
+        // A short unit at the zone's end has no spares; a unit that is reserved to its end needs none.
+        let first = self.reserved_sectors / unit;
+        let whole = total / unit;
+        let lost = |unit: u64, slips: u64| {
+            let spares = if unit < whole { self.sparing.spares } else { 0 };
+            if self.sparing.slips_are_extra { spares + slips } else { spares.max(slips) }
+        };
+        let plain = whole.saturating_sub(first) * self.sparing.spares;
+        let more: u64 = slipped.range(first..).map(|(&u, &slips)| lost(u, slips) - lost(u, 0)).sum();
+        total.saturating_sub(self.reserved_sectors).saturating_sub(plain).saturating_sub(more)
+    }
+
+    fn index_of(&self, cylinder: u32, cylinder_sectors: u64) -> u64 {
+        u64::from(cylinder.saturating_sub(self.first_cylinder)) * cylinder_sectors
+    }
+}

@@ -1,0 +1,176 @@
+//! Words and punctuation of DiskSim parameter files, with `source` already followed.
+//!
+//! Whitespace separates; `#` starts a comment that runs to the end of its line; `{ } [ ] , =` stand for themselves
+//! and `; : ?` are reserved; anything else is a run of characters, a word. Whether a word is a number is decided
+//! where it is used, because file names and drive names may look like numbers. `source FILE` may stand anywhere
+//! and is replaced by that file's tokens.
+
+use std::sync::Arc;
+
+use crate::profile::Resolver;
+use crate::profile::fault::{At, ProfileError, Reason};
+
+/// At most this many files are read for one drive. Real drives have three or four.
+pub const MAX_FILES: usize = 64;
+
+/// What a token is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A run of ordinary characters.
+    Word(String),
+    /// One of `{ } [ ] , =` or a reserved `; : ?`.
+    Mark(char),
+}
+
+/// A token and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Where.
+    pub at: At,
+    /// What.
+    pub kind: Kind,
+}
+
+impl Token {
+    /// For messages: what was found.
+    pub fn describe(&self) -> String {
+        match &self.kind {
+            Kind::Word(w) => format!("`{w}`"),
+            Kind::Mark(c) => format!("`{c}`"),
+        }
+    }
+}
+
+/// All tokens of `path` and of every file that it sources, in order.
+///
+/// Errors: a file that cannot be read (named with the `source` line), `source` without a file name, too many files
+/// (a file that sources itself ends here too).
+pub fn tokens(path: &str, resolver: &Resolver) -> Result<Vec<Token>, ProfileError> {
+    let mut lexer = Lexer { resolver, files: 0, out: Vec::new() };
+    lexer.file(path, &At::file(path))?;
+    Ok(lexer.out)
+}
+
+/// `name` as seen from the file `from`: absolute names stay, others are looked for beside `from`.
+pub fn beside(from: &str, name: &str) -> String {
+    match from.rfind('/') {
+        Some(end) if !name.starts_with('/') => format!("{}/{name}", &from[..end]),
+        _ => name.to_string(),
+    }
+}
+
+struct Lexer<'r> {
+    resolver: &'r Resolver<'r>,
+    files: usize,
+    out: Vec<Token>,
+}
+
+impl Lexer<'_> {
+    fn file(&mut self, path: &str, asked_at: &At) -> Result<(), ProfileError> {
+        self.files += 1;
+        if self.files > MAX_FILES {
+            return Err(ProfileError { at: asked_at.clone(), reason: Reason::TooDeep { max: MAX_FILES } });
+        }
+        let text = (self.resolver)(path).map_err(|why| ProfileError {
+            at: asked_at.clone(),
+            reason: Reason::Unreadable(format!("{path}: {why}")),
+        })?;
+        let file: Arc<str> = path.into();
+        // The line of a `source` whose file name has not come yet.
+        let mut source: Option<At> = None;
+        for (number, line) in text.lines().enumerate() {
+            let at = At { file: file.clone(), line: number as u32 + 1 };
+            let code = line.split('#').next().unwrap_or("");
+            for kind in split(code) {
+                match (source.take(), kind) {
+                    (Some(at), Kind::Word(name)) => self.file(&beside(path, &name), &at)?,
+                    (Some(at), Kind::Mark(c)) => {
+                        let found = format!("`{c}`");
+                        return Err(ProfileError::expected(&at, "a file name after `source`", found));
+                    }
+                    (None, Kind::Word(w)) if w == "source" => source = Some(at.clone()),
+                    (None, kind) => self.out.push(Token { at: at.clone(), kind }),
+                }
+            }
+        }
+        match source {
+            Some(at) => Err(ProfileError::expected(&at, "a file name after `source`", "the end of the file")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn split(code: &str) -> Vec<Kind> {
+    let mut out = Vec::new();
+    let mut word = String::new();
+    for c in code.chars() {
+        let mark = matches!(c, '{' | '}' | '[' | ']' | ',' | '=' | ';' | ':' | '?');
+        if (mark || c.is_whitespace()) && !word.is_empty() {
+            out.push(Kind::Word(std::mem::take(&mut word)));
+        }
+        if mark {
+            out.push(Kind::Mark(c));
+        } else if !c.is_whitespace() {
+            word.push(c);
+        }
+    }
+    if !word.is_empty() {
+        out.push(Kind::Word(word));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(tokens: &[Token]) -> String {
+        let text: Vec<String> = tokens
+            .iter()
+            .map(|t| match &t.kind {
+                Kind::Word(w) => w.clone(),
+                Kind::Mark(c) => c.to_string(),
+            })
+            .collect();
+        text.join(" ")
+    }
+
+    #[test]
+    fn a_sourced_file_is_spliced_in_place_with_its_own_lines() {
+        let files = |path: &str| match path {
+            "d/a.parv" => Ok("# a comment\nModel = source sub/b.model,\nlast".to_string()),
+            "d/sub/b.model" => Ok("x {\n  y/z (in blks) = -1.5 # so\n}".to_string()),
+            other => Err(format!("no file {other}")),
+        };
+        let t = tokens("d/a.parv", &files).unwrap();
+        assert_eq!(words(&t), "Model = x { y/z (in blks) = -1.5 } , last");
+        assert_eq!(t[4].at.to_string(), "d/sub/b.model:2");
+        assert_eq!(t[t.len() - 1].at.to_string(), "d/a.parv:3");
+    }
+
+    #[test]
+    fn a_missing_file_is_reported_where_it_was_asked_for() {
+        let files = |path: &str| match path {
+            "a" => Ok("\nx = source gone".to_string()),
+            _ => Err("no such file".to_string()),
+        };
+        let e = tokens("a", &files).unwrap_err();
+        assert_eq!(e.to_string(), "a:2: cannot be read: gone: no such file");
+    }
+
+    #[test]
+    fn a_file_that_sources_itself_ends() {
+        let files = |_: &str| Ok("source a".to_string());
+        let e = tokens("a", &files).unwrap_err();
+        assert_eq!(e.reason, Reason::TooDeep { max: MAX_FILES });
+    }
+
+    #[test]
+    fn source_without_a_name_is_an_error_with_its_line() {
+        for (text, found) in [("\nsource\n{", "`{`"), ("source", "the end of the file")] {
+            let files = |_: &str| Ok(text.to_string());
+            let e = tokens("f", &files).unwrap_err();
+            assert!(e.to_string().contains(found), "{e}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! One entrance for both kinds of profile file.
+
+use super::fault::{At, ProfileError, Reason, Warning};
+use super::{Profile, disksim};
+
+/// Gives the text of a file by its path, or says why it cannot. This crate opens no files itself.
+pub type Resolver<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
+
+/// A profile, and what was odd about its files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The profile.
+    pub profile: Profile,
+    /// What was odd, in the order it was found.
+    pub warnings: Vec<Warning>,
+}
+
+/// Loads a profile from the file `path`, whichever of the two formats it has: a path that ends in `.parv`,
+/// `.diskspecs` or `.model`, or a text that looks like DiskSim's, is taken as DiskSim's, anything else as TOML.
+///
+/// `resolver` is asked for `path` first, then for each file that it names, relative to the file that names it.
+///
+/// # Errors
+/// File, line, what was expected and what was found.
+pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
+    let text = resolver(path).map_err(|why| ProfileError { at: At::file(path), reason: Reason::Unreadable(why) })?;
+    if looks_like_disksim(path, &text) {
+        return disksim::load(path, resolver);
+    }
+    Err(ProfileError::expected(&At::file(path), "a DiskSim parameter file", "something else"))
+}
+
+fn looks_like_disksim(path: &str, text: &str) -> bool {
+    let extension = path.rsplit('.').next().unwrap_or("");
+    match extension {
+        "parv" | "diskspecs" | "model" => true,
+        "toml" => false,
+        _ => text.lines().any(|line| {
+            let line = line.trim_start();
+            ["disksim_", "dm_disk ", "instantiate", "topology ", "source "].iter().any(|word| line.starts_with(word))
+        }),
+    }
+}
