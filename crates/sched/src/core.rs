@@ -1,27 +1,18 @@
 //! The core (contract in the crate's documentation).
 
-use headtime_disk::command::Outcome;
+use std::collections::VecDeque;
+
+use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
-use crate::request::{Action, Request};
-
-/// Who goes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// First come, first served.
-    Fcfs,
-    /// Circular LOOK by LBN.
-    Clook,
-    /// Shortest seek time first (by distance in cylinders).
-    Sstf,
-    /// Shortest positioning time first (SATF).
-    Sptf,
-    /// Smallest seek among those within so many percent of the shortest positioning time.
-    SptfSw(u32),
-    /// SPTF, but a request that waited longer than this goes first.
-    SatfUf(headtime_disk::time::Dur),
-}
+use crate::dispatch::Dispatch;
+pub use crate::order::Order;
+use crate::order::View;
+use crate::pool::Pool;
+use crate::predictor::Predictor;
+use crate::request::{Action, Finished, Request};
+use crate::stats::Stats;
 
 /// How a core is set up.
 #[derive(Clone, Debug)]
@@ -56,32 +47,155 @@ pub enum Refused {
 }
 
 /// The scheduling core.
-#[derive(Debug)]
-pub struct Core {}
+///
+/// The calling contract: after every telling ([`Core::submit`], [`Core::complete`], [`Core::tick`]) the driver calls
+/// [`Core::poll`] until it returns `None`, and carries out what it says in that order. Time never goes back. The same
+/// tellings give the same actions on every machine.
+#[derive(Clone, Debug)]
+pub struct Core {
+    config: Config,
+    model: Model,
+    now: Time,
+    pool: Pool,
+    predictor: Predictor,
+    dispatch: Dispatch,
+    finished: VecDeque<Finished>,
+    drained: bool,
+    stats: Stats,
+}
 
 impl Core {
-    /// A core that believes `model` of its drive.
-    pub fn new(_config: Config, _model: Model) -> Core {
-        unimplemented!()
+    /// A core that believes `model` of its drive. Panics when `config` allows no command or no request at all.
+    pub fn new(config: Config, model: Model) -> Core {
+        assert!(config.capacity > 0, "no request could ever wait");
+        let depth = config.max_outstanding as usize;
+        Core {
+            pool: Pool::new(config.capacity + depth, config.order.key()),
+            predictor: Predictor::new(depth),
+            dispatch: Dispatch::new(depth),
+            finished: VecDeque::with_capacity(depth),
+            now: Time::ZERO,
+            drained: true,
+            stats: Stats::default(),
+            config,
+            model,
+        }
     }
-    /// Tells it of a new request.
-    pub fn submit(&mut self, _request: Request, _now: Time) -> Result<(), Refused> {
-        unimplemented!()
+
+    /// Tells it of a new request. A request that is refused leaves no trace.
+    pub fn submit(&mut self, request: Request, now: Time) -> Result<(), Refused> {
+        self.told(now);
+        if self.pool.waiting() >= self.config.capacity {
+            return Err(Refused::Full { capacity: self.config.capacity });
+        }
+        let place = match request.kind {
+            Kind::Flush => None,
+            kind => {
+                let place = self.model.place(request.lbn, request.count, kind);
+                Some(place.ok_or_else(|| Refused::OutOfRange {
+                    lbn: request.lbn,
+                    count: request.count,
+                    capacity: self.model.geometry.capacity(),
+                })?)
+            }
+        };
+        self.pool.insert(request, place, now);
+        self.drained = false;
+        Ok(())
     }
-    /// Tells it that the drive finished a command.
-    pub fn complete(&mut self, _command: u64, _outcome: Outcome, _now: Time) {
-        unimplemented!()
+
+    /// Tells it that the drive finished a command. Panics when the drive was not sent that command: a driver that
+    /// mixes up its commands would finish requests that are not done.
+    pub fn complete(&mut self, command: u64, outcome: Outcome, now: Time) {
+        self.told(now);
+        self.drained = false;
+        let sent = self.dispatch.complete(command);
+        let prediction = self.predictor.completed(&self.model, command, outcome, now);
+        if let Some(p) = &prediction {
+            self.stats.prediction.add(p);
+        }
+        let gone = self.pool.finish(sent.slot);
+        self.finished.push_back(Finished {
+            request: gone.request.id,
+            outcome,
+            submitted: gone.submitted,
+            dispatched: sent.at,
+            done: now,
+            prediction,
+        });
     }
+
     /// Tells it the time.
-    pub fn tick(&mut self, _now: Time) {
-        unimplemented!()
+    pub fn tick(&mut self, now: Time) {
+        self.told(now);
+        self.drained = false;
     }
+
+    fn told(&mut self, now: Time) {
+        debug_assert!(self.drained, "poll() must be called until None after every telling");
+        assert!(now >= self.now, "time went back: {now} after {}", self.now);
+        self.now = now;
+    }
+
     /// What it wants done; to be called until `None` after every telling.
+    ///
+    /// Requests finish before new commands are sent. A command is chosen in the very call that returns it.
     pub fn poll(&mut self) -> Option<Action> {
-        unimplemented!()
+        if let Some(finished) = self.finished.pop_front() {
+            return Some(Action::Finish(finished));
+        }
+        let command = self.send_next();
+        self.drained = command.is_none();
+        command.map(Action::Issue)
     }
+
+    fn send_next(&mut self) -> Option<Command> {
+        if !self.dispatch.has_room() || self.pool.eligible() == 0 {
+            return None;
+        }
+        let (read, write) = self.predictor.next_heads(&self.model, self.now);
+        let mut view = View {
+            pool: &self.pool,
+            model: &self.model,
+            now: self.now,
+            read,
+            write,
+            lbn: self.dispatch.lbn(),
+            looked_at: 0,
+        };
+        let slot = self.config.order.next(&mut view)?;
+        self.stats.cost.decisions += 1;
+        self.stats.cost.looked_at += view.looked_at;
+        self.pool.send(slot);
+        let chosen = self.pool.get(slot);
+        let command = self.dispatch.send(slot, &chosen.request, self.now);
+        let (kind, place) = (command.kind, chosen.place.as_ref());
+        self.predictor.sent(&self.model, command.id, kind, place, self.now);
+        Some(command)
+    }
+
     /// When it wants to be told the time, if nothing else happens before.
     pub fn next_wakeup(&self) -> Option<Time> {
-        unimplemented!()
+        None
+    }
+
+    /// Requests that wait, not counting those at the drive.
+    pub fn waiting(&self) -> usize {
+        self.pool.waiting()
+    }
+
+    /// Commands at the drive.
+    pub fn outstanding(&self) -> usize {
+        self.predictor.outstanding()
+    }
+
+    /// What it believes of its drive.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// What it has counted so far.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
     }
 }

@@ -6,4 +6,11 @@
 //! It has no clock, no I/O, no threads, no data: only ids and block ranges.
 
 pub mod core;
+pub mod dispatch;
+pub mod list;
+pub mod order;
+pub mod overlap;
+pub mod pool;
+pub mod predictor;
 pub mod request;
+pub mod stats;

@@ -52,7 +52,8 @@ pub struct Finished {
 pub struct Prediction {
     /// Head time as predicted, from the model.
     pub predicted: Dur,
-    /// Completion to completion as observed.
+    /// As observed: from the end of the media transfer before to the end of this one when the drive was busy, else from
+    /// the start. The ends are completions less what the drive is known to take from media to host.
     pub observed: Dur,
     /// Predicted seek, rotational latency and transfer (sum: `predicted`).
     pub seek: Dur,
@@ -62,6 +63,14 @@ pub struct Prediction {
     pub transfer: Dur,
     /// What the difference looks like.
     pub surprise: Surprise,
+}
+
+impl Prediction {
+    /// Observed less predicted, in ns: positive when the drive was late.
+    #[inline]
+    pub fn error_ns(&self) -> i64 {
+        self.observed.0 as i64 - self.predicted.0 as i64
+    }
 }
 
 /// What the difference between prediction and observation looks like.

@@ -74,7 +74,6 @@ mod tests {
             hold_for_writes: false,
             never_disconnect: false,
             arbitration: Dur::ZERO,
-            arbitration: Dur::ZERO,
         };
         Bus::new(&spec, 4096)
     }

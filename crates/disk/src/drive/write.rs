@@ -35,6 +35,13 @@ impl Drive {
         }
     }
 
+    /// The segment a write goes to, chosen while a running prefetch still has its own: that one is neither taken
+    /// nor emptied, and keeps what it holds.
+    fn take_segment(&mut self, lbn: u64, end: u64, now: Time) -> Option<usize> {
+        self.sync_stream(now);
+        self.cache.take_for_write(lbn, end)
+    }
+
     pub(super) fn start_write(&mut self, waiting: Waiting, at: Time, waited: bool) {
         if self.completes_on_media(&waiting.command) {
             self.write_through(&waiting, at, waited);
@@ -46,6 +53,7 @@ impl Drive {
     fn write_through(&mut self, waiting: &Waiting, at: Time, waited: bool) {
         let command = waiting.command;
         let (lbn, count) = (command.lbn, command.count as u64);
+        let segment = self.take_segment(lbn, lbn + count, at);
         let stop = self.stop_stream(at);
         let mut begin = waiting.arrived + self.by_last(self.overheads.write_miss);
         if waited {
@@ -54,7 +62,6 @@ impl Drive {
         begin += stop + self.mech.recalibration(at);
         let fed = waiting.fed.expect("a write-through was promised the bus on arrival");
         let feed = self.feed(&command, fed);
-        let segment = self.cache.take_for_write(lbn, lbn + count);
         self.legs.clear();
         let least = self.overheads.minimum_seek;
         let times = self.mech.pass(lbn, count, Kind::Write, begin, least, Some(&feed), &mut self.legs);
@@ -74,6 +81,7 @@ impl Drive {
         let (lbn, count) = (command.lbn, command.count as u64);
         let o = self.overheads;
         let hit = self.by_last(o.write_hit);
+        let segment = self.take_segment(lbn, lbn + count, at);
         let stop = self.stop_stream(at);
         let (ready, begin) = if waited {
             let asked = waiting.arrived + hit;
@@ -84,7 +92,6 @@ impl Drive {
         let length = self.bus.write_time(count);
         let (fed, in_cache) = self.bus.promise(self.now, ready, |t| t + length);
         let feed = self.feed(&command, fed);
-        let segment = self.cache.take_for_write(lbn, lbn + count);
         let begin = begin + stop + self.mech.recalibration(at);
         self.legs.clear();
         let times = self.mech.pass(lbn, count, Kind::Write, begin, Dur::ZERO, Some(&feed), &mut self.legs);

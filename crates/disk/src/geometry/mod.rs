@@ -1,6 +1,48 @@
 //! Where sectors lie: logical block number to physical position and back.
+//!
+//! One idea carries every layout and every way of keeping spares: LBNs are the usable physical sectors counted in
+//! LBN order, that is, all sectors less the holes (what is reserved at a zone's front, slips, unused spares).
+//! [`order`] knows the physical order in closed form, [`holes`] what is missing from it, [`extents`] finds the
+//! stretch an LBN or a sector belongs to. Remapped LBNs are exceptions on top ([`moved`]).
+//!
+//! # Definitions
+//!
+//! * Good sectors are physical sectors in LBN order, slips left out. The first or last good ones of each spare unit
+//!   are its spares; slips that are not "extra" have used up as many. The first `reserved_sectors` physical sectors
+//!   of a zone hold no data whatever they are. Where the zone as a whole is the spare unit, it is a unit without
+//!   them: slips inside cost no spare, and spares at the front lie behind them.
+//! * A spare unit of `n` cylinders is, in a seek-first layout, `n` neighbouring tracks of one surface in one group,
+//!   counted in LBN order from where the zone enters the group. What is left over at the end has no spares, and
+//!   loses its slips (DiskSim scheme 8).
+//! * Head-first: the angle of the track on the h-th surface followed in the zone's k-th cylinder is
+//!   offset + (k * (surfaces - 1) + h) * track skew + k * cylinder skew (DiskSim layout g1). A zone without an
+//!   offset follows on from the one before it, by that zone's cylinder skew.
+//! * Seek-first: a track's angle is that of the track before it in LBN order plus that track's skew: its zone's
+//!   track skew when both belong to one surface and one group, else its cylinder skew. The first track of a zone
+//!   with an offset lies at that offset. Groups are counted from cylinder 0.
+//! * A skew in whole sectors means sectors of the zone's first figure, whole turns dropped.
+//! * The left edge of sector k of n lies at the track's angle + k * floor(2^64 / n) / 2^64 turns. Skews are rounded
+//!   down to 2^-64 turn, so a track's angle is exact to 10^-12 turn even at the end of a chain of 10^7 tracks.
+
+mod divide;
+mod error;
+mod extents;
+mod head_first;
+mod holes;
+mod moved;
+mod order;
+mod seek_first;
+mod steps;
+mod zone_ends;
+mod zones;
 
 use crate::angle::Angle;
+use crate::profile::{GeometrySpec, Layout, SectorAddress};
+
+pub use error::{GeometryError, GeometryWarning, NotASpare, warnings};
+use extents::{Extent, Extents};
+use moved::Moved;
+use order::{Order, TrackSpot};
 
 /// Where one logical block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +59,13 @@ pub struct Position {
     pub angle: Angle,
 }
 
+impl Position {
+    /// The sector's address.
+    pub fn address(&self) -> SectorAddress {
+        SectorAddress { cylinder: self.cylinder, surface: self.surface, sector: self.sector }
+    }
+}
+
 /// One track as the mapping sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Track {
@@ -28,7 +77,7 @@ pub struct Track {
     pub spt: u32,
     /// Lowest LBN on it (remaps not counted).
     pub first_lbn: u64,
-    /// Number of LBNs on it (remaps not counted); 0 when it holds no data.
+    /// Number of LBNs on it (remaps not counted), at least 1.
     pub lbns: u32,
     /// Angle of its physical sector 0.
     pub angle: Angle,
@@ -49,51 +98,198 @@ pub struct Run {
 
 /// The compiled mapping of one drive.
 #[derive(Clone, Debug)]
-pub struct Geometry {}
-
-/// Why a geometry cannot be compiled.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum GeometryError {}
+pub struct Geometry {
+    surfaces: u16,
+    cylinders: u32,
+    order: Order,
+    extents: Extents,
+    moved: Moved,
+}
 
 impl Geometry {
     /// Compiles a mapping.
-    pub fn new(_spec: &crate::profile::GeometrySpec) -> Result<Geometry, GeometryError> {
-        unimplemented!()
+    ///
+    /// Says what was expected and what was found, and in which zone, when the figures contradict each other.
+    pub fn new(spec: &GeometrySpec) -> Result<Geometry, GeometryError> {
+        zones::check(spec)?;
+        let order = match spec.layout {
+            Layout::HeadFirst(heads) => head_first::compile(spec, heads)?,
+            Layout::SeekFirst { group_tracks, tracks_alternate, surfaces_alternate } => seek_first::compile(
+                spec,
+                seek_first::Serpentine { group_tracks, tracks_alternate, surfaces_alternate },
+            )?,
+        };
+        let holes = holes::compile(spec, &order)?;
+        let mut extents = Extents::new(&order, &holes.extents, &[]);
+        if extents.capacity() == 0 {
+            return Err(GeometryError::NoCapacity);
+        }
+        let moved = Moved::compile(spec, &order, &extents, &holes)?;
+        let moved_lbns = moved.lbns();
+        if !moved_lbns.is_empty() {
+            extents = Extents::new(&order, &holes.extents, &moved_lbns);
+        }
+        Ok(Geometry { surfaces: spec.surfaces, cylinders: spec.cylinders, order, extents, moved })
     }
+
     /// Usable sectors: LBNs run from 0 to this, excluded.
+    #[inline]
     pub fn capacity(&self) -> u64 {
-        unimplemented!()
+        self.extents.capacity()
     }
+
     /// Where `lbn` lies; `None` beyond the capacity.
-    pub fn locate(&self, _lbn: u64) -> Option<Position> {
-        unimplemented!()
+    #[inline]
+    pub fn locate(&self, lbn: u64) -> Option<Position> {
+        if lbn >= self.capacity() {
+            return None;
+        }
+        let extent = &self.extents.extents_from(lbn)[0];
+        if extent.is_moved() {
+            return self.moved.position_of(lbn);
+        }
+        let (spot, sector) = self.natural(extent, lbn);
+        Some(position(&spot, sector as u32, extent.push))
     }
+
     /// The LBN a physical sector holds; `None` for holes and for places that do not exist.
-    pub fn lbn_at(&self, _at: crate::profile::SectorAddress) -> Option<u64> {
-        unimplemented!()
+    #[inline]
+    pub fn lbn_at(&self, at: SectorAddress) -> Option<u64> {
+        let track = self.order.track(at.cylinder, at.surface)?;
+        if at.sector >= track.spt() {
+            return None;
+        }
+        match self.extents.lbn_on(&track, at.sector) {
+            Some((lbn, false)) => Some(lbn),
+            // The sector is bad: its LBN has been moved away.
+            Some((_, true)) => None,
+            None => self.moved.lbn_at(at),
+        }
     }
+
     /// The track `lbn` would lie on, remaps ignored.
-    pub fn track_of(&self, _lbn: u64) -> Option<Track> {
-        unimplemented!()
+    #[inline]
+    pub fn track_of(&self, lbn: u64) -> Option<Track> {
+        if lbn >= self.capacity() {
+            return None;
+        }
+        let extent = &self.extents.extents_from(lbn)[0];
+        let (spot, _) = self.natural(extent, lbn);
+        let (first_lbn, lbns) = self.extents.lbns_on(&spot);
+        Some(track(&spot, first_lbn, lbns, extent.push))
     }
+
     /// The track at a cylinder and surface; `None` where the drive has none or it holds no data.
-    pub fn track(&self, _cylinder: u32, _surface: u16) -> Option<Track> {
-        unimplemented!()
+    #[inline]
+    pub fn track(&self, cylinder: u32, surface: u16) -> Option<Track> {
+        let spot = self.order.track(cylinder, surface)?;
+        let (first_lbn, lbns) = self.extents.lbns_on(&spot);
+        if lbns == 0 {
+            return None;
+        }
+        let push = self.extents.extents_from(first_lbn)[0].push;
+        Some(track(&spot, first_lbn, lbns, push))
     }
-    /// The longest stretch of consecutive LBNs from `lbn`, at most `max` of them, on one track.
-    pub fn run_at(&self, _lbn: u64, _max: u32) -> Option<Run> {
-        unimplemented!()
+
+    /// The longest stretch of consecutive LBNs from `lbn`, at most `max` of them, on one track. A remapped LBN is a
+    /// stretch of its own. `None` beyond the capacity and when `max` is 0.
+    #[inline]
+    pub fn run_at(&self, lbn: u64, max: u32) -> Option<Run> {
+        if lbn >= self.capacity() || max == 0 {
+            return None;
+        }
+        let extents = self.extents.extents_from(lbn);
+        let extent = &extents[0];
+        if extent.is_moved() {
+            return Some(Run { lbn, count: 1, span: 1, start: self.moved.position_of(lbn)? });
+        }
+        let (spot, sector) = self.natural(extent, lbn);
+        let start = position(&spot, sector as u32, extent.push);
+        let max = u64::from(max);
+        let mut run = Run { lbn, count: 0, span: 0, start };
+        // The common case is over after one extent; slips on the track make it several.
+        let mut slot = extent.slot + (lbn - extent.lbn);
+        let mut first_sector = sector;
+        let mut count = 0;
+        for pair in extents.windows(2) {
+            let (extent, next) = (&pair[0], &pair[1]);
+            let end_on_track = match spot.slot(spot.shape.spt.get(), i64::from(extent.shift)) {
+                Ok(slot) | Err(slot) => slot,
+            };
+            let end = end_on_track.min(extent.slot + (next.lbn - extent.lbn));
+            let taken = (end - slot).min(max - count);
+            count += taken;
+            run.span = (first_sector + taken - sector) as u32;
+            if count == max || end == end_on_track || next.is_moved() || next.lbn == self.capacity() {
+                break;
+            }
+            let (next_spot, next_sector) = self.order.at_slot(next.section(), next.slot, i64::from(next.shift));
+            if next_spot.first_sector() != spot.first_sector() {
+                break;
+            }
+            slot = next.slot;
+            first_sector = next_sector;
+        }
+        run.count = count as u32;
+        Some(run)
     }
+
+    /// The stretches that `count` LBNs from `lbn` fall into, in LBN order, as [`Geometry::run_at`] gives them. Ends
+    /// at the capacity.
+    pub fn runs(&self, lbn: u64, count: u64) -> impl Iterator<Item = Run> + '_ {
+        let end = lbn.saturating_add(count);
+        let mut next = lbn;
+        std::iter::from_fn(move || {
+            let left = end.saturating_sub(next).min(u64::from(u32::MAX));
+            let run = self.run_at(next, left as u32)?;
+            next += u64::from(run.count);
+            Some(run)
+        })
+    }
+
     /// Data surfaces.
+    #[inline]
     pub fn surfaces(&self) -> u16 {
-        unimplemented!()
+        self.surfaces
     }
+
     /// Cylinders.
+    #[inline]
     pub fn cylinders(&self) -> u32 {
-        unimplemented!()
+        self.cylinders
     }
+
     /// Bytes the mapping takes.
     pub fn memory_bytes(&self) -> usize {
-        unimplemented!()
+        size_of::<Geometry>() + self.order.memory_bytes() + self.extents.memory_bytes() + self.moved.memory_bytes()
+    }
+
+    /// Where an LBN of an extent lies when it is not moved.
+    #[inline]
+    fn natural(&self, extent: &Extent, lbn: u64) -> (TrackSpot<'_>, u64) {
+        self.order.at_slot(extent.section(), extent.slot + (lbn - extent.lbn), i64::from(extent.shift))
+    }
+}
+
+#[inline]
+fn position(spot: &TrackSpot<'_>, sector: u32, push: Angle) -> Position {
+    Position {
+        cylinder: spot.cylinder(),
+        surface: spot.leg.surface,
+        sector,
+        spt: spot.spt(),
+        angle: spot.angle() + push + spot.shape.sector_angle * u64::from(sector),
+    }
+}
+
+#[inline]
+fn track(spot: &TrackSpot<'_>, first_lbn: u64, lbns: u32, push: Angle) -> Track {
+    Track {
+        cylinder: spot.cylinder(),
+        surface: spot.leg.surface,
+        spt: spot.spt(),
+        first_lbn,
+        lbns,
+        angle: spot.angle() + push,
     }
 }

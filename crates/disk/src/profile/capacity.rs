@@ -56,7 +56,8 @@ impl ZoneSpec {
             SpareUnit::Cylinders(n) => cylinder * u64::from(n.max(1)),
             SpareUnit::Track => track,
         };
-        let mut slipped: BTreeMap<u64, u64> = BTreeMap::new();
+        // Slipped sectors of each unit: all of them, and those behind the reserved front.
+        let mut slipped: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for slip in &self.slips {
             let (index, sectors) = match *slip {
                 Slip::Index(i) => (i, 1),
@@ -64,18 +65,21 @@ impl ZoneSpec {
                 Slip::Sector(at) => (self.index_of(at.cylinder, cylinder), 1),
                 Slip::Track { cylinder: c, surface } => (self.index_of(c, cylinder), self.spt(surface).into()),
             };
-            *slipped.entry(index / unit).or_default() += sectors;
+            let entry = slipped.entry(index / unit).or_default();
+            entry.0 += sectors;
+            entry.1 += if index >= self.reserved_sectors { sectors } else { 0 };
         }
         // A short unit at the zone's end has no spares; a unit that is reserved to its end needs none.
         let first = self.reserved_sectors / unit;
         let whole = total / unit;
-        let lost = |unit: u64, slips: u64| {
-            let spares = if unit < whole { self.sparing.spares } else { 0 };
-            if self.sparing.slips_are_extra { spares + slips } else { spares.max(slips) }
-        };
         let plain = whole.saturating_sub(first) * self.sparing.spares;
-        let more: u64 = slipped.range(first..).map(|(&u, &slips)| lost(u, slips) - lost(u, 0)).sum();
-        total.saturating_sub(self.reserved_sectors).saturating_sub(plain).saturating_sub(more)
+        let mut usable = total.saturating_sub(self.reserved_sectors).saturating_sub(plain);
+        for (&u, &(all, behind)) in slipped.range(first..) {
+            let spares = if u < whole { self.sparing.spares } else { 0 };
+            let used = if self.sparing.slips_are_extra { 0 } else { all.min(spares) };
+            usable = (usable + used).saturating_sub(behind);
+        }
+        usable
     }
 
     fn index_of(&self, cylinder: u32, cylinder_sectors: u64) -> u64 {

@@ -190,11 +190,11 @@ pub enum WarningKind {
         /// The one before it.
         after: u64,
     },
-    /// The same slip twice; one was dropped.
-    #[error("slip {0} stands twice; one was dropped")]
+    /// The same slip twice: the next sector is skipped too, as DiskSim's walk does.
+    #[error("slip {0} stands twice; the sector after it is skipped too")]
     RepeatedSlip(u64),
-    /// A slip beyond the zone; it was dropped.
-    #[error("slip {found} is beyond the zone's last index, {last}; it was dropped")]
+    /// A slip beyond the zone: it is never reached, but schemes that count slips lose a sector for it.
+    #[error("slip {found} is beyond the zone's last index, {last}")]
     SlipBeyondZone {
         /// The index.
         found: u64,

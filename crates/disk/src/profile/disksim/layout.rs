@@ -238,7 +238,8 @@ impl Rules {
     }
 
     /// The slip list, sorted, each index once and none beyond `limit`, such that walking it gives what DiskSim's walk
-    /// gives: a slip that stands twice skips the next sector too, and one beyond the zone still costs a sector.
+    /// gives: a slip that stands twice skips the next sector too, and one beyond the zone still costs a
+    /// sector where slips are counted.
     fn slips(&self, p: &mut Params, limit: u64) -> Result<(At, Vec<u64>), ProfileError> {
         let at = p.need("slips")?.at.clone();
         let mut found: Vec<(u64, &Node)> = Vec::new();
@@ -275,9 +276,14 @@ impl Rules {
         for i in 1..slips.len() {
             slips[i] = slips[i].max(slips[i - 1] + 1);
         }
-        let count = slips.len() as u64;
-        for (i, slip) in slips.iter_mut().enumerate() {
-            *slip = (*slip).min(limit - (count - i as u64));
+        if matches!(self.scheme, 4 | 6 | 7 | 10) {
+            // These schemes count slips, and lose a sector for each.
+            let count = slips.len() as u64;
+            for (i, slip) in slips.iter_mut().enumerate() {
+                *slip = (*slip).min(limit - (count - i as u64));
+            }
+        } else {
+            slips.retain(|&s| s < limit);
         }
         Ok((at, slips))
     }

@@ -1,0 +1,120 @@
+//! LBNs whose sector lies elsewhere: remaps, and DiskSim's replaced defects.
+
+use super::error::{GeometryError, NotASpare};
+use super::extents::Extents;
+use super::holes::{self, Holes};
+use super::order::Order;
+use super::{Position, position};
+use crate::profile::{GeometrySpec, SectorAddress};
+
+/// All moved LBNs, found by LBN or by place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moved {
+    by_lbn: Vec<(u64, Position)>,
+    by_place: Vec<(SectorAddress, u64)>,
+}
+
+impl Moved {
+    /// Checks and collects them; `extents` are those without moved LBNs.
+    pub(super) fn compile(
+        spec: &GeometrySpec,
+        order: &Order,
+        extents: &Extents,
+        holes: &Holes,
+    ) -> Result<Moved, GeometryError> {
+        let mut moved = Moved::default();
+        for (zone, z) in spec.zones.iter().enumerate() {
+            for (bad, replacement) in z.defects.iter().copied() {
+                let by_index = |index| {
+                    holes::sector_by_index(spec, order, zone, index)?.ok_or_else(|| GeometryError::DefectOutsideZone {
+                        zone,
+                        bad,
+                        replacement,
+                        sectors: holes::zone_size(spec, zone).1,
+                    })
+                };
+                let from = address(order, by_index(bad)?);
+                let to = address(order, by_index(replacement)?);
+                // DiskSim: a defect that replaces itself changes nothing. Nor does one that holds no data anyway.
+                let Some(lbn) = natural_lbn(order, extents, from).filter(|_| from != to) else {
+                    continue;
+                };
+                moved.add(order, extents, holes, lbn, to).map_err(|why| GeometryError::Replacement {
+                    zone,
+                    bad,
+                    replacement,
+                    why,
+                })?;
+            }
+        }
+        for (lbn, to) in spec.remaps.iter().copied() {
+            if lbn >= extents.capacity() {
+                return Err(GeometryError::RemapBeyondCapacity { lbn, capacity: extents.capacity() });
+            }
+            moved.add(order, extents, holes, lbn, to).map_err(|why| GeometryError::RemapTarget { lbn, to, why })?;
+        }
+        moved.by_lbn.sort_unstable_by_key(|m| m.0);
+        if let Some(pair) = moved.by_lbn.windows(2).find(|w| w[0].0 == w[1].0) {
+            return Err(GeometryError::RemappedTwice { lbn: pair[0].0 });
+        }
+        Ok(moved)
+    }
+
+    fn add(
+        &mut self,
+        order: &Order,
+        extents: &Extents,
+        holes: &Holes,
+        lbn: u64,
+        to: SectorAddress,
+    ) -> Result<(), NotASpare> {
+        let track = order.track(to.cylinder, to.surface).filter(|t| to.sector < t.spt()).ok_or(NotASpare::Missing)?;
+        if let Some((holds, _)) = extents.lbn_on(&track, to.sector) {
+            return Err(NotASpare::HoldsData(holds));
+        }
+        let sector = track.first_sector() + u64::from(to.sector);
+        if holes.is_slipped(sector) {
+            return Err(NotASpare::Slipped);
+        }
+        match self.by_place.binary_search_by_key(&to, |p| p.0) {
+            Ok(i) => return Err(NotASpare::Taken(self.by_place[i].1)),
+            Err(i) => self.by_place.insert(i, (to, lbn)),
+        }
+        let push = holes.push_at(track.shape.zone, track.first_sector());
+        self.by_lbn.push((lbn, position(&track, to.sector, push)));
+        Ok(())
+    }
+
+    /// The LBNs, rising.
+    pub(super) fn lbns(&self) -> Vec<u64> {
+        self.by_lbn.iter().map(|m| m.0).collect()
+    }
+
+    /// Where a moved LBN lies.
+    #[cold]
+    pub(super) fn position_of(&self, lbn: u64) -> Option<Position> {
+        let i = self.by_lbn.binary_search_by_key(&lbn, |m| m.0).ok()?;
+        Some(self.by_lbn[i].1)
+    }
+
+    /// The LBN that was moved to a place.
+    pub(super) fn lbn_at(&self, at: SectorAddress) -> Option<u64> {
+        let i = self.by_place.binary_search_by_key(&at, |m| m.0).ok()?;
+        Some(self.by_place[i].1)
+    }
+
+    /// Bytes the tables take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.by_lbn) + size_of_val(&*self.by_place)
+    }
+}
+
+fn address(order: &Order, sector: u64) -> SectorAddress {
+    let (spot, sector) = order.at_sector(sector);
+    SectorAddress { cylinder: spot.cylinder(), surface: spot.leg.surface, sector: sector as u32 }
+}
+
+fn natural_lbn(order: &Order, extents: &Extents, at: SectorAddress) -> Option<u64> {
+    let track = order.track(at.cylinder, at.surface)?;
+    extents.lbn_on(&track, at.sector).map(|found| found.0)
+}

@@ -1,0 +1,228 @@
+//! What a decision costs: choose one of N waiting requests, take it out, put a new one in.
+//!
+//! Run with `cargo bench -p headtime-sched`; under `cargo test` every benchmark runs once.
+
+use divan::Bencher;
+use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::{Model, Place};
+use headtime_disk::profile::{HeadOrder, Layout, Skew};
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::core::{Config, Core, Order};
+use headtime_sched::order::View;
+use headtime_sched::pool::Pool;
+use headtime_sched::request::{Action, Request};
+use headtime_testkit::profiles::{plain_profile, rng, small_geometry};
+use rand_core::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+const CYLINDERS: u32 = 10_042;
+const SURFACES: u16 = 6;
+const SECTORS: u32 = 280;
+
+/// Read seeks of a Quantum Atlas 10K, thinned: distance and us (DiskSim 4.0, `atlas10k.seek`).
+const SEEK: [(u32, u64); 20] = [
+    (1, 1_245),
+    (2, 1_157),
+    (3, 1_163),
+    (4, 1_378),
+    (6, 1_437),
+    (8, 1_645),
+    (10, 1_531),
+    (20, 1_620),
+    (30, 1_698),
+    (40, 1_929),
+    (50, 1_863),
+    (60, 2_313),
+    (70, 1_927),
+    (80, 2_420),
+    (90, 1_970),
+    (100, 2_011),
+    (150, 2_531),
+    (175, 2_380),
+    (5_000, 7_000),
+    (10_000, 10_800),
+];
+
+fn main() {
+    divan::main();
+}
+
+/// A drive like the Atlas 10K, with one zone where it has 24.
+fn atlas() -> Model {
+    let mut rng = rng(1);
+    let forward = Layout::HeadFirst(HeadOrder::Forward);
+    let mut profile = plain_profile(small_geometry(forward, SURFACES, &mut rng), &mut rng);
+    profile.geometry.cylinders = CYLINDERS;
+    profile.geometry.zones.truncate(1);
+    let zone = &mut profile.geometry.zones[0];
+    zone.last_cylinder = CYLINDERS - 1;
+    zone.sectors_per_track = vec![SECTORS];
+    zone.offset = Some(Skew::ZERO);
+    zone.track_skew = Skew::Sectors(58);
+    zone.cylinder_skew = Skew::Sectors(83);
+    profile.mechanics.rpm = (10_025, 1);
+    profile.mechanics.seek = SEEK.map(|(d, us)| (d, Dur::from_us(us))).to_vec();
+    profile.mechanics.write_settle_ns = 0;
+    profile.mechanics.head_switch = Dur::from_us(176);
+    profile.mechanics.read_on_arrival = false;
+    Model::new(&profile).expect("a drive that works")
+}
+
+/// Random 4 KiB reads all over the disk, as waiting requests that are replaced when they have been served.
+struct Load {
+    requests: Vec<(Request, Place)>,
+    next: usize,
+    model: Model,
+    pool: Pool,
+    head: Head,
+    lbn: u64,
+}
+
+impl Load {
+    fn new(waiting: usize, order: Order) -> Load {
+        let mut rng = rng(1);
+        let model = atlas();
+        let mut load = Load {
+            requests: (0..65_536).map(|_| random_read(&mut rng, &model)).collect(),
+            next: 0,
+            model,
+            pool: Pool::new(waiting, order.key()),
+            head: Head::default(),
+            lbn: 0,
+        };
+        (0..waiting).for_each(|_| load.submit());
+        load
+    }
+
+    fn submit(&mut self) {
+        let request = self.requests[self.next % self.requests.len()];
+        self.next += 1;
+        self.pool.insert(request.0, Some(request.1), self.head.at);
+    }
+
+    fn decide(&mut self, order: Order) -> u64 {
+        let mut view = View {
+            pool: &self.pool,
+            model: &self.model,
+            now: self.head.at,
+            read: self.head,
+            write: self.head,
+            lbn: self.lbn,
+            looked_at: 0,
+        };
+        let slot = order.next(&mut view).expect("somebody waits");
+        let looked_at = view.looked_at;
+        self.pool.send(slot);
+        let done = self.pool.finish(slot);
+        let place = done.place.expect("reads have a place");
+        self.lbn = place.lbn + 8;
+        self.head = self.model.access(&self.head, &place, Kind::Read).end;
+        self.submit();
+        looked_at
+    }
+}
+
+fn random_read(rng: &mut Xoshiro256PlusPlus, model: &Model) -> (Request, Place) {
+    let lbn = rng.next_u64() % (model.geometry.capacity() / 8) * 8;
+    let place = model.place(lbn, 8, Kind::Read).expect("it is on the drive");
+    (Request { id: lbn, kind: Kind::Read, lbn, count: 8, fua: false, owner: 0 }, place)
+}
+
+fn decisions(bencher: Bencher, waiting: usize, order: Order) {
+    let mut load = Load::new(waiting, order);
+    // The pool settles: what is easily reached goes, what is not stays.
+    (0..2_000).for_each(|_| _ = load.decide(order));
+    bencher.bench_local(|| load.decide(order));
+}
+
+#[divan::bench(args = [10, 100, 1_000, 10_000])]
+fn fcfs(bencher: Bencher, waiting: usize) {
+    decisions(bencher, waiting, Order::Fcfs);
+}
+
+#[divan::bench(args = [10, 100, 1_000, 10_000])]
+fn clook(bencher: Bencher, waiting: usize) {
+    decisions(bencher, waiting, Order::Clook);
+}
+
+#[divan::bench(args = [10, 100, 1_000, 10_000])]
+fn sstf(bencher: Bencher, waiting: usize) {
+    decisions(bencher, waiting, Order::Sstf);
+}
+
+#[divan::bench(args = [10, 100, 1_000, 10_000])]
+fn sptf(bencher: Bencher, waiting: usize) {
+    decisions(bencher, waiting, Order::Sptf);
+}
+
+#[divan::bench(args = [10, 100, 1_000, 10_000])]
+fn sptf_sw60(bencher: Bencher, waiting: usize) {
+    decisions(bencher, waiting, Order::SptfSw(60));
+}
+
+#[divan::bench(args = [10, 100, 1_000, 10_000])]
+fn satfuf(bencher: Bencher, waiting: usize) {
+    decisions(bencher, waiting, Order::SatfUf(Dur::from_secs(3_600)));
+}
+
+/// The whole core, told of a completion and of a new request, with two commands at the drive and N requests waiting.
+/// The drive is no drive: every command takes 5 ms.
+struct Whole {
+    core: Core,
+    requests: Vec<Request>,
+    next: usize,
+    at_drive: Vec<u64>,
+    now: Time,
+}
+
+impl Whole {
+    fn new(waiting: usize, order: Order) -> Whole {
+        let mut rng = rng(1);
+        let model = atlas();
+        let requests = (0..65_536).map(|_| random_read(&mut rng, &model).0).collect();
+        let core = Core::new(Config { order, max_outstanding: 2, capacity: waiting }, model);
+        let mut whole = Whole { core, requests, next: 0, at_drive: Vec::with_capacity(4), now: Time::ZERO };
+        (0..waiting + 2).for_each(|_| whole.submit());
+        whole
+    }
+
+    fn submit(&mut self) {
+        let request = self.requests[self.next % self.requests.len()];
+        self.next += 1;
+        self.core.submit(request, self.now).expect("there is room");
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(action) = self.core.poll() {
+            if let Action::Issue(command) = action {
+                self.at_drive.push(command.id);
+            }
+        }
+    }
+
+    fn turn(&mut self) {
+        self.now += Dur::from_ms(5);
+        let done = self.at_drive.remove(0);
+        self.core.complete(done, Outcome::Ok, self.now);
+        self.drain();
+        self.submit();
+    }
+}
+
+fn round_trips(bencher: Bencher, waiting: usize, order: Order) {
+    let mut whole = Whole::new(waiting, order);
+    (0..2_000).for_each(|_| whole.turn());
+    bencher.bench_local(|| whole.turn());
+}
+
+#[divan::bench(args = [10, 1_000])]
+fn whole_core_fcfs(bencher: Bencher, waiting: usize) {
+    round_trips(bencher, waiting, Order::Fcfs);
+}
+
+#[divan::bench(args = [10, 1_000])]
+fn whole_core_sptf(bencher: Bencher, waiting: usize) {
+    round_trips(bencher, waiting, Order::Sptf);
+}

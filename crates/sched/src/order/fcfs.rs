@@ -1,0 +1,10 @@
+//! First come, first served.
+
+use super::View;
+
+/// The eligible request that arrived first.
+#[inline]
+pub fn next(view: &mut View) -> Option<u32> {
+    view.looked_at += 1;
+    view.pool.oldest()
+}

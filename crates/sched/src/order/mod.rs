@@ -1,0 +1,188 @@
+//! ORDER: of the eligible requests, who goes next?
+//!
+//! One order a file. Each looks at a [`View`]: the eligible requests, and where the head will be when the next command
+//! can begin. Results are exact, and equals go first-come-first-served, so an order that searches cleverly chooses
+//! what a loop over all requests would choose.
+
+pub mod clook;
+pub mod fcfs;
+pub mod satfuf;
+pub mod sptf;
+pub mod sptf_sw;
+pub mod sstf;
+
+use headtime_disk::command::Kind;
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::Model;
+use headtime_disk::time::{Dur, Time};
+
+use crate::pool::{Entry, Key, Pool};
+
+/// Who goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// First come, first served.
+    Fcfs,
+    /// Circular LOOK by LBN.
+    Clook,
+    /// Shortest seek time first (by distance in cylinders).
+    Sstf,
+    /// Shortest positioning time first (SATF).
+    Sptf,
+    /// Smallest seek among those within so many percent of the shortest positioning time.
+    SptfSw(u32),
+    /// SPTF, but a request that waited longer than this goes first.
+    SatfUf(Dur),
+}
+
+impl Order {
+    /// What the pool's index must be sorted by for this order.
+    pub fn key(self) -> Key {
+        match self {
+            Order::Fcfs => Key::Arrival,
+            Order::Clook => Key::Lbn,
+            Order::Sstf | Order::Sptf | Order::SptfSw(_) | Order::SatfUf(_) => Key::Cylinder,
+        }
+    }
+
+    /// The slot of the request that goes next; `None` when none is eligible.
+    #[inline]
+    pub fn next(self, view: &mut View) -> Option<u32> {
+        if self != Order::Fcfs
+            && let Some(flush) = view.pool.oldest_flush()
+        {
+            // A flush has no position to be judged by; it takes no head time from the scheduler's point of view, and
+            // whoever sent it is waiting for all of its writes at once.
+            return Some(flush);
+        }
+        match self {
+            Order::Fcfs => fcfs::next(view),
+            Order::Clook => clook::next(view),
+            Order::Sstf => sstf::next(view),
+            Order::Sptf => sptf::next(view),
+            Order::SptfSw(percent) => sptf_sw::next(view, percent),
+            Order::SatfUf(threshold) => satfuf::next(view, threshold),
+        }
+    }
+}
+
+/// What an order looks at when it decides.
+#[derive(Debug)]
+pub struct View<'a> {
+    /// The eligible requests.
+    pub pool: &'a Pool,
+    /// What is believed of the drive.
+    pub model: &'a Model,
+    /// Now.
+    pub now: Time,
+    /// The head at the instant a read, if chosen, would begin to move it.
+    pub read: Head,
+    /// The same for a write. It differs from `read` where overheads depend on the kind of command (seed 004 eq. 6).
+    pub write: Head,
+    /// One past the last LBN of the command sent last.
+    pub lbn: u64,
+    /// How many requests were looked at; orders count it up.
+    pub looked_at: u64,
+}
+
+/// How long the head needs until a request's first sector passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Moving to its track.
+    pub seek: Dur,
+    /// Seek and rotational latency, and by how much this kind of command begins later than the other kind would.
+    pub positioning: Dur,
+}
+
+impl<'a> View<'a> {
+    /// The cylinder the head is on.
+    #[inline]
+    pub fn cylinder(&self) -> u32 {
+        self.read.cylinder
+    }
+
+    /// What it costs to go to `entry` next. Exact: what [`Model::access`] would say.
+    ///
+    /// On a drive that reads on arrival, positioning is head time less the time the request takes when it is read from
+    /// front to back: landing inside a request is as good as the rest of the turn is short.
+    #[inline]
+    pub fn cost(&self, entry: &Entry) -> Cost {
+        let (head, other) = match entry.kind {
+            Kind::Write => (&self.write, &self.read),
+            _ => (&self.read, &self.write),
+        };
+        let later = head.at.saturating_since(other.at);
+        let mechanics = &self.model.mechanics;
+        if mechanics.read_on_arrival && entry.kind.is_read() {
+            return self.cost_on_arrival(entry, head, later);
+        }
+        let to = (entry.key as u32, entry.surface);
+        let seek = mechanics.reposition((head.cylinder, head.surface), to, entry.kind);
+        let rotation = &mechanics.rotation;
+        let latency = rotation.wait(head.angle + rotation.angle_after(seek), entry.angle);
+        Cost { seek, positioning: later + seek + latency }
+    }
+
+    fn cost_on_arrival(&self, entry: &Entry, head: &Head, later: Dur) -> Cost {
+        let slot = self.pool.get(entry.slot);
+        let place = slot.place.as_ref().expect("a flush has no position");
+        let access = self.model.access(head, place, entry.kind);
+        let positioning = access.head_time().saturating_sub(place.transfer);
+        Cost {
+            seek: access.seek,
+            // Reading from the middle can save waiting at track ends too; the seek remains.
+            positioning: later + positioning.max(access.seek),
+        }
+    }
+
+    /// No request at this distance in cylinders or further has a shorter seek or positioning time.
+    #[inline]
+    pub fn floor(&self, distance: u32) -> Dur {
+        self.model.mechanics.reposition_floor(distance)
+    }
+
+    /// The order of arrival of an entry.
+    #[inline]
+    pub fn seq(&self, entry: &Entry) -> u64 {
+        self.pool.get(entry.slot).seq
+    }
+
+    /// The eligible reads and writes, those nearest to the head's cylinder first. The index must be sorted by
+    /// cylinder.
+    #[inline]
+    pub fn outward(&self) -> Outward<'a> {
+        let entries = self.pool.index();
+        let center = self.cylinder();
+        let above = entries.partition_point(|e| e.key < center as u64);
+        Outward { entries, center, below: above, above }
+    }
+}
+
+/// Walks an index sorted by cylinder outward from one cylinder, in both directions at once.
+#[derive(Clone, Debug)]
+pub struct Outward<'a> {
+    entries: &'a [Entry],
+    center: u32,
+    /// Entries before this one were not visited yet.
+    below: usize,
+    /// This entry and those behind it were not visited yet.
+    above: usize,
+}
+
+impl<'a> Iterator for Outward<'a> {
+    /// Distance in cylinders, and the entry.
+    type Item = (u32, &'a Entry);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u32, &'a Entry)> {
+        // Which side is nearer is anybody's guess, so both are looked at and nothing branches on it.
+        let distance = |at: usize| self.entries.get(at).map_or(u64::MAX, |e| (self.center as u64).abs_diff(e.key));
+        let (down, up) = (distance(self.below.wrapping_sub(1)), distance(self.above));
+        let go_down = down < up;
+        let at = if go_down { self.below.wrapping_sub(1) } else { self.above };
+        let entry = self.entries.get(at)?;
+        self.below -= usize::from(go_down);
+        self.above += usize::from(!go_down);
+        Some((down.min(up) as u32, entry))
+    }
+}

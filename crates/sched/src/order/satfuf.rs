@@ -1,0 +1,15 @@
+//! Shortest access time first with urgent forcing: SPTF that lets nobody starve (seed 004 section 3.4).
+
+use headtime_disk::time::Dur;
+
+use super::{View, sptf};
+
+/// The oldest eligible request if it has waited longer than `threshold`; else what SPTF chooses.
+pub fn next(view: &mut View, threshold: Dur) -> Option<u32> {
+    let oldest = view.pool.oldest()?;
+    if view.now.since(view.pool.get(oldest).submitted) > threshold {
+        view.looked_at += 1;
+        return Some(oldest);
+    }
+    sptf::next(view)
+}

@@ -1,0 +1,36 @@
+//! Shortest positioning time first, also called SATF: seek and rotational latency together (seed 001 section 4.2).
+
+use headtime_disk::time::Dur;
+
+use super::View;
+
+/// The eligible request with the shortest positioning time; among equals the one that arrived first.
+#[inline]
+pub fn next(view: &mut View) -> Option<u32> {
+    shortest(view).map(|(slot, _)| slot)
+}
+
+/// The same, with its positioning time.
+///
+/// Walks outward from the head's cylinder and stops where the seek alone takes longer than the best found so far.
+pub fn shortest(view: &mut View) -> Option<(u32, Dur)> {
+    let mut best: Option<(Dur, u64, u32)> = None;
+    for (distance, entry) in view.outward() {
+        view.looked_at += 1;
+        let shortest = best.map_or(Dur(u64::MAX), |(shortest, ..)| shortest);
+        let cost = view.cost(entry);
+        // Only a seek that is too long itself can mean that all further ones are.
+        if cost.seek > shortest && view.floor(distance) > shortest {
+            break;
+        }
+        let positioning = cost.positioning;
+        let better = match best {
+            None => true,
+            Some((shortest, seq, _)) => positioning < shortest || (positioning == shortest && view.seq(entry) < seq),
+        };
+        if better {
+            best = Some((positioning, view.seq(entry), entry.slot));
+        }
+    }
+    best.map(|(positioning, _, slot)| (slot, positioning))
+}

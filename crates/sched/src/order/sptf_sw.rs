@@ -1,0 +1,36 @@
+//! SPTF-SWn%: short positioning, but rather by waiting than by seeking (seed 001 section 4.2). What it gives away in
+//! positioning time it leaves as rotational latency, which FILL can use.
+
+use headtime_disk::time::Dur;
+
+use super::{View, sptf};
+
+/// Of the eligible requests whose positioning time is within `percent` of the shortest, the one with the smallest
+/// seek time; among equals the one with the shorter positioning time, then the one that arrived first.
+pub fn next(view: &mut View, percent: u32) -> Option<u32> {
+    let (_, shortest) = sptf::shortest(view)?;
+    let limit = within(shortest, percent);
+    let mut best: Option<(Dur, Dur, u64, u32)> = None;
+    for (distance, entry) in view.outward() {
+        let floor = view.floor(distance);
+        if floor > limit || best.is_some_and(|(seek, ..)| floor > seek) {
+            break;
+        }
+        view.looked_at += 1;
+        let cost = view.cost(entry);
+        if cost.positioning > limit {
+            continue;
+        }
+        let candidate = (cost.seek, cost.positioning, view.seq(entry), entry.slot);
+        if best.is_none_or(|b| candidate < b) {
+            best = Some(candidate);
+        }
+    }
+    best.map(|(.., slot)| slot)
+}
+
+/// The longest positioning time that counts as within `percent` of `shortest`, rounded down.
+pub fn within(shortest: Dur, percent: u32) -> Dur {
+    let ns = shortest.0 as u128 * (100 + percent as u128) / 100;
+    Dur(u64::try_from(ns).unwrap_or(u64::MAX))
+}

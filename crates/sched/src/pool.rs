@@ -1,0 +1,367 @@
+//! The pool: every unfinished request, and which of them may go now.
+//!
+//! A request lives in one slot from submission to finish. It is *blocked* while an older request that it conflicts
+//! with is unfinished, then *eligible*, then *sent*. ORDER sees the eligible ones only, two ways: by arrival, and by
+//! position (cylinder or LBN) when the order asks for that. A request's place on the disk is worked out once, on
+//! arrival.
+
+use headtime_disk::angle::Angle;
+use headtime_disk::command::Kind;
+use headtime_disk::model::Place;
+use headtime_disk::time::Time;
+
+use crate::list::{List, NONE};
+use crate::overlap::Overlaps;
+use crate::request::Request;
+
+/// What the position index is sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// There is no index: the order looks at arrival only.
+    Arrival,
+    /// Cylinder of the first sector.
+    Cylinder,
+    /// First LBN.
+    Lbn,
+}
+
+/// One unfinished request.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// As submitted.
+    pub request: Request,
+    /// Its place in the order of arrival.
+    pub seq: u64,
+    /// When it was submitted.
+    pub submitted: Time,
+    /// Where it lies; `None` for a flush.
+    pub place: Option<Place>,
+    state: State,
+    /// The first of the requests that wait for this one.
+    first_waiter: u32,
+    /// The next of the requests that wait for the same one as this.
+    next_waiter: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Blocked,
+    Eligible,
+    Sent,
+}
+
+/// What a search looks at, kept small: one eligible request in the position index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Cylinder or LBN, as [`Key`] says.
+    pub key: u64,
+    /// Angle of the first sector's left edge.
+    pub angle: Angle,
+    /// The request's slot.
+    pub slot: u32,
+    /// Surface of the first sector.
+    pub surface: u16,
+    /// Read or write.
+    pub kind: Kind,
+}
+
+/// Every unfinished request.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    next_seq: u64,
+    waiting: usize,
+    /// Eligible requests by arrival, flushes included.
+    eligible: List,
+    /// Eligible flushes by arrival.
+    flushes: List,
+    /// Unfinished writes by arrival.
+    writes: List,
+    overlaps: Overlaps,
+    key: Key,
+    /// Eligible reads and writes, ascending by key, equal keys by arrival.
+    index: Vec<Entry>,
+}
+
+impl Pool {
+    /// A pool with room for `slots` unfinished requests, indexed by `key`.
+    pub fn new(slots: usize, key: Key) -> Pool {
+        assert!(slots < NONE as usize, "too many slots");
+        Pool {
+            slots: Vec::with_capacity(slots),
+            free: Vec::with_capacity(slots),
+            next_seq: 0,
+            waiting: 0,
+            eligible: List::new(slots),
+            flushes: List::new(slots),
+            writes: List::new(slots),
+            overlaps: Overlaps::new(slots),
+            key,
+            index: Vec::with_capacity(if key == Key::Arrival { 0 } else { slots }),
+        }
+    }
+
+    /// Requests that were not sent to the drive yet, blocked ones included.
+    #[inline]
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Requests that may be sent now.
+    #[inline]
+    pub fn eligible(&self) -> usize {
+        self.eligible.len()
+    }
+
+    /// The eligible reads and writes, ascending by key, equal keys by arrival.
+    #[inline]
+    pub fn index(&self) -> &[Entry] {
+        &self.index
+    }
+
+    /// The eligible request that arrived first.
+    #[inline]
+    pub fn oldest(&self) -> Option<u32> {
+        self.eligible.first()
+    }
+
+    /// The eligible flush that arrived first.
+    #[inline]
+    pub fn oldest_flush(&self) -> Option<u32> {
+        self.flushes.first()
+    }
+
+    /// An unfinished request.
+    #[inline]
+    pub fn get(&self, slot: u32) -> &Slot {
+        &self.slots[slot as usize]
+    }
+
+    /// Takes a request in; `place` is where it lies, `None` for a flush. The caller has made sure that there is room.
+    pub fn insert(&mut self, request: Request, place: Option<Place>, now: Time) -> u32 {
+        assert!(place.is_some() == (request.kind != Kind::Flush));
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        let entry =
+            Slot { request, seq, submitted: now, place, state: State::Blocked, first_waiter: NONE, next_waiter: NONE };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = entry;
+                slot
+            }
+            None => {
+                assert!(self.slots.len() < self.slots.capacity(), "the pool is full");
+                self.slots.push(entry);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.waiting += 1;
+        let blocker = self.blocker(slot);
+        if request.kind != Kind::Flush {
+            self.overlaps.insert(slot, request.kind, request.lbn, request.count, seq);
+        }
+        if request.kind == Kind::Write {
+            self.writes.push_back(slot);
+        }
+        match blocker {
+            Some(older) => self.wait_for(slot, older),
+            None => self.make_eligible(slot, true),
+        }
+        slot
+    }
+
+    /// Marks an eligible request as sent to the drive.
+    pub fn send(&mut self, slot: u32) {
+        let s = &mut self.slots[slot as usize];
+        assert!(s.state == State::Eligible, "slot {slot}: {:?}", s.state);
+        s.state = State::Sent;
+        self.waiting -= 1;
+        self.eligible.remove(slot);
+        if s.request.kind == Kind::Flush {
+            self.flushes.remove(slot);
+        } else if self.key != Key::Arrival {
+            let at = self.index_of(slot);
+            self.index.remove(at);
+        }
+    }
+
+    /// Forgets a request that has finished; those that waited for it may become eligible.
+    pub fn finish(&mut self, slot: u32) -> Slot {
+        let gone = self.slots[slot as usize];
+        assert!(gone.state == State::Sent, "slot {slot}: {:?}", gone.state);
+        self.slots[slot as usize].state = State::Free;
+        self.free.push(slot);
+        if gone.request.kind != Kind::Flush {
+            self.overlaps.remove(slot);
+        }
+        if gone.request.kind == Kind::Write {
+            self.writes.remove(slot);
+        }
+        let mut waiter = gone.first_waiter;
+        while waiter != NONE {
+            let next = self.slots[waiter as usize].next_waiter;
+            match self.blocker(waiter) {
+                Some(older) => self.wait_for(waiter, older),
+                None => self.make_eligible(waiter, false),
+            }
+            waiter = next;
+        }
+        gone
+    }
+
+    /// An older unfinished request that this one must wait for.
+    #[inline]
+    fn blocker(&self, slot: u32) -> Option<u32> {
+        let s = &self.slots[slot as usize];
+        match s.request.kind {
+            // A flush covers the writes before it: it waits for all of them, the oldest first.
+            Kind::Flush => self.writes.first().filter(|&w| self.get(w).seq < s.seq),
+            kind => self.overlaps.blocker(kind, s.request.lbn, s.request.count, s.seq),
+        }
+    }
+
+    fn wait_for(&mut self, slot: u32, older: u32) {
+        let first = std::mem::replace(&mut self.slots[older as usize].first_waiter, slot);
+        self.slots[slot as usize].next_waiter = first;
+    }
+
+    /// `youngest`: it has just arrived, so it is behind all others.
+    fn make_eligible(&mut self, slot: u32, youngest: bool) {
+        let s = &mut self.slots[slot as usize];
+        assert!(s.state == State::Blocked, "slot {slot}: {:?}", s.state);
+        s.state = State::Eligible;
+        s.next_waiter = NONE;
+        let (seq, kind) = (s.seq, s.request.kind);
+        let slots = &self.slots;
+        let join = |list: &mut List| match youngest {
+            true => list.push_back(slot),
+            false => list.insert_before_later(slot, |other| slots[other as usize].seq > seq),
+        };
+        join(&mut self.eligible);
+        if kind == Kind::Flush {
+            join(&mut self.flushes);
+        } else if self.key != Key::Arrival {
+            let entry = self.entry(slot);
+            let at = self.index_of(slot);
+            self.index.insert(at, entry);
+        }
+    }
+
+    fn entry(&self, slot: u32) -> Entry {
+        let s = &self.slots[slot as usize];
+        let place = s.place.as_ref().expect("a flush has no position");
+        Entry {
+            key: match self.key {
+                Key::Cylinder => place.cylinder as u64,
+                Key::Lbn | Key::Arrival => place.lbn,
+            },
+            angle: place.angle,
+            slot,
+            surface: place.surface,
+            kind: s.request.kind,
+        }
+    }
+
+    /// Where in the index a slot is or belongs.
+    fn index_of(&self, slot: u32) -> usize {
+        let key = self.entry(slot).key;
+        let seq = self.slots[slot as usize].seq;
+        self.index.partition_point(|e| e.key < key || (e.key == key && self.get(e.slot).seq < seq))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::time::Dur;
+
+    use super::*;
+
+    fn request(id: u64, kind: Kind, lbn: u64) -> Request {
+        Request { id, kind, lbn, count: 8, fua: false, owner: 0 }
+    }
+
+    fn place(lbn: u64) -> Place {
+        Place {
+            lbn,
+            count: 8,
+            cylinder: (lbn / 1000) as u32,
+            surface: 0,
+            tracks: 1,
+            spt: 100,
+            angle: Angle::ZERO,
+            transfer: Dur::ZERO,
+            media: Dur::ZERO,
+            end_cylinder: (lbn / 1000) as u32,
+            end_surface: 0,
+            end_angle: Angle::ZERO,
+        }
+    }
+
+    fn insert(pool: &mut Pool, id: u64, kind: Kind, lbn: u64) -> u32 {
+        let place = (kind != Kind::Flush).then(|| place(lbn));
+        pool.insert(request(id, kind, lbn), place, Time(id))
+    }
+
+    fn eligible(pool: &Pool) -> Vec<u64> {
+        pool.eligible.iter().map(|s| pool.get(s).request.id).collect()
+    }
+
+    #[test]
+    fn the_index_is_sorted_by_position_and_then_by_arrival() {
+        let mut pool = Pool::new(8, Key::Cylinder);
+        for (id, lbn) in [(0, 5_000), (1, 1_000), (2, 5_500), (3, 9_000)] {
+            insert(&mut pool, id, Kind::Read, lbn);
+        }
+        let ids = |p: &Pool| p.index().iter().map(|e| p.get(e.slot).request.id).collect::<Vec<_>>();
+        assert_eq!(ids(&pool), [1, 0, 2, 3]);
+        pool.send(0);
+        assert_eq!(ids(&pool), [1, 2, 3]);
+        assert_eq!((pool.waiting(), pool.eligible()), (3, 3));
+    }
+
+    #[test]
+    fn a_conflicting_request_waits_until_the_older_one_has_finished() {
+        let mut pool = Pool::new(8, Key::Lbn);
+        let write = insert(&mut pool, 0, Kind::Write, 100);
+        insert(&mut pool, 1, Kind::Read, 104);
+        let other = insert(&mut pool, 2, Kind::Read, 500);
+        assert_eq!(eligible(&pool), [0, 2]);
+        pool.send(write);
+        pool.send(other);
+        assert_eq!(eligible(&pool), [0u64; 0]);
+        pool.finish(other);
+        assert_eq!(eligible(&pool), [0u64; 0]);
+        pool.finish(write);
+        assert_eq!(eligible(&pool), [1]);
+    }
+
+    #[test]
+    fn an_unblocked_request_is_older_than_those_that_came_after_it() {
+        let mut pool = Pool::new(8, Key::Lbn);
+        let write = insert(&mut pool, 0, Kind::Write, 100);
+        insert(&mut pool, 1, Kind::Write, 100);
+        insert(&mut pool, 2, Kind::Write, 900);
+        pool.send(write);
+        pool.finish(write);
+        assert_eq!(eligible(&pool), [1, 2]);
+    }
+
+    #[test]
+    fn a_flush_waits_for_the_writes_before_it_and_for_no_others() {
+        let mut pool = Pool::new(8, Key::Lbn);
+        let a = insert(&mut pool, 0, Kind::Write, 100);
+        let b = insert(&mut pool, 1, Kind::Write, 200);
+        insert(&mut pool, 2, Kind::Flush, 0);
+        insert(&mut pool, 3, Kind::Write, 300);
+        assert_eq!(eligible(&pool), [0, 1, 3]);
+        pool.send(b);
+        pool.finish(b);
+        assert_eq!(eligible(&pool), [0, 3]);
+        pool.send(a);
+        pool.finish(a);
+        assert_eq!(eligible(&pool), [2, 3]);
+        assert_eq!(pool.oldest_flush(), pool.oldest());
+    }
+}

@@ -1,0 +1,303 @@
+//! The predictor: where the head will be, and when.
+//!
+//! Every command sent is followed through the model: it begins when the one before has ended and the overhead between
+//! the two has passed (seed 004 section 3.3.1, eq. 6), or, when the drive was idle, once the command has reached the
+//! drive; then seek, rotational latency and transfer follow. That gives its head time, and the head's position at its
+//! end, from which the next request is chosen.
+//!
+//! A media transfer always ends at the same angle, that of the request's last sector, however long it took (seed 001
+//! section 3.3). So each completion tells the angle of the platter again: a surprise spoils one prediction, and at most
+//! the next, which began from it. What a completion does not tell is when a command that moved nothing was answered
+//! from the drive's cache; such completions are recognised by coming too early ([`classify`]) and leave the head where
+//! it was.
+
+use std::collections::VecDeque;
+
+use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::{Access, Model, Place};
+use headtime_disk::time::{Dur, Time};
+
+use crate::request::{Prediction, Surprise};
+
+/// Errors up to this are none.
+const CLOSE: Dur = Dur::from_us(150);
+/// Errors up to this can come from bus and media overlapping more or less than usual; turns are recognised with as
+/// much tolerance.
+const OVERLAP: Dur = Dur::from_ms(1);
+/// A completion this much earlier than seek and transfer alone would allow came from the cache.
+const IMPOSSIBLE: Dur = Dur::from_us(400);
+
+/// What is known of the mechanism at the end of some command.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// The head.
+    head: Head,
+    /// From when on the mechanism is free. Later than `head.at` when it was not the mechanism that answered last.
+    free_at: Time,
+    /// The kind of the command that ended.
+    kind: Kind,
+    /// Whether `head` can be relied on.
+    sure: bool,
+}
+
+/// A command at the drive.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    command: u64,
+    kind: Kind,
+    /// `None` for a flush.
+    place: Option<Place>,
+    sent: Time,
+    /// As predicted when it was sent; `None` when the head was not known.
+    predicted: Option<Access>,
+    /// When the mechanism begins to work for it, by what is known now.
+    begins: Time,
+    /// What will be known when it has ended.
+    after: Known,
+}
+
+/// Follows the head through the commands sent to the drive.
+#[derive(Clone, Debug)]
+pub struct Predictor {
+    known: Known,
+    flights: VecDeque<Flight>,
+}
+
+/// Time from the host's sending a command to an idle drive until the mechanism begins to work for it.
+fn lead_in(model: &Model, last: Kind, kind: Kind) -> Dur {
+    let o = &model.overheads;
+    let pair = match kind {
+        Kind::Write => o.write_miss,
+        _ => o.read_miss,
+    };
+    match last {
+        Kind::Write => pair.after_write,
+        _ => pair.after_read,
+    }
+}
+
+/// Time from the end of the media transfer until the host hears of it.
+fn tail(model: &Model, kind: Kind) -> Dur {
+    match kind {
+        Kind::Write => model.overheads.reselect + model.overheads.write_completion,
+        _ => model.overheads.read_completion,
+    }
+}
+
+/// Time between the end of one command and the beginning of the next that was waiting in the drive.
+fn between(model: &Model, last: Kind, kind: Kind) -> Dur {
+    let q = &model.overheads.queued;
+    match (last, kind) {
+        (Kind::Write, Kind::Write) => q.write_write,
+        (Kind::Write, _) => q.write_read,
+        (_, Kind::Write) => q.read_write,
+        (_, _) => q.read_read,
+    }
+}
+
+/// `known.head` at `at`, having stayed on its track.
+fn wait_until(model: &Model, known: &Known, at: Time) -> Head {
+    Head { angle: known.head.angle_at(at, &model.mechanics.rotation), at, ..known.head }
+}
+
+impl Predictor {
+    /// A predictor that does not know where the head is: the first command will tell.
+    pub fn new(max_outstanding: usize) -> Predictor {
+        Predictor {
+            known: Known { head: Head::default(), free_at: Time::ZERO, kind: Kind::Read, sure: false },
+            flights: VecDeque::with_capacity(max_outstanding),
+        }
+    }
+
+    /// Commands at the drive.
+    #[inline]
+    pub fn outstanding(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// What will be known when everything sent has ended.
+    #[inline]
+    fn last(&self) -> &Known {
+        self.flights.back().map_or(&self.known, |f| &f.after)
+    }
+
+    /// When the mechanism would begin to work for a command sent at `sent` behind what ends as `known`.
+    #[inline]
+    fn begin(model: &Model, known: &Known, busy: bool, kind: Kind, sent: Time) -> Time {
+        let ready = sent + lead_in(model, known.kind, kind);
+        match busy && sent < known.free_at {
+            true => ready.max(known.free_at + between(model, known.kind, kind)),
+            false => ready,
+        }
+    }
+
+    /// The head at the instant a read and a write, sent now, would begin to move it.
+    #[inline]
+    pub fn next_heads(&mut self, model: &Model, now: Time) -> (Head, Head) {
+        self.wait_for_overdue(model, now);
+        let (known, busy) = (self.last(), !self.flights.is_empty());
+        let head = |kind| {
+            let at = Self::begin(model, known, busy, kind, now);
+            wait_until(model, known, at)
+        };
+        (head(Kind::Read), head(Kind::Write))
+    }
+
+    /// A command that should have completed and has not is taking whole turns more.
+    fn wait_for_overdue(&mut self, model: &Model, now: Time) {
+        let Some(first) = self.flights.front_mut() else {
+            return;
+        };
+        let due = first.after.free_at + tail(model, first.kind);
+        let late = now.saturating_since(due);
+        if late <= CLOSE || first.place.is_none() {
+            return;
+        }
+        let period = model.mechanics.rotation.period();
+        first.after.free_at += Dur(late.0.div_ceil(period.0) * period.0);
+        first.after.head.at = first.after.free_at;
+        let after = first.after;
+        self.follow(model, 1, after);
+    }
+
+    /// Takes note of a command that was sent to the drive.
+    #[inline]
+    pub fn sent(&mut self, model: &Model, command: u64, kind: Kind, place: Option<&Place>, now: Time) {
+        let (known, busy) = (*self.last(), !self.flights.is_empty());
+        let mut flight =
+            Flight { command, kind, place: place.copied(), sent: now, predicted: None, begins: now, after: known };
+        let access = flight.follow(model, &known, busy);
+        flight.predicted = access.filter(|_| known.sure);
+        self.flights.push_back(flight);
+    }
+
+    /// Works out again what is expected of the flights from `from` on, the one before having ended as `known`.
+    #[inline]
+    fn follow(&mut self, model: &Model, from: usize, mut known: Known) {
+        for flight in self.flights.iter_mut().skip(from) {
+            flight.follow(model, &known, true);
+            known = flight.after;
+        }
+    }
+
+    /// Takes note of a completion: what was predicted and what was observed, where one can say.
+    #[inline]
+    pub fn completed(&mut self, model: &Model, command: u64, outcome: Outcome, now: Time) -> Option<Prediction> {
+        let at = self.flights.iter().position(|f| f.command == command);
+        let at = at.unwrap_or_else(|| panic!("the drive completed {command}, which it was not sent"));
+        let flight = self.flights.remove(at).expect("its position is known");
+        let ended = Time(now.0.saturating_sub(tail(model, flight.kind).0));
+        let mut prediction = None;
+        let moved = match (&flight.place, outcome) {
+            (Some(_), Outcome::Ok) if at > 0 => {
+                self.doubt(at);
+                self.was_served_alone(model, &flight, ended)
+            }
+            (Some(_), Outcome::Ok) => {
+                prediction = flight.compare(model, ended);
+                prediction.is_none_or(|p| p.surprise != Surprise::CacheHit)
+            }
+            // A flush may have moved the head, and nobody knows how far a failed command got.
+            _ => {
+                self.known.sure = false;
+                self.doubt(1);
+                false
+            }
+        };
+        if moved {
+            self.known = flight.after;
+            self.known.head.at = ended;
+        }
+        self.known.free_at = ended.max(self.known.head.at);
+        self.known.kind = flight.after.kind;
+        let known = self.known;
+        self.follow(model, 0, known);
+        prediction
+    }
+
+    /// The first `n` flights did not begin where they were predicted to: the predictions no longer count.
+    fn doubt(&mut self, n: usize) {
+        for flight in self.flights.iter_mut().take(n) {
+            flight.predicted = None;
+        }
+    }
+
+    /// Whether a command that overtook others took long enough to have used the media.
+    fn was_served_alone(&self, model: &Model, flight: &Flight, ended: Time) -> bool {
+        let mut alone = *flight;
+        alone.follow(model, &self.known, true);
+        ended + CLOSE >= alone.after.head.at
+    }
+}
+
+impl Flight {
+    /// Works out when it begins and how it ends behind what ended as `known`. `None` for a flush.
+    #[inline]
+    fn follow(&mut self, model: &Model, known: &Known, busy: bool) -> Option<Access> {
+        self.begins = Predictor::begin(model, known, busy, self.kind, self.sent);
+        let Some(place) = &self.place else {
+            self.after = Known { free_at: self.begins, sure: false, ..*known };
+            return None;
+        };
+        let head = wait_until(model, known, self.begins);
+        let access = model.access(&head, place, self.kind);
+        self.after = Known {
+            head: access.end,
+            free_at: access.end.at,
+            kind: self.kind,
+            // Wherever the head was before, it is at this request's end now.
+            sure: true,
+        };
+        Some(access)
+    }
+
+    /// The prediction against the observation.
+    #[inline]
+    fn compare(&self, model: &Model, ended: Time) -> Option<Prediction> {
+        let (access, place) = (self.predicted?, self.place?);
+        let observed = ended.saturating_since(self.begins);
+        let period = model.mechanics.rotation.period();
+        Some(Prediction {
+            predicted: access.head_time(),
+            observed,
+            seek: access.seek,
+            latency: access.latency,
+            transfer: access.transfer,
+            surprise: classify(&access, place.media, observed, period),
+        })
+    }
+}
+
+/// What the difference between a predicted access and the head time observed looks like (seed 001 section 5.2 and
+/// figure 7 show all of these). `media` is the time in which the request's sectors pass under the head.
+pub fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) -> Surprise {
+    let predicted = access.head_time();
+    let error = observed.0.abs_diff(predicted.0);
+    if error <= CLOSE.0 {
+        return Surprise::None;
+    }
+    let off_whole_turns = {
+        let rest = error % period.0;
+        rest.min(period.0 - rest)
+    };
+    let whole_turns = error >= period.0 / 2 && off_whole_turns <= OVERLAP.0 / 2;
+    if observed > predicted {
+        if whole_turns {
+            return Surprise::ExtraTurn;
+        }
+    } else {
+        // A turn can be saved only when the sector was thought to be just missed after a move.
+        let just_missed = access.latency + OVERLAP >= period && access.seek > Dur::ZERO;
+        if whole_turns && just_missed {
+            return Surprise::EarlyTurn;
+        }
+        if observed + IMPOSSIBLE < access.seek + media {
+            return Surprise::CacheHit;
+        }
+    }
+    match error <= OVERLAP.0 {
+        true => Surprise::Overlap,
+        false => Surprise::Other,
+    }
+}

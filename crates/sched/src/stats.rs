@@ -1,0 +1,129 @@
+//! What the core counts: how well it predicts, and what its decisions cost.
+
+use headtime_disk::time::Dur;
+
+use crate::request::{Prediction, Surprise};
+
+/// Width of a bin of the error histogram.
+pub const BIN: Dur = Dur::from_us(50);
+/// Bins on each side of zero: errors up to 20 ms either way have their own bin.
+pub const BINS_A_SIDE: usize = 400;
+
+/// How predictions compared with what happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PredictionStats {
+    /// Predictions that could be compared.
+    pub samples: u64,
+    /// Off by 50 us at most.
+    pub within_50us: u64,
+    /// Off by 150 us at most.
+    pub within_150us: u64,
+    /// One or more whole turns late.
+    pub extra_turn: u64,
+    /// One whole turn early.
+    pub early_turn: u64,
+    /// Answered from the drive's cache.
+    pub cache_hit: u64,
+    /// Off by what the overlap of bus and media explains.
+    pub overlap: u64,
+    /// Off in another way.
+    pub other: u64,
+    errors: Vec<u64>,
+}
+
+impl Default for PredictionStats {
+    fn default() -> PredictionStats {
+        PredictionStats {
+            samples: 0,
+            within_50us: 0,
+            within_150us: 0,
+            extra_turn: 0,
+            early_turn: 0,
+            cache_hit: 0,
+            overlap: 0,
+            other: 0,
+            errors: vec![0; 2 * BINS_A_SIDE + 2],
+        }
+    }
+}
+
+impl PredictionStats {
+    /// Counts one prediction.
+    #[inline]
+    pub fn add(&mut self, p: &Prediction) {
+        let error = p.error_ns();
+        self.samples += 1;
+        self.within_50us += u64::from(error.unsigned_abs() <= 50_000);
+        self.within_150us += u64::from(error.unsigned_abs() <= 150_000);
+        match p.surprise {
+            Surprise::None => {}
+            Surprise::CacheHit => self.cache_hit += 1,
+            Surprise::ExtraTurn => self.extra_turn += 1,
+            Surprise::EarlyTurn => self.early_turn += 1,
+            Surprise::Overlap => self.overlap += 1,
+            Surprise::Other => self.other += 1,
+        }
+        let bin = error.div_euclid(BIN.0 as i64) + BINS_A_SIDE as i64 + 1;
+        let last = self.errors.len() - 1;
+        self.errors[bin.clamp(0, last as i64) as usize] += 1;
+    }
+
+    /// The histogram of errors (observed less predicted): for each bin that is not empty, its lower edge in ns and how
+    /// many errors fell into it. Errors beyond the bins are in the outermost ones.
+    pub fn histogram(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
+        let lowest = -(BINS_A_SIDE as i64) - 1;
+        self.errors
+            .iter()
+            .enumerate()
+            .filter(|&(_, &n)| n > 0)
+            .map(move |(i, &n)| ((lowest + i as i64) * BIN.0 as i64, n))
+    }
+}
+
+/// What decisions cost, in work done; the driver knows the time they took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Requests chosen.
+    pub decisions: u64,
+    /// Requests looked at to choose them.
+    pub looked_at: u64,
+}
+
+/// Everything the core counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Predictions.
+    pub prediction: PredictionStats,
+    /// Decisions.
+    pub cost: Cost,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prediction(predicted: u64, observed: u64, surprise: Surprise) -> Prediction {
+        Prediction {
+            predicted: Dur(predicted),
+            observed: Dur(observed),
+            seek: Dur(predicted),
+            latency: Dur::ZERO,
+            transfer: Dur::ZERO,
+            surprise,
+        }
+    }
+
+    #[test]
+    fn errors_fall_into_bins_of_50_us_from_early_to_late() {
+        let mut s = PredictionStats::default();
+        s.add(&prediction(1_000_000, 1_000_000, Surprise::None));
+        s.add(&prediction(1_000_000, 1_049_999, Surprise::None));
+        s.add(&prediction(1_000_000, 999_999, Surprise::None));
+        s.add(&prediction(1_000_000, 1_120_000, Surprise::None));
+        s.add(&prediction(90_000_000, 0, Surprise::CacheHit));
+        let bins: Vec<_> = s.histogram().collect();
+        assert_eq!(bins, [(-20_050_000, 1), (-50_000, 1), (0, 2), (100_000, 1)]);
+        assert_eq!((s.samples, s.within_50us, s.within_150us), (5, 3, 4));
+        assert_eq!((s.cache_hit, s.other), (1, 0));
+    }
+}

@@ -1,0 +1,222 @@
+//! Every order against its slow version, decision by decision, over random pools on random drives.
+
+use headtime_disk::angle::Angle;
+use headtime_disk::command::Kind;
+use headtime_disk::mechanics::{Head, Mechanics};
+use headtime_disk::model::{Model, Place};
+use headtime_disk::profile::Layout;
+use headtime_disk::rotation::Rotation;
+use headtime_disk::seek::SeekCurve;
+use headtime_disk::time::Dur;
+use headtime_sched::core::Order;
+use headtime_sched::order::View;
+use headtime_sched::pool::Pool;
+use headtime_sched::request::Request;
+use headtime_testkit::profiles::{layouts, plain_profile, small_geometry};
+use headtime_testkit::sptf::{Situation, Waiting, choose};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+const CYLINDERS: u32 = 2_000;
+const ORDERS: [Order; 9] = [
+    Order::Fcfs,
+    Order::Clook,
+    Order::Sstf,
+    Order::Sptf,
+    Order::SptfSw(0),
+    Order::SptfSw(40),
+    Order::SptfSw(300),
+    Order::SatfUf(Dur::from_ms(30)),
+    Order::SatfUf(Dur::ZERO),
+];
+
+struct Dice(Xoshiro256PlusPlus);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0.next_u64() % n
+    }
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// A seek table with dips, as measured ones have.
+fn curve(dice: &mut Dice, base_us: u64) -> SeekCurve {
+    let mut points = Vec::new();
+    let mut distance = 0;
+    while distance < CYLINDERS {
+        distance += 1 + dice.below(1 + distance as u64 / 2) as u32;
+        let dip = dice.below(300);
+        points.push((distance, Dur::from_us(base_us + 2 * distance as u64 + 300 - dip)));
+    }
+    SeekCurve::from_points(&points, CYLINDERS).expect("a table in order")
+}
+
+fn mechanics(dice: &mut Dice) -> Mechanics {
+    Mechanics {
+        rotation: Rotation::from_rpm(5_400 + dice.below(10_000), 1).expect("a usual speed"),
+        seek: curve(dice, 600),
+        write_seek: dice.chance(30).then(|| curve(dice, 500)),
+        head_switch: Dur::from_us(400 + dice.below(600)),
+        write_settle_ns: 600_000 - dice.below(1_200_000) as i64,
+        read_on_arrival: false,
+    }
+}
+
+/// A small drive; its geometry counts only where places are real.
+fn model(dice: &mut Dice, layout: Layout) -> Model {
+    let geometry = small_geometry(layout, 3, &mut dice.0);
+    Model::new(&plain_profile(geometry, &mut dice.0)).expect("a made-up drive that works")
+}
+
+/// Where requests of a run lie.
+#[derive(Clone, Copy, Debug)]
+enum Places {
+    /// Anywhere on a large made-up disk, in so many neighbouring cylinders one is used.
+    Large(u64),
+    /// On the small drive's real tracks, of any length.
+    Real,
+}
+
+fn place(dice: &mut Dice, model: &Model, places: Places, kind: Kind) -> Place {
+    match places {
+        Places::Large(coarse) => made_up_place(dice, coarse),
+        Places::Real => {
+            let longest = if dice.chance(20) { 90 } else { 12 };
+            let count = 1 + dice.below(longest) as u32;
+            let lbn = dice.below(model.geometry.capacity() - count as u64);
+            model.place(lbn, count, kind).expect("it is on the drive")
+        }
+    }
+}
+
+/// A place on a disk where few cylinders, angles and LBNs are used, so that ties are common.
+fn made_up_place(dice: &mut Dice, coarse: u64) -> Place {
+    let cylinder = (dice.below(CYLINDERS as u64) / coarse * coarse) as u32;
+    let surface = dice.below(3) as u16;
+    let angle = Angle::fraction(dice.below(32), 32);
+    Place {
+        lbn: cylinder as u64 * 300 + surface as u64 * 100 + dice.below(4) * 10,
+        count: 8,
+        cylinder,
+        surface,
+        tracks: 1,
+        spt: 100,
+        angle,
+        transfer: Dur::from_us(100),
+        media: Dur::from_us(100),
+        end_cylinder: cylinder,
+        end_surface: surface,
+        end_angle: angle + Angle::fraction(8, 100),
+    }
+}
+
+struct Run {
+    dice: Dice,
+    order: Order,
+    model: Model,
+    pool: Pool,
+    /// Everything that waits and does not conflict with anything older.
+    waiting: Vec<(u32, Waiting)>,
+    head: Head,
+    lbn: u64,
+    id: u64,
+}
+
+impl Run {
+    fn submit(&mut self, places: Places) {
+        let kind = if self.dice.chance(40) { Kind::Write } else { Kind::Read };
+        let place = place(&mut self.dice, &self.model, places, kind);
+        // Conflicts have tests of their own; here every request is eligible.
+        let end = |p: &Place| p.lbn + p.count as u64;
+        let overlaps = |p: &Place| p.lbn < end(&place) && place.lbn < end(p);
+        let conflict = |w: &Waiting| (kind == Kind::Write || w.kind == Kind::Write) && overlaps(&w.place);
+        if self.waiting.iter().any(|(_, w)| conflict(w)) {
+            return;
+        }
+        let request = Request { id: self.id, kind, lbn: place.lbn, count: place.count, fua: false, owner: 0 };
+        let slot = self.pool.insert(request, Some(place), self.head.at);
+        let waiting = Waiting { id: self.id, seq: self.id, kind, place, submitted: self.head.at };
+        self.id += 1;
+        self.waiting.push((slot, waiting));
+    }
+
+    fn decide(&mut self) {
+        let mut write = self.head;
+        let mut read = self.head;
+        // Overheads by pair make one kind of command begin later than the other.
+        let later = Dur::from_us(self.dice.below(3) * 400);
+        let one = if self.dice.chance(50) { &mut read } else { &mut write };
+        one.at += later;
+        one.angle += self.model.mechanics.rotation.angle_after(later);
+        let now = self.head.at;
+        let mut view = View { pool: &self.pool, model: &self.model, now, read, write, lbn: self.lbn, looked_at: 0 };
+        let chosen = self.order.next(&mut view).expect("somebody waits");
+        let looked_at = view.looked_at;
+        let slow: Vec<Waiting> = self.waiting.iter().map(|&(_, w)| w).collect();
+        let situation = Situation { model: &self.model, now, read, write, lbn: self.lbn };
+        let expected = choose(self.order, &slow, &situation).expect("somebody waits");
+        let got = self.pool.get(chosen).request.id;
+        assert_eq!(got, expected, "{:?} of {} at {:?}", self.order, slow.len(), self.head);
+        let passes = if matches!(self.order, Order::SptfSw(_)) { 2 } else { 1 };
+        assert!(looked_at >= 1 && looked_at <= passes * slow.len() as u64);
+
+        self.pool.send(chosen);
+        self.pool.finish(chosen);
+        let at = self.waiting.iter().position(|(slot, _)| *slot == chosen);
+        let (_, done) = self.waiting.remove(at.expect("it waited"));
+        let start = if done.kind == Kind::Write { write } else { read };
+        self.head = self.model.access(&start, &done.place, done.kind).end;
+        self.lbn = done.place.lbn + done.place.count as u64;
+    }
+}
+
+fn run(seed: u64, order: Order, size: usize, places: Places, decisions: usize) {
+    println!("{order:?}, seed {seed}, {places:?}");
+    let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(seed));
+    let layouts = layouts();
+    let mut model = model(&mut dice, layouts[seed as usize % layouts.len()]);
+    if let Places::Large(_) = places {
+        model.mechanics = mechanics(&mut dice);
+    }
+    let pool = Pool::new(size, order.key());
+    let mut run = Run { dice, order, model, pool, waiting: Vec::new(), head: Head::default(), lbn: 0, id: 0 };
+    for _ in 0..decisions {
+        // Pools swing between empty and full.
+        let upto = 1 + run.dice.below(size as u64) as usize;
+        while run.waiting.is_empty() || (run.waiting.len() < upto && run.dice.chance(95)) {
+            run.submit(places);
+        }
+        run.decide();
+    }
+}
+
+#[test]
+fn every_order_chooses_what_a_plain_loop_chooses() {
+    for order in ORDERS {
+        for seed in 0..40 {
+            run(seed, order, 1 + seed as usize * 3, Places::Large(1), 150);
+        }
+    }
+}
+
+#[test]
+fn ties_go_to_whoever_came_first() {
+    // Few cylinders and angles: nearly every decision is a tie.
+    for order in ORDERS {
+        for seed in 100..120 {
+            run(seed, order, 60, Places::Large(400), 150);
+        }
+    }
+}
+
+#[test]
+fn choices_are_exact_on_real_tracks_and_on_drives_that_read_on_arrival() {
+    // Half of the made-up drives read on arrival; requests of up to 90 sectors are longer than many tracks.
+    for order in ORDERS {
+        for seed in 200..260 {
+            run(seed, order, 40, Places::Real, 100);
+        }
+    }
+}

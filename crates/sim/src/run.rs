@@ -1,0 +1,455 @@
+//! The event loop in virtual time: a workload, a scheduler, a drive.
+//!
+//! Three parts say when they want to go on: the drive (a completion, or something inside it), the scheduler (a
+//! wake-up) and the workload (a request is due). The loop goes to the soonest of these instants. What happens at one
+//! instant happens in this order: first everything the drive completes, in the order it says; then the scheduler's
+//! wake-up; then the requests that are due, in the order they became so. After every telling the scheduler is polled
+//! until it has nothing more to say.
+//!
+//! Nothing is allocated per request once the tables have grown to the number of requests in flight.
+
+use headtime_disk::command::{Command, Outcome, SubmitError};
+use headtime_disk::time::Time;
+use headtime_sched::core::Refused;
+use headtime_sched::request::{Action, Finished, Request};
+
+use crate::device::Device;
+use crate::observe::Observer;
+use crate::scheduler::Scheduler;
+use crate::stats::{Done, End, Stats};
+use crate::workload::{Ask, Workload, WorkloadError};
+
+/// When a run ends, whichever comes first. A workload that comes to an end ends the run, too, when all its requests
+/// are finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// At this instant; requests that are not finished then do not count.
+    pub until: Option<Time>,
+    /// When so many requests are finished.
+    pub requests: Option<u64>,
+}
+
+/// A clock that the caller reads for us, in nanoseconds from anywhere. The simulator itself has no clock.
+pub type WallClock<'a> = &'a dyn Fn() -> u64;
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The workload cannot go on.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The workload never ends and no limit was given.
+    #[error("this workload has no end: give a number of seconds or of requests")]
+    Endless,
+    /// The scheduler refused a request for another reason than being full.
+    #[error("the scheduler refused a request: {0}")]
+    Refused(Refused),
+    /// The drive refused a command: the scheduler gave it more than its depth, or one beyond its end.
+    #[error("the drive refused a command: {0}")]
+    Device(SubmitError),
+    /// Requests are in flight, and nothing will ever happen.
+    #[error("{in_flight} requests are in flight at {now} and nothing will happen any more")]
+    Stuck {
+        /// Requests submitted and not finished.
+        in_flight: usize,
+        /// The time.
+        now: Time,
+    },
+}
+
+/// A request in flight.
+#[derive(Clone, Copy)]
+struct Slot {
+    ask: Ask,
+    sequence: u64,
+}
+
+struct Loop<'a, D, S, W: ?Sized, O> {
+    device: &'a mut D,
+    scheduler: &'a mut S,
+    workload: &'a mut W,
+    observer: &'a mut O,
+    clock: Option<WallClock<'a>>,
+    stats: Stats,
+    now: Time,
+    /// By request id. Ids are taken again, latest first, so the table stays as small as the most requests in flight.
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Commands at the drive: few.
+    at_drive: Vec<Command>,
+    /// A request that is due and that the scheduler has no room for; none is taken from the workload meanwhile.
+    held: Option<Ask>,
+    next_sequence: u64,
+    most_requests: u64,
+    dead: bool,
+}
+
+/// Runs `workload` through `scheduler` on `device` until a limit or its end, and returns what was counted.
+///
+/// `clock` is read around each decision when given; without it nothing is timed. Everything else in the result
+/// depends on the arguments alone.
+pub fn run<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
+    device: &mut D,
+    scheduler: &mut S,
+    workload: &mut W,
+    limits: Limits,
+    clock: Option<WallClock>,
+    observer: &mut O,
+) -> Result<Stats, RunError> {
+    if workload.endless() && limits.until.is_none() && limits.requests.is_none() {
+        return Err(RunError::Endless);
+    }
+    let stats = Stats { decision_ns: clock.map(|_| 0), ..Stats::new(workload.classes()) };
+    let mut l = Loop {
+        device,
+        scheduler,
+        workload,
+        observer,
+        clock,
+        stats,
+        now: Time::ZERO,
+        slots: Vec::with_capacity(64),
+        free: Vec::with_capacity(64),
+        at_drive: Vec::with_capacity(32),
+        held: None,
+        next_sequence: 0,
+        most_requests: limits.requests.unwrap_or(u64::MAX),
+        dead: false,
+    };
+    let until = limits.until.unwrap_or(Time::NEVER);
+    let end = l.go(until)?;
+    let Loop { now, device, scheduler, workload, mut stats, .. } = l;
+    if let Some(p) = scheduler.prediction() {
+        stats.prediction = p.clone();
+    }
+    stats.head.add_hidden(&device.hidden_work());
+    stats.end = end;
+    stats.ended_at = if end == End::Time { until } else { now };
+    if let Some(r) = workload.refusals() {
+        stats.refused = r.clone();
+    }
+    Ok(stats)
+}
+
+impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, W, O> {
+    fn go(&mut self, until: Time) -> Result<End, RunError> {
+        if self.most_requests == 0 {
+            return Ok(End::Requests);
+        }
+        loop {
+            let device = self.device.next_event();
+            let wakeup = self.scheduler.next_wakeup();
+            let due = match self.held {
+                Some(_) => None,
+                None => self.workload.next_due(),
+            };
+            let soonest =
+                device.unwrap_or(Time::NEVER).min(wakeup.unwrap_or(Time::NEVER)).min(due.unwrap_or(Time::NEVER));
+            if soonest == Time::NEVER {
+                return if self.in_flight() == 0 && self.held.is_none() {
+                    Ok(End::Workload)
+                } else {
+                    Err(RunError::Stuck { in_flight: self.in_flight(), now: self.now })
+                };
+            }
+            if soonest > until {
+                return Ok(End::Time);
+            }
+            // A part that wants to go on at an instant that has passed goes on now.
+            self.now = self.now.max(soonest);
+            if device.is_some_and(|t| t <= self.now) {
+                self.drive_events()?;
+            }
+            if wakeup.is_some_and(|t| t <= self.now) {
+                self.scheduler.tick(self.now);
+                self.drain()?;
+            }
+            if self.dead {
+                return Ok(End::DeadDrive);
+            }
+            if self.stats.requests >= self.most_requests {
+                return Ok(End::Requests);
+            }
+            if due.is_some_and(|t| t <= self.now) && self.held.is_none() {
+                let ask = self.workload.take()?;
+                self.submit(ask)?;
+            }
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    fn drive_events(&mut self) -> Result<(), RunError> {
+        while let Some(completion) = self.device.advance(self.now) {
+            let at = self
+                .at_drive
+                .iter()
+                .position(|c| c.id == completion.id)
+                .expect("the drive completed a command it was never given");
+            let command = self.at_drive.swap_remove(at);
+            if let Some(media) = &completion.media {
+                self.stats.head.record(media);
+            }
+            self.observer.completed(&command, &completion);
+            self.scheduler.complete(completion.id, completion.outcome, self.now);
+            self.drain()?;
+            // The request limit is exact: nothing is counted beyond it.
+            if self.dead || self.stats.requests >= self.most_requests {
+                return Ok(());
+            }
+        }
+        if let Some(ask) = self.held.take() {
+            self.submit(ask)?;
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, ask: Ask) -> Result<(), RunError> {
+        let slot = Slot { ask, sequence: self.next_sequence };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.slots[id as usize] = slot;
+                id
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let request = Request {
+            id: u64::from(id),
+            kind: ask.kind,
+            lbn: ask.lbn,
+            count: ask.count,
+            fua: ask.fua,
+            owner: ask.owner,
+        };
+        match self.scheduler.submit(request, self.now) {
+            Ok(()) => {
+                self.next_sequence += 1;
+                let in_flight = self.in_flight();
+                if in_flight > self.stats.most_waiting {
+                    self.stats.most_waiting = in_flight;
+                }
+                self.drain()
+            }
+            Err(Refused::Full { .. }) if self.in_flight() > 1 => {
+                self.free.push(id);
+                self.held = Some(ask);
+                Ok(())
+            }
+            Err(e) => Err(RunError::Refused(e)),
+        }
+    }
+
+    /// Asks the scheduler until it has nothing more to say.
+    fn drain(&mut self) -> Result<(), RunError> {
+        loop {
+            let action = match self.clock {
+                None => self.scheduler.poll(),
+                Some(clock) => {
+                    let from = clock();
+                    let action = self.scheduler.poll();
+                    if matches!(action, Some(Action::Issue(_))) {
+                        let took = clock().saturating_sub(from);
+                        self.stats.decision_ns = self.stats.decision_ns.map(|ns| ns + took);
+                    }
+                    action
+                }
+            };
+            match action {
+                None => return Ok(()),
+                Some(Action::Issue(command)) => {
+                    self.stats.decisions += 1;
+                    self.at_drive.push(command);
+                    self.observer.issued(&command, self.now);
+                    self.device.submit(command, self.now).map_err(RunError::Device)?;
+                }
+                Some(Action::Finish(f)) => self.finish(&f),
+            }
+        }
+    }
+
+    fn finish(&mut self, f: &Finished) {
+        let Slot { ask, sequence } = self.slots[f.request as usize];
+        self.free.push(f.request as u32);
+        if f.outcome == Outcome::Dead {
+            self.dead = true;
+        }
+        // Two completions at one instant: the run may be over after the first.
+        if self.stats.requests >= self.most_requests {
+            return;
+        }
+        let done = Done {
+            sequence,
+            owner: ask.owner,
+            class: ask.class,
+            kind: ask.kind,
+            lbn: ask.lbn,
+            count: ask.count,
+            due: ask.due,
+            submitted: f.submitted,
+            dispatched: f.dispatched,
+            done: f.done,
+            outcome: f.outcome,
+            prediction: f.prediction,
+        };
+        self.stats.record(&done);
+        self.observer.finished(&done);
+        self.workload.finished(ask.owner, self.now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::fixed::Fixed;
+    use crate::scheduler::Firmware;
+    use crate::traces::{ReadOptions, Reader, TraceFormat};
+    use crate::workload::{Beyond, Mode, Population, Replay, Target, closed, oltp, open};
+    use headtime_disk::time::Dur;
+
+    fn target() -> Target {
+        Target { capacity: 1_000_000, sector_bytes: 512, geometry: None }
+    }
+
+    fn go(
+        device: &mut Fixed,
+        depth: u32,
+        capacity: usize,
+        workload: &mut dyn Workload,
+        limits: Limits,
+        observer: &mut impl Observer,
+    ) -> Result<Stats, RunError> {
+        run(device, &mut Firmware::new(depth, capacity), workload, limits, None, observer)
+    }
+
+    #[derive(Default)]
+    struct Keep(Vec<Done>);
+    impl Observer for Keep {
+        fn finished(&mut self, done: &Done) {
+            self.0.push(*done);
+        }
+    }
+
+    #[test]
+    fn a_closed_system_is_served_at_the_drives_rate() {
+        let mut d = Fixed::new(Dur::from_ms(5), 4);
+        let mut w = Population::of(&closed(10), &target(), 1).unwrap();
+        let mut seen = Keep::default();
+        let limits = Limits { requests: Some(1000), ..Limits::default() };
+        let s = go(&mut d, 4, 100, &mut w, limits, &mut seen).unwrap();
+        assert_eq!((s.end, s.requests), (End::Requests, 1000));
+        assert_eq!(s.ended_at, Time(5_000_000_000));
+        assert_eq!(d.most, 4);
+        assert_eq!(s.most_waiting, 10);
+        // Ten always there, 5 ms each: once it runs, every request waits 50 ms.
+        assert!(seen.0[10..].iter().all(|d| d.response() == Dur::from_ms(50)));
+        assert!(seen.0[10..].iter().all(|d| d.service() == Dur::from_ms(20)));
+        let shares = s.head.shares(s.ended_at);
+        assert_eq!((shares.seek, shares.rotate, shares.transfer), (0.25, 0.25, 0.5));
+    }
+
+    #[test]
+    fn stamps_of_a_request_never_go_back() {
+        let mut d = Fixed::new(Dur::from_ms(4), 2);
+        let mut w = Population::of(&oltp(), &target(), 3).unwrap();
+        let mut seen = Keep::default();
+        let limits = Limits { until: Some(Time(20_000_000_000)), ..Limits::default() };
+        let s = go(&mut d, 2, 100, &mut w, limits, &mut seen).unwrap();
+        assert_eq!((s.end, s.ended_at), (End::Time, Time(20_000_000_000)));
+        assert!(s.requests > 2000);
+        for d in &seen.0 {
+            assert!(d.due <= d.submitted && d.submitted <= d.dispatched && d.dispatched < d.done);
+        }
+        assert!(seen.0.windows(2).all(|w| w[0].done <= w[1].done));
+    }
+
+    #[test]
+    fn a_full_scheduler_makes_requests_late_but_loses_none() {
+        // A thousand requests at once, room for eight.
+        let text: String = (0..1000).map(|i| format!("0,R,{},8\n", i * 8)).collect();
+        let reader = Reader::new(text.as_bytes(), "t".into(), TraceFormat::PlainCsv, ReadOptions::default());
+        let mut w = Replay::new(reader, &target(), Mode::Auto, Beyond::Stop).unwrap();
+        let mut d = Fixed::new(Dur::from_ms(1), 2);
+        let mut seen = Keep::default();
+        let s = go(&mut d, 2, 8, &mut w, Limits::default(), &mut seen).unwrap();
+        assert_eq!((s.end, s.requests, s.most_waiting), (End::Workload, 1000, 10));
+        let lbns: Vec<u64> = seen.0.iter().map(|d| d.lbn).collect();
+        assert!(lbns.iter().enumerate().all(|(i, &l)| l == i as u64 * 8));
+        let last = seen.0.last().unwrap();
+        assert_eq!((last.due, last.response()), (Time::ZERO, Dur::from_secs(1)));
+        assert_eq!(last.submitted, Time(990_000_000));
+    }
+
+    #[test]
+    fn a_closed_replay_waits_for_each_completion() {
+        let text = "R Hit 0 8 1 500\nW Hit 8 8 1 700\nR Hit 16 8 1 900\n";
+        let reader = Reader::new(text.as_bytes(), "t".into(), TraceFormat::DisksimValidate, ReadOptions::default());
+        let mut w = Replay::new(reader, &target(), Mode::Auto, Beyond::Stop).unwrap();
+        let mut d = Fixed::new(Dur::from_ms(10), 2);
+        let mut seen = Keep::default();
+        go(&mut d, 2, 8, &mut w, Limits::default(), &mut seen).unwrap();
+        let due: Vec<u64> = seen.0.iter().map(|d| d.due.0).collect();
+        assert_eq!(due, [0, 10_500_000, 21_200_000]);
+    }
+
+    #[test]
+    fn an_open_workload_below_saturation_waits_as_queueing_theory_says() {
+        // M/D/1 at 50% load: mean wait = service * rho / (2 (1 - rho)) = half a service time.
+        let mut d = Fixed::new(Dur::from_ms(5), 1);
+        let mut w = Population::of(&open(100.0).unwrap(), &target(), 11).unwrap();
+        let limits = Limits { requests: Some(100_000), ..Limits::default() };
+        let s = go(&mut d, 1, 10_000, &mut w, limits, &mut ()).unwrap();
+        let mean = s.responses().mean().unwrap().as_ms_f64();
+        assert!((mean - 7.5).abs() < 0.15, "{mean}");
+        let sure = s.batches.half_width_ns().unwrap() / 1e6;
+        assert!(sure < 0.3 && (mean - 7.5).abs() < 2.0 * sure, "{mean} +- {sure}");
+    }
+
+    #[test]
+    fn a_dead_drive_ends_the_run() {
+        let mut d = Fixed::new(Dur::from_ms(5), 2);
+        d.dies_at = Time(100_000_000);
+        let mut w = Population::of(&closed(3), &target(), 1).unwrap();
+        let limits = Limits { until: Some(Time(10_000_000_000)), ..Limits::default() };
+        let s = go(&mut d, 2, 8, &mut w, limits, &mut ()).unwrap();
+        assert_eq!((s.end, s.requests, s.errors), (End::DeadDrive, 20, 1));
+    }
+
+    #[test]
+    fn endless_workloads_need_a_limit() {
+        let mut w = Population::of(&closed(3), &target(), 1).unwrap();
+        let mut d = Fixed::new(Dur::from_ms(5), 2);
+        let e = go(&mut d, 2, 8, &mut w, Limits::default(), &mut ()).unwrap_err();
+        assert!(matches!(e, RunError::Endless), "{e}");
+    }
+
+    #[test]
+    fn a_scheduler_that_overfills_the_drive_is_an_error() {
+        let mut w = Population::of(&closed(3), &target(), 1).unwrap();
+        let mut d = Fixed::new(Dur::from_ms(5), 2);
+        let limits = Limits { requests: Some(10), ..Limits::default() };
+        let e = go(&mut d, 3, 8, &mut w, limits, &mut ()).unwrap_err();
+        assert!(e.to_string().contains("2 commands outstanding"), "{e}");
+    }
+
+    #[test]
+    fn decisions_are_timed_only_with_a_clock() {
+        use std::cell::Cell;
+        let at = Cell::new(0);
+        let clock = || {
+            at.set(at.get() + 10);
+            at.get()
+        };
+        let limits = Limits { requests: Some(10), ..Limits::default() };
+        let mut w = Population::of(&closed(3), &target(), 1).unwrap();
+        let mut d = Fixed::new(Dur::from_ms(5), 2);
+        let mut f = Firmware::new(2, 8);
+        let s = run(&mut d, &mut f, &mut w, limits, Some(&clock), &mut ()).unwrap();
+        assert_eq!(s.decision_ns, Some(10 * s.decisions));
+        assert!(s.decisions >= 10);
+    }
+}

@@ -1,0 +1,127 @@
+//! Where each millisecond of the head's time went.
+
+use headtime_disk::command::MediaTimes;
+use headtime_disk::drive::HiddenWork;
+use headtime_disk::time::{Dur, Time};
+
+/// Sums of what the head did, from the drive's own knowledge ([`headtime_disk::command::Completion`]), and of the
+/// write-backs that no completion shows ([`HiddenWork`]). Read-ahead counts as idle: the next command ends it at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeadTime {
+    /// Moving and settling.
+    pub seek: Dur,
+    /// Waiting for the first sector of a foreground transfer.
+    pub rotate: Dur,
+    /// Foreground transfers, moves at track ends included.
+    pub transfer: Dur,
+    /// Background transfers in gaps.
+    pub free: Dur,
+    busy_until: Time,
+}
+
+/// The same as shares of a run; they sum to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeadShares {
+    /// Moving and settling.
+    pub seek: f64,
+    /// Rotational latency.
+    pub rotate: f64,
+    /// Foreground transfers.
+    pub transfer: f64,
+    /// Background transfers in gaps.
+    pub free: f64,
+    /// Nothing.
+    pub idle: f64,
+}
+
+impl HeadTime {
+    /// Adds one media access. Time that an earlier access already covers is not counted twice.
+    #[inline]
+    pub fn record(&mut self, m: &MediaTimes) {
+        let from = self.busy_until;
+        let span = |a: Time, b: Time| b.saturating_since(a.max(from));
+        self.seek += span(m.start, m.seek_end);
+        self.rotate += span(m.seek_end, m.transfer_start);
+        self.transfer += span(m.transfer_start, m.end);
+        self.busy_until = self.busy_until.max(m.end);
+    }
+
+    /// Adds what the drive did unseen over the whole run: once, at its end.
+    pub fn add_hidden(&mut self, h: &HiddenWork) {
+        self.seek += h.seek;
+        self.rotate += h.rotate;
+        self.transfer += h.transfer;
+    }
+
+    /// Seek, rotational latency and transfer: all the time the head was given to foreground requests.
+    pub fn given(&self) -> Dur {
+        self.seek + self.rotate + self.transfer
+    }
+
+    /// Shares of a run that lasted until `end`; all idle when it lasted no time.
+    pub fn shares(&self, end: Time) -> HeadShares {
+        // An access that ran on beyond the end is counted whole.
+        let busy = self.given() + self.free;
+        let total = end.max(self.busy_until).0.max(busy.0);
+        if total == 0 {
+            return HeadShares { seek: 0.0, rotate: 0.0, transfer: 0.0, free: 0.0, idle: 1.0 };
+        }
+        let of = |d: Dur| d.0 as f64 / total as f64;
+        HeadShares {
+            seek: of(self.seek),
+            rotate: of(self.rotate),
+            transfer: of(self.transfer),
+            free: of(self.free),
+            idle: of(Dur(total).saturating_sub(busy)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn media(start: u64, seek_end: u64, transfer_start: u64, end: u64) -> MediaTimes {
+        MediaTimes {
+            start: Time(start),
+            seek_end: Time(seek_end),
+            transfer_start: Time(transfer_start),
+            end: Time(end),
+        }
+    }
+
+    #[test]
+    fn shares_sum_to_one() {
+        let mut h = HeadTime::default();
+        h.record(&media(10, 40, 60, 70));
+        h.record(&media(70, 70, 75, 80));
+        let s = h.shares(Time(100));
+        assert_eq!((s.seek, s.rotate, s.transfer), (0.30, 0.25, 0.15));
+        assert!((s.seek + s.rotate + s.transfer + s.free + s.idle - 1.0).abs() < 1e-12);
+        assert!((s.idle - 0.30).abs() < 1e-12);
+    }
+
+    #[test]
+    fn overlapping_accesses_are_not_counted_twice() {
+        let mut h = HeadTime::default();
+        h.record(&media(0, 50, 60, 100));
+        h.record(&media(40, 90, 110, 120));
+        assert_eq!(h.given(), Dur(120));
+        assert_eq!((h.seek, h.rotate), (Dur(50), Dur(20)));
+    }
+
+    #[test]
+    fn write_backs_are_not_idle_time() {
+        let mut h = HeadTime::default();
+        h.record(&media(0, 10, 20, 30));
+        h.add_hidden(&HiddenWork { seek: Dur(20), rotate: Dur(10), transfer: Dur(10) });
+        let s = h.shares(Time(100));
+        assert_eq!((s.seek, s.rotate, s.transfer), (0.3, 0.2, 0.2));
+        assert!((s.idle - 0.3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_run_of_no_time_is_idle() {
+        assert_eq!(HeadTime::default().shares(Time::ZERO).idle, 1.0);
+    }
+}

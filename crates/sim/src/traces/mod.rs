@@ -1,0 +1,535 @@
+//! Recorded workloads: one file a format, one record type, one streaming reader.
+//!
+//! A [`Reader`] goes through a text file line by line in constant memory and yields [`Record`]s. Foreign or damaged
+//! input is an error that names file and line, what was expected there and what was found. Blank lines and lines
+//! that begin with `#` are skipped in every format. A last line without a line end is read when it is complete.
+
+mod blkparse;
+mod disksim_ascii;
+mod disksim_validate;
+mod fio_iolog;
+mod mqsim;
+mod msr_csv;
+mod plain_csv;
+mod systor_csv;
+mod tencent_csv;
+pub mod text;
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::{Dur, Time};
+
+use text::Bad;
+
+/// One recorded request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it arrived, counted from the trace's beginning; `None` where the trace knows only gaps.
+    pub arrival: Option<Time>,
+    /// Pause before or after it, where the trace knows pauses between a completion and the next arrival.
+    pub gap: Option<Gap>,
+    /// Read, write or flush.
+    pub kind: Kind,
+    /// A write that is done only when it is on the media.
+    pub fua: bool,
+    /// First sector, in sectors of 512 bytes whatever the drive's sectors are. Zero for a flush.
+    pub lbn: u64,
+    /// Length in sectors of 512 bytes; at least 1, but zero for a flush.
+    pub count: u32,
+    /// The device it went to, as the trace numbers them (files of an iolog: in order of appearance from 0).
+    pub device: u32,
+    /// Who asked: a process, a host or a volume where the trace knows it, otherwise the device.
+    pub owner: u32,
+    /// Response time that was measured when the trace was taken.
+    pub response: Option<Dur>,
+    /// Line it stands on, from 1.
+    pub line: u64,
+}
+
+/// A pause between a completion and an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gap {
+    /// From the completion of the request before to this one's arrival.
+    Before(Dur),
+    /// From this one's completion to the next one's arrival.
+    After(Dur),
+}
+
+/// Why a trace could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The file cannot be opened or read.
+    #[error("{file}: {source}")]
+    Io {
+        /// File.
+        file: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A line is not what it should be.
+    #[error("{file}:{line}: expected {expected}, found {found}")]
+    Line {
+        /// File.
+        file: String,
+        /// Line, from 1.
+        line: u64,
+        /// What should have stood there.
+        expected: String,
+        /// What stood there.
+        found: String,
+    },
+    /// The file holds no request at all.
+    #[error("{file}: expected {expected}, found no request in {lines} lines")]
+    Empty {
+        /// File.
+        file: String,
+        /// What a line looks like.
+        expected: String,
+        /// Lines read.
+        lines: u64,
+    },
+    /// The device asked for does not occur.
+    #[error("{file}: device {device} does not occur in it; it has {known}")]
+    NoSuchDevice {
+        /// File.
+        file: String,
+        /// The device asked for.
+        device: u32,
+        /// Those that occur.
+        known: String,
+    },
+    /// No such format.
+    #[error("unknown trace format \"{name}\"; known: {known}")]
+    UnknownFormat {
+        /// Name given.
+        name: String,
+        /// Names known.
+        known: String,
+    },
+}
+
+/// What can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceFormat {
+    /// `R|W word lbn sectors response_us gap_us` (DiskSim's validation traces).
+    DisksimValidate,
+    /// `arrival_ms device lbn sectors flags` (DiskSim's ASCII format; bit 0 of the flags: read).
+    DisksimAscii,
+    /// `ns device sector sectors type` (MQSim; type 1: read).
+    Mqsim,
+    /// Text output of blkparse with its default format.
+    Blkparse,
+    /// `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime` (MSR Cambridge).
+    MsrCsv,
+    /// fio's iolog, versions 2 and 3.
+    FioIolog,
+    /// `Timestamp,Response,IOType,LUN,Offset,Size` (SYSTOR '17).
+    SystorCsv,
+    /// `Timestamp,Offset,Size,IOType,VolumeID` (Tencent CBS).
+    TencentCsv,
+    /// `time_ms,op,lbn,sectors`, with or without that heading.
+    PlainCsv,
+}
+
+impl TraceFormat {
+    /// Every format with its name.
+    pub const ALL: [(&'static str, TraceFormat); 9] = [
+        ("disksim-validate", TraceFormat::DisksimValidate),
+        ("disksim-ascii", TraceFormat::DisksimAscii),
+        ("mqsim", TraceFormat::Mqsim),
+        ("blkparse", TraceFormat::Blkparse),
+        ("msr-csv", TraceFormat::MsrCsv),
+        ("fio-iolog", TraceFormat::FioIolog),
+        ("systor-csv", TraceFormat::SystorCsv),
+        ("tencent-csv", TraceFormat::TencentCsv),
+        ("plain-csv", TraceFormat::PlainCsv),
+    ];
+
+    /// By name; the error lists the names known. `csv` is short for `plain-csv`.
+    pub fn from_name(name: &str) -> Result<TraceFormat, TraceError> {
+        let wanted = if name == "csv" { "plain-csv" } else { name };
+        Self::ALL.iter().find(|(n, _)| *n == wanted).map(|(_, f)| *f).ok_or_else(|| TraceError::UnknownFormat {
+            name: name.to_owned(),
+            known: Self::ALL.map(|(n, _)| n).join(", "),
+        })
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, f)| *f == self).map_or("", |(n, _)| n)
+    }
+
+    fn parser(self, options: &ReadOptions) -> Box<dyn LineFormat> {
+        match self {
+            TraceFormat::DisksimValidate => Box::new(disksim_validate::DisksimValidate::new(options.gap)),
+            TraceFormat::DisksimAscii => Box::new(disksim_ascii::DisksimAscii),
+            TraceFormat::Mqsim => Box::new(mqsim::Mqsim),
+            TraceFormat::Blkparse => Box::new(blkparse::Blkparse::default()),
+            TraceFormat::MsrCsv => Box::new(msr_csv::MsrCsv::default()),
+            TraceFormat::FioIolog => Box::new(fio_iolog::FioIolog::default()),
+            TraceFormat::SystorCsv => Box::new(systor_csv::SystorCsv::default()),
+            TraceFormat::TencentCsv => Box::new(tencent_csv::TencentCsv::default()),
+            TraceFormat::PlainCsv => Box::new(plain_csv::PlainCsv::default()),
+        }
+    }
+}
+
+/// On which side of its request the gap of a `disksim-validate` line lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GapSide {
+    /// Before it: from the completion before to this arrival.
+    Before,
+    /// After it, as DiskSim reads its own traces.
+    #[default]
+    After,
+}
+
+/// How to read a trace.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadOptions {
+    /// Only requests to this device.
+    pub device: Option<u32>,
+    /// Meaning of the gap column of `disksim-validate`.
+    pub gap: GapSide,
+}
+
+/// A source of recorded requests, in the trace's order.
+pub trait TraceReader {
+    /// The next record; `None` at the end.
+    fn next_record(&mut self) -> Result<Option<Record>, TraceError>;
+    /// Name of the file for messages.
+    fn file(&self) -> &str;
+    /// Lines that were understood but hold no request that can be replayed (discards, unknown types).
+    fn skipped(&self) -> u64;
+}
+
+/// What one line came to.
+enum Parsed {
+    /// Records were appended, or the line is needed later.
+    Taken,
+    /// Understood, but nothing that can be replayed.
+    Skipped,
+    /// Everything from here on is no trace any more (a summary).
+    End,
+}
+
+/// One format: lines in, records out. One line may give none or several records.
+trait LineFormat {
+    /// Reads one line, without its line end; never blank, never a comment.
+    fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad>;
+    /// The file is over: what was held back comes out now.
+    fn finish(&mut self, _out: &mut VecDeque<Record>) {}
+    /// What a line looks like, for messages.
+    fn shape(&self) -> &'static str;
+}
+
+/// Longest line accepted; a longer one is no text.
+const LONGEST_LINE: u64 = 64 * 1024;
+/// Devices remembered for the message that one does not occur.
+const DEVICES_KEPT: usize = 64;
+
+/// A streaming reader of any format.
+pub struct Reader<R> {
+    input: R,
+    file: String,
+    number: u64,
+    buffer: Vec<u8>,
+    format: Box<dyn LineFormat>,
+    out: VecDeque<Record>,
+    device: Option<u32>,
+    devices: Vec<u32>,
+    requests: u64,
+    delivered: u64,
+    skipped: u64,
+    over: bool,
+}
+
+/// Opens a file.
+pub fn open(path: &Path, format: TraceFormat, options: ReadOptions) -> Result<Reader<BufReader<File>>, TraceError> {
+    let file = path.display().to_string();
+    match File::open(path) {
+        Ok(f) => Ok(Reader::new(BufReader::with_capacity(256 * 1024, f), file, format, options)),
+        Err(source) => Err(TraceError::Io { file, source }),
+    }
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads from anything; `file` is for messages.
+    pub fn new(input: R, file: String, format: TraceFormat, options: ReadOptions) -> Reader<R> {
+        Reader {
+            input,
+            file,
+            number: 0,
+            buffer: Vec::with_capacity(256),
+            format: format.parser(&options),
+            out: VecDeque::with_capacity(4),
+            device: options.device,
+            devices: Vec::new(),
+            requests: 0,
+            delivered: 0,
+            skipped: 0,
+            over: false,
+        }
+    }
+
+    /// Every record of a file; for tests and short traces.
+    pub fn read_all(mut self) -> Result<Vec<Record>, TraceError> {
+        let mut all = Vec::new();
+        while let Some(r) = self.next_record()? {
+            all.push(r);
+        }
+        Ok(all)
+    }
+
+    fn bad(&self, bad: Bad) -> TraceError {
+        TraceError::Line {
+            file: self.file.clone(),
+            line: self.number,
+            expected: bad.expected.into_owned(),
+            found: bad.found,
+        }
+    }
+
+    /// Reads one line into the buffer, without its end; false at the end of the file.
+    fn fill(&mut self) -> Result<bool, TraceError> {
+        self.buffer.clear();
+        let read = (&mut self.input)
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut self.buffer)
+            .map_err(|source| TraceError::Io { file: self.file.clone(), source })?;
+        if read == 0 {
+            return Ok(false);
+        }
+        self.number += 1;
+        if self.number == 1 && self.buffer.starts_with(&[0x1f, 0x8b]) {
+            return Err(self.bad(Bad {
+                expected: self.format.shape().into(),
+                found: "gzip-compressed data; decompress it first".into(),
+            }));
+        }
+        if self.buffer.last() == Some(&b'\n') {
+            self.buffer.pop();
+        } else if read as u64 == LONGEST_LINE {
+            return Err(self.bad(Bad {
+                expected: self.format.shape().into(),
+                found: format!("{LONGEST_LINE} bytes without a line end"),
+            }));
+        }
+        if self.buffer.last() == Some(&b'\r') {
+            self.buffer.pop();
+        }
+        Ok(true)
+    }
+
+    /// Goes on until a record is ready or the file is over.
+    fn advance(&mut self) -> Result<(), TraceError> {
+        while self.out.is_empty() && !self.over {
+            if !self.fill()? {
+                self.format.finish(&mut self.out);
+                self.over = true;
+                break;
+            }
+            let line = self.buffer.trim_ascii_start();
+            if line.is_empty() || line[0] == b'#' {
+                continue;
+            }
+            match self.format.line(&self.buffer, self.number, &mut self.out) {
+                Ok(Parsed::Taken) => {}
+                Ok(Parsed::Skipped) => self.skipped += 1,
+                Ok(Parsed::End) => {
+                    self.format.finish(&mut self.out);
+                    self.over = true;
+                }
+                Err(bad) => return Err(self.bad(bad)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing more comes: that is an error when nothing came at all.
+    fn end(&self) -> Result<Option<Record>, TraceError> {
+        if self.requests == 0 && self.skipped == 0 {
+            return Err(TraceError::Empty {
+                file: self.file.clone(),
+                expected: self.format.shape().to_owned(),
+                lines: self.number,
+            });
+        }
+        match self.device {
+            Some(device) if self.delivered == 0 => {
+                let mut known: Vec<String> = self.devices.iter().map(u32::to_string).collect();
+                if self.devices.len() == DEVICES_KEPT {
+                    known.push("more".to_owned());
+                }
+                Err(TraceError::NoSuchDevice { file: self.file.clone(), device, known: known.join(", ") })
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+impl<R: BufRead> TraceReader for Reader<R> {
+    fn next_record(&mut self) -> Result<Option<Record>, TraceError> {
+        loop {
+            self.advance()?;
+            let Some(record) = self.out.pop_front() else {
+                return self.end();
+            };
+            self.requests += 1;
+            if let Some(device) = self.device {
+                if record.device != device {
+                    // Only remembered while the one asked for has not been seen.
+                    if self.delivered == 0 && self.devices.len() < DEVICES_KEPT {
+                        if let Err(at) = self.devices.binary_search(&record.device) {
+                            self.devices.insert(at, record.device);
+                        }
+                    }
+                    continue;
+                }
+            }
+            self.delivered += 1;
+            return Ok(Some(record));
+        }
+    }
+
+    fn file(&self) -> &str {
+        &self.file
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped
+    }
+}
+
+/// The instant of an absolute clock counted from the first one seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Since {
+    first: Option<u64>,
+}
+
+impl Since {
+    /// `at` in units of which `per` nanoseconds make one; instants before the first count as the first.
+    fn first(&mut self, at: u64, per: u64) -> Time {
+        let first = *self.first.get_or_insert(at);
+        Time(at.saturating_sub(first).saturating_mul(per))
+    }
+}
+
+/// A number for each name in order of appearance; few names are expected.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    seen: Vec<Vec<u8>>,
+}
+
+impl Names {
+    fn number(&mut self, name: &[u8]) -> u32 {
+        let at = self.seen.iter().position(|s| s == name);
+        let at = at.unwrap_or_else(|| {
+            self.seen.push(name.to_vec());
+            self.seen.len() - 1
+        });
+        u32::try_from(at).unwrap_or(u32::MAX)
+    }
+}
+
+/// Checks that a range is not empty and cannot overflow: traces come from anywhere.
+fn range(lbn: u64, count: u64, what: &'static str) -> Result<(u64, u32), Bad> {
+    let bad = |found: String| Bad { expected: what.into(), found };
+    let count = match u32::try_from(count) {
+        Ok(0) => return Err(bad("a request for 0 sectors".to_owned())),
+        Ok(c) => c,
+        Err(_) => return Err(bad(format!("a request for {count} sectors"))),
+    };
+    if lbn > u64::MAX / 1024 {
+        return Err(bad(format!("sector {lbn}")));
+    }
+    Ok((lbn, count))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Reads a whole trace from text.
+    pub(crate) fn read(format: TraceFormat, text: &str) -> Result<Vec<Record>, TraceError> {
+        Reader::new(text.as_bytes(), "t".to_owned(), format, ReadOptions::default()).read_all()
+    }
+
+    /// The message of the error that reading `text` must give.
+    pub(crate) fn error(format: TraceFormat, text: &str) -> String {
+        read(format, text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn unknown_formats_list_the_known_ones() {
+        let e = TraceFormat::from_name("pcap").unwrap_err().to_string();
+        for (name, format) in TraceFormat::ALL {
+            assert!(e.contains(name), "{e}");
+            assert_eq!(TraceFormat::from_name(name).unwrap(), format);
+            assert_eq!(format.name(), name);
+        }
+    }
+
+    #[test]
+    fn foreign_input_is_an_error_with_its_line_in_every_format() {
+        for (name, format) in TraceFormat::ALL {
+            for foreign in ["<html>\n<body>\n", "{\"a\": 1}\n", "one two three\n", "\u{0}\u{1}\u{2}\n"] {
+                let e = error(format, foreign);
+                assert!(e.starts_with("t:1: expected "), "{name}: {e}");
+                assert!(e.contains(", found "), "{name}: {e}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_file_is_an_error_that_says_what_was_expected() {
+        for (name, format) in TraceFormat::ALL {
+            let e = error(format, "\n# nothing\n");
+            assert!(e.contains("expected") && e.contains("no request in 2 lines"), "{name}: {e}");
+        }
+    }
+
+    #[test]
+    fn compressed_input_is_named() {
+        let e = Reader::new(&[0x1f, 0x8b, 8, 0, 0][..], "t.gz".to_owned(), TraceFormat::MsrCsv, ReadOptions::default())
+            .read_all()
+            .unwrap_err()
+            .to_string();
+        assert!(e.contains("gzip"), "{e}");
+    }
+
+    #[test]
+    fn a_line_without_end_is_not_read_into_memory() {
+        let text = "1".repeat(200_000);
+        let e = error(TraceFormat::Mqsim, &text);
+        assert!(e.contains("65536 bytes without a line end"), "{e}");
+    }
+
+    #[test]
+    fn a_device_that_does_not_occur_lists_those_that_do() {
+        let text = "0 3 8 8 1\n5 1 16 8 1\n";
+        let with = |d| {
+            Reader::new(
+                text.as_bytes(),
+                "t".to_owned(),
+                TraceFormat::Mqsim,
+                ReadOptions { device: Some(d), ..ReadOptions::default() },
+            )
+            .read_all()
+        };
+        assert_eq!(with(1).unwrap().len(), 1);
+        let e = with(2).unwrap_err().to_string();
+        assert!(e.contains("device 2") && e.contains("1, 3"), "{e}");
+    }
+
+    #[test]
+    fn windows_line_ends_comments_and_a_missing_last_line_end_are_fine() {
+        let text = "# a trace\r\n0 0 8 8 1\r\n\r\n7 0 16 8 0";
+        let r = read(TraceFormat::Mqsim, text).unwrap();
+        assert_eq!((r.len(), r[1].line), (2, 4));
+    }
+}

@@ -1,0 +1,506 @@
+//! What one request looks like: read or write, how long, and where.
+//!
+//! A [`PatternSpec`] is in bytes and fits any disk; a [`Pattern`] is compiled for one disk and hands out ranges.
+
+use std::sync::Arc;
+
+use headtime_disk::command::Kind;
+use headtime_disk::geometry::Geometry;
+
+use super::variates::{Share, Variates, neg_ln_fx};
+use super::{Target, WorkloadError};
+
+/// Longest request that may be asked for.
+const LONGEST_BYTES: u64 = 64 << 20;
+/// An exponential size is cut at so many means: one in 10^14 would be longer.
+const MEANS_AT_MOST: u64 = 32;
+/// So often a place is drawn again when the disk has no data there (gaps between zones, unused surfaces).
+const TRIES: u32 = 1_000;
+
+/// How long requests are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SizeSpec {
+    /// All the same.
+    Fixed {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Whole steps whose number is geometrically distributed: an exponential distribution cut into steps, with
+    /// exactly this mean. At least one step, at most 32 means.
+    Exponential {
+        /// Mean in bytes.
+        mean_bytes: u64,
+        /// Step in bytes.
+        step_bytes: u64,
+    },
+    /// Evenly between two sizes, in steps.
+    Uniform {
+        /// Smallest, bytes.
+        min_bytes: u64,
+        /// Largest, bytes.
+        max_bytes: u64,
+        /// Step in bytes.
+        step_bytes: u64,
+    },
+    /// One of several, by weight: `(bytes, weight)`.
+    Weighted(Vec<(u64, u32)>),
+}
+
+/// Where requests lie.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlaceSpec {
+    /// Evenly over the disk.
+    Uniform,
+    /// Evenly over a part of the disk, given as shares of its capacity.
+    Part {
+        /// Where it begins, 0 to 1.
+        from: f64,
+        /// Where it ends, 0 to 1.
+        to: f64,
+    },
+    /// Each request begins where the task's one before ended; the first begins anywhere.
+    Sequential,
+    /// Evenly over the tracks of so many neighbouring cylinders, somewhere on the disk (the seed says where).
+    Window {
+        /// Cylinders.
+        cylinders: u32,
+    },
+    /// This share of the requests goes to the cylinder group of the request before (any task's); the others anywhere.
+    RecentGroup {
+        /// Share that stays.
+        share: Share,
+        /// Cylinders a group is wide.
+        cylinders: u32,
+    },
+}
+
+/// What requests look like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PatternSpec {
+    /// Share of reads; the others are writes.
+    pub reads: Share,
+    /// How long they are.
+    pub size: SizeSpec,
+    /// Where they lie.
+    pub place: PlaceSpec,
+    /// First sectors lie at multiples of this many bytes from the disk's beginning (with locality by cylinder: from
+    /// the track's).
+    pub align_bytes: u64,
+    /// Writes complete only on the media.
+    pub fua: bool,
+}
+
+impl PatternSpec {
+    /// Reads of one size, anywhere, aligned to 4 KiB.
+    pub fn random_reads(bytes: u64) -> PatternSpec {
+        PatternSpec {
+            reads: Share::ALL,
+            size: SizeSpec::Fixed { bytes },
+            place: PlaceSpec::Uniform,
+            align_bytes: 4096,
+            fua: false,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Size {
+    Fixed(u32),
+    Geometric { step: u32, scale_fx: u64, most: u32 },
+    Uniform { min: u32, step: u32, steps: u64 },
+    Weighted { of: Vec<(u32, u64)>, total: u64 },
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Part { from: u64, to: u64 },
+    Sequential,
+    Tracks(Vec<(u64, u32)>),
+    RecentGroup(RecentGroup),
+}
+
+#[derive(Clone, Debug)]
+struct RecentGroup {
+    share: Share,
+    cylinders: u32,
+    last_cylinder: u32,
+    geometry: Arc<Geometry>,
+}
+
+/// A pattern compiled for one disk.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    reads: Share,
+    size: Size,
+    place: Place,
+    align: u64,
+    capacity: u64,
+    fua: bool,
+}
+
+/// What [`Pattern::next`] hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// Read or write.
+    pub kind: Kind,
+    /// First sector.
+    pub lbn: u64,
+    /// Sectors.
+    pub count: u32,
+    /// Force unit access.
+    pub fua: bool,
+}
+
+impl Pattern {
+    /// Compiles a pattern. `rng` chooses what is chosen once (the place of a window).
+    pub fn new(spec: &PatternSpec, target: &Target, rng: &mut Variates) -> Result<Pattern, WorkloadError> {
+        let align = sectors("alignment", spec.align_bytes, target)?;
+        let size = compile_size(&spec.size, target)?;
+        let longest = longest(&size);
+        if u64::from(longest) > target.capacity {
+            return Err(WorkloadError::range("request size in sectors", longest, 1, target.capacity));
+        }
+        let place = compile_place(&spec.place, target, rng)?;
+        let room = match &place {
+            Place::Part { from, to } => to - from,
+            _ => target.capacity,
+        };
+        if room < u64::from(longest) {
+            return Err(WorkloadError::range("request size in sectors", longest, 1, room));
+        }
+        if align > room {
+            return Err(WorkloadError::range("alignment in sectors", align, 1, room));
+        }
+        Ok(Pattern { reads: spec.reads, size, place, align, capacity: target.capacity, fua: spec.fua })
+    }
+
+    /// The next request. `position` is the task's own: where its last request ended (sequential patterns), `None`
+    /// before the first.
+    pub fn next(&mut self, rng: &mut Variates, position: &mut Option<u64>) -> Drawn {
+        let read = self.reads == Share::ALL || rng.chance(self.reads);
+        let count = draw_size(&self.size, rng);
+        let (align, capacity) = (self.align, self.capacity);
+        let lbn = match &mut self.place {
+            Place::Part { from, to } => draw_aligned(*from, *to, align, count, rng),
+            Place::Sequential => {
+                let at = match *position {
+                    Some(at) if at + u64::from(count) <= capacity => at,
+                    // At the disk's end the task begins again from its front.
+                    Some(_) => 0,
+                    None => draw_aligned(0, capacity, align, count, rng),
+                };
+                *position = Some(at + u64::from(count));
+                at
+            }
+            Place::Tracks(tracks) => {
+                let (first, lbns) = tracks[rng.below(tracks.len() as u64) as usize];
+                draw_on_track(first, lbns, align, count, capacity, rng)
+            }
+            Place::RecentGroup(group) => group.draw(align, count, capacity, rng),
+        };
+        Drawn { kind: if read { Kind::Read } else { Kind::Write }, lbn, count, fua: self.fua && !read }
+    }
+}
+
+impl RecentGroup {
+    fn draw(&mut self, align: u64, count: u32, capacity: u64, rng: &mut Variates) -> u64 {
+        if rng.chance(self.share) {
+            let first = self.last_cylinder / self.cylinders * self.cylinders;
+            for _ in 0..TRIES {
+                let cylinder = first + rng.below(u64::from(self.cylinders)) as u32;
+                let surface = rng.below(u64::from(self.geometry.surfaces())) as u16;
+                if let Some(t) = self.geometry.track(cylinder, surface)
+                    && t.lbns > 0
+                {
+                    self.last_cylinder = cylinder;
+                    return draw_on_track(t.first_lbn, t.lbns, align, count, capacity, rng);
+                }
+            }
+        }
+        let lbn = draw_aligned(0, capacity, align, count, rng);
+        if let Some(p) = self.geometry.locate(lbn) {
+            self.last_cylinder = p.cylinder;
+        }
+        lbn
+    }
+}
+
+/// An aligned range of `count` sectors between `from` and `to`; when alignment leaves no place, the first sector.
+fn draw_aligned(from: u64, to: u64, align: u64, count: u32, rng: &mut Variates) -> u64 {
+    let last = to - u64::from(count);
+    let first_slot = from.div_ceil(align);
+    let last_slot = last / align;
+    if first_slot > last_slot {
+        return from;
+    }
+    (first_slot + rng.below(last_slot - first_slot + 1)) * align
+}
+
+/// A range that begins on a track, aligned from the track's first sector, and does not leave the disk.
+fn draw_on_track(first: u64, lbns: u32, align: u64, count: u32, capacity: u64, rng: &mut Variates) -> u64 {
+    let slots = u64::from(lbns).div_ceil(align);
+    (first + rng.below(slots) * align).min(capacity - u64::from(count))
+}
+
+fn draw_size(size: &Size, rng: &mut Variates) -> u32 {
+    match size {
+        Size::Fixed(n) => *n,
+        Size::Geometric { step, scale_fx, most } => {
+            // The ceiling of an exponential variate is geometric.
+            let steps = (u128::from(rng.exponential_fx()) * u128::from(*scale_fx)) >> 32;
+            let steps = (steps as u64).div_ceil(1 << 32).max(1);
+            (u64::from(*step).saturating_mul(steps)).min(u64::from(*most)) as u32
+        }
+        Size::Uniform { min, step, steps } => min + step * rng.below(*steps) as u32,
+        Size::Weighted { of, total } => {
+            let at = rng.below(*total);
+            of.iter().find(|(_, upto)| at < *upto).map_or(of[0].0, |(n, _)| *n)
+        }
+    }
+}
+
+fn longest(size: &Size) -> u32 {
+    match size {
+        Size::Fixed(n) => *n,
+        Size::Geometric { most, .. } => *most,
+        Size::Uniform { min, step, steps } => min + step * (*steps as u32 - 1),
+        Size::Weighted { of, .. } => of.iter().map(|(n, _)| *n).max().unwrap_or(1),
+    }
+}
+
+/// Bytes as sectors of the target; they must be whole and at least one.
+fn sectors(what: &str, bytes: u64, target: &Target) -> Result<u64, WorkloadError> {
+    let sector = u64::from(target.sector_bytes);
+    if bytes == 0 || bytes > LONGEST_BYTES || bytes % sector != 0 {
+        return Err(WorkloadError::range(
+            format!("{what} in bytes (whole sectors of {sector})"),
+            bytes,
+            sector,
+            LONGEST_BYTES,
+        ));
+    }
+    Ok(bytes / sector)
+}
+
+fn compile_size(spec: &SizeSpec, target: &Target) -> Result<Size, WorkloadError> {
+    let whole = |what: &str, bytes: u64| sectors(what, bytes, target).map(|n| n as u32);
+    Ok(match spec {
+        SizeSpec::Fixed { bytes } => Size::Fixed(whole("request size", *bytes)?),
+        SizeSpec::Exponential { mean_bytes, step_bytes } => {
+            let step = whole("step of the request size", *step_bytes)?;
+            if mean_bytes < step_bytes || *mean_bytes > LONGEST_BYTES {
+                return Err(WorkloadError::range("mean request size in bytes", mean_bytes, step_bytes, LONGEST_BYTES));
+            }
+            let most = (mean_bytes / u64::from(target.sector_bytes) * MEANS_AT_MOST)
+                .min(target.capacity)
+                .min(u64::from(u32::MAX / 2));
+            // A whole number of steps within the limit.
+            let most = (most / u64::from(step)).max(1) * u64::from(step);
+            // Ceiling of c * E is geometric with mean 1 / (1 - exp(-1/c)); c = -1 / ln(1 - step/mean) gives the
+            // mean wanted. 1 - step/mean as a fraction of 2^64:
+            let stay = ((u128::from(mean_bytes - step_bytes) << 64) / u128::from(*mean_bytes)) as u64;
+            let scale_fx = if stay == 0 { 0 } else { ((1u128 << 64) / u128::from(neg_ln_fx(stay))) as u64 };
+            Size::Geometric { step, scale_fx, most: most as u32 }
+        }
+        SizeSpec::Uniform { min_bytes, max_bytes, step_bytes } => {
+            let min = whole("smallest request size", *min_bytes)?;
+            let step = whole("step of the request size", *step_bytes)?;
+            let max = whole("largest request size", *max_bytes)?;
+            if max < min {
+                return Err(WorkloadError::range("largest request size in bytes", max_bytes, min_bytes, LONGEST_BYTES));
+            }
+            Size::Uniform { min, step, steps: u64::from((max - min) / step) + 1 }
+        }
+        SizeSpec::Weighted(of) => {
+            let mut total = 0u64;
+            let mut compiled = Vec::with_capacity(of.len());
+            for (bytes, weight) in of {
+                total += u64::from(*weight);
+                compiled.push((whole("request size", *bytes)?, total));
+            }
+            if total == 0 {
+                return Err(WorkloadError::range("sum of the weights of request sizes", 0, 1, u32::MAX));
+            }
+            Size::Weighted { of: compiled, total }
+        }
+    })
+}
+
+fn compile_place(spec: &PlaceSpec, target: &Target, rng: &mut Variates) -> Result<Place, WorkloadError> {
+    let geometry = |what| target.geometry.clone().ok_or(WorkloadError::NeedsGeometry { what });
+    match spec {
+        PlaceSpec::Uniform => Ok(Place::Part { from: 0, to: target.capacity }),
+        PlaceSpec::Part { from, to } => {
+            if !(0.0..=1.0).contains(from) || !(*from..=1.0).contains(to) {
+                return Err(WorkloadError::range("part of the disk", format!("{from} to {to}"), 0, 1));
+            }
+            let at = |share: f64| ((target.capacity as f64 * share) as u64).min(target.capacity);
+            Ok(Place::Part { from: at(*from), to: at(*to) })
+        }
+        PlaceSpec::Sequential => Ok(Place::Sequential),
+        PlaceSpec::Window { cylinders } => {
+            let geometry = geometry("locality by cylinder")?;
+            check_cylinders(*cylinders, &geometry)?;
+            let starts = u64::from(geometry.cylinders() - cylinders) + 1;
+            for _ in 0..TRIES {
+                let first = rng.below(starts) as u32;
+                let tracks = tracks_of(&geometry, first, *cylinders);
+                if !tracks.is_empty() {
+                    return Ok(Place::Tracks(tracks));
+                }
+            }
+            Err(WorkloadError::Conflict(format!("no {cylinders} neighbouring cylinders of this disk hold data")))
+        }
+        PlaceSpec::RecentGroup { share, cylinders } => {
+            let geometry = geometry("locality by cylinder group")?;
+            check_cylinders(*cylinders, &geometry)?;
+            Ok(Place::RecentGroup(RecentGroup {
+                share: *share,
+                cylinders: *cylinders,
+                last_cylinder: rng.below(u64::from(geometry.cylinders())) as u32,
+                geometry,
+            }))
+        }
+    }
+}
+
+fn check_cylinders(cylinders: u32, geometry: &Geometry) -> Result<(), WorkloadError> {
+    if (1..=geometry.cylinders()).contains(&cylinders) {
+        Ok(())
+    } else {
+        Err(WorkloadError::range("cylinders of the locality", cylinders, 1, geometry.cylinders()))
+    }
+}
+
+/// First LBN and LBNs of every track with data in a range of cylinders.
+fn tracks_of(geometry: &Geometry, first: u32, cylinders: u32) -> Vec<(u64, u32)> {
+    let mut tracks = Vec::new();
+    for cylinder in first..first + cylinders {
+        for surface in 0..geometry.surfaces() {
+            if let Some(t) = geometry.track(cylinder, surface)
+                && t.lbns > 0
+            {
+                tracks.push((t.first_lbn, t.lbns));
+            }
+        }
+    }
+    tracks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(capacity: u64, sector_bytes: u32) -> Target {
+        Target { capacity, sector_bytes, geometry: None }
+    }
+
+    fn draw(spec: &PatternSpec, t: &Target, n: usize) -> Vec<Drawn> {
+        let mut rng = Variates::new(1, 0);
+        let mut p = Pattern::new(spec, t, &mut rng).unwrap();
+        let mut position = None;
+        (0..n).map(|_| p.next(&mut rng, &mut position)).collect()
+    }
+
+    #[test]
+    fn exponential_sizes_have_exactly_the_mean_asked_for() {
+        for (mean, step) in [(8192u64, 4096u64), (65_536, 4096), (6144, 512), (4096, 4096)] {
+            let spec = PatternSpec {
+                size: SizeSpec::Exponential { mean_bytes: mean, step_bytes: step },
+                ..PatternSpec::random_reads(4096)
+            };
+            let all = draw(&spec, &target(1 << 30, 512), 100_000);
+            let sum: u64 = all.iter().map(|d| u64::from(d.count) * 512).sum();
+            let got = sum as f64 / 1e5;
+            assert!((got / mean as f64 - 1.0).abs() < 0.02, "{mean}: {got}");
+            assert!(all.iter().all(|d| d.count > 0 && u64::from(d.count) * 512 % step == 0));
+        }
+    }
+
+    #[test]
+    fn half_of_the_steps_of_an_oltp_request_are_single() {
+        let spec = PatternSpec {
+            size: SizeSpec::Exponential { mean_bytes: 8192, step_bytes: 4096 },
+            ..PatternSpec::random_reads(4096)
+        };
+        let all = draw(&spec, &target(1 << 30, 512), 100_000);
+        for k in 1..5u32 {
+            let share = all.iter().filter(|d| d.count == 8 * k).count() as f64 / 1e5;
+            assert!((share - 0.5f64.powi(k as i32)).abs() < 0.006, "{k}: {share}");
+        }
+    }
+
+    #[test]
+    fn requests_are_aligned_and_stay_on_the_disk() {
+        // A capacity that is no multiple of the alignment.
+        let spec = PatternSpec {
+            size: SizeSpec::Uniform { min_bytes: 512, max_bytes: 16_384, step_bytes: 512 },
+            ..PatternSpec::random_reads(4096)
+        };
+        let t = target(1003, 512);
+        let all = draw(&spec, &t, 20_000);
+        assert!(all.iter().all(|d| d.lbn % 8 == 0 && d.lbn + u64::from(d.count) <= t.capacity));
+        assert!(all.iter().any(|d| d.lbn + u64::from(d.count) > 990));
+        assert!(all.iter().any(|d| d.count == 32) && all.iter().any(|d| d.count == 1));
+    }
+
+    #[test]
+    fn sectors_of_4096_bytes_are_counted_as_such() {
+        let all = draw(&PatternSpec::random_reads(40_960), &target(5000, 4096), 100);
+        assert!(all.iter().all(|d| d.count == 10));
+        let e = Pattern::new(&PatternSpec::random_reads(512), &target(5000, 4096), &mut Variates::new(1, 1))
+            .unwrap_err()
+            .to_string();
+        assert!(e.contains("expected 4096 to"), "{e}");
+    }
+
+    #[test]
+    fn sequential_requests_follow_each_other_and_begin_again_at_the_front() {
+        let spec = PatternSpec { place: PlaceSpec::Sequential, ..PatternSpec::random_reads(4096) };
+        let all = draw(&spec, &target(100, 512), 50);
+        for w in all.windows(2) {
+            let next = w[0].lbn + 8;
+            assert_eq!(w[1].lbn, if next + 8 > 100 { 0 } else { next });
+        }
+    }
+
+    #[test]
+    fn a_part_of_the_disk_is_kept_to() {
+        let spec = PatternSpec { place: PlaceSpec::Part { from: 0.5, to: 0.6 }, ..PatternSpec::random_reads(4096) };
+        let all = draw(&spec, &target(100_000, 512), 1000);
+        assert!(all.iter().all(|d| (50_000..=60_000 - 8).contains(&d.lbn)));
+    }
+
+    #[test]
+    fn weights_are_kept() {
+        let spec =
+            PatternSpec { size: SizeSpec::Weighted(vec![(4096, 3), (65_536, 1)]), ..PatternSpec::random_reads(4096) };
+        let all = draw(&spec, &target(100_000, 512), 40_000);
+        let small = all.iter().filter(|d| d.count == 8).count();
+        assert!((29_400..30_600).contains(&small), "{small}");
+    }
+
+    #[test]
+    fn impossible_patterns_say_the_range() {
+        let t = target(1000, 512);
+        let with = |size, place, align_bytes| {
+            Pattern::new(
+                &PatternSpec { size, place, align_bytes, ..PatternSpec::random_reads(4096) },
+                &t,
+                &mut Variates::new(1, 1),
+            )
+            .unwrap_err()
+            .to_string()
+        };
+        let fixed = |bytes| SizeSpec::Fixed { bytes };
+        let u = PlaceSpec::Uniform;
+        assert!(with(fixed(0), u.clone(), 4096).contains("expected 512 to"));
+        assert!(with(fixed(700), u.clone(), 4096).contains("expected 512 to"));
+        assert!(with(fixed(1 << 20), u.clone(), 4096).contains("expected 1 to 1000"));
+        assert!(with(fixed(512), u.clone(), 100).contains("alignment"));
+        assert!(with(fixed(512), PlaceSpec::Part { from: 0.7, to: 0.3 }, 512).contains("expected 0 to 1"));
+        assert!(with(fixed(512), PlaceSpec::Window { cylinders: 5 }, 512).contains("needs the disk's geometry"));
+        assert!(with(SizeSpec::Weighted(vec![]), u.clone(), 512).contains("sum of the weights"));
+        assert!(with(SizeSpec::Exponential { mean_bytes: 512, step_bytes: 4096 }, u, 512).contains("expected 4096 to"));
+    }
+}

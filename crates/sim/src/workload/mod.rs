@@ -1,0 +1,235 @@
+//! Where requests come from: synthetic tasks, scenarios and recorded traces.
+//!
+//! A [`Workload`] is a state machine in virtual time like everything else: it says when its next request is due,
+//! hands it out, and is told when one of its requests is finished. Synthetic workloads are a [`Population`] of
+//! tasks; the named ones (`oltp`, `closed:N`, ...) are functions that give a [`GroupSpec`] to build one from, so that
+//! an experiment can start from a name and change a figure.
+
+mod closed;
+mod generator;
+mod oltp;
+mod open;
+mod population;
+mod random;
+mod replay;
+pub mod scenario;
+pub mod variates;
+
+pub use closed::closed;
+pub use generator::{Pattern, PatternSpec, PlaceSpec, SizeSpec};
+pub use oltp::oltp;
+pub use open::open;
+pub use population::{Arrivals, GroupSpec, Population, Think};
+pub use random::{local_4k, random_4k, random_40k};
+pub use replay::{Beyond, Mode, Refusals, Replay};
+
+use std::sync::Arc;
+
+use headtime_disk::command::Kind;
+use headtime_disk::geometry::Geometry;
+use headtime_disk::time::Time;
+
+use crate::traces::TraceError;
+
+/// One request of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// When it should be submitted.
+    pub due: Time,
+    /// Read, write or flush.
+    pub kind: Kind,
+    /// First sector, in the drive's sectors.
+    pub lbn: u64,
+    /// Length in the drive's sectors.
+    pub count: u32,
+    /// A write that is done only when it is on the media.
+    pub fua: bool,
+    /// The application it belongs to.
+    pub owner: u32,
+    /// Its class in statistics: an index into [`Workload::classes`], 0 where there are none.
+    pub class: u16,
+}
+
+/// A source of requests in virtual time.
+pub trait Workload {
+    /// When the next request is due; `None` when there is none, or when it depends on a request that is not
+    /// finished yet. Never before the due time handed out last.
+    fn next_due(&self) -> Option<Time>;
+
+    /// Hands out the request that is due next. To be called only when [`Workload::next_due`] is `Some`.
+    fn take(&mut self) -> Result<Ask, WorkloadError>;
+
+    /// Tells it that a request of `owner` is finished.
+    fn finished(&mut self, owner: u32, now: Time);
+
+    /// Whether it goes on for ever, so that a run needs another end.
+    fn endless(&self) -> bool;
+
+    /// Names of the classes requests belong to beside read and write; empty when there is only one.
+    fn classes(&self) -> &[String] {
+        &[]
+    }
+
+    /// Requests that were not handed out because the disk has no such sectors.
+    fn refusals(&self) -> Option<&Refusals> {
+        None
+    }
+}
+
+/// The disk as a workload needs to know it.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Sectors it has.
+    pub capacity: u64,
+    /// Bytes a sector holds: 512 or 4096.
+    pub sector_bytes: u32,
+    /// Where its sectors lie, for workloads with locality by cylinder.
+    pub geometry: Option<Arc<Geometry>>,
+}
+
+/// Why a workload cannot be built or goes no further.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    /// No such name.
+    #[error("unknown {what} \"{name}\"; known: {known}")]
+    Unknown {
+        /// What was named.
+        what: &'static str,
+        /// The name given.
+        name: String,
+        /// The names known.
+        known: String,
+    },
+    /// A figure out of range.
+    #[error("{what}: expected {low} to {high}, found {found}")]
+    OutOfRange {
+        /// What the figure is.
+        what: String,
+        /// What was given.
+        found: String,
+        /// Smallest figure allowed.
+        low: String,
+        /// Largest figure allowed.
+        high: String,
+    },
+    /// Two settings that do not go together, or one that is missing.
+    #[error("{0}")]
+    Conflict(String),
+    /// Locality by cylinder without a geometry.
+    #[error("{what} needs the disk's geometry, and this disk has none")]
+    NeedsGeometry {
+        /// The setting.
+        what: &'static str,
+    },
+    /// A scenario file that is not what it should be.
+    #[error("{file}: {message}")]
+    Scenario {
+        /// File.
+        file: String,
+        /// Line, column and reason.
+        message: String,
+    },
+    /// A trace that cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A recorded request that the disk has no sectors for.
+    #[error("{file}:{line}: expected sectors below {capacity} (512 bytes each), found {lbn} to {lbn}+{count}")]
+    BeyondCapacity {
+        /// File.
+        file: String,
+        /// Line, from 1.
+        line: u64,
+        /// First sector, of 512 bytes.
+        lbn: u64,
+        /// Sectors of 512 bytes.
+        count: u32,
+        /// The disk's capacity in sectors of 512 bytes.
+        capacity: u64,
+    },
+}
+
+impl WorkloadError {
+    /// A figure out of range.
+    pub(crate) fn range(
+        what: impl Into<String>,
+        found: impl ToString,
+        low: impl ToString,
+        high: impl ToString,
+    ) -> WorkloadError {
+        WorkloadError::OutOfRange {
+            what: what.into(),
+            found: found.to_string(),
+            low: low.to_string(),
+            high: high.to_string(),
+        }
+    }
+}
+
+/// The named workloads, as typed.
+pub const NAMES: [&str; 6] = ["oltp", "closed:N", "random-4k[:N]", "random-40k[:N]", "local-4k[:N]", "open:RATE"];
+
+/// The tasks of a named workload. Unknown names list the known ones; figures out of range say the range.
+pub fn by_name(name: &str) -> Result<GroupSpec, WorkloadError> {
+    let (word, figure) = match name.split_once(':') {
+        Some((w, f)) => (w, Some(f)),
+        None => (name, None),
+    };
+    let unknown = || WorkloadError::Unknown { what: "workload", name: name.to_owned(), known: NAMES.join(", ") };
+    let level = |default: u32| match figure {
+        None => Ok(default),
+        Some(f) => f.parse().ok().filter(|n| (1..=population::MOST_TASKS).contains(n)).ok_or_else(|| {
+            WorkloadError::range(format!("N of workload {word}:N"), format!("\"{f}\""), 1, population::MOST_TASKS)
+        }),
+    };
+    match (word, figure) {
+        ("oltp", None) => Ok(oltp()),
+        ("closed", Some(_)) => Ok(closed(level(1)?)),
+        ("random-4k", _) => Ok(random_4k(level(random::OUTSTANDING)?)),
+        ("random-40k", _) => Ok(random_40k(level(random::OUTSTANDING)?)),
+        ("local-4k", _) => Ok(local_4k(level(random::OUTSTANDING)?)),
+        ("open", Some(f)) => {
+            let rate = f.parse().map_err(|_| {
+                WorkloadError::range(
+                    "RATE of workload open:RATE (requests per second)",
+                    format!("\"{f}\""),
+                    open::SLOWEST,
+                    open::FASTEST,
+                )
+            })?;
+            open(rate)
+        }
+        _ => Err(unknown()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_workloads_list_the_known_ones() {
+        for name in ["", "tpcc", "oltp:3", "closed", "open"] {
+            let e = by_name(name).unwrap_err().to_string();
+            assert!(e.contains("closed:N") && e.contains("open:RATE"), "{e}");
+        }
+    }
+
+    #[test]
+    fn figures_out_of_range_say_the_range() {
+        for name in ["closed:0", "closed:x", "random-4k:0", "closed:100001"] {
+            let e = by_name(name).unwrap_err().to_string();
+            assert!(e.contains("expected 1 to 100000"), "{name}: {e}");
+        }
+        for name in ["open:0", "open:fast", "open:1e9", "open:-5", "open:nan"] {
+            let e = by_name(name).unwrap_err().to_string();
+            assert!(e.contains("expected 0.001 to 1000000"), "{name}: {e}");
+        }
+    }
+
+    #[test]
+    fn every_name_gives_a_workload() {
+        for name in ["oltp", "closed:10", "random-4k", "random-40k:3", "local-4k", "open:100", "open:0.5"] {
+            assert!(by_name(name).is_ok(), "{name}");
+        }
+    }
+}

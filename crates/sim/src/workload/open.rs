@@ -1,0 +1,32 @@
+//! `open:RATE`: requests that come whatever the disk does.
+
+use headtime_disk::time::{Dur, Time};
+
+use super::WorkloadError;
+use super::oltp::mix;
+use super::population::{Arrivals, GroupSpec};
+
+/// Slowest rate, requests per second.
+pub(super) const SLOWEST: f64 = 0.001;
+/// Fastest rate, requests per second.
+pub(super) const FASTEST: f64 = 1_000_000.0;
+
+/// A Poisson process of `per_second` requests a second (gaps exponentially distributed, rounded down to whole
+/// nanoseconds), each request drawn as in `oltp`: two reads to one write, mean 8 KiB in steps of 4 KiB, evenly over
+/// the disk.
+pub fn open(per_second: f64) -> Result<GroupSpec, WorkloadError> {
+    if !(SLOWEST..=FASTEST).contains(&per_second) {
+        return Err(WorkloadError::range(
+            "RATE of workload open:RATE (requests per second)",
+            per_second,
+            SLOWEST,
+            FASTEST,
+        ));
+    }
+    Ok(GroupSpec {
+        name: format!("open:{per_second}"),
+        arrivals: Arrivals::Open { mean_gap: Dur((1e9 / per_second).round() as u64) },
+        pattern: mix(),
+        start: Time::ZERO,
+    })
+}

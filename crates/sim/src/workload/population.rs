@@ -1,0 +1,266 @@
+//! Tasks that ask: closed ones wait for their answer and think, open ones come whatever happens.
+
+use std::collections::VecDeque;
+
+use headtime_disk::time::{Dur, Time};
+
+use super::generator::{Pattern, PatternSpec};
+use super::variates::Variates;
+use super::{Ask, Target, Workload, WorkloadError};
+
+/// Most tasks a group may have.
+pub(super) const MOST_TASKS: u32 = 100_000;
+
+/// How long a task thinks between an answer and its next request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Think {
+    /// Not at all: the next request is due at the completion.
+    None,
+    /// Always the same.
+    Fixed(Dur),
+    /// Exponentially distributed with this mean.
+    Exponential(Dur),
+}
+
+impl Think {
+    fn mean(self) -> Dur {
+        match self {
+            Think::None => Dur::ZERO,
+            Think::Fixed(d) | Think::Exponential(d) => d,
+        }
+    }
+
+    fn draw(self, rng: &mut Variates) -> Dur {
+        match self {
+            Think::None => Dur::ZERO,
+            Think::Fixed(d) => d,
+            Think::Exponential(d) => Dur(rng.exponential(d.0)),
+        }
+    }
+}
+
+/// When the requests of a group come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// Each of so many tasks has one request outstanding or thinks. A task that thinks begins somewhere within its
+    /// first pause, so that they do not all begin at once.
+    Closed {
+        /// Tasks: the multiprogramming level.
+        tasks: u32,
+        /// Pause between an answer and the next request.
+        think: Think,
+    },
+    /// A Poisson process: exponentially distributed gaps with this mean, whatever the disk does.
+    Open {
+        /// Mean gap.
+        mean_gap: Dur,
+    },
+}
+
+/// A group of like tasks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupSpec {
+    /// Its name in statistics.
+    pub name: String,
+    /// When requests come.
+    pub arrivals: Arrivals,
+    /// What they look like.
+    pub pattern: PatternSpec,
+    /// Nothing is due before this.
+    pub start: Time,
+}
+
+struct Group {
+    arrivals: Arrivals,
+    pattern: Pattern,
+}
+
+struct Task {
+    group: u16,
+    rng: Variates,
+    position: Option<u64>,
+}
+
+/// Groups of tasks, compiled for one disk.
+pub struct Population {
+    groups: Vec<Group>,
+    tasks: Vec<Task>,
+    /// Who asks when, soonest first; equal times in the order in which they were set.
+    due: VecDeque<(Time, u32)>,
+    names: Vec<String>,
+}
+
+impl Population {
+    /// Compiles groups for a disk. Same specification and seed: same requests.
+    pub fn new(specs: &[GroupSpec], target: &Target, seed: u64) -> Result<Population, WorkloadError> {
+        if specs.is_empty() {
+            return Err(WorkloadError::Conflict("a workload needs at least one task".to_owned()));
+        }
+        let mut p = Population { groups: Vec::new(), tasks: Vec::new(), due: VecDeque::new(), names: Vec::new() };
+        for (g, spec) in specs.iter().enumerate() {
+            let group =
+                u16::try_from(g).map_err(|_| WorkloadError::range("groups of tasks", specs.len(), 1, u16::MAX))?;
+            let mut rng = Variates::new(seed, (1 << 48) + g as u64);
+            let pattern = Pattern::new(&spec.pattern, target, &mut rng)?;
+            p.groups.push(Group { arrivals: spec.arrivals, pattern });
+            let tasks = match spec.arrivals {
+                Arrivals::Closed { tasks, .. } if !(1..=MOST_TASKS).contains(&tasks) => {
+                    return Err(WorkloadError::range(format!("tasks of \"{}\"", spec.name), tasks, 1, MOST_TASKS));
+                }
+                Arrivals::Closed { tasks, .. } => tasks,
+                Arrivals::Open { .. } => 1,
+            };
+            for i in 0..tasks {
+                // A task's stream depends on its group and its number in it alone, so that adding a group changes
+                // nothing for the others.
+                let mut rng = Variates::new(seed, ((g as u64) << 24) + u64::from(i));
+                let first = match spec.arrivals {
+                    Arrivals::Closed { think, .. } => Dur(rng.below(think.mean().0)),
+                    Arrivals::Open { mean_gap } => Dur(rng.exponential(mean_gap.0)),
+                };
+                let owner = p.tasks.len() as u32;
+                p.tasks.push(Task { group, rng, position: None });
+                p.due.push_back((spec.start + first, owner));
+            }
+            p.names.push(spec.name.clone());
+        }
+        p.due.make_contiguous().sort_by_key(|(at, _)| *at);
+        if p.names.len() == 1 {
+            p.names.clear();
+        }
+        Ok(p)
+    }
+
+    /// A population of one group.
+    pub fn of(spec: &GroupSpec, target: &Target, seed: u64) -> Result<Population, WorkloadError> {
+        Population::new(std::slice::from_ref(spec), target, seed)
+    }
+
+    /// Tasks, over all groups.
+    pub fn tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
+    fn wake(&mut self, at: Time, owner: u32) {
+        // Later than nearly all that wait, so the search from the back is short; a heap would cost more and would
+        // not keep equal times in order.
+        let mut i = self.due.len();
+        while i > 0 && self.due[i - 1].0 > at {
+            i -= 1;
+        }
+        if i == self.due.len() {
+            self.due.push_back((at, owner));
+        } else {
+            self.due.insert(i, (at, owner));
+        }
+    }
+}
+
+impl Workload for Population {
+    fn next_due(&self) -> Option<Time> {
+        self.due.front().map(|(at, _)| *at)
+    }
+
+    fn take(&mut self) -> Result<Ask, WorkloadError> {
+        let (due, owner) = self.due.pop_front().expect("a request was taken while none was due");
+        let task = &mut self.tasks[owner as usize];
+        let group = &mut self.groups[task.group as usize];
+        let drawn = group.pattern.next(&mut task.rng, &mut task.position);
+        let class = task.group;
+        if let Arrivals::Open { mean_gap } = group.arrivals {
+            let gap = Dur(task.rng.exponential(mean_gap.0));
+            self.wake(due + gap, owner);
+        }
+        Ok(Ask { due, kind: drawn.kind, lbn: drawn.lbn, count: drawn.count, fua: drawn.fua, owner, class })
+    }
+
+    fn finished(&mut self, owner: u32, now: Time) {
+        let task = &mut self.tasks[owner as usize];
+        if let Arrivals::Closed { think, .. } = self.groups[task.group as usize].arrivals {
+            let pause = think.draw(&mut task.rng);
+            self.wake(now + pause, owner);
+        }
+    }
+
+    fn endless(&self) -> bool {
+        true
+    }
+
+    fn classes(&self) -> &[String] {
+        &self.names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{closed, oltp, open};
+    use super::*;
+
+    fn target() -> Target {
+        Target { capacity: 17_000_000, sector_bytes: 512, geometry: None }
+    }
+
+    #[test]
+    fn a_closed_task_asks_again_after_it_thought() {
+        let spec =
+            GroupSpec { arrivals: Arrivals::Closed { tasks: 2, think: Think::Fixed(Dur::from_ms(30)) }, ..closed(1) };
+        let mut p = Population::of(&spec, &target(), 1).unwrap();
+        let a = p.take().unwrap();
+        let b = p.take().unwrap();
+        assert!(a.due <= b.due && b.due < Time(30_000_000));
+        assert_eq!(p.next_due(), None);
+        p.finished(b.owner, Time(50_000_000));
+        p.finished(a.owner, Time(50_000_000));
+        // Equal times: first come, first served.
+        assert_eq!(p.take().unwrap().owner, b.owner);
+        assert_eq!(p.take().unwrap().due, Time(80_000_000));
+    }
+
+    #[test]
+    fn what_a_task_asks_for_does_not_depend_on_the_others() {
+        let mut alone = Population::of(&oltp(), &target(), 5).unwrap();
+        let mut mixed = Population::new(&[oltp(), closed(3)], &target(), 5).unwrap();
+        let first = |p: &mut Population, owner: u32| loop {
+            let a = p.take().unwrap();
+            p.finished(a.owner, Time(a.due.0 + 1_000_000));
+            if a.owner == owner {
+                return (a.lbn, a.count, a.kind);
+            }
+        };
+        for owner in [0, 4, 9, 4, 0] {
+            assert_eq!(first(&mut alone, owner), first(&mut mixed, owner));
+        }
+    }
+
+    #[test]
+    fn an_open_group_keeps_its_rate_whatever_the_disk_does() {
+        let mut p = Population::of(&open(200.0).unwrap(), &target(), 9).unwrap();
+        let mut last = Time::ZERO;
+        let n = 50_000;
+        for _ in 0..n {
+            let a = p.take().unwrap();
+            assert!(a.due >= last);
+            last = a.due;
+        }
+        let rate = f64::from(n) / last.as_secs_f64();
+        assert!((rate - 200.0).abs() < 3.0, "{rate}");
+    }
+
+    #[test]
+    fn waking_keeps_the_order_of_times() {
+        let mut p = Population::of(&closed(1), &target(), 1).unwrap();
+        p.due.clear();
+        for (at, owner) in [(5, 0), (3, 1), (9, 2), (3, 3), (5, 4), (1, 5)] {
+            p.wake(Time(at), owner);
+        }
+        let order: Vec<u32> = p.due.iter().map(|(_, o)| *o).collect();
+        assert_eq!(order, [5, 1, 3, 0, 4, 2]);
+    }
+
+    #[test]
+    fn no_task_and_too_many_tasks_are_refused() {
+        assert!(Population::new(&[], &target(), 1).is_err());
+        let e = Population::of(&closed(100_001), &target(), 1).err().unwrap().to_string();
+        assert!(e.contains("expected 1 to 100000"), "{e}");
+    }
+}

@@ -1,0 +1,54 @@
+//! A drive that answers what it was told to answer: each command takes the next delay and outcome of a script.
+
+use std::collections::VecDeque;
+
+use headtime_disk::command::{Command, Completion, Outcome};
+use headtime_disk::time::{Dur, Time};
+
+/// How one command is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// How long after it was sent.
+    pub after: Dur,
+    /// How it ends.
+    pub outcome: Outcome,
+}
+
+/// A drive without a platter. Commands may overtake each other, as the script says; equal times complete in the order
+/// in which they were sent.
+#[derive(Clone, Debug, Default)]
+pub struct Scripted {
+    script: VecDeque<Answer>,
+    outstanding: Vec<(Time, Outcome, Command)>,
+}
+
+impl Scripted {
+    /// A drive that answers as `script` says; when it runs out, in 1 ms each.
+    pub fn new(script: impl IntoIterator<Item = Answer>) -> Scripted {
+        Scripted { script: script.into_iter().collect(), outstanding: Vec::new() }
+    }
+
+    /// The commands that were sent and have not completed, in the order in which they were sent.
+    pub fn outstanding(&self) -> impl Iterator<Item = &Command> {
+        self.outstanding.iter().map(|(.., c)| c)
+    }
+
+    /// Sends a command.
+    pub fn submit(&mut self, command: Command, now: Time) {
+        let answer = self.script.pop_front().unwrap_or(Answer { after: Dur::from_ms(1), outcome: Outcome::Ok });
+        self.outstanding.push((now + answer.after, answer.outcome, command));
+    }
+
+    /// When the next command completes.
+    pub fn next_event(&self) -> Option<Time> {
+        self.outstanding.iter().map(|&(at, ..)| at).min()
+    }
+
+    /// One completion due by `now`, the earliest first.
+    pub fn advance(&mut self, now: Time) -> Option<Completion> {
+        let due = self.next_event().filter(|&at| at <= now)?;
+        let first = self.outstanding.iter().position(|&(at, ..)| at == due)?;
+        let (at, outcome, command) = self.outstanding.remove(first);
+        Some(Completion { id: command.id, outcome, at, media: None })
+    }
+}

@@ -1,0 +1,89 @@
+//! Slow, obvious versions of every ORDER: a loop over all requests, no index, no pruning.
+
+use headtime_disk::command::Kind;
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::{Model, Place};
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::core::Order;
+
+/// A request that may go now.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    /// A name for it.
+    pub id: u64,
+    /// Its place in the order of arrival.
+    pub seq: u64,
+    /// Read, write or flush.
+    pub kind: Kind,
+    /// Where it lies; ignored for a flush.
+    pub place: Place,
+    /// When it was submitted.
+    pub submitted: Time,
+}
+
+/// What an order may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// What is believed of the drive.
+    pub model: &'a Model,
+    /// Now.
+    pub now: Time,
+    /// The head when a read would begin.
+    pub read: Head,
+    /// The head when a write would begin.
+    pub write: Head,
+    /// One past the last LBN sent.
+    pub lbn: u64,
+}
+
+impl Situation<'_> {
+    fn head(&self, w: &Waiting) -> &Head {
+        match w.kind {
+            Kind::Write => &self.write,
+            _ => &self.read,
+        }
+    }
+
+    /// Seek time of one request.
+    pub fn seek(&self, w: &Waiting) -> Dur {
+        self.model.access(self.head(w), &w.place, w.kind).seek
+    }
+
+    /// Positioning time of one request: from the instant at which the first of a read and a write could begin, until
+    /// its transfer would begin if it were done from front to back.
+    pub fn positioning(&self, w: &Waiting) -> Dur {
+        let head = self.head(w);
+        let access = self.model.access(head, &w.place, w.kind);
+        let later = head.at.since(self.read.at.min(self.write.at));
+        let on_media = access.head_time().saturating_sub(w.place.transfer);
+        later + on_media.max(access.seek)
+    }
+}
+
+/// The id of the request that goes next.
+pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
+    if order == Order::Fcfs {
+        return waiting.iter().min_by_key(|w| w.seq).map(|w| w.id);
+    }
+    let flush = waiting.iter().filter(|w| w.kind == Kind::Flush).min_by_key(|w| w.seq);
+    if let Some(flush) = flush {
+        return Some(flush.id);
+    }
+    let all = waiting.iter();
+    let chosen = match order {
+        Order::Fcfs => None,
+        Order::Clook => all.min_by_key(|w| (w.place.lbn < s.lbn, w.place.lbn, w.seq)),
+        Order::Sstf => all.min_by_key(|w| (w.place.cylinder.abs_diff(s.read.cylinder), w.seq)),
+        Order::Sptf => all.min_by_key(|w| (s.positioning(w), w.seq)),
+        Order::SptfSw(percent) => {
+            let shortest = waiting.iter().map(|w| s.positioning(w)).min()?;
+            all.filter(|w| s.positioning(w).0 as u128 * 100 <= shortest.0 as u128 * (100 + percent as u128))
+                .min_by_key(|w| (s.seek(w), s.positioning(w), w.seq))
+        }
+        Order::SatfUf(threshold) => {
+            let urgent = waiting.iter().filter(|w| s.now.since(w.submitted) > threshold).min_by_key(|w| w.seq);
+            urgent.or_else(|| all.min_by_key(|w| (s.positioning(w), w.seq)))
+        }
+    };
+    chosen.map(|w| w.id)
+}
