@@ -1,7 +1,7 @@
 //! What the event loop needs of a drive.
 
 use headtime_disk::command::{Command, Completion, SubmitError};
-use headtime_disk::drive::Drive;
+use headtime_disk::drive::{Drive, HiddenWork};
 use headtime_disk::time::Time;
 
 /// A drive in virtual time: told commands and time, answers with completions.
@@ -14,6 +14,10 @@ pub trait Device {
     fn next_event(&self) -> Option<Time>;
     /// Goes on to `now`; one completion that is due, to be called until `None`.
     fn advance(&mut self, now: Time) -> Option<Completion>;
+    /// Media work done so far that no completion reported (write-backs of cached writes).
+    fn hidden_work(&self) -> HiddenWork {
+        HiddenWork::default()
+    }
 }
 
 impl Device for Drive {
@@ -31,6 +35,9 @@ impl Device for Drive {
     #[inline]
     fn advance(&mut self, now: Time) -> Option<Completion> {
         Drive::advance(self, now)
+    }
+    fn hidden_work(&self) -> HiddenWork {
+        Drive::hidden_work(self)
     }
 }
 

@@ -118,7 +118,11 @@ pub fn run<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     };
     let until = limits.until.unwrap_or(Time::NEVER);
     let end = l.go(until)?;
-    let Loop { now, workload, mut stats, .. } = l;
+    let Loop { now, device, scheduler, workload, mut stats, .. } = l;
+    if let Some(p) = scheduler.prediction() {
+        stats.prediction = p.clone();
+    }
+    stats.head.add_hidden(&device.hidden_work());
     stats.end = end;
     stats.ended_at = if end == End::Time { until } else { now };
     if let Some(r) = workload.refusals() {

@@ -6,6 +6,7 @@ use headtime_disk::command::{Command, Outcome};
 use headtime_disk::time::Time;
 use headtime_sched::core::{Core, Refused};
 use headtime_sched::request::{Action, Finished, Request};
+use headtime_sched::stats::PredictionStats;
 
 /// The core's contract as a trait: told things, asked things.
 pub trait Scheduler {
@@ -19,6 +20,10 @@ pub trait Scheduler {
     fn poll(&mut self) -> Option<Action>;
     /// When it wants to be told the time, if nothing else happens before.
     fn next_wakeup(&self) -> Option<Time>;
+    /// How good its predictions were so far; `None` where it makes none.
+    fn prediction(&self) -> Option<&PredictionStats> {
+        None
+    }
 }
 
 impl Scheduler for Core {
@@ -41,6 +46,9 @@ impl Scheduler for Core {
     #[inline]
     fn next_wakeup(&self) -> Option<Time> {
         Core::next_wakeup(self)
+    }
+    fn prediction(&self) -> Option<&PredictionStats> {
+        Some(&self.stats().prediction)
     }
 }
 

@@ -1,12 +1,11 @@
 //! Where each millisecond of the head's time went.
 
 use headtime_disk::command::MediaTimes;
+use headtime_disk::drive::HiddenWork;
 use headtime_disk::time::{Dur, Time};
 
-/// Sums of what the head did, from the drive's own knowledge ([`headtime_disk::command::Completion`]).
-///
-/// What a drive does after it completed a command (write-back of cached writes, read-ahead) does not show in
-/// completions and counts as idle.
+/// Sums of what the head did, from the drive's own knowledge ([`headtime_disk::command::Completion`]), and of the
+/// write-backs that no completion shows ([`HiddenWork`]). Read-ahead counts as idle: the next command ends it at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadTime {
     /// Moving and settling.
@@ -47,6 +46,13 @@ impl HeadTime {
         self.busy_until = self.busy_until.max(m.end);
     }
 
+    /// Adds what the drive did unseen over the whole run: once, at its end.
+    pub fn add_hidden(&mut self, h: &HiddenWork) {
+        self.seek += h.seek;
+        self.rotate += h.rotate;
+        self.transfer += h.transfer;
+    }
+
     /// Seek, rotational latency and transfer: all the time the head was given to foreground requests.
     pub fn given(&self) -> Dur {
         self.seek + self.rotate + self.transfer
@@ -55,12 +61,12 @@ impl HeadTime {
     /// Shares of a run that lasted until `end`; all idle when it lasted no time.
     pub fn shares(&self, end: Time) -> HeadShares {
         // An access that ran on beyond the end is counted whole.
-        let total = end.max(self.busy_until).0;
+        let busy = self.given() + self.free;
+        let total = end.max(self.busy_until).0.max(busy.0);
         if total == 0 {
             return HeadShares { seek: 0.0, rotate: 0.0, transfer: 0.0, free: 0.0, idle: 1.0 };
         }
         let of = |d: Dur| d.0 as f64 / total as f64;
-        let busy = self.given() + self.free;
         HeadShares {
             seek: of(self.seek),
             rotate: of(self.rotate),
@@ -102,6 +108,16 @@ mod tests {
         h.record(&media(40, 90, 110, 120));
         assert_eq!(h.given(), Dur(120));
         assert_eq!((h.seek, h.rotate), (Dur(50), Dur(20)));
+    }
+
+    #[test]
+    fn write_backs_are_not_idle_time() {
+        let mut h = HeadTime::default();
+        h.record(&media(0, 10, 20, 30));
+        h.add_hidden(&HiddenWork { seek: Dur(20), rotate: Dur(10), transfer: Dur(10) });
+        let s = h.shares(Time(100));
+        assert_eq!((s.seek, s.rotate, s.transfer), (0.3, 0.2, 0.2));
+        assert!((s.idle - 0.3).abs() < 1e-12);
     }
 
     #[test]

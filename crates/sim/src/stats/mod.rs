@@ -3,16 +3,15 @@
 pub mod confidence;
 pub mod headtime;
 pub mod histogram;
-pub mod prediction;
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::request::Prediction;
+use headtime_sched::stats::PredictionStats;
 
 use confidence::BatchMeans;
 use headtime::HeadTime;
 use histogram::Histogram;
-use prediction::PredictionStats;
 
 use crate::workload::Refusals;
 
@@ -98,7 +97,7 @@ pub struct Stats {
     pub batches: BatchMeans,
     /// Where the head's time went.
     pub head: HeadTime,
-    /// How good predictions were.
+    /// How good predictions were, as the scheduler counted them; empty where it makes none.
     pub prediction: PredictionStats,
     /// Commands the scheduler chose.
     pub decisions: u64,
@@ -135,9 +134,6 @@ impl Stats {
             class.record(response);
         }
         self.batches.record(response);
-        if let Some(p) = &done.prediction {
-            self.prediction.record(p);
-        }
     }
 
     /// Response times of all requests.

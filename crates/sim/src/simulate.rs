@@ -1,0 +1,173 @@
+//! A whole simulation from a profile: drive, scheduler and event loop put together.
+
+use std::sync::Arc;
+
+use headtime_disk::drive::{Drive, DriveConfig};
+use headtime_disk::model::{Model, ModelError};
+use headtime_disk::profile::Profile;
+use headtime_sched::core::{Config, Core, Order};
+
+use crate::observe::Observer;
+use crate::run::{Limits, RunError, WallClock, run};
+use crate::scheduler::Firmware;
+use crate::stats::Stats;
+use crate::workload::{Target, Workload};
+
+/// Commands at the drive when nothing else is said: two hide the overheads and leave the drive no choice.
+pub const DEPTH: u32 = 2;
+/// Requests that may wait when nothing else is said.
+pub const CAPACITY: usize = 65_536;
+/// The most commands at a drive that may be asked for.
+pub const DEEPEST: u32 = 256;
+
+/// Who orders requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduling {
+    /// The scheduling core, outside the drive.
+    Host(Order),
+    /// The drive: everything is given to it up to its depth, first come first served.
+    Drive,
+}
+
+/// What is to be simulated.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// What the drive is.
+    pub profile: &'a Profile,
+    /// What the scheduler believes it to be; `None`: the truth.
+    pub belief: Option<&'a Profile>,
+    /// Seed and switches of the drive.
+    pub drive: DriveConfig,
+    /// Who orders requests.
+    pub scheduling: Scheduling,
+    /// Commands at the drive at most; `None`: [`DEPTH`] for the host (less where the drive takes only one), all it
+    /// takes for the drive.
+    pub depth: Option<u32>,
+    /// Requests that may wait at most.
+    pub capacity: usize,
+}
+
+impl<'a> Setup<'a> {
+    /// A drive as its profile says, scheduled from outside, with this seed for its noise.
+    pub fn new(profile: &'a Profile, order: Order, seed: u64) -> Setup<'a> {
+        Setup {
+            profile,
+            belief: None,
+            drive: DriveConfig { seed, ..DriveConfig::default() },
+            scheduling: Scheduling::Host(order),
+            depth: None,
+            capacity: CAPACITY,
+        }
+    }
+}
+
+/// Why a simulation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The profile gives no drive.
+    #[error("disk {name}: {source}")]
+    Model {
+        /// The profile's name.
+        name: String,
+        /// Why.
+        source: ModelError,
+    },
+    /// More commands at the drive than it takes.
+    #[error("depth: expected 1 to {most} (what {name} takes), found {depth}")]
+    Depth {
+        /// Asked for.
+        depth: u32,
+        /// What the drive takes.
+        most: usize,
+        /// The profile's name.
+        name: String,
+    },
+    /// Room for no request at all.
+    #[error("requests that may wait: expected 1 or more, found 0")]
+    NoRoom,
+    /// The run failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// A simulation that is ready to run.
+#[derive(Debug)]
+pub struct Simulation {
+    drive: Drive,
+    model: Model,
+    target: Target,
+    scheduling: Scheduling,
+    depth: u32,
+    capacity: usize,
+}
+
+impl Simulation {
+    /// Compiles profiles and checks the setup.
+    pub fn new(setup: &Setup) -> Result<Simulation, SimError> {
+        let fail = |p: &Profile| {
+            let name = p.name.clone();
+            move |source| SimError::Model { name, source }
+        };
+        let drive = Drive::new(setup.profile, setup.drive.clone()).map_err(fail(setup.profile))?;
+        let model = match setup.belief {
+            Some(p) => Model::new(p).map_err(fail(p))?,
+            None => drive.truth().clone(),
+        };
+        let most = drive.depth();
+        let depth = setup.depth.unwrap_or(match setup.scheduling {
+            Scheduling::Host(_) => DEPTH.min(most as u32),
+            Scheduling::Drive => most as u32,
+        });
+        if depth == 0 || depth as usize > most {
+            return Err(SimError::Depth { depth, most, name: setup.profile.name.clone() });
+        }
+        if setup.capacity == 0 {
+            return Err(SimError::NoRoom);
+        }
+        let target = Target {
+            // A belief that is wrong about the capacity must not lead to requests that one of the two refuses.
+            capacity: drive.capacity().min(model.geometry.capacity()),
+            sector_bytes: setup.profile.sector_bytes,
+            geometry: Some(Arc::new(drive.truth().geometry.clone())),
+        };
+        Ok(Simulation { drive, model, target, scheduling: setup.scheduling, depth, capacity: setup.capacity })
+    }
+
+    /// The disk as workloads need to know it.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The drive before the run.
+    pub fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    /// Bytes that the scheduler's model takes.
+    pub fn model_bytes(&self) -> usize {
+        self.model.geometry.memory_bytes() + self.model.mechanics.memory_bytes()
+    }
+
+    /// Runs it. The drive and the scheduler begin fresh each time.
+    pub fn run<W: Workload + ?Sized, O: Observer>(
+        &self,
+        workload: &mut W,
+        limits: Limits,
+        clock: Option<WallClock>,
+        observer: &mut O,
+    ) -> Result<Stats, SimError> {
+        let mut drive = self.drive.clone();
+        let stats = match self.scheduling {
+            Scheduling::Host(order) => {
+                let config = Config { order, max_outstanding: self.depth, capacity: self.capacity };
+                let mut core = Core::new(config, self.model.clone());
+                run(&mut drive, &mut core, workload, limits, clock, observer)?
+            }
+            Scheduling::Drive => {
+                let mut firmware = Firmware::new(self.depth, self.capacity);
+                run(&mut drive, &mut firmware, workload, limits, clock, observer)?
+            }
+        };
+        Ok(stats)
+    }
+}

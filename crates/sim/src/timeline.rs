@@ -1,0 +1,151 @@
+//! What the head did, millisecond by millisecond, for the first part of a run: for pictures and exports.
+
+use headtime_disk::command::{Command, Completion, Kind};
+use headtime_disk::time::Time;
+
+use crate::observe::Observer;
+use crate::stats::Done;
+
+/// What the head does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Moves and settles.
+    Seek,
+    /// Waits for a sector.
+    Rotate,
+    /// Reads or writes for the foreground.
+    Transfer,
+    /// Reads or writes for the background.
+    Free,
+    /// Nothing.
+    Idle,
+}
+
+impl Doing {
+    /// Its name: `seek`, `rotate`, `transfer`, `free`, `idle`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Doing::Seek => "seek",
+            Doing::Rotate => "rotate",
+            Doing::Transfer => "transfer",
+            Doing::Free => "free",
+            Doing::Idle => "idle",
+        }
+    }
+}
+
+/// A stretch of the head's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// What it did.
+    pub doing: Doing,
+    /// From when.
+    pub from: Time,
+    /// Until when; later than `from`.
+    pub to: Time,
+    /// For which command; `None` when idle.
+    pub command: Option<Command>,
+}
+
+/// Records slices of head time and finished requests until a bound is reached.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    slices: Vec<Slice>,
+    requests: Vec<Done>,
+    most: usize,
+    until: Time,
+    busy_until: Time,
+}
+
+impl Timeline {
+    /// Records at most so many requests, and nothing that begins at `until` or later.
+    pub fn new(most: usize, until: Option<Time>) -> Timeline {
+        Timeline {
+            slices: Vec::new(),
+            requests: Vec::new(),
+            most,
+            until: until.unwrap_or(Time::NEVER),
+            busy_until: Time::ZERO,
+        }
+    }
+
+    /// What the head did, in order, without gaps or overlaps, from time zero.
+    pub fn slices(&self) -> &[Slice] {
+        &self.slices
+    }
+
+    /// The requests that were finished, in that order.
+    pub fn requests(&self) -> &[Done] {
+        &self.requests
+    }
+
+    /// Whether a bound is reached, so that nothing more is recorded.
+    pub fn full(&self) -> bool {
+        self.requests.len() >= self.most || self.busy_until >= self.until
+    }
+
+    fn push(&mut self, doing: Doing, to: Time, command: Option<Command>) {
+        let from = self.busy_until;
+        if to > from {
+            self.slices.push(Slice { doing, from, to, command });
+            self.busy_until = to;
+        }
+    }
+}
+
+impl Observer for Timeline {
+    fn completed(&mut self, command: &Command, completion: &Completion) {
+        let Some(m) = completion.media else { return };
+        if self.full() || command.kind == Kind::Flush {
+            return;
+        }
+        self.push(Doing::Idle, m.start, None);
+        self.push(Doing::Seek, m.seek_end, Some(*command));
+        self.push(Doing::Rotate, m.transfer_start, Some(*command));
+        self.push(Doing::Transfer, m.end, Some(*command));
+    }
+
+    fn finished(&mut self, done: &Done) {
+        if self.requests.len() < self.most && done.due < self.until {
+            self.requests.push(*done);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::device::fixed::Fixed;
+    use crate::run::{Limits, run};
+    use crate::scheduler::Firmware;
+    use crate::workload::{Population, Target, oltp};
+    use headtime_disk::time::Dur;
+
+    pub(crate) fn recorded(most: usize, until: Option<Time>) -> Timeline {
+        let target = Target { capacity: 1_000_000, sector_bytes: 512, geometry: None };
+        let mut w = Population::of(&oltp(), &target, 1).unwrap();
+        let mut d = Fixed::new(Dur::from_ms(2), 2);
+        let mut t = Timeline::new(most, until);
+        let limits = Limits { requests: Some(200), ..Limits::default() };
+        run(&mut d, &mut Firmware::new(2, 100), &mut w, limits, None, &mut t).unwrap();
+        t
+    }
+
+    #[test]
+    fn slices_follow_each_other_without_gaps() {
+        let t = recorded(40, None);
+        assert_eq!(t.requests().len(), 40);
+        assert_eq!(t.slices()[0].from, Time::ZERO);
+        assert!(t.slices().windows(2).all(|w| w[0].to == w[1].from && w[0].from < w[0].to));
+        assert!(t.slices().iter().any(|s| s.doing == Doing::Idle && s.command.is_none()));
+        let transfers = t.slices().iter().filter(|s| s.doing == Doing::Transfer).count();
+        assert_eq!(transfers, 40);
+    }
+
+    #[test]
+    fn a_bound_in_time_is_kept() {
+        let t = recorded(1000, Some(Time(50_000_000)));
+        assert!(!t.requests().is_empty() && t.requests().iter().all(|d| d.due < Time(50_000_000)));
+        assert!(t.full() && t.slices().last().unwrap().from < Time(55_000_000));
+    }
+}
