@@ -5,7 +5,8 @@
 //!
 //! * `turns_per_ns` = floor(2^128 / period): angle after t ns = (t * turns_per_ns) >> 64, taken modulo 2^64. The
 //!   error is below t / 2^64 of 2^-64 turn, so nothing is lost in any run.
-//! * `period_fx` = period in ns times 2^32, rounded down: time to turn by angle a = ceil(a * period_fx / 2^96).
+//! * `period_fx` = period in ns times 2^32, rounded down: time to turn by angle a = a * period_fx / 2^96, rounded up
+//!   to whole nanoseconds but for a grace of 2^-16 ns.
 
 use crate::angle::Angle;
 use crate::time::Dur;
@@ -14,6 +15,9 @@ use crate::time::Dur;
 /// can leave (one nanosecond at 15,000 rpm is 2.5e-7 turn). Without it a sequential access would now and then
 /// wait a whole turn for nothing.
 pub const JUST_PASSED: Angle = Angle(18_446_744_073_709);
+
+/// Rounding up to whole nanoseconds lets this much pass: 2^-16 ns, in units of 2^-32 ns.
+pub const GRACE_FX: u64 = 1 << 16;
 
 /// A constant speed of rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +90,7 @@ impl Rotation {
     /// The least whole number of nanoseconds in which the platter turns by `a` (less than one turn).
     #[inline]
     pub fn time_for(&self, a: Angle) -> Dur {
-        let p = a.0 as u128 * self.period_fx as u128;
-        Dur((((p >> 64) as u64) + u64::from(p as u64 != 0)).div_ceil(1 << 32))
+        whole_ns(((a.0 as u128 * self.period_fx as u128) >> 64) as u64)
     }
 
     /// How long the head waits, from angle `here`, until angle `target` comes; zero when `target` has passed by
@@ -115,9 +118,15 @@ impl Rotation {
 /// `count` sectors of `sector_fx` (ns times 2^32) each, rounded up to whole nanoseconds.
 #[inline]
 pub fn sectors_time(sector_fx: u64, count: u64) -> Dur {
-    let p = sector_fx as u128 * count as u128;
-    // Up to one unit of 2^-32 ns a sector is lost by flooring sector_fx; the rounding up absorbs it.
-    Dur((p >> 32) as u64 + u64::from(p as u32 != 0))
+    let fx = sector_fx as u128 * count as u128;
+    Dur(((fx + ((1 << 32) - 1 - GRACE_FX as u128)) >> 32) as u64)
+}
+
+/// The least whole number of nanoseconds that is not below `fx` (ns times 2^32), [`GRACE_FX`] let pass: what is
+/// a whole number but for the rounding of its factors stays that number.
+#[inline]
+fn whole_ns(fx: u64) -> Dur {
+    Dur((fx + ((1 << 32) - 1 - GRACE_FX)) >> 32)
 }
 
 fn gcd(a: u128, b: u128) -> u128 {
@@ -144,8 +153,7 @@ mod tests {
         for k in 1..1000u64 {
             let a = Angle::fraction(k, 1000);
             let d = r.time_for(a);
-            let after = r.angle_after(d) - a;
-            assert!(after.0 < Angle::fraction(2, 8_333_333).0, "{k}");
+            assert!(r.angle_after(d).distance(a) < Angle::fraction(2, 8_333_333).0, "{k}");
         }
     }
 

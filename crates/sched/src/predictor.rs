@@ -18,6 +18,7 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::time::{Dur, Time};
 
+use crate::overheads::{between, lead_in, tail};
 use crate::request::{Prediction, Surprise};
 
 /// Errors up to this are none.
@@ -53,6 +54,8 @@ struct Flight {
     predicted: Option<Access>,
     /// When the mechanism begins to work for it, by what is known now.
     begins: Time,
+    /// From the end of its media transfer until the host hears of it.
+    tail: Dur,
     /// What will be known when it has ended.
     after: Known,
 }
@@ -62,38 +65,6 @@ struct Flight {
 pub struct Predictor {
     known: Known,
     flights: VecDeque<Flight>,
-}
-
-/// Time from the host's sending a command to an idle drive until the mechanism begins to work for it.
-fn lead_in(model: &Model, last: Kind, kind: Kind) -> Dur {
-    let o = &model.overheads;
-    let pair = match kind {
-        Kind::Write => o.write_miss,
-        _ => o.read_miss,
-    };
-    match last {
-        Kind::Write => pair.after_write,
-        _ => pair.after_read,
-    }
-}
-
-/// Time from the end of the media transfer until the host hears of it.
-fn tail(model: &Model, kind: Kind) -> Dur {
-    match kind {
-        Kind::Write => model.overheads.reselect + model.overheads.write_completion,
-        _ => model.overheads.read_completion,
-    }
-}
-
-/// Time between the end of one command and the beginning of the next that was waiting in the drive.
-fn between(model: &Model, last: Kind, kind: Kind) -> Dur {
-    let q = &model.overheads.queued;
-    match (last, kind) {
-        (Kind::Write, Kind::Write) => q.write_write,
-        (Kind::Write, _) => q.write_read,
-        (_, Kind::Write) => q.read_write,
-        (_, _) => q.read_read,
-    }
 }
 
 /// `known.head` at `at`, having stayed on its track.
@@ -149,7 +120,7 @@ impl Predictor {
         let Some(first) = self.flights.front_mut() else {
             return;
         };
-        let due = first.after.free_at + tail(model, first.kind);
+        let due = first.after.free_at + first.tail;
         let late = now.saturating_since(due);
         if late <= CLOSE || first.place.is_none() {
             return;
@@ -165,8 +136,16 @@ impl Predictor {
     #[inline]
     pub fn sent(&mut self, model: &Model, command: u64, kind: Kind, place: Option<&Place>, now: Time) {
         let (known, busy) = (*self.last(), !self.flights.is_empty());
-        let mut flight =
-            Flight { command, kind, place: place.copied(), sent: now, predicted: None, begins: now, after: known };
+        let mut flight = Flight {
+            command,
+            kind,
+            place: place.copied(),
+            sent: now,
+            predicted: None,
+            begins: now,
+            tail: Dur::ZERO,
+            after: known,
+        };
         let access = flight.follow(model, &known, busy);
         flight.predicted = access.filter(|_| known.sure);
         self.flights.push_back(flight);
@@ -187,7 +166,7 @@ impl Predictor {
         let at = self.flights.iter().position(|f| f.command == command);
         let at = at.unwrap_or_else(|| panic!("the drive completed {command}, which it was not sent"));
         let flight = self.flights.remove(at).expect("its position is known");
-        let ended = Time(now.0.saturating_sub(tail(model, flight.kind).0));
+        let ended = Time(now.0.saturating_sub(flight.tail.0));
         let mut prediction = None;
         let moved = match (&flight.place, outcome) {
             (Some(_), Outcome::Ok) if at > 0 => {
@@ -242,6 +221,7 @@ impl Flight {
         };
         let head = wait_until(model, known, self.begins);
         let access = model.access(&head, place, self.kind);
+        self.tail = tail(model, self.kind, place, &access);
         self.after = Known {
             head: access.end,
             free_at: access.end.at,
@@ -287,17 +267,61 @@ pub fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) -> Surp
             return Surprise::ExtraTurn;
         }
     } else {
-        // A turn can be saved only when the sector was thought to be just missed after a move.
-        let just_missed = access.latency + OVERLAP >= period && access.seek > Dur::ZERO;
-        if whole_turns && just_missed {
+        // A turn can be saved only by a move that was quicker than thought, where the sector seemed just missed.
+        let moved = access.seek > Dur::ZERO;
+        if whole_turns && moved && access.latency + OVERLAP >= period {
             return Surprise::EarlyTurn;
         }
-        if observed + IMPOSSIBLE < access.seek + media {
+        // Without a move there is nothing to be mistaken about.
+        if (!moved && error > OVERLAP.0) || observed + IMPOSSIBLE < access.seek + media {
             return Surprise::CacheHit;
         }
     }
     match error <= OVERLAP.0 {
         true => Surprise::Overlap,
         false => Surprise::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TURN: Dur = Dur(5_985_037);
+
+    /// Of a predicted access, in us, against an observed head time.
+    fn seen(seek: u64, latency: u64, observed: u64) -> Surprise {
+        let media = Dur::from_us(140);
+        let access =
+            Access { seek: Dur::from_us(seek), latency: Dur::from_us(latency), transfer: media, end: Head::default() };
+        classify(&access, media, Dur::from_us(observed), TURN)
+    }
+
+    #[test]
+    fn small_errors_are_no_surprise() {
+        assert_eq!(seen(3_000, 2_000, 5_140 + 150), Surprise::None);
+        assert_eq!(seen(3_000, 2_000, 5_140 - 150), Surprise::None);
+        assert_eq!(seen(0, 0, 0), Surprise::None);
+    }
+
+    #[test]
+    fn whole_turns_late_are_turns_and_parts_of_one_are_not() {
+        assert_eq!(seen(3_000, 50, 3_190 + 5_985), Surprise::ExtraTurn);
+        assert_eq!(seen(3_000, 50, 3_190 + 5_985 - 300), Surprise::ExtraTurn);
+        assert_eq!(seen(3_000, 50, 3_190 + 3 * 5_985), Surprise::ExtraTurn);
+        assert_eq!(seen(3_000, 50, 3_190 + 1_500), Surprise::Other);
+        assert_eq!(seen(3_000, 50, 3_190 + 4_500), Surprise::Other);
+        assert_eq!(seen(3_000, 50, 3_190 + 800), Surprise::Overlap);
+    }
+
+    #[test]
+    fn a_turn_is_saved_only_where_a_sector_was_thought_to_be_just_missed() {
+        assert_eq!(seen(3_000, 5_900, 9_040 - 5_985), Surprise::EarlyTurn);
+        // The same difference cannot be a turn where the wait was short: nothing but the cache is that quick.
+        assert_eq!(seen(3_000, 3_000, 6_140 - 5_985), Surprise::CacheHit);
+        // Neither can it be where the head did not move at all: the same sector was read again.
+        assert_eq!(seen(0, 5_900, 6_040 - 5_985), Surprise::CacheHit);
+        assert_eq!(seen(3_000, 5_900, 300), Surprise::CacheHit);
+        assert_eq!(seen(3_000, 4_000, 5_640), Surprise::Other);
     }
 }

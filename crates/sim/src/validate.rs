@@ -9,29 +9,23 @@ use headtime_disk::command::{Command, Kind};
 use headtime_disk::drive::Drive;
 use headtime_disk::time::{Dur, Time};
 
-/// Which gap stands before a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GapReading {
-    /// The gap on a request's line runs from the end of the request before it.
-    Before,
-    /// The gap on a request's line runs from its own end to the next request (DiskSim's reading).
-    #[default]
-    After,
-}
+use crate::traces::{Gap, Record};
 
 /// One request of a validation trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Read or write.
     pub kind: Kind,
-    /// First sector.
+    /// First sector of the drive.
     pub lbn: u64,
-    /// Sectors.
+    /// Sectors of the drive.
     pub count: u32,
     /// The real drive's response time.
     pub response: Dur,
-    /// The gap on its line.
-    pub gap: Dur,
+    /// The pause that belongs to it.
+    pub gap: Gap,
+    /// Its line in the trace.
+    pub line: u64,
 }
 
 /// One replayed request.
@@ -69,16 +63,34 @@ pub struct Validation {
 }
 
 /// Why a trace cannot be replayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
     /// No requests.
     #[error("the trace holds no requests")]
     Empty,
+    /// A line lacks what validation needs.
+    #[error("line {line}: expected a measured response time and a gap, as the format disksim-validate has them")]
+    NotMeasured {
+        /// The line.
+        line: u64,
+    },
+    /// A request that a drive of larger sectors cannot be asked.
+    #[error("line {line}: sectors {lbn} to {lbn}+{count} of 512 bytes are not whole sectors of {sector_bytes} bytes")]
+    Unaligned {
+        /// The line.
+        line: u64,
+        /// First sector of 512 bytes.
+        lbn: u64,
+        /// Sectors of 512 bytes.
+        count: u32,
+        /// Bytes a sector of the drive holds.
+        sector_bytes: u32,
+    },
     /// A request reaches beyond the drive's end.
-    #[error("request {index} (sectors {lbn} to {lbn}+{count}): the drive has {capacity} sectors")]
+    #[error("line {line}: sectors {lbn} to {lbn}+{count} are not on a drive of {capacity} sectors")]
     OutOfRange {
-        /// Which request, counted from 1.
-        index: usize,
+        /// The line.
+        line: u64,
         /// First sector.
         lbn: u64,
         /// Sectors.
@@ -88,8 +100,24 @@ pub enum ValidateError {
     },
 }
 
+/// What validation needs of a trace's records, for a drive whose sectors hold `sector_bytes`.
+pub fn measured(records: &[Record], sector_bytes: u32) -> Result<Vec<Measured>, ValidateError> {
+    let blocks = (sector_bytes / 512).max(1);
+    let one = |r: &Record| {
+        let (Some(response), Some(gap)) = (r.response, r.gap) else {
+            return Err(ValidateError::NotMeasured { line: r.line });
+        };
+        if r.lbn % blocks as u64 != 0 || r.count % blocks != 0 {
+            return Err(ValidateError::Unaligned { line: r.line, lbn: r.lbn, count: r.count, sector_bytes });
+        }
+        let (lbn, count) = (r.lbn / blocks as u64, r.count / blocks);
+        Ok(Measured { kind: r.kind, lbn, count, response, gap, line: r.line })
+    };
+    records.iter().map(one).collect()
+}
+
 /// Replays `trace` on `drive`.
-pub fn run(drive: &mut Drive, trace: &[Measured], gaps: GapReading) -> Result<Validation, ValidateError> {
+pub fn run(drive: &mut Drive, trace: &[Measured]) -> Result<Validation, ValidateError> {
     if trace.is_empty() {
         return Err(ValidateError::Empty);
     }
@@ -97,13 +125,15 @@ pub fn run(drive: &mut Drive, trace: &[Measured], gaps: GapReading) -> Result<Va
     let mut at = Time::ZERO;
     let mut last_end = 0u64;
     for (i, m) in trace.iter().enumerate() {
-        if gaps == GapReading::Before && i > 0 {
-            at += m.gap;
+        if let Gap::Before(gap) = m.gap
+            && i > 0
+        {
+            at += gap;
         }
         while drive.advance(at).is_some() {}
         let command = Command { id: i as u64, kind: m.kind, lbn: m.lbn, count: m.count, fua: false };
         drive.submit(command, at).map_err(|_| ValidateError::OutOfRange {
-            index: i + 1,
+            line: m.line,
             lbn: m.lbn,
             count: m.count,
             capacity: drive.capacity(),
@@ -118,12 +148,15 @@ pub fn run(drive: &mut Drive, trace: &[Measured], gaps: GapReading) -> Result<Va
         last_end = m.lbn + m.count as u64;
         replayed.push(Replayed { measured: *m, issued: at, modelled: done.since(at), random_read });
         at = done;
-        if gaps == GapReading::After {
-            at += m.gap;
+        if let Gap::After(gap) = m.gap {
+            at += gap;
         }
     }
-    let modelled: Vec<Dur> = replayed.iter().map(|r| r.modelled).collect();
-    let measured: Vec<Dur> = replayed.iter().map(|r| r.measured.response).collect();
+    // DiskSim subtracts instants in double milliseconds, and responses that are whole microseconds then fall to one
+    // side or the other of a bucket's edge. Done alike, the fourth digit of the demerit is the same.
+    let ms = |t: Time| t.0 as f64 / 1e6;
+    let modelled: Vec<f64> = replayed.iter().map(|r| ms(r.issued + r.modelled) - ms(r.issued)).collect();
+    let measured: Vec<f64> = replayed.iter().map(|r| r.measured.response.as_ms_f64()).collect();
     let random: Vec<&Replayed> = replayed.iter().filter(|r| r.random_read).collect();
     let within = |limit: Dur| {
         let n = random.iter().filter(|r| r.modelled.0.abs_diff(r.measured.response.0) <= limit.0).count();
@@ -141,18 +174,18 @@ pub fn run(drive: &mut Drive, trace: &[Measured], gaps: GapReading) -> Result<Va
     })
 }
 
-fn mean_ms(values: &[Dur]) -> f64 {
-    values.iter().map(|d| d.as_ms_f64()).sum::<f64>() / values.len() as f64
+fn mean_ms(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Buckets of DiskSim's response-time histogram.
 const EDGES: usize = 1750;
 
-/// The demerit between two sets of response times, in ms: the root of the mean of (Qa(p) - Qb(p))^2 over
+/// The demerit between two sets of response times in ms, in ms: the root of the mean of (Qa(p) - Qb(p))^2 over
 /// p = 0.0001, 0.0002, ... 1, where Q is the inverse of the cumulative histogram, straight lines between its rows.
 ///
 /// Bucket edges in us: E(0) = 0, E(k+1) = E(k) + 1 + floor(E(k) / 100).
-pub fn demerit_ms(a: &[Dur], b: &[Dur]) -> f64 {
+pub fn demerit_ms(a: &[f64], b: &[f64]) -> f64 {
     let (qa, qb) = (cumulative(a), cumulative(b));
     let (mut ia, mut ib) = (0, 0);
     let mut sum = 0.0;
@@ -165,7 +198,7 @@ pub fn demerit_ms(a: &[Dur], b: &[Dur]) -> f64 {
 }
 
 /// Rows (edge in ms, cumulative share to six decimals as DiskSim prints it), up to the first share of 1.
-fn cumulative(values: &[Dur]) -> Vec<(f64, f64)> {
+fn cumulative(values: &[f64]) -> Vec<(f64, f64)> {
     let mut edges = Vec::with_capacity(EDGES);
     let mut e = 0u64;
     for _ in 0..EDGES {
@@ -174,7 +207,7 @@ fn cumulative(values: &[Dur]) -> Vec<(f64, f64)> {
     }
     let mut counts = vec![0u64; EDGES];
     for v in values {
-        let us = v.0 / 1000;
+        let us = (v * 1000.0) as u64;
         let row = edges.partition_point(|&e| e <= us).min(EDGES - 1);
         counts[row] += 1;
     }
@@ -211,7 +244,7 @@ mod tests {
 
     #[test]
     fn equal_distributions_have_no_demerit_whatever_the_order() {
-        let a: Vec<Dur> = (1..500).map(|i| Dur::from_us(i * 37 % 20_000)).collect();
+        let a: Vec<f64> = (1..500).map(|i| f64::from(i * 37 % 20_000) / 1000.0).collect();
         let mut b = a.clone();
         b.reverse();
         assert_eq!(demerit_ms(&a, &b), 0.0);
@@ -219,15 +252,15 @@ mod tests {
 
     #[test]
     fn a_shift_by_a_millisecond_is_a_demerit_of_one() {
-        let a: Vec<Dur> = (0..2000).map(|i| Dur::from_us(5_000 + i)).collect();
-        let b: Vec<Dur> = a.iter().map(|d| *d + Dur::from_ms(1)).collect();
+        let a: Vec<f64> = (0..2000).map(|i| 5.0 + f64::from(i) / 1000.0).collect();
+        let b: Vec<f64> = a.iter().map(|d| d + 1.0).collect();
         let d = demerit_ms(&a, &b);
         assert!((d - 1.0).abs() < 0.02, "{d}");
     }
 
     #[test]
     fn buckets_are_one_microsecond_wide_up_to_a_hundred_and_one_percent_beyond() {
-        let rows = cumulative(&[Dur::from_us(0), Dur::from_us(99), Dur::from_us(100)]);
+        let rows = cumulative(&[0.0, 0.099, 0.1]);
         assert_eq!(rows[1], (0.001, 0.333333));
         assert_eq!(rows[100], (0.1, 0.666667));
         assert_eq!(rows[101], (0.102, 1.0));

@@ -1,5 +1,7 @@
 //! For tests only: slow, obvious reference models, generators, a scripted device.
 
+pub mod generate;
+pub mod geometry;
 pub mod profiles;
 pub mod scripted;
 pub mod slow_drive;

@@ -4,7 +4,7 @@
 //! The rules that they share are these. The arm moves for a whole number of nanoseconds. The head is over a
 //! sector's edge at the first whole nanosecond at which the edge has come (an edge that passed less than 1e-6 turn
 //! ago counts as just there). k sectors have passed after the least whole number of nanoseconds that is not below
-//! k periods over n.
+//! k periods over n. Rounding up lets 2^-16 ns pass.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::{Command, Kind};
@@ -13,6 +13,11 @@ use headtime_disk::mechanics::Mechanics;
 use headtime_disk::profile::Profile;
 use headtime_disk::rotation::JUST_PASSED;
 use headtime_disk::time::{Dur, Time};
+
+/// value / unit nanoseconds, rounded up, 2^-16 ns let pass.
+fn round_up(value: u128, unit: u128) -> Dur {
+    Dur(value.saturating_sub(unit >> 16).div_ceil(unit) as u64)
+}
 
 /// The slow drive.
 pub struct SlowDrive {
@@ -57,15 +62,14 @@ impl SlowDrive {
         }
         let (num, den) = self.period;
         // away / 2^64 of num / den nanoseconds, rounded up, without overflow: num < 2^50.
-        let whole = away as u128 * num as u128;
         let unit = (den as u128) << 64;
-        Dur(whole.div_ceil(unit) as u64)
+        round_up(away as u128 * num as u128, unit)
     }
 
     /// Whole nanoseconds in which `k` of `n` sectors a turn pass.
     fn pass(&self, k: u64, n: u64) -> Dur {
         let (num, den) = self.period;
-        Dur((k as u128 * num as u128).div_ceil(n as u128 * den as u128) as u64)
+        round_up((k as u128 * num as u128) << 24, (n as u128 * den as u128) << 24)
     }
 
     /// Serves one command that arrives at `now`, after the one before has completed; when it completes.

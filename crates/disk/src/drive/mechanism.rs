@@ -190,8 +190,12 @@ impl Mechanism {
             let begun = legs.len();
             at = self.along(&run, kind, arrived, feed, legs);
             if !self.faults.is_empty() {
-                let extra = self.faults.extra_turns(run.lbn, run.count as u64);
-                at += Dur(self.model.mechanics.rotation.period().0 * extra as u64);
+                let turns = self.faults.extra_turns(run.lbn, run.count as u64);
+                let extra = Dur(self.model.mechanics.rotation.period().0 * turns as u64);
+                for leg in &mut legs[begun..] {
+                    leg.start += extra;
+                }
+                at += extra;
             }
             if first {
                 times.seek_end = arrived;

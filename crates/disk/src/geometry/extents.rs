@@ -99,7 +99,7 @@ impl Extents {
 
     /// The extents from the one that holds `lbn`, which must be below the capacity, to the mark behind the last.
     #[inline]
-    pub(super) fn from_lbn(&self, lbn: u64) -> &[Extent] {
+    pub(super) fn extents_from(&self, lbn: u64) -> &[Extent] {
         let found = self.by_lbn.count(lbn, |i| self.list[i].lbn);
         &self.list[found - 1..]
     }

@@ -34,13 +34,44 @@ pub(super) struct SlipSpan {
     pub(super) zone: usize,
 }
 
+/// From a sector on, the skew of a zone's tracks is pushed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Push {
+    /// Physical sectors of the drive before it, in LBN order.
+    pub(super) sector: u64,
+    pub(super) zone: u32,
+    pub(super) angle: Angle,
+}
+
+/// All holes of a drive and what follows from them, each list in LBN order.
+#[derive(Debug)]
+pub(super) struct Holes {
+    pub(super) extents: Vec<Extent>,
+    pub(super) slips: Vec<SlipSpan>,
+    pub(super) pushes: Vec<Push>,
+}
+
+impl Holes {
+    /// Is this physical sector slipped?
+    pub(super) fn is_slipped(&self, sector: u64) -> bool {
+        let before = self.slips.partition_point(|s| s.sector <= sector);
+        self.slips[..before].last().is_some_and(|s| sector < s.sector + s.count)
+    }
+
+    /// How far slips push the skew of the track that a physical sector of a zone lies on.
+    pub(super) fn push_at(&self, zone: u32, sector: u64) -> Angle {
+        let before = self.pushes.partition_point(|p| p.sector <= sector);
+        self.pushes[..before].last().filter(|p| p.zone == zone).map_or(Angle::ZERO, |p| p.angle)
+    }
+}
+
 /// A place among the slots: section, then slot.
 pub(super) type Place = (u32, u64);
 
-/// Applies all holes; gives the extents and the slipped sectors, both in LBN order.
-pub(super) fn compile(spec: &GeometrySpec, order: &Order) -> Result<(Vec<Extent>, Vec<SlipSpan>), GeometryError> {
+/// Applies all holes.
+pub(super) fn compile(spec: &GeometrySpec, order: &Order) -> Result<Holes, GeometryError> {
     let slips = slip_spans(spec, order)?;
-    let mut sweep = Sweep { spec, order, extents: Vec::new(), at: (0, 0), pushing_zone: usize::MAX, pushed: 0 };
+    let mut sweep = Sweep { spec, order, extents: Vec::new(), pushes: Vec::new(), at: (0, 0) };
     let mut rest = slips.as_slice();
     while let Some(first) = rest.first() {
         let unit = sweep.unit_of(first);
@@ -49,7 +80,7 @@ pub(super) fn compile(spec: &GeometrySpec, order: &Order) -> Result<(Vec<Extent>
         rest = &rest[n..];
     }
     sweep.regular_to((order.sections.len() as u32, 0));
-    let mut extents = sweep.extents;
+    let Sweep { mut extents, pushes, .. } = sweep;
 
     let mut lost: Vec<(Place, u64)> = Vec::new();
     for zone in 0..spec.zones.len() {
@@ -59,7 +90,7 @@ pub(super) fn compile(spec: &GeometrySpec, order: &Order) -> Result<(Vec<Extent>
         lost.sort_unstable();
         extents = without(&extents, &lost);
     }
-    Ok((extents, slips))
+    Ok(Holes { extents, slips, pushes })
 }
 
 /// All slips as stretches of physical sectors, sorted, each sector once.
@@ -170,10 +201,8 @@ struct Sweep<'a> {
     spec: &'a GeometrySpec,
     order: &'a Order,
     extents: Vec<Extent>,
+    pushes: Vec<Push>,
     at: Place,
-    /// The zone whose skew is being pushed, and by how many sectors.
-    pushing_zone: usize,
-    pushed: u64,
 }
 
 impl Sweep<'_> {
@@ -216,15 +245,11 @@ impl Sweep<'_> {
 
     /// How far the skew is pushed in a section just now.
     fn push_in(&self, section: u32) -> Angle {
-        if self.pushed == 0 {
+        let Some(push) = self.pushes.last() else {
             return Angle::ZERO;
-        }
+        };
         let legs = self.order.legs_of(&self.order.sections[section as usize], 0);
-        if self.order.shapes[legs[0].shape as usize].zone as usize != self.pushing_zone {
-            return Angle::ZERO;
-        }
-        let spt = self.spec.zones[self.pushing_zone].sectors_per_track[0];
-        Angle::fraction(1, u64::from(spt)) * self.pushed
+        if self.order.shapes[legs[0].shape as usize].zone == push.zone { push.angle } else { Angle::ZERO }
     }
 
     /// Adds an extent of `count` slots at the present place and goes past it.
@@ -302,11 +327,14 @@ impl Sweep<'_> {
         }
         self.at = (unit.place.0, unit.place.1 + slots);
         if sparing.slips_push_skew {
-            if self.pushing_zone != unit.zone {
-                self.pushing_zone = unit.zone;
-                self.pushed = 0;
-            }
-            self.pushed += slipped;
+            let zone = unit.zone as u32;
+            let pushed = self.pushes.last().filter(|p| p.zone == zone).map_or(Angle::ZERO, |p| p.angle);
+            let spt = self.spec.zones[unit.zone].sectors_per_track[0];
+            self.pushes.push(Push {
+                sector: unit.first_sector + unit.sectors,
+                zone,
+                angle: pushed + Angle::fraction(1, u64::from(spt)) * slipped,
+            });
         }
         Ok(())
     }

@@ -119,15 +119,15 @@ impl Geometry {
                 seek_first::Serpentine { group_tracks, tracks_alternate, surfaces_alternate },
             )?,
         };
-        let (found, slips) = holes::compile(spec, &order)?;
-        let mut extents = Extents::new(&order, &found, &[]);
+        let holes = holes::compile(spec, &order)?;
+        let mut extents = Extents::new(&order, &holes.extents, &[]);
         if extents.capacity() == 0 {
             return Err(GeometryError::NoCapacity);
         }
-        let moved = Moved::compile(spec, &order, &extents, &slips)?;
+        let moved = Moved::compile(spec, &order, &extents, &holes)?;
         let moved_lbns = moved.lbns();
         if !moved_lbns.is_empty() {
-            extents = Extents::new(&order, &found, &moved_lbns);
+            extents = Extents::new(&order, &holes.extents, &moved_lbns);
         }
         Ok(Geometry { surfaces: spec.surfaces, cylinders: spec.cylinders, order, extents, moved })
     }
@@ -144,9 +144,9 @@ impl Geometry {
         if lbn >= self.capacity() {
             return None;
         }
-        let extent = &self.extents.from_lbn(lbn)[0];
+        let extent = &self.extents.extents_from(lbn)[0];
         if extent.is_moved() {
-            return self.moved_position(lbn);
+            return self.moved.position_of(lbn);
         }
         let (spot, sector) = self.natural(extent, lbn);
         Some(position(&spot, sector as u32, extent.push))
@@ -173,7 +173,7 @@ impl Geometry {
         if lbn >= self.capacity() {
             return None;
         }
-        let extent = &self.extents.from_lbn(lbn)[0];
+        let extent = &self.extents.extents_from(lbn)[0];
         let (spot, _) = self.natural(extent, lbn);
         let (first_lbn, lbns) = self.extents.lbns_on(&spot);
         Some(track(&spot, first_lbn, lbns, extent.push))
@@ -187,7 +187,7 @@ impl Geometry {
         if lbns == 0 {
             return None;
         }
-        let push = self.extents.from_lbn(first_lbn)[0].push;
+        let push = self.extents.extents_from(first_lbn)[0].push;
         Some(track(&spot, first_lbn, lbns, push))
     }
 
@@ -198,10 +198,10 @@ impl Geometry {
         if lbn >= self.capacity() || max == 0 {
             return None;
         }
-        let extents = self.extents.from_lbn(lbn);
+        let extents = self.extents.extents_from(lbn);
         let extent = &extents[0];
         if extent.is_moved() {
-            return Some(Run { lbn, count: 1, span: 1, start: self.moved_position(lbn)? });
+            return Some(Run { lbn, count: 1, span: 1, start: self.moved.position_of(lbn)? });
         }
         let (spot, sector) = self.natural(extent, lbn);
         let start = position(&spot, sector as u32, extent.push);
@@ -268,19 +268,6 @@ impl Geometry {
     #[inline]
     fn natural(&self, extent: &Extent, lbn: u64) -> (TrackSpot<'_>, u64) {
         self.order.at_slot(extent.section(), extent.slot + (lbn - extent.lbn), i64::from(extent.shift))
-    }
-
-    /// Where a moved LBN lies. Its track's skew is pushed as far as that of the data around it.
-    #[cold]
-    fn moved_position(&self, lbn: u64) -> Option<Position> {
-        let to = self.moved.place_of(lbn)?;
-        let spot = self.order.track(to.cylinder, to.surface)?;
-        let sector = spot.first_sector() + u64::from(to.sector);
-        let push = match self.extents.at_sector(sector) {
-            Some((extent, _)) if extent.section() == spot.index => extent.push,
-            _ => Angle::ZERO,
-        };
-        Some(position(&spot, to.sector, push))
     }
 }
 

@@ -2,14 +2,15 @@
 
 use super::error::{GeometryError, NotASpare};
 use super::extents::Extents;
-use super::holes::{self, SlipSpan};
+use super::holes::{self, Holes};
 use super::order::Order;
+use super::{Position, position};
 use crate::profile::{GeometrySpec, SectorAddress};
 
 /// All moved LBNs, found by LBN or by place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moved {
-    by_lbn: Vec<(u64, SectorAddress)>,
+    by_lbn: Vec<(u64, Position)>,
     by_place: Vec<(SectorAddress, u64)>,
 }
 
@@ -19,7 +20,7 @@ impl Moved {
         spec: &GeometrySpec,
         order: &Order,
         extents: &Extents,
-        slips: &[SlipSpan],
+        holes: &Holes,
     ) -> Result<Moved, GeometryError> {
         let mut moved = Moved::default();
         for (zone, z) in spec.zones.iter().enumerate() {
@@ -38,7 +39,7 @@ impl Moved {
                 let Some(lbn) = natural_lbn(order, extents, from).filter(|_| from != to) else {
                     continue;
                 };
-                moved.add(order, extents, slips, lbn, to).map_err(|why| GeometryError::Replacement {
+                moved.add(order, extents, holes, lbn, to).map_err(|why| GeometryError::Replacement {
                     zone,
                     bad,
                     replacement,
@@ -50,9 +51,9 @@ impl Moved {
             if lbn >= extents.capacity() {
                 return Err(GeometryError::RemapBeyondCapacity { lbn, capacity: extents.capacity() });
             }
-            moved.add(order, extents, slips, lbn, to).map_err(|why| GeometryError::RemapTarget { lbn, to, why })?;
+            moved.add(order, extents, holes, lbn, to).map_err(|why| GeometryError::RemapTarget { lbn, to, why })?;
         }
-        moved.by_lbn.sort_unstable();
+        moved.by_lbn.sort_unstable_by_key(|m| m.0);
         if let Some(pair) = moved.by_lbn.windows(2).find(|w| w[0].0 == w[1].0) {
             return Err(GeometryError::RemappedTwice { lbn: pair[0].0 });
         }
@@ -63,7 +64,7 @@ impl Moved {
         &mut self,
         order: &Order,
         extents: &Extents,
-        slips: &[SlipSpan],
+        holes: &Holes,
         lbn: u64,
         to: SectorAddress,
     ) -> Result<(), NotASpare> {
@@ -72,15 +73,15 @@ impl Moved {
             return Err(NotASpare::HoldsData(holds));
         }
         let sector = track.first_sector() + u64::from(to.sector);
-        let before = slips.partition_point(|s| s.sector <= sector);
-        if slips[..before].last().is_some_and(|s| sector < s.sector + s.count) {
+        if holes.is_slipped(sector) {
             return Err(NotASpare::Slipped);
         }
         match self.by_place.binary_search_by_key(&to, |p| p.0) {
             Ok(i) => return Err(NotASpare::Taken(self.by_place[i].1)),
             Err(i) => self.by_place.insert(i, (to, lbn)),
         }
-        self.by_lbn.push((lbn, to));
+        let push = holes.push_at(track.shape.zone, track.first_sector());
+        self.by_lbn.push((lbn, position(&track, to.sector, push)));
         Ok(())
     }
 
@@ -90,7 +91,8 @@ impl Moved {
     }
 
     /// Where a moved LBN lies.
-    pub(super) fn place_of(&self, lbn: u64) -> Option<SectorAddress> {
+    #[cold]
+    pub(super) fn position_of(&self, lbn: u64) -> Option<Position> {
         let i = self.by_lbn.binary_search_by_key(&lbn, |m| m.0).ok()?;
         Some(self.by_lbn[i].1)
     }
