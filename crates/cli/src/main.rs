@@ -13,9 +13,7 @@ use failure::Failure;
 /// A disk I/O scheduler that knows where the head is
 #[derive(Debug, Parser)]
 #[command(name = "headtime", version, arg_required_else_help = true)]
-#[command(
-    after_help = "Exit status: 0 success, 1 a check failed, 2 bad usage or bad input, 130 stopped by Ctrl-C."
-)]
+#[command(after_help = "Exit status: 0 success, 1 a check failed, 2 bad usage or bad input, 130 stopped by Ctrl-C.")]
 struct Cli {
     #[command(subcommand)]
     command: Cmd,

@@ -35,10 +35,9 @@ impl Bar {
     /// A bar over so many steps.
     pub fn new(steps: u64, what: &str) -> Bar {
         let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr());
-        let style =
-            ProgressStyle::with_template("{msg} [{bar:40}] {percent}% {elapsed}, {eta} left")
-                .unwrap_or_else(|_| ProgressStyle::default_bar())
-                .progress_chars("=> ");
+        let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent}% {elapsed}, {eta} left")
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("=> ");
         bar.set_style(style);
         bar.set_message(what.to_string());
         bar.enable_steady_tick(Duration::from_millis(200));
@@ -67,24 +66,14 @@ impl Drop for Bar {
 pub fn columns(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let cell = |row: &Vec<String>, i: usize| row.get(i).cloned().unwrap_or_default();
-    let width: Vec<usize> = (0..count)
-        .map(|i| {
-            rows.iter()
-                .map(|r| cell(r, i).chars().count())
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
+    let width: Vec<usize> =
+        (0..count).map(|i| rows.iter().map(|r| cell(r, i).chars().count()).max().unwrap_or(0)).collect();
     let mut text = String::new();
     for row in rows {
         let line: Vec<String> = (0..count)
             .map(|i| {
                 let (c, w) = (cell(row, i), width[i]);
-                if i == 0 {
-                    format!("{c:<w$}")
-                } else {
-                    format!("{c:>w$}")
-                }
+                if i == 0 { format!("{c:<w$}") } else { format!("{c:>w$}") }
             })
             .collect();
         text += line.join("  ").trim_end();

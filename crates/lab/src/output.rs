@@ -25,37 +25,24 @@ pub struct WriteError {
 /// Writes `contents` to `path`, whole or not at all. What is not a regular file (a terminal, a pipe, `/dev/null`)
 /// is written straight. A symbolic link keeps pointing where it points.
 pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
-    let failed = |source| WriteError {
-        path: path.to_path_buf(),
-        source,
-    };
+    let failed = |source| WriteError { path: path.to_path_buf(), source };
     let target = match fs::canonicalize(path) {
         Ok(existing) => existing,
         Err(_) => path.to_path_buf(),
     };
     match fs::metadata(&target) {
         Ok(m) if m.is_dir() => {
-            return Err(failed(io::Error::new(
-                io::ErrorKind::IsADirectory,
-                "it is a directory",
-            )));
+            return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")));
         }
         Ok(m) if !m.is_file() => return fs::write(&target, contents).map_err(failed),
         // A file one may not write must not be replaced just because its directory allows it.
         Ok(_) => {
-            fs::OpenOptions::new()
-                .append(true)
-                .open(&target)
-                .map_err(failed)?;
+            fs::OpenOptions::new().append(true).open(&target).map_err(failed)?;
         }
         Err(_) => {}
     }
-    let temporary = beside(&target).ok_or_else(|| {
-        failed(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "expected the name of a file",
-        ))
-    })?;
+    let temporary = beside(&target)
+        .ok_or_else(|| failed(io::Error::new(io::ErrorKind::InvalidInput, "expected the name of a file")))?;
     let done = begin(&temporary).and_then(|mut file| {
         file.write_all(contents)?;
         file.flush()?;
@@ -75,10 +62,7 @@ pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
 
 /// Makes a directory and those above it.
 pub fn make_directory(path: &Path) -> Result<(), WriteError> {
-    fs::create_dir_all(path).map_err(|source| WriteError {
-        path: path.to_path_buf(),
-        source,
-    })
+    fs::create_dir_all(path).map_err(|source| WriteError { path: path.to_path_buf(), source })
 }
 
 /// Removes every temporary file. For a program that is about to leave in the middle of its work; it holds on to the
@@ -116,8 +100,7 @@ mod tests {
     use super::*;
 
     fn scratch(name: &str) -> PathBuf {
-        let dir =
-            std::env::temp_dir().join(format!("headtime-output-{}-{name}", std::process::id()));
+        let dir = std::env::temp_dir().join(format!("headtime-output-{}-{name}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         dir
     }

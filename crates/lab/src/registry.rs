@@ -19,10 +19,7 @@ pub struct Selected {
 impl Selected {
     /// The experiment with all its claims.
     pub fn whole(experiment: &'static dyn Experiment) -> Selected {
-        Selected {
-            experiment,
-            only: None,
-        }
+        Selected { experiment, only: None }
     }
 
     /// The wanted claims; of these, in a shortened run, the ones it can show.
@@ -49,10 +46,7 @@ pub struct UnknownName {
 /// The experiments that some names stand for, in the registry's order, each once. A name is an experiment's id
 /// (`F1`), a claim's (`F1a`) or a group's (`F`: all experiments whose id is that and a number); capitals do not
 /// matter. No names: everything.
-pub fn select(
-    experiments: &[&'static dyn Experiment],
-    names: &[String],
-) -> Result<Vec<Selected>, UnknownName> {
+pub fn select(experiments: &[&'static dyn Experiment], names: &[String]) -> Result<Vec<Selected>, UnknownName> {
     if names.is_empty() {
         return Ok(experiments.iter().map(|e| Selected::whole(*e)).collect());
     }
@@ -64,12 +58,8 @@ pub fn select(
             if name.eq_ignore_ascii_case(spec.id) || name.eq_ignore_ascii_case(group(spec.id)) {
                 *slot = Some(Selected::whole(*experiment));
                 found = true;
-            } else if let Some(claim) = spec.claims.iter().find(|c| name.eq_ignore_ascii_case(c.id))
-            {
-                let selected = slot.get_or_insert_with(|| Selected {
-                    experiment: *experiment,
-                    only: Some(Vec::new()),
-                });
+            } else if let Some(claim) = spec.claims.iter().find(|c| name.eq_ignore_ascii_case(c.id)) {
+                let selected = slot.get_or_insert_with(|| Selected { experiment: *experiment, only: Some(Vec::new()) });
                 if let Some(only) = &mut selected.only {
                     only.push(claim.id);
                 }
@@ -77,10 +67,7 @@ pub fn select(
             }
         }
         if !found {
-            return Err(UnknownName {
-                name: name.clone(),
-                known: known(experiments),
-            });
+            return Err(UnknownName { name: name.clone(), known: known(experiments) });
         }
     }
     Ok(chosen.into_iter().flatten().collect())
@@ -115,10 +102,7 @@ mod tests {
     }
 
     fn ids(selected: &[Selected]) -> Vec<&'static str> {
-        selected
-            .iter()
-            .flat_map(|s| s.claims(false).map(|c| c.id))
-            .collect()
+        selected.iter().flat_map(|s| s.claims(false).map(|c| c.id)).collect()
     }
 
     #[test]

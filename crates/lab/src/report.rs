@@ -54,11 +54,7 @@ pub fn to_json(results: &[ExperimentResult], options: &Options) -> Value {
 
 /// Lines for a terminal: failed claims are marked, each with its note.
 pub fn to_text(results: &[ExperimentResult], options: &Options) -> String {
-    let mut rows = vec![
-        ["", "id", "what", "paper", "ours", "rule"]
-            .map(String::from)
-            .to_vec(),
-    ];
+    let mut rows = vec![["", "id", "what", "paper", "ours", "rule"].map(String::from).to_vec()];
     let mut notes = String::new();
     for e in results {
         for c in &e.claims {
@@ -76,11 +72,7 @@ pub fn to_text(results: &[ExperimentResult], options: &Options) -> String {
         }
     }
     let total: usize = results.iter().map(|e| e.claims.len()).sum();
-    let held = results
-        .iter()
-        .flat_map(|e| &e.claims)
-        .filter(|c| c.holds)
-        .count();
+    let held = results.iter().flat_map(|e| &e.claims).filter(|c| c.holds).count();
     let seeds: Vec<String> = options.seeds.iter().map(u64::to_string).collect();
     format!(
         "{}{notes}{held} of {total} claims hold for each of the seeds {}{}.\n",
@@ -91,19 +83,12 @@ pub fn to_text(results: &[ExperimentResult], options: &Options) -> String {
 }
 
 /// Writes `index.html`, `results.json`, and for each experiment `ID.json`, `ID.TABLE.csv` and `ID.N.svg`.
-pub fn write(
-    dir: &Path,
-    results: &[ExperimentResult],
-    options: &Options,
-) -> Result<(), WriteError> {
+pub fn write(dir: &Path, results: &[ExperimentResult], options: &Options) -> Result<(), WriteError> {
     output::make_directory(dir)?;
     let put = |name: String, text: String| output::write_whole(&dir.join(name), text.as_bytes());
     for e in results {
         let id = e.spec.id;
-        put(
-            format!("{id}.json"),
-            pretty(&to_json(std::slice::from_ref(e), options)),
-        )?;
+        put(format!("{id}.json"), pretty(&to_json(std::slice::from_ref(e), options)))?;
         for (name, text) in tables(e, options) {
             put(format!("{id}.{name}.csv"), text)?;
         }
@@ -167,17 +152,9 @@ fn pretty(v: &Value) -> String {
 /// Our figure with its unit, and the range over the seeds where it has one.
 fn ours(c: &ClaimResult) -> String {
     let unit = c.claim.checks[0].unit;
-    let gap = if unit.is_empty() || unit == "%" {
-        ""
-    } else {
-        " "
-    };
+    let gap = if unit.is_empty() || unit == "%" { "" } else { " " };
     let (low, high) = (short(c.range(0).0), short(c.range(0).1));
-    let range = if low == high {
-        String::new()
-    } else {
-        format!(" ({low} to {high})")
-    };
+    let range = if low == high { String::new() } else { format!(" ({low} to {high})") };
     format!("{}{gap}{unit}{range}", short(c.mean(0)))
 }
 
@@ -203,16 +180,11 @@ fn failure(c: &ClaimResult) -> String {
 
 /// Text in columns, two spaces apart.
 fn columns(rows: &[Vec<String>]) -> String {
-    let width: Vec<usize> = (0..rows[0].len())
-        .map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0))
-        .collect();
+    let width: Vec<usize> =
+        (0..rows[0].len()).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
     let mut text = String::new();
     for row in rows {
-        let line: Vec<String> = row
-            .iter()
-            .zip(&width)
-            .map(|(cell, w)| format!("{cell:<w$}"))
-            .collect();
+        let line: Vec<String> = row.iter().zip(&width).map(|(cell, w)| format!("{cell:<w$}")).collect();
         text += line.join("  ").trim_end();
         text.push('\n');
     }
@@ -238,11 +210,7 @@ fn short(v: f64) -> String {
     let magnitude = v.abs().log10().floor() as i32;
     let decimals = (3 - magnitude).clamp(0, 9) as usize;
     let s = format!("{v:.decimals$}");
-    if s.contains('.') {
-        s.trim_end_matches('0').trim_end_matches('.').to_string()
-    } else {
-        s
-    }
+    if s.contains('.') { s.trim_end_matches('0').trim_end_matches('.').to_string() } else { s }
 }
 
 #[cfg(test)]
@@ -251,10 +219,7 @@ mod tests {
     use crate::runner::tests::run_fake;
 
     fn options() -> Options {
-        Options {
-            seeds: vec![1, 2, 3],
-            quick: false,
-        }
+        Options { seeds: vec![1, 2, 3], quick: false }
     }
 
     #[test]
@@ -262,9 +227,7 @@ mod tests {
         let r = run_fake(&[1, 2, 3], false).unwrap();
         let v = to_json(&r, &options());
         let a = &v.as_array().unwrap()[0];
-        for key in [
-            "id", "claim", "paper", "ours", "unit", "rule", "holds", "seconds",
-        ] {
+        for key in ["id", "claim", "paper", "ours", "unit", "rule", "holds", "seconds"] {
             assert!(!a[key].is_null(), "{key}");
         }
         assert_eq!(a["ours"], 2.0);
@@ -286,18 +249,9 @@ mod tests {
     #[test]
     fn tables_of_all_seeds_are_joined_and_text_is_quoted() {
         let r = run_fake(&[1, 2], false).unwrap();
-        let o = Options {
-            seeds: vec![1, 2],
-            quick: false,
-        };
+        let o = Options { seeds: vec![1, 2], quick: false };
         let t = tables(&r[0], &o);
-        assert_eq!(
-            t,
-            [(
-                "seeds",
-                "seed,what,value\n1,\"a, \"\"b\"\"\",1\n2,\"a, \"\"b\"\"\",2\n".to_string()
-            )]
-        );
+        assert_eq!(t, [("seeds", "seed,what,value\n1,\"a, \"\"b\"\"\",1\n2,\"a, \"\"b\"\"\",2\n".to_string())]);
     }
 
     #[test]

@@ -38,10 +38,7 @@ const SEEDS: u64 = 3;
 /// Runs the command.
 pub fn run(args: &Reproduce) -> Result<(), Failure> {
     let selected = registry::select(&registry::all(), &args.names).map_err(Failure::input)?;
-    let options = Options {
-        seeds: (0..SEEDS).map(|i| args.seed.wrapping_add(i)).collect(),
-        quick: args.quick,
-    };
+    let options = Options { seeds: (0..SEEDS).map(|i| args.seed.wrapping_add(i)).collect(), quick: args.quick };
     if let Some(dir) = &args.output {
         // Before the work, so that a directory that cannot be made costs no minutes.
         headtime_lab::output::make_directory(dir)?;
