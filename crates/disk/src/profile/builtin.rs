@@ -9,7 +9,24 @@ macro_rules! profiles {
 }
 
 /// Name and text of each, old to new.
-const PROFILES: &[(&str, &str)] = profiles![];
+const PROFILES: &[(&str, &str)] = profiles![
+    "cheetah9lp",
+    "atlas3",
+    "cheetah18lp",
+    "atlas10k",
+    "ultrastar18lzx",
+    "cheetah36es",
+    "ultrastar36z15",
+    "barracuda36es2",
+    "cheetah73lp",
+    "atlas10k3",
+    "maxtor-6l080l0",
+    "maxtor-7l250s0",
+    "maxtor-stm332061",
+    "hitachi-7k1000c",
+    "toshiba-x300-5tb",
+    "nearline-20tb",
+];
 
 /// A name that no built-in profile has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::fault::{At, ProfileError, Reason, Warning, WarningKind, Warnings};
 use super::table::Item;
 use super::{GeometrySpec, Layout, Profile, Skew, Slip, ZoneSpec};
+use crate::geometry::Geometry;
 use crate::rotation::Rotation;
 use crate::time::Dur;
 
@@ -76,8 +77,12 @@ pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, Pro
         return Err(ProfileError::range(at, "sector_bytes", p.sector_bytes, "512 or 4096"));
     }
     geometry(&p.geometry, places)?;
+    // The compiled mapping has the last word on what fits where.
+    let computed = match Geometry::new(&p.geometry) {
+        Ok(g) => g.capacity(),
+        Err(why) => return Err(ProfileError::impossible(places.key("geometry.zones"), why.to_string())),
+    };
     if let Some(stated) = p.stated_sectors {
-        let computed = p.geometry.usable_sectors();
         if stated != computed {
             let text = format!("{stated} sectors are stated, but the zones hold {computed}");
             return Err(ProfileError::impossible(places.key("sectors"), text));
@@ -297,6 +302,7 @@ fn seeks(
     }
     let mut before = 0u32;
     let mut slowest = (0u32, Dur::ZERO);
+    let mut told = 0u32;
     for (i, &(d, t)) in table.iter().enumerate() {
         let at = lines.get(i).unwrap_or(whole);
         if d <= before {
@@ -322,7 +328,9 @@ fn seeks(
                     format!("{kind}: more than a third less, which no drive does"),
                 ));
             }
-            if t.0 * 5 < slowest.1.0 * 4 {
+            // One warning a peak: it is the peak that is odd, not all that follows it.
+            if t.0 * 5 < slowest.1.0 * 4 && told != slowest.0 {
+                told = slowest.0;
                 warnings.note(at, kind);
             }
         }
