@@ -1,1 +1,57 @@
-fn main() {}
+//! `headtime`, the one binary.
+
+mod cmd;
+mod failure;
+mod screen;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+use failure::Failure;
+
+/// A disk I/O scheduler that knows where the head is
+#[derive(Debug, Parser)]
+#[command(name = "headtime", version, arg_required_else_help = true)]
+#[command(after_help = "Exit status: 0 success, 1 a check failed, 2 bad usage or bad input, 130 stopped by Ctrl-C.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Cmd,
+}
+
+#[derive(Debug, Subcommand)]
+enum Cmd {
+    Reproduce(cmd::reproduce::Reproduce),
+}
+
+fn main() -> ExitCode {
+    // The handler runs on a thread of its own, so it may do more than a signal handler could. A program that cannot
+    // have one still works; it only leaves temporary files behind when it is stopped.
+    let _ = ctrlc::set_handler(|| {
+        headtime_lab::output::discard_unfinished();
+        std::process::exit(130);
+    });
+    let done = match Cli::try_parse() {
+        Ok(cli) => match &cli.command {
+            Cmd::Reproduce(a) => cmd::reproduce::run(a),
+        },
+        Err(e) => return refused(&e),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Help and version go to stdout, and must get there; anything else is bad usage.
+fn refused(e: &clap::Error) -> ExitCode {
+    let asked_for = matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if !asked_for {
+        let _ = e.print();
+        return ExitCode::from(2);
+    }
+    match screen::print(&e.render().to_string()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => Failure::report(failure),
+    }
+}

@@ -136,7 +136,7 @@ impl Model {
             let reposition = self.mechanics.reposition(here, there, kind);
             let arrived = place.end_angle + rotation.angle_after(reposition);
             let media = rotation.sectors(run.span as u64, run.start.spt);
-            let landing = match self.mechanics.read_on_arrival && kind.is_read() {
+            let landing = match self.mechanics.on_arrival(kind) {
                 true => self.mechanics.land(arrived, &run),
                 false => None,
             };
@@ -166,7 +166,7 @@ impl Model {
         let seek = mech.reposition((head.cylinder, head.surface), (place.cylinder, place.surface), kind);
         let arrived = head.angle + mech.rotation.angle_after(seek);
         let latency = mech.rotation.wait(arrived, place.angle);
-        if mech.read_on_arrival && kind.is_read() {
+        if mech.on_arrival(kind) {
             // The head landed inside the range when what it would wait and what the range takes exceed a turn.
             if latency + place.media > mech.rotation.period() {
                 if let Some(access) = self.access_on_arrival(head, place, kind, seek) {

@@ -34,6 +34,19 @@ pub fn between(model: &Model, last: Kind, kind: Kind) -> Dur {
     }
 }
 
+/// Time that `sectors` of a read take on the bus.
+#[inline]
+fn on_bus(model: &Model, sectors: u64) -> Dur {
+    let sector_ps = model.bus.read_block_ps * (model.sector_bytes / 512).max(1) as u64;
+    Dur((sector_ps * sectors).div_ceil(1000))
+}
+
+/// Time from the bus being free until the host hears of a read of `count` sectors that were waiting for it.
+#[inline]
+pub fn crossing(model: &Model, count: u32) -> Dur {
+    on_bus(model, count as u64) + model.overheads.read_completion
+}
+
 /// Time from the end of an access's media transfer until the host hears of it, when nobody else uses the bus.
 ///
 /// A write only has to be reported. A read's last sectors have still to cross the bus, in the order of their LBNs: one
@@ -45,20 +58,23 @@ pub fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
     if kind != Kind::Read {
         return o.reselect + o.write_completion;
     }
-    let sector_ps = model.bus.read_block_ps * (model.sector_bytes / 512).max(1) as u64;
-    let bus = |sectors: u64| Dur((sector_ps * sectors).div_ceil(1000));
     let (count, rotation) = (place.count as u64, &model.mechanics.rotation);
     let sector = Dur(place.media.0 / count.max(1));
     // From the first sector's left edge to the end of the transfer. After a landing the head ends somewhere inside.
     let turned = access.end.angle - place.angle;
-    let since_first = match place.tracks == 1 && place.media <= rotation.period() && turned > JUST_PASSED {
-        true => rotation.time_for(turned),
-        false => place.transfer,
-    };
+    let one_track = place.tracks == 1 && place.media <= rotation.period() && turned > JUST_PASSED;
+    let since_first = if one_track { rotation.time_for(turned) } else { place.transfer };
     let behind = match since_first + sector > place.media {
         true => 1,
         false => 1 + count - (since_first.0 + sector.0 / 2) / sector.0.max(1),
     };
-    let all = sector + o.reselect + o.data_preparation + model.bus.arbitration + bus(count);
-    all.saturating_sub(since_first).max(bus(behind)) + o.read_completion
+    let all = sector + o.reselect + o.data_preparation + model.bus.arbitration + on_bus(model, count);
+    let mut rest = all.saturating_sub(since_first).max(on_bus(model, behind));
+    if place.tracks > 1 && on_bus(model, 1) > sector {
+        // A bus that is slower than the media has caught up by the last track, and falls behind again on it.
+        let last = model.geometry.track_of(place.lbn + count - 1);
+        let there = last.map_or(1, |t| (place.lbn + count).saturating_sub(t.first_lbn)).min(count);
+        rest = rest.max((sector + on_bus(model, there)).saturating_sub(Dur(sector.0 * there)));
+    }
+    rest + o.read_completion
 }

@@ -18,7 +18,7 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::time::{Dur, Time};
 
-use crate::overheads::{between, lead_in, tail};
+use crate::overheads::{between, crossing, lead_in, tail};
 use crate::request::{Prediction, Surprise};
 
 /// Errors up to this are none.
@@ -40,6 +40,8 @@ struct Known {
     kind: Kind,
     /// Whether `head` can be relied on.
     sure: bool,
+    /// From when on the bus is free of this command and those before it.
+    bus_free: Time,
 }
 
 /// A command at the drive.
@@ -54,8 +56,10 @@ struct Flight {
     predicted: Option<Access>,
     /// When the mechanism begins to work for it, by what is known now.
     begins: Time,
-    /// From the end of its media transfer until the host hears of it.
+    /// From the end of its media transfer until the host hears of it, when nobody else uses the bus.
     tail: Dur,
+    /// When the host will hear of it; later than that when the command before is still on the bus.
+    due: Time,
     /// What will be known when it has ended.
     after: Known,
 }
@@ -76,7 +80,13 @@ impl Predictor {
     /// A predictor that does not know where the head is: the first command will tell.
     pub fn new(max_outstanding: usize) -> Predictor {
         Predictor {
-            known: Known { head: Head::default(), free_at: Time::ZERO, kind: Kind::Read, sure: false },
+            known: Known {
+                head: Head::default(),
+                free_at: Time::ZERO,
+                kind: Kind::Read,
+                sure: false,
+                bus_free: Time::ZERO,
+            },
             flights: VecDeque::with_capacity(max_outstanding),
         }
     }
@@ -120,13 +130,14 @@ impl Predictor {
         let Some(first) = self.flights.front_mut() else {
             return;
         };
-        let due = first.after.free_at + first.tail;
-        let late = now.saturating_since(due);
+        let late = now.saturating_since(first.due);
         if late <= CLOSE || first.place.is_none() {
             return;
         }
         let period = model.mechanics.rotation.period();
-        first.after.free_at += Dur(late.0.div_ceil(period.0) * period.0);
+        let turns = Dur(late.0.div_ceil(period.0) * period.0);
+        first.due += turns;
+        first.after.free_at += turns;
         first.after.head.at = first.after.free_at;
         let after = first.after;
         self.follow(model, 1, after);
@@ -144,6 +155,7 @@ impl Predictor {
             predicted: None,
             begins: now,
             tail: Dur::ZERO,
+            due: now,
             after: known,
         };
         let access = flight.follow(model, &known, busy);
@@ -166,7 +178,7 @@ impl Predictor {
         let at = self.flights.iter().position(|f| f.command == command);
         let at = at.unwrap_or_else(|| panic!("the drive completed {command}, which it was not sent"));
         let flight = self.flights.remove(at).expect("its position is known");
-        let ended = Time(now.0.saturating_sub(flight.tail.0));
+        let ended = flight.ended(now);
         let mut prediction = None;
         let moved = match (&flight.place, outcome) {
             (Some(_), Outcome::Ok) if at > 0 => {
@@ -190,6 +202,9 @@ impl Predictor {
         }
         self.known.free_at = ended.max(self.known.head.at);
         self.known.kind = flight.after.kind;
+        if flight.kind.is_read() {
+            self.known.bus_free = now;
+        }
         let known = self.known;
         self.follow(model, 0, known);
         prediction
@@ -216,20 +231,39 @@ impl Flight {
     fn follow(&mut self, model: &Model, known: &Known, busy: bool) -> Option<Access> {
         self.begins = Predictor::begin(model, known, busy, self.kind, self.sent);
         let Some(place) = &self.place else {
+            self.due = self.begins;
             self.after = Known { free_at: self.begins, sure: false, ..*known };
             return None;
         };
         let head = wait_until(model, known, self.begins);
         let access = model.access(&head, place, self.kind);
         self.tail = tail(model, self.kind, place, &access);
+        self.due = access.end.at + self.tail;
+        let mut bus_free = known.bus_free;
+        if self.kind.is_read() {
+            self.due = self.due.max(bus_free + crossing(model, place.count));
+            bus_free = self.due;
+        }
         self.after = Known {
             head: access.end,
             free_at: access.end.at,
             kind: self.kind,
             // Wherever the head was before, it is at this request's end now.
             sure: true,
+            bus_free,
         };
         Some(access)
+    }
+
+    /// When its media transfer ended, to be concluded from its completion at `now`.
+    #[inline]
+    fn ended(&self, now: Time) -> Time {
+        let end = self.after.free_at;
+        if self.due > end + self.tail && now.0.abs_diff(self.due.0) <= CLOSE.0 {
+            // It waited for the bus, and its completion says nothing about the media.
+            return end.min(now);
+        }
+        Time(now.0.saturating_sub(self.tail.0))
     }
 
     /// The prediction against the observation.

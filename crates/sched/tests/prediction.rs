@@ -161,6 +161,21 @@ fn reads_and_writes_are_predicted_with_the_overhead_of_their_pair() {
 }
 
 #[test]
+fn reads_that_wait_for_a_slow_bus_do_not_mislead_about_the_head() {
+    for seed in 0..10 {
+        println!("seed {seed}");
+        let mut p = profile(seed);
+        // 2.5 MB/s, slower than every track of these drives.
+        p.electronics.bus.read_block_ps = 200_000_000;
+        p.electronics.overheads.data_preparation = Dur::ZERO;
+        let mut rig = Rig::new(&p, noiseless(), Order::Sptf, 2);
+        rig.closed(8, 500, 0, 30);
+        let stats = &rig.core.stats().prediction;
+        assert!(stats.within_50us * 100 >= stats.samples * 98, "{stats:?}");
+    }
+}
+
+#[test]
 fn a_drive_that_was_idle_is_predicted_by_carrying_its_angle_on() {
     for seed in 0..10 {
         for depth in [1, 2] {

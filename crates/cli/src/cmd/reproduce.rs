@@ -1,0 +1,64 @@
+//! `headtime reproduce`: experiments and their claims.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use headtime_lab::runner::{self, Options};
+use headtime_lab::{registry, report};
+
+use crate::failure::Failure;
+use crate::screen::{self, Bar};
+
+/// Run experiments, and say which of the papers' claims hold
+#[derive(Debug, Args)]
+pub struct Reproduce {
+    /// What to run: an experiment (F1), one claim (F1a) or a group (F); everything when left out
+    #[arg(value_name = "ID|GROUP")]
+    names: Vec<String>,
+    /// Shorten the runs, and leave out the claims that a short run cannot show
+    #[arg(long)]
+    quick: bool,
+    /// Leave with status 1 when a claim does not hold
+    #[arg(long)]
+    check: bool,
+    /// Print one JSON list on stdout, one object a claim
+    #[arg(long)]
+    json: bool,
+    /// Write index.html, and JSON, CSV and SVG files of each experiment, into this directory
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// The first of the three seeds; a claim holds only if it holds for each of them
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Seeds that every claim must hold for.
+const SEEDS: u64 = 3;
+
+/// Runs the command.
+pub fn run(args: &Reproduce) -> Result<(), Failure> {
+    let selected = registry::select(&registry::all(), &args.names).map_err(Failure::input)?;
+    let options = Options { seeds: (0..SEEDS).map(|i| args.seed.wrapping_add(i)).collect(), quick: args.quick };
+    if let Some(dir) = &args.output {
+        // Before the work, so that a directory that cannot be made costs no minutes.
+        headtime_lab::output::make_directory(dir)?;
+    }
+    let bar = Bar::new(runner::steps(&selected, &options), "experiments");
+    let results = runner::run(&selected, &options, &bar).map_err(Failure::input)?;
+    drop(bar);
+    if let Some(dir) = &args.output {
+        report::write(dir, &results, &options)?;
+    }
+    if args.json {
+        screen::print_json(&report::to_json(&results, &options))?;
+    } else {
+        screen::print(&report::to_text(&results, &options))?;
+        if let Some(dir) = &args.output {
+            screen::print(&format!("Pictures: {}\n", dir.join("index.html").display()))?;
+        }
+    }
+    if args.check && results.iter().flat_map(|e| &e.claims).any(|c| !c.holds) {
+        return Err(Failure::Check);
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! What goes to stdout and stderr.
+
+use std::io::{self, ErrorKind, Write};
+use std::time::Duration;
+
+use headtime_lab::experiment::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::Failure;
+
+/// Writes a text to stdout. A reader that has gone is not an error; a full disk is.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Err(Failure::Pipe),
+        Err(e) => Err(Failure::Input(format!("cannot write the output: {e}"))),
+    }
+}
+
+/// Writes one JSON document to stdout.
+pub fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
+    print(&format!("{value:#}\n"))
+}
+
+/// Tells the user something that is not part of the result.
+pub fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "headtime: {text}");
+}
+
+/// A progress bar on stderr, which stays invisible where stderr is not a terminal.
+pub struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar over so many steps.
+    pub fn new(steps: u64, what: &str) -> Bar {
+        let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent}% {elapsed}, {eta} left")
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("=> ");
+        bar.set_style(style);
+        bar.set_message(what.to_string());
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Bar(bar)
+    }
+
+    /// So much is done in all.
+    pub fn reach(&self, step: u64) {
+        self.0.set_position(step);
+    }
+}
+
+impl Progress for Bar {
+    fn advance(&self, steps: u64) {
+        self.0.inc(steps);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Text in columns, two spaces apart, numbers to the right.
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let cell = |row: &Vec<String>, i: usize| row.get(i).cloned().unwrap_or_default();
+    let width: Vec<usize> =
+        (0..count).map(|i| rows.iter().map(|r| cell(r, i).chars().count()).max().unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let line: Vec<String> = (0..count)
+            .map(|i| {
+                let (c, w) = (cell(row, i), width[i]);
+                if i == 0 { format!("{c:<w$}") } else { format!("{c:>w$}") }
+            })
+            .collect();
+        text += line.join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,149 @@
+//! Files that are either whole or not there.
+//!
+//! A file is written under a temporary name beside its target and then renamed. Temporary files are remembered, so
+//! that a program stopped half-way ([`discard_unfinished`], from its handler for Ctrl-C) leaves none behind.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Temporary files that exist now.
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Why a file could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {source}", path.display())]
+pub struct WriteError {
+    /// The file that was wanted.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// Writes `contents` to `path`, whole or not at all. What is not a regular file (a terminal, a pipe, `/dev/null`)
+/// is written straight. A symbolic link keeps pointing where it points.
+pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
+    let failed = |source| WriteError { path: path.to_path_buf(), source };
+    let target = match fs::canonicalize(path) {
+        Ok(existing) => existing,
+        Err(_) => path.to_path_buf(),
+    };
+    match fs::metadata(&target) {
+        Ok(m) if m.is_dir() => {
+            return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")));
+        }
+        Ok(m) if !m.is_file() => return fs::write(&target, contents).map_err(failed),
+        // A file one may not write must not be replaced just because its directory allows it.
+        Ok(_) => {
+            fs::OpenOptions::new().append(true).open(&target).map_err(failed)?;
+        }
+        Err(_) => {}
+    }
+    let temporary = beside(&target)
+        .ok_or_else(|| failed(io::Error::new(io::ErrorKind::InvalidInput, "expected the name of a file")))?;
+    let done = begin(&temporary).and_then(|mut file| {
+        file.write_all(contents)?;
+        file.flush()?;
+        // Kept while renaming, so that a handler that runs just now either removes the temporary file or finds the
+        // finished one under its own name.
+        let mut names = unfinished();
+        fs::rename(&temporary, &target)?;
+        names.remove(&temporary);
+        Ok(())
+    });
+    done.map_err(|e| {
+        let _ = fs::remove_file(&temporary);
+        unfinished().remove(&temporary);
+        failed(e)
+    })
+}
+
+/// Makes a directory and those above it.
+pub fn make_directory(path: &Path) -> Result<(), WriteError> {
+    fs::create_dir_all(path).map_err(|source| WriteError { path: path.to_path_buf(), source })
+}
+
+/// Removes every temporary file. For a program that is about to leave in the middle of its work; it holds on to the
+/// list, so no writer gets further.
+pub fn discard_unfinished() {
+    let names = unfinished();
+    for name in names.iter() {
+        let _ = fs::remove_file(name);
+    }
+    // Never given back: a writer that would make another temporary file waits here until the process is gone.
+    std::mem::forget(names);
+}
+
+fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a temporary file. The list is held meanwhile: no file can come into being that a handler for Ctrl-C, which
+/// holds the list to the end, has not seen.
+fn begin(temporary: &Path) -> io::Result<fs::File> {
+    let mut names = unfinished();
+    let file = fs::File::create(temporary)?;
+    names.insert(temporary.to_path_buf());
+    Ok(file)
+}
+
+/// A temporary name in the same directory, so that renaming stays within one file system.
+fn beside(target: &Path) -> Option<PathBuf> {
+    let name = target.file_name()?.to_string_lossy();
+    Some(target.with_file_name(format!(".{name}.{}.tmp", std::process::id())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("headtime-output-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    #[test]
+    fn a_written_file_is_whole_and_leaves_nothing_beside_it() {
+        let dir = scratch("whole");
+        let path = dir.join("a.svg");
+        write_whole(&path, b"first").unwrap();
+        write_whole(&path, b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_missing_directory_is_named_in_the_error() {
+        let path = scratch("missing").join("no/such/a.svg");
+        let e = write_whole(&path, b"x").unwrap_err();
+        assert!(e.to_string().contains("no/such/a.svg"), "{e}");
+        assert!(!e.to_string().contains('\n'));
+    }
+
+    #[test]
+    fn a_directory_is_not_replaced() {
+        let dir = scratch("dir");
+        assert!(write_whole(&dir, b"x").is_err());
+        assert!(dir.is_dir());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_keeps_pointing_and_a_device_stays_a_device() {
+        let dir = scratch("link");
+        let (real, link) = (dir.join("real"), dir.join("link"));
+        fs::write(&real, b"old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        write_whole(Path::new("/dev/null"), b"gone").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
+        fs::remove_dir_all(dir).unwrap();
+    }
+}

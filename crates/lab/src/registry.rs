@@ -1,0 +1,124 @@
+//! The list of experiments, and the names by which one asks for them.
+
+use crate::experiment::{Claim, Experiment};
+
+/// Every experiment, in the order of the report.
+pub fn all() -> Vec<&'static dyn Experiment> {
+    vec![]
+}
+
+/// An experiment, and which of its claims are wanted.
+#[derive(Clone)]
+pub struct Selected {
+    /// The experiment.
+    pub experiment: &'static dyn Experiment,
+    /// Ids of the claims; `None`: all of them.
+    only: Option<Vec<&'static str>>,
+}
+
+impl Selected {
+    /// The experiment with all its claims.
+    pub fn whole(experiment: &'static dyn Experiment) -> Selected {
+        Selected { experiment, only: None }
+    }
+
+    /// The wanted claims; of these, in a shortened run, the ones it can show.
+    pub fn claims(&self, quick: bool) -> impl Iterator<Item = &'static Claim> + '_ {
+        self.experiment
+            .spec()
+            .claims
+            .iter()
+            .filter(move |c| c.quick || !quick)
+            .filter(|c| self.only.as_ref().is_none_or(|only| only.contains(&c.id)))
+    }
+}
+
+/// A name that nothing has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no experiment, claim or group is called '{name}'; known: {known}")]
+pub struct UnknownName {
+    /// What was asked for.
+    pub name: String,
+    /// All that could be asked for, separated by commas.
+    pub known: String,
+}
+
+/// The experiments that some names stand for, in the registry's order, each once. A name is an experiment's id
+/// (`F1`), a claim's (`F1a`) or a group's (`F`: all experiments whose id is that and a number); capitals do not
+/// matter. No names: everything.
+pub fn select(experiments: &[&'static dyn Experiment], names: &[String]) -> Result<Vec<Selected>, UnknownName> {
+    if names.is_empty() {
+        return Ok(experiments.iter().map(|e| Selected::whole(*e)).collect());
+    }
+    let mut chosen: Vec<Option<Selected>> = vec![None; experiments.len()];
+    for name in names {
+        let mut found = false;
+        for (slot, experiment) in chosen.iter_mut().zip(experiments) {
+            let spec = experiment.spec();
+            if name.eq_ignore_ascii_case(spec.id) || name.eq_ignore_ascii_case(group(spec.id)) {
+                *slot = Some(Selected::whole(*experiment));
+                found = true;
+            } else if let Some(claim) = spec.claims.iter().find(|c| name.eq_ignore_ascii_case(c.id)) {
+                let selected = slot.get_or_insert_with(|| Selected { experiment: *experiment, only: Some(Vec::new()) });
+                if let Some(only) = &mut selected.only {
+                    only.push(claim.id);
+                }
+                found = true;
+            }
+        }
+        if !found {
+            return Err(UnknownName { name: name.clone(), known: known(experiments) });
+        }
+    }
+    Ok(chosen.into_iter().flatten().collect())
+}
+
+/// The letters before an id's number.
+fn group(id: &str) -> &str {
+    id.split(|c: char| c.is_ascii_digit()).next().unwrap_or(id)
+}
+
+fn known(experiments: &[&'static dyn Experiment]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for e in experiments {
+        let spec = e.spec();
+        if !names.contains(&group(spec.id)) {
+            names.push(group(spec.id));
+        }
+        names.push(spec.id);
+        names.extend(spec.claims.iter().map(|c| c.id).filter(|c| *c != spec.id));
+    }
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::tests::Fake;
+
+    fn pick(names: &[&str]) -> Result<Vec<Selected>, UnknownName> {
+        let names: Vec<String> = names.iter().map(|s| (*s).to_string()).collect();
+        select(&[&Fake], &names)
+    }
+
+    fn ids(selected: &[Selected]) -> Vec<&'static str> {
+        selected.iter().flat_map(|s| s.claims(false).map(|c| c.id)).collect()
+    }
+
+    #[test]
+    fn experiments_are_found_by_id_by_group_and_by_claim() {
+        assert_eq!(ids(&pick(&[]).unwrap()), ["T1a", "T1b"]);
+        assert_eq!(ids(&pick(&["T1"]).unwrap()), ["T1a", "T1b"]);
+        assert_eq!(ids(&pick(&["t"]).unwrap()), ["T1a", "T1b"]);
+        assert_eq!(ids(&pick(&["T1b"]).unwrap()), ["T1b"]);
+        assert_eq!(ids(&pick(&["T1b", "T1"]).unwrap()), ["T1a", "T1b"]);
+        assert_eq!(ids(&pick(&["T1", "T1b"]).unwrap()), ["T1a", "T1b"]);
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        let e = pick(&["T9"]).err().unwrap().to_string();
+        assert!(e.contains("'T9'") && e.contains("T, T1, T1a, T1b"), "{e}");
+        assert!(pick(&[""]).is_err());
+    }
+}

@@ -1,0 +1,288 @@
+//! What a set of experiments found: as JSON, as a table for a terminal, as files in a directory.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::experiment::{Cell, Table};
+use crate::output::{self, WriteError};
+use crate::runner::{ClaimResult, ExperimentResult, Options};
+
+mod html;
+
+/// One object a claim: `id`, `claim`, `paper`, `ours` (mean over the seeds), `unit`, `rule`, `holds`, `seconds` (of
+/// the whole experiment), then `range`, `seeds`, `checks` and `note`. Everything but `seconds` depends on the seeds
+/// alone.
+pub fn to_json(results: &[ExperimentResult], options: &Options) -> Value {
+    let claims = results.iter().flat_map(|e| {
+        e.claims.iter().map(|c| {
+            let checks: Vec<Value> = c
+                .claim
+                .checks
+                .iter()
+                .enumerate()
+                .map(|(i, check)| {
+                    let by_seed: Vec<Value> = c.figures.iter().map(|f| number(f[i])).collect();
+                    json!({
+                        "what": check.what,
+                        "unit": check.unit,
+                        "by_seed": by_seed,
+                        "passes": c.figures.iter().all(|f| check.test.passes(f[i])),
+                    })
+                })
+                .collect();
+            let (low, high) = c.range(0);
+            json!({
+                "id": c.claim.id,
+                "claim": c.claim.claim,
+                "paper": c.claim.paper,
+                "ours": number(c.mean(0)),
+                "unit": c.claim.checks[0].unit,
+                "rule": c.claim.rule,
+                "holds": c.holds,
+                "seconds": number(e.seconds),
+                "range": [number(low), number(high)],
+                "seeds": options.seeds,
+                "quick": options.quick,
+                "checks": checks,
+                "note": c.note,
+            })
+        })
+    });
+    Value::Array(claims.collect())
+}
+
+/// Lines for a terminal: failed claims are marked, each with its note.
+pub fn to_text(results: &[ExperimentResult], options: &Options) -> String {
+    let mut rows = vec![["", "id", "what", "paper", "ours", "rule"].map(String::from).to_vec()];
+    let mut notes = String::new();
+    for e in results {
+        for c in &e.claims {
+            rows.push(vec![
+                if c.holds { "ok" } else { "FAILS" }.into(),
+                c.claim.id.into(),
+                c.claim.claim.into(),
+                c.claim.paper.into(),
+                ours(c),
+                c.claim.rule.into(),
+            ]);
+            if !c.holds {
+                notes += &failure(c);
+            }
+        }
+    }
+    let total: usize = results.iter().map(|e| e.claims.len()).sum();
+    let held = results.iter().flat_map(|e| &e.claims).filter(|c| c.holds).count();
+    let seeds: Vec<String> = options.seeds.iter().map(u64::to_string).collect();
+    format!(
+        "{}{notes}{held} of {total} claims hold for each of the seeds {}{}.\n",
+        columns(&rows),
+        seeds.join(", "),
+        if options.quick { " (short runs)" } else { "" }
+    )
+}
+
+/// Writes `index.html`, `results.json`, and for each experiment `ID.json`, `ID.TABLE.csv` and `ID.N.svg`.
+pub fn write(dir: &Path, results: &[ExperimentResult], options: &Options) -> Result<(), WriteError> {
+    output::make_directory(dir)?;
+    let put = |name: String, text: String| output::write_whole(&dir.join(name), text.as_bytes());
+    for e in results {
+        let id = e.spec.id;
+        put(format!("{id}.json"), pretty(&to_json(std::slice::from_ref(e), options)))?;
+        for (name, text) in tables(e, options) {
+            put(format!("{id}.{name}.csv"), text)?;
+        }
+        for (n, chart) in charts(e).enumerate() {
+            put(chart_file(id, n), chart.to_svg())?;
+        }
+    }
+    put("results.json".into(), pretty(&to_json(results, options)))?;
+    put("index.html".into(), html::page(results, options))
+}
+
+/// The pictures are those of the first seed.
+fn charts(e: &ExperimentResult) -> impl Iterator<Item = &crate::svg::Chart> {
+    e.findings.first().into_iter().flat_map(|f| &f.charts)
+}
+
+fn chart_file(id: &str, n: usize) -> String {
+    format!("{id}.{}.svg", n + 1)
+}
+
+/// Tables of all seeds, joined by name, with the seed as their first column.
+fn tables(e: &ExperimentResult, options: &Options) -> Vec<(&'static str, String)> {
+    let first = e.findings.first().map_or(&[][..], |f| &f.tables);
+    first
+        .iter()
+        .map(|t| {
+            let mut text = format!("seed,{}\n", t.columns.join(","));
+            for (f, seed) in e.findings.iter().zip(&options.seeds) {
+                for t in f.tables.iter().filter(|x| x.name == t.name) {
+                    rows(&mut text, t, *seed);
+                }
+            }
+            (t.name, text)
+        })
+        .collect()
+}
+
+fn rows(text: &mut String, table: &Table, seed: u64) {
+    for row in &table.rows {
+        text.push_str(&seed.to_string());
+        for cell in row {
+            text.push(',');
+            match cell {
+                Cell::Number(v) => text.push_str(&short(*v)),
+                Cell::Text(s) if s.contains([',', '"', '\n']) => {
+                    text.push('"');
+                    text.push_str(&s.replace('"', "\"\""));
+                    text.push('"');
+                }
+                Cell::Text(s) => text.push_str(s),
+            }
+        }
+        text.push('\n');
+    }
+}
+
+fn pretty(v: &Value) -> String {
+    format!("{v:#}\n")
+}
+
+/// Our figure with its unit, and the range over the seeds where it has one.
+fn ours(c: &ClaimResult) -> String {
+    let unit = c.claim.checks[0].unit;
+    let gap = if unit.is_empty() || unit == "%" { "" } else { " " };
+    let (low, high) = (short(c.range(0).0), short(c.range(0).1));
+    let range = if low == high { String::new() } else { format!(" ({low} to {high})") };
+    format!("{}{gap}{unit}{range}", short(c.mean(0)))
+}
+
+/// Why a claim does not hold, in lines.
+fn failure(c: &ClaimResult) -> String {
+    let mut text = format!("{} does not hold:\n", c.claim.id);
+    for (i, check) in c.claim.checks.iter().enumerate() {
+        let by_seed: Vec<String> = c.figures.iter().map(|f| short(f[i])).collect();
+        let passes = c.figures.iter().all(|f| check.test.passes(f[i]));
+        text += &format!(
+            "    {} by seed: {} {}{}\n",
+            check.what,
+            by_seed.join(", "),
+            check.unit,
+            if passes { "" } else { "  <-" }
+        );
+    }
+    if !c.note.is_empty() {
+        text += &format!("    {}\n", c.note);
+    }
+    text
+}
+
+/// Text in columns, two spaces apart.
+fn columns(rows: &[Vec<String>]) -> String {
+    let width: Vec<usize> =
+        (0..rows[0].len()).map(|i| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let line: Vec<String> = row.iter().zip(&width).map(|(cell, w)| format!("{cell:<w$}")).collect();
+        text += line.join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// Six significant digits: more would only show rounding. What is not a number is null.
+fn number(v: f64) -> Value {
+    if !v.is_finite() {
+        return Value::Null;
+    }
+    json!(format!("{v:.5e}").parse::<f64>().unwrap_or(v))
+}
+
+/// Four significant digits, without an exponent where that stays readable.
+fn short(v: f64) -> String {
+    if !v.is_finite() {
+        return "none".into();
+    }
+    if v == 0.0 {
+        return "0".into();
+    }
+    let magnitude = v.abs().log10().floor() as i32;
+    let decimals = (3 - magnitude).clamp(0, 9) as usize;
+    let s = format!("{v:.decimals$}");
+    if s.contains('.') { s.trim_end_matches('0').trim_end_matches('.').to_string() } else { s }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::tests::run_fake;
+
+    fn options() -> Options {
+        Options { seeds: vec![1, 2, 3], quick: false }
+    }
+
+    #[test]
+    fn the_json_list_has_the_contracts_fields() {
+        let r = run_fake(&[1, 2, 3], false).unwrap();
+        let v = to_json(&r, &options());
+        let a = &v.as_array().unwrap()[0];
+        for key in ["id", "claim", "paper", "ours", "unit", "rule", "holds", "seconds"] {
+            assert!(!a[key].is_null(), "{key}");
+        }
+        assert_eq!(a["ours"], 2.0);
+        assert_eq!(a["range"], json!([1.0, 3.0]));
+        assert_eq!(v[1]["holds"], false);
+        assert_eq!(v[1]["checks"][0]["by_seed"], json!([1.0, 2.0, 3.0]));
+    }
+
+    #[test]
+    fn a_terminal_reader_sees_what_fails_and_why() {
+        let r = run_fake(&[1, 2, 3], false).unwrap();
+        let text = to_text(&r, &options());
+        assert!(text.contains("FAILS  T1b"), "{text}");
+        assert!(text.contains("seed by seed: 1, 2, 3 ms  <-"), "{text}");
+        assert!(text.contains("Made up."), "{text}");
+        assert!(text.ends_with("1 of 2 claims hold for each of the seeds 1, 2, 3.\n"));
+    }
+
+    #[test]
+    fn tables_of_all_seeds_are_joined_and_text_is_quoted() {
+        let r = run_fake(&[1, 2], false).unwrap();
+        let o = Options { seeds: vec![1, 2], quick: false };
+        let t = tables(&r[0], &o);
+        assert_eq!(t, [("seeds", "seed,what,value\n1,\"a, \"\"b\"\"\",1\n2,\"a, \"\"b\"\"\",2\n".to_string())]);
+    }
+
+    #[test]
+    fn the_page_shows_failed_claims_first_and_escapes_their_text() {
+        let r = run_fake(&[1, 2, 3], false).unwrap();
+        let page = html::page(&r, &options());
+        let (bad, good) = (page.find("T1b").unwrap(), page.find("T1a").unwrap());
+        assert!(bad < good);
+        assert!(page.contains("&lt;very&gt;") && !page.contains("<very>"));
+        assert!(page.contains("Made up."));
+    }
+
+    #[test]
+    fn figures_are_short_and_honest() {
+        assert_eq!(short(97.512_34), "97.51");
+        assert_eq!(short(0.000_123_456), "0.0001235");
+        assert_eq!(short(123_456.0), "123456");
+        assert_eq!(short(-2.5), "-2.5");
+        assert_eq!(short(f64::NAN), "none");
+        assert_eq!(number(f64::NAN), Value::Null);
+        assert_eq!(number(1.234_567_89), json!(1.23457));
+    }
+
+    #[test]
+    fn every_file_of_a_report_is_written() {
+        let dir = std::env::temp_dir().join(format!("headtime-report-{}", std::process::id()));
+        let r = run_fake(&[1, 2, 3], false).unwrap();
+        write(&dir, &r, &options()).unwrap();
+        for name in ["index.html", "results.json", "T1.json", "T1.seeds.csv"] {
+            assert!(dir.join(name).is_file(), "{name}");
+        }
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}
