@@ -1,6 +1,7 @@
 //! `headtime`, the one binary.
 
 mod cmd;
+mod drive;
 mod failure;
 mod screen;
 
@@ -13,9 +14,7 @@ use failure::Failure;
 /// A disk I/O scheduler that knows where the head is
 #[derive(Debug, Parser)]
 #[command(name = "headtime", version, arg_required_else_help = true)]
-#[command(
-    after_help = "Exit status: 0 success, 1 a check failed, 2 bad usage or bad input, 130 stopped by Ctrl-C."
-)]
+#[command(after_help = "Exit status: 0 success, 1 a check failed, 2 bad usage or bad input, 130 stopped by Ctrl-C.")]
 struct Cli {
     #[command(subcommand)]
     command: Cmd,
@@ -23,6 +22,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Cmd {
+    Demo(cmd::demo::Demo),
+    Profiles(cmd::profiles::Profiles),
+    Simulate(cmd::simulate::Simulate),
+    Validate(cmd::validate::Validate),
     Reproduce(cmd::reproduce::Reproduce),
 }
 
@@ -35,6 +38,10 @@ fn main() -> ExitCode {
     });
     let done = match Cli::try_parse() {
         Ok(cli) => match &cli.command {
+            Cmd::Demo(a) => cmd::demo::run(a),
+            Cmd::Profiles(a) => cmd::profiles::run(a),
+            Cmd::Simulate(a) => cmd::simulate::run(a),
+            Cmd::Validate(a) => cmd::validate::run(a),
             Cmd::Reproduce(a) => cmd::reproduce::run(a),
         },
         Err(e) => return refused(&e),

@@ -1,10 +1,15 @@
 //! The list of experiments, and the names by which one asks for them.
 
 use crate::experiment::{Claim, Experiment};
+use crate::f1::F1;
+use crate::f2::F2;
+use crate::f3::F3;
+use crate::f4::F4;
+use crate::f6::F6;
 
 /// Every experiment, in the order of the report.
 pub fn all() -> Vec<&'static dyn Experiment> {
-    vec![]
+    vec![&F1, &F2, &F3, &F4, &F6]
 }
 
 /// An experiment, and which of its claims are wanted.
@@ -19,10 +24,7 @@ pub struct Selected {
 impl Selected {
     /// The experiment with all its claims.
     pub fn whole(experiment: &'static dyn Experiment) -> Selected {
-        Selected {
-            experiment,
-            only: None,
-        }
+        Selected { experiment, only: None }
     }
 
     /// The wanted claims; of these, in a shortened run, the ones it can show.
@@ -49,10 +51,7 @@ pub struct UnknownName {
 /// The experiments that some names stand for, in the registry's order, each once. A name is an experiment's id
 /// (`F1`), a claim's (`F1a`) or a group's (`F`: all experiments whose id is that and a number); capitals do not
 /// matter. No names: everything.
-pub fn select(
-    experiments: &[&'static dyn Experiment],
-    names: &[String],
-) -> Result<Vec<Selected>, UnknownName> {
+pub fn select(experiments: &[&'static dyn Experiment], names: &[String]) -> Result<Vec<Selected>, UnknownName> {
     if names.is_empty() {
         return Ok(experiments.iter().map(|e| Selected::whole(*e)).collect());
     }
@@ -64,12 +63,8 @@ pub fn select(
             if name.eq_ignore_ascii_case(spec.id) || name.eq_ignore_ascii_case(group(spec.id)) {
                 *slot = Some(Selected::whole(*experiment));
                 found = true;
-            } else if let Some(claim) = spec.claims.iter().find(|c| name.eq_ignore_ascii_case(c.id))
-            {
-                let selected = slot.get_or_insert_with(|| Selected {
-                    experiment: *experiment,
-                    only: Some(Vec::new()),
-                });
+            } else if let Some(claim) = spec.claims.iter().find(|c| name.eq_ignore_ascii_case(c.id)) {
+                let selected = slot.get_or_insert_with(|| Selected { experiment: *experiment, only: Some(Vec::new()) });
                 if let Some(only) = &mut selected.only {
                     only.push(claim.id);
                 }
@@ -77,10 +72,7 @@ pub fn select(
             }
         }
         if !found {
-            return Err(UnknownName {
-                name: name.clone(),
-                known: known(experiments),
-            });
+            return Err(UnknownName { name: name.clone(), known: known(experiments) });
         }
     }
     Ok(chosen.into_iter().flatten().collect())
@@ -107,6 +99,7 @@ fn known(experiments: &[&'static dyn Experiment]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Test;
     use crate::runner::tests::Fake;
 
     fn pick(names: &[&str]) -> Result<Vec<Selected>, UnknownName> {
@@ -115,10 +108,7 @@ mod tests {
     }
 
     fn ids(selected: &[Selected]) -> Vec<&'static str> {
-        selected
-            .iter()
-            .flat_map(|s| s.claims(false).map(|c| c.id))
-            .collect()
+        selected.iter().flat_map(|s| s.claims(false).map(|c| c.id)).collect()
     }
 
     #[test]
@@ -136,5 +126,38 @@ mod tests {
         let e = pick(&["T9"]).err().unwrap().to_string();
         assert!(e.contains("'T9'") && e.contains("T, T1, T1a, T1b"), "{e}");
         assert!(pick(&[""]).is_err());
+    }
+
+    #[test]
+    fn every_claim_has_a_name_of_its_own_under_its_experiments() {
+        let mut seen = Vec::new();
+        for e in all() {
+            let spec = e.spec();
+            assert!(!spec.claims.is_empty() && e.steps() > 0, "{}", spec.id);
+            for c in spec.claims {
+                assert!(c.id.starts_with(spec.id), "{} in {}", c.id, spec.id);
+                assert!(!c.checks.is_empty(), "{}", c.id);
+                assert!(!seen.contains(&c.id), "{} twice", c.id);
+                seen.push(c.id);
+            }
+        }
+    }
+
+    /// The rule is written twice, for people and for the program; the two must not drift apart.
+    #[test]
+    fn every_limit_of_a_condition_stands_in_the_rules_text() {
+        for c in all().iter().flat_map(|e| e.spec().claims) {
+            for check in c.checks {
+                let limits = match check.test {
+                    Test::Between(a, b) => vec![a, b],
+                    Test::AtLeast(a) | Test::AtMost(a) | Test::Below(a) => vec![a],
+                    Test::Never => vec![],
+                };
+                for limit in limits {
+                    let said = c.rule.contains(&limit.to_string()) || (limit == 90.0 && c.rule.contains("nine in ten"));
+                    assert!(said, "{}: {limit} is not in \"{}\"", c.id, c.rule);
+                }
+            }
+        }
     }
 }

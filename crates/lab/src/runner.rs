@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use crate::experiment::{Claim, Experiment, Findings, Progress, Run, RunError, Spec};
+use crate::experiment::{Claim, Findings, Progress, Run, RunError, Spec};
 use crate::registry::Selected;
 
 /// How a set of experiments is run.
@@ -40,12 +40,7 @@ impl ClaimResult {
 
     /// The least and the greatest figure of one check over the seeds.
     pub fn range(&self, check: usize) -> (f64, f64) {
-        self.figures
-            .iter()
-            .map(|f| f[check])
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
-                (l.min(v), h.max(v))
-            })
+        self.figures.iter().map(|f| f[check]).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)))
     }
 }
 
@@ -75,13 +70,10 @@ pub fn run(
     options: &Options,
     progress: &dyn Progress,
 ) -> Result<Vec<ExperimentResult>, RunError> {
-    let all: Vec<(usize, usize)> = (0..selected.len())
-        .flat_map(|e| (0..options.seeds.len()).map(move |s| (e, s)))
-        .collect();
+    let all: Vec<(usize, usize)> =
+        (0..selected.len()).flat_map(|e| (0..options.seeds.len()).map(move |s| (e, s))).collect();
     // Runs that measure processor time follow when the others are done, one after another.
-    let (alone, together): (Vec<_>, Vec<_>) = all
-        .into_iter()
-        .partition(|(e, _)| selected[*e].experiment.spec().alone);
+    let (alone, together): (Vec<_>, Vec<_>) = all.into_iter().partition(|(e, _)| selected[*e].experiment.spec().alone);
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let mut done = work(selected, options, progress, together, workers);
     done.extend(work(selected, options, progress, alone, 1));
@@ -117,11 +109,7 @@ fn work(
     let workers = workers.min(jobs.len());
     let jobs = Mutex::new(VecDeque::from(jobs));
     let done = Mutex::new(Vec::new());
-    let next = || {
-        jobs.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front()
-    };
+    let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
@@ -133,13 +121,7 @@ fn work(
                         progress,
                     });
                     let seconds = began.elapsed().as_secs_f64();
-                    done.lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(Done {
-                            job,
-                            findings,
-                            seconds,
-                        });
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push(Done { job, findings, seconds });
                 }
             });
         }
@@ -172,10 +154,7 @@ fn judge(
                         claim.checks.len(),
                         other.map_or(0, |(_, v)| v.len())
                     );
-                    return Err(RunError {
-                        id: spec.id,
-                        reason,
-                    });
+                    return Err(RunError { id: spec.id, reason });
                 }
             }
             for (_, said) in f.notes.iter().filter(|(id, _)| *id == claim.id) {
@@ -187,28 +166,16 @@ fn judge(
                 }
             }
         }
-        let holds = figures
-            .iter()
-            .all(|f| f.iter().zip(claim.checks).all(|(v, c)| c.test.passes(*v)));
-        claims.push(ClaimResult {
-            claim,
-            figures,
-            holds,
-            note,
-        });
+        let holds = figures.iter().all(|f| f.iter().zip(claim.checks).all(|(v, c)| c.test.passes(*v)));
+        claims.push(ClaimResult { claim, figures, holds, note });
     }
-    Ok(ExperimentResult {
-        spec,
-        claims,
-        findings,
-        seconds,
-    })
+    Ok(ExperimentResult { spec, claims, findings, seconds })
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::experiment::{Cell, Check, Table, Test, Unwatched};
+    use crate::experiment::{Cell, Check, Experiment, Table, Test, Unwatched};
 
     /// An experiment that finds what its seed says.
     pub(crate) struct Fake;
@@ -225,11 +192,7 @@ pub(crate) mod tests {
                 claim: "the seed is small",
                 paper: "2",
                 rule: "at most 3",
-                checks: &[Check {
-                    what: "seed",
-                    unit: "",
-                    test: Test::AtMost(3.0),
-                }],
+                checks: &[Check { what: "seed", unit: "", test: Test::AtMost(3.0) }],
                 quick: true,
                 note: "",
             },
@@ -239,16 +202,8 @@ pub(crate) mod tests {
                 paper: "1",
                 rule: "at most 2",
                 checks: &[
-                    Check {
-                        what: "seed",
-                        unit: "ms",
-                        test: Test::AtMost(2.0),
-                    },
-                    Check {
-                        what: "nothing",
-                        unit: "",
-                        test: Test::Never,
-                    },
+                    Check { what: "seed", unit: "ms", test: Test::AtMost(2.0) },
+                    Check { what: "nothing", unit: "", test: Test::Never },
                 ],
                 quick: false,
                 note: "Made up.",
@@ -268,10 +223,7 @@ pub(crate) mod tests {
 
         fn run(&self, run: &Run) -> Result<Findings, RunError> {
             if run.seed == 13 {
-                return Err(RunError {
-                    id: "T1",
-                    reason: "unlucky".into(),
-                });
+                return Err(RunError { id: "T1", reason: "unlucky".into() });
             }
             let v = run.seed as f64;
             let mut f = Findings::default();
@@ -289,10 +241,7 @@ pub(crate) mod tests {
 
     pub(crate) fn run_fake(seeds: &[u64], quick: bool) -> Result<Vec<ExperimentResult>, RunError> {
         let selected = [Selected::whole(&Fake)];
-        let options = Options {
-            seeds: seeds.to_vec(),
-            quick,
-        };
+        let options = Options { seeds: seeds.to_vec(), quick };
         run(&selected, &options, &Unwatched)
     }
 
@@ -300,9 +249,7 @@ pub(crate) mod tests {
     fn a_claim_holds_only_if_it_holds_for_each_seed() {
         let r = run_fake(&[1, 2, 3], false).unwrap();
         assert_eq!(r.len(), 1);
-        let [a, b] = &r[0].claims[..] else {
-            panic!("{r:?}")
-        };
+        let [a, b] = &r[0].claims[..] else { panic!("{r:?}") };
         assert!(a.holds);
         assert!(!b.holds, "seed 3 breaks it");
         assert_eq!((a.mean(0), a.range(0)), (2.0, (1.0, 3.0)));

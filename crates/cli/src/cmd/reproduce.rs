@@ -38,10 +38,7 @@ const SEEDS: u64 = 3;
 /// Runs the command.
 pub fn run(args: &Reproduce) -> Result<(), Failure> {
     let selected = registry::select(&registry::all(), &args.names).map_err(Failure::input)?;
-    let options = Options {
-        seeds: (0..SEEDS).map(|i| args.seed.wrapping_add(i)).collect(),
-        quick: args.quick,
-    };
+    let options = Options { seeds: (0..SEEDS).map(|i| args.seed.wrapping_add(i)).collect(), quick: args.quick };
     if let Some(dir) = &args.output {
         // Before the work, so that a directory that cannot be made costs no minutes.
         headtime_lab::output::make_directory(dir)?;
@@ -53,7 +50,7 @@ pub fn run(args: &Reproduce) -> Result<(), Failure> {
         report::write(dir, &results, &options)?;
     }
     if args.json {
-        screen::print_json(&report::to_json(&results, &options))?;
+        screen::print(&report::to_json(&results, &options))?;
     } else {
         screen::print(&report::to_text(&results, &options))?;
         if let Some(dir) = &args.output {

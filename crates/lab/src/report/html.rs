@@ -16,10 +16,8 @@ img{max-width:100%;height:auto;border:1px solid var(--line);margin:.5rem 0}a{col
 
 /// The whole page.
 pub(super) fn page(results: &[ExperimentResult], options: &Options) -> String {
-    let claims: Vec<(&ExperimentResult, &ClaimResult)> = results
-        .iter()
-        .flat_map(|e| e.claims.iter().map(move |c| (e, c)))
-        .collect();
+    let claims: Vec<(&ExperimentResult, &ClaimResult)> =
+        results.iter().flat_map(|e| e.claims.iter().map(move |c| (e, c))).collect();
     let held = claims.iter().filter(|(_, c)| c.holds).count();
     let seeds: Vec<String> = options.seeds.iter().map(u64::to_string).collect();
     let mut p = format!(
@@ -31,11 +29,7 @@ pub(super) fn page(results: &[ExperimentResult], options: &Options) -> String {
          with the range in brackets. Rules were fixed beforehand and are never loosened.</p>\n",
         claims.len(),
         seeds.join(", "),
-        if options.quick {
-            ", in shortened runs"
-        } else {
-            ""
-        },
+        if options.quick { ", in shortened runs" } else { "" },
     );
     p.push_str(
         "<table><thead><tr><th>claim</th><th>what</th><th>paper</th><th>ours</th><th>rule</th><th>holds</th></tr></thead><tbody>\n",
@@ -53,30 +47,16 @@ pub(super) fn page(results: &[ExperimentResult], options: &Options) -> String {
 }
 
 fn row(p: &mut String, e: &ExperimentResult, c: &ClaimResult, seeds: &[String]) {
-    let (class, word) = if c.holds {
-        ("good", "yes")
-    } else {
-        ("bad", "no")
-    };
-    let _ = write!(
-        p,
-        "<tr><td><a href=\"#{}\">{}</a></td><td>{}",
-        e.spec.id,
-        c.claim.id,
-        escape(c.claim.claim)
-    );
+    let (class, word) = if c.holds { ("good", "yes") } else { ("bad", "no") };
+    let _ = write!(p, "<tr><td><a href=\"#{}\">{}</a></td><td>{}", e.spec.id, c.claim.id, escape(c.claim.claim));
     if !c.note.is_empty() {
         let _ = write!(p, "<br><span class=\"dim\">{}</span>", escape(&c.note));
     }
     if !c.holds || c.claim.checks.len() > 1 {
         for (i, check) in c.claim.checks.iter().enumerate() {
             let passes = c.figures.iter().all(|f| check.test.passes(f[i]));
-            let by_seed: Vec<String> = c
-                .figures
-                .iter()
-                .zip(seeds)
-                .map(|(f, seed)| format!("{} (seed {seed})", short(f[i])))
-                .collect();
+            let by_seed: Vec<String> =
+                c.figures.iter().zip(seeds).map(|(f, seed)| format!("{} (seed {seed})", short(f[i]))).collect();
             let _ = write!(
                 p,
                 "<br><span class=\"{}\">{}: {} {}</span>",
@@ -109,12 +89,7 @@ fn section(p: &mut String, e: &ExperimentResult, options: &Options) {
         e.seconds
     );
     for (n, chart) in charts(e).enumerate() {
-        let _ = writeln!(
-            p,
-            "<p><img src=\"{}\" alt=\"{}\"></p>",
-            chart_file(s.id, n),
-            escape(chart.title())
-        );
+        let _ = writeln!(p, "<p><img src=\"{}\" alt=\"{}\"></p>", chart_file(s.id, n), escape(chart.title()));
     }
     if let Some(seed) = options.seeds.first()
         && charts(e).next().is_some()
@@ -123,17 +98,11 @@ fn section(p: &mut String, e: &ExperimentResult, options: &Options) {
     }
     let mut links = vec![format!("<a href=\"{0}.json\">{0}.json</a>", s.id)];
     for (name, _) in tables(e, options) {
-        links.push(format!(
-            "<a href=\"{0}.{name}.csv\">{0}.{name}.csv</a>",
-            s.id
-        ));
+        links.push(format!("<a href=\"{0}.{name}.csv\">{0}.{name}.csv</a>", s.id));
     }
     let _ = writeln!(p, "<p>Figures: {}</p>", links.join(", "));
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

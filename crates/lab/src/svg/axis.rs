@@ -27,37 +27,22 @@ pub struct Axis {
 impl Axis {
     /// An even axis that ends with the data.
     pub fn linear(label: &str) -> Axis {
-        Axis {
-            label: label.into(),
-            scale: Scale::Linear,
-            from: None,
-            to: None,
-        }
+        Axis { label: label.into(), scale: Scale::Linear, from: None, to: None }
     }
 
     /// An even axis that includes zero.
     pub fn from_zero(label: &str) -> Axis {
-        Axis {
-            from: Some(0.0),
-            ..Axis::linear(label)
-        }
+        Axis { from: Some(0.0), ..Axis::linear(label) }
     }
 
     /// An even axis over a given range.
     pub fn range(label: &str, from: f64, to: f64) -> Axis {
-        Axis {
-            from: Some(from),
-            to: Some(to),
-            ..Axis::linear(label)
-        }
+        Axis { from: Some(from), to: Some(to), ..Axis::linear(label) }
     }
 
     /// A logarithmic axis that ends with the data.
     pub fn log(label: &str) -> Axis {
-        Axis {
-            scale: Scale::Log,
-            ..Axis::linear(label)
-        }
+        Axis { scale: Scale::Log, ..Axis::linear(label) }
     }
 
     /// Whether a value can be shown on this axis.
@@ -67,28 +52,15 @@ impl Axis {
 
     /// The axis laid out over `length` units for these values. `room` is the space a label needs along the axis:
     /// its height for a vertical axis; `None` takes each label's width.
-    pub(super) fn fit(
-        &self,
-        values: impl Iterator<Item = f64>,
-        length: f64,
-        room: Option<f64>,
-    ) -> Fitted {
+    pub(super) fn fit(&self, values: impl Iterator<Item = f64>, length: f64, room: Option<f64>) -> Fitted {
         let mut low = f64::INFINITY;
         let mut high = f64::NEG_INFINITY;
-        for v in values
-            .chain(self.from)
-            .chain(self.to)
-            .filter(|v| self.shows(*v))
-        {
+        for v in values.chain(self.from).chain(self.to).filter(|v| self.shows(*v)) {
             low = low.min(v);
             high = high.max(v);
         }
         if low > high {
-            (low, high) = if self.scale == Scale::Log {
-                (1.0, 10.0)
-            } else {
-                (0.0, 1.0)
-            };
+            (low, high) = if self.scale == Scale::Log { (1.0, 10.0) } else { (0.0, 1.0) };
         }
         match self.scale {
             Scale::Linear => self.fit_linear(low, high, length, room),
@@ -105,16 +77,8 @@ impl Axis {
         for want in (2..=10).rev() {
             let step = round_step((high - low) / want as f64);
             // Ends that the caller fixed stay; the others go out to the next tick.
-            let start = if self.from == Some(low) {
-                low
-            } else {
-                (low / step + 1e-9).floor() * step
-            };
-            let end = if self.to == Some(high) {
-                high
-            } else {
-                (high / step - 1e-9).ceil() * step
-            };
+            let start = if self.from == Some(low) { low } else { (low / step + 1e-9).floor() * step };
+            let end = if self.to == Some(high) { high } else { (high / step - 1e-9).ceil() * step };
             let first = (start / step - 1e-9).ceil() as i64;
             let last = (end / step + 1e-9).floor() as i64;
             let ticks: Vec<f64> = (first..=last).map(|k| k as f64 * step).collect();
@@ -142,13 +106,9 @@ fn fit_log(low: f64, high: f64, length: f64, room: Option<f64>) -> Fitted {
     }
     let decades = (end / start).log10().round() as i32;
     let first = start.log10().round() as i32;
-    for (mantissas, every) in [
-        (&[1.0, 2.0, 5.0][..], 1),
-        (&[1.0][..], 1),
-        (&[1.0][..], 2),
-        (&[1.0][..], 3),
-        (&[1.0][..], 6),
-    ] {
+    for (mantissas, every) in
+        [(&[1.0, 2.0, 5.0][..], 1), (&[1.0][..], 1), (&[1.0][..], 2), (&[1.0][..], 3), (&[1.0][..], 6)]
+    {
         let ticks: Vec<f64> = (0..=decades)
             .filter(|d| d % every == 0)
             .flat_map(|d| mantissas.iter().map(move |m| m * 10f64.powi(first + d)))
@@ -192,17 +152,13 @@ impl Fitted {
 
     /// The widest label.
     pub fn label_width(&self) -> f64 {
-        self.labels
-            .iter()
-            .map(|l| text_width(l, TEXT))
-            .fold(0.0, f64::max)
+        self.labels.iter().map(|l| text_width(l, TEXT)).fold(0.0, f64::max)
     }
 
     fn labels_fit(&self, room: Option<f64>) -> bool {
         let need = |i: usize| room.unwrap_or_else(|| text_width(&self.labels[i], TEXT) + 14.0);
-        (1..self.ticks.len()).all(|i| {
-            self.at(self.ticks[i]) - self.at(self.ticks[i - 1]) >= (need(i - 1) + need(i)) / 2.0
-        })
+        (1..self.ticks.len())
+            .all(|i| self.at(self.ticks[i]) - self.at(self.ticks[i - 1]) >= (need(i - 1) + need(i)) / 2.0)
     }
 
     /// Draws the axis below a plot whose left lower corner is `(x, y)`, with lines up to `top`.
@@ -213,14 +169,7 @@ impl Fitted {
             c.text(at, y + 18.0, Anchor::Middle, TEXT, "dim", l);
         }
         c.line((x, y), (x + self.length, y), "axis");
-        c.text(
-            x + self.length / 2.0,
-            y + 37.0,
-            Anchor::Middle,
-            TEXT,
-            "fg",
-            label,
-        );
+        c.text(x + self.length / 2.0, y + 37.0, Anchor::Middle, TEXT, "fg", label);
     }
 
     /// Draws the axis left of a plot whose left lower corner is `(x, y)`, with lines to `right`.
@@ -231,13 +180,7 @@ impl Fitted {
             c.text(x - 8.0, at + 4.0, Anchor::End, TEXT, "dim", l);
         }
         c.line((x, y), (x, y - self.length), "axis");
-        c.text_up(
-            x - 8.0 - self.label_width() - 12.0,
-            y - self.length / 2.0,
-            TEXT,
-            "fg",
-            label,
-        );
+        c.text_up(x - 8.0 - self.label_width() - 12.0, y - self.length / 2.0, TEXT, "fg", label);
     }
 }
 
@@ -245,10 +188,7 @@ impl Fitted {
 fn round_step(raw: f64) -> f64 {
     let power = 10f64.powf(raw.log10().floor());
     let m = raw / power;
-    let round = [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .find(|r| m <= r * 1.000_001)
-        .unwrap_or(10.0);
+    let round = [1.0, 2.0, 5.0, 10.0].into_iter().find(|r| m <= r * 1.000_001).unwrap_or(10.0);
     round * power
 }
 
@@ -273,27 +213,14 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_cover_the_data() {
-        for (low, high) in [
-            (0.0, 7.3),
-            (-3.2, 11.0),
-            (1e-4, 9e-4),
-            (95.1, 99.9),
-            (0.0, 3e7),
-        ] {
+        for (low, high) in [(0.0, 7.3), (-3.2, 11.0), (1e-4, 9e-4), (95.1, 99.9), (0.0, 3e7)] {
             let f = linear(low, high, 700.0);
             assert!(f.low <= low && f.high >= high, "{low} {high} {f:?}");
             assert!(f.ticks.len() >= 3, "{f:?}");
             let step = f.ticks[1] - f.ticks[0];
             let mantissa = step / 10f64.powf(step.log10().floor() + 1e-12);
-            let mantissa = if mantissa > 9.999 {
-                mantissa / 10.0
-            } else {
-                mantissa
-            };
-            assert!(
-                [1.0, 2.0, 5.0].iter().any(|m| (m - mantissa).abs() < 1e-6),
-                "{f:?}"
-            );
+            let mantissa = if mantissa > 9.999 { mantissa / 10.0 } else { mantissa };
+            assert!([1.0, 2.0, 5.0].iter().any(|m| (m - mantissa).abs() < 1e-6), "{f:?}");
         }
     }
 

@@ -47,43 +47,23 @@ impl BarChart {
     pub(super) fn draw(&self) -> Canvas {
         let mut c = Canvas::new();
         let mut y = c.heading(&self.title, &self.subtitle) + 8.0;
-        let mut entries: Vec<(&str, Sample)> = self
-            .series
-            .iter()
-            .enumerate()
-            .map(|(i, s)| (s.name.as_str(), Sample::Patch(colour(i))))
-            .collect();
+        let mut entries: Vec<(&str, Sample)> =
+            self.series.iter().enumerate().map(|(i, s)| (s.name.as_str(), Sample::Patch(colour(i)))).collect();
         let marked = self.marks.iter().any(Option::is_some);
         if marked {
-            entries.push((
-                &self.mark_name,
-                Sample::Line {
-                    stroke: MARK,
-                    dash: "3 2",
-                    shape: None,
-                },
-            ));
+            entries.push((&self.mark_name, Sample::Line { stroke: MARK, dash: "3 2", shape: None }));
         }
         if entries.len() > 1 {
             y = c.legend(y, &entries);
         }
         let top = y + 8.0;
-        let names = self
-            .categories
-            .iter()
-            .map(|n| text_width(n, TEXT))
-            .fold(0.0, f64::max)
-            .min(WIDTH * 0.4);
+        let names = self.categories.iter().map(|n| text_width(n, TEXT)).fold(0.0, f64::max).min(WIDTH * 0.4);
         let left = MARGIN + names + 10.0;
         // Room beyond the longest bar for its figure.
         let right = WIDTH - MARGIN - 64.0;
         let lengths = self.lengths().chain(self.marks.iter().flatten().copied());
         let axis = self.axis.fit(lengths.chain([0.0]), right - left, None);
-        let rows = if self.stacked {
-            1
-        } else {
-            self.series.len().max(1)
-        };
+        let rows = if self.stacked { 1 } else { self.series.len().max(1) };
         let group = rows as f64 * BAR + 12.0;
         let bottom = top + group * self.categories.len().max(1) as f64;
         axis.draw_below(&mut c, left, bottom, top, &self.axis.label);
@@ -105,26 +85,12 @@ impl BarChart {
                 let y = top + row as f64 * BAR;
                 let (from, to) = (left + axis.at(base), left + axis.at(base + v));
                 let hint = format!("{}: {}", s.name, num(v));
-                c.rect(
-                    from.min(to),
-                    y + 2.0,
-                    (to - from).abs(),
-                    BAR - 4.0,
-                    colour(i),
-                    &hint,
-                );
+                c.rect(from.min(to), y + 2.0, (to - from).abs(), BAR - 4.0, colour(i), &hint);
                 if self.stacked {
                     base += v;
                     let label = num((v * 10.0).round() / 10.0);
                     if to - from > text_width(&label, TEXT) + 6.0 {
-                        c.text(
-                            (from + to) / 2.0,
-                            y + 14.0,
-                            Anchor::Middle,
-                            TEXT,
-                            "bar",
-                            &label,
-                        );
+                        c.text((from + to) / 2.0, y + 14.0, Anchor::Middle, TEXT, "bar", &label);
                     }
                 } else {
                     let end = to.max(zero) + 6.0;
@@ -144,19 +110,9 @@ impl BarChart {
     fn lengths(&self) -> impl Iterator<Item = f64> + '_ {
         let stacked = self.stacked;
         let sums = (0..self.categories.len()).filter_map(move |g| {
-            stacked.then(|| {
-                self.series
-                    .iter()
-                    .filter_map(|s| s.values.get(g))
-                    .filter(|v| v.is_finite())
-                    .sum()
-            })
+            stacked.then(|| self.series.iter().filter_map(|s| s.values.get(g)).filter(|v| v.is_finite()).sum())
         });
-        let singles = self
-            .series
-            .iter()
-            .flat_map(|s| s.values.iter().copied())
-            .filter(move |_| !stacked);
+        let singles = self.series.iter().flat_map(|s| s.values.iter().copied()).filter(move |_| !stacked);
         sums.chain(singles)
     }
 }
@@ -197,16 +153,10 @@ mod tests {
             title: "Where the head time goes".into(),
             subtitle: String::new(),
             axis: Axis::from_zero("share of head time, %"),
-            categories: values
-                .iter()
-                .map(|v| format!("a case called {v}"))
-                .collect(),
+            categories: values.iter().map(|v| format!("a case called {v}")).collect(),
             series: ["seek", "rotate", "transfer"]
                 .iter()
-                .map(|n| BarSeries {
-                    name: (*n).into(),
-                    values: values.to_vec(),
-                })
+                .map(|n| BarSeries { name: (*n).into(), values: values.to_vec() })
                 .collect(),
             stacked,
             marks: vec![Some(12.0)],

@@ -4,9 +4,8 @@ use std::fmt::Write;
 
 /// Colours for series and kinds, told apart by readers with the common colour blindnesses (Okabe and Ito's set), and
 /// legible on white and on near black.
-pub(super) const PALETTE: [&str; 8] = [
-    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c", "#9467bd",
-];
+pub(super) const PALETTE: [&str; 8] =
+    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c", "#9467bd"];
 
 /// Width of every picture, in SVG units.
 pub(super) const WIDTH: f64 = 860.0;
@@ -63,11 +62,7 @@ pub(super) struct Canvas {
 
 impl Canvas {
     pub fn new() -> Canvas {
-        Canvas {
-            body: String::new(),
-            height: 0.0,
-            texts: Vec::new(),
-        }
+        Canvas { body: String::new(), height: 0.0, texts: Vec::new() }
     }
 
     /// Makes the sheet at least this high.
@@ -126,15 +121,7 @@ impl Canvas {
     }
 
     /// A text broken into lines at spaces so that it stays within `width`; returns the `y` below its last line.
-    pub fn paragraph(
-        &mut self,
-        x: f64,
-        y: f64,
-        width: f64,
-        size: f64,
-        class: &str,
-        text: &str,
-    ) -> f64 {
+    pub fn paragraph(&mut self, x: f64, y: f64, width: f64, size: f64, class: &str, text: &str) -> f64 {
         let mut y = y;
         for line in wrap(text, width, size) {
             y += size * 1.3;
@@ -158,11 +145,7 @@ impl Canvas {
 
     /// A filled rectangle; `hint` is shown when a reader points at it.
     pub fn rect(&mut self, x: f64, y: f64, w: f64, h: f64, fill: &str, hint: &str) {
-        let title = if hint.is_empty() {
-            String::new()
-        } else {
-            format!("<title>{}</title>", escape(hint))
-        };
+        let title = if hint.is_empty() { String::new() } else { format!("<title>{}</title>", escape(hint)) };
         let _ = writeln!(
             self.body,
             r#"<rect x="{}" y="{}" width="{}" height="{}" fill="{fill}">{title}</rect>"#,
@@ -178,19 +161,9 @@ impl Canvas {
     pub fn polyline(&mut self, points: &[(f64, f64)], stroke: &str, dash: &str) {
         let mut path = String::with_capacity(points.len() * 14);
         for (i, (x, y)) in points.iter().enumerate() {
-            let _ = write!(
-                path,
-                "{}{} {}",
-                if i == 0 { "M" } else { "L" },
-                num(*x),
-                num(*y)
-            );
+            let _ = write!(path, "{}{} {}", if i == 0 { "M" } else { "L" }, num(*x), num(*y));
         }
-        let dash = if dash.is_empty() {
-            String::new()
-        } else {
-            format!(r#" stroke-dasharray="{dash}""#)
-        };
+        let dash = if dash.is_empty() { String::new() } else { format!(r#" stroke-dasharray="{dash}""#) };
         let _ = writeln!(
             self.body,
             r#"<path d="{path}" fill="none" stroke="{stroke}" stroke-width="1.8" stroke-linejoin="round"{dash}/>"#
@@ -201,21 +174,8 @@ impl Canvas {
     pub fn marker(&mut self, shape: usize, x: f64, y: f64, fill: &str) {
         let s = 3.4;
         let d = match shape % 4 {
-            0 => format!(
-                "M{} {}a{s} {s} 0 1 0 {} 0a{s} {s} 0 1 0 -{} 0",
-                num(x - s),
-                num(y),
-                2.0 * s,
-                2.0 * s
-            ),
-            1 => format!(
-                "M{} {}h{}v{}h-{}z",
-                num(x - s),
-                num(y - s),
-                2.0 * s,
-                2.0 * s,
-                2.0 * s
-            ),
+            0 => format!("M{} {}a{s} {s} 0 1 0 {} 0a{s} {s} 0 1 0 -{} 0", num(x - s), num(y), 2.0 * s, 2.0 * s),
+            1 => format!("M{} {}h{}v{}h-{}z", num(x - s), num(y - s), 2.0 * s, 2.0 * s, 2.0 * s),
             2 => format!(
                 "M{} {}L{} {}L{} {}z",
                 num(x),
@@ -255,25 +215,14 @@ impl Canvas {
             let middle = y + ROW / 2.0;
             match sample {
                 Sample::Patch(fill) => self.rect(x, middle - 6.0, SAMPLE, 12.0, fill, ""),
-                Sample::Line {
-                    stroke,
-                    dash,
-                    shape,
-                } => {
+                Sample::Line { stroke, dash, shape } => {
                     self.polyline(&[(x, middle), (x + SAMPLE, middle)], stroke, dash);
                     if let Some(shape) = shape {
                         self.marker(*shape, x + SAMPLE / 2.0, middle, stroke);
                     }
                 }
             }
-            self.text(
-                x + SAMPLE + 6.0,
-                middle + 4.0,
-                Anchor::Start,
-                TEXT,
-                "fg",
-                name,
-            );
+            self.text(x + SAMPLE + 6.0, middle + 4.0, Anchor::Start, TEXT, "fg", name);
             x += w;
         }
         if entries.is_empty() { top } else { y + ROW }
@@ -283,11 +232,7 @@ impl Canvas {
     pub fn heading(&mut self, title: &str, subtitle: &str) -> f64 {
         let width = WIDTH - 2.0 * MARGIN;
         let y = self.paragraph(MARGIN, MARGIN - 4.0, width, HEADING, "fg strong", title);
-        if subtitle.is_empty() {
-            y
-        } else {
-            self.paragraph(MARGIN, y + 2.0, width, TEXT, "dim", subtitle)
-        }
+        if subtitle.is_empty() { y } else { self.paragraph(MARGIN, y + 2.0, width, TEXT, "dim", subtitle) }
     }
 
     /// Where text lies, for the check that none lies over another.
@@ -337,11 +282,7 @@ fn wrap(text: &str, width: f64, size: f64) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split_whitespace() {
-        let longer = if line.is_empty() {
-            word.to_string()
-        } else {
-            format!("{line} {word}")
-        };
+        let longer = if line.is_empty() { word.to_string() } else { format!("{line} {word}") };
         if !line.is_empty() && text_width(&longer, size) > width {
             lines.push(std::mem::replace(&mut line, word.to_string()));
         } else {
@@ -384,8 +325,7 @@ pub(super) fn assert_legible(canvas: &Canvas) {
     for (i, a) in t.iter().enumerate() {
         assert!(a.left >= 0.0 && a.right <= WIDTH, "{a:?} leaves the sheet");
         for b in &t[i + 1..] {
-            let apart =
-                a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+            let apart = a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
             assert!(apart, "{a:?} lies over {b:?}");
         }
     }
@@ -413,10 +353,7 @@ mod tests {
     fn a_legend_with_many_entries_wraps() {
         let mut c = Canvas::new();
         let names: Vec<String> = (0..20).map(|i| format!("a rather long name {i}")).collect();
-        let entries: Vec<(&str, Sample)> = names
-            .iter()
-            .map(|n| (n.as_str(), Sample::Patch(PALETTE[0])))
-            .collect();
+        let entries: Vec<(&str, Sample)> = names.iter().map(|n| (n.as_str(), Sample::Patch(PALETTE[0]))).collect();
         assert!(c.legend(0.0, &entries) > 60.0);
         assert_legible(&c);
     }

@@ -68,15 +68,8 @@ impl Timeline {
             .iter()
             .zip(&colours)
             .map(|((name, thin), colour)| {
-                let sample = if *thin {
-                    Sample::Line {
-                        stroke: colour,
-                        dash: "",
-                        shape: None,
-                    }
-                } else {
-                    Sample::Patch(colour)
-                };
+                let sample =
+                    if *thin { Sample::Line { stroke: colour, dash: "", shape: None } } else { Sample::Patch(colour) };
                 (name.as_str(), sample)
             })
             .collect();
@@ -106,21 +99,9 @@ impl Timeline {
 
     fn draw_panel(&self, c: &mut Canvas, panel: &Panel, y: f64, colours: &[&str]) -> f64 {
         let width = WIDTH - 2.0 * MARGIN;
-        let top = c.paragraph(
-            MARGIN,
-            y + 4.0,
-            width,
-            TEXT + 1.0,
-            "fg strong",
-            &panel.title,
-        ) + 6.0;
-        let widest = |f: fn(&Lane) -> &str, size: f64| {
-            panel
-                .lanes
-                .iter()
-                .map(|l| text_width(f(l), size))
-                .fold(0.0, f64::max)
-        };
+        let top = c.paragraph(MARGIN, y + 4.0, width, TEXT + 1.0, "fg strong", &panel.title) + 6.0;
+        let widest =
+            |f: fn(&Lane) -> &str, size: f64| panel.lanes.iter().map(|l| text_width(f(l), size)).fold(0.0, f64::max);
         // A lane lower than a line of text takes smaller text.
         let size = TEXT.min(panel.lane_height - 2.0).max(7.0);
         let left = MARGIN + widest(|l| &l.label, size) + 8.0;
@@ -129,10 +110,7 @@ impl Timeline {
         let height = panel.lane_height.max(9.0);
         let bottom = top + height * panel.lanes.len() as f64 + 3.0;
         // An axis with fixed ends is a window: what lies outside it does not widen it.
-        let window = (
-            panel.axis.from.unwrap_or(f64::NEG_INFINITY),
-            panel.axis.to.unwrap_or(f64::INFINITY),
-        );
+        let window = (panel.axis.from.unwrap_or(f64::NEG_INFINITY), panel.axis.to.unwrap_or(f64::INFINITY));
         let times = panel
             .lanes
             .iter()
@@ -152,14 +130,7 @@ impl Timeline {
                 let (from, to) = (left + axis.at(s.from), left + axis.at(s.to));
                 let thin = self.kinds[s.kind].1;
                 let h = if thin { 2.0 } else { height - 3.0 };
-                c.rect(
-                    from,
-                    y + (height - h) / 2.0,
-                    to - from,
-                    h,
-                    colours[s.kind],
-                    &s.hint,
-                );
+                c.rect(from, y + (height - h) / 2.0, to - from, h, colours[s.kind], &s.hint);
             }
         }
         c.reach(bottom + 42.0);
@@ -174,12 +145,7 @@ mod tests {
 
     fn lane(i: usize) -> Lane {
         let t = i as f64 * 3.0;
-        let span = |a: f64, b: f64, kind| Span {
-            from: t + a,
-            to: t + b,
-            kind,
-            hint: String::new(),
-        };
+        let span = |a: f64, b: f64, kind| Span { from: t + a, to: t + b, kind, hint: String::new() };
         Lane {
             label: format!("request {i}, write, 8 KiB"),
             note: format!("{:.1} ms", t + 5.0),
@@ -191,11 +157,7 @@ mod tests {
         Timeline {
             title: "Where each millisecond went".into(),
             subtitle: "One line a request.".into(),
-            kinds: vec![
-                ("waiting".into(), true),
-                ("seek".into(), false),
-                ("rotate".into(), false),
-            ],
+            kinds: vec![("waiting".into(), true), ("seek".into(), false), ("rotate".into(), false)],
             panels: (0..2)
                 .map(|p| Panel {
                     title: format!("panel {p}"),
@@ -218,10 +180,7 @@ mod tests {
 
     #[test]
     fn waiting_is_grey_and_work_has_the_palettes_colours() {
-        assert_eq!(
-            timeline(1, 12.0).colours(),
-            ["#9aa4af", PALETTE[0], PALETTE[1]]
-        );
+        assert_eq!(timeline(1, 12.0).colours(), ["#9aa4af", PALETTE[0], PALETTE[1]]);
     }
 
     #[test]

@@ -63,11 +63,7 @@ impl XyChart {
                     .filter(|i| i % every == 0 || i + 1 == n)
                     .map(|i| (v[i], (i + 1) as f64 / n as f64))
                     .collect();
-                Series {
-                    name: (*name).to_string(),
-                    style: Style::Step,
-                    points,
-                }
+                Series { name: (*name).to_string(), style: Style::Step, points }
             })
             .collect();
         XyChart {
@@ -94,16 +90,8 @@ impl XyChart {
             .map(|(i, s)| {
                 let sample = match s.style {
                     Style::Sticks => Sample::Patch(colour(i)),
-                    Style::Marked => Sample::Line {
-                        stroke: colour(i),
-                        dash: dash(i),
-                        shape: Some(i),
-                    },
-                    Style::Line | Style::Step => Sample::Line {
-                        stroke: colour(i),
-                        dash: dash(i),
-                        shape: None,
-                    },
+                    Style::Marked => Sample::Line { stroke: colour(i), dash: dash(i), shape: Some(i) },
+                    Style::Line | Style::Step => Sample::Line { stroke: colour(i), dash: dash(i), shape: None },
                 };
                 (s.name.as_str(), sample)
             })
@@ -127,14 +115,7 @@ impl XyChart {
         along.draw_below(&mut c, left, bottom, top, &self.x.label);
         up.draw_left(&mut c, left, bottom, right, &self.y.label);
         if points().next().is_none() {
-            c.text(
-                (left + right) / 2.0,
-                (top + bottom) / 2.0,
-                Anchor::Middle,
-                TEXT,
-                "dim",
-                "no data",
-            );
+            c.text((left + right) / 2.0, (top + bottom) / 2.0, Anchor::Middle, TEXT, "dim", "no data");
         }
         for (i, s) in self.series.iter().enumerate() {
             self.draw_series(&mut c, i, s, (left, bottom), (&along, &up));
@@ -143,14 +124,7 @@ impl XyChart {
         c
     }
 
-    fn draw_series(
-        &self,
-        c: &mut Canvas,
-        i: usize,
-        s: &Series,
-        corner: (f64, f64),
-        axes: (&Fitted, &Fitted),
-    ) {
+    fn draw_series(&self, c: &mut Canvas, i: usize, s: &Series, corner: (f64, f64), axes: (&Fitted, &Fitted)) {
         let (along, up) = axes;
         let at: Vec<(f64, f64)> = s
             .points
@@ -178,10 +152,7 @@ impl XyChart {
             }
             Style::Sticks => {
                 let zero = corner.1 - up.at(up.low.max(0.0));
-                let gap = at
-                    .windows(2)
-                    .map(|w| w[1].0 - w[0].0)
-                    .fold(f64::INFINITY, f64::min);
+                let gap = at.windows(2).map(|w| w[1].0 - w[0].0).fold(f64::INFINITY, f64::min);
                 let width = (gap * 0.9).clamp(1.0, 14.0);
                 for &(x, y) in &at {
                     let (high, low) = (y.min(zero), y.max(zero));
@@ -207,8 +178,7 @@ mod tests {
 
     fn chart(series: Vec<Series>) -> XyChart {
         XyChart {
-            title: "Requests per second by queue depth, external scheduler against the drive's own"
-                .into(),
+            title: "Requests per second by queue depth, external scheduler against the drive's own".into(),
             subtitle: "Higher is better. The two SPTF lines should lie on each other.".into(),
             x: Axis::linear("requests outstanding"),
             y: Axis::from_zero("requests per second"),
@@ -220,17 +190,13 @@ mod tests {
         Series {
             name: name.into(),
             style: Style::Marked,
-            points: (1..=n)
-                .map(|i| (i as f64, 100.0 + 7.5 * i as f64))
-                .collect(),
+            points: (1..=n).map(|i| (i as f64, 100.0 + 7.5 * i as f64)).collect(),
         }
     }
 
     #[test]
     fn text_never_overlaps() {
-        let many = (0..12)
-            .map(|i| line(&format!("external scheduler, variant {i}"), 20))
-            .collect();
+        let many = (0..12).map(|i| line(&format!("external scheduler, variant {i}"), 20)).collect();
         assert_legible(&chart(many).draw());
         assert_legible(&chart(vec![]).draw());
         let mut wide = chart(vec![Series {
