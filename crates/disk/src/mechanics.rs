@@ -50,6 +50,8 @@ pub struct Mechanics {
     pub write_settle_ns: i64,
     /// The drive starts with whatever wanted sector comes first (zero-latency access) on a track.
     pub read_on_arrival: bool,
+    /// The same for writes whose data is in the buffer.
+    pub write_on_arrival: bool,
 }
 
 /// What a drive that reads on arrival does when its head lands inside a wanted stretch.
@@ -82,7 +84,17 @@ impl Mechanics {
             head_switch: spec.head_switch,
             write_settle_ns: spec.write_settle_ns,
             read_on_arrival: spec.read_on_arrival,
+            write_on_arrival: spec.write_on_arrival,
         })
+    }
+
+    /// Whether an access of `kind` begins with whatever wanted sector comes first.
+    #[inline]
+    pub fn on_arrival(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Read => self.read_on_arrival,
+            _ => self.write_on_arrival,
+        }
     }
 
     /// Where a drive that reads on arrival begins when the angle `arrived` is under the head: `None` when that lies

@@ -4,7 +4,7 @@ use crate::angle::Angle;
 use crate::command::Kind;
 use crate::geometry::Geometry;
 use crate::mechanics::{Head, Mechanics};
-use crate::profile::{Overheads, Profile};
+use crate::profile::{BusSpec, Electronics, Overheads, Profile};
 use crate::time::Dur;
 
 /// A range of blocks, translated once: where it starts, where it ends, how long its transfer takes.
@@ -72,6 +72,8 @@ pub struct Model {
     pub mechanics: Mechanics,
     /// Command overheads.
     pub overheads: Overheads,
+    /// The bus: what it adds behind the end of a media transfer.
+    pub bus: BusSpec,
     /// Bytes a sector holds.
     pub sector_bytes: u32,
 }
@@ -100,7 +102,8 @@ impl Model {
     pub fn new(profile: &Profile) -> Result<Model, ModelError> {
         let geometry = Geometry::new(&profile.geometry)?;
         let mechanics = Mechanics::new(&profile.mechanics, geometry.cylinders())?;
-        Ok(Model { geometry, mechanics, overheads: profile.electronics.overheads, sector_bytes: profile.sector_bytes })
+        let Electronics { bus, overheads, .. } = profile.electronics;
+        Ok(Model { geometry, mechanics, overheads, bus, sector_bytes: profile.sector_bytes })
     }
 
     /// Translates a range once; `None` when it is empty or reaches beyond the last sector.
@@ -133,13 +136,24 @@ impl Model {
             let reposition = self.mechanics.reposition(here, there, kind);
             let arrived = place.end_angle + rotation.angle_after(reposition);
             let media = rotation.sectors(run.span as u64, run.start.spt);
-            place.transfer += reposition + rotation.wait(arrived, run.start.angle) + media;
+            let landing = match self.mechanics.on_arrival(kind) {
+                true => self.mechanics.land(arrived, &run),
+                false => None,
+            };
+            let (passing, end_angle) = match landing {
+                Some(landing) => (landing.latency + landing.transfer, landing.end_angle),
+                None => {
+                    let span = Angle::fraction(run.span as u64, run.start.spt as u64);
+                    (rotation.wait(arrived, run.start.angle) + media, run.start.angle + span)
+                }
+            };
+            place.transfer += reposition + passing;
             place.media += media;
             if here != there {
                 place.tracks = place.tracks.saturating_add(1);
             }
             (place.end_cylinder, place.end_surface) = there;
-            place.end_angle = run.start.angle + Angle::fraction(run.span as u64, run.start.spt as u64);
+            place.end_angle = end_angle;
             done += run.count;
         }
         Some(place)
@@ -152,7 +166,7 @@ impl Model {
         let seek = mech.reposition((head.cylinder, head.surface), (place.cylinder, place.surface), kind);
         let arrived = head.angle + mech.rotation.angle_after(seek);
         let latency = mech.rotation.wait(arrived, place.angle);
-        if mech.read_on_arrival && kind.is_read() {
+        if mech.on_arrival(kind) {
             // The head landed inside the range when what it would wait and what the range takes exceed a turn.
             if latency + place.media > mech.rotation.period() {
                 if let Some(access) = self.access_on_arrival(head, place, kind, seek) {

@@ -36,7 +36,7 @@ fn every_address(spec: &GeometrySpec) -> impl Iterator<Item = SectorAddress> + '
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_lbn_lies_where_the_slow_mapping_says(spec in generate::geometry()) {

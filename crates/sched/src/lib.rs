@@ -4,11 +4,16 @@
 //! * asked: [`core::Core::poll`] until `None` after every telling; [`core::Core::next_wakeup`]
 //!
 //! It has no clock, no I/O, no threads, no data: only ids and block ranges.
+//!
+//! A request's way through it: [`pool`] keeps it until it has finished, and holds it back while [`overlap`] names an
+//! older one that it conflicts with. Of those that may go, [`order`] chooses one whenever [`dispatch`] has room at the
+//! drive, from where [`predictor`] says the head will be.
 
 pub mod core;
 pub mod dispatch;
 pub mod list;
 pub mod order;
+pub mod overheads;
 pub mod overlap;
 pub mod pool;
 pub mod predictor;

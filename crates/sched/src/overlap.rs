@@ -40,12 +40,15 @@ pub struct Overlaps {
     in_class: [u32; WIDTHS.len()],
     reads: u32,
     writes: u32,
+    /// Slots from this one on were never used.
+    used: usize,
 }
 
 impl Overlaps {
     /// An empty index for slots below `slots`.
     pub fn new(slots: usize) -> Overlaps {
-        let chains = (slots * 2).next_power_of_two().clamp(64, 1 << 16);
+        // More chains than this do not fit into the processor's nearest cache, and cost more than they save.
+        let chains = (slots * 2).next_power_of_two().clamp(64, 1 << 13);
         Overlaps {
             entries: vec![ABSENT; slots],
             chains: vec![NONE; chains],
@@ -53,6 +56,7 @@ impl Overlaps {
             in_class: [0; WIDTHS.len()],
             reads: 0,
             writes: 0,
+            used: 0,
         }
     }
 
@@ -74,6 +78,7 @@ impl Overlaps {
         self.entries[slot as usize] =
             Entry { first: lbn, end: lbn + count as u64, seq, next: self.chains[chain], class: class as u8, write };
         self.chains[chain] = slot;
+        self.used = self.used.max(slot as usize + 1);
         self.in_class[class] += 1;
         match write {
             true => self.writes += 1,
@@ -129,9 +134,9 @@ impl Overlaps {
                 continue;
             }
             let cells = (lbn >> width).saturating_sub(1)..=(end - 1) >> width;
-            if cells.end() - cells.start() >= self.entries.len() as u64 {
+            if cells.end() - cells.start() >= self.used as u64 {
                 // A range so long that walking its cells costs more than looking at every slot.
-                for (slot, e) in self.entries.iter().enumerate() {
+                for (slot, e) in self.entries[..self.used].iter().enumerate() {
                     if e.end > 0 && e.class as usize == class {
                         consider(slot as u32, e);
                     }

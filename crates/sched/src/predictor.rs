@@ -18,6 +18,7 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::time::{Dur, Time};
 
+use crate::overheads::{between, crossing, lead_in, tail};
 use crate::request::{Prediction, Surprise};
 
 /// Errors up to this are none.
@@ -39,6 +40,8 @@ struct Known {
     kind: Kind,
     /// Whether `head` can be relied on.
     sure: bool,
+    /// From when on the bus is free of this command and those before it.
+    bus_free: Time,
 }
 
 /// A command at the drive.
@@ -53,6 +56,10 @@ struct Flight {
     predicted: Option<Access>,
     /// When the mechanism begins to work for it, by what is known now.
     begins: Time,
+    /// From the end of its media transfer until the host hears of it, when nobody else uses the bus.
+    tail: Dur,
+    /// When the host will hear of it; later than that when the command before is still on the bus.
+    due: Time,
     /// What will be known when it has ended.
     after: Known,
 }
@@ -64,38 +71,6 @@ pub struct Predictor {
     flights: VecDeque<Flight>,
 }
 
-/// Time from the host's sending a command to an idle drive until the mechanism begins to work for it.
-fn lead_in(model: &Model, last: Kind, kind: Kind) -> Dur {
-    let o = &model.overheads;
-    let pair = match kind {
-        Kind::Write => o.write_miss,
-        _ => o.read_miss,
-    };
-    match last {
-        Kind::Write => pair.after_write,
-        _ => pair.after_read,
-    }
-}
-
-/// Time from the end of the media transfer until the host hears of it.
-fn tail(model: &Model, kind: Kind) -> Dur {
-    match kind {
-        Kind::Write => model.overheads.reselect + model.overheads.write_completion,
-        _ => model.overheads.read_completion,
-    }
-}
-
-/// Time between the end of one command and the beginning of the next that was waiting in the drive.
-fn between(model: &Model, last: Kind, kind: Kind) -> Dur {
-    let q = &model.overheads.queued;
-    match (last, kind) {
-        (Kind::Write, Kind::Write) => q.write_write,
-        (Kind::Write, _) => q.write_read,
-        (_, Kind::Write) => q.read_write,
-        (_, _) => q.read_read,
-    }
-}
-
 /// `known.head` at `at`, having stayed on its track.
 fn wait_until(model: &Model, known: &Known, at: Time) -> Head {
     Head { angle: known.head.angle_at(at, &model.mechanics.rotation), at, ..known.head }
@@ -105,7 +80,13 @@ impl Predictor {
     /// A predictor that does not know where the head is: the first command will tell.
     pub fn new(max_outstanding: usize) -> Predictor {
         Predictor {
-            known: Known { head: Head::default(), free_at: Time::ZERO, kind: Kind::Read, sure: false },
+            known: Known {
+                head: Head::default(),
+                free_at: Time::ZERO,
+                kind: Kind::Read,
+                sure: false,
+                bus_free: Time::ZERO,
+            },
             flights: VecDeque::with_capacity(max_outstanding),
         }
     }
@@ -149,13 +130,14 @@ impl Predictor {
         let Some(first) = self.flights.front_mut() else {
             return;
         };
-        let due = first.after.free_at + tail(model, first.kind);
-        let late = now.saturating_since(due);
+        let late = now.saturating_since(first.due);
         if late <= CLOSE || first.place.is_none() {
             return;
         }
         let period = model.mechanics.rotation.period();
-        first.after.free_at += Dur(late.0.div_ceil(period.0) * period.0);
+        let turns = Dur(late.0.div_ceil(period.0) * period.0);
+        first.due += turns;
+        first.after.free_at += turns;
         first.after.head.at = first.after.free_at;
         let after = first.after;
         self.follow(model, 1, after);
@@ -165,8 +147,17 @@ impl Predictor {
     #[inline]
     pub fn sent(&mut self, model: &Model, command: u64, kind: Kind, place: Option<&Place>, now: Time) {
         let (known, busy) = (*self.last(), !self.flights.is_empty());
-        let mut flight =
-            Flight { command, kind, place: place.copied(), sent: now, predicted: None, begins: now, after: known };
+        let mut flight = Flight {
+            command,
+            kind,
+            place: place.copied(),
+            sent: now,
+            predicted: None,
+            begins: now,
+            tail: Dur::ZERO,
+            due: now,
+            after: known,
+        };
         let access = flight.follow(model, &known, busy);
         flight.predicted = access.filter(|_| known.sure);
         self.flights.push_back(flight);
@@ -187,7 +178,7 @@ impl Predictor {
         let at = self.flights.iter().position(|f| f.command == command);
         let at = at.unwrap_or_else(|| panic!("the drive completed {command}, which it was not sent"));
         let flight = self.flights.remove(at).expect("its position is known");
-        let ended = Time(now.0.saturating_sub(tail(model, flight.kind).0));
+        let ended = flight.ended(now);
         let mut prediction = None;
         let moved = match (&flight.place, outcome) {
             (Some(_), Outcome::Ok) if at > 0 => {
@@ -211,6 +202,9 @@ impl Predictor {
         }
         self.known.free_at = ended.max(self.known.head.at);
         self.known.kind = flight.after.kind;
+        if flight.kind.is_read() {
+            self.known.bus_free = now;
+        }
         let known = self.known;
         self.follow(model, 0, known);
         prediction
@@ -237,19 +231,39 @@ impl Flight {
     fn follow(&mut self, model: &Model, known: &Known, busy: bool) -> Option<Access> {
         self.begins = Predictor::begin(model, known, busy, self.kind, self.sent);
         let Some(place) = &self.place else {
+            self.due = self.begins;
             self.after = Known { free_at: self.begins, sure: false, ..*known };
             return None;
         };
         let head = wait_until(model, known, self.begins);
         let access = model.access(&head, place, self.kind);
+        self.tail = tail(model, self.kind, place, &access);
+        self.due = access.end.at + self.tail;
+        let mut bus_free = known.bus_free;
+        if self.kind.is_read() {
+            self.due = self.due.max(bus_free + crossing(model, place.count));
+            bus_free = self.due;
+        }
         self.after = Known {
             head: access.end,
             free_at: access.end.at,
             kind: self.kind,
             // Wherever the head was before, it is at this request's end now.
             sure: true,
+            bus_free,
         };
         Some(access)
+    }
+
+    /// When its media transfer ended, to be concluded from its completion at `now`.
+    #[inline]
+    fn ended(&self, now: Time) -> Time {
+        let end = self.after.free_at;
+        if self.due > end + self.tail && now.0.abs_diff(self.due.0) <= CLOSE.0 {
+            // It waited for the bus, and its completion says nothing about the media.
+            return end.min(now);
+        }
+        Time(now.0.saturating_sub(self.tail.0))
     }
 
     /// The prediction against the observation.
@@ -287,17 +301,61 @@ pub fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) -> Surp
             return Surprise::ExtraTurn;
         }
     } else {
-        // A turn can be saved only when the sector was thought to be just missed after a move.
-        let just_missed = access.latency + OVERLAP >= period && access.seek > Dur::ZERO;
-        if whole_turns && just_missed {
+        // A turn can be saved only by a move that was quicker than thought, where the sector seemed just missed.
+        let moved = access.seek > Dur::ZERO;
+        if whole_turns && moved && access.latency + OVERLAP >= period {
             return Surprise::EarlyTurn;
         }
-        if observed + IMPOSSIBLE < access.seek + media {
+        // Without a move there is nothing to be mistaken about.
+        if (!moved && error > OVERLAP.0) || observed + IMPOSSIBLE < access.seek + media {
             return Surprise::CacheHit;
         }
     }
     match error <= OVERLAP.0 {
         true => Surprise::Overlap,
         false => Surprise::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TURN: Dur = Dur(5_985_037);
+
+    /// Of a predicted access, in us, against an observed head time.
+    fn seen(seek: u64, latency: u64, observed: u64) -> Surprise {
+        let media = Dur::from_us(140);
+        let access =
+            Access { seek: Dur::from_us(seek), latency: Dur::from_us(latency), transfer: media, end: Head::default() };
+        classify(&access, media, Dur::from_us(observed), TURN)
+    }
+
+    #[test]
+    fn small_errors_are_no_surprise() {
+        assert_eq!(seen(3_000, 2_000, 5_140 + 150), Surprise::None);
+        assert_eq!(seen(3_000, 2_000, 5_140 - 150), Surprise::None);
+        assert_eq!(seen(0, 0, 0), Surprise::None);
+    }
+
+    #[test]
+    fn whole_turns_late_are_turns_and_parts_of_one_are_not() {
+        assert_eq!(seen(3_000, 50, 3_190 + 5_985), Surprise::ExtraTurn);
+        assert_eq!(seen(3_000, 50, 3_190 + 5_985 - 300), Surprise::ExtraTurn);
+        assert_eq!(seen(3_000, 50, 3_190 + 3 * 5_985), Surprise::ExtraTurn);
+        assert_eq!(seen(3_000, 50, 3_190 + 1_500), Surprise::Other);
+        assert_eq!(seen(3_000, 50, 3_190 + 4_500), Surprise::Other);
+        assert_eq!(seen(3_000, 50, 3_190 + 800), Surprise::Overlap);
+    }
+
+    #[test]
+    fn a_turn_is_saved_only_where_a_sector_was_thought_to_be_just_missed() {
+        assert_eq!(seen(3_000, 5_900, 9_040 - 5_985), Surprise::EarlyTurn);
+        // The same difference cannot be a turn where the wait was short: nothing but the cache is that quick.
+        assert_eq!(seen(3_000, 3_000, 6_140 - 5_985), Surprise::CacheHit);
+        // Neither can it be where the head did not move at all: the same sector was read again.
+        assert_eq!(seen(0, 5_900, 6_040 - 5_985), Surprise::CacheHit);
+        assert_eq!(seen(3_000, 5_900, 300), Surprise::CacheHit);
+        assert_eq!(seen(3_000, 4_000, 5_640), Surprise::Other);
     }
 }

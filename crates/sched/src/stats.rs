@@ -1,5 +1,7 @@
 //! What the core counts: how well it predicts, and what its decisions cost.
 
+use std::fmt;
+
 use headtime_disk::time::Dur;
 
 use crate::request::{Prediction, Surprise};
@@ -10,7 +12,7 @@ pub const BIN: Dur = Dur::from_us(50);
 pub const BINS_A_SIDE: usize = 400;
 
 /// How predictions compared with what happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PredictionStats {
     /// Predictions that could be compared.
     pub samples: u64,
@@ -44,6 +46,21 @@ impl Default for PredictionStats {
             other: 0,
             errors: vec![0; 2 * BINS_A_SIDE + 2],
         }
+    }
+}
+
+impl fmt::Debug for PredictionStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PredictionStats")
+            .field("samples", &self.samples)
+            .field("within_50us", &self.within_50us)
+            .field("within_150us", &self.within_150us)
+            .field("extra_turn", &self.extra_turn)
+            .field("early_turn", &self.early_turn)
+            .field("cache_hit", &self.cache_hit)
+            .field("overlap", &self.overlap)
+            .field("other", &self.other)
+            .finish_non_exhaustive()
     }
 }
 

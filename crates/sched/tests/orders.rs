@@ -61,6 +61,7 @@ fn mechanics(dice: &mut Dice) -> Mechanics {
         head_switch: Dur::from_us(400 + dice.below(600)),
         write_settle_ns: 600_000 - dice.below(1_200_000) as i64,
         read_on_arrival: false,
+        write_on_arrival: false,
     }
 }
 

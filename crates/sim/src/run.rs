@@ -4,7 +4,9 @@
 //! wake-up) and the workload (a request is due). The loop goes to the soonest of these instants. What happens at one
 //! instant happens in this order: first everything the drive completes, in the order it says; then the scheduler's
 //! wake-up; then the requests that are due, in the order they became so. After every telling the scheduler is polled
-//! until it has nothing more to say.
+//! until it has nothing more to say. An application that does not think sends its next request the moment it hears that
+//! its last one is finished, and the scheduler knows of it before it decides what to send to the drive next (as in the
+//! measurements of seed 001, where application and scheduler were one program).
 //!
 //! Nothing is allocated per request once the tables have grown to the number of requests in flight.
 
@@ -206,7 +208,13 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         Ok(())
     }
 
+    /// Submits a request and does what the scheduler wants done then.
     fn submit(&mut self, ask: Ask) -> Result<(), RunError> {
+        self.tell(ask)?;
+        self.drain()
+    }
+
+    fn tell(&mut self, ask: Ask) -> Result<(), RunError> {
         let slot = Slot { ask, sequence: self.next_sequence };
         let id = match self.free.pop() {
             Some(id) => {
@@ -233,7 +241,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 if in_flight > self.stats.most_waiting {
                     self.stats.most_waiting = in_flight;
                 }
-                self.drain()
+                Ok(())
             }
             Err(Refused::Full { .. }) if self.in_flight() > 1 => {
                 self.free.push(id);
@@ -267,9 +275,25 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                     self.observer.issued(&command, self.now);
                     self.device.submit(command, self.now).map_err(RunError::Device)?;
                 }
-                Some(Action::Finish(f)) => self.finish(&f),
+                Some(Action::Finish(f)) => {
+                    self.finish(&f);
+                    self.tell_what_is_due()?;
+                }
             }
         }
+    }
+
+    /// A request is finished: what its application, or anyone else, asks for at this very instant is told at once.
+    fn tell_what_is_due(&mut self) -> Result<(), RunError> {
+        while self.held.is_none()
+            && !self.dead
+            && self.stats.requests < self.most_requests
+            && self.workload.next_due().is_some_and(|t| t <= self.now)
+        {
+            let ask = self.workload.take()?;
+            self.tell(ask)?;
+        }
+        Ok(())
     }
 
     fn finish(&mut self, f: &Finished) {

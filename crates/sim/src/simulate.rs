@@ -17,8 +17,8 @@ use crate::workload::{Target, Workload};
 pub const DEPTH: u32 = 2;
 /// Requests that may wait when nothing else is said.
 pub const CAPACITY: usize = 65_536;
-/// The most commands at a drive that may be asked for.
-pub const DEEPEST: u32 = 256;
+/// Requests that may wait when they are served in the order they came.
+const ENOUGH_IN_ORDER: usize = 1_024;
 
 /// Who orders requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,13 @@ impl Simulation {
             sector_bytes: setup.profile.sector_bytes,
             geometry: Some(Arc::new(drive.truth().geometry.clone())),
         };
-        Ok(Simulation { drive, model, target, scheduling: setup.scheduling, depth, capacity: setup.capacity })
+        // First come, first served, it makes no difference whether requests wait in the scheduler or before it; a small
+        // table stays in the processor's cache.
+        let capacity = match setup.scheduling {
+            Scheduling::Host(Order::Fcfs) | Scheduling::Drive => setup.capacity.min(ENOUGH_IN_ORDER),
+            Scheduling::Host(_) => setup.capacity,
+        };
+        Ok(Simulation { drive, model, target, scheduling: setup.scheduling, depth, capacity })
     }
 
     /// The disk as workloads need to know it.

@@ -96,8 +96,6 @@ pub struct Mechanism {
     pub faults: Faults,
     /// Cylinder and surface the arm is at (or was sent to last).
     pub arm: (u32, u16),
-    /// Writes begin on arrival too.
-    pub write_on_arrival: bool,
     /// Sums as DiskSim does: holes inside a track cost no time, a missed turn is as long as the track's data.
     pub disksim_exact: bool,
     next_recalibration: Time,
@@ -105,29 +103,13 @@ pub struct Mechanism {
 
 impl Mechanism {
     /// A mechanism at rest on cylinder 0, surface 0.
-    pub fn new(
-        model: Model,
-        spindle: Spindle,
-        mut noise: Noise,
-        faults: Faults,
-        write_on_arrival: bool,
-        exact: bool,
-    ) -> Mechanism {
+    pub fn new(model: Model, spindle: Spindle, mut noise: Noise, faults: Faults, exact: bool) -> Mechanism {
         let next_recalibration = if noise.spec().recalibrate_every == Dur::ZERO {
             Time::NEVER
         } else {
             Time::ZERO + noise.recalibration_interval()
         };
-        Mechanism {
-            model,
-            spindle,
-            noise,
-            faults,
-            arm: (0, 0),
-            write_on_arrival,
-            disksim_exact: exact,
-            next_recalibration,
-        }
+        Mechanism { model, spindle, noise, faults, arm: (0, 0), disksim_exact: exact, next_recalibration }
     }
 
     /// An internal recalibration, if one is due by `now`: how long the mechanism is away.
@@ -235,10 +217,8 @@ impl Mechanism {
             cylinder: run.start.cylinder,
             surface: run.start.surface,
         };
-        let on_arrival = match kind {
-            Kind::Read => self.model.mechanics.read_on_arrival,
-            _ => self.write_on_arrival && feed.is_none_or(|f| f.there(run.lbn + run.count as u64 - 1) <= arrived),
-        };
+        let on_arrival = self.model.mechanics.on_arrival(kind)
+            && feed.is_none_or(|f| f.there(run.lbn + run.count as u64 - 1) <= arrived);
         if on_arrival && let Some(landing) = self.model.mechanics.land(here, run) {
             let skipped = landing.sector;
             if skipped < run.count {

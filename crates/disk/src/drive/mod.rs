@@ -157,15 +157,15 @@ impl Drive {
         };
         if config.disksim_exact {
             model.mechanics.read_on_arrival = false;
+            model.mechanics.write_on_arrival = false;
         }
         let spec = if config.noiseless { NoiseSpec::default() } else { profile.noise };
         let noise = Noise::new(spec, config.seed);
         let spindle = Spindle::new(model.mechanics.rotation, spec.speed_error_ppb, spec.speed_drift_ppb > 0);
         let faults = Faults::new(config.faults);
-        let write_on_arrival = profile.mechanics.write_on_arrival && !config.disksim_exact;
         let keep_passing = profile.mechanics.keep_passing && !config.disksim_exact;
         Ok(Drive {
-            mech: Mechanism::new(model, spindle, noise, faults, write_on_arrival, config.disksim_exact),
+            mech: Mechanism::new(model, spindle, noise, faults, config.disksim_exact),
             bus: Bus::new(&electronics.bus, profile.sector_bytes),
             cache: Cache::new(&electronics.cache),
             cache_spec: electronics.cache,

@@ -224,12 +224,12 @@ pub enum GeometryError {
         /// The LBN.
         lbn: u64,
     },
-    /// More sectors than the mapping can count.
-    #[error("{what}: {found} sectors: expected at most {limit}")]
+    /// More than the mapping can count.
+    #[error("{found} {what}: expected at most {limit}")]
     TooLarge {
-        /// What is too large.
+        /// What there is too much of.
         what: &'static str,
-        /// Sectors found.
+        /// How much there is.
         found: u128,
         /// The largest number that works.
         limit: u64,

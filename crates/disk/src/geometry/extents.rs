@@ -99,7 +99,7 @@ impl Extents {
 
     /// The extents from the one that holds `lbn`, which must be below the capacity, to the mark behind the last.
     #[inline]
-    pub(super) fn extents_from(&self, lbn: u64) -> &[Extent] {
+    pub(super) fn starting_with(&self, lbn: u64) -> &[Extent] {
         let found = self.by_lbn.count(lbn, |i| self.list[i].lbn);
         &self.list[found - 1..]
     }
@@ -124,14 +124,29 @@ impl Extents {
         (lbn < next.lbn).then_some((lbn, extent.is_moved()))
     }
 
-    /// The first LBN of a track, or of what follows it, and how many LBNs are on it.
+    /// The first LBN of a track, or of what follows it, and how many LBNs are on it. `near` is an extent that may
+    /// hold all of them, and the one behind it.
     #[inline]
-    pub(super) fn lbns_on(&self, track: &TrackSpot<'_>) -> (u64, u32) {
-        let first_sector = track.first_sector();
+    pub(super) fn lbns_on(&self, track: &TrackSpot<'_>, near: Option<(&Extent, &Extent)>) -> (u64, u32) {
         let spt = track.shape.spt.get();
+        if let Some((extent, next)) = near.filter(|n| n.0.section() == track.index) {
+            // An extent that has every slot the track can have under its own displacement leaves none to others.
+            let shift = i64::from(extent.shift);
+            let (Ok(first) | Err(first), Ok(end) | Err(end)) = (track.slot(0, shift), track.slot(spt, shift));
+            if first >= extent.slot && end > first && end - extent.slot <= next.lbn - extent.lbn {
+                return (extent.lbn + (first - extent.slot), (end - first) as u32);
+            }
+        }
+        let first_sector = track.first_sector();
         let first = self.lbns_before(track, 0, self.at_sector(first_sector));
         let end = self.lbns_before(track, spt, self.at_sector(first_sector + spt - 1));
         (first, (end - first) as u32)
+    }
+
+    /// What [`Extents::lbns_on`] gives, for a track that no extent is known of.
+    #[inline]
+    pub(super) fn lbns_on_track(&self, track: &TrackSpot<'_>) -> (u64, u32) {
+        self.lbns_on(track, self.at_sector(track.first_sector()))
     }
 
     /// LBNs before `sector` of a track, when `found` is the last extent that can hold some of them.

@@ -7,9 +7,9 @@
 use super::error::GeometryError;
 use super::head_first;
 use super::order::{Order, TrackSpot};
-use super::zone_ends;
+use super::zone_ends::ZoneEnds;
 use crate::angle::Angle;
-use crate::profile::{GeometrySpec, Layout, SectorAddress, Slip};
+use crate::profile::{GeometrySpec, Layout, SectorAddress, Slip, ZoneSpec};
 
 /// Consecutive LBNs in consecutive slots of one section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +83,14 @@ pub(super) fn compile(spec: &GeometrySpec, order: &Order) -> Result<Holes, Geome
     let Sweep { mut extents, pushes, .. } = sweep;
 
     let mut lost: Vec<(Place, u64)> = Vec::new();
-    for zone in 0..spec.zones.len() {
-        zone_ends::keep_free(spec, order, zone, &slips, &extents, &mut lost)?;
+    let mut by_zone = vec![Vec::new(); spec.zones.len()];
+    for s in &slips {
+        by_zone[s.zone].push(*s);
+    }
+    for (zone, slips) in by_zone.iter().enumerate() {
+        let z = &spec.zones[zone];
+        let ends = ZoneEnds { order, zone, spec: z, surfaces: spec.surfaces, slips, extents: &extents };
+        ends.keep_free(&mut lost)?;
     }
     if !lost.is_empty() {
         lost.sort_unstable();
@@ -114,7 +120,7 @@ fn slip_spans(spec: &GeometrySpec, order: &Order) -> Result<Vec<SlipSpan>, Geome
 
 fn slip_span(spec: &GeometrySpec, order: &Order, zone: usize, slip: Slip) -> Result<SlipSpan, GeometryError> {
     let outside = || {
-        let (tracks, sectors) = zone_size(spec, zone);
+        let (tracks, sectors) = zone_size(&spec.zones[zone], spec.surfaces);
         GeometryError::SlipOutsideZone { zone, slip, tracks, sectors }
     };
     let on_track = |cylinder, surface| {
@@ -161,7 +167,7 @@ pub(super) fn sector_by_index(
     if !matches!(spec.layout, Layout::HeadFirst(_)) {
         return Err(GeometryError::IndexInSeekFirst { zone });
     }
-    if index >= zone_size(spec, zone).1 {
+    if index >= zone_size(&spec.zones[zone], spec.surfaces).1 {
         return Ok(None);
     }
     let first = spec.zones[zone].first_cylinder;
@@ -170,12 +176,11 @@ pub(super) fn sector_by_index(
 }
 
 /// A zone's physical tracks and sectors. The drive is known to be small enough.
-pub(super) fn zone_size(spec: &GeometrySpec, zone: usize) -> (u64, u64) {
-    let z = &spec.zones[zone];
+pub(super) fn zone_size(z: &ZoneSpec, surfaces: u16) -> (u64, u64) {
     let cylinders = u64::from(z.last_cylinder - z.first_cylinder) + 1;
     let surfaces = match z.surface {
         Some(_) => 1,
-        None => u64::from(spec.surfaces),
+        None => u64::from(surfaces),
     };
     let per_cylinder: u64 = match z.sectors_per_track.as_slice() {
         [one] => u64::from(*one) * surfaces,

@@ -144,7 +144,7 @@ impl Geometry {
         if lbn >= self.capacity() {
             return None;
         }
-        let extent = &self.extents.extents_from(lbn)[0];
+        let extent = &self.extents.starting_with(lbn)[0];
         if extent.is_moved() {
             return self.moved.position_of(lbn);
         }
@@ -173,9 +173,10 @@ impl Geometry {
         if lbn >= self.capacity() {
             return None;
         }
-        let extent = &self.extents.extents_from(lbn)[0];
+        let extents = self.extents.starting_with(lbn);
+        let extent = &extents[0];
         let (spot, _) = self.natural(extent, lbn);
-        let (first_lbn, lbns) = self.extents.lbns_on(&spot);
+        let (first_lbn, lbns) = self.extents.lbns_on(&spot, Some((extent, &extents[1])));
         Some(track(&spot, first_lbn, lbns, extent.push))
     }
 
@@ -183,11 +184,11 @@ impl Geometry {
     #[inline]
     pub fn track(&self, cylinder: u32, surface: u16) -> Option<Track> {
         let spot = self.order.track(cylinder, surface)?;
-        let (first_lbn, lbns) = self.extents.lbns_on(&spot);
+        let (first_lbn, lbns) = self.extents.lbns_on_track(&spot);
         if lbns == 0 {
             return None;
         }
-        let push = self.extents.extents_from(first_lbn)[0].push;
+        let push = self.extents.starting_with(first_lbn)[0].push;
         Some(track(&spot, first_lbn, lbns, push))
     }
 
@@ -198,7 +199,7 @@ impl Geometry {
         if lbn >= self.capacity() || max == 0 {
             return None;
         }
-        let extents = self.extents.extents_from(lbn);
+        let extents = self.extents.starting_with(lbn);
         let extent = &extents[0];
         if extent.is_moved() {
             return Some(Run { lbn, count: 1, span: 1, start: self.moved.position_of(lbn)? });

@@ -1,5 +1,7 @@
 //! LBNs whose sector lies elsewhere: remaps, and DiskSim's replaced defects.
 
+use std::collections::BTreeMap;
+
 use super::error::{GeometryError, NotASpare};
 use super::extents::Extents;
 use super::holes::{self, Holes};
@@ -22,7 +24,7 @@ impl Moved {
         extents: &Extents,
         holes: &Holes,
     ) -> Result<Moved, GeometryError> {
-        let mut moved = Moved::default();
+        let mut moved = Collector { order, extents, holes, by_lbn: Vec::new(), by_place: BTreeMap::new() };
         for (zone, z) in spec.zones.iter().enumerate() {
             for (bad, replacement) in z.defects.iter().copied() {
                 let by_index = |index| {
@@ -30,7 +32,7 @@ impl Moved {
                         zone,
                         bad,
                         replacement,
-                        sectors: holes::zone_size(spec, zone).1,
+                        sectors: holes::zone_size(z, spec.surfaces).1,
                     })
                 };
                 let from = address(order, by_index(bad)?);
@@ -39,50 +41,21 @@ impl Moved {
                 let Some(lbn) = natural_lbn(order, extents, from).filter(|_| from != to) else {
                     continue;
                 };
-                moved.add(order, extents, holes, lbn, to).map_err(|why| GeometryError::Replacement {
-                    zone,
-                    bad,
-                    replacement,
-                    why,
-                })?;
+                moved.add(lbn, to).map_err(|why| GeometryError::Replacement { zone, bad, replacement, why })?;
             }
         }
         for (lbn, to) in spec.remaps.iter().copied() {
             if lbn >= extents.capacity() {
                 return Err(GeometryError::RemapBeyondCapacity { lbn, capacity: extents.capacity() });
             }
-            moved.add(order, extents, holes, lbn, to).map_err(|why| GeometryError::RemapTarget { lbn, to, why })?;
+            moved.add(lbn, to).map_err(|why| GeometryError::RemapTarget { lbn, to, why })?;
         }
-        moved.by_lbn.sort_unstable_by_key(|m| m.0);
-        if let Some(pair) = moved.by_lbn.windows(2).find(|w| w[0].0 == w[1].0) {
+        let Collector { mut by_lbn, by_place, .. } = moved;
+        by_lbn.sort_unstable_by_key(|m| m.0);
+        if let Some(pair) = by_lbn.windows(2).find(|w| w[0].0 == w[1].0) {
             return Err(GeometryError::RemappedTwice { lbn: pair[0].0 });
         }
-        Ok(moved)
-    }
-
-    fn add(
-        &mut self,
-        order: &Order,
-        extents: &Extents,
-        holes: &Holes,
-        lbn: u64,
-        to: SectorAddress,
-    ) -> Result<(), NotASpare> {
-        let track = order.track(to.cylinder, to.surface).filter(|t| to.sector < t.spt()).ok_or(NotASpare::Missing)?;
-        if let Some((holds, _)) = extents.lbn_on(&track, to.sector) {
-            return Err(NotASpare::HoldsData(holds));
-        }
-        let sector = track.first_sector() + u64::from(to.sector);
-        if holes.is_slipped(sector) {
-            return Err(NotASpare::Slipped);
-        }
-        match self.by_place.binary_search_by_key(&to, |p| p.0) {
-            Ok(i) => return Err(NotASpare::Taken(self.by_place[i].1)),
-            Err(i) => self.by_place.insert(i, (to, lbn)),
-        }
-        let push = holes.push_at(track.shape.zone, track.first_sector());
-        self.by_lbn.push((lbn, position(&track, to.sector, push)));
-        Ok(())
+        Ok(Moved { by_lbn, by_place: by_place.into_iter().collect() })
     }
 
     /// The LBNs, rising.
@@ -106,6 +79,36 @@ impl Moved {
     /// Bytes the tables take.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.by_lbn) + size_of_val(&*self.by_place)
+    }
+}
+
+/// Moved LBNs while they are being checked.
+struct Collector<'a> {
+    order: &'a Order,
+    /// The drive's extents without moved LBNs.
+    extents: &'a Extents,
+    holes: &'a Holes,
+    by_lbn: Vec<(u64, Position)>,
+    by_place: BTreeMap<SectorAddress, u64>,
+}
+
+impl Collector<'_> {
+    fn add(&mut self, lbn: u64, to: SectorAddress) -> Result<(), NotASpare> {
+        let track =
+            self.order.track(to.cylinder, to.surface).filter(|t| to.sector < t.spt()).ok_or(NotASpare::Missing)?;
+        if let Some((holds, _)) = self.extents.lbn_on(&track, to.sector) {
+            return Err(NotASpare::HoldsData(holds));
+        }
+        let first_sector = track.first_sector();
+        if self.holes.is_slipped(first_sector + u64::from(to.sector)) {
+            return Err(NotASpare::Slipped);
+        }
+        if let Some(taken) = self.by_place.insert(to, lbn) {
+            return Err(NotASpare::Taken(taken));
+        }
+        let push = self.holes.push_at(track.shape.zone, first_sector);
+        self.by_lbn.push((lbn, position(&track, to.sector, push)));
+        Ok(())
     }
 }
 

@@ -18,6 +18,9 @@ use crate::angle::Angle;
 /// Largest number of physical sectors a drive may have: 2^48, 128 PiB of 512-byte sectors.
 pub(super) const MAX_SECTORS: u64 = 1 << 48;
 
+/// Largest number of tracks a drive may have: 2^27, ten times as many as the largest drive of 2025.
+pub(super) const MAX_TRACKS: u64 = 1 << 27;
+
 /// How the tracks of one zone look on one surface.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
@@ -228,7 +231,7 @@ impl Order {
             let periods = u64::from(s.cylinders).div_ceil(s.width.get());
             sectors += u128::from(periods) * u128::from(s.period_sectors);
             if sectors > u128::from(MAX_SECTORS) {
-                return Err(GeometryError::TooLarge { what: "the drive", found: sectors, limit: MAX_SECTORS });
+                return Err(GeometryError::TooLarge { what: "physical sectors", found: sectors, limit: MAX_SECTORS });
             }
             let places = periods * s.period.get();
             s.slots = match &s.unit {

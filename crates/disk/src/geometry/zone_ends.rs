@@ -1,11 +1,14 @@
 //! What a zone keeps free at its two ends: the reserved front, and spares that are kept for the zone as a whole.
+//!
+//! A zone of a serpentine drive may be scattered over a hundred thousand groups. Its ends are found by walking
+//! inwards from them, so that the work depends on what is kept free, not on the size of the zone.
 
 use super::error::GeometryError;
 use super::holes::{Extent, Place, SlipSpan, too_many_slips, zone_size};
-use super::order::Order;
-use crate::profile::{GeometrySpec, SpareUnit};
+use super::order::{Leg, Order, Section, TrackSpot};
+use crate::profile::{SpareUnit, ZoneSpec};
 
-/// A zone's tracks where they follow each other without a break.
+/// Some of a zone's tracks that follow each other without a break.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     section: u32,
@@ -23,153 +26,172 @@ struct Data {
     shift: i32,
 }
 
-/// Finds the slots that a zone keeps free at its front and end, and adds them to `lost`.
-pub(super) fn keep_free(
-    spec: &GeometrySpec,
-    order: &Order,
-    zone: usize,
-    slips: &[SlipSpan],
-    extents: &[Extent],
-    lost: &mut Vec<(Place, u64)>,
-) -> Result<(), GeometryError> {
-    let z = &spec.zones[zone];
-    let spares = if z.sparing.unit == SpareUnit::Zone { z.sparing.spares } else { 0 };
-    let for_whole_zone = z.sparing.unit == SpareUnit::Zone && !z.sparing.slips_are_extra;
-    if z.reserved_sectors == 0 && spares == 0 && !(for_whole_zone && slips.iter().any(|s| s.zone == zone)) {
-        return Ok(());
-    }
-    let stretches = stretches(order, zone);
-    let begin = data_begins(spec, zone, &stretches)?;
-    let mut data = data(&stretches, extents);
-    reserve(order, begin, &mut data, lost);
-
-    let mut unused = spares;
-    if for_whole_zone {
-        // Slips inside the reserved front cost nothing that could hold data.
-        let beyond = |s: &SlipSpan| (s.sector + s.count).saturating_sub(s.sector.max(begin));
-        let mut ours = slips.iter().filter(|s| s.zone == zone && beyond(s) > 0).peekable();
-        if let Some(first) = ours.peek().copied() {
-            let slipped = ours.map(beyond).sum();
-            unused = spares.checked_sub(slipped).ok_or_else(|| too_many_slips(order, first, spares, slipped))?;
-        }
-    }
-    let found = data.iter().map(|d| d.count).sum();
-    if unused > found {
-        return Err(GeometryError::ZoneTooSmall { zone, expected: unused, found });
-    }
-    if z.sparing.at_front {
-        for d in &data {
-            let taken = unused.min(d.count);
-            lost.push((d.place, taken));
-            unused -= taken;
-        }
-    } else {
-        for d in data.iter().rev() {
-            let taken = unused.min(d.count);
-            lost.push(((d.place.0, d.place.1 + d.count - taken), taken));
-            unused -= taken;
-        }
-    }
-    lost.retain(|l| l.1 > 0);
-    Ok(())
+/// One zone whose ends are kept free.
+pub(super) struct ZoneEnds<'a> {
+    pub(super) order: &'a Order,
+    pub(super) zone: usize,
+    pub(super) spec: &'a ZoneSpec,
+    pub(super) surfaces: u16,
+    /// The zone's slips in LBN order.
+    pub(super) slips: &'a [SlipSpan],
+    /// The drive's extents before anything is kept free.
+    pub(super) extents: &'a [Extent],
 }
 
-/// Physical sectors of the drive before the first one of the zone that is not reserved.
-fn data_begins(spec: &GeometrySpec, zone: usize, stretches: &[Stretch]) -> Result<u64, GeometryError> {
-    let expected = spec.zones[zone].reserved_sectors;
-    let mut left = expected;
-    for s in stretches {
-        let sectors = s.sectors.1 - s.sectors.0;
-        if left < sectors {
-            return Ok(s.sectors.0 + left);
+impl ZoneEnds<'_> {
+    /// Finds the slots that are kept free, and adds them to `lost`.
+    pub(super) fn keep_free(&self, lost: &mut Vec<(Place, u64)>) -> Result<(), GeometryError> {
+        let sparing = &self.spec.sparing;
+        let for_whole_zone = sparing.unit == SpareUnit::Zone;
+        let from_spares = for_whole_zone && !sparing.slips_are_extra;
+        let spares = if for_whole_zone { sparing.spares } else { 0 };
+        if self.spec.reserved_sectors == 0 && spares == 0 && (self.slips.is_empty() || !from_spares) {
+            return Ok(());
         }
-        left -= sectors;
-    }
-    if left > 0 {
-        return Err(GeometryError::ZoneTooSmall { zone, expected, found: zone_size(spec, zone).1 });
-    }
-    Ok(u64::MAX)
-}
-
-/// Moves the data whose sectors lie before `begin` from `data` to `lost`.
-fn reserve(order: &Order, begin: u64, data: &mut Vec<Data>, lost: &mut Vec<(Place, u64)>) {
-    let boundary = (begin < order.sectors).then(|| order.at_sector(begin));
-    for d in data.iter_mut() {
-        let (section, slot) = d.place;
-        let reserved = match boundary {
-            None => d.count,
-            Some((spot, sector)) => match (section as usize).cmp(&spot.index) {
-                std::cmp::Ordering::Less => d.count,
-                std::cmp::Ordering::Greater => 0,
-                std::cmp::Ordering::Equal => match spot.slot(sector, i64::from(d.shift)) {
-                    Ok(end) | Err(end) => end.saturating_sub(slot).min(d.count),
-                },
-            },
+        let begin = self.data_begins()?;
+        let boundary = (begin < self.order.sectors).then(|| self.order.at_sector(begin));
+        // Data behind the reserved front: where the front ends in a stretch of it, the rest of the stretch.
+        let unreserved = |d: &Data| {
+            let reserved = reserved_of(d, &boundary);
+            Data { place: (d.place.0, d.place.1 + reserved), count: d.count - reserved, ..*d }
         };
-        if reserved == 0 {
-            break;
+        let mut unused = spares;
+        if from_spares {
+            // Slips inside the reserved front cost nothing that could hold data.
+            let beyond = |s: &SlipSpan| (s.sector + s.count).saturating_sub(s.sector.max(begin));
+            let slipped = self.slips.iter().map(beyond).sum();
+            unused = match (spares.checked_sub(slipped), self.slips.iter().find(|s| beyond(s) > 0)) {
+                (Some(unused), _) => unused,
+                (None, Some(first)) => return Err(too_many_slips(self.order, first, spares, slipped)),
+                (None, None) => unreachable!("no slips outnumber spares"),
+            };
         }
-        lost.push((d.place, reserved));
-        d.place.1 += reserved;
-        d.count -= reserved;
-    }
-    data.retain(|d| d.count > 0);
-}
-
-/// The data that lies in the stretches, in LBN order.
-fn data(stretches: &[Stretch], extents: &[Extent]) -> Vec<Data> {
-    let mut found = Vec::new();
-    for s in stretches {
-        let (low, high) = s.slots;
-        let from = extents.partition_point(|e| (e.section, e.slot + e.count) <= (s.section, low));
-        for e in &extents[from..] {
-            if (e.section, e.slot) >= (s.section, high) {
+        let expected = unused;
+        let mut keep = |place, count: u64| {
+            if count > 0 {
+                lost.push((place, count));
+            }
+        };
+        for d in self.data() {
+            let reserved = reserved_of(&d, &boundary);
+            keep(d.place, reserved);
+            if reserved < d.count {
                 break;
             }
-            let first = e.slot.max(low);
-            let end = (e.slot + e.count).min(high);
-            found.push(Data { place: (s.section, first), count: end - first, shift: e.shift });
         }
-    }
-    found
-}
-
-/// A zone's tracks in LBN order.
-fn stretches(order: &Order, zone: usize) -> Vec<Stretch> {
-    let mut found: Vec<Stretch> = Vec::new();
-    let is_ours = |shape: u32| order.shapes[shape as usize].zone as usize == zone;
-    for (index, section) in order.sections.iter().enumerate() {
-        let index = index as u32;
-        let periods = u64::from(section.cylinders).div_ceil(section.width.get());
-        let legs = order.legs_of(section, 0);
-        if legs.iter().all(|l| is_ours(l.shape)) {
-            let end = section.first_sector + periods * section.period_sectors;
-            found.push(Stretch { section: index, slots: (0, section.slots), sectors: (section.first_sector, end) });
-            continue;
-        }
-        if !legs.iter().any(|l| is_ours(l.shape)) {
-            continue;
-        }
-        let (slots, sectors) = (section.period.get(), section.period_sectors);
-        for period in 0..periods {
-            let legs = order.legs_of(section, period);
-            let first_sector = section.first_sector + period * sectors;
-            for (i, leg) in legs.iter().enumerate().filter(|(_, l)| is_ours(l.shape)) {
-                let end = legs.get(i + 1).map_or((slots, sectors), |next| (next.start, next.sector));
-                let here = Stretch {
-                    section: index,
-                    slots: (period * slots + leg.start, period * slots + end.0),
-                    sectors: (first_sector + leg.sector, first_sector + end.1),
-                };
-                match found.last_mut() {
-                    Some(last) if last.section == index && last.sectors.1 == here.sectors.0 => {
-                        last.slots.1 = here.slots.1;
-                        last.sectors.1 = here.sectors.1;
-                    }
-                    _ => found.push(here),
+        if sparing.at_front {
+            for d in self.data().map(|d| unreserved(&d)) {
+                let taken = unused.min(d.count);
+                keep(d.place, taken);
+                unused -= taken;
+                if unused == 0 {
+                    break;
+                }
+            }
+        } else {
+            for d in self.data().rev().map(|d| unreserved(&d)) {
+                let taken = unused.min(d.count);
+                keep((d.place.0, d.place.1 + d.count - taken), taken);
+                unused -= taken;
+                if unused == 0 {
+                    break;
                 }
             }
         }
+        if unused > 0 {
+            return Err(GeometryError::ZoneTooSmall { zone: self.zone, expected, found: expected - unused });
+        }
+        Ok(())
     }
-    found
+
+    /// Physical sectors of the drive before the first one of the zone that is not reserved.
+    fn data_begins(&self) -> Result<u64, GeometryError> {
+        let expected = self.spec.reserved_sectors;
+        let mut left = expected;
+        for s in self.stretches() {
+            let sectors = s.sectors.1 - s.sectors.0;
+            if left < sectors {
+                return Ok(s.sectors.0 + left);
+            }
+            left -= sectors;
+        }
+        if left > 0 {
+            let found = zone_size(self.spec, self.surfaces).1;
+            return Err(GeometryError::ZoneTooSmall { zone: self.zone, expected, found });
+        }
+        Ok(u64::MAX)
+    }
+
+    /// The zone's data in LBN order.
+    fn data(&self) -> impl DoubleEndedIterator<Item = Data> + '_ {
+        self.stretches().flat_map(move |s| {
+            let (low, high) = s.slots;
+            let from = self.extents.partition_point(|e| (e.section, e.slot + e.count) <= (s.section, low));
+            let inside = self.extents[from..].partition_point(|e| (e.section, e.slot) < (s.section, high));
+            self.extents[from..from + inside].iter().map(move |e| {
+                let first = e.slot.max(low);
+                let end = (e.slot + e.count).min(high);
+                Data { place: (s.section, first), count: end - first, shift: e.shift }
+            })
+        })
+    }
+
+    /// The zone's tracks in LBN order.
+    fn stretches(&self) -> impl DoubleEndedIterator<Item = Stretch> + '_ {
+        self.order.sections.iter().enumerate().flat_map(move |(index, section)| {
+            let index = index as u32;
+            let legs = self.order.legs_of(section, 0);
+            let periods = u64::from(section.cylinders).div_ceil(section.width.get());
+            let all_ours = legs.iter().all(|l| self.is_ours(l));
+            let whole = all_ours.then(|| {
+                let end = section.first_sector + periods * section.period_sectors;
+                Stretch { section: index, slots: (0, section.slots), sectors: (section.first_sector, end) }
+            });
+            let periods = if all_ours || !legs.iter().any(|l| self.is_ours(l)) { 0 } else { periods };
+            let pieces = (0..periods).flat_map(move |period| self.pieces(index, section, period));
+            whole.into_iter().chain(pieces)
+        })
+    }
+
+    /// The zone's legs in one period of a section that it shares with other zones.
+    fn pieces<'s>(
+        &'s self,
+        index: u32,
+        section: &'s Section,
+        period: u64,
+    ) -> impl DoubleEndedIterator<Item = Stretch> + 's {
+        let legs = self.order.legs_of(section, period);
+        let slot = period * section.period.get();
+        let sector = section.first_sector + period * section.period_sectors;
+        (0..legs.len()).filter(|i| self.is_ours(&legs[*i])).map(move |i| {
+            let leg = &legs[i];
+            let end = match legs.get(i + 1) {
+                Some(next) => (next.start, next.sector),
+                None => (section.period.get(), section.period_sectors),
+            };
+            Stretch {
+                section: index,
+                slots: (slot + leg.start, slot + end.0),
+                sectors: (sector + leg.sector, sector + end.1),
+            }
+        })
+    }
+
+    fn is_ours(&self, leg: &Leg) -> bool {
+        self.order.shapes[leg.shape as usize].zone as usize == self.zone
+    }
+}
+
+/// How many of some data lie before the first sector that is not reserved; all of them when there is none.
+fn reserved_of(d: &Data, boundary: &Option<(TrackSpot<'_>, u64)>) -> u64 {
+    let Some((spot, sector)) = boundary else {
+        return d.count;
+    };
+    match (d.place.0 as usize).cmp(&spot.index) {
+        std::cmp::Ordering::Less => d.count,
+        std::cmp::Ordering::Greater => 0,
+        std::cmp::Ordering::Equal => match spot.slot(*sector, i64::from(d.shift)) {
+            Ok(end) | Err(end) => end.saturating_sub(d.place.1).min(d.count),
+        },
+    }
 }

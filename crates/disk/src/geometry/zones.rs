@@ -2,7 +2,7 @@
 
 use super::divide::Divisor;
 use super::error::GeometryError;
-use super::order::{Leg, MAX_SECTORS, Pattern, Shape, TrackUnit};
+use super::order::{Leg, MAX_SECTORS, MAX_TRACKS, Pattern, Shape, TrackUnit};
 use crate::angle::Angle;
 use crate::profile::{GeometrySpec, Skew, SpareUnit, ZoneSpec};
 
@@ -13,6 +13,10 @@ pub(super) fn check(spec: &GeometrySpec) -> Result<(), GeometryError> {
     }
     if spec.zones.is_empty() {
         return Err(GeometryError::NoZones);
+    }
+    let tracks = u64::from(spec.cylinders) * u64::from(spec.surfaces);
+    if tracks > MAX_TRACKS {
+        return Err(GeometryError::TooLarge { what: "tracks", found: tracks.into(), limit: MAX_TRACKS });
     }
     for (zone, z) in spec.zones.iter().enumerate() {
         if z.first_cylinder > z.last_cylinder || z.last_cylinder >= spec.cylinders {
@@ -74,7 +78,7 @@ pub(super) fn data_slots(zone: usize, z: &ZoneSpec, sectors: u64) -> Result<u64,
     // Displacements inside a unit are kept in 32 bits.
     if sectors > 1 << 31 {
         return Err(GeometryError::TooLarge {
-            what: "a stretch with its own spares",
+            what: "sectors in a stretch with spares of its own",
             found: u128::from(sectors),
             limit: 1 << 31,
         });
@@ -123,7 +127,7 @@ impl<'a> Period<'a> {
         let s = &self.shapes[shape as usize];
         let sectors = u128::from(tracks) * u128::from(s.spt.get()) + u128::from(self.sectors);
         if sectors > u128::from(MAX_SECTORS) {
-            return Err(GeometryError::TooLarge { what: "the drive", found: sectors, limit: MAX_SECTORS });
+            return Err(GeometryError::TooLarge { what: "physical sectors", found: sectors, limit: MAX_SECTORS });
         }
         let (units, places) = match &s.unit {
             None => (0, u64::from(tracks) * s.spt.get()),

@@ -1,7 +1,7 @@
 //! One entrance for both kinds of profile file.
 
 use super::fault::{At, ProfileError, Reason, Warning};
-use super::{Profile, disksim};
+use super::{Profile, disksim, toml};
 
 /// Gives the text of a file by its path, or says why it cannot. This crate opens no files itself.
 pub type Resolver<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
@@ -27,7 +27,7 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
     if looks_like_disksim(path, &text) {
         return disksim::load(path, resolver);
     }
-    Err(ProfileError::expected(&At::file(path), "a DiskSim parameter file", "something else"))
+    toml::read(path, &text)
 }
 
 fn looks_like_disksim(path: &str, text: &str) -> bool {

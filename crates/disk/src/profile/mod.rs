@@ -4,19 +4,29 @@
 //! holds figures only; [`crate::geometry::Geometry`] and [`crate::mechanics::Mechanics`] are compiled from it.
 //! docs/profile-format.md says what each key of the file means.
 
+mod builtin;
 mod capacity;
+mod check;
 pub mod decimal;
 pub mod disksim;
 pub mod fault;
+pub mod keys;
 mod load;
+mod skew;
+mod table;
+pub mod toml;
+mod write;
 
 use std::collections::BTreeMap;
 
 use crate::angle::Angle;
 use crate::time::Dur;
 
+pub use builtin::{UnknownProfile, builtin, builtin_names};
+pub use check::check;
 pub use fault::{At, ProfileError, Reason, Warning, WarningKind};
 pub use load::{Loaded, Resolver, load};
+pub use write::write;
 
 /// Everything known about one drive.
 #[derive(Clone, Debug, PartialEq)]

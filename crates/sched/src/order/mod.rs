@@ -113,7 +113,7 @@ impl<'a> View<'a> {
         };
         let later = head.at.saturating_since(other.at);
         let mechanics = &self.model.mechanics;
-        if mechanics.read_on_arrival && entry.kind.is_read() {
+        if mechanics.on_arrival(entry.kind) {
             return self.cost_on_arrival(entry, head, later);
         }
         let to = (entry.key as u32, entry.surface);

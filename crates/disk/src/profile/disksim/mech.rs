@@ -259,6 +259,7 @@ impl Curve<'_> {
         }
         let mut out: Points = Vec::with_capacity(points.len());
         let mut slowest = (0u32, Dur::ZERO);
+        let mut told = 0u32;
         for (d, t, at) in points {
             if out.last().is_some_and(|last| last.0 == d) {
                 p.note(&at, WarningKind::SeekRepeated(d));
@@ -276,7 +277,9 @@ impl Curve<'_> {
                 continue;
             }
             // A fifth less than a shorter seek is beyond what noise in a measurement explains.
-            if t.0 * 5 < slowest.1.0 * 4 {
+            // One warning a peak: it is the peak that is odd, not all that follows it.
+            if t.0 * 5 < slowest.1.0 * 4 && told != slowest.0 {
+                told = slowest.0;
                 let kind = WarningKind::SeekFalls {
                     distance: d,
                     ms: t.as_ms_f64(),

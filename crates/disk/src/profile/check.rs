@@ -1,0 +1,373 @@
+//! Does a profile make sense? What no single figure shows: overlaps, holes, sums, tables that fall.
+
+use std::collections::BTreeMap;
+
+use super::fault::{At, ProfileError, Reason, Warning, WarningKind, Warnings};
+use super::table::Item;
+use super::{GeometrySpec, Layout, Profile, Skew, Slip, ZoneSpec};
+use crate::geometry::Geometry;
+use crate::rotation::Rotation;
+use crate::time::Dur;
+
+/// Where the parts of a profile stand in its file, for messages.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The file, where nothing better is known.
+    pub whole: At,
+    /// Of each zone.
+    pub zones: Vec<At>,
+    /// Of each point of the seek table.
+    pub seek: Vec<At>,
+    /// Of each point of the write seek table.
+    pub write_seek: Vec<At>,
+    /// Of each remap.
+    pub remaps: Vec<At>,
+    /// Of single keys, by path.
+    pub keyed: BTreeMap<String, At>,
+    /// Stretches of cylinders that the file says hold no data.
+    pub unused: Vec<(u32, u32)>,
+}
+
+impl Places {
+    /// Knows nothing but the file.
+    pub fn new(whole: At) -> Places {
+        Places {
+            whole,
+            zones: Vec::new(),
+            seek: Vec::new(),
+            write_seek: Vec::new(),
+            remaps: Vec::new(),
+            keyed: BTreeMap::new(),
+            unused: Vec::new(),
+        }
+    }
+
+    /// Remembers where a key stands.
+    pub fn remember(&mut self, path: &str, item: Option<Item>) {
+        if let Some(item) = item {
+            self.keyed.insert(path.into(), item.at);
+        }
+    }
+
+    fn key(&self, path: &str) -> &At {
+        self.keyed.get(path).unwrap_or(&self.whole)
+    }
+
+    fn nth<'a>(&'a self, list: &'a [At], i: usize) -> &'a At {
+        list.get(i).unwrap_or(&self.whole)
+    }
+}
+
+/// Checks a profile that a program made. Cylinders that belong to no zone are taken as meant.
+///
+/// # Errors
+/// The first contradiction, placed at the profile's name.
+pub fn check(profile: &Profile) -> Result<Vec<Warning>, ProfileError> {
+    let mut places = Places::new(At::file(&format!("profile {}", profile.name)));
+    places.unused = unused_cylinders(&profile.geometry);
+    check_at(profile, &places)
+}
+
+/// Checks a profile whose file is known.
+pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, ProfileError> {
+    let mut warnings = Warnings::default();
+    names(p, places)?;
+    if ![512, 4096].contains(&p.sector_bytes) {
+        let at = places.key("sector_bytes");
+        return Err(ProfileError::range(at, "sector_bytes", p.sector_bytes, "512 or 4096"));
+    }
+    geometry(&p.geometry, places)?;
+    // The compiled mapping has the last word on what fits where.
+    let computed = match Geometry::new(&p.geometry) {
+        Ok(g) => g.capacity(),
+        Err(why) => return Err(ProfileError::impossible(places.key("geometry.zones"), why.to_string())),
+    };
+    if let Some(stated) = p.stated_sectors {
+        if stated != computed {
+            let text = format!("{stated} sectors are stated, but the zones hold {computed}");
+            return Err(ProfileError::impossible(places.key("sectors"), text));
+        }
+    }
+    let (num, den) = p.mechanics.rpm;
+    if Rotation::from_rpm(num, den).is_none() {
+        let at = places.key("mechanics.rpm");
+        return Err(ProfileError::range(at, "rpm", format!("{num}/{den}"), "between 60 and 60000"));
+    }
+    if p.mechanics.head_switch > Dur::from_ms(100) {
+        let at = places.key("mechanics.head_switch_ms");
+        return Err(ProfileError::range(at, "head_switch_ms", p.mechanics.head_switch, "at most 100 ms"));
+    }
+    let cylinders = p.geometry.cylinders;
+    let at = places.key("mechanics.seek_ms");
+    seeks(&p.mechanics.seek, cylinders, at, &places.seek, &mut warnings)?;
+    if let Some(table) = &p.mechanics.write_seek {
+        let at = places.key("mechanics.write_seek_ms");
+        seeks(table, cylinders, at, &places.write_seek, &mut warnings)?;
+    }
+    for (name, e) in [("electronics", Some(&p.electronics)), ("rig", p.rig.as_ref())] {
+        if let Some(e) = e
+            && !(1..=256).contains(&e.queue.depth)
+        {
+            let at = places.key(&format!("{name}.queue.depth"));
+            return Err(ProfileError::range(at, "depth", e.queue.depth, "between 1 and 256"));
+        }
+    }
+    noise(p, places)?;
+    Ok(warnings.0)
+}
+
+fn names(p: &Profile, places: &Places) -> Result<(), ProfileError> {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    if p.name.is_empty() || p.name.len() > 64 || !p.name.chars().all(good) {
+        let expected = "a name of 1 to 64 lower-case letters, digits, `-`, `_` and `.`";
+        return Err(ProfileError::expected(places.key("name"), expected, format!("`{}`", p.name)));
+    }
+    const TABLES: [&str; 5] = ["geometry", "mechanics", "electronics", "noise", "rig"];
+    for key in p.sources.keys() {
+        if !TABLES.contains(&key.split('.').next().unwrap_or("")) {
+            return Err(ProfileError {
+                at: places.key(&format!("sources.{key}")).clone(),
+                reason: Reason::UnknownName {
+                    what: "table in [sources]".into(),
+                    found: key.clone(),
+                    known: TABLES.join(", "),
+                },
+            });
+        }
+    }
+    Ok(())
+}
+
+fn geometry(g: &GeometrySpec, places: &Places) -> Result<(), ProfileError> {
+    if g.zones.is_empty() {
+        return Err(ProfileError::expected(places.key("geometry.zones"), "at least one zone", "none"));
+    }
+    for (i, z) in g.zones.iter().enumerate() {
+        zone(g, z, places.nth(&places.zones, i))?;
+    }
+    for surface in 0..g.surfaces {
+        let mut before: Option<&ZoneSpec> = None;
+        for (i, z) in g.zones.iter().enumerate().filter(|(_, z)| z.surface.is_none_or(|s| s == surface)) {
+            let at = places.nth(&places.zones, i);
+            let Some(b) = before.replace(z) else { continue };
+            if z.first_cylinder <= b.last_cylinder {
+                let what = match z.last_cylinder < b.first_cylinder {
+                    true => "comes after; zones are listed outside in",
+                    false => "overlaps it",
+                };
+                let text = format!(
+                    "zone of cylinders {} to {}: the zone of cylinders {} to {} {what}",
+                    b.first_cylinder, b.last_cylinder, z.first_cylinder, z.last_cylinder
+                );
+                return Err(ProfileError::impossible(at, text));
+            }
+        }
+        if before.is_none() {
+            let text = format!("surface {surface} has no zone");
+            return Err(ProfileError::impossible(places.key("geometry.zones"), text));
+        }
+    }
+    let holes = unused_cylinders(g);
+    if let Some((first, last)) = holes.iter().find(|h| !places.unused.contains(h)) {
+        let next = g.zones.iter().position(|z| z.first_cylinder == last + 1);
+        let at = next.map_or(places.key("geometry.zones"), |i| places.nth(&places.zones, i));
+        let text = format!(
+            "cylinders {first} to {last} belong to no zone; list them in `unused_cylinders` if they really hold no data"
+        );
+        return Err(ProfileError::impossible(at, text));
+    }
+    if let Some((first, last)) = places.unused.iter().find(|u| !holes.contains(u)) {
+        let text =
+            format!("cylinders {first} to {last} are listed as unused, but the gaps between zones are {holes:?}");
+        return Err(ProfileError::impossible(places.key("geometry.unused_cylinders"), text));
+    }
+    for (i, &(lbn, to)) in g.remaps.iter().enumerate() {
+        let at = places.nth(&places.remaps, i);
+        let capacity = g.usable_sectors();
+        if lbn >= capacity {
+            return Err(ProfileError::range(at, "the remapped LBN", lbn, format!("below {capacity}")));
+        }
+        let zone = g.zones.iter().find(|z| (z.first_cylinder..=z.last_cylinder).contains(&to.cylinder));
+        if zone.is_none_or(|z| to.sector >= z.spt(to.surface)) {
+            let place = format!("cylinder {}, surface {}, sector {}", to.cylinder, to.surface, to.sector);
+            return Err(ProfileError::expected(at, "a place on the drive", place));
+        }
+    }
+    Ok(())
+}
+
+/// Stretches of cylinders on which no surface has a zone.
+pub(super) fn unused_cylinders(g: &GeometrySpec) -> Vec<(u32, u32)> {
+    let mut spans: Vec<(u32, u32)> = g.zones.iter().map(|z| (z.first_cylinder, z.last_cylinder)).collect();
+    spans.sort_unstable();
+    let mut holes = Vec::new();
+    let mut next = 0u32;
+    for (first, last) in spans {
+        if first > next {
+            holes.push((next, first - 1));
+        }
+        next = next.max(last.saturating_add(1));
+    }
+    if next < g.cylinders {
+        holes.push((next, g.cylinders - 1));
+    }
+    holes
+}
+
+fn zone(g: &GeometrySpec, z: &ZoneSpec, at: &At) -> Result<(), ProfileError> {
+    let head_first = matches!(g.layout, Layout::HeadFirst(_));
+    let impossible = |text: String| Err(ProfileError::impossible(at, text));
+    if z.first_cylinder > z.last_cylinder {
+        return impossible(format!("a zone from cylinder {} back to {}", z.first_cylinder, z.last_cylinder));
+    }
+    if z.last_cylinder >= g.cylinders {
+        return impossible(format!("a zone up to cylinder {} on a drive of {}", z.last_cylinder, g.cylinders));
+    }
+    if z.surface.is_some_and(|s| s >= g.surfaces) {
+        return impossible(format!("a zone on surface {:?} of a drive of {} surfaces", z.surface, g.surfaces));
+    }
+    if head_first && z.surface.is_some() {
+        return impossible("a zone of one surface only, on a drive whose cylinders are followed head by head".into());
+    }
+    let figures = z.sectors_per_track.len();
+    if figures != 1 && (figures != usize::from(g.surfaces) || z.surface.is_some()) {
+        return impossible(format!("{figures} figures of sectors per track; expected 1 or one a surface"));
+    }
+    if let Some(spt) = z.sectors_per_track.iter().find(|&&s| !(1..=100_000).contains(&s)) {
+        return Err(ProfileError::range(at, "sectors_per_track", spt, "between 1 and 100000"));
+    }
+    if head_first && z.offset.is_none() {
+        return impossible("a zone without an offset, on a drive whose cylinders are followed head by head".into());
+    }
+    let turn = z.sectors_per_track.iter().copied().min().unwrap_or(1);
+    let skews = [("offset", z.offset), ("track_skew", Some(z.track_skew)), ("cylinder_skew", Some(z.cylinder_skew))];
+    for (name, skew) in skews {
+        if let Some(Skew::Sectors(n)) = skew
+            && n >= turn
+        {
+            return Err(ProfileError::range(
+                at,
+                name,
+                format!("{n} sectors"),
+                format!("below a turn of {turn} sectors"),
+            ));
+        }
+    }
+    let total = z.physical_sectors(g.surfaces);
+    if z.reserved_sectors > total {
+        let range = format!("at most the zone's {total} sectors");
+        return Err(ProfileError::range(at, "reserved_sectors", z.reserved_sectors, range));
+    }
+    if z.usable_sectors(g.surfaces) == 0 && z.reserved_sectors < total {
+        return impossible(format!("spares and slips leave nothing of the zone's {total} sectors"));
+    }
+    slips(g, z, at, head_first, total)
+}
+
+fn slips(g: &GeometrySpec, z: &ZoneSpec, at: &At, head_first: bool, total: u64) -> Result<(), ProfileError> {
+    let tracks = z.cylinders() * z.tracks_per_cylinder(g.surfaces);
+    let inside = |c: u32, h: u16| (z.first_cylinder..=z.last_cylinder).contains(&c) && z.spt(h) > 0;
+    for slip in &z.slips {
+        let good = match *slip {
+            Slip::Index(i) => head_first && i < total,
+            Slip::TrackIndex(i) => head_first && i < tracks,
+            Slip::Sector(s) => inside(s.cylinder, s.surface) && s.sector < z.spt(s.surface),
+            Slip::Track { cylinder, surface } => inside(cylinder, surface),
+        };
+        if !good {
+            let expected = "slips inside the zone (by index only where cylinders are followed head by head)";
+            return Err(ProfileError::expected(at, expected, format!("{slip:?}")));
+        }
+    }
+    if let Some((bad, to)) =
+        z.defects.iter().find(|(bad, to)| !head_first || *bad >= total || *to >= total || bad == to)
+    {
+        let expected = "defects and replacements inside the zone (only where cylinders are followed head by head)";
+        return Err(ProfileError::expected(at, expected, format!("{bad} replaced by {to}")));
+    }
+    Ok(())
+}
+
+/// A seek table: distances ascend and fit the drive. Times that fall by up to a third below a shorter seek's are what
+/// measured tables show, and are told of; below that the table is wrong.
+fn seeks(
+    table: &[(u32, Dur)],
+    cylinders: u32,
+    whole: &At,
+    lines: &[At],
+    warnings: &mut Warnings,
+) -> Result<(), ProfileError> {
+    if table.is_empty() {
+        return Err(ProfileError::expected(whole, "at least one point of the seek table", "none"));
+    }
+    let mut before = 0u32;
+    let mut slowest = (0u32, Dur::ZERO);
+    let mut told = 0u32;
+    for (i, &(d, t)) in table.iter().enumerate() {
+        let at = lines.get(i).unwrap_or(whole);
+        if d <= before {
+            return Err(ProfileError::expected(at, format!("a seek distance beyond {before}"), d.to_string()));
+        }
+        if d >= cylinders.max(2) {
+            let range = format!("below the drive's {cylinders} cylinders");
+            return Err(ProfileError::range(at, "a seek distance", d, range));
+        }
+        if t > Dur::from_secs(1) {
+            return Err(ProfileError::range(at, "a seek time", t, "at most 1000 ms"));
+        }
+        if t < slowest.1 {
+            let kind = WarningKind::SeekFalls {
+                distance: d,
+                ms: t.as_ms_f64(),
+                before_distance: slowest.0,
+                before_ms: slowest.1.as_ms_f64(),
+            };
+            if t.0 * 3 < slowest.1.0 * 2 {
+                return Err(ProfileError::impossible(
+                    at,
+                    format!("{kind}: more than a third less, which no drive does"),
+                ));
+            }
+            // One warning a peak: it is the peak that is odd, not all that follows it.
+            if t.0 * 5 < slowest.1.0 * 4 && told != slowest.0 {
+                told = slowest.0;
+                warnings.note(at, kind);
+            }
+        }
+        if t > slowest.1 {
+            slowest = (d, t);
+        }
+        before = d;
+    }
+    Ok(())
+}
+
+fn noise(p: &Profile, places: &Places) -> Result<(), ProfileError> {
+    let n = &p.noise;
+    if n.seek_max < n.seek_sd {
+        let range = format!("no less than seek_sd_us ({})", n.seek_sd);
+        return Err(ProfileError::range(places.key("noise.seek_max_us"), "seek_max_us", n.seek_max, range));
+    }
+    if n.settle_retry_ppm > 0 && n.settle_retry_turns == 0 {
+        let range = "at least 1 where settle_retry_ppm is given";
+        return Err(ProfileError::range(places.key("noise.settle_retry_ppm"), "settle_retry_turns", 0, range));
+    }
+    if n.settle_retry_ppm > 1_000_000 {
+        let at = places.key("noise.settle_retry_ppm");
+        return Err(ProfileError::range(at, "settle_retry_ppm", n.settle_retry_ppm, "at most 1000000"));
+    }
+    if n.recalibrate_every > Dur::ZERO && n.recalibrate_takes >= n.recalibrate_every {
+        let at = places.key("noise.recalibrate_takes_ms");
+        return Err(ProfileError::range(
+            at,
+            "recalibrate_takes_ms",
+            n.recalibrate_takes,
+            "less than recalibrate_every_s",
+        ));
+    }
+    if n.speed_error_ppb.abs() > 100_000_000 || n.speed_drift_ppb > 100_000_000 {
+        let at = places.key("noise.speed_error_ppb");
+        return Err(ProfileError::range(at, "the speed's error or drift", n.speed_error_ppb, "within 10%"));
+    }
+    Ok(())
+}

@@ -1,0 +1,268 @@
+//! Typed access to a parsed TOML table, with the line of everything.
+
+use std::sync::Arc;
+
+use toml::de::{DeTable, DeValue};
+
+use super::decimal::Decimal;
+use super::fault::{At, ProfileError, Reason};
+use super::keys::TableKeys;
+use crate::time::Dur;
+
+/// A file's text, to turn offsets into lines.
+pub struct Source {
+    file: Arc<str>,
+    line_starts: Vec<usize>,
+}
+
+impl Source {
+    /// Remembers where lines begin.
+    pub fn new(path: &str, text: &str) -> Source {
+        let starts = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
+        Source { file: path.into(), line_starts: std::iter::once(0).chain(starts).collect() }
+    }
+
+    /// The place of a byte offset.
+    pub fn at(&self, offset: usize) -> At {
+        let line = self.line_starts.partition_point(|&start| start <= offset);
+        At { file: self.file.clone(), line: line as u32 }
+    }
+
+    /// The file as a whole.
+    pub fn whole(&self) -> At {
+        At { file: self.file.clone(), line: 0 }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Clone)]
+pub struct Item<'a> {
+    /// The key or the place in a list, for messages.
+    pub label: String,
+    /// Where.
+    pub at: At,
+    value: &'a DeValue<'a>,
+    source: &'a Source,
+}
+
+impl<'a> Item<'a> {
+    fn fail<T>(&self, expected: &str) -> Result<T, ProfileError> {
+        let found = match self.value {
+            DeValue::String(s) => format!("the text \"{s}\""),
+            DeValue::Integer(n) => n.to_string(),
+            DeValue::Float(x) => x.to_string(),
+            DeValue::Boolean(b) => b.to_string(),
+            DeValue::Datetime(d) => format!("the date {d}"),
+            DeValue::Array(a) => format!("a list of {}", a.len()),
+            DeValue::Table(_) => "a table".into(),
+        };
+        Err(ProfileError::expected(&self.at, format!("{expected} for `{}`", self.label), found))
+    }
+
+    /// Refuses the value with what was expected of it.
+    pub fn refuse<T>(&self, expected: &str) -> Result<T, ProfileError> {
+        self.fail(expected)
+    }
+
+    /// A figure.
+    pub fn decimal(&self) -> Result<Decimal, ProfileError> {
+        let figure = match self.value {
+            DeValue::Integer(n) if n.radix() == 10 => Decimal::parse(n.as_str()),
+            DeValue::Float(x) => Decimal::parse(x.as_str()),
+            _ => None,
+        };
+        figure.map_or_else(|| self.fail("a number"), Ok)
+    }
+
+    /// A whole number from `min` to `max`.
+    pub fn int(&self, min: i64, max: i64) -> Result<i64, ProfileError> {
+        let n = match self.value {
+            DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok(),
+            _ => None,
+        };
+        let Some(n) = n else {
+            return self.fail("a whole number");
+        };
+        if (min..=max).contains(&n) {
+            Ok(n)
+        } else {
+            Err(ProfileError::range(&self.at, &self.label, n, format!("between {min} and {max}")))
+        }
+    }
+
+    /// A figure in units of 10^-`places`: a whole number of these units from `min` to `max`.
+    pub fn units(&self, places: u32, min: i64, max: i64) -> Result<i64, ProfileError> {
+        let figure = self.decimal()?;
+        match figure.scaled(places) {
+            Some(n) if (min..=max).contains(&n) => Ok(n),
+            _ => {
+                let (min, max) = (Decimal::from_units(min, places), Decimal::from_units(max, places));
+                Err(ProfileError::range(&self.at, &self.label, figure, format!("between {min} and {max}")))
+            }
+        }
+    }
+
+    /// A span of time in a unit of 10^`places` ns (3: us, 6: ms, 9: s), at most `max`.
+    pub fn time(&self, places: u32, max: Dur) -> Result<Dur, ProfileError> {
+        Ok(Dur(self.units(places, 0, max.0 as i64)? as u64))
+    }
+
+    /// A text.
+    pub fn text(&self) -> Result<&'a str, ProfileError> {
+        match self.value {
+            DeValue::String(s) => Ok(s),
+            _ => self.fail("a text"),
+        }
+    }
+
+    /// A text, or a number as its text.
+    pub fn text_or_number(&self) -> Result<String, ProfileError> {
+        match self.value {
+            DeValue::String(s) => Ok(s.to_string()),
+            DeValue::Integer(n) => Ok(n.to_string()),
+            DeValue::Float(x) => Ok(x.to_string()),
+            _ => self.fail("a text or a number"),
+        }
+    }
+
+    /// Whether the value is a text.
+    pub fn is_text(&self) -> bool {
+        matches!(self.value, DeValue::String(_))
+    }
+
+    /// A switch.
+    pub fn flag(&self) -> Result<bool, ProfileError> {
+        match self.value {
+            DeValue::Boolean(b) => Ok(*b),
+            _ => self.fail("true or false"),
+        }
+    }
+
+    /// A list.
+    pub fn list(&self) -> Result<Vec<Item<'a>>, ProfileError> {
+        let DeValue::Array(array) = self.value else {
+            return self.fail("a list");
+        };
+        let items = array.iter().enumerate().map(|(i, v)| Item {
+            label: format!("{}[{i}]", self.label),
+            at: self.source.at(v.span().start),
+            value: v.get_ref(),
+            source: self.source,
+        });
+        Ok(items.collect())
+    }
+
+    /// A list of exactly `N` values; `form` says what they are.
+    pub fn tuple<const N: usize>(&self, form: &str) -> Result<[Item<'a>; N], ProfileError> {
+        let items = match self.value {
+            DeValue::Array(_) => self.list()?,
+            _ => return self.fail(form),
+        };
+        items.try_into().or_else(|_| self.fail(form))
+    }
+
+    /// Whether the value is a table.
+    pub fn is_table(&self) -> bool {
+        matches!(self.value, DeValue::Table(_))
+    }
+
+    /// Whether the value is a list.
+    pub fn is_list(&self) -> bool {
+        matches!(self.value, DeValue::Array(_))
+    }
+
+    /// A table of known keys; unknown ones are refused.
+    pub fn table(&self, keys: TableKeys) -> Result<Table<'a>, ProfileError> {
+        match self.value {
+            DeValue::Table(table) => Table::new(self.label.clone(), self.at.clone(), keys, table, self.source),
+            _ => self.fail("a table"),
+        }
+    }
+
+    /// A table of free keys, as texts.
+    pub fn texts(&self) -> Result<Vec<(String, String, At)>, ProfileError> {
+        let DeValue::Table(table) = self.value else {
+            return self.fail("a table");
+        };
+        table
+            .iter()
+            .map(|(key, value)| {
+                let item = Item {
+                    label: format!("{}.{}", self.label, key.get_ref()),
+                    at: self.source.at(key.span().start),
+                    value: value.get_ref(),
+                    source: self.source,
+                };
+                Ok((key.get_ref().to_string(), item.text()?.to_string(), item.at))
+            })
+            .collect()
+    }
+}
+
+/// A table whose keys are known.
+pub struct Table<'a> {
+    label: String,
+    /// Where it begins.
+    pub at: At,
+    keys: TableKeys,
+    table: &'a DeTable<'a>,
+    source: &'a Source,
+}
+
+impl<'a> Table<'a> {
+    /// Wraps a table and refuses unknown keys.
+    pub fn new(
+        label: String,
+        at: At,
+        keys: TableKeys,
+        table: &'a DeTable<'a>,
+        source: &'a Source,
+    ) -> Result<Table<'a>, ProfileError> {
+        // The map is ordered by key; the first unknown one in the file is the one to name.
+        let unknown = table.iter().filter(|(k, _)| !keys.1.contains(&k.get_ref().as_ref()));
+        if let Some((key, _)) = unknown.min_by_key(|(k, _)| k.span().start) {
+            return Err(ProfileError {
+                at: source.at(key.span().start),
+                reason: Reason::UnknownKey { table: label, key: key.get_ref().to_string(), known: keys.1.join(", ") },
+            });
+        }
+        Ok(Table { label, at, keys, table, source })
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<Item<'a>> {
+        assert!(self.keys.1.contains(&key), "`{key}` is not listed among the keys of {}", self.keys.0);
+        let (k, value) = self.table.iter().find(|(k, _)| k.get_ref() == key)?;
+        // A sub-table's own span may begin before its header; the key's place is always right.
+        let start = match value.get_ref() {
+            DeValue::Table(_) => k.span().start,
+            _ => value.span().start,
+        };
+        Some(Item { label: key.into(), at: self.source.at(start), value: value.get_ref(), source: self.source })
+    }
+
+    /// The value of a key that must be there.
+    pub fn need(&self, key: &str) -> Result<Item<'a>, ProfileError> {
+        self.get(key).ok_or_else(|| ProfileError::missing(&self.at, &self.label, key))
+    }
+
+    /// The value of a key through `read`, or `default` where the key is not there.
+    pub fn or<T>(
+        &self,
+        key: &str,
+        default: T,
+        read: impl FnOnce(Item<'a>) -> Result<T, ProfileError>,
+    ) -> Result<T, ProfileError> {
+        self.get(key).map_or(Ok(default), read)
+    }
+
+    /// A switch, or `default`.
+    pub fn flag(&self, key: &str, default: bool) -> Result<bool, ProfileError> {
+        self.or(key, default, |v| v.flag())
+    }
+
+    /// A whole number from 0 to `max`, or `default`.
+    pub fn count(&self, key: &str, default: u64, max: u64) -> Result<u64, ProfileError> {
+        self.or(key, default, |v| v.int(0, max as i64).map(|n| n as u64))
+    }
+}

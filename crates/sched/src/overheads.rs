@@ -1,0 +1,80 @@
+//! What a drive's electronics add before, between and behind media accesses.
+
+use headtime_disk::command::Kind;
+use headtime_disk::model::{Access, Model, Place};
+use headtime_disk::rotation::JUST_PASSED;
+use headtime_disk::time::Dur;
+
+/// Time from the host's sending a command to an idle drive until the mechanism begins to work for it. `last` is the
+/// kind of the command before.
+#[inline]
+pub fn lead_in(model: &Model, last: Kind, kind: Kind) -> Dur {
+    let o = &model.overheads;
+    let pair = match kind {
+        Kind::Write => o.write_miss,
+        _ => o.read_miss,
+    };
+    let by_last = match last {
+        Kind::Write => pair.after_write,
+        _ => pair.after_read,
+    };
+    o.per_request + by_last
+}
+
+/// Time between the end of one media access and the beginning of the next, when the next command was waiting in the
+/// drive (seed 004 section 3.3.1, eq. 6).
+#[inline]
+pub fn between(model: &Model, last: Kind, kind: Kind) -> Dur {
+    let q = &model.overheads.queued;
+    match (last, kind) {
+        (Kind::Write, Kind::Write) => q.write_write,
+        (Kind::Write, _) => q.write_read,
+        (_, Kind::Write) => q.read_write,
+        (_, _) => q.read_read,
+    }
+}
+
+/// Time that `sectors` of a read take on the bus.
+#[inline]
+fn on_bus(model: &Model, sectors: u64) -> Dur {
+    let sector_ps = model.bus.read_block_ps * (model.sector_bytes / 512).max(1) as u64;
+    Dur((sector_ps * sectors).div_ceil(1000))
+}
+
+/// Time from the bus being free until the host hears of a read of `count` sectors that were waiting for it.
+#[inline]
+pub fn crossing(model: &Model, count: u32) -> Dur {
+    on_bus(model, count as u64) + model.overheads.read_completion
+}
+
+/// Time from the end of an access's media transfer until the host hears of it, when nobody else uses the bus.
+///
+/// A write only has to be reported. A read's last sectors have still to cross the bus, in the order of their LBNs: one
+/// of them, or more when the bus is slower than the media, when the first sector passed only shortly before the last
+/// (a single sector), or when the drive landed inside the request and read its front last.
+#[inline]
+pub fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
+    let o = &model.overheads;
+    if kind != Kind::Read {
+        return o.reselect + o.write_completion;
+    }
+    let (count, rotation) = (place.count as u64, &model.mechanics.rotation);
+    let sector = Dur(place.media.0 / count.max(1));
+    // From the first sector's left edge to the end of the transfer. After a landing the head ends somewhere inside.
+    let turned = access.end.angle - place.angle;
+    let one_track = place.tracks == 1 && place.media <= rotation.period() && turned > JUST_PASSED;
+    let since_first = if one_track { rotation.time_for(turned) } else { place.transfer };
+    let behind = match since_first + sector > place.media {
+        true => 1,
+        false => 1 + count - (since_first.0 + sector.0 / 2) / sector.0.max(1),
+    };
+    let all = sector + o.reselect + o.data_preparation + model.bus.arbitration + on_bus(model, count);
+    let mut rest = all.saturating_sub(since_first).max(on_bus(model, behind));
+    if place.tracks > 1 && on_bus(model, 1) > sector {
+        // A bus that is slower than the media has caught up by the last track, and falls behind again on it.
+        let last = model.geometry.track_of(place.lbn + count - 1);
+        let there = last.map_or(1, |t| (place.lbn + count).saturating_sub(t.first_lbn)).min(count);
+        rest = rest.max((sector + on_bus(model, there)).saturating_sub(Dur(sector.0 * there)));
+    }
+    rest + o.read_completion
+}

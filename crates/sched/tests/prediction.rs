@@ -1,0 +1,326 @@
+//! The predictor against the virtual drive: exact when the drive is what the model says, and right about what
+//! happened when it is not.
+
+use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::drive::{Drive, DriveConfig, Fault};
+use headtime_disk::model::Model;
+use headtime_disk::profile::{ByLast, HeadOrder, Layout, Overheads, Profile, QueuedOverheads};
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::core::{Config, Core, Order};
+use headtime_sched::request::{Action, Finished, Request, Surprise};
+use headtime_testkit::profiles::{between, plain_cache, plain_profile, rng, small_geometry};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// A 10,000 rpm drive without a cache, on a fast bus.
+fn profile(seed: u64) -> Profile {
+    let mut rng = rng(seed);
+    let geometry = small_geometry(Layout::HeadFirst(HeadOrder::Forward), 3, &mut rng);
+    let mut p = plain_profile(geometry, &mut rng);
+    p.mechanics.rpm = (10_000, 1);
+    p.mechanics.read_on_arrival = false;
+    p.electronics.bus.read_block_ps = 3_200_000;
+    p.electronics.bus.write_block_ps = 3_200_000;
+    let pair = |read, write| ByLast { after_read: Dur::from_us(read), after_write: Dur::from_us(write) };
+    p.electronics.overheads = Overheads {
+        read_miss: pair(250, 300),
+        write_miss: pair(350, 400),
+        read_completion: Dur::from_us(20),
+        write_completion: Dur::from_us(30),
+        queued: QueuedOverheads {
+            read_read: Dur::from_us(70),
+            read_write: Dur::from_us(110),
+            write_read: Dur::from_us(90),
+            write_write: Dur::from_us(130),
+        },
+        ..p.electronics.overheads
+    };
+    p
+}
+
+struct Rig {
+    core: Core,
+    drive: Drive,
+    rng: Xoshiro256PlusPlus,
+    now: Time,
+    id: u64,
+    /// Only requests that lie on one track.
+    one_track: bool,
+    finished: Vec<Finished>,
+}
+
+impl Rig {
+    fn new(p: &Profile, config: DriveConfig, order: Order, max_outstanding: u32) -> Rig {
+        let model = Model::new(p).expect("a drive that works");
+        Rig {
+            core: Core::new(Config { order, max_outstanding, capacity: 64 }, model),
+            drive: Drive::new(p, config).expect("a drive that works"),
+            rng: rng(99),
+            now: Time::ZERO,
+            id: 0,
+            one_track: false,
+            finished: vec![],
+        }
+    }
+
+    fn submit(&mut self, kind: Kind, lbn: u64, count: u32) {
+        while self.drive.advance(self.now).is_some() {}
+        self.id += 1;
+        let request = Request { id: self.id, kind, lbn, count, fua: false, owner: 0 };
+        self.core.submit(request, self.now).expect("there is room");
+        self.drain();
+    }
+
+    fn submit_random(&mut self, writes_percent: u64, longest: u64) {
+        let (lbn, count) = loop {
+            let count = between(&mut self.rng, 1, longest);
+            let lbn = between(&mut self.rng, 0, self.drive.capacity() - count);
+            let place = self.drive.truth().place(lbn, count as u32, Kind::Read).expect("it is on the drive");
+            if !self.one_track || place.tracks == 1 {
+                break (lbn, count);
+            }
+        };
+        let write = between(&mut self.rng, 1, 100) <= writes_percent;
+        self.submit(if write { Kind::Write } else { Kind::Read }, lbn, count as u32);
+    }
+
+    fn drain(&mut self) {
+        while let Some(action) = self.core.poll() {
+            match action {
+                Action::Issue(c) => self.drive.submit(c, self.now).expect("it takes two"),
+                Action::Finish(f) => self.finished.push(f),
+            }
+        }
+    }
+
+    /// Goes on to the next completion.
+    fn step(&mut self) -> Option<Finished> {
+        let before = self.finished.len();
+        while self.finished.len() == before {
+            self.now = self.drive.next_event()?;
+            if let Some(c) = self.drive.advance(self.now) {
+                self.core.complete(c.id, c.outcome, self.now);
+                self.drain();
+            }
+        }
+        self.finished.last().copied()
+    }
+
+    /// Keeps so many requests unfinished until so many have finished.
+    fn closed(&mut self, unfinished: u64, requests: usize, writes_percent: u64, longest: u64) {
+        (0..unfinished).for_each(|_| self.submit_random(writes_percent, longest));
+        for _ in 0..requests {
+            self.step().expect("requests are unfinished");
+            self.submit_random(writes_percent, longest);
+        }
+    }
+
+    /// One request at a time, with pauses.
+    fn alone(&mut self, requests: usize, writes_percent: u64, longest: u64) {
+        for _ in 0..requests {
+            self.now += Dur::from_us(between(&mut self.rng, 0, 40_000));
+            self.submit_random(writes_percent, longest);
+            self.step().expect("a request is unfinished");
+        }
+    }
+
+    fn worst_error_us(&self) -> u64 {
+        let errors = self.finished.iter().filter_map(|f| f.prediction).map(|p| p.error_ns().unsigned_abs() / 1_000);
+        errors.max().expect("something was predicted")
+    }
+}
+
+fn noiseless() -> DriveConfig {
+    DriveConfig { noiseless: true, ..DriveConfig::default() }
+}
+
+#[test]
+fn a_busy_drive_without_noise_is_predicted_to_the_microsecond() {
+    for seed in 0..10 {
+        for order in [Order::Fcfs, Order::Sptf, Order::SptfSw(60)] {
+            println!("seed {seed}, {order:?}");
+            let mut rig = Rig::new(&profile(seed), noiseless(), order, 2);
+            rig.closed(10, 500, 0, 16);
+            assert!(rig.worst_error_us() <= 5, "{} us", rig.worst_error_us());
+            let stats = &rig.core.stats().prediction;
+            // Only the very first command cannot be predicted.
+            assert_eq!((stats.samples, stats.within_50us), (499, 499));
+            // 500 have finished, two are at the drive.
+            assert_eq!(rig.core.stats().cost.decisions, 502);
+        }
+    }
+}
+
+#[test]
+fn reads_and_writes_are_predicted_with_the_overhead_of_their_pair() {
+    for seed in 0..10 {
+        println!("seed {seed}");
+        let mut rig = Rig::new(&profile(seed), noiseless(), Order::Sptf, 2);
+        rig.closed(8, 800, 40, 16);
+        assert!(rig.worst_error_us() <= 5, "{} us", rig.worst_error_us());
+    }
+}
+
+#[test]
+fn reads_that_wait_for_a_slow_bus_do_not_mislead_about_the_head() {
+    for seed in 0..10 {
+        println!("seed {seed}");
+        let mut p = profile(seed);
+        // 2.5 MB/s, slower than every track of these drives.
+        p.electronics.bus.read_block_ps = 200_000_000;
+        p.electronics.overheads.data_preparation = Dur::ZERO;
+        let mut rig = Rig::new(&p, noiseless(), Order::Sptf, 2);
+        rig.closed(8, 500, 0, 30);
+        let stats = &rig.core.stats().prediction;
+        assert!(stats.within_50us * 100 >= stats.samples * 98, "{stats:?}");
+    }
+}
+
+#[test]
+fn a_drive_that_was_idle_is_predicted_by_carrying_its_angle_on() {
+    for seed in 0..10 {
+        for depth in [1, 2] {
+            println!("seed {seed}, depth {depth}");
+            let mut rig = Rig::new(&profile(seed), noiseless(), Order::Sptf, depth);
+            rig.alone(400, 0, 16);
+            assert!(rig.worst_error_us() <= 5, "{} us", rig.worst_error_us());
+        }
+    }
+}
+
+#[test]
+fn a_drive_that_reads_on_arrival_is_predicted_too() {
+    for seed in 0..10 {
+        println!("seed {seed}");
+        let mut p = profile(seed);
+        p.mechanics.read_on_arrival = true;
+        let mut rig = Rig::new(&p, noiseless(), Order::Sptf, 2);
+        rig.one_track = true;
+        rig.closed(6, 500, 0, 60);
+        assert!(rig.worst_error_us() <= 5, "{} us", rig.worst_error_us());
+    }
+}
+
+#[test]
+fn long_requests_of_a_drive_that_reads_on_arrival_are_predicted_within_150_us() {
+    // What crosses the bus when, after landing on the last of several tracks, is not followed.
+    for seed in 0..10 {
+        println!("seed {seed}");
+        let mut p = profile(seed);
+        p.mechanics.read_on_arrival = true;
+        let mut rig = Rig::new(&p, noiseless(), Order::Sptf, 2);
+        rig.closed(6, 500, 0, 60);
+        let stats = &rig.core.stats().prediction;
+        assert_eq!((stats.samples, stats.within_150us), (499, 499));
+    }
+}
+
+#[test]
+fn a_drive_whose_seeks_scatter_takes_turns_more_and_less() {
+    let mut p = profile(3);
+    p.noise.seek_sd = Dur::from_us(120);
+    p.noise.seek_max = Dur::from_us(360);
+    let mut rig = Rig::new(&p, DriveConfig { seed: 1, ..DriveConfig::default() }, Order::Fcfs, 2);
+    rig.closed(10, 5_000, 0, 8);
+    let s = rig.core.stats().prediction.clone();
+    println!("{} samples, {} extra, {} early, {} other", s.samples, s.extra_turn, s.early_turn, s.other);
+    assert!(s.extra_turn > 20 && s.early_turn > 5);
+    // A seek that differs changes nothing but the turn in which its sector comes.
+    assert_eq!(s.within_50us + s.extra_turn + s.early_turn, s.samples);
+}
+
+#[test]
+fn reads_from_the_drives_cache_are_recognised_and_leave_the_head_where_it_was() {
+    let mut p = profile(4);
+    p.electronics.cache = plain_cache();
+    p.electronics.cache.prefetch = headtime_disk::profile::Prefetch::None;
+    let mut rig = Rig::new(&p, noiseless(), Order::Fcfs, 1);
+    let (mut hits, mut lucky) = (0, 0);
+    for i in 0..300 {
+        let far = rig.drive.capacity() - 100;
+        let lbn = between(&mut rig.rng, 0, far);
+        rig.submit(Kind::Read, lbn, 8);
+        let missed = rig.step().expect("it was sent").prediction;
+        // Now and then it lies in the cache by chance; else the head must have been where it was thought to be.
+        let expected = [Surprise::None, Surprise::CacheHit];
+        assert!(i == 0 || missed.is_some_and(|p| expected.contains(&p.surprise)), "{i}: {missed:?}");
+        lucky += u32::from(missed.is_some_and(|p| p.surprise == Surprise::CacheHit));
+        rig.now += Dur::from_us(between(&mut rig.rng, 0, 9_000));
+        // The same blocks again: the model expects a wait for them to come round.
+        rig.submit(Kind::Read, lbn, 8);
+        let p = rig.step().expect("it was sent").prediction.expect("the head was known");
+        if p.predicted.0 > 1_000_000 {
+            assert_eq!(p.surprise, Surprise::CacheHit, "{p:?}");
+            hits += 1;
+        }
+        rig.now += Dur::from_us(between(&mut rig.rng, 0, 9_000));
+    }
+    assert!(hits > 200 && lucky < 30, "{hits}, {lucky}");
+}
+
+#[test]
+fn a_command_that_takes_whole_turns_more_spoils_no_other_prediction() {
+    let mut p = profile(5);
+    p.noise.settle_retry_ppm = 50_000;
+    p.noise.settle_retry_turns = 2;
+    let mut rig = Rig::new(&p, DriveConfig { seed: 2, ..DriveConfig::default() }, Order::Fcfs, 2);
+    // Now and then a request comes while the one before is overdue.
+    for _ in 0..2_000 {
+        let gap = Dur::from_us(between(&mut rig.rng, 0, 25_000));
+        let arrives = rig.now + gap;
+        while rig.drive.next_event().is_some_and(|t| t <= arrives) && rig.step().is_some() {}
+        rig.now = rig.now.max(arrives);
+        rig.submit_random(0, 8);
+    }
+    let s = rig.core.stats().prediction.clone();
+    println!("{} samples, {} extra, {} early, {} other", s.samples, s.extra_turn, s.early_turn, s.other);
+    assert!(s.extra_turn > 40);
+    assert!(s.other + s.overlap + s.early_turn + s.cache_hit <= s.samples / 200);
+}
+
+#[test]
+fn after_an_unreadable_sector_one_prediction_is_left_out() {
+    let p = profile(6);
+    let faults = vec![Fault::Unreadable { lbn: 500, count: 4 }];
+    let mut rig = Rig::new(&p, DriveConfig { noiseless: true, faults, ..DriveConfig::default() }, Order::Fcfs, 1);
+    let mut step = |lbn| {
+        rig.submit(Kind::Read, lbn, 8);
+        rig.step().expect("it was sent")
+    };
+    assert_eq!(step(100).prediction, None);
+    assert!(step(300).prediction.is_some());
+    let failed = step(498);
+    assert!(matches!(failed.outcome, Outcome::MediaError { .. }));
+    assert_eq!(failed.prediction, None);
+    assert_eq!(step(100).prediction, None);
+    assert_eq!(step(300).prediction.map(|p| p.surprise), Some(Surprise::None));
+}
+
+#[test]
+fn a_drive_that_reorders_gives_fewer_predictions_but_the_head_is_not_lost() {
+    for seed in 0..10 {
+        println!("seed {seed}");
+        let mut p = profile(seed);
+        p.electronics.queue.order = headtime_disk::profile::FirmwareOrder::Sptf;
+        let mut rig = Rig::new(&p, noiseless(), Order::Fcfs, 8);
+        rig.closed(8, 500, 0, 16);
+        while rig.step().is_some() {}
+        let reordered = rig.core.stats().prediction.samples;
+        assert!(reordered < 250, "{reordered}");
+        let before = rig.finished.len();
+        rig.alone(50, 0, 16);
+        let last = rig.finished[before..].iter().map(|f| f.prediction.expect("the head is known"));
+        assert!(last.clone().all(|p| p.error_ns().abs() < 5_000), "{:?}", last.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn the_command_after_a_flush_is_not_predicted() {
+    let mut rig = Rig::new(&profile(8), noiseless(), Order::Sptf, 2);
+    let kinds = [Kind::Read, Kind::Write, Kind::Flush, Kind::Read, Kind::Read];
+    for (i, kind) in kinds.into_iter().enumerate() {
+        rig.submit(kind, 100 * i as u64, 8);
+        rig.step().expect("it was sent");
+    }
+    let predicted: Vec<bool> = rig.finished.iter().map(|f| f.prediction.is_some()).collect();
+    assert_eq!(predicted, [false, true, false, false, true]);
+}

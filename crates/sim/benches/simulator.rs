@@ -1,0 +1,95 @@
+//! How many requests a second of wall time the whole simulator serves: trace reader, event loop, core, drive.
+//!
+//! Run with `cargo bench -p headtime-sim`; under `cargo test` every benchmark runs once, on a short load.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::fmt::Write;
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use headtime_disk::command::Kind;
+use headtime_sched::core::Order;
+use headtime_sim::run::Limits;
+use headtime_sim::simulate::{Scheduling, Setup, Simulation};
+use headtime_sim::traces::{ReadOptions, Reader, TraceFormat, TraceReader};
+use headtime_sim::workload::{Beyond, Mode, Population, Replay, Workload, by_name};
+
+fn main() {
+    divan::main();
+}
+
+/// Requests of one run: as many as the trace that DiskSim is timed with, or few when this is only a test.
+fn length() -> u64 {
+    if std::env::args().any(|a| a == "--bench") { 90_000 } else { 900 }
+}
+
+fn simulation(scheduling: Scheduling) -> Simulation {
+    let profile = common::head_first();
+    Simulation::new(&Setup { scheduling, ..Setup::new(&profile, Order::Fcfs, 1) }).expect("a drive that works")
+}
+
+/// A trace in DiskSim's ASCII format: `open:80`, random over the disk.
+fn ascii(sim: &Simulation) -> String {
+    let group = by_name("open:80").expect("a known name");
+    let mut w = Population::of(&group, sim.target(), 1).expect("a workload that fits");
+    let mut text = String::new();
+    for _ in 0..length() {
+        let a = w.take().expect("an endless workload");
+        let (ms, ns) = (a.due.0 / 1_000_000, a.due.0 % 1_000_000);
+        let read = u8::from(a.kind == Kind::Read);
+        writeln!(text, "{ms}.{ns:06} 0 {} {} {read}", a.lbn, a.count).expect("memory");
+    }
+    text
+}
+
+fn reader(text: &str) -> Reader<&[u8]> {
+    Reader::new(text.as_bytes(), "bench".into(), TraceFormat::DisksimAscii, ReadOptions::default())
+}
+
+#[divan::bench]
+fn read_ascii_trace(bencher: Bencher) {
+    let text = ascii(&simulation(Scheduling::Host(Order::Fcfs)));
+    bencher.counter(ItemsCount::new(length())).bench_local(|| {
+        let mut r = reader(&text);
+        let mut sectors = 0u64;
+        while let Some(record) = r.next_record().expect("a sound trace") {
+            sectors += u64::from(record.count);
+        }
+        sectors
+    });
+}
+
+#[divan::bench(args = ["fcfs", "sptf"])]
+fn replay_ascii_trace(bencher: Bencher, order: &str) {
+    let scheduling = headtime_sim::workload::scenario::order(order).expect("a known order");
+    let sim = simulation(scheduling);
+    let text = ascii(&sim);
+    bencher.counter(ItemsCount::new(length())).bench_local(|| {
+        let mut w = Replay::new(reader(&text), sim.target(), Mode::Auto, Beyond::Stop).expect("a sound trace");
+        sim.run(&mut w, Limits::default(), None, &mut ()).expect("a run").requests
+    });
+}
+
+#[divan::bench(args = ["closed:10", "closed:100", "oltp"])]
+fn sptf(bencher: Bencher, workload: &str) {
+    let sim = simulation(Scheduling::Host(Order::Sptf));
+    let group = by_name(workload).expect("a known name");
+    let limits = Limits { requests: Some(length()), ..Limits::default() };
+    bencher.counter(ItemsCount::new(length())).bench_local(|| {
+        let mut w = Population::of(&group, sim.target(), 1).expect("a workload that fits");
+        sim.run(&mut w, limits, None, &mut ()).expect("a run").requests
+    });
+}
+
+#[divan::bench]
+fn firmware_of_the_drive(bencher: Bencher) {
+    let sim = simulation(Scheduling::Drive);
+    let group = by_name("closed:10").expect("a known name");
+    let limits = Limits { requests: Some(length()), ..Limits::default() };
+    bencher.counter(ItemsCount::new(length())).bench_local(|| {
+        let mut w = Population::of(&group, sim.target(), 1).expect("a workload that fits");
+        sim.run(&mut w, limits, None, &mut ()).expect("a run").requests
+    });
+}
