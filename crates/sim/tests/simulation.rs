@@ -15,8 +15,8 @@ use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, SimError, Simulation};
 use headtime_sim::stats::{Done, End, Stats};
 use headtime_sim::timeline::{Doing, Timeline};
-use headtime_sim::traces::{ReadOptions, Reader, TraceFormat};
-use headtime_sim::validate::{self, GapReading, Measured};
+use headtime_sim::traces::{Gap, ReadOptions, Reader, TraceFormat};
+use headtime_sim::validate::{self, Measured};
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{
     Beyond, GroupSpec, Mode, PatternSpec, PlaceSpec, Population, Replay, by_name, closed, local_4k, oltp,
@@ -142,10 +142,17 @@ fn a_closed_replay_gives_the_responses_that_validation_gives() {
         let gap = Dur(i * 7_919 % 20_000 * 1_000);
         let op = if a.kind == Kind::Read { 'R' } else { 'W' };
         writeln!(text, "{op} Miss {lbn} {} 1000.000 {}.000", a.count, gap.0 / 1_000).unwrap();
-        trace.push(Measured { kind: a.kind, lbn, count: a.count, response: Dur::from_ms(1), gap });
+        trace.push(Measured {
+            kind: a.kind,
+            lbn,
+            count: a.count,
+            response: Dur::from_ms(1),
+            gap: Gap::After(gap),
+            line: i + 1,
+        });
     }
     let mut drive = sim.drive().clone();
-    let v = validate::run(&mut drive, &trace, GapReading::After).unwrap();
+    let v = validate::run(&mut drive, &trace).unwrap();
     let reader = Reader::new(text.as_bytes(), "t".into(), TraceFormat::DisksimValidate, ReadOptions::default());
     let mut w = Replay::new(reader, sim.target(), Mode::Auto, Beyond::Stop).unwrap();
     let mut seen = Keep::default();
