@@ -1,5 +1,7 @@
 //! The profile file: what reads, what is refused with which words, and that writing and reading are inverse.
 
+#![allow(clippy::disallowed_methods, reason = "tests open files; the crate does not")]
+
 use headtime_disk::angle::Angle;
 use headtime_disk::profile::{
     self, ByLast, ExtraDisconnect, HeadOrder, Layout, Prefetch, Profile, Reason, SectorAddress, Skew, Slip, SpareUnit,
