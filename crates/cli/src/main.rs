@@ -1,6 +1,7 @@
 //! `headtime`, the one binary.
 
 mod cmd;
+mod drive;
 mod failure;
 mod screen;
 
@@ -21,6 +22,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Cmd {
+    Demo(cmd::demo::Demo),
+    Profiles(cmd::profiles::Profiles),
+    Simulate(cmd::simulate::Simulate),
+    Validate(cmd::validate::Validate),
     Reproduce(cmd::reproduce::Reproduce),
 }
 
@@ -33,6 +38,10 @@ fn main() -> ExitCode {
     });
     let done = match Cli::try_parse() {
         Ok(cli) => match &cli.command {
+            Cmd::Demo(a) => cmd::demo::run(a),
+            Cmd::Profiles(a) => cmd::profiles::run(a),
+            Cmd::Simulate(a) => cmd::simulate::run(a),
+            Cmd::Validate(a) => cmd::validate::run(a),
             Cmd::Reproduce(a) => cmd::reproduce::run(a),
         },
         Err(e) => return refused(&e),

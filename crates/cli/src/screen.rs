@@ -19,8 +19,9 @@ pub fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Writes one JSON document to stdout.
-pub fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
-    print(&format!("{value:#}\n"))
+pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
+    print(&(text + "\n"))
 }
 
 /// Tells the user something that is not part of the result.
@@ -62,8 +63,8 @@ impl Drop for Bar {
     }
 }
 
-/// Text in columns, two spaces apart, numbers to the right.
-pub fn columns(rows: &[Vec<String>]) -> String {
+/// Text in columns, two spaces apart; the columns named in `right` are numbers and stand to the right.
+pub fn columns(rows: &[Vec<String>], right: &[usize]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let cell = |row: &Vec<String>, i: usize| row.get(i).cloned().unwrap_or_default();
     let width: Vec<usize> =
@@ -73,11 +74,22 @@ pub fn columns(rows: &[Vec<String>]) -> String {
         let line: Vec<String> = (0..count)
             .map(|i| {
                 let (c, w) = (cell(row, i), width[i]);
-                if i == 0 { format!("{c:<w$}") } else { format!("{c:>w$}") }
+                if right.contains(&i) { format!("{c:>w$}") } else { format!("{c:<w$}") }
             })
             .collect();
         text += line.join("  ").trim_end();
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_numbers_stand_to_the_right() {
+        let rows = vec![vec!["a".to_string(), "10".to_string()], vec!["long".to_string(), "5".to_string()]];
+        assert_eq!(columns(&rows, &[1]), "a     10\nlong   5\n");
+    }
 }

@@ -5,8 +5,15 @@
 //! seeds; [`report`] puts the paper's figures and ours side by side. [`svg`] draws the pictures, for experiments and
 //! for anybody else.
 
+mod bench;
 pub mod experiment;
+mod f1;
+mod f2;
+mod f3;
+mod f4;
+mod f6;
 pub mod output;
+mod predictions;
 pub mod registry;
 pub mod report;
 pub mod runner;

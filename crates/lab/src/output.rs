@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -22,42 +22,85 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Writes `contents` to `path`, whole or not at all. What is not a regular file (a terminal, a pipe, `/dev/null`)
-/// is written straight. A symbolic link keeps pointing where it points.
+/// Writes `contents` to `path`, whole or not at all.
 pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     let failed = |source| WriteError { path: path.to_path_buf(), source };
-    let target = match fs::canonicalize(path) {
-        Ok(existing) => existing,
-        Err(_) => path.to_path_buf(),
-    };
-    match fs::metadata(&target) {
-        Ok(m) if m.is_dir() => {
-            return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")));
+    let mut file = WholeFile::create(path)?;
+    file.write_all(contents).map_err(failed)?;
+    file.finish()
+}
+
+/// A file being written, which is not there under its name until [`WholeFile::finish`]. Dropped before that, it
+/// leaves nothing.
+///
+/// What is not a regular file (a terminal, a pipe, `/dev/null`) is written straight. A symbolic link keeps pointing
+/// where it points.
+#[derive(Debug)]
+pub struct WholeFile {
+    /// The name asked for.
+    path: PathBuf,
+    out: BufWriter<fs::File>,
+    /// The temporary name and the one it will get; `None` when written straight, or when finished.
+    pending: Option<(PathBuf, PathBuf)>,
+}
+
+impl WholeFile {
+    /// Begins a file.
+    pub fn create(path: &Path) -> Result<WholeFile, WriteError> {
+        let failed = |source| WriteError { path: path.to_path_buf(), source };
+        let begun = |file, pending| WholeFile { path: path.to_path_buf(), out: BufWriter::new(file), pending };
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        if let Ok(meta) = fs::metadata(&target) {
+            if meta.is_dir() {
+                return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")));
+            }
+            // Also refuses a file one may not write, which must not be replaced just because its directory allows it.
+            let existing = fs::OpenOptions::new().append(true).open(&target).map_err(failed)?;
+            if !meta.is_file() {
+                return Ok(begun(existing, None));
+            }
         }
-        Ok(m) if !m.is_file() => return fs::write(&target, contents).map_err(failed),
-        // A file one may not write must not be replaced just because its directory allows it.
-        Ok(_) => {
-            fs::OpenOptions::new().append(true).open(&target).map_err(failed)?;
-        }
-        Err(_) => {}
+        let Some(temporary) = beside(&target) else {
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "expected the name of a file")));
+        };
+        let file = begin(&temporary).map_err(failed)?;
+        Ok(begun(file, Some((temporary, target))))
     }
-    let temporary = beside(&target)
-        .ok_or_else(|| failed(io::Error::new(io::ErrorKind::InvalidInput, "expected the name of a file")))?;
-    let done = begin(&temporary).and_then(|mut file| {
-        file.write_all(contents)?;
-        file.flush()?;
-        // Kept while renaming, so that a handler that runs just now either removes the temporary file or finds the
-        // finished one under its own name.
-        let mut names = unfinished();
-        fs::rename(&temporary, &target)?;
-        names.remove(&temporary);
+
+    /// Gives the file its name.
+    pub fn finish(mut self) -> Result<(), WriteError> {
+        let failed = |source| WriteError { path: self.path.clone(), source };
+        self.out.flush().map_err(failed)?;
+        if let Some((temporary, target)) = &self.pending {
+            // Kept while renaming: a handler that runs just now either removes the temporary file or finds the
+            // finished one under its own name.
+            let mut names = unfinished();
+            fs::rename(temporary, target).map_err(failed)?;
+            names.remove(temporary);
+        }
+        self.pending = None;
         Ok(())
-    });
-    done.map_err(|e| {
-        let _ = fs::remove_file(&temporary);
-        unfinished().remove(&temporary);
-        failed(e)
-    })
+    }
+}
+
+impl Write for WholeFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Drop for WholeFile {
+    fn drop(&mut self) {
+        if let Some((temporary, _)) = &self.pending {
+            let mut names = unfinished();
+            let _ = fs::remove_file(temporary);
+            names.remove(temporary);
+        }
+    }
 }
 
 /// Makes a directory and those above it.
@@ -129,6 +172,19 @@ mod tests {
         let dir = scratch("dir");
         assert!(write_whole(&dir, b"x").is_err());
         assert!(dir.is_dir());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_given_up_leaves_nothing() {
+        let dir = scratch("dropped");
+        let path = dir.join("a.json");
+        let mut f = WholeFile::create(&path).unwrap();
+        f.write_all(&[b'x'; 100_000]).unwrap();
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "the temporary file");
+        assert!(!path.exists());
+        drop(f);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
         fs::remove_dir_all(dir).unwrap();
     }
 

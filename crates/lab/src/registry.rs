@@ -1,10 +1,15 @@
 //! The list of experiments, and the names by which one asks for them.
 
 use crate::experiment::{Claim, Experiment};
+use crate::f1::F1;
+use crate::f2::F2;
+use crate::f3::F3;
+use crate::f4::F4;
+use crate::f6::F6;
 
 /// Every experiment, in the order of the report.
 pub fn all() -> Vec<&'static dyn Experiment> {
-    vec![]
+    vec![&F1, &F2, &F3, &F4, &F6]
 }
 
 /// An experiment, and which of its claims are wanted.
@@ -94,6 +99,7 @@ fn known(experiments: &[&'static dyn Experiment]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Test;
     use crate::runner::tests::Fake;
 
     fn pick(names: &[&str]) -> Result<Vec<Selected>, UnknownName> {
@@ -120,5 +126,38 @@ mod tests {
         let e = pick(&["T9"]).err().unwrap().to_string();
         assert!(e.contains("'T9'") && e.contains("T, T1, T1a, T1b"), "{e}");
         assert!(pick(&[""]).is_err());
+    }
+
+    #[test]
+    fn every_claim_has_a_name_of_its_own_under_its_experiments() {
+        let mut seen = Vec::new();
+        for e in all() {
+            let spec = e.spec();
+            assert!(!spec.claims.is_empty() && e.steps() > 0, "{}", spec.id);
+            for c in spec.claims {
+                assert!(c.id.starts_with(spec.id), "{} in {}", c.id, spec.id);
+                assert!(!c.checks.is_empty(), "{}", c.id);
+                assert!(!seen.contains(&c.id), "{} twice", c.id);
+                seen.push(c.id);
+            }
+        }
+    }
+
+    /// The rule is written twice, for people and for the program; the two must not drift apart.
+    #[test]
+    fn every_limit_of_a_condition_stands_in_the_rules_text() {
+        for c in all().iter().flat_map(|e| e.spec().claims) {
+            for check in c.checks {
+                let limits = match check.test {
+                    Test::Between(a, b) => vec![a, b],
+                    Test::AtLeast(a) | Test::AtMost(a) | Test::Below(a) => vec![a],
+                    Test::Never => vec![],
+                };
+                for limit in limits {
+                    let said = c.rule.contains(&limit.to_string()) || (limit == 90.0 && c.rule.contains("nine in ten"));
+                    assert!(said, "{}: {limit} is not in \"{}\"", c.id, c.rule);
+                }
+            }
+        }
     }
 }

@@ -2,54 +2,92 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::experiment::{Cell, Table};
+use crate::experiment::{Cell, Check, Table};
 use crate::output::{self, WriteError};
 use crate::runner::{ClaimResult, ExperimentResult, Options};
 
 mod html;
 
-/// One object a claim: `id`, `claim`, `paper`, `ours` (mean over the seeds), `unit`, `rule`, `holds`, `seconds` (of
-/// the whole experiment), then `range`, `seeds`, `checks` and `note`. Everything but `seconds` depends on the seeds
-/// alone.
-pub fn to_json(results: &[ExperimentResult], options: &Options) -> Value {
-    let claims = results.iter().flat_map(|e| {
-        e.claims.iter().map(|c| {
-            let checks: Vec<Value> = c
-                .claim
-                .checks
-                .iter()
-                .enumerate()
-                .map(|(i, check)| {
-                    let by_seed: Vec<Value> = c.figures.iter().map(|f| number(f[i])).collect();
-                    json!({
-                        "what": check.what,
-                        "unit": check.unit,
-                        "by_seed": by_seed,
-                        "passes": c.figures.iter().all(|f| check.test.passes(f[i])),
-                    })
-                })
-                .collect();
-            let (low, high) = c.range(0);
-            json!({
-                "id": c.claim.id,
-                "claim": c.claim.claim,
-                "paper": c.claim.paper,
-                "ours": number(c.mean(0)),
-                "unit": c.claim.checks[0].unit,
-                "rule": c.claim.rule,
-                "holds": c.holds,
-                "seconds": number(e.seconds),
-                "range": [number(low), number(high)],
-                "seeds": options.seeds,
-                "quick": options.quick,
-                "checks": checks,
-                "note": c.note,
-            })
-        })
-    });
-    Value::Array(claims.collect())
+/// One claim, as a row of the JSON list. Everything but `seconds` depends on the seeds alone.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The claim's name.
+    pub id: &'static str,
+    /// What is claimed.
+    pub claim: &'static str,
+    /// The paper's figure.
+    pub paper: &'static str,
+    /// Ours: the first check's, mean over the seeds.
+    pub ours: Option<f64>,
+    /// Its unit.
+    pub unit: &'static str,
+    /// When the claim holds.
+    pub rule: &'static str,
+    /// Whether it does, for every seed.
+    pub holds: bool,
+    /// Wall-clock seconds that the whole experiment's runs took together.
+    pub seconds: Option<f64>,
+    /// Least and greatest of our figure over the seeds.
+    pub range: [Option<f64>; 2],
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// Whether runs were shortened.
+    pub quick: bool,
+    /// The rule's conditions.
+    pub checks: Vec<CheckRow>,
+    /// What there is to know about the comparison.
+    pub note: String,
+}
+
+/// One condition of a claim's rule.
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckRow {
+    /// What its figure is.
+    pub what: &'static str,
+    /// The figure's unit.
+    pub unit: &'static str,
+    /// The figure for each seed.
+    pub by_seed: Vec<Option<f64>>,
+    /// Whether it passes for every seed.
+    pub passes: bool,
+}
+
+/// The rows, in the order of the experiments.
+pub fn rows(results: &[ExperimentResult], options: &Options) -> Vec<Row> {
+    results.iter().flat_map(|e| e.claims.iter().map(|c| row(e, c, options))).collect()
+}
+
+fn row(e: &ExperimentResult, c: &ClaimResult, options: &Options) -> Row {
+    let check = |(i, check): (usize, &Check)| CheckRow {
+        what: check.what,
+        unit: check.unit,
+        by_seed: c.figures.iter().map(|f| number(f[i])).collect(),
+        passes: c.figures.iter().all(|f| check.test.passes(f[i])),
+    };
+    let (low, high) = c.range(0);
+    Row {
+        id: c.claim.id,
+        claim: c.claim.claim,
+        paper: c.claim.paper,
+        ours: number(c.mean(0)),
+        unit: c.claim.checks[0].unit,
+        rule: c.claim.rule,
+        holds: c.holds,
+        seconds: number(e.seconds),
+        range: [number(low), number(high)],
+        seeds: options.seeds.clone(),
+        quick: options.quick,
+        checks: c.claim.checks.iter().enumerate().map(check).collect(),
+        note: c.note.clone(),
+    }
+}
+
+/// The rows as one JSON list, with a line end. Cannot fail: there are only numbers and text in it.
+pub fn to_json(results: &[ExperimentResult], options: &Options) -> String {
+    let text = serde_json::to_string_pretty(&rows(results, options));
+    text.expect("rows have nothing that JSON cannot say") + "\n"
 }
 
 /// Lines for a terminal: failed claims are marked, each with its note.
@@ -88,7 +126,7 @@ pub fn write(dir: &Path, results: &[ExperimentResult], options: &Options) -> Res
     let put = |name: String, text: String| output::write_whole(&dir.join(name), text.as_bytes());
     for e in results {
         let id = e.spec.id;
-        put(format!("{id}.json"), pretty(&to_json(std::slice::from_ref(e), options)))?;
+        put(format!("{id}.json"), to_json(std::slice::from_ref(e), options))?;
         for (name, text) in tables(e, options) {
             put(format!("{id}.{name}.csv"), text)?;
         }
@@ -96,7 +134,7 @@ pub fn write(dir: &Path, results: &[ExperimentResult], options: &Options) -> Res
             put(chart_file(id, n), chart.to_svg())?;
         }
     }
-    put("results.json".into(), pretty(&to_json(results, options)))?;
+    put("results.json".into(), to_json(results, options))?;
     put("index.html".into(), html::page(results, options))
 }
 
@@ -118,7 +156,7 @@ fn tables(e: &ExperimentResult, options: &Options) -> Vec<(&'static str, String)
             let mut text = format!("seed,{}\n", t.columns.join(","));
             for (f, seed) in e.findings.iter().zip(&options.seeds) {
                 for t in f.tables.iter().filter(|x| x.name == t.name) {
-                    rows(&mut text, t, *seed);
+                    csv_rows(&mut text, t, *seed);
                 }
             }
             (t.name, text)
@@ -126,7 +164,7 @@ fn tables(e: &ExperimentResult, options: &Options) -> Vec<(&'static str, String)
         .collect()
 }
 
-fn rows(text: &mut String, table: &Table, seed: u64) {
+fn csv_rows(text: &mut String, table: &Table, seed: u64) {
     for row in &table.rows {
         text.push_str(&seed.to_string());
         for cell in row {
@@ -143,10 +181,6 @@ fn rows(text: &mut String, table: &Table, seed: u64) {
         }
         text.push('\n');
     }
-}
-
-fn pretty(v: &Value) -> String {
-    format!("{v:#}\n")
 }
 
 /// Our figure with its unit, and the range over the seeds where it has one.
@@ -192,11 +226,8 @@ fn columns(rows: &[Vec<String>]) -> String {
 }
 
 /// Six significant digits: more would only show rounding. What is not a number is null.
-fn number(v: f64) -> Value {
-    if !v.is_finite() {
-        return Value::Null;
-    }
-    json!(format!("{v:.5e}").parse::<f64>().unwrap_or(v))
+fn number(v: f64) -> Option<f64> {
+    v.is_finite().then(|| format!("{v:.5e}").parse().unwrap_or(v))
 }
 
 /// Four significant digits, without an exponent where that stays readable.
@@ -217,6 +248,7 @@ fn short(v: f64) -> String {
 mod tests {
     use super::*;
     use crate::runner::tests::run_fake;
+    use serde_json::{Value, json};
 
     fn options() -> Options {
         Options { seeds: vec![1, 2, 3], quick: false }
@@ -225,7 +257,7 @@ mod tests {
     #[test]
     fn the_json_list_has_the_contracts_fields() {
         let r = run_fake(&[1, 2, 3], false).unwrap();
-        let v = to_json(&r, &options());
+        let v: Value = serde_json::from_str(&to_json(&r, &options())).unwrap();
         let a = &v.as_array().unwrap()[0];
         for key in ["id", "claim", "paper", "ours", "unit", "rule", "holds", "seconds"] {
             assert!(!a[key].is_null(), "{key}");
@@ -271,8 +303,8 @@ mod tests {
         assert_eq!(short(123_456.0), "123456");
         assert_eq!(short(-2.5), "-2.5");
         assert_eq!(short(f64::NAN), "none");
-        assert_eq!(number(f64::NAN), Value::Null);
-        assert_eq!(number(1.234_567_89), json!(1.23457));
+        assert_eq!(number(f64::NAN), None);
+        assert_eq!(number(1.234_567_89), Some(1.23457));
     }
 
     #[test]

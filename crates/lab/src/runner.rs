@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use crate::experiment::{Claim, Experiment, Findings, Progress, Run, RunError, Spec};
+use crate::experiment::{Claim, Findings, Progress, Run, RunError, Spec};
 use crate::registry::Selected;
 
 /// How a set of experiments is run.
@@ -175,7 +175,7 @@ fn judge(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::experiment::{Cell, Check, Table, Test, Unwatched};
+    use crate::experiment::{Cell, Check, Experiment, Table, Test, Unwatched};
 
     /// An experiment that finds what its seed says.
     pub(crate) struct Fake;

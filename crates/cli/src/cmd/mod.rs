@@ -1,3 +1,7 @@
 //! The subcommands, one file each: its flags, and what it does.
 
+pub mod demo;
+pub mod profiles;
 pub mod reproduce;
+pub mod simulate;
+pub mod validate;

@@ -50,7 +50,7 @@ pub fn run(args: &Reproduce) -> Result<(), Failure> {
         report::write(dir, &results, &options)?;
     }
     if args.json {
-        screen::print_json(&report::to_json(&results, &options))?;
+        screen::print(&report::to_json(&results, &options))?;
     } else {
         screen::print(&report::to_text(&results, &options))?;
         if let Some(dir) = &args.output {

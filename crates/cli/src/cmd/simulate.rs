@@ -1,0 +1,250 @@
+//! `headtime simulate`: a workload or a trace against a virtual drive.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use headtime_disk::profile::Profile;
+use headtime_lab::output::WholeFile;
+use headtime_sched::core::Order;
+use headtime_sim::observe::Observer;
+use headtime_sim::perfetto;
+use headtime_sim::result::{About, ResponseMs, SimResult};
+use headtime_sim::run::Limits;
+use headtime_sim::simulate::{Setup, Simulation};
+use headtime_sim::stats::{Done, Stats};
+use headtime_sim::timeline::Timeline;
+use headtime_sim::workload::Workload;
+use headtime_sim::workload::scenario::Scenario;
+
+use crate::drive;
+use crate::failure::Failure;
+use crate::screen::{self, Bar, columns};
+
+/// Run a workload or a recorded trace against a virtual drive
+#[derive(Debug, Args)]
+pub struct Simulate {
+    /// A scenario file; flags win over it
+    #[arg(value_name = "SCENARIO.toml")]
+    scenario: Option<PathBuf>,
+    /// A built-in drive, or a profile file (TOML or DiskSim .parv) [default: atlas10k]
+    #[arg(long, value_name = "NAME|FILE")]
+    disk: Option<String>,
+    /// oltp, closed:N, random-4k[:N], random-40k[:N], local-4k[:N], open:RATE [default: oltp]
+    #[arg(long, value_name = "W", conflicts_with = "trace")]
+    workload: Option<String>,
+    /// Replay a recorded trace
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// disksim-validate, disksim-ascii, mqsim, blkparse, msr-csv, fio-iolog, systor-csv, tencent-csv, plain-csv
+    #[arg(long, value_name = "T")]
+    trace_format: Option<String>,
+    /// Only the trace's requests to this device
+    #[arg(long, value_name = "N")]
+    device: Option<u32>,
+    /// When recorded requests are due: open (at their times), closed (so long after the one before), auto
+    #[arg(long, value_name = "HOW")]
+    replay: Option<String>,
+    /// Who may go: none
+    #[arg(long, value_name = "A")]
+    admit: Option<String>,
+    /// Who goes next: fcfs, clook, sstf, sptf, sptf-sw:N, satfuf:MS, or drive (its firmware) [default: sptf]
+    #[arg(long, value_name = "O")]
+    order: Option<String>,
+    /// Background work in rotational gaps: none
+    #[arg(long, value_name = "F")]
+    fill: Option<String>,
+    /// Commands at the drive at most [default: 2; with --order drive, all it takes]
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+    /// Stop after so many virtual seconds [default: 60 for workloads, the whole trace otherwise]
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+    /// Stop after so many requests
+    #[arg(long, value_name = "N")]
+    requests: Option<u64>,
+    /// Seed of the workload and of the drive's noise [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    json: bool,
+    /// Write what the head did, and each request, as Chrome trace JSON, which ui.perfetto.dev opens
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+}
+
+/// Virtual seconds of a workload that has no end, when nothing is said.
+const SECONDS: f64 = 60.0;
+/// Requests that a Perfetto export holds at most: as many as its viewer opens with ease.
+const EXPORTED: usize = 200_000;
+
+/// Runs the command.
+pub fn run(args: &Simulate) -> Result<(), Failure> {
+    let scenario = scenario(args)?;
+    scenario.check().map_err(Failure::input)?;
+    let name = scenario.disk.clone().unwrap_or_else(|| "atlas10k".into());
+    let profile = drive::find(&name)?;
+    let seed = scenario.seed.unwrap_or(1);
+    let scheduling = scenario.scheduling().map_err(Failure::input)?;
+    let setup = Setup { scheduling, depth: scenario.depth, ..Setup::new(&profile, Order::Fcfs, seed) };
+    let simulation = Simulation::new(&setup).map_err(Failure::input)?;
+    let mut workload = scenario.workload(simulation.target(), seed).map_err(Failure::input)?;
+    let mut limits = scenario.limits().map_err(Failure::input)?;
+    if workload.endless() && limits == Limits::default() {
+        let default = Scenario { seconds: Some(SECONDS), ..Scenario::default() };
+        limits = default.limits().map_err(Failure::input)?;
+    }
+    // Begun before the run: a file that cannot be written costs no minutes.
+    let export = args.perfetto.as_deref().map(WholeFile::create).transpose()?;
+    let timeline = export.is_some().then(|| Timeline::new(EXPORTED, limits.until));
+    let began = Instant::now();
+    let clock = || began.elapsed().as_nanos() as u64;
+    let mut watch = (timeline, Watch::new(&limits));
+    let stats = simulation.run(&mut *workload, limits, Some(&clock), &mut watch).map_err(Failure::input)?;
+    let wall_seconds = began.elapsed().as_secs_f64();
+    let (timeline, watch) = watch;
+    drop(watch);
+    if let (Some(timeline), Some(mut file)) = (timeline, export) {
+        write(&timeline, &profile, &mut file, args)?;
+        file.finish()?;
+    }
+    refusals(&*workload);
+    let about = About {
+        disk: profile.name.clone(),
+        seed,
+        sector_bytes: profile.sector_bytes,
+        wall_seconds: Some(wall_seconds),
+        model_bytes: simulation.model_bytes(),
+    };
+    let result = SimResult::new(&about, &stats);
+    if args.json {
+        return screen::print(&format!("{}\n", result.to_json()));
+    }
+    screen::print(&text(&profile, &result, &stats))
+}
+
+/// The flags, over the file's settings where there is a file.
+fn scenario(args: &Simulate) -> Result<Scenario, Failure> {
+    let flags = Scenario {
+        disk: args.disk.clone(),
+        workload: args.workload.clone(),
+        trace: args.trace.clone(),
+        trace_format: args.trace_format.clone(),
+        device: args.device,
+        replay: args.replay.clone(),
+        admit: args.admit.clone(),
+        order: args.order.clone(),
+        fill: args.fill.clone(),
+        depth: args.depth,
+        seconds: args.seconds,
+        requests: args.requests,
+        seed: args.seed,
+        ..Scenario::default()
+    };
+    match &args.scenario {
+        None => Ok(flags),
+        Some(path) => Ok(flags.over(Scenario::load(path).map_err(Failure::input)?)),
+    }
+}
+
+fn write(timeline: &Timeline, profile: &Profile, file: &mut WholeFile, args: &Simulate) -> Result<(), Failure> {
+    perfetto::write(timeline, &profile.title, file).map_err(|e| {
+        let path = args.perfetto.as_deref().unwrap_or_else(|| "the trace".as_ref());
+        Failure::input(format!("cannot write {}: {e}", path.display()))
+    })?;
+    if timeline.requests().len() >= EXPORTED {
+        screen::note(&format!("the Perfetto file holds the first {EXPORTED} requests"));
+    }
+    Ok(())
+}
+
+/// Requests that the drive has no sectors for are not run, and not passed over in silence.
+fn refusals(workload: &dyn Workload) {
+    let Some(r) = workload.refusals().filter(|r| r.count > 0) else { return };
+    let lines: Vec<String> = r.lines.iter().map(u64::to_string).collect();
+    screen::note(&format!(
+        "{} requests lie beyond the drive's last sector and were refused (first lines: {})",
+        r.count,
+        lines.join(", ")
+    ));
+}
+
+/// Moves the bar along by virtual time or by requests, whichever ends the run.
+struct Watch {
+    bar: Bar,
+    by_time: bool,
+    requests: u64,
+}
+
+impl Watch {
+    fn new(limits: &Limits) -> Watch {
+        let (steps, by_time) = match (limits.until, limits.requests) {
+            (Some(t), None) => (t.0 / 1_000_000, true),
+            (_, Some(n)) => (n, false),
+            (None, None) => (0, false),
+        };
+        Watch { bar: Bar::new(steps, "simulating"), by_time, requests: 0 }
+    }
+}
+
+impl Observer for Watch {
+    fn finished(&mut self, done: &Done) {
+        self.requests += 1;
+        // Now and then is often enough for an eye, and costs the simulator nothing.
+        if self.requests.is_multiple_of(4096) {
+            self.bar.reach(if self.by_time { done.done.0 / 1_000_000 } else { self.requests });
+        }
+    }
+}
+
+fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
+    let f = &r.foreground;
+    let ms = |v: Option<f64>| v.map_or_else(|| "-".into(), |v| format!("{v:.2}"));
+    let mut rows =
+        vec![["response time, ms", "requests", "mean", "p50", "p95", "p99", "max"].map(String::from).to_vec()];
+    let mut row = |name: &str, n: u64, t: &ResponseMs| {
+        let figures = [t.mean, t.p50, t.p95, t.p99, t.max].map(ms);
+        rows.push([name.to_string(), n.to_string()].into_iter().chain(figures).collect());
+    };
+    row("all", f.requests, &f.response_ms);
+    for (name, class) in &f.by_class {
+        row(name, class.requests, &class.response_ms);
+    }
+    let percent = |v: f64| format!("{:.1}%", 100.0 * v);
+    let h = &r.head_time;
+    let mut out = format!(
+        "{}, seed {}: {} requests in {:.1} virtual seconds ({:.2} s of real time)\n{:.1} requests/s, {:.2} MB/s\n\n{}",
+        profile.title,
+        r.seed,
+        f.requests,
+        r.virtual_seconds,
+        r.wall_seconds.unwrap_or_default(),
+        f.per_second,
+        f.mb_s,
+        columns(&rows, &[1, 2, 3, 4, 5, 6])
+    );
+    out += &format!(
+        "\nhead time: seek {}, rotate {}, transfer {}, idle {}\n",
+        percent(h.seek),
+        percent(h.rotate),
+        percent(h.transfer),
+        percent(h.idle)
+    );
+    let p = &r.prediction;
+    if let (Some(close), Some(near), Some(late), Some(early)) =
+        (p.within_50us, p.within_150us, p.extra_turn, p.early_turn)
+    {
+        out += &format!(
+            "predicted head times: {} within 50 us, {} within 150 us, {} a turn late, {} a turn early\n",
+            percent(close),
+            percent(near),
+            percent(late),
+            percent(early)
+        );
+    }
+    if f.errors > 0 {
+        out += &format!("{} requests ended in an error; the run ended because: {:?}\n", f.errors, stats.end);
+    }
+    out
+}

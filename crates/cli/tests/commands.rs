@@ -1,0 +1,146 @@
+//! Each command, doing its work.
+
+mod common;
+
+use common::{Scratch, headtime};
+
+#[test]
+fn the_drives_are_listed_and_shown() {
+    let list = headtime(&["profiles"]).ok();
+    assert!(list.contains("atlas10k") && list.contains("10025"), "{list}");
+    let all = headtime(&["profiles", "--json"]).json();
+    let atlas = all.as_array().unwrap().iter().find(|p| p["name"] == "atlas10k").unwrap();
+    assert_eq!(atlas["surfaces"], 6);
+    assert!(headtime(&["profiles", "show", "atlas10k"]).ok().contains("atlas10k"));
+}
+
+#[test]
+fn a_shown_profile_can_be_loaded_again_and_is_the_same_drive() {
+    let there = Scratch::new("again");
+    let text = headtime(&["profiles", "show", "atlas10k"]).ok();
+    let path = there.file("copy.toml", &text);
+    assert_eq!(headtime(&["profiles", "show", &path]).ok(), text);
+    let run = |disk: &str| without_wall(headtime(&["simulate", "--disk", disk, "--requests", "2000", "--json"]).json());
+    assert_eq!(run("atlas10k"), run(&path));
+}
+
+#[test]
+fn a_simulation_prints_the_contracts_object_and_repeats_itself() {
+    let args =
+        ["simulate", "--disk", "atlas10k", "--workload", "oltp", "--order", "sptf", "--seconds", "60", "--seed", "1"];
+    let run = || headtime(&[&args[..], &["--json"]].concat()).json();
+    let r = run();
+    for key in ["disk", "seed", "virtual_seconds", "wall_seconds", "foreground", "freeblock", "prediction", "head_time"]
+    {
+        assert!(!r[key].is_null(), "{key}");
+    }
+    assert_eq!(r["virtual_seconds"], 60.0);
+    assert!(r["foreground"]["requests"].as_u64().unwrap() > 1000);
+    assert_eq!(without_wall(r), without_wall(run()));
+    let other = headtime(&["simulate", "--seconds", "60", "--seed", "2", "--json"]).json();
+    assert_ne!(without_wall(other)["foreground"], without_wall(run())["foreground"]);
+    assert!(headtime(&args).ok().contains("head time: seek"));
+}
+
+/// Everything that does not depend on the machine.
+fn without_wall(mut r: serde_json::Value) -> serde_json::Value {
+    assert!(r["wall_seconds"].as_f64().is_some());
+    r["wall_seconds"].take();
+    r["cost"]["ns_per_decision"].take();
+    r
+}
+
+#[test]
+fn a_trace_is_replayed_and_requests_beyond_the_drive_are_refused_aloud() {
+    let there = Scratch::new("trace");
+    let trace = there.file("t.csv", "0,R,0,8\n5,W,800,16\n9,R,99999999999,8\n30,R,1600,8\n");
+    let args = ["simulate", "--disk", "atlas10k", "--trace", &trace, "--trace-format", "plain-csv", "--json"];
+    let r = headtime(&args);
+    assert!(r.err.contains("1 requests") && r.err.contains("first lines: 3"), "{}", r.err);
+    let v = r.json();
+    assert_eq!((v["foreground"]["requests"].as_u64(), v["foreground"]["refused"].as_u64()), (Some(3), Some(1)));
+}
+
+#[test]
+fn flags_win_over_a_scenario() {
+    let there = Scratch::new("flags");
+    let path = there.file("s.toml", "disk = \"atlas10k\"\nworkload = \"closed:4\"\nrequests = 500\nseed = 7\n");
+    let r = headtime(&["simulate", &path, "--json"]).json();
+    assert_eq!((r["seed"].as_u64(), r["foreground"]["requests"].as_u64()), (Some(7), Some(500)));
+    let r = headtime(&["simulate", &path, "--requests", "300", "--json"]).json();
+    assert_eq!((r["seed"].as_u64(), r["foreground"]["requests"].as_u64()), (Some(7), Some(300)));
+}
+
+#[test]
+fn the_perfetto_file_is_json_with_one_track_for_the_head() {
+    let there = Scratch::new("perfetto");
+    let path = there.path("head.json");
+    headtime(&["simulate", "--requests", "300", "--perfetto", &path]).ok();
+    let v: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let events = v["traceEvents"].as_array().unwrap();
+    for name in ["seek", "rotate", "transfer"] {
+        assert!(events.iter().any(|e| e["name"] == name), "{name}");
+    }
+    assert_eq!(there.names(), ["head.json"]);
+}
+
+#[test]
+fn validation_compares_with_what_was_measured() {
+    let there = Scratch::new("validate");
+    let lines: String = (0..200u64).map(|i| format!("R Miss {} 8 9000.0 500.0\n", i * 7919 * 8 % 17_000_000)).collect();
+    let trace = there.file("t.trace", &lines);
+    let svg = there.path("t.svg");
+    let args = ["validate", "--disk", "atlas10k", "--trace", &trace];
+    let v = headtime(&[&args[..], &["--json"]].concat()).json();
+    assert_eq!((v["requests"].as_u64(), v["mean_ms_measured"].as_f64()), (Some(200), Some(9.0)));
+    assert!(v["rms_ms"].as_f64().unwrap() > 0.0);
+    assert!(v["random_reads"]["within_200us"].is_number() && v["random_reads"]["within_500us"].is_number());
+    for more in [&["--svg", &svg][..], &["--gap", "before"], &["--gap", "after", "--disksim-exact"]] {
+        assert!(headtime(&[&args[..], more].concat()).ok().contains("demerit"), "{more:?}");
+    }
+    assert!(std::fs::read_to_string(&svg).unwrap().starts_with("<svg"));
+}
+
+#[test]
+fn the_demo_explains_itself_and_draws() {
+    let there = Scratch::new("demo");
+    let svg = there.path("d.svg");
+    let text = headtime(&["demo", "-o", &svg]).ok();
+    for order in ["fcfs", "clook", "sstf", "sptf"] {
+        assert!(text.contains(order), "{text}");
+    }
+    let drawn = std::fs::read_to_string(&svg).unwrap();
+    assert!(drawn.contains("rotate") && drawn.ends_with("</svg>\n"));
+    assert_eq!(headtime(&["demo", "-o", &svg]).ok(), text);
+    assert_eq!(std::fs::read_to_string(&svg).unwrap(), drawn);
+}
+
+#[test]
+fn reproduce_writes_its_report_and_json_alike() {
+    let there = Scratch::new("reproduce");
+    let dir = there.path("out");
+    let list = headtime(&["reproduce", "F1a", "--quick", "--json", "-o", &dir]).json();
+    let row = &list.as_array().unwrap()[..];
+    assert_eq!(row.len(), 1);
+    let fields = ["id", "claim", "paper", "ours", "unit", "rule", "holds", "seconds"];
+    assert!(fields.iter().all(|f| !row[0][f].is_null()), "{list}");
+    assert_eq!(row[0]["seeds"], serde_json::json!([1, 2, 3]));
+    let names = common::names(there.0.join("out").as_path());
+    for name in ["index.html", "results.json", "F1.json", "F1.1.svg", "F1.head_time.csv"] {
+        assert!(names.iter().any(|n| n == name), "{names:?}");
+    }
+    let again = headtime(&["reproduce", "f1A", "--quick", "--json"]).json();
+    assert_eq!(again[0]["checks"], list[0]["checks"]);
+    let other = headtime(&["reproduce", "F1a", "--quick", "--json", "--seed", "9"]).json();
+    assert_eq!(other[0]["seeds"], serde_json::json!([9, 10, 11]));
+    assert_ne!(other[0]["checks"], list[0]["checks"]);
+}
+
+#[test]
+fn check_says_by_its_status_whether_every_claim_holds() {
+    let r = headtime(&["reproduce", "F", "--quick", "--check", "--json"]);
+    let list: serde_json::Value = serde_json::from_str(&r.out).unwrap();
+    let all = list.as_array().unwrap().iter().all(|c| c["holds"] == true);
+    assert_eq!(r.status, Some(if all { 0 } else { 1 }));
+    assert_eq!(r.err, "");
+}

@@ -1,0 +1,83 @@
+//! Output that cannot be written, readers that go, and Ctrl-C.
+
+#![cfg(unix)]
+
+mod common;
+
+use std::fs::File;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::{Scratch, command, headtime, run};
+
+#[test]
+fn a_reader_that_has_gone_is_no_error() {
+    for args in [&["profiles"][..], &["profiles", "show", "atlas10k"], &["--help"], &["simulate", "--requests", "10"]] {
+        let mut c = command(args);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        c.stdout(writer).stderr(Stdio::piped());
+        let o = c.spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!((o.status.code(), o.stderr.len()), (Some(0), 0), "{args:?}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_gives_one_line_and_status_2() {
+    for args in [&["profiles"][..], &["--help"], &["simulate", "--requests", "10", "--json"]] {
+        let mut c = command(args);
+        c.stdout(File::options().write(true).open("/dev/full").unwrap()).stderr(Stdio::piped());
+        let o = c.spawn().unwrap().wait_with_output().unwrap();
+        let err = String::from_utf8(o.stderr).unwrap();
+        assert_eq!((o.status.code(), err.lines().count()), (Some(2), 1), "{args:?}: {err}");
+        assert!(err.contains("cannot write"), "{err}");
+    }
+    let e = headtime(&["demo", "-o", "/dev/full"]).refused();
+    assert!(e.contains("/dev/full"), "{e}");
+}
+
+#[test]
+fn files_that_cannot_be_made_are_named_before_the_work_begins() {
+    let there = Scratch::new("cannot");
+    let none = there.path("no/such/dir.svg");
+    let trace = there.file("t.trace", "R Miss 100 8 5000 100\n");
+    let file = there.file("file", "");
+    let below = there.path("file/out");
+    for args in [
+        &["demo", "-o", &none][..],
+        &["simulate", "--seconds", "100000000", "--perfetto", &none],
+        &["validate", "--disk", "atlas10k", "--trace", &trace, "--svg", &none],
+        &["reproduce", "-o", &below],
+        &["reproduce", "-o", &file],
+    ] {
+        let e = headtime(args).refused();
+        assert!(e.contains("cannot write"), "{args:?}: {e}");
+    }
+    assert_eq!(there.names(), ["file", "t.trace"]);
+}
+
+#[test]
+fn output_goes_to_a_device_without_replacing_it() {
+    headtime(&["simulate", "--requests", "50", "--perfetto", "/dev/null"]).ok();
+    assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+}
+
+#[test]
+fn ctrl_c_stops_at_once_with_status_130_and_leaves_nothing_half_written() {
+    let there = Scratch::new("ctrl-c");
+    let path = there.path("head.json");
+    let mut c = command(&["simulate", "--workload", "closed:8", "--seconds", "300000000", "--perfetto", &path]);
+    let mut child = c.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while there.names().is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(60), "the program never began its file");
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut kill = std::process::Command::new("kill");
+    kill.args(["-INT", &child.id().to_string()]);
+    assert_eq!(run(kill).status, Some(0));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(there.names(), Vec::<String>::new());
+}

@@ -1,0 +1,134 @@
+//! Bad usage, bad input, and what the help says.
+
+mod common;
+
+use common::{Scratch, headtime};
+
+#[test]
+fn without_a_command_the_usage_is_shown_and_the_status_is_2() {
+    let r = headtime(&[]);
+    assert_eq!(r.status, Some(2));
+    assert!(r.err.contains("Usage:") && r.err.contains("simulate"), "{}", r.err);
+}
+
+#[test]
+fn unknown_commands_and_flags_are_bad_usage() {
+    for args in [&["fly"][..], &["simulate", "--fast"], &["validate"], &["simulate", "--seed", "x"]] {
+        let r = headtime(args);
+        assert_eq!((r.status, r.out.as_str()), (Some(2), ""), "{args:?}");
+        assert!(r.err.contains("--help"), "{}", r.err);
+    }
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    assert!(headtime(&["--help"]).ok().contains("Exit status"));
+    assert!(headtime(&["--version"]).ok().starts_with("headtime "));
+    assert!(headtime(&["help", "simulate"]).ok().contains("--order"));
+}
+
+#[test]
+fn unknown_names_list_the_known_ones() {
+    let simulate = |flag: &str, value: &str| headtime(&["simulate", flag, value]).refused();
+    assert!(simulate("--disk", "atlas11k").contains("atlas10k"));
+    assert!(simulate("--workload", "tpcc").contains("closed:N"));
+    assert!(simulate("--order", "elevator").contains("sptf-sw:N"));
+    assert!(simulate("--admit", "bfq").contains("known: none"));
+    assert!(simulate("--fill", "bw-greedy").contains("known: none"));
+    let format = headtime(&["simulate", "--trace", "x", "--trace-format", "pcap"]).refused();
+    assert!(format.contains("mqsim") && format.contains("blkparse"), "{format}");
+    assert!(headtime(&["reproduce", "F99"]).refused().contains("F1a"));
+    assert!(headtime(&["profiles", "show", "nothing"]).refused().contains("cheetah9lp"));
+}
+
+#[test]
+fn figures_out_of_range_say_the_range() {
+    let said = |args: &[&str]| headtime(&[&["simulate"], args].concat()).refused();
+    assert!(said(&["--workload", "closed:0"]).contains("1 to"));
+    assert!(said(&["--order", "sptf-sw:100000"]).contains("0 to"));
+    assert!(said(&["--depth", "100000"]).contains("1 to"));
+    assert!(said(&["--depth", "0"]).contains("1 to"));
+    assert!(said(&["--seconds", "0"]).contains("more than 0"));
+    assert!(said(&["--seconds=-1"]).contains("more than 0"));
+    assert!(said(&["--seconds", "nan"]).contains("more than 0"));
+    assert!(said(&["--requests", "0"]).contains("1 to"));
+}
+
+#[test]
+fn missing_files_are_named() {
+    let there = Scratch::new("missing");
+    let none = there.path("none.parv");
+    assert!(headtime(&["simulate", "--disk", &none]).refused().contains(&none));
+    assert!(headtime(&["profiles", "show", &none]).refused().contains(&none));
+    let scenario = there.path("none.toml");
+    assert!(headtime(&["simulate", &scenario]).refused().contains(&scenario));
+    let trace = there.path("none.trace");
+    let e = headtime(&["validate", "--disk", "atlas10k", "--trace", &trace]).refused();
+    assert!(e.contains(&trace), "{e}");
+}
+
+#[test]
+fn a_damaged_trace_gives_file_line_and_what_was_expected() {
+    let there = Scratch::new("damaged");
+    let trace = there.file("cut.trace", "R Miss 100 8 5000 100\nR Miss 20");
+    let e = headtime(&["validate", "--disk", "atlas10k", "--trace", &trace]).refused();
+    assert!(e.contains(&format!("{trace}:2")) && e.contains("expected"), "{e}");
+    let args = ["simulate", "--trace", &trace, "--trace-format", "mqsim"];
+    let e = headtime(&args).refused();
+    assert!(e.contains(&format!("{trace}:1")) && e.contains("expected"), "{e}");
+    let empty = there.file("empty.trace", "");
+    let e = headtime(&["validate", "--disk", "atlas10k", "--trace", &empty]).refused();
+    assert!(e.contains(&empty) && e.contains("expected"), "{e}");
+}
+
+#[test]
+fn files_that_are_no_profile_are_refused_with_file_and_line() {
+    let there = Scratch::new("profile");
+    let toml = there.file("bad.toml", "name = \"x\"\nspeed = [");
+    let e = headtime(&["profiles", "show", &toml]).refused();
+    assert!(e.contains("bad.toml:2"), "{e}");
+    std::fs::write(there.0.join("image.toml"), [0xff, 0xfe, 0x00]).unwrap();
+    assert!(headtime(&["profiles", "show", &there.path("image.toml")]).refused().contains("not text"));
+    assert!(headtime(&["profiles", "show", &there.path(".")]).refused().contains("directory"));
+}
+
+#[test]
+fn a_damaged_scenario_gives_file_and_line() {
+    let there = Scratch::new("scenario");
+    let path = there.file("s.toml", "disk = \"atlas10k\"\nsped = 3\n");
+    let e = headtime(&["simulate", &path]).refused();
+    assert!(e.contains("s.toml") && e.contains("line 2"), "{e}");
+}
+
+/// The README's table of commands and the program's help say the same, in both directions.
+#[test]
+fn the_readmes_table_names_every_flag_and_no_other() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let text = std::fs::read_to_string(readme).unwrap();
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|l| l.starts_with("| `headtime "))
+        .map(|l| l.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    assert!(rows.len() >= 5, "{rows:?}");
+    for row in rows {
+        let words: Vec<&str> = row[0].trim_matches('`').split(' ').skip(1).filter(|w| *w != "NAME").collect();
+        let help = headtime(&[&words[..], &["--help"]].concat()).ok();
+        let in_table: Vec<&str> = row[2].split('`').filter(|w| w.starts_with('-')).map(first_word).collect();
+        let mut in_help: Vec<&str> = help
+            .lines()
+            .map(str::trim_start)
+            .filter(|l| l.starts_with('-'))
+            .map(|l| first_word(l).trim_end_matches(','))
+            .filter(|f| !["-h", "--help"].contains(f))
+            .collect();
+        let mut in_table: Vec<&str> = in_table;
+        in_help.sort_unstable();
+        in_table.sort_unstable();
+        assert_eq!(in_table, in_help, "{}", row[0]);
+    }
+}
+
+fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or("")
+}

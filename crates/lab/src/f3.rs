@@ -1,0 +1,50 @@
+//! F3: head times of random 40 KB reads are predicted less well, because bus and media overlap by varying amounts.
+//!
+//! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 7b.
+
+use headtime_sched::core::Order;
+use headtime_sim::workload::random_40k;
+
+use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
+use crate::predictions;
+
+/// The experiment.
+pub struct F3;
+
+static SPEC: Spec = Spec {
+    id: "F3",
+    title: "Predicted head time of random 40 KB reads",
+    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.2, figure 7b",
+    drive: "atlas10k",
+    workload: "random 40 KiB reads, two at the drive",
+    claims: &[Claim {
+        id: "F3",
+        claim: "random 40 KB reads predicted within 150 us",
+        paper: "75%",
+        rule: "at least 75%",
+        checks: &[Check { what: "within 150 us", unit: "%", test: Test::AtLeast(75.0) }],
+        quick: true,
+        note: "",
+    }],
+    alone: false,
+};
+
+impl Experiment for F3 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        1
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let p = predictions::measure(&SPEC, run, "atlas10k", random_40k(2), Order::Fcfs)?;
+        let mut f = Findings::default();
+        f.figure("F3", &[predictions::percent(p.within_150us, p.samples)]);
+        f.tables.push(predictions::summary(&[("atlas10k", &p)]));
+        f.tables.push(predictions::table(&[("atlas10k", &p)]));
+        f.charts.push(predictions::chart("Prediction error, random 40 KB reads, Atlas 10K", &p));
+        Ok(f)
+    }
+}
