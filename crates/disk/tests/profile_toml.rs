@@ -1,5 +1,8 @@
 //! The profile file: what reads, what is refused with which words, and that writing and reading are inverse.
 
+// The crate has no files; its tests read some.
+#![allow(clippy::disallowed_methods)]
+
 use headtime_disk::angle::Angle;
 use headtime_disk::profile::{
     self, ByLast, ExtraDisconnect, HeadOrder, Layout, Prefetch, Profile, Reason, SectorAddress, Skew, Slip, SpareUnit,
