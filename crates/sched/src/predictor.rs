@@ -6,13 +6,15 @@
 //! end, from which the next request is chosen.
 //!
 //! A media transfer always ends at the same angle, that of the request's last sector, however long it took (seed 001
-//! section 3.3). So each completion tells the angle of the platter again: a surprise spoils one prediction, and at most
-//! the next, which began from it. What a completion does not tell is when a command that moved nothing was answered
+//! section 3.3). So each completion tells the angle of the platter again, and a surprise spoils one prediction only: when
+//! the head turns out to be elsewhere (a cache hit; another edge, on a drive that reads on arrival), what is predicted of
+//! the command that begins there is worked out again. What a completion does not tell is when a command that moved nothing was answered
 //! from the drive's cache; such completions are recognised by coming too early ([`classify`]) and leave the head where
 //! it was.
 
 use std::collections::VecDeque;
 
+use headtime_disk::angle::Angle;
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
@@ -198,6 +200,7 @@ impl Predictor {
         };
         if moved {
             self.known = flight.after;
+            self.known.head.angle = flight.end_angle(model, ended);
             self.known.head.at = ended;
         }
         self.known.free_at = ended.max(self.known.head.at);
@@ -206,8 +209,24 @@ impl Predictor {
             self.known.bus_free = now;
         }
         let known = self.known;
+        let place = |h: &Head| (h.cylinder, h.surface, h.angle);
+        let elsewhere = at == 0 && known.sure && place(&known.head) != place(&flight.after.head);
         self.follow(model, 0, known);
+        if elsewhere {
+            self.predict_again(model, &known);
+        }
         prediction
+    }
+
+    /// The head is not where the command at the drive was predicted to begin from: what is predicted of it is its head
+    /// time from where it does begin, as known when it begins (a host hears of the end of the one before only then).
+    #[cold]
+    fn predict_again(&mut self, model: &Model, known: &Known) {
+        if let Some(next) = self.flights.front_mut()
+            && next.predicted.is_some()
+        {
+            next.predicted = next.follow(model, known, true);
+        }
     }
 
     /// The first `n` flights did not begin where they were predicted to: the predictions no longer count.
@@ -264,6 +283,35 @@ impl Flight {
             return end.min(now);
         }
         Time(now.0.saturating_sub(self.tail.0))
+    }
+
+    /// The angle under the head at the end of the transfer, which was at `ended`.
+    ///
+    /// A transfer from front to back ends at the same angle however long it took. A drive that reads on arrival and
+    /// just misses the first sector lands inside the request instead, and ends at the edge at which it began. So when
+    /// such a drive took another time than predicted, the edge nearest to where the platter has turned meanwhile is
+    /// taken.
+    fn end_angle(&self, model: &Model, ended: Time) -> Angle {
+        let end = self.after.head;
+        let on_arrival = |p: &Place| p.tracks == 1 && model.mechanics.on_arrival(self.kind);
+        let Some(place) = self.place.filter(on_arrival) else {
+            return end.angle;
+        };
+        let rotation = &model.mechanics.rotation;
+        if end.at.0.abs_diff(ended.0) <= CLOSE.0 {
+            return end.angle;
+        }
+        let turned = match ended >= end.at {
+            true => end.angle + rotation.angle_after(ended.since(end.at)),
+            false => end.angle - rotation.angle_after(end.at.since(ended)),
+        };
+        let step = Angle::fraction(1, place.spt as u64);
+        // Half a sector is added before the division so that it rounds; before the first edge it wraps to the last.
+        let edge = (turned - place.angle + Angle(step.0 / 2)).0 / step.0;
+        match edge <= place.count as u64 {
+            true => place.angle + step * edge,
+            false => end.angle,
+        }
     }
 
     /// The prediction against the observation.
