@@ -109,9 +109,7 @@ fn drive(name: &str) -> Geometry {
         "serpentine_20_tb" => serpentine_20_tb(),
         other => panic!("no drive {other}"),
     };
-    let geometry = Geometry::new(&spec).expect("a drive that works");
-    eprintln!("{name}: {} LBNs, the mapping takes {} bytes", geometry.capacity(), geometry.memory_bytes());
-    geometry
+    Geometry::new(&spec).expect("a drive that works")
 }
 
 const DRIVES: [&str; 3] = ["atlas_10k", "cheetah_9lp", "serpentine_20_tb"];

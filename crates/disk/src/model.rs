@@ -168,10 +168,10 @@ impl Model {
         let latency = mech.rotation.wait(arrived, place.angle);
         if mech.on_arrival(kind) {
             // The head landed inside the range when what it would wait and what the range takes exceed a turn.
-            if latency + place.media > mech.rotation.period() {
-                if let Some(access) = self.access_on_arrival(head, place, kind, seek) {
-                    return access;
-                }
+            if latency + place.media > mech.rotation.period()
+                && let Some(access) = self.access_on_arrival(head, place, kind, seek)
+            {
+                return access;
             }
         }
         let end = Head {

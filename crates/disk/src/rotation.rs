@@ -38,7 +38,7 @@ impl Rotation {
             return None;
         }
         // floor(2^128 * den / num): (2^128 - 1) / num is exact enough because num never divides 2^128.
-        let q = (u128::MAX / num as u128) as u128;
+        let q = u128::MAX / num as u128;
         let r = u128::MAX % num as u128 + 1;
         let per_ns = q * den as u128 + r * den as u128 / num as u128;
         let period_fx = ((num as u128) << 32) / den as u128;

@@ -3,6 +3,8 @@
 //! The files are not part of this project. They are looked for under `$HEADTIME_DATA/disksim`, else under
 //! `../shared/data/disksim` beside the workspace; without them the tests say so and pass.
 
+#![allow(clippy::disallowed_methods, reason = "tests open files; the crate does not")]
+
 use std::path::PathBuf;
 
 use headtime_disk::angle::Angle;

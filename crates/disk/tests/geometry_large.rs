@@ -63,7 +63,7 @@ fn thirty_terabytes_map_there_and_back_in_a_few_megabytes() {
     assert!(geometry.memory_bytes() < 4 << 20, "{} bytes", geometry.memory_bytes());
     let mut rng = rng(31);
     for _ in 0..200_000 {
-        let lbn = (u128::from(rng.next_u64()) * u128::from(geometry.capacity()) >> 64) as u64;
+        let lbn = ((u128::from(rng.next_u64()) * u128::from(geometry.capacity())) >> 64) as u64;
         let at = geometry.locate(lbn).expect("below the capacity");
         assert_eq!(geometry.lbn_at(at.address()), Some(lbn));
         let track = geometry.track_of(lbn).expect("below the capacity");
@@ -80,7 +80,7 @@ fn lbns_follow_each_other_over_every_seam_of_thirty_terabytes() {
     let mut rng = rng(32);
     // The tracks at and around zone seams and slips are the likeliest to be wrong: walk a hundred from each of many.
     for _ in 0..1_000 {
-        let mut lbn = (u128::from(rng.next_u64()) * u128::from(geometry.capacity()) >> 64) as u64;
+        let mut lbn = ((u128::from(rng.next_u64()) * u128::from(geometry.capacity())) >> 64) as u64;
         let mut track = geometry.track_of(lbn).expect("below the capacity");
         for _ in 0..100 {
             lbn = track.first_lbn + u64::from(track.lbns);

@@ -1,7 +1,8 @@
 //! DiskSim files made up here: every sparing scheme against DiskSim's own way of walking slips, every kind of seek
 //! curve, and what is said about files that are wrong.
 
-use headtime_disk::profile::{self, Loaded, ProfileError, Skew, Slip, SpareUnit, WarningKind, ZoneSpec};
+use headtime_disk::geometry::Geometry;
+use headtime_disk::profile::{self, GeometrySpec, Loaded, ProfileError, Skew, Slip, SpareUnit, WarningKind, ZoneSpec};
 
 /// A whole drive in one text: `layout` and `mech` replace the defaults' lines of the same key.
 fn parv(layout: &str, zone: &str, mech: &str) -> String {
@@ -47,12 +48,16 @@ fn load(text: &str) -> Loaded {
 }
 
 fn zone(scheme: u32, dead: u64, spares: u64, slips: &[u64]) -> ZoneSpec {
+    geometry(scheme, dead, spares, slips).zones.remove(0)
+}
+
+fn geometry(scheme: u32, dead: u64, spares: u64, slips: &[u64]) -> GeometrySpec {
     let layout = LAYOUT.replace("used = 0", &format!("used = {scheme}"));
     let zone = ZONE
         .replace("front = 0", &format!("front = {dead}"))
         .replace("spares = 0", &format!("spares = {spares}"))
         .replace("slips = [ ]", &format!("slips = {slips:?}"));
-    load(&parv(&layout, &zone, MECH)).profile.geometry.zones.remove(0)
+    load(&parv(&layout, &zone, MECH)).profile.geometry
 }
 
 const TOTAL: u64 = 220;
@@ -138,6 +143,16 @@ fn profile_order(z: &ZoneSpec) -> Vec<u64> {
     (0..TOTAL).filter(|&x| !hole[x as usize]).collect()
 }
 
+/// The physical index of each LBN as the compiled mapping has it.
+fn compiled(spec: &GeometrySpec) -> Vec<u64> {
+    let g = Geometry::new(spec).unwrap_or_else(|e| panic!("{e}"));
+    let index = |lbn| {
+        let p = g.locate(lbn).unwrap_or_else(|| panic!("no place for {lbn}"));
+        (u64::from(p.cylinder) * 2 + u64::from(p.surface)) * TRACK + u64::from(p.sector)
+    };
+    (0..g.capacity()).map(index).collect()
+}
+
 #[test]
 fn every_sparing_scheme_maps_as_disksim_walks() {
     let cases: [(u64, u64, &[u64]); 7] = [
@@ -152,25 +167,33 @@ fn every_sparing_scheme_maps_as_disksim_walks() {
     let mut left_out = 0;
     for (dead, spares, slips) in cases {
         for scheme in [0, 2, 7, 8, 9, 10] {
-            let z = zone(scheme, dead, spares, slips);
+            let g = geometry(scheme, dead, spares, slips);
+            let z = &g.zones[0];
             let walk = disksim_walk(scheme, dead, spares, slips);
             // More slips than a stretch has spares: DiskSim's walk runs out of the stretch. An error, not a rule.
             if !walk.is_sorted_by(|a, b| a < b) || walk.last().is_some_and(|&x| x >= TOTAL) {
                 left_out += 1;
                 continue;
             }
-            assert_eq!(profile_order(&z), walk, "scheme {scheme}, {dead} dead, {spares} spares, slips {slips:?}");
+            assert_eq!(profile_order(z), walk, "scheme {scheme}, {dead} dead, {spares} spares, slips {slips:?}");
             assert_eq!(z.usable_sectors(2), walk.len() as u64, "scheme {scheme}");
+            assert_eq!(compiled(&g), walk, "scheme {scheme}, {dead} dead, {spares} spares, slips {slips:?}");
         }
     }
     assert!(left_out < 6, "{left_out} cases left out");
     for (dead, tracks, slips) in [(0, 3, &[0u64, 4, 5][..]), (23, 2, &[1, 2]), (10, 2, &[1, 9])] {
         let z = zone(1, dead, tracks, slips);
+        assert_eq!(
+            compiled(&geometry(1, dead, tracks, slips)),
+            disksim_walk(1, dead, tracks, slips),
+            "{dead} {slips:?}"
+        );
         assert_eq!(profile_order(&z), disksim_walk(1, dead, tracks, slips), "{dead} {slips:?}");
         assert_eq!(z.usable_sectors(2), TOTAL - dead - tracks * TRACK);
     }
     for (dead, slips) in [(0, &[12u64, 33, 34][..]), (9, &[12]), (27, &[31])] {
         let z = zone(3, dead, 2, slips);
+        assert_eq!(compiled(&geometry(3, dead, 2, slips)), disksim_walk(3, dead, 2, slips), "{dead} {slips:?}");
         assert_eq!(profile_order(&z), disksim_walk(3, dead, 2, slips), "{dead} {slips:?}");
         assert_eq!(z.usable_sectors(2), TOTAL - dead - 2 * 22);
     }

@@ -107,7 +107,7 @@ pub fn measured(records: &[Record], sector_bytes: u32) -> Result<Vec<Measured>, 
         let (Some(response), Some(gap)) = (r.response, r.gap) else {
             return Err(ValidateError::NotMeasured { line: r.line });
         };
-        if r.lbn % blocks as u64 != 0 || r.count % blocks != 0 {
+        if !r.lbn.is_multiple_of(blocks as u64) || !r.count.is_multiple_of(blocks) {
             return Err(ValidateError::Unaligned { line: r.line, lbn: r.lbn, count: r.count, sector_bytes });
         }
         let (lbn, count) = (r.lbn / blocks as u64, r.count / blocks);

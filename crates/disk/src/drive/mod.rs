@@ -241,7 +241,8 @@ impl Drive {
         if command.kind == Kind::Write && self.completes_on_media(&command) {
             waiting.fed = Some(self.feed_through(&command, now));
         }
-        if self.busy == Busy::No && self.queue.is_empty() && !(command.kind == Kind::Flush && !self.dirty.is_empty()) {
+        let ready = command.kind != Kind::Flush || self.dirty.is_empty();
+        if ready && self.busy == Busy::No && self.queue.is_empty() {
             self.start(waiting, now, false);
         } else {
             if self.order == FirmwareOrder::Sptf && command.kind != Kind::Flush {

@@ -46,7 +46,7 @@ impl Noise {
             let r = self.rng.next_u64();
             sum += (r & 0xffff) as i64 + (r >> 16 & 0xffff) as i64 + (r >> 32 & 0xffff) as i64 + (r >> 48) as i64;
         }
-        let ns = (sum - 12 * 0xffff / 2) * self.spec.seek_sd.0 as i64 >> 16;
+        let ns = ((sum - 12 * 0xffff / 2) * self.spec.seek_sd.0 as i64) >> 16;
         let most = self.spec.seek_max.0 as i64;
         ns.clamp(-most, most)
     }

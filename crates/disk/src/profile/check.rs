@@ -82,11 +82,11 @@ pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, Pro
         Ok(g) => g.capacity(),
         Err(why) => return Err(ProfileError::impossible(places.key("geometry.zones"), why.to_string())),
     };
-    if let Some(stated) = p.stated_sectors {
-        if stated != computed {
-            let text = format!("{stated} sectors are stated, but the zones hold {computed}");
-            return Err(ProfileError::impossible(places.key("sectors"), text));
-        }
+    if let Some(stated) = p.stated_sectors
+        && stated != computed
+    {
+        let text = format!("{stated} sectors are stated, but the zones hold {computed}");
+        return Err(ProfileError::impossible(places.key("sectors"), text));
     }
     let (num, den) = p.mechanics.rpm;
     if Rotation::from_rpm(num, den).is_none() {

@@ -48,7 +48,7 @@ impl LineFormat for Blkparse {
                 Err(Bad::new(SHAPE, line))
             };
         };
-        if c.len() < 6 {
+        if c.count() < 6 {
             return Err(Bad::new(SHAPE, line));
         }
         c.whole(1, "a processor number in column 2")?;

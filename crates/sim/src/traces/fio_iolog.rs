@@ -57,11 +57,11 @@ impl LineFormat for FioIolog {
         let file = c.get(from);
         let action = c.get(from + 1);
         match action {
-            b"add" | b"open" | b"close" | b"unlink" if c.len() == from + 2 => {
+            b"add" | b"open" | b"close" | b"unlink" if c.count() == from + 2 => {
                 self.files.number(file);
                 return Ok(Parsed::Taken);
             }
-            _ if c.len() != from + 4 => return Err(Bad::new(self.shape(), line)),
+            _ if c.count() != from + 4 => return Err(Bad::new(self.shape(), line)),
             _ => {}
         }
         let offset = c.whole(from + 2, "an offset in bytes after the action")?;

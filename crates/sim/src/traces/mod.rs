@@ -11,18 +11,17 @@ mod fio_iolog;
 mod mqsim;
 mod msr_csv;
 mod plain_csv;
+mod reader;
 mod systor_csv;
 mod tencent_csv;
 pub mod text;
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 
+pub use reader::{Reader, open};
 use text::Bad;
 
 /// One recorded request.
@@ -225,184 +224,6 @@ trait LineFormat {
     fn finish(&mut self, _out: &mut VecDeque<Record>) {}
     /// What a line looks like, for messages.
     fn shape(&self) -> &'static str;
-}
-
-/// Longest line accepted; a longer one is no text.
-const LONGEST_LINE: u64 = 64 * 1024;
-/// Devices remembered for the message that one does not occur.
-const DEVICES_KEPT: usize = 64;
-
-/// A streaming reader of any format.
-pub struct Reader<R> {
-    input: R,
-    file: String,
-    number: u64,
-    buffer: Vec<u8>,
-    format: Box<dyn LineFormat>,
-    out: VecDeque<Record>,
-    device: Option<u32>,
-    devices: Vec<u32>,
-    requests: u64,
-    delivered: u64,
-    skipped: u64,
-    over: bool,
-}
-
-/// Opens a file.
-pub fn open(path: &Path, format: TraceFormat, options: ReadOptions) -> Result<Reader<BufReader<File>>, TraceError> {
-    let file = path.display().to_string();
-    match File::open(path) {
-        Ok(f) => Ok(Reader::new(BufReader::with_capacity(256 * 1024, f), file, format, options)),
-        Err(source) => Err(TraceError::Io { file, source }),
-    }
-}
-
-impl<R: BufRead> Reader<R> {
-    /// Reads from anything; `file` is for messages.
-    pub fn new(input: R, file: String, format: TraceFormat, options: ReadOptions) -> Reader<R> {
-        Reader {
-            input,
-            file,
-            number: 0,
-            buffer: Vec::with_capacity(256),
-            format: format.parser(&options),
-            out: VecDeque::with_capacity(4),
-            device: options.device,
-            devices: Vec::new(),
-            requests: 0,
-            delivered: 0,
-            skipped: 0,
-            over: false,
-        }
-    }
-
-    /// Every record of a file; for tests and short traces.
-    pub fn read_all(mut self) -> Result<Vec<Record>, TraceError> {
-        let mut all = Vec::new();
-        while let Some(r) = self.next_record()? {
-            all.push(r);
-        }
-        Ok(all)
-    }
-
-    fn bad(&self, bad: Bad) -> TraceError {
-        TraceError::Line {
-            file: self.file.clone(),
-            line: self.number,
-            expected: bad.expected.into_owned(),
-            found: bad.found,
-        }
-    }
-
-    /// Reads one line into the buffer, without its end; false at the end of the file.
-    fn fill(&mut self) -> Result<bool, TraceError> {
-        self.buffer.clear();
-        let read = (&mut self.input)
-            .take(LONGEST_LINE)
-            .read_until(b'\n', &mut self.buffer)
-            .map_err(|source| TraceError::Io { file: self.file.clone(), source })?;
-        if read == 0 {
-            return Ok(false);
-        }
-        self.number += 1;
-        if self.number == 1 && self.buffer.starts_with(&[0x1f, 0x8b]) {
-            return Err(self.bad(Bad {
-                expected: self.format.shape().into(),
-                found: "gzip-compressed data; decompress it first".into(),
-            }));
-        }
-        if self.buffer.last() == Some(&b'\n') {
-            self.buffer.pop();
-        } else if read as u64 == LONGEST_LINE {
-            return Err(self.bad(Bad {
-                expected: self.format.shape().into(),
-                found: format!("{LONGEST_LINE} bytes without a line end"),
-            }));
-        }
-        if self.buffer.last() == Some(&b'\r') {
-            self.buffer.pop();
-        }
-        Ok(true)
-    }
-
-    /// Goes on until a record is ready or the file is over.
-    fn advance(&mut self) -> Result<(), TraceError> {
-        while self.out.is_empty() && !self.over {
-            if !self.fill()? {
-                self.format.finish(&mut self.out);
-                self.over = true;
-                break;
-            }
-            let line = self.buffer.trim_ascii_start();
-            if line.is_empty() || line[0] == b'#' {
-                continue;
-            }
-            match self.format.line(&self.buffer, self.number, &mut self.out) {
-                Ok(Parsed::Taken) => {}
-                Ok(Parsed::Skipped) => self.skipped += 1,
-                Ok(Parsed::End) => {
-                    self.format.finish(&mut self.out);
-                    self.over = true;
-                }
-                Err(bad) => return Err(self.bad(bad)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Nothing more comes: that is an error when nothing came at all.
-    fn end(&self) -> Result<Option<Record>, TraceError> {
-        if self.requests == 0 && self.skipped == 0 {
-            return Err(TraceError::Empty {
-                file: self.file.clone(),
-                expected: self.format.shape().to_owned(),
-                lines: self.number,
-            });
-        }
-        match self.device {
-            Some(device) if self.delivered == 0 => {
-                let mut known: Vec<String> = self.devices.iter().map(u32::to_string).collect();
-                if self.devices.len() == DEVICES_KEPT {
-                    known.push("more".to_owned());
-                }
-                Err(TraceError::NoSuchDevice { file: self.file.clone(), device, known: known.join(", ") })
-            }
-            _ => Ok(None),
-        }
-    }
-}
-
-impl<R: BufRead> TraceReader for Reader<R> {
-    fn next_record(&mut self) -> Result<Option<Record>, TraceError> {
-        loop {
-            self.advance()?;
-            let Some(record) = self.out.pop_front() else {
-                return self.end();
-            };
-            self.requests += 1;
-            if let Some(device) = self.device {
-                if record.device != device {
-                    // Only remembered while the one asked for has not been seen.
-                    if self.delivered == 0 && self.devices.len() < DEVICES_KEPT {
-                        if let Err(at) = self.devices.binary_search(&record.device) {
-                            self.devices.insert(at, record.device);
-                        }
-                    }
-                    continue;
-                }
-            }
-            self.delivered += 1;
-            return Ok(Some(record));
-        }
-    }
-
-    fn file(&self) -> &str {
-        &self.file
-    }
-
-    fn skipped(&self) -> u64 {
-        self.skipped
-    }
 }
 
 /// The instant of an absolute clock counted from the first one seen.

@@ -35,8 +35,8 @@ impl Default for PlainCsv {
 impl PlainCsv {
     fn heading(&mut self, c: &Columns) -> Result<(), Bad> {
         self.at = [usize::MAX; NAMES.len()];
-        self.columns = c.len();
-        for i in 0..c.len() {
+        self.columns = c.count();
+        for i in 0..c.count() {
             let name = c.get(i);
             let Some(k) = NAMES.iter().position(|n| name.eq_ignore_ascii_case(n.as_bytes())) else {
                 return Err(Bad::new(format!("columns named among {}", NAMES.join(", ")), name));
@@ -57,11 +57,12 @@ impl LineFormat for PlainCsv {
     fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad> {
         let c = Columns::by_comma(line);
         self.lines += 1;
-        if self.lines == 1 && (0..c.len()).any(|i| NAMES.iter().any(|n| c.get(i).eq_ignore_ascii_case(n.as_bytes()))) {
+        if self.lines == 1 && (0..c.count()).any(|i| NAMES.iter().any(|n| c.get(i).eq_ignore_ascii_case(n.as_bytes())))
+        {
             self.heading(&c)?;
             return Ok(Parsed::Taken);
         }
-        if c.len() != self.columns {
+        if c.count() != self.columns {
             let shape = if self.columns == 4 {
                 SHAPE.to_owned()
             } else {

@@ -90,7 +90,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Columns on the line.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.len
     }
 
@@ -198,12 +198,12 @@ fn with_exponent(text: &[u8], digits: u32) -> Option<u64> {
     }
     let v: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let scaled = (v * 10f64.powi(digits as i32)).round();
-    (scaled >= 0.0 && scaled < 1.8e19).then_some(scaled as u64)
+    (0.0..1.8e19).contains(&scaled).then_some(scaled as u64)
 }
 
 /// A count of bytes as whole 512-byte sectors.
 pub fn sectors(bytes: u64, what: &'static str) -> Result<u64, Bad> {
-    if bytes % 512 == 0 {
+    if bytes.is_multiple_of(512) {
         Ok(bytes / 512)
     } else {
         Err(Bad { expected: Cow::Borrowed(what), found: format!("{bytes} bytes, which is not a multiple of 512") })
@@ -238,8 +238,11 @@ mod tests {
     #[test]
     fn columns_are_cut_at_spaces_or_commas() {
         let c = Columns::by_space(b"  a \t bc d  ");
-        assert_eq!((c.len(), c.get(0), c.get(1), c.get(2), c.get(3)), (3, &b"a"[..], &b"bc"[..], &b"d"[..], &b""[..]));
+        assert_eq!(
+            (c.count(), c.get(0), c.get(1), c.get(2), c.get(3)),
+            (3, &b"a"[..], &b"bc"[..], &b"d"[..], &b""[..])
+        );
         let c = Columns::by_comma(b"a, ,c,");
-        assert_eq!((c.len(), c.get(0), c.get(1), c.get(2), c.get(3)), (4, &b"a"[..], &b""[..], &b"c"[..], &b""[..]));
+        assert_eq!((c.count(), c.get(0), c.get(1), c.get(2), c.get(3)), (4, &b"a"[..], &b""[..], &b"c"[..], &b""[..]));
     }
 }

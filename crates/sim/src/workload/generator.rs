@@ -7,44 +7,12 @@ use std::sync::Arc;
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
 
-use super::variates::{Share, Variates, neg_ln_fx};
+use super::size::{Size, SizeSpec, sectors};
+use super::variates::{Share, Variates};
 use super::{Target, WorkloadError};
 
-/// Longest request that may be asked for.
-const LONGEST_BYTES: u64 = 64 << 20;
-/// An exponential size is cut at so many means: one in 10^14 would be longer.
-const MEANS_AT_MOST: u64 = 32;
 /// So often a place is drawn again when the disk has no data there (gaps between zones, unused surfaces).
 const TRIES: u32 = 1_000;
-
-/// How long requests are.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SizeSpec {
-    /// All the same.
-    Fixed {
-        /// Bytes.
-        bytes: u64,
-    },
-    /// Whole steps whose number is geometrically distributed: an exponential distribution cut into steps, with
-    /// exactly this mean. At least one step, at most 32 means.
-    Exponential {
-        /// Mean in bytes.
-        mean_bytes: u64,
-        /// Step in bytes.
-        step_bytes: u64,
-    },
-    /// Evenly between two sizes, in steps.
-    Uniform {
-        /// Smallest, bytes.
-        min_bytes: u64,
-        /// Largest, bytes.
-        max_bytes: u64,
-        /// Step in bytes.
-        step_bytes: u64,
-    },
-    /// One of several, by weight: `(bytes, weight)`.
-    Weighted(Vec<(u64, u32)>),
-}
 
 /// Where requests lie.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,14 +72,6 @@ impl PatternSpec {
 }
 
 #[derive(Clone, Debug)]
-enum Size {
-    Fixed(u32),
-    Geometric { step: u32, scale_fx: u64, most: u32 },
-    Uniform { min: u32, step: u32, steps: u64 },
-    Weighted { of: Vec<(u32, u64)>, total: u64 },
-}
-
-#[derive(Clone, Debug)]
 enum Place {
     Part { from: u64, to: u64 },
     Sequential,
@@ -155,8 +115,8 @@ impl Pattern {
     /// Compiles a pattern. `rng` chooses what is chosen once (the place of a window).
     pub fn new(spec: &PatternSpec, target: &Target, rng: &mut Variates) -> Result<Pattern, WorkloadError> {
         let align = sectors("alignment", spec.align_bytes, target)?;
-        let size = compile_size(&spec.size, target)?;
-        let longest = longest(&size);
+        let size = Size::new(&spec.size, target)?;
+        let longest = size.longest();
         if u64::from(longest) > target.capacity {
             return Err(WorkloadError::range("request size in sectors", longest, 1, target.capacity));
         }
@@ -178,7 +138,7 @@ impl Pattern {
     /// before the first.
     pub fn next(&mut self, rng: &mut Variates, position: &mut Option<u64>) -> Drawn {
         let read = self.reads == Share::ALL || rng.chance(self.reads);
-        let count = draw_size(&self.size, rng);
+        let count = self.size.draw(rng);
         let (align, capacity) = (self.align, self.capacity);
         let lbn = match &mut self.place {
             Place::Part { from, to } => draw_aligned(*from, *to, align, count, rng),
@@ -240,90 +200,6 @@ fn draw_aligned(from: u64, to: u64, align: u64, count: u32, rng: &mut Variates) 
 fn draw_on_track(first: u64, lbns: u32, align: u64, count: u32, capacity: u64, rng: &mut Variates) -> u64 {
     let slots = u64::from(lbns).div_ceil(align);
     (first + rng.below(slots) * align).min(capacity - u64::from(count))
-}
-
-fn draw_size(size: &Size, rng: &mut Variates) -> u32 {
-    match size {
-        Size::Fixed(n) => *n,
-        Size::Geometric { step, scale_fx, most } => {
-            // The ceiling of an exponential variate is geometric.
-            let steps = (u128::from(rng.exponential_fx()) * u128::from(*scale_fx)) >> 32;
-            let steps = (steps as u64).div_ceil(1 << 32).max(1);
-            (u64::from(*step).saturating_mul(steps)).min(u64::from(*most)) as u32
-        }
-        Size::Uniform { min, step, steps } => min + step * rng.below(*steps) as u32,
-        Size::Weighted { of, total } => {
-            let at = rng.below(*total);
-            of.iter().find(|(_, upto)| at < *upto).map_or(of[0].0, |(n, _)| *n)
-        }
-    }
-}
-
-fn longest(size: &Size) -> u32 {
-    match size {
-        Size::Fixed(n) => *n,
-        Size::Geometric { most, .. } => *most,
-        Size::Uniform { min, step, steps } => min + step * (*steps as u32 - 1),
-        Size::Weighted { of, .. } => of.iter().map(|(n, _)| *n).max().unwrap_or(1),
-    }
-}
-
-/// Bytes as sectors of the target; they must be whole and at least one.
-fn sectors(what: &str, bytes: u64, target: &Target) -> Result<u64, WorkloadError> {
-    let sector = u64::from(target.sector_bytes);
-    if bytes == 0 || bytes > LONGEST_BYTES || bytes % sector != 0 {
-        return Err(WorkloadError::range(
-            format!("{what} in bytes (whole sectors of {sector})"),
-            bytes,
-            sector,
-            LONGEST_BYTES,
-        ));
-    }
-    Ok(bytes / sector)
-}
-
-fn compile_size(spec: &SizeSpec, target: &Target) -> Result<Size, WorkloadError> {
-    let whole = |what: &str, bytes: u64| sectors(what, bytes, target).map(|n| n as u32);
-    Ok(match spec {
-        SizeSpec::Fixed { bytes } => Size::Fixed(whole("request size", *bytes)?),
-        SizeSpec::Exponential { mean_bytes, step_bytes } => {
-            let step = whole("step of the request size", *step_bytes)?;
-            if mean_bytes < step_bytes || *mean_bytes > LONGEST_BYTES {
-                return Err(WorkloadError::range("mean request size in bytes", mean_bytes, step_bytes, LONGEST_BYTES));
-            }
-            let most = (mean_bytes / u64::from(target.sector_bytes) * MEANS_AT_MOST)
-                .min(target.capacity)
-                .min(u64::from(u32::MAX / 2));
-            // A whole number of steps within the limit.
-            let most = (most / u64::from(step)).max(1) * u64::from(step);
-            // Ceiling of c * E is geometric with mean 1 / (1 - exp(-1/c)); c = -1 / ln(1 - step/mean) gives the
-            // mean wanted. 1 - step/mean as a fraction of 2^64:
-            let stay = ((u128::from(mean_bytes - step_bytes) << 64) / u128::from(*mean_bytes)) as u64;
-            let scale_fx = if stay == 0 { 0 } else { ((1u128 << 64) / u128::from(neg_ln_fx(stay))) as u64 };
-            Size::Geometric { step, scale_fx, most: most as u32 }
-        }
-        SizeSpec::Uniform { min_bytes, max_bytes, step_bytes } => {
-            let min = whole("smallest request size", *min_bytes)?;
-            let step = whole("step of the request size", *step_bytes)?;
-            let max = whole("largest request size", *max_bytes)?;
-            if max < min {
-                return Err(WorkloadError::range("largest request size in bytes", max_bytes, min_bytes, LONGEST_BYTES));
-            }
-            Size::Uniform { min, step, steps: u64::from((max - min) / step) + 1 }
-        }
-        SizeSpec::Weighted(of) => {
-            let mut total = 0u64;
-            let mut compiled = Vec::with_capacity(of.len());
-            for (bytes, weight) in of {
-                total += u64::from(*weight);
-                compiled.push((whole("request size", *bytes)?, total));
-            }
-            if total == 0 {
-                return Err(WorkloadError::range("sum of the weights of request sizes", 0, 1, u32::MAX));
-            }
-            Size::Weighted { of: compiled, total }
-        }
-    })
 }
 
 fn compile_place(spec: &PlaceSpec, target: &Target, rng: &mut Variates) -> Result<Place, WorkloadError> {

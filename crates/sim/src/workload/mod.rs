@@ -13,15 +13,19 @@ mod population;
 mod random;
 mod replay;
 pub mod scenario;
+mod size;
+mod task_table;
 pub mod variates;
 
 pub use closed::closed;
-pub use generator::{Pattern, PatternSpec, PlaceSpec, SizeSpec};
+pub use generator::{Pattern, PatternSpec, PlaceSpec};
 pub use oltp::oltp;
 pub use open::open;
 pub use population::{Arrivals, GroupSpec, Population, Think};
 pub use random::{local_4k, random_4k, random_40k};
 pub use replay::{Beyond, Mode, Refusals, Replay};
+pub use size::SizeSpec;
+pub use task_table::{Bytes, TaskTable};
 
 use std::sync::Arc;
 

@@ -2,8 +2,9 @@
 
 use headtime_disk::time::{Dur, Time};
 
-use super::generator::{PatternSpec, PlaceSpec, SizeSpec};
+use super::generator::{PatternSpec, PlaceSpec};
 use super::population::{Arrivals, GroupSpec, Think};
+use super::size::SizeSpec;
 use super::variates::Share;
 
 /// Ten tasks that think for 30 ms between requests; two reads to one write; sizes in steps of 4 KiB, geometrically

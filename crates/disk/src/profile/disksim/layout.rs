@@ -155,6 +155,15 @@ impl Rules {
                 format!("less than the zone's {sectors} sectors"),
             ));
         }
+        // More slips than spares: DiskSim's walk would run out of the zone. Here the zone holds less instead.
+        let slipped = slips.len() as u64 * front.slip_sectors;
+        if front.whole_zone && !sparing.slips_are_extra && slipped > sparing.spares {
+            let spares = sparing.spares;
+            let text =
+                format!("{slipped} sectors slipped in a zone of {spares} spares; as many spares as slips were taken");
+            p.note(&slips_at, WarningKind::Assumed(text));
+            sparing.spares = slipped;
+        }
         p.finish(warnings);
         Ok(ZoneSpec {
             first_cylinder: first as u32,

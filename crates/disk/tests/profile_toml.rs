@@ -1,0 +1,345 @@
+//! The profile file: what reads, what is refused with which words, and that writing and reading are inverse.
+
+#![allow(clippy::disallowed_methods, reason = "tests open files; the crate does not")]
+
+use headtime_disk::angle::Angle;
+use headtime_disk::profile::{
+    self, ByLast, ExtraDisconnect, HeadOrder, Layout, Prefetch, Profile, Reason, SectorAddress, Skew, Slip, SpareUnit,
+    toml,
+};
+use headtime_disk::time::Dur;
+use proptest::prelude::*;
+
+const SMALL: &str = r#"format = 1
+name = "small"
+title = "a small drive"
+sectors = 1980
+
+[sources]
+geometry = "made up"
+
+[geometry]
+surfaces = 2
+cylinders = 12
+layout = "F"
+unused_cylinders = [[5, 5]]
+zones = [
+    { cylinders = [0, 4], sectors_per_track = 100, track_skew = "7/100", cylinder_skew = 0.125, spares = 10, slips = [3, 5] },
+    { cylinders = [6, 11], sectors_per_track = 90, track_skew = "6 sectors", cylinder_skew = "1/8", reserved_sectors = 90 },
+]
+
+[mechanics]
+rpm = 7199.6
+head_switch_ms = 0.8
+write_settle_ms = -0.1
+seek_ms = [
+    [1, 1.0], [2, 1.5],
+    [11, 4.25],
+]
+
+[electronics.bus]
+read_block_ns = 6400.125
+write_block_ns = 6400
+
+[electronics.overheads]
+read_hit_us = { after_read = 66, after_write = 273.5 }
+read_miss_us = 100
+
+[electronics.cache]
+segments = 4
+segment_sectors = 128
+prefetch = "sectors"
+prefetch_sectors = 64
+read_watermark = 0.75
+
+[electronics.queue]
+depth = 32
+order = "sptf"
+
+[rig.bus]
+read_block_ns = 99000
+
+[rig.cache]
+write_back = true
+"#;
+
+fn read(text: &str) -> Result<profile::Loaded, profile::ProfileError> {
+    toml::read("small.toml", text)
+}
+
+fn small() -> Profile {
+    // 5 * 2 * 100 - 10 spares, and 6 * 2 * 90 - 90.
+    read(SMALL).unwrap_or_else(|e| panic!("{e}")).profile
+}
+
+#[test]
+fn figures_are_read_exactly_in_the_unit_of_their_key() {
+    let p = small();
+    assert_eq!(p.mechanics.rpm, (35_998, 5));
+    assert_eq!(p.mechanics.write_settle_ns, -100_000);
+    assert_eq!(p.electronics.bus.read_block_ps, 6_400_125);
+    let read_hit = ByLast { after_read: Dur(66_000), after_write: Dur(273_500) };
+    assert_eq!(p.electronics.overheads.read_hit, read_hit);
+    assert_eq!(p.electronics.overheads.read_miss.after_write, Dur(100_000));
+    assert_eq!(p.electronics.cache.read_watermark_permille, 750);
+    assert_eq!(p.electronics.cache.prefetch, Prefetch::Sectors(64));
+    let (a, b) = (&p.geometry.zones[0], &p.geometry.zones[1]);
+    assert_eq!((a.track_skew, a.cylinder_skew), (Skew::Sectors(7), Skew::Turn(Angle(1 << 61))));
+    assert_eq!((b.track_skew, b.cylinder_skew), (Skew::Sectors(6), Skew::Turn(Angle(1 << 61))));
+    assert_eq!(p.sector_bytes, 512);
+    assert!(!a.sparing.slips_are_extra && b.sparing.slips_are_extra);
+}
+
+#[test]
+fn a_rig_takes_from_the_electronics_what_it_does_not_say() {
+    let p = small();
+    let rig = p.rig.expect("the file has a rig");
+    assert_eq!((rig.bus.read_block_ps, rig.bus.write_block_ps), (99_000_000, 6_400_000));
+    assert_eq!(rig.overheads, p.electronics.overheads);
+    assert!(rig.cache.write_back && !p.electronics.cache.write_back);
+    assert_eq!((rig.cache.segments, rig.queue), (4, p.electronics.queue));
+}
+
+#[test]
+fn every_fault_names_its_line_and_its_reason() {
+    let mut wrong = Vec::new();
+    for (from, to, message) in [
+        ("format = 1", "format = 2", "small.toml:@: expected 1, the only version there is, for `format`, found 2"),
+        ("title = \"a small drive\"", "title = ", "small.toml:@: expected TOML, found"),
+        (
+            "surfaces = 2",
+            "surfaces = \"two\"",
+            "small.toml:@: expected a whole number for `surfaces`, found the text \"two\"",
+        ),
+        ("surfaces = 2\n", "", "small.toml:9: geometry lacks the key `surfaces`"),
+        (
+            "layout = \"F\"",
+            "layout = \"Z\"",
+            "small.toml:@: unknown layout `Z`; known are: F, A, A-disk, FF, FA, AF, AA",
+        ),
+        ("layout = \"F\"", "layout = \"FA\"", "geometry lacks the key `group_tracks`"),
+        ("layout = \"F\"", "layout = \"F\"\ngroup_tracks = 3", "small.toml:13: group_tracks goes with the layouts FF"),
+        ("spares = 10", "sparse = 10", "small.toml:@: unknown key `sparse` in zones[0]; known are: cylinders, surface"),
+        ("depth = 32", "depth = 500", "small.toml:@: depth is 500; it must be between 1 and 256"),
+        ("\"sptf\"", "\"elevator\"", "small.toml:@: unknown order `elevator`; known are: fcfs, sptf"),
+        ("\"7/100\"", "\"100/100\"", "small.toml:@: track_skew is 100 sectors; it must be below a turn of 100 sectors"),
+        ("0.125", "1.5", "small.toml:@: expected a skew of less than a turn"),
+        ("0.125", "\"a bit\"", "small.toml:@: expected a skew such as \"63/334\""),
+        ("[0, 4]", "[0, 6]", "small.toml:16: zone of cylinders 0 to 6: the zone of cylinders 6 to 11 overlaps it"),
+        ("[0, 4]", "[0, 3]", "small.toml:16: cylinders 4 to 5 belong to no zone; list them in `unused_cylinders`"),
+        ("[[5, 5]]", "[[5, 5], [11, 11]]", "small.toml:@: cylinders 11 to 11 are listed as unused"),
+        ("[6, 11]", "[6, 12]", "small.toml:@: a zone up to cylinder 12 on a drive of 12"),
+        ("slips = [3, 5]", "slips = [3, 1000]", "small.toml:@: expected slips inside the zone"),
+        ("sectors = 1980", "sectors = 1981", "small.toml:@: 1981 sectors are stated, but the zones hold 1980"),
+        ("reserved_sectors = 90", "reserved_sectors = 9000", "small.toml:@: reserved_sectors is 9000"),
+        ("7199.6", "59", "small.toml:@: rpm is 59/1; it must be between 60 and 60000"),
+        ("7199.6", "\"fast\"", "small.toml:@: expected a speed such as 7200"),
+        (
+            "head_switch_ms = 0.8",
+            "head_switch_ms = -0.8",
+            "small.toml:@: head_switch_ms is -0.8; it must be between 0 and 1000",
+        ),
+        (
+            "head_switch_ms = 0.8",
+            "head_switch_ms = 200",
+            "small.toml:@: head_switch_ms is 200.000000 ms; it must be at most 100 ms",
+        ),
+        ("[2, 1.5]", "[1, 1.5]", "small.toml:@: expected a seek distance beyond 1, found 1"),
+        ("[2, 1.5]", "[2, 1.5, 9]", "small.toml:@: expected a list of a distance and a time"),
+        ("[11, 4.25]", "[12, 4.25]", "small.toml:@: a seek distance is 12; it must be below the drive's 12 cylinders"),
+        (
+            "[11, 4.25]",
+            "[11, 0.9]",
+            "small.toml:@: a seek over 11 cylinders takes 0.9 ms, less than the 1.5 ms over 2 cylinders",
+        ),
+        ("[11, 4.25]", "[11, 0.9]", "more than a third less, which no drive does"),
+        ("segments = 4\n", "", "small.toml:36: cache lacks the key `segments`"),
+        ("prefetch_sectors = 64\n", "", "cache lacks the key `prefetch_sectors`"),
+        ("prefetch = \"sectors\"", "prefetch = \"none\"", "small.toml:40: prefetch_sectors has no meaning"),
+        ("0.75", "1.75", "small.toml:@: read_watermark is 1.75; it must be between 0 and 1"),
+        ("name = \"small\"", "name = \"Small Drive\"", "small.toml:@: expected a name of 1 to 64 lower-case letters"),
+        ("title", "sector_bytes = 520\ntitle", "small.toml:@: sector_bytes is 520; it must be 512 or 4096"),
+        ("geometry = \"made up\"", "geometri = \"made up\"", "small.toml:@: unknown table in [sources] `geometri`"),
+        ("read_miss_us = 100", "read_miss_us = -1", "small.toml:@: read_miss_us is -1; it must be between 0"),
+        ("read_miss_us = 100", "read_mess_us = 1", "small.toml:@: unknown key `read_mess_us` in overheads"),
+        (
+            "[rig.bus]",
+            "[noise]\nseek_sd_us = 30\n[rig.bus]",
+            "small.toml: seek_max_us is 0.000000 ms; it must be no less than seek_sd_us",
+        ),
+        ("[rig.bus]", "[noise]\nsettle_retry_ppm = 9\n[rig.bus]", "small.toml:48: settle_retry_turns is 0"),
+        ("[rig.bus]", "[rigg.bus]", "small.toml:@: unknown key `rigg`"),
+        ("write_back = true", "write_back = 1", "small.toml:@: expected true or false for `write_back`, found 1"),
+    ] {
+        let text = SMALL.replacen(from, to, 1);
+        assert_ne!(text, SMALL, "{from} is in the file");
+        // `@` is the line of the change.
+        let line = SMALL
+            .find(from)
+            .map_or(0, |at| SMALL[..at].lines().count().max(1) + usize::from(at > 0 && SMALL[..at].ends_with('\n')));
+        let message = &message.replace('@', &line.to_string());
+        match read(&text) {
+            Ok(_) => wrong.push(format!("{to} was taken; expected: {message}")),
+            Err(e) if e.to_string().contains(message) => {}
+            Err(e) => wrong.push(format!("{to}: expected\n{message}, got\n{e}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_table_that_falls_a_little_is_told_of_once_with_its_line() {
+    let text = SMALL.replace("[11, 4.25]", "[3, 1.1], [4, 1.15], [11, 4.25]");
+    let warnings = read(&text).unwrap_or_else(|e| panic!("{e}")).warnings;
+    let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["small.toml:25: a seek over 3 cylinders takes 1.1 ms, less than the 1.5 ms over 2 cylinders"]);
+}
+
+#[test]
+fn either_format_is_recognised_whatever_the_file_is_called() {
+    let files = |path: &str| match path {
+        "p" => Ok(SMALL.to_string()),
+        "q" => Ok("# DiskSim\ndisksim_disk X {\n}".to_string()),
+        _ => Err("no such file".to_string()),
+    };
+    assert_eq!(profile::load("p", &files).map(|l| l.profile.name), Ok("small".into()));
+    let e = profile::load("q", &files).unwrap_err().to_string();
+    assert!(e.starts_with("q:2: disksim_disk X lacks the key"), "{e}");
+    let e = profile::load("r", &files).unwrap_err();
+    assert_eq!(e.reason, Reason::Unreadable("no such file".into()));
+}
+
+#[test]
+fn any_bytes_give_a_profile_or_a_fault_and_never_a_panic() {
+    // Every cut of a good file, and every line of it left out.
+    for end in (0..SMALL.len()).filter(|&i| SMALL.is_char_boundary(i)) {
+        let _ = read(&SMALL[..end]).map_err(|e| e.to_string());
+    }
+    let lines: Vec<&str> = SMALL.lines().collect();
+    for left_out in 0..lines.len() {
+        let text: Vec<&str> = lines.iter().enumerate().filter(|(i, _)| *i != left_out).map(|(_, l)| *l).collect();
+        if let Err(e) = read(&text.join("\n")) {
+            assert!(e.to_string().starts_with("small.toml"), "{e}");
+        }
+    }
+}
+
+#[test]
+fn every_key_is_explained_in_the_document() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/profile-format.md");
+    let doc = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    for (table, names) in profile::keys::TABLES {
+        for key in *names {
+            assert!(doc.contains(&format!("`{key}`")), "docs/profile-format.md does not explain `{key}` of {table}");
+        }
+    }
+    for name in profile::builtin_names() {
+        assert!(doc.contains(&format!("`{name}`")), "docs/profile-format.md does not list `{name}`");
+    }
+}
+
+fn skew() -> impl Strategy<Value = Skew> {
+    prop_oneof![
+        (0u32..40).prop_map(Skew::Sectors),
+        any::<u64>().prop_map(|a| Skew::Turn(Angle(a))),
+        (0u64..360, 360u64..9999).prop_map(|(a, b)| Skew::Turn(Angle::fraction(a, b))),
+    ]
+}
+
+prop_compose! {
+    /// The small drive with nearly everything else changed.
+    fn changed()(
+        title in "[ -~äß°\n\t]{0,40}",
+        rpm in (60u64..=60_000, 1u64..1000).prop_map(|(a, b)| (a * b + 7, b)),
+        seek_first in any::<Option<(bool, bool)>>(),
+        skews in [skew(), skew(), skew()],
+        settle in -100_000_000i64..100_000_000,
+        times in proptest::collection::vec(0u64..1_000_000_000, 24),
+        flags in proptest::collection::vec(any::<bool>(), 24),
+        counts in proptest::collection::vec(1u32..256, 12),
+        unit in 0u32..3,
+        prefetch in 0u32..5,
+    ) -> Profile {
+        let mut p = small();
+        p.title = title.clone();
+        p.synthesised = flags[0].then_some(title);
+        p.year = flags[1].then_some(1990);
+        // A ratio that is not in lowest terms is kept, too.
+        p.mechanics.rpm = if rpm.0 <= 60_000 * rpm.1 { rpm } else { (7200, 1) };
+        p.mechanics.write_settle_ns = settle;
+        p.mechanics.head_switch = Dur(times[0] / 10);
+        p.mechanics.read_on_arrival = flags[2];
+        p.mechanics.write_on_arrival = flags[3];
+        p.mechanics.keep_passing = flags[4];
+        p.mechanics.write_seek = flags[5].then(|| vec![(1, Dur(times[1])), (4, Dur(times[1].max(times[2])))]);
+        p.stated_sectors = None;
+        let z = &mut p.geometry.zones[0];
+        (z.offset, z.track_skew, z.cylinder_skew) = (Some(skews[0]), skews[1], skews[2]);
+        z.sparing.unit = [SpareUnit::Zone, SpareUnit::Track, SpareUnit::Cylinders(2)][unit as usize];
+        z.sparing.at_front = flags[6];
+        z.sparing.slips_are_extra = flags[7];
+        if let Some((tracks_alternate, surfaces_alternate)) = seek_first {
+            p.geometry.layout = Layout::SeekFirst { group_tracks: counts[0], tracks_alternate, surfaces_alternate };
+            z.slips = vec![
+                Slip::Sector(SectorAddress { cylinder: 1, surface: 1, sector: counts[1] % 90 }),
+                Slip::Track { cylinder: 3, surface: 0 },
+            ];
+            z.sparing.spares = if z.sparing.slips_are_extra { 3 } else { 210 };
+            z.sparing.unit = SpareUnit::Zone;
+            z.sectors_per_track = if flags[8] { vec![100, 90] } else { vec![100] };
+            z.offset = if flags[9] { None } else { z.offset };
+            z.last_cylinder = 5;
+        } else {
+            z.sparing.slips_push_skew = flags[8] && unit > 0;
+            p.geometry.layout = Layout::HeadFirst(
+                [HeadOrder::Forward, HeadOrder::AlternatingInZone, HeadOrder::AlternatingOnDisk][counts[2] as usize % 3],
+            );
+            z.defects = if flags[9] && unit == 0 && !flags[6] { vec![(7, 999)] } else { vec![] };
+        }
+        let e = &mut p.electronics;
+        e.bus.read_block_ps = times[3];
+        e.bus.never_disconnect = flags[10];
+        e.bus.arbitration = Dur(times[4]);
+        e.overheads.write_hit = ByLast { after_read: Dur(times[5]), after_write: Dur(times[6]) };
+        e.overheads.read_disconnect = ByLast { after_read: Dur(times[7]), after_write: Dur(times[7]) };
+        e.overheads.queued.write_read = Dur(times[8]);
+        e.overheads.minimum_seek = Dur(times[9]);
+        e.overheads.extra_disconnect = flags[11].then_some(ExtraDisconnect { between: Dur(times[10]), ..ExtraDisconnect::default() });
+        e.cache.prefetch = [
+            Prefetch::None,
+            Prefetch::TrackAhead,
+            Prefetch::ToTrackEnd(counts[3]),
+            Prefetch::ToCylinderEnd(counts[4]),
+            Prefetch::Sectors(counts[5]),
+        ][prefetch as usize];
+        e.cache.keep_delivered = flags[12];
+        e.cache.watermark_by_request = flags[13];
+        e.cache.read_hits_on_written = flags[14];
+        e.cache.write_watermark_permille = counts[6];
+        e.cache.write_segments = counts[7];
+        e.cache.write_burst_sectors = counts[8];
+        e.queue.depth = counts[9];
+        p.noise.seek_sd = Dur(times[11]);
+        p.noise.seek_max = Dur(times[11].max(times[12]));
+        p.noise.settle_retry_ppm = counts[10];
+        p.noise.settle_retry_turns = 1;
+        p.noise.speed_error_ppb = -(times[13] as i64) / 10;
+        p.noise.recalibrate_every = Dur(times[14] * 1000 + 1);
+        p.noise.recalibrate_takes = Dur(times[14]);
+        if flags[15] {
+            p.rig = None;
+        }
+        p
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_reads_back_the_same(p in changed()) {
+        let text = profile::write(&p);
+        match read(&text) {
+            Ok(back) => prop_assert_eq!(back.profile, p),
+            Err(e) => prop_assert!(false, "{}\n{}", e, text),
+        }
+    }
+}

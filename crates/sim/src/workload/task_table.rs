@@ -1,0 +1,231 @@
+//! `[[task]]` tables of a scenario: tasks of one's own.
+
+use serde::Deserialize;
+
+use headtime_disk::time::{Dur, Time};
+
+use super::generator::{PatternSpec, PlaceSpec};
+use super::population::{Arrivals, GroupSpec, Think};
+use super::scenario::{LONGEST_RUN_S, LONGEST_WAIT_MS, unknown};
+use super::size::SizeSpec;
+use super::variates::Share;
+use super::{WorkloadError, by_name, open};
+
+/// One `[[task]]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TaskTable {
+    /// Its name in statistics; must be there.
+    pub name: String,
+    /// A named workload whose figures are taken where this table gives none.
+    pub like: Option<String>,
+    /// Closed: how many tasks.
+    pub tasks: Option<u32>,
+    /// Closed: pause between an answer and the next request, ms.
+    pub think_ms: Option<f64>,
+    /// Closed: `fixed` or `exponential`.
+    pub think: Option<String>,
+    /// Open: Poisson arrivals, so many a second.
+    pub rate: Option<f64>,
+    /// Nothing before this, virtual seconds.
+    pub start_s: Option<f64>,
+    /// Share of reads, 0 to 1.
+    pub reads: Option<f64>,
+    /// One size for all.
+    pub size: Option<Bytes>,
+    /// Mean of an exponential size.
+    pub size_mean: Option<Bytes>,
+    /// Step of an exponential or even size.
+    pub size_step: Option<Bytes>,
+    /// Smallest of an even distribution.
+    pub size_min: Option<Bytes>,
+    /// Largest of an even distribution.
+    pub size_max: Option<Bytes>,
+    /// Sizes with weights: `[["4k", 3], ["64k", 1]]`.
+    pub sizes: Option<Vec<(Bytes, u32)>>,
+    /// `uniform`, `sequential`, `part`, `window`, `recent-group`.
+    pub place: Option<String>,
+    /// `part`: where it begins, a share of the disk.
+    pub from: Option<f64>,
+    /// `part`: where it ends.
+    pub to: Option<f64>,
+    /// `window`, `recent-group`: cylinders.
+    pub cylinders: Option<u32>,
+    /// `recent-group`: share of the requests that stay.
+    pub share: Option<f64>,
+    /// First sectors lie at multiples of this.
+    pub align: Option<Bytes>,
+    /// Writes complete only on the media.
+    pub fua: Option<bool>,
+}
+
+/// A number of bytes: a number, or text with `k`, `m` or `g` (powers of 1024) behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "toml::Value")]
+pub struct Bytes(pub u64);
+
+impl TryFrom<toml::Value> for Bytes {
+    type Error = String;
+    fn try_from(value: toml::Value) -> Result<Bytes, String> {
+        let parsed = match &value {
+            toml::Value::Integer(n) => u64::try_from(*n).ok(),
+            toml::Value::String(s) => parse_bytes(s),
+            _ => None,
+        };
+        parsed.map(Bytes).ok_or_else(|| format!("expected a number of bytes such as 4096 or \"4k\", found {value}"))
+    }
+}
+
+fn parse_bytes(text: &str) -> Option<u64> {
+    let lower = text.trim().to_ascii_lowercase();
+    let lower = lower.strip_suffix("ib").or(lower.strip_suffix('b')).unwrap_or(&lower);
+    let (digits, factor) = match lower.as_bytes().last()? {
+        b'k' => (&lower[..lower.len() - 1], 1u64 << 10),
+        b'm' => (&lower[..lower.len() - 1], 1 << 20),
+        b'g' => (&lower[..lower.len() - 1], 1 << 30),
+        _ => (lower, 1),
+    };
+    digits.trim().parse::<u64>().ok()?.checked_mul(factor)
+}
+
+impl TaskTable {
+    /// The group of tasks it describes.
+    pub fn group(&self) -> Result<GroupSpec, WorkloadError> {
+        if self.name.is_empty() {
+            return Err(WorkloadError::Conflict("a task without a name: give name = \"...\"".into()));
+        }
+        let mut group = match &self.like {
+            Some(name) => by_name(name)?,
+            None => super::closed(1),
+        };
+        group.name.clone_from(&self.name);
+        self.arrivals(&mut group)?;
+        if let Some(s) = self.start_s {
+            if !(0.0..=LONGEST_RUN_S).contains(&s) {
+                return Err(self.range("start_s", s, 0, LONGEST_RUN_S));
+            }
+            group.start = Time::ZERO + Dur::from_ms_f64(s * 1e3);
+        }
+        let p: &mut PatternSpec = &mut group.pattern;
+        if let Some(r) = self.reads {
+            p.reads = Share::from_f64(r).ok_or_else(|| self.range("reads", r, 0, 1))?;
+        }
+        if let Some(size) = self.size()? {
+            p.size = size;
+        }
+        if let Some(place) = self.place()? {
+            p.place = place;
+        }
+        if let Some(a) = self.align {
+            p.align_bytes = a.0;
+        }
+        if let Some(fua) = self.fua {
+            p.fua = fua;
+        }
+        Ok(group)
+    }
+
+    fn range(&self, what: &str, found: impl ToString, low: impl ToString, high: impl ToString) -> WorkloadError {
+        WorkloadError::range(format!("{what} of task \"{}\"", self.name), found, low, high)
+    }
+
+    fn conflict(&self, why: &str) -> WorkloadError {
+        WorkloadError::Conflict(format!("task \"{}\": {why}", self.name))
+    }
+
+    fn arrivals(&self, group: &mut GroupSpec) -> Result<(), WorkloadError> {
+        if let Some(rate) = self.rate {
+            if self.tasks.is_some() || self.think_ms.is_some() || self.think.is_some() {
+                return Err(self.conflict("rate makes it open; tasks and think are for closed ones"));
+            }
+            group.arrivals = open(rate)?.arrivals;
+            return Ok(());
+        }
+        let (mut tasks, mut think) = match group.arrivals {
+            Arrivals::Closed { tasks, think } => (tasks, think),
+            Arrivals::Open { .. } if self.tasks.is_none() && self.think_ms.is_none() && self.think.is_none() => {
+                return Ok(());
+            }
+            Arrivals::Open { .. } => (1, Think::None),
+        };
+        if let Some(n) = self.tasks {
+            tasks = n;
+        }
+        if let Some(ms) = self.think_ms {
+            if !(0.0..=LONGEST_WAIT_MS).contains(&ms) {
+                return Err(self.range("think_ms", ms, 0, LONGEST_WAIT_MS));
+            }
+            let pause = Dur::from_ms_f64(ms);
+            think = match (think, pause) {
+                (_, Dur::ZERO) => Think::None,
+                (Think::Exponential(_), d) => Think::Exponential(d),
+                (_, d) => Think::Fixed(d),
+            };
+        }
+        think = match (self.think.as_deref(), think) {
+            (None, t) => t,
+            (Some("fixed"), Think::Exponential(d)) => Think::Fixed(d),
+            (Some("exponential"), Think::Fixed(d)) => Think::Exponential(d),
+            (Some("fixed" | "exponential"), t) => t,
+            (Some(other), _) => return Err(unknown("think", other, &["fixed", "exponential"])),
+        };
+        group.arrivals = Arrivals::Closed { tasks, think };
+        Ok(())
+    }
+
+    fn size(&self) -> Result<Option<SizeSpec>, WorkloadError> {
+        let even = self.size_min.is_some() || self.size_max.is_some();
+        let ways = [self.size.is_some(), self.size_mean.is_some(), even, self.sizes.is_some()];
+        if ways.iter().filter(|w| **w).count() > 1 {
+            return Err(self.conflict("give one of size, size_mean, size_min with size_max, sizes"));
+        }
+        let step = self.size_step.map_or(4096, |b| b.0);
+        if let Some(b) = self.size {
+            return Ok(Some(SizeSpec::Fixed { bytes: b.0 }));
+        }
+        if let Some(mean) = self.size_mean {
+            return Ok(Some(SizeSpec::Exponential { mean_bytes: mean.0, step_bytes: step }));
+        }
+        if let Some(sizes) = &self.sizes {
+            return Ok(Some(SizeSpec::Weighted(sizes.iter().map(|(b, w)| (b.0, *w)).collect())));
+        }
+        match (self.size_min, self.size_max) {
+            (None, None) if self.size_step.is_some() => Err(self.conflict("size_step goes with size_mean or size_min")),
+            (None, None) => Ok(None),
+            (Some(min), Some(max)) => {
+                Ok(Some(SizeSpec::Uniform { min_bytes: min.0, max_bytes: max.0, step_bytes: step }))
+            }
+            _ => Err(self.conflict("size_min and size_max go together")),
+        }
+    }
+
+    fn place(&self) -> Result<Option<PlaceSpec>, WorkloadError> {
+        let known = ["uniform", "sequential", "part", "window", "recent-group"];
+        let word = self.place.as_deref();
+        for (given, what, of) in [
+            (self.from.is_some() || self.to.is_some(), "from and to", &["part"][..]),
+            (self.cylinders.is_some(), "cylinders", &["window", "recent-group"]),
+            (self.share.is_some(), "share", &["recent-group"]),
+        ] {
+            if given && !word.is_some_and(|w| of.contains(&w)) {
+                return Err(self.conflict(&format!("{what} goes with place = \"{}\"", of.join("\" or \""))));
+            }
+        }
+        let cylinders = || self.cylinders.ok_or_else(|| self.conflict("this place needs cylinders"));
+        Ok(Some(match word {
+            None => return Ok(None),
+            Some("uniform") => PlaceSpec::Uniform,
+            Some("sequential") => PlaceSpec::Sequential,
+            Some("part") => PlaceSpec::Part { from: self.from.unwrap_or(0.0), to: self.to.unwrap_or(1.0) },
+            Some("window") => PlaceSpec::Window { cylinders: cylinders()? },
+            Some("recent-group") => {
+                let share = self.share.ok_or_else(|| self.conflict("this place needs a share"))?;
+                PlaceSpec::RecentGroup {
+                    share: Share::from_f64(share).ok_or_else(|| self.range("share", share, 0, 1))?,
+                    cylinders: cylinders()?,
+                }
+            }
+            Some(other) => return Err(unknown("place", other, &known)),
+        }))
+    }
+}
