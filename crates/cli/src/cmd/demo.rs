@@ -112,6 +112,12 @@ fn text(args: &Demo, title: &str, results: &[Outcome]) -> String {
     let gain = |a: f64, b: f64| 100.0 * (b / a - 1.0);
     let rate = |i: usize| results[i].stats.per_second();
     let mean = |i: usize| results[i].stats.responses().mean().map_or(0.0, Dur::as_ms_f64);
+    let late = |i: usize| results[i].stats.responses().quantile(990);
+    let price = if late(3) > late(0) {
+        "Its price: requests in awkward places wait longer (p99). `--order satfuf:MS` limits that.\n\n"
+    } else {
+        ""
+    };
     format!(
         "A busy disk: ten programs ask a {title} for random blocks, wait for the answer,\n\
          think for 30 ms and ask again. Which of the waiting requests should be next?\n\
@@ -120,7 +126,7 @@ fn text(args: &Demo, title: &str, results: &[Outcome]) -> String {
          arm on its way, \"rotate\" is the wait for the platter to come round.\n\n\
          sstf knows how far away each track is. sptf knows, besides, which angle of the platter is under the\n\
          head: {:.0}% more requests a second than fcfs ({:.0}% more than sstf), and {:.0}% less waiting than fcfs.\n\n\
-         Picture: {}\n\
+         {price}Picture: {}\n\
          Next: headtime simulate --help, headtime reproduce F1, headtime profiles\n",
         columns(&rows, &[2, 3, 4, 5, 6, 7, 8]),
         gain(rate(0), rate(3)),
