@@ -1,7 +1,9 @@
 //! The demo's picture: the same stretch of time on four head tracks, then single requests of the best order.
 
-use headtime_disk::command::{Command, Completion, Kind, MediaTimes};
+use headtime_disk::command::{Command, Completion, Kind};
+use headtime_disk::model::Model;
 use headtime_disk::time::{Dur, Time};
+use headtime_lab::head::HeadParts;
 use headtime_lab::svg::{Axis, Lane, Panel, Span, Timeline};
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
@@ -28,15 +30,23 @@ pub struct Track {
 /// Keeps what happens in the picture's stretch of a run.
 pub struct Window {
     from: Time,
+    model: Model,
     /// By command, what the head did for the requests that are not finished yet.
-    media: Vec<(Command, Option<MediaTimes>)>,
-    requests: Vec<(Done, Option<MediaTimes>)>,
+    media: Vec<(Command, Option<Work>)>,
+    requests: Vec<(Done, Option<Work>)>,
+}
+
+/// What the head did for one request, and when it began.
+#[derive(Clone, Copy)]
+struct Work {
+    start: Time,
+    parts: HeadParts,
 }
 
 impl Window {
-    /// A picture that begins at `from`.
-    pub fn new(from: Time) -> Window {
-        Window { from, media: Vec::new(), requests: Vec::new() }
+    /// A picture that begins at `from`, of a drive whose mechanics are these.
+    pub fn new(from: Time, model: Model) -> Window {
+        Window { from, model, media: Vec::new(), requests: Vec::new() }
     }
 
     fn shows(&self, t: Time) -> bool {
@@ -47,7 +57,11 @@ impl Window {
 impl Observer for Window {
     fn completed(&mut self, command: &Command, completion: &Completion) {
         if self.shows(completion.at) {
-            self.media.push((*command, completion.media));
+            let work = completion.media.and_then(|m| {
+                let parts = HeadParts::of(&self.model, command, &m)?;
+                Some(Work { start: m.start, parts })
+            });
+            self.media.push((*command, work));
         }
     }
 
@@ -56,7 +70,7 @@ impl Observer for Window {
             return;
         }
         // A request has the range of its command; two of one range finish in the order in which they completed.
-        let mine = |(c, _): &(Command, Option<MediaTimes>)| c.lbn == done.lbn && c.count == done.count;
+        let mine = |(c, _): &(Command, Option<Work>)| c.lbn == done.lbn && c.count == done.count;
         let media = self.media.iter().position(mine).and_then(|i| self.media.remove(i).1);
         self.requests.push((*done, media));
     }
@@ -76,9 +90,9 @@ pub fn draw(tracks: &[Track]) -> Timeline {
             .window
             .requests
             .iter()
-            .filter(|(d, m)| d.dispatched >= from && m.is_some())
+            .filter(|(d, w)| d.dispatched >= from && w.is_some())
             .take(SINGLE)
-            .map(|(d, m)| request_lane(d, *m, from))
+            .map(|(d, w)| request_lane(d, *w, from))
             .collect();
         panels.push(Panel {
             title: format!("{} requests under {}, each from the moment it was asked for", lanes.len(), last.order),
@@ -115,35 +129,36 @@ fn head_lane(track: &Track) -> Lane {
     let from = track.window.from;
     let mut spans = Vec::new();
     let mut done = 0;
-    for (d, media) in &track.window.requests {
+    for (d, work) in &track.window.requests {
         if d.done >= from && d.done.since(from) <= STRETCH {
             done += 1;
         }
-        if let Some(m) = media {
-            work(&mut spans, m, from, &describe(d));
+        if let Some(w) = work {
+            draw_work(&mut spans, w, from, &describe(d));
         }
     }
     Lane { label: track.order.into(), note: format!("{done} done"), spans }
 }
 
-fn request_lane(d: &Done, media: Option<MediaTimes>, from: Time) -> Lane {
+fn request_lane(d: &Done, work: Option<Work>, from: Time) -> Lane {
     let hint = describe(d);
     let mut spans = Vec::new();
-    if let Some(m) = media {
-        spans.push(Span { from: at(d.due, from), to: at(m.start, from), kind: WAITING, hint: hint.clone() });
-        work(&mut spans, &m, from, &hint);
+    if let Some(w) = work {
+        spans.push(Span { from: at(d.due, from), to: at(w.start, from), kind: WAITING, hint: hint.clone() });
+        draw_work(&mut spans, &w, from, &hint);
     }
     let letter = if d.kind == Kind::Read { "read" } else { "write" };
     Lane { label: format!("{letter} at {}", d.lbn), note: format!("{:.1} ms", d.response().as_ms_f64()), spans }
 }
 
-fn work(spans: &mut Vec<Span>, m: &MediaTimes, from: Time, hint: &str) {
-    let parts =
-        [(m.start, m.seek_end, SEEK), (m.seek_end, m.transfer_start, ROTATE), (m.transfer_start, m.end, TRANSFER)];
-    for (a, b, kind) in parts {
+fn draw_work(spans: &mut Vec<Span>, w: &Work, from: Time, hint: &str) {
+    let mut a = w.start;
+    for (takes, kind) in [(w.parts.seek, SEEK), (w.parts.rotate, ROTATE), (w.parts.transfer, TRANSFER)] {
+        let b = a + takes;
         if b > a && b > from {
             spans.push(Span { from: at(a, from), to: at(b, from), kind, hint: hint.to_string() });
         }
+        a = b;
     }
 }
 
