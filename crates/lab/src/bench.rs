@@ -8,7 +8,6 @@ use headtime_sim::stats::Stats;
 use headtime_sim::workload::{GroupSpec, PatternSpec, Population, closed};
 
 use crate::experiment::{RunError, Spec};
-use crate::head::{HeadParts, HeadWatch};
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -34,26 +33,17 @@ pub(crate) enum Choice {
     Drive(QueueSpec),
 }
 
-/// What a run came to.
-#[derive(Clone, Debug)]
-pub(crate) struct Measured {
-    /// Everything counted.
-    pub stats: Stats,
-    /// Where the head's time went.
-    pub head: HeadParts,
-}
-
 /// Random reads of `bytes` over the whole drive, so many always in the system.
 pub(crate) fn random_reads(bytes: u64, tasks: u32) -> GroupSpec {
     GroupSpec { pattern: PatternSpec::random_reads(bytes), ..closed(tasks) }
 }
 
 /// Runs one setup.
-pub(crate) fn measure(spec: &Spec, setup: &Setup) -> Result<Measured, RunError> {
+pub(crate) fn measure(spec: &Spec, setup: &Setup) -> Result<Stats, RunError> {
     run(setup).map_err(|reason| RunError { id: spec.id, reason })
 }
 
-fn run(setup: &Setup) -> Result<Measured, String> {
+fn run(setup: &Setup) -> Result<Stats, String> {
     let mut profile = profile::builtin(setup.drive).map_err(text)?;
     let scheduling = match setup.choice {
         Choice::Outside(order) => Scheduling::Host(order),
@@ -66,10 +56,8 @@ fn run(setup: &Setup) -> Result<Measured, String> {
     let how = simulate::Setup { scheduling, ..simulate::Setup::new(&profile, Order::Fcfs, setup.seed) };
     let simulation = Simulation::new(&how).map_err(text)?;
     let mut load = Population::of(&setup.load, simulation.target(), setup.seed).map_err(text)?;
-    let mut watch = HeadWatch::new(simulation.drive().truth());
     let limits = Limits { requests: Some(setup.requests), until: None };
-    let stats = simulation.run(&mut load, limits, None, &mut watch).map_err(text)?;
-    Ok(Measured { stats, head: watch.parts() })
+    simulation.run(&mut load, limits, None, &mut ()).map_err(text)
 }
 
 fn text(e: impl std::fmt::Display) -> String {

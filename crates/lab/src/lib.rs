@@ -12,7 +12,6 @@ mod f2;
 mod f3;
 mod f4;
 mod f6;
-pub mod head;
 pub mod output;
 mod predictions;
 pub mod registry;

@@ -20,7 +20,7 @@ pub(crate) fn measure(
         Setup { drive, load, seed: run.seed, requests: run.length(100_000, 20_000), choice: Choice::Outside(order) };
     let m = bench::measure(spec, &setup)?;
     run.progress.advance(1);
-    Ok(m.stats.prediction)
+    Ok(m.prediction)
 }
 
 /// Share of the samples, in percent.

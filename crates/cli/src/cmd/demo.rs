@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use clap::Args;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_lab::head::{HeadParts, HeadWatch};
 use headtime_lab::output;
 use headtime_sched::core::Order;
 use headtime_sim::observe::Observer;
@@ -57,12 +56,11 @@ pub fn run(args: &Demo) -> Result<(), Failure> {
         let simulation = Simulation::new(&Setup::new(&profile, *order, args.seed)).map_err(Failure::input)?;
         let mut load = Population::of(&oltp(), simulation.target(), args.seed).map_err(Failure::input)?;
         let limits = Limits { until: Some(Time::ZERO + HOUR), requests: None };
-        let model = simulation.drive().truth();
         let watch = Watch { bar: &bar, before: i as u64 * HOUR.0 / 1_000_000, seen: 0 };
-        let mut watch = (Window::new(FROM, model.clone()), (HeadWatch::new(model), watch));
+        let mut watch = (Window::new(FROM), watch);
         let stats = simulation.run(&mut load, limits, None, &mut watch).map_err(Failure::input)?;
-        let (window, (head, _)) = watch;
-        results.push(Outcome { stats, head: head.parts() });
+        let (window, _) = watch;
+        results.push(stats);
         tracks.push(Track { order: name, window });
     }
     drop(bar);
@@ -75,12 +73,6 @@ fn put(mut file: output::WholeFile, bytes: &[u8], args: &Demo) -> Result<(), Fai
     use std::io::Write;
     file.write_all(bytes).map_err(|e| Failure::input(format!("cannot write {}: {e}", args.output.display())))?;
     Ok(file.finish()?)
-}
-
-/// What a run came to.
-struct Outcome {
-    stats: Stats,
-    head: HeadParts,
 }
 
 struct Watch<'a> {
@@ -98,21 +90,21 @@ impl Observer for Watch<'_> {
     }
 }
 
-fn text(args: &Demo, title: &str, results: &[Outcome]) -> String {
+fn text(args: &Demo, title: &str, results: &[Stats]) -> String {
     let heads = ["order", "", "requests/s", "mean ms", "p95 ms", "p99 ms", "seek", "rotate", "transfer"];
     let mut rows = vec![heads.map(String::from).to_vec()];
-    for ((name, _, words), Outcome { stats, head }) in ORDERS.iter().zip(results) {
+    for ((name, _, words), stats) in ORDERS.iter().zip(results) {
         let all = stats.responses();
         let ms = |d: Option<Dur>| d.map_or_else(|| "-".into(), |d| format!("{:.1}", d.as_ms_f64()));
         let mut row = vec![(*name).to_string(), (*words).to_string(), format!("{:.1}", stats.per_second())];
         row.extend([ms(all.mean()), ms(all.quantile(950)), ms(all.quantile(990))]);
-        row.extend(head.percent().map(|v| format!("{v:.0}%")));
+        row.extend(stats.head.percent().map(|v| format!("{v:.0}%")));
         rows.push(row);
     }
     let gain = |a: f64, b: f64| 100.0 * (b / a - 1.0);
-    let rate = |i: usize| results[i].stats.per_second();
-    let mean = |i: usize| results[i].stats.responses().mean().map_or(0.0, Dur::as_ms_f64);
-    let late = |i: usize| results[i].stats.responses().quantile(990);
+    let rate = |i: usize| results[i].per_second();
+    let mean = |i: usize| results[i].responses().mean().map_or(0.0, Dur::as_ms_f64);
+    let late = |i: usize| results[i].responses().quantile(990);
     let price = if late(3) > late(0) {
         "Its price: requests in awkward places wait longer (p99). `--order satfuf:MS` limits that.\n\n"
     } else {

@@ -1,9 +1,7 @@
 //! The demo's picture: the same stretch of time on four head tracks, then single requests of the best order.
 
-use headtime_disk::command::{Command, Completion, Kind};
-use headtime_disk::model::Model;
+use headtime_disk::command::{Command, Completion, Kind, MediaTimes};
 use headtime_disk::time::{Dur, Time};
-use headtime_lab::head::HeadParts;
 use headtime_lab::svg::{Axis, Lane, Panel, Span, Timeline};
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
@@ -30,23 +28,15 @@ pub struct Track {
 /// Keeps what happens in the picture's stretch of a run.
 pub struct Window {
     from: Time,
-    model: Model,
     /// By command, what the head did for the requests that are not finished yet.
-    media: Vec<(Command, Option<Work>)>,
-    requests: Vec<(Done, Option<Work>)>,
-}
-
-/// What the head did for one request, and when it began.
-#[derive(Clone, Copy)]
-struct Work {
-    start: Time,
-    parts: HeadParts,
+    media: Vec<(Command, Option<MediaTimes>)>,
+    requests: Vec<(Done, Option<MediaTimes>)>,
 }
 
 impl Window {
-    /// A picture that begins at `from`, of a drive whose mechanics are these.
-    pub fn new(from: Time, model: Model) -> Window {
-        Window { from, model, media: Vec::new(), requests: Vec::new() }
+    /// A picture that begins at `from`.
+    pub fn new(from: Time) -> Window {
+        Window { from, media: Vec::new(), requests: Vec::new() }
     }
 
     fn shows(&self, t: Time) -> bool {
@@ -57,11 +47,7 @@ impl Window {
 impl Observer for Window {
     fn completed(&mut self, command: &Command, completion: &Completion) {
         if self.shows(completion.at) {
-            let work = completion.media.and_then(|m| {
-                let parts = HeadParts::of(&self.model, command, &m)?;
-                Some(Work { start: m.start, parts })
-            });
-            self.media.push((*command, work));
+            self.media.push((*command, completion.media));
         }
     }
 
@@ -70,7 +56,7 @@ impl Observer for Window {
             return;
         }
         // A request has the range of its command; two of one range finish in the order in which they completed.
-        let mine = |(c, _): &(Command, Option<Work>)| c.lbn == done.lbn && c.count == done.count;
+        let mine = |(c, _): &(Command, Option<MediaTimes>)| c.lbn == done.lbn && c.count == done.count;
         let media = self.media.iter().position(mine).and_then(|i| self.media.remove(i).1);
         self.requests.push((*done, media));
     }
@@ -140,7 +126,7 @@ fn head_lane(track: &Track) -> Lane {
     Lane { label: track.order.into(), note: format!("{done} done"), spans }
 }
 
-fn request_lane(d: &Done, work: Option<Work>, from: Time) -> Lane {
+fn request_lane(d: &Done, work: Option<MediaTimes>, from: Time) -> Lane {
     let hint = describe(d);
     let mut spans = Vec::new();
     if let Some(w) = work {
@@ -151,9 +137,9 @@ fn request_lane(d: &Done, work: Option<Work>, from: Time) -> Lane {
     Lane { label: format!("{letter} at {}", d.lbn), note: format!("{:.1} ms", d.response().as_ms_f64()), spans }
 }
 
-fn draw_work(spans: &mut Vec<Span>, w: &Work, from: Time, hint: &str) {
+fn draw_work(spans: &mut Vec<Span>, w: &MediaTimes, from: Time, hint: &str) {
     let mut a = w.start;
-    for (takes, kind) in [(w.parts.seek, SEEK), (w.parts.rotate, ROTATE), (w.parts.transfer, TRANSFER)] {
+    for (takes, kind) in [(w.seek(), SEEK), (w.rotate(), ROTATE), (w.transfer(), TRANSFER)] {
         let b = a + takes;
         if b > a && b > from {
             spans.push(Span { from: at(a, from), to: at(b, from), kind, hint: hint.to_string() });
