@@ -4,7 +4,7 @@ use crate::angle::Angle;
 use crate::command::Kind;
 use crate::geometry::Geometry;
 use crate::mechanics::{Head, Mechanics};
-use crate::profile::{BusSpec, Electronics, Overheads, Profile};
+use crate::profile::{BusSpec, Overheads, Profile};
 use crate::time::Dur;
 
 /// A range of blocks, translated once: where it starts, where it ends, how long its transfer takes.
@@ -102,7 +102,7 @@ impl Model {
     pub fn new(profile: &Profile) -> Result<Model, ModelError> {
         let geometry = Geometry::new(&profile.geometry)?;
         let mechanics = Mechanics::new(&profile.mechanics, geometry.cylinders())?;
-        let Electronics { bus, overheads, .. } = profile.electronics;
+        let (bus, overheads) = (profile.electronics.bus, profile.electronics.acting_overheads());
         Ok(Model { geometry, mechanics, overheads, bus, sector_bytes: profile.sector_bytes })
     }
 
