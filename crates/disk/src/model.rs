@@ -1,10 +1,11 @@
-//! What a scheduler believes of a drive: its geometry and mechanics, without noise, cache or faults.
+//! What a scheduler believes of a drive: its geometry and mechanics and the rules of its electronics, without noise or
+//! faults.
 
 use crate::angle::Angle;
 use crate::command::Kind;
 use crate::geometry::Geometry;
 use crate::mechanics::{Head, Mechanics};
-use crate::profile::{BusSpec, Electronics, Overheads, Profile};
+use crate::profile::{BusSpec, CacheSpec, Electronics, Overheads, Profile};
 use crate::time::Dur;
 
 /// A range of blocks, translated once: where it starts, where it ends, how long its transfer takes.
@@ -74,6 +75,10 @@ pub struct Model {
     pub overheads: Overheads,
     /// The bus: what it adds behind the end of a media transfer.
     pub bus: BusSpec,
+    /// The rules of the drive's cache: what it keeps, and how far it reads ahead.
+    pub cache: CacheSpec,
+    /// A drive with a cache keeps whatever passes under the head on the track of a read, not only what was asked for.
+    pub keep_passing: bool,
     /// Bytes a sector holds.
     pub sector_bytes: u32,
 }
@@ -102,8 +107,9 @@ impl Model {
     pub fn new(profile: &Profile) -> Result<Model, ModelError> {
         let geometry = Geometry::new(&profile.geometry)?;
         let mechanics = Mechanics::new(&profile.mechanics, geometry.cylinders())?;
-        let Electronics { bus, overheads, .. } = profile.electronics;
-        Ok(Model { geometry, mechanics, overheads, bus, sector_bytes: profile.sector_bytes })
+        let Electronics { bus, overheads, cache, .. } = profile.electronics;
+        let keep_passing = profile.mechanics.keep_passing;
+        Ok(Model { geometry, mechanics, overheads, bus, cache, keep_passing, sector_bytes: profile.sector_bytes })
     }
 
     /// Translates a range once; `None` when it is empty or reaches beyond the last sector.

@@ -9,8 +9,11 @@
 //! older one that it conflicts with. Of those that may go, [`order`] chooses one whenever [`dispatch`] has room at the
 //! drive, from where [`predictor`] says the head will be.
 
+pub mod cached;
+pub mod classify;
 pub mod core;
 pub mod dispatch;
+pub mod flight;
 pub mod list;
 pub mod order;
 pub mod overheads;
