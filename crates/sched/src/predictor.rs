@@ -247,7 +247,7 @@ fn through_cache(
             let end = place.lbn + place.count as u64;
             let waits = known.keeps_waiting(flight.sent).then_some(at);
             let begin = asked(model, known.kind, flight.sent, waits);
-            match cached.hit(model, flight.command, segment, place, at, &known.head, begin) {
+            match cached.hit(model, segment, place, at, &known.head, begin) {
                 Hit::Running { there } => {
                     flight.there = there;
                     flight.served = if matches!(found, Found::All(_)) { Served::Cache } else { Served::Running };

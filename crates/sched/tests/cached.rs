@@ -123,7 +123,6 @@ fn a_stream_with_pauses_is_foreseen_to_come_from_what_was_read_ahead() {
             lbn += 8;
         }
         let s = &rig.core.stats().prediction;
-        for (i, f) in rig.finished.iter().enumerate() { if let Some(p) = f.prediction { if p.error_ns().abs() > 50_000 { println!("{i} {} {p:?} {:?}", rig.answered_from_cache[i], rig.drive.truth().geometry.track_of(i as u64*8)); } } }
         let hits = rig.answered_from_cache.iter().filter(|h| **h).count();
         println!("{name}: {hits} hits, {s:?}");
         if p.electronics.cache.prefetch != Prefetch::None {

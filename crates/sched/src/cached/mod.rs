@@ -16,8 +16,8 @@ use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::profile::Prefetch;
 use headtime_disk::time::{Dur, Time};
 
-use ahead::{Ahead, Stand};
 pub use ahead::Track;
+use ahead::{Ahead, Stand};
 pub use segments::Found;
 use segments::Segments;
 
@@ -244,16 +244,7 @@ impl Cached {
 
     /// A read of `place` that turns up at `at`, of which `segment` holds all or the front. `head` is where the last
     /// command left the head, and `begin` when the drive would set out to read more into that segment.
-    pub fn hit(
-        &mut self,
-        model: &Model,
-        command: u64,
-        segment: usize,
-        place: &Place,
-        at: Time,
-        head: &Head,
-        begin: Time,
-    ) -> Hit {
+    pub fn hit(&mut self, model: &Model, segment: usize, place: &Place, at: Time, head: &Head, begin: Time) -> Hit {
         let end = place.lbn + place.count as u64;
         let sequential = place.lbn == self.last_read_end;
         self.segments.touch(segment);
@@ -269,13 +260,7 @@ impl Cached {
             Hit::Running { there: ahead.brings(model, place.lbn, end) }
         } else {
             let (delay, arm) = self.stop(at);
-            if held < end {
-                self.segments.filled(segment);
-                self.segments.fill_to(segment, end);
-                let passed = Passed { asked: first, end, before: 0, whole: None };
-                self.behind = Some(Behind { command, segment, passed, from: end, sequential });
-                track = model.geometry.track_of(limit - 1).map(|t| (t.cylinder, t.surface));
-            } else if model.cache.prefetch_on_idle_hit && limit > held {
+            if limit > held && (held < end || model.cache.prefetch_on_idle_hit) {
                 let begin = begin + delay;
                 let (cylinder, surface) = arm.unwrap_or((head.cylinder, head.surface));
                 let angle = head.angle_at(begin, &model.mechanics.rotation);
@@ -296,7 +281,12 @@ impl Cached {
 
     /// A write of `place`, while a running prefetch still has its segment.
     pub fn written(&mut self, model: &Model, place: &Place) {
-        self.segments.write(&model.geometry, place.lbn, place.lbn + place.count as u64, model.cache.read_hits_on_written);
+        self.segments.write(
+            &model.geometry,
+            place.lbn,
+            place.lbn + place.count as u64,
+            model.cache.read_hits_on_written,
+        );
         (self.last_read_end, self.last_read_track) = (u64::MAX, None);
     }
 

@@ -145,4 +145,3 @@ impl Rig {
 pub fn noiseless() -> DriveConfig {
     DriveConfig { noiseless: true, ..DriveConfig::default() }
 }
-
