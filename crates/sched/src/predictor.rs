@@ -7,9 +7,12 @@
 //!
 //! A media transfer always ends at the same angle, that of the request's last sector, however long it took (seed 001
 //! section 3.3). So each completion tells the angle of the platter again: a surprise spoils one prediction, and at most
-//! the next, which began from it. What a completion does not tell is when a command that moved nothing was answered
-//! from the drive's cache; such completions are recognised by coming too early ([`classify`]) and leave the head where
-//! it was.
+//! the next, which began from it.
+//!
+//! What a completion does not tell is when a command that moved nothing was answered from the drive's cache. Most of
+//! these are foreseen ([`crate::cached`]); the others are recognised by coming too early ([`crate::classify`]). Either
+//! way they leave the head where it was. A read that was thought to be in the cache and comes as late as the media would
+//! have brought it has moved the head like any other.
 
 use std::collections::VecDeque;
 
