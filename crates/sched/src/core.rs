@@ -73,7 +73,7 @@ impl Core {
         let depth = config.max_outstanding as usize;
         Core {
             pool: Pool::new(config.capacity + depth, config.order.key()),
-            predictor: Predictor::new(depth),
+            predictor: Predictor::new(depth, &model),
             dispatch: Dispatch::new(depth),
             finished: VecDeque::with_capacity(depth),
             now: Time::ZERO,

@@ -7,10 +7,15 @@
 //!
 //! A request's way through it: [`pool`] keeps it until it has finished, and holds it back while [`overlap`] names an
 //! older one that it conflicts with. Of those that may go, [`order`] chooses one whenever [`dispatch`] has room at the
-//! drive, from where [`predictor`] says the head will be.
+//! drive, from where [`predictor`] says the head will be. What it says of one command is a [`flight`]; what the drive's
+//! cache answers without the head is in [`cached`]. Orders look at positions alone: that the cache would answer a
+//! request makes no difference to who goes next.
 
+pub mod cached;
+pub mod classify;
 pub mod core;
 pub mod dispatch;
+pub mod flight;
 pub mod list;
 pub mod order;
 pub mod overheads;

@@ -2,8 +2,9 @@
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::{Access, Model, Place};
+use headtime_disk::profile::ByLast;
 use headtime_disk::rotation::JUST_PASSED;
-use headtime_disk::time::Dur;
+use headtime_disk::time::{Dur, Time};
 
 /// Time from the host's sending a command to an idle drive until the mechanism begins to work for it. `last` is the
 /// kind of the command before.
@@ -14,11 +15,37 @@ pub fn lead_in(model: &Model, last: Kind, kind: Kind) -> Dur {
         Kind::Write => o.write_miss,
         _ => o.read_miss,
     };
-    let by_last = match last {
+    o.per_request + by_last(last, pair)
+}
+
+/// The figure that applies behind a command of kind `last`.
+#[inline]
+fn by_last(last: Kind, pair: ByLast) -> Dur {
+    match last {
         Kind::Write => pair.after_write,
         _ => pair.after_read,
+    }
+}
+
+/// When a drive has looked at a read sent at `sent` and sets out for the part of it that its cache lacks. `free` is when
+/// the mechanism became free, if the read had to wait for that.
+pub fn asked(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> Time {
+    free.unwrap_or(sent + model.overheads.per_request) + by_last(last, model.overheads.read_miss)
+}
+
+/// From when on a read that the cache answers, or its front, may cross the bus; `free` as for [`asked`].
+pub fn hit_ready(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> Time {
+    let o = &model.overheads;
+    let arrived = sent + o.per_request;
+    let ready = match free {
+        // It let go of the bus to wait.
+        Some(free) => {
+            let asked = arrived + by_last(last, o.read_miss) + by_last(last, o.read_disconnect);
+            asked.max(free) + o.reselect
+        }
+        None => arrived + by_last(last, o.read_hit),
     };
-    o.per_request + by_last
+    ready + o.data_preparation + model.bus.arbitration
 }
 
 /// Time between the end of one media access and the beginning of the next, when the next command was waiting in the
@@ -45,6 +72,12 @@ fn on_bus(model: &Model, sectors: u64) -> Dur {
 #[inline]
 pub fn crossing(model: &Model, count: u32) -> Dur {
     on_bus(model, count as u64) + model.overheads.read_completion
+}
+
+/// When a read of which the host heard at `heard` was off the bus.
+#[inline]
+pub fn off_bus(model: &Model, heard: Time) -> Time {
+    Time(heard.0.saturating_sub(model.overheads.read_completion.0))
 }
 
 /// Time from the end of an access's media transfer until the host hears of it, when nobody else uses the bus.
@@ -77,4 +110,16 @@ pub fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
         rest = rest.max((sector + on_bus(model, there)).saturating_sub(Dur(sector.0 * there)));
     }
     rest + o.read_completion
+}
+
+/// Time from the end of the media transfer of `rest`, the part of a read that the cache lacked, until the host hears of
+/// the read, when the bus had carried everything before by then. `None`: of a prefetch, which the bus keeps up with.
+pub fn rest_tail(model: &Model, rest: Option<&Place>) -> Dur {
+    let o = &model.overheads;
+    let all = rest.map_or(Dur::ZERO, |rest| {
+        let sector = Dur(rest.media.0 / rest.count.max(1) as u64);
+        (sector + on_bus(model, rest.count as u64)).saturating_sub(rest.transfer)
+    });
+    let again = if model.bus.hold_for_reads { Dur::ZERO } else { o.reselect + o.data_preparation };
+    all.max(on_bus(model, 1)) + again + o.read_completion
 }

@@ -6,81 +6,38 @@
 //! end, from which the next request is chosen.
 //!
 //! A media transfer always ends at the same angle, that of the request's last sector, however long it took (seed 001
-//! section 3.3). So each completion tells the angle of the platter again, and a surprise spoils one prediction only: when
-//! the head turns out to be elsewhere (a cache hit; another edge, on a drive that reads on arrival), what is predicted of
-//! the command that begins there is worked out again. What a completion does not tell is when a command that moved nothing was answered
-//! from the drive's cache; such completions are recognised by coming too early ([`classify`]) and leave the head where
-//! it was.
+//! section 3.3). So each completion tells the angle of the platter again: a surprise spoils one prediction, and at most
+//! the next, which began from it.
+//!
+//! What a completion does not tell is when a command that moved nothing was answered from the drive's cache. Most of
+//! these are foreseen ([`crate::cached`]); the others are recognised by coming too early ([`crate::classify`]). Either
+//! way they leave the head where it was. A read that was thought to be in the cache and comes as late as the media would
+//! have brought it has moved the head like any other.
 
 use std::collections::VecDeque;
 
-use headtime_disk::angle::Angle;
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::time::{Dur, Time};
 
-use crate::overheads::{between, crossing, lead_in, tail};
+use crate::cached::{Cached, Found, Hit};
+use crate::classify::CLOSE;
+use crate::flight::{Flight, Known, Served};
+use crate::overheads::{asked, off_bus};
 use crate::request::{Prediction, Surprise};
-
-/// Errors up to this are none.
-const CLOSE: Dur = Dur::from_us(150);
-/// Errors up to this can come from bus and media overlapping more or less than usual; turns are recognised with as
-/// much tolerance.
-const OVERLAP: Dur = Dur::from_ms(1);
-/// A completion this much earlier than seek and transfer alone would allow came from the cache.
-const IMPOSSIBLE: Dur = Dur::from_us(400);
-
-/// What is known of the mechanism at the end of some command.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    /// The head.
-    head: Head,
-    /// From when on the mechanism is free. Later than `head.at` when it was not the mechanism that answered last.
-    free_at: Time,
-    /// The kind of the command that ended.
-    kind: Kind,
-    /// Whether `head` can be relied on.
-    sure: bool,
-    /// From when on the bus is free of this command and those before it.
-    bus_free: Time,
-}
-
-/// A command at the drive.
-#[derive(Clone, Copy, Debug)]
-struct Flight {
-    command: u64,
-    kind: Kind,
-    /// `None` for a flush.
-    place: Option<Place>,
-    sent: Time,
-    /// As predicted when it was sent; `None` when the head was not known.
-    predicted: Option<Access>,
-    /// When the mechanism begins to work for it, by what is known now.
-    begins: Time,
-    /// From the end of its media transfer until the host hears of it, when nobody else uses the bus.
-    tail: Dur,
-    /// When the host will hear of it; later than that when the command before is still on the bus.
-    due: Time,
-    /// What will be known when it has ended.
-    after: Known,
-}
 
 /// Follows the head through the commands sent to the drive.
 #[derive(Clone, Debug)]
 pub struct Predictor {
     known: Known,
     flights: VecDeque<Flight>,
-}
-
-/// `known.head` at `at`, having stayed on its track.
-fn wait_until(model: &Model, known: &Known, at: Time) -> Head {
-    Head { angle: known.head.angle_at(at, &model.mechanics.rotation), at, ..known.head }
+    cached: Cached,
 }
 
 impl Predictor {
     /// A predictor that does not know where the head is: the first command will tell.
-    pub fn new(max_outstanding: usize) -> Predictor {
+    pub fn new(max_outstanding: usize, model: &Model) -> Predictor {
         Predictor {
             known: Known {
                 head: Head::default(),
@@ -90,6 +47,7 @@ impl Predictor {
                 bus_free: Time::ZERO,
             },
             flights: VecDeque::with_capacity(max_outstanding),
+            cached: Cached::new(model),
         }
     }
 
@@ -105,25 +63,17 @@ impl Predictor {
         self.flights.back().map_or(&self.known, |f| &f.after)
     }
 
-    /// When the mechanism would begin to work for a command sent at `sent` behind what ends as `known`.
-    #[inline]
-    fn begin(model: &Model, known: &Known, busy: bool, kind: Kind, sent: Time) -> Time {
-        let ready = sent + lead_in(model, known.kind, kind);
-        match busy && sent < known.free_at {
-            true => ready.max(known.free_at + between(model, known.kind, kind)),
-            false => ready,
-        }
-    }
-
     /// The head at the instant a read and a write, sent now, would begin to move it.
     #[inline]
     pub fn next_heads(&mut self, model: &Model, now: Time) -> (Head, Head) {
         self.wait_for_overdue(model, now);
-        let (known, busy) = (self.last(), !self.flights.is_empty());
-        let head = |kind| {
-            let at = Self::begin(model, known, busy, kind, now);
-            wait_until(model, known, at)
-        };
+        let known = self.last();
+        let (mut delay, mut arm) = (Dur::ZERO, None);
+        if !self.cached.at_rest() {
+            let (left, at) = left_alone(model, known, now);
+            (delay, arm) = self.cached.finds(model, left.as_ref(), at);
+        }
+        let head = |kind| known.wait_until(model, known.begin(model, kind, now) + delay, arm);
         (head(Kind::Read), head(Kind::Write))
     }
 
@@ -133,14 +83,11 @@ impl Predictor {
             return;
         };
         let late = now.saturating_since(first.due);
-        if late <= CLOSE || first.place.is_none() {
+        if late <= CLOSE || first.place.is_none() || first.is_hit() {
             return;
         }
         let period = model.mechanics.rotation.period();
-        let turns = Dur(late.0.div_ceil(period.0) * period.0);
-        first.due += turns;
-        first.after.free_at += turns;
-        first.after.head.at = first.after.free_at;
+        first.is_late_by(Dur(late.0.div_ceil(period.0) * period.0));
         let after = first.after;
         self.follow(model, 1, after);
     }
@@ -148,29 +95,31 @@ impl Predictor {
     /// Takes note of a command that was sent to the drive.
     #[inline]
     pub fn sent(&mut self, model: &Model, command: u64, kind: Kind, place: Option<&Place>, now: Time) {
-        let (known, busy) = (*self.last(), !self.flights.is_empty());
-        let mut flight = Flight {
-            command,
-            kind,
-            place: place.copied(),
-            sent: now,
-            predicted: None,
-            begins: now,
-            tail: Dur::ZERO,
-            due: now,
-            after: known,
+        let known = *self.last();
+        self.flights.push_back(Flight::new(command, kind, place, now, &known));
+        let flight = self.flights.back_mut().expect("it was put there");
+        let access = match place {
+            Some(place) if self.cached.exists() => through_cache(&mut self.cached, model, flight, place, &known),
+            _ => flight.follow(model, &known),
         };
-        let access = flight.follow(model, &known, busy);
         flight.predicted = access.filter(|_| known.sure);
-        self.flights.push_back(flight);
     }
 
     /// Works out again what is expected of the flights from `from` on, the one before having ended as `known`.
     #[inline]
     fn follow(&mut self, model: &Model, from: usize, mut known: Known) {
         for flight in self.flights.iter_mut().skip(from) {
-            flight.follow(model, &known, true);
+            let access = flight.follow(model, &known);
             known = flight.after;
+            // What passed under the head is what it waited for, and that is another stretch now.
+            if let (Some(access), Some(segment), Some(place)) = (access, flight.segment, &flight.place)
+                && matches!(flight.served, Served::Media)
+                && flight.reads_on.is_none()
+                && access.latency.0.abs_diff(flight.latency.0) * place.count as u64 > place.media.0
+            {
+                flight.latency = access.latency;
+                self.cached.passed_otherwise(model, segment, place, &access);
+            }
         }
     }
 
@@ -179,54 +128,88 @@ impl Predictor {
     pub fn completed(&mut self, model: &Model, command: u64, outcome: Outcome, now: Time) -> Option<Prediction> {
         let at = self.flights.iter().position(|f| f.command == command);
         let at = at.unwrap_or_else(|| panic!("the drive completed {command}, which it was not sent"));
-        let flight = self.flights.remove(at).expect("its position is known");
-        let ended = flight.ended(now);
+        let flight = &self.flights[at];
+        let (kind, segment) = (flight.kind, flight.segment);
         let mut prediction = None;
-        let moved = match (&flight.place, outcome) {
-            (Some(_), Outcome::Ok) if at > 0 => {
-                self.doubt(at);
-                self.was_served_alone(model, &flight, ended)
+        let mut reliable = true;
+        match (&flight.place, outcome) {
+            (Some(_), Outcome::Ok) if flight.is_hit() => return self.completed_hit(model, at, now),
+            (Some(_), Outcome::Ok) if at == 0 => {
+                let ended = flight.ended(now);
+                prediction = flight.compare(model, ended);
+                let surprise = prediction.map_or(Surprise::None, |p| p.surprise);
+                if surprise != Surprise::CacheHit {
+                    self.known = flight.known_after(model, ended);
+                } else if kind == Kind::Write {
+                    // The drive's cache took it, and its arm moves when the drive sees fit.
+                    self.known.sure = false;
+                    self.doubt(2);
+                }
+                reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
             }
             (Some(_), Outcome::Ok) => {
-                prediction = flight.compare(model, ended);
-                prediction.is_none_or(|p| p.surprise != Surprise::CacheHit)
+                if let Some(known) = flight.served_alone(model, &self.known, now) {
+                    self.known = known;
+                }
+                self.doubt(at);
+                reliable = false;
             }
             // A flush may have moved the head, and nobody knows how far a failed command got.
             _ => {
                 self.known.sure = false;
-                self.doubt(1);
-                false
+                self.known.free_at = flight.ended(now).max(self.known.head.at);
+                self.doubt(2);
+                if let Some(segment) = segment {
+                    self.cached.failed(command, segment);
+                }
             }
-        };
-        if moved {
-            self.known = flight.after;
-            self.known.head.angle = flight.end_angle(model, ended);
-            self.known.head.at = ended;
         }
-        self.known.free_at = ended.max(self.known.head.at);
-        self.known.kind = flight.after.kind;
-        if flight.kind.is_read() {
-            self.known.bus_free = now;
+        if let (false, Some(segment)) = (reliable, segment) {
+            let (lbn, count) = (self.flights[at].lbn, self.flights[at].count);
+            self.cached.surprised(command, segment, lbn, count);
         }
-        let known = self.known;
-        let place = |h: &Head| (h.cylinder, h.surface, h.angle);
-        let elsewhere = at == 0 && known.sure && place(&known.head) != place(&flight.after.head);
-        self.follow(model, 0, known);
-        if elsewhere {
-            self.predict_again(model, &known);
-        }
+        self.gone(model, at, kind, now);
         prediction
     }
 
-    /// The head is not where the command at the drive was predicted to begin from: what is predicted of it is its head
-    /// time from where it does begin, as known when it begins (a host hears of the end of the one before only then).
-    #[cold]
-    fn predict_again(&mut self, model: &Model, known: &Known) {
-        if let Some(next) = self.flights.front_mut()
-            && next.predicted.is_some()
-        {
-            next.predicted = next.follow(model, known, true);
+    /// The flight at `at` is no more; the others follow what is known now.
+    #[inline]
+    fn gone(&mut self, model: &Model, at: usize, kind: Kind, now: Time) {
+        match at {
+            0 => _ = self.flights.pop_front(),
+            _ => _ = self.flights.remove(at),
         }
+        if kind != Kind::Flush {
+            self.known.kind = kind;
+        }
+        if kind.is_read() {
+            self.known.bus_free = off_bus(model, now);
+        }
+        let known = self.known;
+        self.follow(model, 0, known);
+    }
+
+    /// A read was completed that the cache was thought to answer. If it did, the head is where it was, and those that
+    /// the read overtook on the way to the host are as they were thought to be.
+    #[cold]
+    fn completed_hit(&mut self, model: &Model, at: usize, now: Time) -> Option<Prediction> {
+        let flight = self.flights[at];
+        let Some((media, access)) = flight.instead_of_hit(model, &self.known, now) else {
+            if at == 0 {
+                self.known = flight.after;
+                self.gone(model, 0, flight.kind, now);
+            } else {
+                self.flights.remove(at);
+            }
+            return flight.compare_hit(now, true);
+        };
+        self.doubt(at);
+        self.known = media.known_after(model, media.ended(now));
+        if let (Some(segment), Some(place)) = (flight.segment, &flight.place) {
+            self.cached.was_no_hit(model, segment, place, &access);
+        }
+        self.gone(model, at, flight.kind, now);
+        flight.compare_hit(now, false).filter(|_| at == 0)
     }
 
     /// The first `n` flights did not begin where they were predicted to: the predictions no longer count.
@@ -235,175 +218,69 @@ impl Predictor {
             flight.predicted = None;
         }
     }
+}
 
-    /// Whether a command that overtook others took long enough to have used the media.
-    fn was_served_alone(&self, model: &Model, flight: &Flight, ended: Time) -> bool {
-        let mut alone = *flight;
-        alone.follow(model, &self.known, true);
-        ended + CLOSE >= alone.after.head.at
+/// What the drive's cache does with a command, and how it ends.
+fn through_cache(
+    cached: &mut Cached,
+    model: &Model,
+    flight: &mut Flight,
+    place: &Place,
+    known: &Known,
+) -> Option<Access> {
+    let (left, at) = left_alone(model, known, flight.sent);
+    cached.settle(model, left.as_ref(), at);
+    if !flight.kind.is_read() {
+        cached.written(model, place);
+        (flight.delay, flight.arm) = cached.stop(at);
+        return flight.follow(model, known);
+    }
+    let found = cached.look_up(model, place.lbn, place.count);
+    match found {
+        Found::Nothing => {
+            (flight.delay, flight.arm) = cached.stop(at);
+            let access = flight.follow(model, known)?;
+            flight.latency = access.latency;
+            let (segment, reads_on) = cached.missed(model, flight.command, place, &access, known.sure);
+            flight.segment = Some(segment);
+            if reads_on.is_some() {
+                flight.reads_on = reads_on;
+                flight.follow(model, known);
+            }
+            Some(access)
+        }
+        Found::All(segment) | Found::Front(segment) => {
+            flight.segment = Some(segment);
+            let end = place.lbn + place.count as u64;
+            let waits = known.keeps_waiting(flight.sent).then_some(at);
+            let begin = asked(model, known.kind, flight.sent, waits);
+            match cached.hit(model, segment, place, at, &known.head, begin) {
+                Hit::Running { there } => {
+                    flight.there = there;
+                    flight.served = if matches!(found, Found::All(_)) { Served::Cache } else { Served::Running };
+                    if let (Served::Running, Some(track)) = (flight.served, model.geometry.track_of(end - 1)) {
+                        flight.arm = Some((track.cylinder, track.surface));
+                    }
+                }
+                Hit::Resting { from, delay, arm } => {
+                    (flight.delay, flight.arm) = (delay, arm);
+                    flight.served = if from == end { Served::Cache } else { Served::Rest };
+                    if from < end {
+                        flight.place = model.place(from, (end - from) as u32, Kind::Read);
+                    }
+                }
+            }
+            flight.follow(model, known)
+        }
     }
 }
 
-impl Flight {
-    /// Works out when it begins and how it ends behind what ended as `known`. `None` for a flush.
-    #[inline]
-    fn follow(&mut self, model: &Model, known: &Known, busy: bool) -> Option<Access> {
-        self.begins = Predictor::begin(model, known, busy, self.kind, self.sent);
-        let Some(place) = &self.place else {
-            self.due = self.begins;
-            self.after = Known { free_at: self.begins, sure: false, ..*known };
-            return None;
-        };
-        let head = wait_until(model, known, self.begins);
-        let access = model.access(&head, place, self.kind);
-        self.tail = tail(model, self.kind, place, &access);
-        self.due = access.end.at + self.tail;
-        let mut bus_free = known.bus_free;
-        if self.kind.is_read() {
-            self.due = self.due.max(bus_free + crossing(model, place.count));
-            bus_free = self.due;
-        }
-        self.after = Known {
-            head: access.end,
-            free_at: access.end.at,
-            kind: self.kind,
-            // Wherever the head was before, it is at this request's end now.
-            sure: true,
-            bus_free,
-        };
-        Some(access)
+/// When the drive takes up a command sent at `sent` behind what ended as `known`, and the head at the end of that if the
+/// drive had nothing to do in between.
+fn left_alone(model: &Model, known: &Known, sent: Time) -> (Option<Head>, Time) {
+    if known.keeps_waiting(sent) {
+        return (None, known.free_at);
     }
-
-    /// When its media transfer ended, to be concluded from its completion at `now`.
-    #[inline]
-    fn ended(&self, now: Time) -> Time {
-        let end = self.after.free_at;
-        if self.due > end + self.tail && now.0.abs_diff(self.due.0) <= CLOSE.0 {
-            // It waited for the bus, and its completion says nothing about the media.
-            return end.min(now);
-        }
-        Time(now.0.saturating_sub(self.tail.0))
-    }
-
-    /// The angle under the head at the end of the transfer, which was at `ended`.
-    ///
-    /// A transfer from front to back ends at the same angle however long it took. A drive that reads on arrival and
-    /// just misses the first sector lands inside the request instead, and ends at the edge at which it began. So when
-    /// such a drive took another time than predicted, the edge nearest to where the platter has turned meanwhile is
-    /// taken.
-    fn end_angle(&self, model: &Model, ended: Time) -> Angle {
-        let end = self.after.head;
-        let on_arrival = |p: &Place| p.tracks == 1 && model.mechanics.on_arrival(self.kind);
-        let Some(place) = self.place.filter(on_arrival) else {
-            return end.angle;
-        };
-        let rotation = &model.mechanics.rotation;
-        if end.at.0.abs_diff(ended.0) <= CLOSE.0 {
-            return end.angle;
-        }
-        let turned = match ended >= end.at {
-            true => end.angle + rotation.angle_after(ended.since(end.at)),
-            false => end.angle - rotation.angle_after(end.at.since(ended)),
-        };
-        let step = Angle::fraction(1, place.spt as u64);
-        // Half a sector is added before the division so that it rounds; before the first edge it wraps to the last.
-        let edge = (turned - place.angle + Angle(step.0 / 2)).0 / step.0;
-        match edge <= place.count as u64 {
-            true => place.angle + step * edge,
-            false => end.angle,
-        }
-    }
-
-    /// The prediction against the observation.
-    #[inline]
-    fn compare(&self, model: &Model, ended: Time) -> Option<Prediction> {
-        let (access, place) = (self.predicted?, self.place?);
-        let observed = ended.saturating_since(self.begins);
-        let period = model.mechanics.rotation.period();
-        Some(Prediction {
-            predicted: access.head_time(),
-            observed,
-            seek: access.seek,
-            latency: access.latency,
-            transfer: access.transfer,
-            surprise: classify(&access, place.media, observed, period),
-        })
-    }
-}
-
-/// What the difference between a predicted access and the head time observed looks like (seed 001 section 5.2 and
-/// figure 7 show all of these). `media` is the time in which the request's sectors pass under the head.
-pub fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) -> Surprise {
-    let predicted = access.head_time();
-    let error = observed.0.abs_diff(predicted.0);
-    if error <= CLOSE.0 {
-        return Surprise::None;
-    }
-    let off_whole_turns = {
-        let rest = error % period.0;
-        rest.min(period.0 - rest)
-    };
-    let whole_turns = error >= period.0 / 2 && off_whole_turns <= OVERLAP.0 / 2;
-    if observed > predicted {
-        if whole_turns {
-            return Surprise::ExtraTurn;
-        }
-    } else {
-        // A turn can be saved only by a move that was quicker than thought, where the sector seemed just missed.
-        let moved = access.seek > Dur::ZERO;
-        if whole_turns && moved && access.latency + OVERLAP >= period {
-            return Surprise::EarlyTurn;
-        }
-        // Without a move there is nothing to be mistaken about.
-        if (!moved && error > OVERLAP.0) || observed + IMPOSSIBLE < access.seek + media {
-            return Surprise::CacheHit;
-        }
-    }
-    match error <= OVERLAP.0 {
-        true => Surprise::Overlap,
-        false => Surprise::Other,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TURN: Dur = Dur(5_985_037);
-
-    /// Of a predicted access, in us, against an observed head time.
-    fn seen(seek: u64, latency: u64, observed: u64) -> Surprise {
-        let media = Dur::from_us(140);
-        let access =
-            Access { seek: Dur::from_us(seek), latency: Dur::from_us(latency), transfer: media, end: Head::default() };
-        classify(&access, media, Dur::from_us(observed), TURN)
-    }
-
-    #[test]
-    fn small_errors_are_no_surprise() {
-        assert_eq!(seen(3_000, 2_000, 5_140 + 150), Surprise::None);
-        assert_eq!(seen(3_000, 2_000, 5_140 - 150), Surprise::None);
-        assert_eq!(seen(0, 0, 0), Surprise::None);
-    }
-
-    #[test]
-    fn whole_turns_late_are_turns_and_parts_of_one_are_not() {
-        assert_eq!(seen(3_000, 50, 3_190 + 5_985), Surprise::ExtraTurn);
-        assert_eq!(seen(3_000, 50, 3_190 + 5_985 - 300), Surprise::ExtraTurn);
-        assert_eq!(seen(3_000, 50, 3_190 + 3 * 5_985), Surprise::ExtraTurn);
-        assert_eq!(seen(3_000, 50, 3_190 + 1_500), Surprise::Other);
-        assert_eq!(seen(3_000, 50, 3_190 + 4_500), Surprise::Other);
-        assert_eq!(seen(3_000, 50, 3_190 + 800), Surprise::Overlap);
-    }
-
-    #[test]
-    fn a_turn_is_saved_only_where_a_sector_was_thought_to_be_just_missed() {
-        assert_eq!(seen(3_000, 5_900, 9_040 - 5_985), Surprise::EarlyTurn);
-        // The same difference cannot be a turn where the wait was short: nothing but the cache is that quick.
-        assert_eq!(seen(3_000, 3_000, 6_140 - 5_985), Surprise::CacheHit);
-        // Neither can it be where the head did not move at all: the same sector was read again.
-        assert_eq!(seen(0, 5_900, 6_040 - 5_985), Surprise::CacheHit);
-        assert_eq!(seen(3_000, 5_900, 300), Surprise::CacheHit);
-        assert_eq!(seen(3_000, 4_000, 5_640), Surprise::Other);
-    }
+    let head = known.sure.then(|| known.wait_until(model, known.free_at.max(known.head.at), None));
+    (head, sent)
 }

@@ -61,6 +61,9 @@ pub struct Prediction {
     pub latency: Dur,
     /// See `seek`.
     pub transfer: Dur,
+    /// The drive's cache was believed to hold it, or its front. For a read that it was to answer alone, `predicted` is
+    /// what is left for the bus, and `observed` ends when the host heard of it.
+    pub cached: bool,
     /// What the difference looks like.
     pub surprise: Surprise,
 }

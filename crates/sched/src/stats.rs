@@ -126,6 +126,7 @@ mod tests {
             seek: Dur(predicted),
             latency: Dur::ZERO,
             transfer: Dur::ZERO,
+            cached: false,
             surprise,
         }
     }

@@ -1,137 +1,15 @@
 //! The predictor against the virtual drive: exact when the drive is what the model says, and right about what
 //! happened when it is not.
 
+mod common;
+
+use common::{Rig, noiseless, profile};
 use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::drive::{Drive, DriveConfig, Fault};
-use headtime_disk::model::Model;
-use headtime_disk::profile::{ByLast, HeadOrder, Layout, Overheads, Profile, QueuedOverheads};
-use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::request::{Action, Finished, Request, Surprise};
-use headtime_testkit::profiles::{between, plain_cache, plain_profile, rng, small_geometry};
-use rand_xoshiro::Xoshiro256PlusPlus;
-
-/// A 10,000 rpm drive without a cache, on a fast bus.
-fn profile(seed: u64) -> Profile {
-    let mut rng = rng(seed);
-    let geometry = small_geometry(Layout::HeadFirst(HeadOrder::Forward), 3, &mut rng);
-    let mut p = plain_profile(geometry, &mut rng);
-    p.mechanics.rpm = (10_000, 1);
-    p.mechanics.read_on_arrival = false;
-    p.electronics.bus.read_block_ps = 3_200_000;
-    p.electronics.bus.write_block_ps = 3_200_000;
-    let pair = |read, write| ByLast { after_read: Dur::from_us(read), after_write: Dur::from_us(write) };
-    p.electronics.overheads = Overheads {
-        read_miss: pair(250, 300),
-        write_miss: pair(350, 400),
-        read_completion: Dur::from_us(20),
-        write_completion: Dur::from_us(30),
-        queued: QueuedOverheads {
-            read_read: Dur::from_us(70),
-            read_write: Dur::from_us(110),
-            write_read: Dur::from_us(90),
-            write_write: Dur::from_us(130),
-        },
-        ..p.electronics.overheads
-    };
-    p
-}
-
-struct Rig {
-    core: Core,
-    drive: Drive,
-    rng: Xoshiro256PlusPlus,
-    now: Time,
-    id: u64,
-    /// Only requests that lie on one track.
-    one_track: bool,
-    finished: Vec<Finished>,
-}
-
-impl Rig {
-    fn new(p: &Profile, config: DriveConfig, order: Order, max_outstanding: u32) -> Rig {
-        let model = Model::new(p).expect("a drive that works");
-        Rig {
-            core: Core::new(Config { order, max_outstanding, capacity: 64 }, model),
-            drive: Drive::new(p, config).expect("a drive that works"),
-            rng: rng(99),
-            now: Time::ZERO,
-            id: 0,
-            one_track: false,
-            finished: vec![],
-        }
-    }
-
-    fn submit(&mut self, kind: Kind, lbn: u64, count: u32) {
-        while self.drive.advance(self.now).is_some() {}
-        self.id += 1;
-        let request = Request { id: self.id, kind, lbn, count, fua: false, owner: 0 };
-        self.core.submit(request, self.now).expect("there is room");
-        self.drain();
-    }
-
-    fn submit_random(&mut self, writes_percent: u64, longest: u64) {
-        let (lbn, count) = loop {
-            let count = between(&mut self.rng, 1, longest);
-            let lbn = between(&mut self.rng, 0, self.drive.capacity() - count);
-            let place = self.drive.truth().place(lbn, count as u32, Kind::Read).expect("it is on the drive");
-            if !self.one_track || place.tracks == 1 {
-                break (lbn, count);
-            }
-        };
-        let write = between(&mut self.rng, 1, 100) <= writes_percent;
-        self.submit(if write { Kind::Write } else { Kind::Read }, lbn, count as u32);
-    }
-
-    fn drain(&mut self) {
-        while let Some(action) = self.core.poll() {
-            match action {
-                Action::Issue(c) => self.drive.submit(c, self.now).expect("it takes two"),
-                Action::Finish(f) => self.finished.push(f),
-            }
-        }
-    }
-
-    /// Goes on to the next completion.
-    fn step(&mut self) -> Option<Finished> {
-        let before = self.finished.len();
-        while self.finished.len() == before {
-            self.now = self.drive.next_event()?;
-            if let Some(c) = self.drive.advance(self.now) {
-                self.core.complete(c.id, c.outcome, self.now);
-                self.drain();
-            }
-        }
-        self.finished.last().copied()
-    }
-
-    /// Keeps so many requests unfinished until so many have finished.
-    fn closed(&mut self, unfinished: u64, requests: usize, writes_percent: u64, longest: u64) {
-        (0..unfinished).for_each(|_| self.submit_random(writes_percent, longest));
-        for _ in 0..requests {
-            self.step().expect("requests are unfinished");
-            self.submit_random(writes_percent, longest);
-        }
-    }
-
-    /// One request at a time, with pauses.
-    fn alone(&mut self, requests: usize, writes_percent: u64, longest: u64) {
-        for _ in 0..requests {
-            self.now += Dur::from_us(between(&mut self.rng, 0, 40_000));
-            self.submit_random(writes_percent, longest);
-            self.step().expect("a request is unfinished");
-        }
-    }
-
-    fn worst_error_us(&self) -> u64 {
-        let errors = self.finished.iter().filter_map(|f| f.prediction).map(|p| p.error_ns().unsigned_abs() / 1_000);
-        errors.max().expect("something was predicted")
-    }
-}
-
-fn noiseless() -> DriveConfig {
-    DriveConfig { noiseless: true, ..DriveConfig::default() }
-}
+use headtime_disk::drive::{DriveConfig, Fault};
+use headtime_disk::time::Dur;
+use headtime_sched::core::Order;
+use headtime_sched::request::Surprise;
+use headtime_testkit::profiles::{between, plain_cache};
 
 #[test]
 fn a_busy_drive_without_noise_is_predicted_to_the_microsecond() {
@@ -229,11 +107,13 @@ fn a_drive_whose_seeks_scatter_takes_turns_more_and_less() {
 }
 
 #[test]
-fn reads_from_the_drives_cache_are_recognised_and_leave_the_head_where_it_was() {
-    let mut p = profile(4);
+fn reads_from_an_unknown_cache_are_recognised_and_leave_the_head_where_it_was() {
+    // Nobody told the scheduler of it.
+    let belief = profile(4);
+    let mut p = belief.clone();
     p.electronics.cache = plain_cache();
     p.electronics.cache.prefetch = headtime_disk::profile::Prefetch::None;
-    let mut rig = Rig::new(&p, noiseless(), Order::Fcfs, 1);
+    let mut rig = Rig::believing(&belief, &p, noiseless(), Order::Fcfs, 1);
     let (mut hits, mut lucky) = (0, 0);
     for i in 0..300 {
         let far = rig.drive.capacity() - 100;

@@ -1,0 +1,139 @@
+//! A prefetch as the host can work it out: begun when the drive had nothing else to do, and followed only when
+//! somebody asks how far it got.
+
+use headtime_disk::command::Kind;
+use headtime_disk::geometry::Run;
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::Model;
+use headtime_disk::rotation::sectors_time;
+use headtime_disk::time::Time;
+
+/// A track: cylinder and surface.
+pub type Track = (u32, u16);
+
+/// A prefetch that runs, or has run to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Ahead {
+    /// The segment it fills.
+    pub segment: usize,
+    /// The first LBN it reads.
+    pub from: u64,
+    /// One past the last LBN it reads.
+    pub limit: u64,
+    /// Once `limit` is reached everything up to here is known, because it passed under the head before.
+    pub known_to: u64,
+    /// The head when it began.
+    pub head: Head,
+}
+
+/// Where a prefetch stands when a command turns up.
+#[derive(Clone, Copy, Debug)]
+pub struct Stand {
+    /// One past the last LBN in the buffer.
+    pub reached: u64,
+    /// Whether it has read all it wanted to.
+    pub over: bool,
+    /// When it would be out of the way.
+    pub free: Time,
+    /// One past the last LBN in the buffer then.
+    pub end: u64,
+    /// Where the arm is then.
+    pub track: Track,
+}
+
+/// Blocks of one track that pass under the head in one go.
+#[derive(Clone, Copy, Debug)]
+struct Leg {
+    lbn: u64,
+    count: u32,
+    arrived: Time,
+    start: Time,
+    sector_fx: u64,
+}
+
+impl Leg {
+    fn passed(&self, n: u32) -> Time {
+        self.start + sectors_time(self.sector_fx, n as u64)
+    }
+
+    /// How many blocks have passed whole by `t`, which is before the leg's end.
+    fn count_at(&self, t: Time) -> u32 {
+        let ns = t.saturating_since(self.start).0 as u128;
+        let n = ((ns << 32) / self.sector_fx.max(1) as u128) as u32;
+        if n > 0 && self.passed(n) > t { n - 1 } else { n }
+    }
+}
+
+impl Ahead {
+    /// Where it stands at `t`. A move under way is finished before anything else is done; a rotational wait and a
+    /// sector are finished unless `in_sector`.
+    pub fn stand(&self, model: &Model, t: Time, in_sector: bool) -> Stand {
+        let mut head = self.head;
+        let mut at = self.from;
+        let mut reached = self.from;
+        let (mut end, mut track) = (self.from, (head.cylinder, head.surface));
+        while at < self.limit {
+            let want = u32::try_from(self.limit - at).unwrap_or(u32::MAX);
+            let Some(run) = model.geometry.run_at(at, want) else {
+                break;
+            };
+            track = (run.start.cylinder, run.start.surface);
+            let (leg, after) = along(model, &head, &run);
+            if t < leg.passed(leg.count) {
+                let n = leg.count_at(t);
+                if n > 0 {
+                    reached = leg.lbn + n as u64;
+                }
+                let so_far = leg.lbn + n as u64;
+                let (free, end) = match () {
+                    () if t < leg.arrived => (leg.arrived, end),
+                    () if t < leg.start => (if in_sector { t } else { leg.start }, end),
+                    () if in_sector || leg.passed(n) == t => (t, end.max(so_far)),
+                    () => (leg.passed(n + 1), so_far + 1),
+                };
+                return Stand { reached, over: false, free, end, track };
+            }
+            reached = leg.lbn + leg.count as u64;
+            end = reached;
+            head = after;
+            at += run.count as u64;
+        }
+        if reached >= self.limit {
+            reached = reached.max(self.known_to);
+        }
+        Stand { reached, over: true, free: t, end: reached, track }
+    }
+
+    /// When the last of `lbn..end` passes that it reads at all; time zero when it reads none of it.
+    pub fn brings(&self, model: &Model, lbn: u64, end: u64) -> Time {
+        let (mut head, mut at, mut last) = (self.head, self.from, Time::ZERO);
+        while at < end.min(self.limit) {
+            let want = u32::try_from(self.limit - at).unwrap_or(u32::MAX);
+            let Some(run) = model.geometry.run_at(at, want) else {
+                break;
+            };
+            let (leg, after) = along(model, &head, &run);
+            let upto = end.min(leg.lbn + leg.count as u64);
+            if upto > leg.lbn.max(lbn) {
+                last = last.max(leg.passed((upto - leg.lbn) as u32));
+            }
+            head = after;
+            at += run.count as u64;
+        }
+        last
+    }
+}
+
+/// One stretch of one track, from front to back: a prefetch adds to what a segment holds.
+fn along(model: &Model, head: &Head, run: &Run) -> (Leg, Head) {
+    let mech = &model.mechanics;
+    let track = (run.start.cylinder, run.start.surface);
+    let moved = mech.reposition((head.cylinder, head.surface), track, Kind::Read);
+    let arrived = head.at + moved;
+    let here = head.angle + mech.rotation.angle_after(moved);
+    let start = arrived + mech.rotation.wait(here, run.start.angle);
+    let sector_fx = mech.rotation.sector_fx(run.start.spt);
+    let leg = Leg { lbn: run.lbn, count: run.count, arrived, start, sector_fx };
+    let at = start + mech.rotation.sectors(run.span as u64, run.start.spt);
+    (leg, Head { cylinder: track.0, surface: track.1, angle: head.angle_at(at, &mech.rotation), at })
+}

@@ -1,0 +1,391 @@
+//! What the drive's cache is believed to hold, so that a read it can answer is predicted as one.
+//!
+//! All of it follows from the profile and from what the host sent and saw: a read fills a segment, on some drives with
+//! everything that passed under the head on its track; a write takes its blocks out of the other segments; and behind
+//! a read for which nothing was waiting the drive reads ahead. The rules are those of the drive (`headtime_disk::drive`),
+//! with the head as the predictor knows it for the truth.
+//!
+//! What is not followed: what a drive that holds back writes does with them in the meantime, and the turn a prefetch
+//! loses where it would overrun data that is not yet delivered.
+
+mod ahead;
+mod segments;
+
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::{Access, Model, Place};
+use headtime_disk::profile::Prefetch;
+use headtime_disk::time::{Dur, Time};
+
+pub use ahead::Track;
+use ahead::{Ahead, Stand};
+pub use segments::Found;
+use segments::Segments;
+
+/// A read that a prefetch may follow.
+#[derive(Clone, Copy, Debug)]
+struct Behind {
+    command: u64,
+    segment: usize,
+    passed: Passed,
+    /// One past the last LBN in the segment.
+    from: u64,
+    /// It began where the read before it ended.
+    sequential: bool,
+}
+
+/// What passed under the head during a read.
+#[derive(Clone, Copy, Debug)]
+struct Passed {
+    /// The first LBN asked for.
+    asked: u64,
+    /// One past the last.
+    end: u64,
+    /// How many before the first, if the track has as many; if not, the others at its end.
+    before: u64,
+    /// It was more than what was asked for and what lay before it: the track from its first LBN to one past the last.
+    whole: Option<(u64, u64)>,
+}
+
+impl Passed {
+    /// The first LBN of a segment that this went to, or a lower one on another track.
+    #[inline]
+    fn first(&self) -> u64 {
+        self.whole.map_or(self.asked.saturating_sub(self.before), |(first, _)| first)
+    }
+
+    /// One past the last LBN of a segment that this went to.
+    #[inline]
+    fn upto(&self) -> u64 {
+        self.whole.map_or(self.end, |(_, end)| end)
+    }
+
+    /// From where on the rest of the track passed before the read; `None` where it did not.
+    fn tail(&self, model: &Model) -> Option<u64> {
+        let track = model.geometry.track_of(self.asked)?;
+        let missing = self.before.checked_sub(self.asked - track.first_lbn).filter(|&n| n > 0)?;
+        let track_end = track.first_lbn + track.lbns as u64;
+        (self.end <= track_end).then(|| track_end.saturating_sub(missing).max(self.end))
+    }
+}
+
+/// The drive goes on reading behind a read, to the end of its track, before it takes up anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadsOn {
+    /// LBNs it reads on.
+    pub count: u32,
+    /// Sectors of a track there.
+    pub spt: u32,
+}
+
+/// How a read is served of which the cache holds something.
+#[derive(Clone, Copy, Debug)]
+pub enum Hit {
+    /// A prefetch that goes on has brought all of it, or will have by then.
+    Running {
+        /// When the last of it passes under the head.
+        there: Time,
+    },
+    /// No prefetch of it runs.
+    Resting {
+        /// The first LBN that comes from the media, if any.
+        from: u64,
+        /// How long another prefetch needs to get out of the way.
+        delay: Dur,
+        /// Where that leaves the arm (`None`: where the last command did).
+        arm: Option<Track>,
+    },
+}
+
+/// The belief.
+#[derive(Clone, Debug)]
+pub struct Cached {
+    segments: Segments,
+    behind: Option<Behind>,
+    ahead: Option<Ahead>,
+    /// How `ahead` stands as the command now looked at turns up.
+    stand: Option<Stand>,
+    /// Where a prefetch left the arm; `None` when it is where the last command left it.
+    rest: Option<Track>,
+    last_read_end: u64,
+    last_read_track: Option<Track>,
+}
+
+impl Cached {
+    /// A cache that holds nothing, if the drive has one at all.
+    pub fn new(model: &Model) -> Cached {
+        Cached {
+            segments: Segments::new(&model.cache),
+            behind: None,
+            ahead: None,
+            stand: None,
+            rest: None,
+            last_read_end: u64::MAX,
+            last_read_track: None,
+        }
+    }
+
+    /// Whether there is anything to believe.
+    #[inline]
+    pub fn exists(&self) -> bool {
+        self.segments.exist()
+    }
+
+    /// Whether the arm is where the last command left it, and stays there.
+    #[inline]
+    pub fn at_rest(&self) -> bool {
+        self.behind.is_none() && self.ahead.is_none() && self.rest.is_none()
+    }
+
+    /// What a command that begins to be served at `at` finds: how long the prefetch needs to get out of its way, and
+    /// where it leaves the arm (`None`: where the last command did). `head` is the head at the end of the last media
+    /// access; `None` when that is not known, or something was waiting behind it.
+    pub fn finds(&self, model: &Model, head: Option<&Head>, at: Time) -> (Dur, Option<Track>) {
+        let begun = self.behind.and_then(|b| head.and_then(|h| begin_ahead(model, &b, h)));
+        match begun.as_ref().or(self.ahead.as_ref()) {
+            None => (Dur::ZERO, self.rest),
+            Some(ahead) => {
+                let stand = ahead.stand(model, at, model.cache.stop_in_sector);
+                (stand.free.since(at), Some(stand.track))
+            }
+        }
+    }
+
+    /// Brings it up to `at`, when a command begins to be served; `head` as for [`Cached::finds`].
+    #[inline]
+    pub fn settle(&mut self, model: &Model, head: Option<&Head>, at: Time) {
+        if self.behind.is_none() && self.ahead.is_none() {
+            return;
+        }
+        if let Some(behind) = self.behind.take() {
+            self.ahead = head.and_then(|h| begin_ahead(model, &behind, h));
+            match self.ahead {
+                Some(_) => self.segments.filling(behind.segment),
+                None => self.segments.filled(behind.segment),
+            }
+        }
+        let Some(ahead) = &self.ahead else {
+            return;
+        };
+        let stand = ahead.stand(model, at, model.cache.stop_in_sector);
+        self.segments.fill_to(ahead.segment, stand.reached);
+        if stand.over {
+            self.segments.filled(ahead.segment);
+            self.rest = Some(stand.track);
+            self.ahead = None;
+        } else {
+            self.stand = Some(stand);
+        }
+    }
+
+    /// Stops a running prefetch for a command that turns up at `at`; how long that takes, and where the arm is then
+    /// (`None`: where the last command left it).
+    #[inline]
+    pub fn stop(&mut self, at: Time) -> (Dur, Option<Track>) {
+        let mut delay = Dur::ZERO;
+        if let (Some(ahead), Some(stand)) = (self.ahead.take(), self.stand.take()) {
+            self.segments.fill_to(ahead.segment, stand.end);
+            self.segments.filled(ahead.segment);
+            self.rest = Some(stand.track);
+            delay = stand.free.since(at);
+        }
+        (delay, self.rest.take())
+    }
+
+    /// What it holds of a read.
+    #[inline]
+    pub fn look_up(&mut self, model: &Model, lbn: u64, count: u32) -> Found {
+        self.segments.look_up(&model.geometry, lbn, lbn + count as u64)
+    }
+
+    /// A read of `place` that found nothing and was served by `access`; `sure` says whether that is known. Returns the
+    /// segment it filled, and whether the drive reads on behind it.
+    #[inline]
+    pub fn missed(
+        &mut self,
+        model: &Model,
+        command: u64,
+        place: &Place,
+        access: &Access,
+        sure: bool,
+    ) -> (usize, Option<ReadsOn>) {
+        let passed = passed(model, place, access, sure);
+        let end = passed.end;
+        let segment = self.segments.read(passed.first(), passed.asked, passed.upto());
+        let track = (place.end_cylinder, place.end_surface);
+        let mut from = passed.upto();
+        let mut reads_on = None;
+        if model.cache.same_track_prefetch_delays
+            && self.last_read_track == Some(track)
+            && let Some(t) = model.geometry.track_of(end - 1)
+            && t.first_lbn + t.lbns as u64 > end
+        {
+            let upto = t.first_lbn + t.lbns as u64;
+            reads_on = Some(ReadsOn { count: (upto - end) as u32, spt: t.spt });
+            self.segments.fill_to(segment, upto);
+            from = from.max(upto);
+        }
+        self.delivered(model, segment, end);
+        let sequential = passed.asked == self.last_read_end;
+        self.behind = Some(Behind { command, segment, passed, from, sequential });
+        self.note_read(end, Some(track));
+        (segment, reads_on)
+    }
+
+    /// The read that `segment` was filled by was served by another `access` than thought.
+    pub fn passed_otherwise(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
+        let p = passed(model, place, access, true);
+        if self.segments.only(segment, p.asked, p.end) {
+            self.segments.set(segment, p.first(), p.asked, p.upto());
+            if let Some(behind) = self.behind.as_mut().filter(|b| b.segment == segment) {
+                (behind.passed, behind.from) = (p, p.upto());
+            }
+        }
+    }
+
+    /// A read of `place` that turns up at `at`, of which `segment` holds all or the front. `head` is where the last
+    /// command left the head, and `begin` when the drive would set out to read more into that segment.
+    pub fn hit(&mut self, model: &Model, segment: usize, place: &Place, at: Time, head: &Head, begin: Time) -> Hit {
+        let end = place.lbn + place.count as u64;
+        let sequential = place.lbn == self.last_read_end;
+        self.segments.touch(segment);
+        let (first, held) = self.segments.range(&model.geometry, segment);
+        let limit = prefetch_limit(model, first, end, sequential);
+        let hit = if let Some(ahead) = self.ahead.as_mut().filter(|a| a.segment == segment) {
+            // It goes on, further than it would have.
+            if limit > ahead.limit {
+                (ahead.limit, ahead.known_to) = (limit, 0);
+            }
+            Hit::Running { there: ahead.brings(model, place.lbn, end) }
+        } else {
+            let (delay, arm) = self.stop(at);
+            if limit > held && (held < end || model.cache.prefetch_on_idle_hit) {
+                let begin = begin + delay;
+                let (cylinder, surface) = arm.unwrap_or((head.cylinder, head.surface));
+                let angle = head.angle_at(begin, &model.mechanics.rotation);
+                let head = Head { cylinder, surface, angle, at: begin };
+                let ahead = Ahead { segment, from: held, limit, known_to: 0, head };
+                self.segments.filling(segment);
+                self.ahead = Some(ahead);
+            }
+            Hit::Resting { from: held.min(end), delay, arm }
+        };
+        self.stand = None;
+        self.note_read(end, model.geometry.track_of(end - 1).map(|t| (t.cylinder, t.surface)));
+        self.delivered(model, segment, end);
+        hit
+    }
+
+    /// A write of `place`, while a running prefetch still has its segment.
+    pub fn written(&mut self, model: &Model, place: &Place) {
+        self.segments.write(
+            &model.geometry,
+            place.lbn,
+            place.lbn + place.count as u64,
+            model.cache.read_hits_on_written,
+        );
+        (self.last_read_end, self.last_read_track) = (u64::MAX, None);
+    }
+
+    /// A read of `place` that was thought to be answered by `segment` was not, but served by `access`.
+    pub fn was_no_hit(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
+        self.segments.forget(segment);
+        if self.ahead.is_some_and(|a| a.segment == segment) {
+            (self.ahead, self.stand) = (None, None);
+        }
+        let passed = passed(model, place, access, true);
+        self.segments.read(passed.first(), passed.asked, passed.upto());
+    }
+
+    /// Of what a read is thought to have brought into `segment`, only what was asked for is certain, and it is not
+    /// known what the drive did next.
+    pub fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32) {
+        self.segments.only(segment, lbn, lbn + count as u64);
+        if self.ahead.is_some_and(|a| a.segment == segment) {
+            (self.ahead, self.stand) = (None, None);
+            self.segments.filled(segment);
+        }
+        self.behind.take_if(|b| b.command == command);
+    }
+
+    /// A read failed: nothing of it is in its segment.
+    pub fn failed(&mut self, command: u64, segment: usize) {
+        self.segments.forget(segment);
+        self.behind.take_if(|b| b.command == command);
+    }
+
+    fn note_read(&mut self, end: u64, track: Option<Track>) {
+        self.last_read_end = end;
+        self.last_read_track = track;
+    }
+
+    fn delivered(&mut self, model: &Model, segment: usize, end: u64) {
+        if !model.cache.keep_delivered {
+            self.segments.drop_delivered(segment, end);
+        }
+    }
+}
+
+/// The prefetch behind a read that left the head as `head` and was followed by nothing; `None` when there is none.
+fn begin_ahead(model: &Model, behind: &Behind, head: &Head) -> Option<Ahead> {
+    let Behind { segment, passed, from, .. } = *behind;
+    let track = model.geometry.track_of(passed.asked)?;
+    let first = passed.first().max(if passed.before > 0 { track.first_lbn } else { 0 });
+    let tail = passed.tail(model);
+    let limit = prefetch_limit(model, first, passed.end, behind.sequential);
+    let limit = tail.map_or(limit, |t| limit.min(t)).max(from);
+    let known_to = tail.filter(|&t| limit >= t).map_or(0, |_| track_end(model, passed.end - 1));
+    (limit > from).then_some(Ahead { segment, from, limit, known_to, head: *head })
+}
+
+fn track_end(model: &Model, lbn: u64) -> u64 {
+    model.geometry.track_of(lbn).map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
+}
+
+/// What passed under the head during a read that was served by `access`, if that is `sure`. Only a drive that keeps what
+/// passes has more of it than was asked for.
+#[inline]
+fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Passed {
+    let (asked, end) = (place.lbn, place.lbn + place.count as u64);
+    let mut passed = Passed { asked, end, before: 0, whole: None };
+    if !model.keep_passing || !sure {
+        return passed;
+    }
+    // Only an access without a landing ends where the last sector does and takes what the place says.
+    if access.end.angle == place.end_angle && access.transfer == place.transfer {
+        passed.before = (access.latency.0 << 32) / model.mechanics.rotation.sector_fx(place.spt).max(1);
+    } else if let Some(track) = model.geometry.track_of(asked) {
+        // It landed inside and went round: the whole track has passed.
+        let track_end = track.first_lbn + track.lbns as u64;
+        passed.whole = (end <= track_end).then_some((track.first_lbn, track_end));
+    }
+    passed
+}
+
+/// How far a drive reads ahead behind a read that ends at `end`, in a segment that begins at `first`.
+fn prefetch_limit(model: &Model, first: u64, end: u64, sequential: bool) -> u64 {
+    let (geometry, cache) = (&model.geometry, &model.cache);
+    if cache.prefetch_only_sequential && !sequential {
+        return end;
+    }
+    let limit = match cache.prefetch {
+        Prefetch::None => end,
+        Prefetch::Sectors(n) => end + n as u64,
+        Prefetch::ToTrackEnd(n) => (end + n as u64).min(track_end(model, end - 1)),
+        Prefetch::ToCylinderEnd(n) => {
+            let cylinder = geometry.track_of(end - 1).map(|t| t.cylinder);
+            let mut upto = track_end(model, end - 1);
+            while upto < end + n as u64 && geometry.track_of(upto).map(|t| t.cylinder) == cylinder {
+                upto = track_end(model, upto);
+            }
+            upto.min(end + n as u64)
+        }
+        Prefetch::TrackAhead => match geometry.track_of(end) {
+            None => end,
+            Some(t) => {
+                let upto = t.first_lbn + t.lbns as u64;
+                if first < t.first_lbn { upto + t.spt as u64 } else { upto }
+            }
+        },
+    };
+    limit.min(geometry.capacity()).max(end)
+}

@@ -1,0 +1,290 @@
+//! Which blocks the drive's cache is believed to hold, and which segment gives way.
+//!
+//! The rules are those of the drive's own segments (`headtime_disk::drive`). A host sees one command after the other,
+//! each when those before it have left the media, so "being written" does not occur here.
+
+use headtime_disk::geometry::Geometry;
+use headtime_disk::profile::CacheSpec;
+
+/// What is going on with a segment; the lower, the sooner it gives way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    /// Holds nothing.
+    Empty,
+    /// Holds what it says.
+    Held,
+    /// A prefetch adds to it.
+    Filling,
+}
+
+/// One segment: LBNs `first` to `end`, excluded.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    first: u64,
+    /// What lies between `first` and this is there only as far as it is on the track of this. That is found out when
+    /// somebody asks for it, which happens to few of the segments that a busy drive fills.
+    asked: u64,
+    end: u64,
+    used: u64,
+    state: State,
+}
+
+impl Segment {
+    /// Finds out what `first` really is.
+    #[inline]
+    fn settle_first(&mut self, geometry: &Geometry) {
+        if self.first < self.asked {
+            let track = geometry.track_of(self.asked).map_or(self.asked, |t| t.first_lbn);
+            self.first = self.first.max(track);
+            self.asked = self.first;
+        }
+    }
+}
+
+/// What a look-up found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The first block is not there.
+    Nothing,
+    /// All of it is in this segment.
+    All(usize),
+    /// Its first blocks are in this segment.
+    Front(usize),
+}
+
+/// The segments.
+#[derive(Clone, Debug)]
+pub struct Segments {
+    segments: Vec<Segment>,
+    size: u64,
+    stamp: u64,
+}
+
+impl Segments {
+    /// Empty segments.
+    pub fn new(spec: &CacheSpec) -> Segments {
+        let empty = Segment { first: 0, asked: 0, end: 0, used: 0, state: State::Empty };
+        Segments { segments: vec![empty; spec.segments as usize], size: spec.segment_sectors as u64, stamp: 0 }
+    }
+
+    /// Whether there are any.
+    #[inline]
+    pub fn exist(&self) -> bool {
+        !self.segments.is_empty()
+    }
+
+    /// First LBN held and one past the last.
+    pub fn range(&mut self, geometry: &Geometry, i: usize) -> (u64, u64) {
+        let s = &mut self.segments[i];
+        s.settle_first(geometry);
+        (s.first, s.end)
+    }
+
+    /// Looks up a read of `lbn..end`. Preferred: all of it before its front, then what is being filled; among equals
+    /// the one used longest ago.
+    #[inline]
+    pub fn look_up(&mut self, geometry: &Geometry, lbn: u64, end: u64) -> Found {
+        let mut best: Option<(bool, bool, u64, usize)> = None;
+        for (i, s) in self.segments.iter_mut().enumerate() {
+            if lbn >= s.first && lbn < s.end && s.state != State::Empty {
+                s.settle_first(geometry);
+                if lbn >= s.first {
+                    let key = (end > s.end, s.state != State::Filling, s.used, i);
+                    best = Some(best.map_or(key, |b| b.min(key)));
+                }
+            }
+        }
+        match best {
+            None => Found::Nothing,
+            Some((false, .., i)) => Found::All(i),
+            Some((true, .., i)) => Found::Front(i),
+        }
+    }
+
+    /// The segment becomes the one used last.
+    pub fn touch(&mut self, i: usize) {
+        self.stamp += 1;
+        self.segments[i].used = self.stamp;
+    }
+
+    /// An empty segment, else the one used longest ago, else the one being filled.
+    #[inline]
+    fn give_way(&self) -> usize {
+        let mut best = ((State::Filling, u64::MAX), 0);
+        for (i, s) in self.segments.iter().enumerate() {
+            if (s.state, s.used) < best.0 {
+                best = ((s.state, s.used), i);
+            }
+        }
+        best.1
+    }
+
+    /// A read miss filled a segment with `asked..end`, and with what lies behind `first` on the track of `asked`.
+    #[inline]
+    pub fn read(&mut self, first: u64, asked: u64, end: u64) -> usize {
+        let i = self.give_way();
+        self.segments[i] = Segment { first, asked, end, used: 0, state: State::Held };
+        self.trim(i);
+        self.touch(i);
+        i
+    }
+
+    /// A write of `first..end` went through a segment, one that it overlaps if there is one. What others hold of its
+    /// blocks is gone, but for the one being filled. `keep` says whether reads can hit it.
+    pub fn write(&mut self, geometry: &Geometry, first: u64, end: u64, keep: bool) {
+        let mut into = None;
+        for (i, s) in self.segments.iter_mut().enumerate() {
+            if s.state == State::Held && s.first < end && first < s.end {
+                s.settle_first(geometry);
+                if s.first < end {
+                    s.state = State::Empty;
+                    into = into.or((s.end > s.first).then_some(i));
+                }
+            }
+        }
+        let i = into.unwrap_or_else(|| self.give_way());
+        let state = if keep { State::Held } else { State::Empty };
+        self.segments[i] = Segment { first, asked: first, end, used: 0, state };
+        self.trim(i);
+        self.touch(i);
+    }
+
+    /// A prefetch begins to add to a segment.
+    pub fn filling(&mut self, i: usize) {
+        if self.segments[i].state == State::Held {
+            self.segments[i].state = State::Filling;
+        }
+    }
+
+    /// A segment holds everything up to `end`; what no longer fits falls out at the front.
+    pub fn fill_to(&mut self, i: usize, end: u64) {
+        let s = &mut self.segments[i];
+        if s.state != State::Empty {
+            s.end = s.end.max(end);
+            self.trim(i);
+        }
+    }
+
+    /// Nothing more is added to a segment.
+    #[inline]
+    pub fn filled(&mut self, i: usize) {
+        let s = &mut self.segments[i];
+        if s.state != State::Empty {
+            s.state = if s.end > s.first { State::Held } else { State::Empty };
+        }
+    }
+
+    /// What lies before `lbn` has been delivered and is not kept.
+    pub fn drop_delivered(&mut self, i: usize, lbn: u64) {
+        let s = &mut self.segments[i];
+        s.first = s.first.max(lbn);
+        s.asked = s.asked.max(lbn);
+        s.end = s.end.max(s.first);
+    }
+
+    /// Nothing of a segment can be relied on.
+    pub fn forget(&mut self, i: usize) {
+        self.segments[i].state = State::Empty;
+    }
+
+    /// Of a segment that holds `first..end`, only that can be relied on. One that has been taken for something else
+    /// stays as it is, and the answer is `false`.
+    pub fn only(&mut self, i: usize, first: u64, end: u64) -> bool {
+        let s = &mut self.segments[i];
+        let holds = s.state != State::Empty && s.first <= first && end <= s.end;
+        if holds {
+            (s.first, s.asked, s.end) = (first, first, end);
+        }
+        holds
+    }
+
+    /// A segment holds exactly what a read miss would bring ([`Segments::read`]).
+    pub fn set(&mut self, i: usize, first: u64, asked: u64, end: u64) {
+        let s = &mut self.segments[i];
+        (s.first, s.asked, s.end) = (first, asked, end);
+        self.trim(i);
+    }
+
+    fn trim(&mut self, i: usize) {
+        let s = &mut self.segments[i];
+        s.first = s.first.max(s.end.saturating_sub(self.size));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::profile::{HeadOrder, Layout};
+    use headtime_testkit::profiles::{plain_cache, rng, small_geometry};
+
+    use super::*;
+
+    /// Three segments of 128 sectors, and a geometry to ask about tracks.
+    fn three() -> (Segments, Geometry) {
+        let spec = CacheSpec { segments: 3, ..plain_cache() };
+        let geometry = small_geometry(Layout::HeadFirst(HeadOrder::Forward), 2, &mut rng(1));
+        (Segments::new(&spec), Geometry::new(&geometry).expect("it works"))
+    }
+
+    #[test]
+    fn the_segment_used_longest_ago_gives_way() {
+        let (mut s, g) = three();
+        let [a, b, _] = [0, 100, 200].map(|lbn| s.read(lbn, lbn, lbn + 8));
+        s.touch(a);
+        assert_eq!(s.read(300, 300, 308), b);
+        assert_eq!(s.look_up(&g, 100, 104), Found::Nothing);
+        assert_eq!(s.look_up(&g, 2, 8), Found::All(a));
+        assert_eq!(s.look_up(&g, 2, 9), Found::Front(a));
+        assert_eq!(s.look_up(&g, 8, 9), Found::Nothing);
+    }
+
+    #[test]
+    fn what_passed_before_the_track_began_is_not_there() {
+        let (mut s, g) = three();
+        let second = g.track_of(g.track_of(0).expect("there is one").lbns as u64).expect("there is another");
+        let asked = second.first_lbn + 5;
+        let i = s.read(asked - 10, asked, asked + 2);
+        assert_eq!(s.look_up(&g, second.first_lbn - 1, asked), Found::Nothing);
+        assert_eq!(s.look_up(&g, second.first_lbn, asked), Found::All(i));
+        assert_eq!(s.range(&g, i), (second.first_lbn, asked + 2));
+    }
+
+    #[test]
+    fn a_write_takes_its_blocks_out_of_every_segment_but_its_own_and_the_one_being_filled() {
+        let (mut s, g) = three();
+        let [a, b, c] = [0, 4, 8].map(|lbn| s.read(lbn, lbn, lbn + 8));
+        s.filling(c);
+        s.write(&g, 6, 10, true);
+        assert_eq!(s.range(&g, a), (6, 10));
+        assert_eq!(s.look_up(&g, 4, 5), Found::Nothing);
+        assert_eq!(s.look_up(&g, 8, 12), Found::All(c));
+        // The emptied one is the next to be used.
+        assert_eq!(s.read(500, 500, 501), b);
+        s.write(&g, 500, 501, false);
+        assert_eq!(s.look_up(&g, 500, 501), Found::Nothing);
+    }
+
+    #[test]
+    fn a_segment_keeps_the_last_blocks_that_fit() {
+        let (mut s, g) = three();
+        let i = s.read(0, 0, 8);
+        s.fill_to(i, 200);
+        assert_eq!(s.range(&g, i), (72, 200));
+        s.drop_delivered(i, 200);
+        s.filled(i);
+        // Of the empty ones it is the one used last.
+        s.read(400, 400, 408);
+        s.read(500, 500, 508);
+        assert_eq!(s.read(300, 300, 308), i);
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_left_of_a_read_that_went_otherwise() {
+        let (mut s, g) = three();
+        let i = s.read(0, 3, 8);
+        assert!(s.only(i, 3, 5));
+        assert_eq!(s.range(&g, i), (3, 5));
+        assert!(!s.only(i, 100, 108));
+        s.forget(i);
+        assert!(!s.only(i, 3, 5));
+    }
+}

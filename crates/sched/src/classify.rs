@@ -1,0 +1,93 @@
+//! What the difference between a prediction and what was observed looks like.
+
+use headtime_disk::model::Access;
+use headtime_disk::time::Dur;
+
+use crate::request::Surprise;
+
+/// Errors up to this are none.
+pub const CLOSE: Dur = Dur::from_us(150);
+/// Errors up to this can come from bus and media overlapping more or less than usual; turns are recognised with as
+/// much tolerance.
+pub const OVERLAP: Dur = Dur::from_ms(1);
+/// A completion this much earlier than seek and transfer alone would allow came from the cache.
+const IMPOSSIBLE: Dur = Dur::from_us(400);
+
+/// What the difference between a predicted access and the head time observed looks like (seed 001 section 5.2 and
+/// figure 7 show all of these). `media` is the time in which the request's sectors pass under the head.
+pub fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) -> Surprise {
+    let predicted = access.head_time();
+    let error = observed.0.abs_diff(predicted.0);
+    if error <= CLOSE.0 {
+        return Surprise::None;
+    }
+    let off_whole_turns = {
+        let rest = error % period.0;
+        rest.min(period.0 - rest)
+    };
+    let whole_turns = error >= period.0 / 2 && off_whole_turns <= OVERLAP.0 / 2;
+    if observed > predicted {
+        if whole_turns {
+            return Surprise::ExtraTurn;
+        }
+    } else {
+        // A turn can be saved only by a move that was quicker than thought, where the sector seemed just missed.
+        let moved = access.seek > Dur::ZERO;
+        if whole_turns && moved && access.latency + OVERLAP >= period {
+            return Surprise::EarlyTurn;
+        }
+        // Without a move there is nothing to be mistaken about.
+        if (!moved && error > OVERLAP.0) || observed + IMPOSSIBLE < access.seek + media {
+            return Surprise::CacheHit;
+        }
+    }
+    match error <= OVERLAP.0 {
+        true => Surprise::Overlap,
+        false => Surprise::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::mechanics::Head;
+
+    use super::*;
+
+    const TURN: Dur = Dur(5_985_037);
+
+    /// Of a predicted access, in us, against an observed head time.
+    fn seen(seek: u64, latency: u64, observed: u64) -> Surprise {
+        let media = Dur::from_us(140);
+        let access =
+            Access { seek: Dur::from_us(seek), latency: Dur::from_us(latency), transfer: media, end: Head::default() };
+        classify(&access, media, Dur::from_us(observed), TURN)
+    }
+
+    #[test]
+    fn small_errors_are_no_surprise() {
+        assert_eq!(seen(3_000, 2_000, 5_140 + 150), Surprise::None);
+        assert_eq!(seen(3_000, 2_000, 5_140 - 150), Surprise::None);
+        assert_eq!(seen(0, 0, 0), Surprise::None);
+    }
+
+    #[test]
+    fn whole_turns_late_are_turns_and_parts_of_one_are_not() {
+        assert_eq!(seen(3_000, 50, 3_190 + 5_985), Surprise::ExtraTurn);
+        assert_eq!(seen(3_000, 50, 3_190 + 5_985 - 300), Surprise::ExtraTurn);
+        assert_eq!(seen(3_000, 50, 3_190 + 3 * 5_985), Surprise::ExtraTurn);
+        assert_eq!(seen(3_000, 50, 3_190 + 1_500), Surprise::Other);
+        assert_eq!(seen(3_000, 50, 3_190 + 4_500), Surprise::Other);
+        assert_eq!(seen(3_000, 50, 3_190 + 800), Surprise::Overlap);
+    }
+
+    #[test]
+    fn a_turn_is_saved_only_where_a_sector_was_thought_to_be_just_missed() {
+        assert_eq!(seen(3_000, 5_900, 9_040 - 5_985), Surprise::EarlyTurn);
+        // The same difference cannot be a turn where the wait was short: nothing but the cache is that quick.
+        assert_eq!(seen(3_000, 3_000, 6_140 - 5_985), Surprise::CacheHit);
+        // Neither can it be where the head did not move at all: the same sector was read again.
+        assert_eq!(seen(0, 5_900, 6_040 - 5_985), Surprise::CacheHit);
+        assert_eq!(seen(3_000, 5_900, 300), Surprise::CacheHit);
+        assert_eq!(seen(3_000, 4_000, 5_640), Surprise::Other);
+    }
+}

@@ -1,0 +1,345 @@
+//! A command at the drive: when it begins, how it ends, what its completion says.
+
+use headtime_disk::angle::Angle;
+use headtime_disk::command::Kind;
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::{Access, Model, Place};
+use headtime_disk::time::{Dur, Time};
+
+use crate::cached::{ReadsOn, Track};
+use crate::classify::{CLOSE, OVERLAP, classify};
+use crate::overheads::{asked, between, crossing, hit_ready, lead_in, off_bus, rest_tail, tail};
+use crate::request::{Prediction, Surprise};
+
+/// What is known of the mechanism at the end of some command.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// The head.
+    pub head: Head,
+    /// From when on the mechanism is free. Later than `head.at` when it was not the mechanism that answered last.
+    pub free_at: Time,
+    /// The kind of the command that ended.
+    pub kind: Kind,
+    /// Whether `head` can be relied on.
+    pub sure: bool,
+    /// From when on the bus is free of this command and those before it.
+    pub bus_free: Time,
+}
+
+impl Known {
+    /// The head at `at`, having stayed on its track, or with its arm at `arm`.
+    #[inline]
+    pub fn wait_until(&self, model: &Model, at: Time, arm: Option<Track>) -> Head {
+        let (cylinder, surface) = arm.unwrap_or((self.head.cylinder, self.head.surface));
+        Head { cylinder, surface, angle: self.head.angle_at(at, &model.mechanics.rotation), at }
+    }
+
+    /// Whether a command sent at `sent` has to wait for the mechanism. It may have to although nothing else is at the
+    /// drive, when that reads on behind a read.
+    #[inline]
+    pub fn keeps_waiting(&self, sent: Time) -> bool {
+        sent < self.free_at
+    }
+
+    /// When the mechanism would begin to work for a command sent at `sent`.
+    #[inline]
+    pub fn begin(&self, model: &Model, kind: Kind, sent: Time) -> Time {
+        let ready = sent + lead_in(model, self.kind, kind);
+        match self.keeps_waiting(sent) {
+            true => ready.max(self.free_at + between(model, self.kind, kind)),
+            false => ready,
+        }
+    }
+}
+
+/// What serves a command, as believed.
+#[derive(Clone, Copy, Debug)]
+pub enum Served {
+    /// The media.
+    Media,
+    /// The drive's cache alone.
+    Cache,
+    /// The cache its first sectors, the media the rest, for which the head sets out.
+    Rest,
+    /// The same, with a prefetch that is bringing it already.
+    Running,
+}
+
+/// A command at the drive.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    /// Its name.
+    pub command: u64,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its first LBN.
+    pub lbn: u64,
+    /// Its sectors.
+    pub count: u32,
+    /// What the media has to do for it, if it has to do anything; `None` for a flush.
+    pub place: Option<Place>,
+    /// When it was sent.
+    pub sent: Time,
+    /// What serves it.
+    pub served: Served,
+    /// The segment of the drive's cache that it is in, or goes to.
+    pub segment: Option<usize>,
+    /// How long a prefetch needs to get out of its way.
+    pub delay: Dur,
+    /// When a prefetch that runs already has brought what it needs; time zero when none does.
+    pub there: Time,
+    /// Where that leaves the arm; `None`: where the last command did.
+    pub arm: Option<Track>,
+    /// What the drive reads behind it, unasked.
+    pub reads_on: Option<ReadsOn>,
+    /// As predicted when it was sent; `None` when the head was not known.
+    pub predicted: Option<Access>,
+    /// The rotational latency that the belief about the cache was made from.
+    pub latency: Dur,
+    /// When the mechanism begins to work for it, by what is known now.
+    pub begins: Time,
+    /// When its media transfer ends.
+    pub ends: Time,
+    /// From the end of its media transfer until the host hears of it, when nobody else uses the bus.
+    pub tail: Dur,
+    /// When the host will hear of it; later than that when the command before is still on the bus.
+    pub due: Time,
+    /// What will be known when it has ended.
+    pub after: Known,
+}
+
+impl Flight {
+    /// A command that is sent at `sent`, nothing else being known of it.
+    #[inline]
+    pub fn new(command: u64, kind: Kind, place: Option<&Place>, sent: Time, known: &Known) -> Flight {
+        Flight {
+            command,
+            kind,
+            lbn: place.map_or(0, |p| p.lbn),
+            count: place.map_or(0, |p| p.count),
+            place: place.copied(),
+            sent,
+            served: Served::Media,
+            segment: None,
+            delay: Dur::ZERO,
+            there: Time::ZERO,
+            arm: None,
+            reads_on: None,
+            predicted: None,
+            latency: Dur::ZERO,
+            begins: sent,
+            ends: sent,
+            tail: Dur::ZERO,
+            due: sent,
+            after: *known,
+        }
+    }
+
+    /// Whether the drive's cache is believed to answer it alone.
+    #[inline]
+    pub fn is_hit(&self) -> bool {
+        matches!(self.served, Served::Cache)
+    }
+
+    /// Works out when it begins and how it ends behind what ended as `known`. `None` for a flush.
+    #[inline]
+    pub fn follow(&mut self, model: &Model, known: &Known) -> Option<Access> {
+        let Some(place) = &self.place else {
+            self.begins = known.begin(model, self.kind, self.sent);
+            (self.ends, self.due) = (self.begins, self.begins);
+            self.after = Known { free_at: self.begins, sure: false, ..*known };
+            return None;
+        };
+        let access = match self.served {
+            Served::Media => {
+                self.begins = known.begin(model, self.kind, self.sent) + self.delay;
+                let head = known.wait_until(model, self.begins, self.arm);
+                let access = model.access(&head, place, self.kind);
+                self.tail = tail(model, self.kind, place, &access);
+                access
+            }
+            _ => self.follow_cached(model, known),
+        };
+        if self.is_hit() {
+            return Some(access);
+        }
+        self.ends = access.end.at;
+        self.due = self.ends + self.tail;
+        let mut bus_free = known.bus_free;
+        if self.kind.is_read() {
+            self.due = self.due.max(bus_free + crossing(model, self.count));
+            bus_free = off_bus(model, self.due);
+        }
+        self.after = Known {
+            head: access.end,
+            free_at: self.ends,
+            kind: self.kind,
+            // Wherever the head was before, it is at this request's end now.
+            sure: true,
+            bus_free,
+        };
+        self.read_on(model);
+        Some(access)
+    }
+
+    /// The same for a read that the drive's cache has something of.
+    #[cold]
+    fn follow_cached(&mut self, model: &Model, known: &Known) -> Access {
+        let place = self.place.as_ref().expect("a read has a place");
+        let waits = known.keeps_waiting(self.sent);
+        let free = if waits { known.free_at } else { self.sent };
+        let ready = hit_ready(model, known.kind, self.sent, waits.then_some(known.free_at));
+        self.begins = free;
+        let bus = ready.max(known.bus_free) + crossing(model, self.count);
+        if self.is_hit() {
+            self.due = bus.max(self.there + rest_tail(model, None));
+            self.ends = self.due;
+            let head = known.wait_until(model, known.head.at, self.arm);
+            self.after = Known { head, kind: Kind::Read, bus_free: off_bus(model, self.due), ..*known };
+            let on_bus = self.due.saturating_since(self.begins);
+            return Access { transfer: on_bus, end: head, ..Access::default() };
+        }
+        if matches!(self.served, Served::Running) {
+            let there = self.there.max(self.begins);
+            self.tail = rest_tail(model, None).max(bus.saturating_since(there));
+            let end = known.wait_until(model, there.max(known.head.at), self.arm);
+            return Access { transfer: there.since(self.begins), end, ..Access::default() };
+        }
+        self.begins = asked(model, known.kind, self.sent, waits.then_some(known.free_at)) + self.delay;
+        let head = known.wait_until(model, self.begins, self.arm);
+        let access = model.access_in_order(&head, place, Kind::Read);
+        self.tail = rest_tail(model, Some(place)).max(bus.saturating_since(access.end.at));
+        access
+    }
+
+    /// The drive reads the rest of the track before it takes up anything else.
+    #[inline]
+    fn read_on(&mut self, model: &Model) {
+        let (Some(on), Some(place)) = (self.reads_on, &self.place) else {
+            return;
+        };
+        let rotation = &model.mechanics.rotation;
+        let head = &mut self.after.head;
+        let wait = rotation.wait(head.angle, place.end_angle);
+        head.at = head.at + wait + rotation.sectors(on.count as u64, on.spt);
+        head.angle = place.end_angle + headtime_disk::angle::Angle::fraction(on.count as u64, on.spt as u64);
+        self.after.free_at = head.at;
+    }
+
+    /// It takes so much longer than thought.
+    pub fn is_late_by(&mut self, more: Dur) {
+        self.due += more;
+        self.ends += more;
+        self.after.free_at += more;
+        self.after.head.at = self.after.free_at;
+    }
+
+    /// When its media transfer ended, to be concluded from its completion at `now`.
+    #[inline]
+    pub fn ended(&self, now: Time) -> Time {
+        if self.due > self.ends + self.tail && now.0.abs_diff(self.due.0) <= CLOSE.0 {
+            // It waited for the bus, and its completion says nothing about the media.
+            return self.ends.min(now);
+        }
+        Time(now.0.saturating_sub(self.tail.0))
+    }
+
+    /// What is known now that its media transfer has ended at `ended`.
+    #[inline]
+    pub fn known_after(&self, model: &Model, ended: Time) -> Known {
+        let behind = self.after.head.at.saturating_since(self.ends);
+        let mut known = self.after;
+        if behind == Dur::ZERO {
+            known.head.angle = self.end_angle(model, ended);
+        }
+        known.head.at = ended + behind;
+        known.free_at = known.head.at;
+        known
+    }
+
+    /// The angle under the head at the end of the transfer, which was at `ended`.
+    ///
+    /// A transfer from front to back ends at the same angle however long it took. A drive that reads on arrival and
+    /// just misses the first sector lands inside the request instead, and ends at the edge at which it began. So when
+    /// such a drive took another time than predicted, the edge nearest to where the platter has turned meanwhile is
+    /// taken.
+    fn end_angle(&self, model: &Model, ended: Time) -> Angle {
+        let end = self.after.head;
+        let on_arrival = |p: &Place| p.tracks == 1 && model.mechanics.on_arrival(self.kind);
+        let Some(place) = self.place.filter(on_arrival) else {
+            return end.angle;
+        };
+        if end.at.0.abs_diff(ended.0) <= CLOSE.0 {
+            return end.angle;
+        }
+        let rotation = &model.mechanics.rotation;
+        let turned = match ended >= end.at {
+            true => end.angle + rotation.angle_after(ended.since(end.at)),
+            false => end.angle - rotation.angle_after(end.at.since(ended)),
+        };
+        let step = Angle::fraction(1, place.spt as u64);
+        // Half a sector is added before the division so that it rounds; before the first edge it wraps to the last.
+        let edge = (turned - place.angle + Angle(step.0 / 2)).0 / step.0;
+        match edge <= place.count as u64 {
+            true => place.angle + step * edge,
+            false => end.angle,
+        }
+    }
+
+    /// What is known after it overtook others and was completed at `now`, if that took long enough to have used the media;
+    /// `known` is what was known before all of them.
+    #[cold]
+    pub fn served_alone(&self, model: &Model, known: &Known, now: Time) -> Option<Known> {
+        let mut alone = *self;
+        alone.follow(model, known);
+        let ended = self.ended(now);
+        (ended + CLOSE >= alone.ends).then(|| self.known_after(model, ended))
+    }
+
+    /// When a read that was thought to be answered by the cache, and was completed at `now`, was not: the same read from
+    /// the media, behind what ended as `known`.
+    #[cold]
+    pub fn instead_of_hit(&self, model: &Model, known: &Known, now: Time) -> Option<(Flight, Access)> {
+        if now <= self.due + CLOSE {
+            return None;
+        }
+        let mut media = Flight { served: Served::Media, reads_on: None, ..*self };
+        let access = media.follow(model, known)?;
+        let late = now.since(self.due);
+        let nearer = now.0.abs_diff(media.due.0) < late.0;
+        (nearer || late > OVERLAP).then_some((media, access))
+    }
+
+    /// The prediction against the observation.
+    #[inline]
+    pub fn compare(&self, model: &Model, ended: Time) -> Option<Prediction> {
+        let (access, place) = (self.predicted?, self.place?);
+        let observed = ended.saturating_since(self.begins);
+        let period = model.mechanics.rotation.period();
+        let media = place.media.min(access.transfer);
+        Some(Prediction {
+            predicted: access.head_time(),
+            observed,
+            seek: access.seek,
+            latency: access.latency,
+            transfer: access.transfer,
+            cached: !matches!(self.served, Served::Media),
+            surprise: classify(&access, media, observed, period),
+        })
+    }
+
+    /// The same for a read that was thought to be answered by the cache. `hit` says whether it was.
+    #[cold]
+    pub fn compare_hit(&self, now: Time, hit: bool) -> Option<Prediction> {
+        let access = self.predicted?;
+        let observed = now.saturating_since(self.begins);
+        let surprise = match observed.0.abs_diff(access.transfer.0) {
+            _ if !hit => Surprise::Other,
+            error if error <= CLOSE.0 => Surprise::None,
+            _ => Surprise::Overlap,
+        };
+        let (predicted, zero) = (access.transfer, Dur::ZERO);
+        let transfer = predicted;
+        Some(Prediction { predicted, observed, seek: zero, latency: zero, transfer, cached: true, surprise })
+    }
+}
