@@ -15,8 +15,9 @@ test: ## Run every test
 	@if [ -d "$${HEADTIME_DATA:-../shared/data}/disksim/ref" ]; then \
 	    echo "make test: every test passed, none was skipped"; \
 	else \
-	    echo "make test: every test passed; skipped: comparisons with DiskSim's own responses and mapping, because their"; \
-	    echo "           vectors are not here (HEADTIME_DATA names the directory that holds disksim/ref)"; \
+	    echo "make test: every test passed; skipped, because the measured traces and DiskSim's vectors are not here"; \
+	    echo "           (HEADTIME_DATA names the directory that holds disksim/): disksim_load, disksim_maps,"; \
+	    echo "           disksim_responses, validation"; \
 	fi
 
 check: purity ## Formatting, lints, purity

@@ -85,9 +85,7 @@ fn hp_c2247a_fits_no_worse_than_disksim() {
 #[test]
 fn single_random_reads_of_the_measured_drives_are_met_in_phase() {
     let Some(folder) = folder() else { return };
-    for (builtin, trace, share) in
-        [("atlas10k", "atlas10k", 0.52), ("atlas3", "atlas_III", 0.69), ("cheetah9lp", "cheetah9LP", 0.79)]
-    {
+    for (builtin, trace, share) in [("atlas10k", "atlas10k", 0.52), ("atlas3", "atlas_III", 0.69)] {
         let profile = profile::builtin(builtin).unwrap();
         let config = DriveConfig { use_rig: true, noiseless: true, ..DriveConfig::default() };
         let v = replay(&folder, trace, &profile, config, GapSide::Before);
