@@ -1,24 +1,24 @@
 //! The fast drive, noise off, serves every command in the time that the slow drive takes, to the nanosecond.
 
-use headtime_disk::command::{Command, Kind};
+use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::time::{Dur, Time};
 use headtime_testkit::profiles::{between, layouts, plain_profile, rng, small_geometry};
 use headtime_testkit::slow_drive::SlowDrive;
 
-fn alone(drive: &mut Drive, command: Command, now: Time) -> Time {
+fn alone(drive: &mut Drive, command: Command, now: Time) -> Completion {
     drive.submit(command, now).expect("a valid command");
     loop {
         let at = drive.next_event().expect("one is outstanding");
         if let Some(c) = drive.advance(at) {
-            return c.at;
+            return c;
         }
     }
 }
 
 #[test]
 fn every_layout_and_both_kinds_agree_with_the_slow_drive() {
-    let mut landed_in_turn = 0;
+    let mut landed = 0;
     for seed in 0..140u64 {
         let mut rng = rng(seed);
         let layout = layouts()[seed as usize % layouts().len()];
@@ -41,15 +41,14 @@ fn every_layout_and_both_kinds_agree_with_the_slow_drive() {
             lbn = lbn.min(capacity - count as u64);
             let kind = if between(&mut rng, 0, 2) == 0 { Kind::Write } else { Kind::Read };
             let command = Command { id, kind, lbn, count, fua: false };
-            let a = alone(&mut fast, command, now);
+            let done = alone(&mut fast, command, now);
+            let a = done.at;
+            landed += u32::from(done.media.is_some_and(|m| m.turned > Dur::ZERO));
             let b = slow.serve(&command, now);
             assert_eq!(a, b, "seed {seed}, command {id} {command:?} at {now}, {layout:?}");
-            if profile.mechanics.read_on_arrival {
-                landed_in_turn += 1;
-            }
             lbn += count as u64;
             now = a + Dur(between(&mut rng, 0, 9_000_000));
         }
     }
-    assert!(landed_in_turn > 1_000);
+    assert!(landed > 300, "only {landed} commands landed inside their range");
 }

@@ -269,7 +269,7 @@ impl Flight {
         let Some(place) = self.place.filter(on_arrival) else {
             return end.angle;
         };
-        if end.at.0.abs_diff(ended.0) <= CLOSE.0 {
+        if end.at.0.abs_diff(ended.0) <= CLOSE.0 || place.spt < 2 {
             return end.angle;
         }
         let rotation = &model.mechanics.rotation;

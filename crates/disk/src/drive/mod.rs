@@ -105,14 +105,16 @@ struct AfterRead {
     bus_begin: Time,
 }
 
-/// Media work that no completion reports: prefetches are not counted, write-backs are.
+/// Media work that no completion reports: write-backs, what a running prefetch brought for reads that hit it, and tracks
+/// that the drive read to their end before it took up what was waiting. Other read-ahead is not counted: the next
+/// command ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HiddenWork {
     /// Moving.
     pub seek: Dur,
     /// Waiting for the sector.
     pub rotate: Dur,
-    /// Writing.
+    /// Sectors passing.
     pub transfer: Dur,
 }
 
@@ -219,7 +221,7 @@ impl Drive {
         self.queue.len() + self.done.len()
     }
 
-    /// Media work done so far for cached writes, which no completion reports.
+    /// Media work done so far that no completion reports.
     pub fn hidden_work(&self) -> HiddenWork {
         self.hidden
     }

@@ -113,6 +113,7 @@ impl Drive {
             if upto > end {
                 let more = self.mech.pass(&Pass::ahead(end, upto - end, times.end), &mut self.legs);
                 self.free_at = more.end;
+                self.hidden.transfer += more.end.since(times.end);
                 self.cache.fill_to(i, upto);
                 if let Busy::Read(after) = &mut self.busy {
                     after.end = after.end.max(upto);
@@ -150,6 +151,7 @@ impl Drive {
             let limit = self.readable_to(self.stream.limit, limit, at);
             self.extend_stream(limit);
             self.legs.extend_from_slice(&self.stream.legs);
+            self.hidden.transfer += self.passing(lbn, end);
             if !full {
                 self.free_at = self.in_buffer(lbn, end, end);
                 self.busy = Busy::Streaming;
@@ -212,6 +214,15 @@ impl Drive {
         let size = self.cache_spec.segment_sectors.max(1) as u64;
         let of = if self.cache_spec.watermark_by_request { count.min(size) } else { size };
         (of * self.cache_spec.read_watermark_permille as u64 / 1000).clamp(1, count)
+    }
+
+    /// How long the part of `from..to` that the legs bring takes to pass under the head.
+    fn passing(&self, from: u64, to: u64) -> Dur {
+        let part = |leg: &Leg| {
+            let (a, b) = (leg.lbn.max(from), leg.end_lbn().min(to));
+            if a < b { leg.passed((b - leg.lbn) as u32).since(leg.passed((a - leg.lbn) as u32)) } else { Dur::ZERO }
+        };
+        self.legs.iter().map(part).sum()
     }
 
     /// When all of `from..to` is in the buffer, by the legs at hand; what no leg covers is there already.

@@ -7,9 +7,11 @@ use crate::profile::FirmwareOrder;
 use crate::time::Time;
 
 impl Drive {
-    /// Whether a write completes only when it is on the media.
+    /// Whether a write completes only when it is on the media: always where nothing is cached, and where a segment
+    /// cannot hold it.
     pub(super) fn completes_on_media(&self, command: &Command) -> bool {
-        command.fua || !self.cache_spec.write_back || !self.cache.exists()
+        let spec = &self.cache_spec;
+        command.fua || !spec.write_back || !self.cache.exists() || command.count > spec.segment_sectors
     }
 
     /// A drive with room for several cached writes, as all since about 2005.

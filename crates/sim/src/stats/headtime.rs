@@ -5,7 +5,8 @@ use headtime_disk::drive::HiddenWork;
 use headtime_disk::time::{Dur, Time};
 
 /// Sums of what the head did, from the drive's own knowledge ([`headtime_disk::command::Completion`]), and of the
-/// write-backs that no completion shows ([`HiddenWork`]). Read-ahead counts as idle: the next command ends it at once.
+/// work that no completion shows ([`HiddenWork`]: write-backs, read-ahead that reads then hit). Read-ahead that nobody
+/// asks for counts as idle: the next command ends it at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadTime {
     /// Moving and settling.
