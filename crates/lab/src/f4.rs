@@ -26,8 +26,8 @@ static SPEC: Spec = Spec {
         checks: &[Check { what: "distance from F2a's share within 50 us", unit: "points", test: Test::AtMost(1.0) }],
         quick: true,
         note: "The drive keeps what passes under the head while it waits, so about one read in eighty within the range is answered \
-               from its cache, and the request after such a surprise is mispredicted too. With that off in the profile \
-               (keep_passing), the difference is well below a point.",
+               from its cache. The scheduler follows that cache and foresees nearly all of these; a scheduler that does not would be \
+               some two points off.",
     }],
     alone: false,
 };

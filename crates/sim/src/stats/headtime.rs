@@ -13,6 +13,8 @@ pub struct HeadTime {
     pub seek: Dur,
     /// Rotational latency of foreground transfers ([`MediaTimes::rotate`]).
     pub rotate: Dur,
+    /// Of `rotate`, what was turned past inside requests in which the head had landed ([`MediaTimes::turned`]).
+    pub turned: Dur,
     /// Foreground transfers, moves at track ends included ([`MediaTimes::transfer`]).
     pub transfer: Dur,
     /// Background transfers in gaps.
@@ -46,6 +48,7 @@ impl HeadTime {
         let transfer = span(m.transfer_start, m.end);
         let turned = m.turned.min(transfer);
         self.rotate += turned;
+        self.turned += turned;
         self.transfer += transfer - turned;
         self.busy_until = self.busy_until.max(m.end);
     }

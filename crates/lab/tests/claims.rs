@@ -1,0 +1,34 @@
+//! Which claims hold, in the short form, is written down in `claims.golden`; a change of any figure shows there.
+//!
+//! A change that is meant is taken over by running this test with `HEADTIME_BLESS=1`, and is seen in the commit.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use headtime_lab::experiment::Unwatched;
+use headtime_lab::registry::{self, Selected};
+use headtime_lab::runner::{self, Options};
+
+#[test]
+fn the_claims_that_hold_are_those_written_down() {
+    let selected: Vec<Selected> = registry::all().into_iter().map(Selected::whole).collect();
+    let options = Options { seeds: vec![1, 2, 3], quick: true };
+    let results = runner::run(&selected, &options, &Unwatched).unwrap();
+    let mut got = String::new();
+    for r in &results {
+        for c in &r.claims {
+            write!(got, "{} {}", c.claim.id, if c.holds { "holds" } else { "fails" }).unwrap();
+            for (i, check) in c.claim.checks.iter().enumerate() {
+                let (low, high) = c.range(i);
+                write!(got, " | {} {low:.3} to {high:.3}", check.what).unwrap();
+            }
+            got.push('\n');
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/claims.golden");
+    if std::env::var_os("HEADTIME_BLESS").is_some() {
+        std::fs::write(&path, &got).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(got, written, "figures changed; if that is meant, run this test with HEADTIME_BLESS=1 and commit the file");
+}
