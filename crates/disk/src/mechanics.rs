@@ -101,8 +101,12 @@ impl Mechanics {
     /// outside the stretch, or when no whole sector of it is left to pass (then it waits for the stretch's first
     /// sector like any drive).
     pub fn land(&self, arrived: Angle, run: &Run) -> Option<Landing> {
-        let step = Angle::fraction(1, run.start.spt as u64);
         let past = arrived - run.start.angle;
+        // The usual case, without a division: the sector under the head is none of the stretch.
+        if (past.0 as u128 * run.start.spt as u128) >> 64 > run.span as u128 {
+            return None;
+        }
+        let step = Angle::fraction(1, run.start.spt as u64);
         if past.0 >= step.0.saturating_mul(run.span as u64) || past.0 <= crate::rotation::JUST_PASSED.0 {
             return None;
         }

@@ -139,7 +139,7 @@ impl Model {
             media,
             end_cylinder: run.start.cylinder,
             end_surface: run.start.surface,
-            end_angle: run.start.angle + Angle::fraction(run.span as u64, run.start.spt as u64),
+            end_angle: run.start.angle + Angle::sectors(run.span, run.start.spt),
         };
         let mut done = run.count;
         while done < count {
@@ -156,7 +156,7 @@ impl Model {
             let (passing, end_angle) = match landing {
                 Some(landing) => (landing.latency + landing.transfer, landing.end_angle),
                 None => {
-                    let span = Angle::fraction(run.span as u64, run.start.spt as u64);
+                    let span = Angle::sectors(run.span, run.start.spt);
                     (rotation.wait(arrived, run.start.angle) + media, run.start.angle + span)
                 }
             };

@@ -30,5 +30,8 @@ fn the_claims_that_hold_are_those_written_down() {
         std::fs::write(&path, &got).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(got, written, "figures changed; if that is meant, run this test with HEADTIME_BLESS=1 and commit the file");
+    assert_eq!(
+        got, written,
+        "figures changed; if that is meant, run this test with HEADTIME_BLESS=1 and commit the file"
+    );
 }
