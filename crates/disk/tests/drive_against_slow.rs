@@ -3,7 +3,7 @@
 use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::time::{Dur, Time};
-use headtime_testkit::profiles::{between, layouts, plain_profile, rng, small_geometry};
+use headtime_testkit::profiles::{between, layouts, plain_profile, rng, small_geometry, with_all_overheads};
 use headtime_testkit::slow_drive::SlowDrive;
 
 fn alone(drive: &mut Drive, command: Command, now: Time) -> Completion {
@@ -25,6 +25,7 @@ fn every_layout_and_both_kinds_agree_with_the_slow_drive() {
         let surfaces = between(&mut rng, 1, 4) as u16;
         let geometry = small_geometry(layout, surfaces, &mut rng);
         let profile = plain_profile(geometry, &mut rng);
+        let profile = if seed % 2 == 0 { profile } else { with_all_overheads(profile, &mut rng) };
         let mut fast = Drive::new(&profile, DriveConfig::default()).unwrap();
         let mut slow = SlowDrive::new(&profile);
         let capacity = fast.capacity();

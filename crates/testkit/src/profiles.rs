@@ -144,3 +144,16 @@ pub fn plain_cache() -> CacheSpec {
         write_segments: 1,
     }
 }
+
+/// The same drive with what [`plain_profile`] leaves out: large sectors, writes that begin on arrival, and every overhead
+/// that a drive alone on its bus can have.
+pub fn with_all_overheads(mut p: Profile, rng: &mut Xoshiro256PlusPlus) -> Profile {
+    p.sector_bytes = if between(rng, 0, 1) == 0 { 512 } else { 4096 };
+    p.mechanics.write_on_arrival = between(rng, 0, 1) == 1;
+    p.electronics.bus.arbitration = Dur::from_us(between(rng, 0, 20));
+    let o = &mut p.electronics.overheads;
+    o.reselect = Dur::from_us(between(rng, 0, 200));
+    o.per_request = Dur::from_us(between(rng, 0, 50));
+    o.minimum_seek = Dur::from_us(between(rng, 0, 900));
+    p
+}

@@ -80,8 +80,9 @@ impl SlowDrive {
         let by = |p: headtime_disk::profile::ByLast| if self.last_was_read { p.after_read } else { p.after_write };
         let read = command.kind == Kind::Read;
         let overhead = by(if read { o.read_miss } else { o.write_miss });
-        let begin = (now + overhead).max(self.media_free);
-        let fed = now + overhead + o.data_preparation;
+        let asked = now + o.per_request + overhead;
+        let begin = asked.max(self.media_free);
+        let fed = asked + o.data_preparation + bus.arbitration;
         let bus_sector_ps = blocks * if read { bus.read_block_ps } else { bus.write_block_ps };
 
         // When each sector of the command has passed under the head.
@@ -106,14 +107,14 @@ impl SlowDrive {
             }
             self.arm = track;
             at += moved;
-            let on_arrival = read && self.profile.mechanics.read_on_arrival;
+            let m = &self.profile.mechanics;
+            let there = |n: usize| fed + Dur((bus_sector_ps * n as u64).div_ceil(1000));
+            let on_arrival =
+                if read { m.read_on_arrival } else { m.write_on_arrival && there(i + stretch.len()) <= at };
             at = if on_arrival {
                 self.walk_from_arrival(&stretch, at, &mut passed[i..])
             } else {
-                self.walk_in_order(&stretch, at, &mut passed[i..], |k| {
-                    let n = (i + k + 1) as u64;
-                    if read { Time::ZERO } else { fed + Dur((bus_sector_ps * n).div_ceil(1000)) }
-                })
+                self.walk_in_order(&stretch, at, &mut passed[i..], |k| if read { Time::ZERO } else { there(i + k + 1) })
             };
             i += stretch.len();
         }
@@ -125,7 +126,7 @@ impl SlowDrive {
         }
         // The bus takes sectors in LBN order, each when it is in the buffer and the one before has left. Kept in
         // picoseconds, rounded up once at the end.
-        let ready = passed[0] + o.reselect + o.data_preparation;
+        let ready = passed[0] + o.reselect + o.data_preparation + bus.arbitration;
         let mut left_ps = ready.0 as u128 * 1000;
         for t in &passed {
             left_ps = left_ps.max(t.0 as u128 * 1000) + bus_sector_ps as u128;
