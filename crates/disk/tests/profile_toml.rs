@@ -251,7 +251,7 @@ prop_compose! {
     /// The small drive with nearly everything else changed.
     fn changed()(
         title in "[ -~äß°\n\t]{0,40}",
-        rpm in (60u64..=60_000, 1u64..1000).prop_map(|(a, b)| (a * b + 7, b)),
+        rpm in (60u64..=50_000, 1u64..1000).prop_map(|(a, b)| (a * b + 7, b)),
         seek_first in any::<Option<(bool, bool)>>(),
         skews in [skew(), skew(), skew()],
         settle in -100_000_000i64..100_000_000,

@@ -89,10 +89,10 @@ pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, Pro
         return Err(ProfileError::impossible(places.key("sectors"), text));
     }
     let (num, den) = p.mechanics.rpm;
-    if Rotation::from_rpm(num, den).is_none() {
+    let Some(rotation) = Rotation::from_rpm(num, den) else {
         let at = places.key("mechanics.rpm");
         return Err(ProfileError::range(at, "rpm", format!("{num}/{den}"), "between 60 and 60000"));
-    }
+    };
     if p.mechanics.head_switch > Dur::from_ms(100) {
         let at = places.key("mechanics.head_switch_ms");
         return Err(ProfileError::range(at, "head_switch_ms", p.mechanics.head_switch, "at most 100 ms"));
@@ -113,6 +113,7 @@ pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, Pro
         }
     }
     noise(p, places)?;
+    drifting_speed(p, &rotation, places)?;
     Ok(warnings.0)
 }
 
@@ -368,6 +369,25 @@ fn noise(p: &Profile, places: &Places) -> Result<(), ProfileError> {
     if n.speed_error_ppb.abs() > 100_000_000 || n.speed_drift_ppb > 100_000_000 {
         let at = places.key("noise.speed_error_ppb");
         return Err(ProfileError::range(at, "the speed's error or drift", n.speed_error_ppb, "within 10%"));
+    }
+    Ok(())
+}
+
+/// The period with its error and at both ends of its drift stays within what a [`Rotation`] can be, 1 ms to 1 s.
+fn drifting_speed(p: &Profile, rotation: &Rotation, places: &Places) -> Result<(), ProfileError> {
+    let (num, den) = rotation.period_ratio();
+    let (num, den) = (i128::from(num), i128::from(den));
+    let drift = i128::from(p.noise.speed_drift_ppb);
+    for ppb in [-drift, drift] {
+        let factor = 1_000_000_000 + i128::from(p.noise.speed_error_ppb) + ppb;
+        // In units of 10^-9 ns / den.
+        let period = num * factor;
+        if period < den * 1_000_000 * 1_000_000_000 || period > den * 1_000_000_000 * 1_000_000_000 {
+            let (num, den) = p.mechanics.rpm;
+            let speed = num as f64 / den as f64 * 1e9 / factor as f64;
+            let found = format!("{speed:.4} with the speed's error and drift");
+            return Err(ProfileError::range(places.key("mechanics.rpm"), "rpm", found, "between 60 and 60000"));
+        }
     }
     Ok(())
 }

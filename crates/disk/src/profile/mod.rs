@@ -463,7 +463,8 @@ pub struct NoiseSpec {
     /// Completion is reported up to this much late, evenly spread (controller, bus, interrupt).
     pub completion_jitter: Dur,
     /// How much of a transfer's bus time overlaps with its media time varies by up to this much, evenly spread, for
-    /// each 4 KiB (seed 001 section 5.2).
+    /// each 4 KiB up to 40 KiB; a longer transfer varies by as much as one of 40 KiB, for which the figure was given
+    /// (seed 001 section 5.2).
     pub overlap_jitter_per_4k: Dur,
     /// Chance, in parts per million, that the head needs more turns to settle after a move.
     pub settle_retry_ppm: u32,
