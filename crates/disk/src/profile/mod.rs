@@ -18,6 +18,7 @@ pub mod toml;
 mod write;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::angle::Angle;
 use crate::time::Dur;
@@ -56,6 +57,34 @@ pub struct Profile {
     /// The electronics as they were in the measuring rig that recorded this drive's trace (its own bus, its own
     /// modes), where that differs. `headtime validate` uses it.
     pub rig: Option<Electronics>,
+}
+
+impl fmt::Display for SectorAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cylinder {}, surface {}, sector {}", self.cylinder, self.surface, self.sector)
+    }
+}
+
+impl fmt::Display for Slip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Slip::Index(i) => write!(f, "sector {i} of the zone"),
+            Slip::TrackIndex(i) => write!(f, "track {i} of the zone"),
+            Slip::Sector(at) => write!(f, "{at}"),
+            Slip::Track { cylinder, surface } => write!(f, "the track of cylinder {cylinder}, surface {surface}"),
+        }
+    }
+}
+
+/// How the source of a table begins that was read from DiskSim's files.
+pub(crate) const FROM_DISKSIM: &str = "DiskSim parameter file ";
+
+impl Profile {
+    /// Whether the seek table is one of DiskSim's files as it stands. Those are taken with all their oddities, in
+    /// either format.
+    pub fn seeks_from_disksim(&self) -> bool {
+        self.sources.get("mechanics").is_some_and(|source| source.starts_with(FROM_DISKSIM))
+    }
 }
 
 /// Where the sectors lie.
@@ -199,7 +228,7 @@ impl Sparing {
 }
 
 /// A defect that the mapping skips.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slip {
     /// Head-first only: index among the zone's physical sectors, in LBN order.
     Index(u64),
