@@ -315,7 +315,7 @@ pub struct BusSpec {
     pub write_block_ps: u64,
     /// The bus is kept for a whole read once data flows, even while it runs dry.
     pub hold_for_reads: bool,
-    /// The same for writes.
+    /// The same for writes (kept, not simulated).
     pub hold_for_writes: bool,
     /// The drive never lets go of the bus during a command.
     pub never_disconnect: bool,
@@ -342,7 +342,7 @@ pub struct Overheads {
     pub data_preparation: Dur,
     /// Getting the bus back the first time.
     pub reselect: Dur,
-    /// Getting the bus back again in the same command.
+    /// Getting the bus back again in the same command (kept, not simulated).
     pub other_reselect: Dur,
     /// Letting go of the bus in a read.
     pub read_disconnect: ByLast,
@@ -412,7 +412,7 @@ pub struct CacheSpec {
     pub keep_delivered: bool,
     /// Share of a segment-sized request that must be in before data flows to the host, in 1/1000.
     pub read_watermark_permille: u32,
-    /// Share of the segment that must be free before more write data is taken, in 1/1000.
+    /// Share of the segment that must be free before more write data is taken, in 1/1000 (kept, not simulated).
     pub write_watermark_permille: u32,
     /// The watermark is a share of the request when that is smaller than the segment.
     pub watermark_by_request: bool,
