@@ -66,12 +66,14 @@ impl Rotation {
         (self.num, self.den)
     }
 
-    /// The same rotation, quicker or slower by parts per billion of its period.
+    /// The same rotation, quicker or slower by parts per billion of its period. A period beyond the limits of
+    /// [`Rotation::from_period`] stays at the limit.
     pub fn scaled_period_ppb(&self, ppb: i64) -> Rotation {
         // Keep the ratio's size bounded: the scaled period in units of 2^-30 ns.
         let fx = ((self.num as u128) << 30) / self.den as u128;
         let scaled = fx as i128 + fx as i128 * ppb as i128 / 1_000_000_000;
-        Rotation::from_period(scaled as u64, 1 << 30).expect("a speed error moved the period out of range")
+        let scaled = scaled.clamp(1_000_000 << 30, 1_000_000_000 << 30);
+        Rotation::from_period(scaled as u64, 1 << 30).expect("the period was clamped into the allowed range")
     }
 
     /// One turn, to the nearest nanosecond.
@@ -163,6 +165,20 @@ mod tests {
         let here = Angle(1000);
         assert_eq!(r.wait(here, Angle(999)), Dur::ZERO);
         assert!(r.wait(here + JUST_PASSED, here - Angle(1)).0 > 3_999_000);
+    }
+
+    #[test]
+    fn a_speed_error_stops_at_the_limits() {
+        for (rpm, ppb, period) in [
+            (60, 1000, 1_000_000_000),
+            (60, i64::MAX, 1_000_000_000),
+            (60_000, -1000, 1_000_000),
+            (60_000, i64::MIN, 1_000_000),
+            (60, -1000, 999_999_000),
+        ] {
+            let r = Rotation::from_rpm(rpm, 1).unwrap().scaled_period_ppb(ppb);
+            assert_eq!(r.period(), Dur(period), "{rpm} rpm, {ppb} ppb");
+        }
     }
 
     #[test]

@@ -60,12 +60,40 @@ pub enum SeekError {
         /// Its time.
         ms: f64,
     },
+    /// The line through the last two points leads to a time that no drive takes.
+    #[error(
+        "a seek over {distance} cylinders would take {ms:.3} ms by the table's last two points; at most 1000 ms are taken"
+    )]
+    TooLong {
+        /// The longest distance.
+        distance: u32,
+        /// The time there, in ms.
+        ms: f64,
+    },
 }
+
+/// The time over `distance`, at or beyond the last point, on the line through the last two points (through distance 0
+/// where there is one point only), in ns. Below zero where the table falls steeply; zero of a table without points.
+pub fn extrapolated_ns(points: &[(u32, Dur)], distance: u32) -> i128 {
+    let (before, last) = match points {
+        [] => return 0,
+        [one] => ((0, Dur::ZERO), *one),
+        [.., before, last] => (*before, *last),
+    };
+    let (rise, run) = (i128::from(last.1.0) - i128::from(before.1.0), i128::from(last.0) - i128::from(before.0));
+    i128::from(last.1.0) + (i128::from(distance) - i128::from(last.0)) * rise / run.max(1)
+}
+
+/// The longest seek that is taken: one second.
+pub const LONGEST_SEEK: Dur = Dur(1_000_000_000);
 
 impl SeekCurve {
     /// A curve through `(distance in cylinders, time)` points, distances ascending from 1 or more. Below the first
     /// point: a straight line from (0, 0). Beyond the last: the line through the last two, never below zero.
-    /// `max_distance` is the longest distance that will be asked for.
+    /// `max_distance` is the longest distance that will be asked for; the time there is at most [`LONGEST_SEEK`].
+    ///
+    /// # Errors
+    /// No points, too many, distances that do not ascend, a time of more than a second.
     pub fn from_points(points: &[(u32, Dur)], max_distance: u32) -> Result<SeekCurve, SeekError> {
         const MAX: usize = 60_000;
         if points.is_empty() {
@@ -79,10 +107,14 @@ impl SeekCurve {
             if d <= prev {
                 return Err(SeekError::Order { index, found: d, after: prev });
             }
-            if t.0 > 1_000_000_000 {
+            if t > LONGEST_SEEK {
                 return Err(SeekError::Range { index, ms: t.as_ms_f64() });
             }
             prev = d;
+        }
+        let at_end = extrapolated_ns(points, max_distance.max(prev));
+        if at_end > i128::from(LONGEST_SEEK.0) {
+            return Err(SeekError::TooLong { distance: max_distance, ms: at_end as f64 / 1e6 });
         }
         let mut knots = vec![(0u32, 0u32)];
         knots.extend(points.iter().map(|&(d, t)| (d, t.0 as u32)));
@@ -151,8 +183,9 @@ impl SeekCurve {
 impl Segment {
     #[inline]
     fn at(&self, distance: u32) -> u32 {
-        let v = self.base_ns as i64 + (((distance - self.from) as i64 * self.slope_fx) >> 16);
-        v.max(0) as u32
+        // Beyond the distance the curve was made for, a steep line may leave every range; it stops at the end of it.
+        let rise = ((distance - self.from) as i64).saturating_mul(self.slope_fx) >> 16;
+        (self.base_ns as i64 + rise).clamp(0, u32::MAX as i64) as u32
     }
 }
 
@@ -187,6 +220,29 @@ mod tests {
             let exact = (d..=80).map(|x| c.time(x)).min().unwrap();
             if d > 0 {
                 assert_eq!(c.floor(d), exact, "{d}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_curve_that_leads_beyond_a_second_is_refused() {
+        let e = SeekCurve::from_points(&[(1, ms(5.0))], 10_041).unwrap_err();
+        assert_eq!(e, SeekError::TooLong { distance: 10_041, ms: 50_205.0 });
+        let e = SeekCurve::from_points(&[(1, ms(0.0)), (2, ms(1000.0))], u32::MAX).unwrap_err();
+        assert!(matches!(e, SeekError::TooLong { .. }), "{e}");
+        assert!(SeekCurve::from_points(&[(1, ms(5.0))], 200).is_ok());
+    }
+
+    #[test]
+    fn a_distance_that_was_not_foreseen_never_wraps() {
+        for points in [[(1, ms(1.0)), (2, ms(500.0))], [(1, ms(1000.0)), (2, ms(1.0))]] {
+            let c = SeekCurve::from_points(&points, 2).unwrap();
+            let mut before = c.time(2);
+            for d in [3, 10, 1000, 1_000_000, u32::MAX] {
+                let t = c.time(d);
+                assert!(if points[0].1 < points[1].1 { t >= before } else { t <= before }, "{d}: {t}");
+                assert!(c.floor(d) <= t, "{d}");
+                before = t;
             }
         }
     }

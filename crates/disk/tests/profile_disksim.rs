@@ -310,13 +310,14 @@ fn wrong_files_are_refused_with_file_line_expectation_and_finding() {
         ("front = 0", "front = 999", "Empty space at zone front is 999"),
         ("= 7200", "= 7", "the speed is 7; it must be 60 to 60000 rpm"),
         ("type = constant", "type = magic", "unknown seek type `magic`; known are: extracted, hplplus10"),
-        ("Constant seek time = 5.0", "Constant seek time = -1", "between 0 and 10000 ms"),
+        ("Constant seek time = 5.0", "Constant seek time = -1", "between 0 and 1000 ms"),
         (
             "type = constant",
             "type = extracted, Full seek curve = gone.seek",
             "d.parv:10: cannot be read: gone.seek: no such file",
         ),
         ("disksim_disk D", "simpledisk D", "expected a definition of type disksim_disk for `disk0` of the topology"),
+        ("Head switch time = 1,", "Head switch time = 101,", "d.parv:10: Head switch time is 101.000000 ms"),
         (
             "Segment size (in blks) = 64",
             "Segment size (in blks) = big",
@@ -343,4 +344,113 @@ fn overlapping_zones_are_refused_and_unknown_parameters_told_of() {
     assert!(
         odd.warnings.iter().any(|w| matches!(&w.kind, WarningKind::UnknownParameter { key, .. } if key == "Colour"))
     );
+}
+
+/// Loads a drive whose seek table is `table`.
+fn with_table(table: &str) -> Result<Loaded, ProfileError> {
+    let text = parv(LAYOUT, ZONE, "Seek type = extracted, Full seek curve = t.seek");
+    let files = |path: &str| match path {
+        "d.parv" => Ok(text.clone()),
+        "t.seek" => Ok(table.to_string()),
+        _ => Err("no such file".to_string()),
+    };
+    profile::load("d.parv", &files)
+}
+
+#[test]
+fn what_only_the_compiled_mapping_shows_is_reported_at_the_zones_line() {
+    // Every cylinder holds 20 sectors, every track 10; the zone holds 220.
+    for (scheme, from, to, message) in [
+        (9, "spares = 0", "spares = 300", "spares and slips leave nothing of the zone's 220 sectors"),
+        (8, "spares = 0", "spares = 60", "zone 0: 60 spares in a stretch of 60 sectors"),
+        (9, "defects = [ ]", "defects = [ 5, 6 ]", "zone 0: defect 5 -> 6: the replacement holds LBN 6"),
+    ] {
+        let layout = LAYOUT.replace("used = 0", &format!("used = {scheme}"));
+        let e = try_load(&parv(&layout, &ZONE.replace(from, to), MECH)).expect_err(to).to_string();
+        assert!(e.starts_with("d.parv:7: ") && e.contains(message), "expected {message}, got {e}");
+    }
+}
+
+#[test]
+fn cylinders_that_belong_to_no_zone_are_told_of_at_the_zone_behind_them() {
+    let zones = format!(
+        "{ZONE} }},\n dm_layout_g1_zone {{ First cylinder number = 14, Last cylinder number = 15, Blocks per track = 8, {ZONE}"
+    );
+    let loaded = load(&parv(LAYOUT, &zones, MECH).replace("of cylinders = 12", "of cylinders = 18"));
+    let told: Vec<String> = loaded
+        .warnings
+        .iter()
+        .filter(|w| matches!(w.kind, WarningKind::UnzonedCylinders { .. }))
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "d.parv:9: cylinders 11 to 13 belong to no zone and hold no data",
+            "d.parv:6: cylinders 16 to 17 belong to no zone and hold no data"
+        ]
+    );
+}
+
+#[test]
+fn a_seek_table_shorter_than_its_count_line_says_is_refused() {
+    let e = with_table("# so\nSeek distances measured: 3\n1, 1.0\n2, 1.5\n").unwrap_err().to_string();
+    assert_eq!(e, "t.seek:2: expected 3 points of the seek table, as this line says, found 2");
+}
+
+#[test]
+fn bytes_that_are_no_text_are_written_out_and_cut_short() {
+    let e = with_table(&format!("1, 1.0\n\u{1b}[31m{}", "x".repeat(4000))).unwrap_err().to_string();
+    assert!(e.starts_with("t.seek:2: expected `distance, ms`, found `\\u{1b}[31mxxx"), "{e}");
+    assert!(e.len() < 200 && !e.chars().any(char::is_control), "{e}");
+}
+
+#[test]
+fn odd_seek_tables_load_with_their_lines_and_what_is_written_of_them_reads_back() {
+    // A peak of more than a third; an end that falls to nothing; a distance beyond the drive.
+    for (table, line, message) in [
+        ("1, 1.0\n2, 3.0\n3, 1.1\n10, 4.0", 3, "a seek over 3 cylinders takes 1.1 ms, less than the 3 ms over 2"),
+        ("1, 1.0\n4, 5.0\n5, 4.0", 3, "lead to -2 ms over 11 cylinders, less than half of the 4 ms over 5"),
+        ("1, 1.0\n200, 5.0\n300, 3.9", 3, "a seek over 300 cylinders takes 3.9 ms"),
+    ] {
+        let Loaded { profile: p, warnings } = with_table(table).unwrap_or_else(|e| panic!("{e}"));
+        let told = warnings.iter().map(ToString::to_string).find(|w| w.starts_with(&format!("t.seek:{line}: ")));
+        assert!(told.as_ref().is_some_and(|w| w.contains(message)), "{told:?}");
+        let text = profile::write(&p);
+        let back = profile::toml::read("written.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(back.profile, p);
+        // The same table as anybody's own is refused.
+        let own = text.replace("DiskSim parameter file", "My own file");
+        assert!(profile::toml::read("own.toml", &own).is_err(), "{table}");
+    }
+}
+
+#[test]
+fn the_longest_times_that_load_are_readable_as_a_profile_file() {
+    let text = parv(LAYOUT, ZONE, "Seek type = constant, Constant seek time = 1000")
+        .replace("Head switch time = 1,", "Head switch time = 100,")
+        .replace("after read = 0.1", "after read = 500, Minimum seek delay = 1000");
+    let p = load(&text).profile;
+    let back = profile::toml::read("written.toml", &profile::write(&p)).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(back.profile, p);
+    let e = try_load(&text.replace("delay = 1000", "delay = 1000.1")).unwrap_err().to_string();
+    assert!(e.contains("Minimum seek delay is 1000.1 ms; it must be between 0 and 1000 ms"), "{e}");
+}
+
+#[test]
+fn a_file_with_any_name_loads_as_a_profile_that_can_be_written() {
+    let text = parv(LAYOUT, ZONE, MECH);
+    let files = |_: &str| Ok(text.clone());
+    let p = profile::load("x/My Drive (2).parv", &files).unwrap_or_else(|e| panic!("{e}")).profile;
+    assert_eq!(p.name, "my-drive--2-");
+    assert!(profile::toml::read("written.toml", &profile::write(&p)).is_ok());
+}
+
+#[test]
+fn almost_hits_are_said_to_have_no_effect() {
+    let text = parv(LAYOUT, ZONE, MECH).replace("after read = 0.1", "after read = 0.1, Allow almost read hits = 1");
+    let Loaded { profile: p, warnings } = load(&text);
+    assert!(p.electronics.cache.almost_hits);
+    let told: Vec<String> = warnings.iter().map(ToString::to_string).filter(|w| w.contains("almost")).collect();
+    assert_eq!(told, ["d.parv:13: `Allow almost read hits = 1` has no effect: only the other value is modelled"]);
 }

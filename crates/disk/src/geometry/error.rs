@@ -137,9 +137,7 @@ pub enum GeometryError {
         zone: usize,
     },
     /// A slip lies outside its zone.
-    #[error(
-        "zone {zone}: slip {slip:?} lies outside: expected one of the zone's {tracks} tracks and {sectors} sectors"
-    )]
+    #[error("zone {zone}: slip {slip} lies outside: expected one of the zone's {tracks} tracks and {sectors} sectors")]
     SlipOutsideZone {
         /// The zone.
         zone: usize,
@@ -239,6 +237,42 @@ pub enum GeometryError {
     NoCapacity,
 }
 
+impl GeometryError {
+    /// The zone that is at fault, where it is one.
+    pub fn zone(&self) -> Option<usize> {
+        match *self {
+            GeometryError::ZoneRange { zone, .. }
+            | GeometryError::ZoneSurface { zone, .. }
+            | GeometryError::ZoneOfOneSurface { zone, .. }
+            | GeometryError::SectorsPerTrackCount { zone, .. }
+            | GeometryError::NoSectors { zone }
+            | GeometryError::ZonesOutOfOrder { zone, .. }
+            | GeometryError::ZonesOverlap { zone, .. }
+            | GeometryError::ZoneGap { zone, .. }
+            | GeometryError::UnitWidth { zone, .. }
+            | GeometryError::SparesFillUnit { zone, .. }
+            | GeometryError::PushedSkew { zone }
+            | GeometryError::IndexInSeekFirst { zone }
+            | GeometryError::SlipOutsideZone { zone, .. }
+            | GeometryError::TooManySlips { zone, .. }
+            | GeometryError::ZoneTooSmall { zone, .. }
+            | GeometryError::DefectOutsideZone { zone, .. }
+            | GeometryError::Replacement { zone, .. } => Some(zone),
+            _ => None,
+        }
+    }
+
+    /// The remapped LBN that is at fault, where it is one.
+    pub fn lbn(&self) -> Option<u64> {
+        match *self {
+            GeometryError::RemapTarget { lbn, .. }
+            | GeometryError::RemapBeyondCapacity { lbn, .. }
+            | GeometryError::RemappedTwice { lbn } => Some(lbn),
+            _ => None,
+        }
+    }
+}
+
 /// Why a sector cannot take another's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotASpare {
@@ -272,7 +306,7 @@ pub enum GeometryWarning {
         found: u32,
     },
     /// Slips are not in rising order. They are sorted.
-    #[error("zone {zone}: slip {slip:?} stands behind a higher one: expected rising order")]
+    #[error("zone {zone}: slip {slip} stands behind a higher one: expected rising order")]
     UnsortedSlips {
         /// The zone.
         zone: usize,

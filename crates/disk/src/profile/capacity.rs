@@ -2,7 +2,7 @@
 //!
 //! The compiled mapping ([`crate::geometry::Geometry`]) knows the same from the other side; tests compare the two.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{GeometrySpec, Slip, SpareUnit, ZoneSpec};
 
@@ -58,6 +58,7 @@ impl ZoneSpec {
         };
         // Slipped sectors of each unit: all of them, and those behind the reserved front.
         let mut slipped: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        let mut seen = BTreeSet::new();
         for slip in &self.slips {
             let (index, sectors) = match *slip {
                 Slip::Index(i) => (i, 1),
@@ -65,6 +66,10 @@ impl ZoneSpec {
                 Slip::Sector(at) => (self.index_of(at.cylinder, cylinder), 1),
                 Slip::Track { cylinder: c, surface } => (self.index_of(c, cylinder), self.spt(surface).into()),
             };
+            // A slip that stands twice is one defect.
+            if !seen.insert(slip) {
+                continue;
+            }
             let entry = slipped.entry(index / unit).or_default();
             entry.0 += sectors;
             entry.1 += if index >= self.reserved_sectors { sectors } else { 0 };

@@ -2,12 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use super::decimal::Decimal;
 use super::fault::{At, ProfileError, Reason, Warning, WarningKind, Warnings};
 use super::table::Item;
 use super::{GeometrySpec, Layout, Profile, Skew, Slip, ZoneSpec};
 use crate::geometry::Geometry;
 use crate::rotation::Rotation;
+use crate::seek::{LONGEST_SEEK, extrapolated_ns};
 use crate::time::Dur;
+
+/// No head switch takes longer.
+pub(super) const MAX_HEAD_SWITCH: Dur = Dur::from_ms(100);
+/// A seek table may have this many points.
+const MAX_POINTS: usize = 60_000;
+/// No seek goes further than this, whatever the file.
+const MAX_DISTANCE: u32 = 10_000_000;
 
 /// Where the parts of a profile stand in its file, for messages.
 #[derive(Clone, Debug)]
@@ -26,6 +35,8 @@ pub struct Places {
     pub keyed: BTreeMap<String, At>,
     /// Stretches of cylinders that the file says hold no data.
     pub unused: Vec<(u32, u32)>,
+    /// The seek tables are DiskSim's: what is odd in them is told of, not refused.
+    pub odd_seeks: bool,
 }
 
 impl Places {
@@ -39,6 +50,7 @@ impl Places {
             remaps: Vec::new(),
             keyed: BTreeMap::new(),
             unused: Vec::new(),
+            odd_seeks: false,
         }
     }
 
@@ -47,6 +59,11 @@ impl Places {
         if let Some(item) = item {
             self.keyed.insert(path.into(), item.at);
         }
+    }
+
+    /// Remembers the place of what a key of a profile file would say.
+    pub fn remember_at(&mut self, path: &str, at: &At) {
+        self.keyed.insert(path.into(), at.clone());
     }
 
     fn key(&self, path: &str) -> &At {
@@ -77,10 +94,25 @@ pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, Pro
         return Err(ProfileError::range(at, "sector_bytes", p.sector_bytes, "512 or 4096"));
     }
     geometry(&p.geometry, places)?;
+    for (i, z) in p.geometry.zones.iter().enumerate() {
+        let mut seen = std::collections::BTreeSet::new();
+        if let Some(slip) = z.slips.iter().find(|s| !seen.insert(**s)) {
+            warnings.note(places.nth(&places.zones, i), WarningKind::SlipTwice(slip.to_string()));
+        }
+    }
     // The compiled mapping has the last word on what fits where.
     let computed = match Geometry::new(&p.geometry) {
         Ok(g) => g.capacity(),
-        Err(why) => return Err(ProfileError::impossible(places.key("geometry.zones"), why.to_string())),
+        Err(why) => {
+            let remap = |lbn| p.geometry.remaps.iter().position(|r| Some(r.0) == lbn);
+            let at = match (why.zone(), remap(why.lbn())) {
+                (Some(zone), _) => places.zones.get(zone),
+                (None, Some(remap)) => places.remaps.get(remap),
+                (None, None) => None,
+            };
+            let at = at.unwrap_or(places.key("geometry.zones"));
+            return Err(ProfileError::impossible(at, why.to_string()));
+        }
     };
     if let Some(stated) = p.stated_sectors
         && stated != computed
@@ -89,20 +121,21 @@ pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, Pro
         return Err(ProfileError::impossible(places.key("sectors"), text));
     }
     let (num, den) = p.mechanics.rpm;
-    if Rotation::from_rpm(num, den).is_none() {
+    let Some(rotation) = Rotation::from_rpm(num, den) else {
         let at = places.key("mechanics.rpm");
         return Err(ProfileError::range(at, "rpm", format!("{num}/{den}"), "between 60 and 60000"));
-    }
-    if p.mechanics.head_switch > Dur::from_ms(100) {
+    };
+    if p.mechanics.head_switch > MAX_HEAD_SWITCH {
         let at = places.key("mechanics.head_switch_ms");
         return Err(ProfileError::range(at, "head_switch_ms", p.mechanics.head_switch, "at most 100 ms"));
     }
     let cylinders = p.geometry.cylinders;
     let at = places.key("mechanics.seek_ms");
-    seeks(&p.mechanics.seek, cylinders, at, &places.seek, &mut warnings)?;
+    let odd = places.odd_seeks || p.seeks_from_disksim();
+    seeks(Table { points: &p.mechanics.seek, cylinders, whole: at, lines: &places.seek, odd }, &mut warnings)?;
     if let Some(table) = &p.mechanics.write_seek {
         let at = places.key("mechanics.write_seek_ms");
-        seeks(table, cylinders, at, &places.write_seek, &mut warnings)?;
+        seeks(Table { points: table, cylinders, whole: at, lines: &places.write_seek, odd }, &mut warnings)?;
     }
     for (name, e) in [("electronics", Some(&p.electronics)), ("rig", p.rig.as_ref())] {
         if let Some(e) = e
@@ -113,6 +146,7 @@ pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, Pro
         }
     }
     noise(p, places)?;
+    drifting_speed(p, &rotation, places)?;
     Ok(warnings.0)
 }
 
@@ -177,8 +211,12 @@ fn geometry(g: &GeometrySpec, places: &Places) -> Result<(), ProfileError> {
         return Err(ProfileError::impossible(at, text));
     }
     if let Some((first, last)) = places.unused.iter().find(|u| !holes.contains(u)) {
-        let text =
-            format!("cylinders {first} to {last} are listed as unused, but the gaps between zones are {holes:?}");
+        let holes: Vec<String> = holes.iter().map(|(first, last)| format!("{first} to {last}")).collect();
+        let gaps = match holes.is_empty() {
+            true => "there is no gap between the zones".to_string(),
+            false => format!("the gaps between the zones are {}", holes.join(", ")),
+        };
+        let text = format!("cylinders {first} to {last} are listed as unused, but {gaps}");
         return Err(ProfileError::impossible(places.key("geometry.unused_cylinders"), text));
     }
     for (i, &(lbn, to)) in g.remaps.iter().enumerate() {
@@ -223,8 +261,10 @@ fn zone(g: &GeometrySpec, z: &ZoneSpec, at: &At) -> Result<(), ProfileError> {
     if z.last_cylinder >= g.cylinders {
         return impossible(format!("a zone up to cylinder {} on a drive of {}", z.last_cylinder, g.cylinders));
     }
-    if z.surface.is_some_and(|s| s >= g.surfaces) {
-        return impossible(format!("a zone on surface {:?} of a drive of {} surfaces", z.surface, g.surfaces));
+    if let Some(surface) = z.surface
+        && surface >= g.surfaces
+    {
+        return impossible(format!("a zone on surface {surface} of a drive of {} surfaces", g.surfaces));
     }
     if head_first && z.surface.is_some() {
         return impossible("a zone of one surface only, on a drive whose cylinders are followed head by head".into());
@@ -276,7 +316,7 @@ fn slips(g: &GeometrySpec, z: &ZoneSpec, at: &At, head_first: bool, total: u64) 
         };
         if !good {
             let expected = "slips inside the zone (by index only where cylinders are followed head by head)";
-            return Err(ProfileError::expected(at, expected, format!("{slip:?}")));
+            return Err(ProfileError::expected(at, expected, slip.to_string()));
         }
     }
     if let Some((bad, to)) =
@@ -288,15 +328,27 @@ fn slips(g: &GeometrySpec, z: &ZoneSpec, at: &At, head_first: bool, total: u64) 
     Ok(())
 }
 
-/// A seek table: distances ascend and fit the drive. Times that fall by up to a third below a shorter seek's are what
-/// measured tables show, and are told of; below that the table is wrong.
-fn seeks(
-    table: &[(u32, Dur)],
+/// A seek table and where it stands.
+struct Table<'a> {
+    points: &'a [(u32, Dur)],
     cylinders: u32,
-    whole: &At,
-    lines: &[At],
+    whole: &'a At,
+    lines: &'a [At],
+    /// It is DiskSim's.
+    odd: bool,
+}
+
+/// A seek table: distances ascend and fit the drive. Times that fall by up to a third below a shorter seek's are what
+/// measured tables show, and are told of; below that the table is wrong, and so is one whose last two points lead to
+/// less than half of the last time. DiskSim's tables are taken with such faults, as DiskSim takes them.
+fn seeks(
+    Table { points: table, cylinders, whole, lines, odd }: Table<'_>,
     warnings: &mut Warnings,
 ) -> Result<(), ProfileError> {
+    if table.len() > MAX_POINTS {
+        let found = format!("{} points", table.len());
+        return Err(ProfileError::expected(whole, format!("at most {MAX_POINTS} points of the seek table"), found));
+    }
     if table.is_empty() {
         return Err(ProfileError::expected(whole, "at least one point of the seek table", "none"));
     }
@@ -308,11 +360,11 @@ fn seeks(
         if d <= before {
             return Err(ProfileError::expected(at, format!("a seek distance beyond {before}"), d.to_string()));
         }
-        if d >= cylinders.max(2) {
+        if d >= cylinders.max(2) && (!odd || d > MAX_DISTANCE) {
             let range = format!("below the drive's {cylinders} cylinders");
             return Err(ProfileError::range(at, "a seek distance", d, range));
         }
-        if t > Dur::from_secs(1) {
+        if t > LONGEST_SEEK {
             return Err(ProfileError::range(at, "a seek time", t, "at most 1000 ms"));
         }
         if t < slowest.1 {
@@ -322,7 +374,7 @@ fn seeks(
                 before_distance: slowest.0,
                 before_ms: slowest.1.as_ms_f64(),
             };
-            if t.0 * 3 < slowest.1.0 * 2 {
+            if t.0 * 3 < slowest.1.0 * 2 && !odd {
                 return Err(ProfileError::impossible(
                     at,
                     format!("{kind}: more than a third less, which no drive does"),
@@ -338,6 +390,31 @@ fn seeks(
             slowest = (d, t);
         }
         before = d;
+    }
+    tail(Table { points: table, cylinders, whole, lines, odd }, warnings)
+}
+
+/// Where the line through the last two points leads at the drive's longest distance.
+fn tail(t: Table<'_>, warnings: &mut Warnings) -> Result<(), ProfileError> {
+    let Some(&(distance, time)) = t.points.last() else {
+        return Ok(());
+    };
+    let at = t.lines.last().unwrap_or(t.whole);
+    let longest = t.cylinders.saturating_sub(1).max(distance);
+    let end = extrapolated_ns(t.points, longest);
+    let text = format!(
+        "the last two points of the seek table lead to {} ms over {longest} cylinders",
+        Decimal::from_units(end.clamp(i64::MIN.into(), i64::MAX.into()) as i64, 6)
+    );
+    if end > i128::from(LONGEST_SEEK.0) {
+        return Err(ProfileError::impossible(at, format!("{text}; it must be at most 1000 ms")));
+    }
+    if end * 2 < i128::from(time.0) {
+        let text = format!("{text}, less than half of the {} ms over {distance}", time.as_ms_f64());
+        if !t.odd {
+            return Err(ProfileError::impossible(at, format!("{text}: give a time at the longest distance")));
+        }
+        warnings.note(at, WarningKind::Assumed(text));
     }
     Ok(())
 }
@@ -368,6 +445,25 @@ fn noise(p: &Profile, places: &Places) -> Result<(), ProfileError> {
     if n.speed_error_ppb.abs() > 100_000_000 || n.speed_drift_ppb > 100_000_000 {
         let at = places.key("noise.speed_error_ppb");
         return Err(ProfileError::range(at, "the speed's error or drift", n.speed_error_ppb, "within 10%"));
+    }
+    Ok(())
+}
+
+/// The period with its error and at both ends of its drift stays within what a [`Rotation`] can be, 1 ms to 1 s.
+fn drifting_speed(p: &Profile, rotation: &Rotation, places: &Places) -> Result<(), ProfileError> {
+    let (num, den) = rotation.period_ratio();
+    let (num, den) = (i128::from(num), i128::from(den));
+    let drift = i128::from(p.noise.speed_drift_ppb);
+    for ppb in [-drift, drift] {
+        let factor = 1_000_000_000 + i128::from(p.noise.speed_error_ppb) + ppb;
+        // In units of 10^-9 ns / den.
+        let period = num * factor;
+        if period < den * 1_000_000 * 1_000_000_000 || period > den * 1_000_000_000 * 1_000_000_000 {
+            let (num, den) = p.mechanics.rpm;
+            let speed = num as f64 / den as f64 * 1e9 / factor as f64;
+            let found = format!("{speed:.4} with the speed's error and drift");
+            return Err(ProfileError::range(places.key("mechanics.rpm"), "rpm", found, "between 60 and 60000"));
+        }
     }
     Ok(())
 }

@@ -33,9 +33,31 @@ impl fmt::Display for At {
     }
 }
 
+/// A text from a file, short enough for a message.
+pub fn excerpt(text: &str) -> String {
+    const MOST: usize = 60;
+    match text.char_indices().nth(MOST) {
+        None => text.to_string(),
+        Some((end, _)) => format!("{}...", &text[..end]),
+    }
+}
+
+/// A message in which nothing from a file can move a terminal's cursor: control characters are written out.
+fn printable(message: &impl fmt::Display) -> String {
+    let mut out = String::new();
+    for c in message.to_string().chars() {
+        match c {
+            '\n' => out.push(c),
+            c if c.is_control() => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// Why a profile cannot be used, with file and line.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{at}: {reason}")]
+#[error("{at}: {}", printable(reason))]
 pub struct ProfileError {
     /// Where.
     pub at: At,
@@ -120,8 +142,16 @@ pub enum Reason {
         /// Where it must lie.
         range: String,
     },
-    /// Files that include each other, or too many of them.
-    #[error("`source` goes too deep (more than {max} files)")]
+    /// A file that sources itself, at once or through others.
+    #[error("{file} sources itself{}", if *through == 0 { String::new() } else { format!(", through {through} other file(s)") })]
+    SourcesItself {
+        /// The file.
+        file: String,
+        /// Files between its two appearances.
+        through: usize,
+    },
+    /// Too many files.
+    #[error("`source` leads to more than {max} files")]
     TooDeep {
         /// Files taken at most.
         max: usize,
@@ -142,7 +172,7 @@ pub struct Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.at, self.kind)
+        write!(f, "{}: {}", self.at, printable(&self.kind))
     }
 }
 
@@ -174,8 +204,8 @@ pub enum WarningKind {
     /// The same distance twice; the first was kept.
     #[error("a second seek time for distance {0}; the first was kept")]
     SeekRepeated(u32),
-    /// The count line does not agree with the table.
-    #[error("the table says it has {stated} points and has {found}")]
+    /// The count line states fewer points than the table has.
+    #[error("the table says it has {stated} points and has {found}; all were taken")]
     SeekCount {
         /// As stated.
         stated: u64,
@@ -201,6 +231,9 @@ pub enum WarningKind {
         /// The last index there is.
         last: u64,
     },
+    /// The same slip twice in a profile file: it is one defect.
+    #[error("slip {0} stands twice; it counts once")]
+    SlipTwice(String),
     /// A defect that is replaced by itself; it was dropped.
     #[error("defect {0} is replaced by itself; it was dropped")]
     DefectToItself(u64),

@@ -18,6 +18,7 @@ pub mod toml;
 mod write;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::angle::Angle;
 use crate::time::Dur;
@@ -56,6 +57,34 @@ pub struct Profile {
     /// The electronics as they were in the measuring rig that recorded this drive's trace (its own bus, its own
     /// modes), where that differs. `headtime validate` uses it.
     pub rig: Option<Electronics>,
+}
+
+impl fmt::Display for SectorAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cylinder {}, surface {}, sector {}", self.cylinder, self.surface, self.sector)
+    }
+}
+
+impl fmt::Display for Slip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Slip::Index(i) => write!(f, "sector {i} of the zone"),
+            Slip::TrackIndex(i) => write!(f, "track {i} of the zone"),
+            Slip::Sector(at) => write!(f, "{at}"),
+            Slip::Track { cylinder, surface } => write!(f, "the track of cylinder {cylinder}, surface {surface}"),
+        }
+    }
+}
+
+/// How the source of a table begins that was read from DiskSim's files.
+pub(crate) const FROM_DISKSIM: &str = "DiskSim parameter file ";
+
+impl Profile {
+    /// Whether the seek table is one of DiskSim's files as it stands. Those are taken with all their oddities, in
+    /// either format.
+    pub fn seeks_from_disksim(&self) -> bool {
+        self.sources.get("mechanics").is_some_and(|source| source.starts_with(FROM_DISKSIM))
+    }
 }
 
 /// Where the sectors lie.
@@ -199,7 +228,7 @@ impl Sparing {
 }
 
 /// A defect that the mapping skips.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slip {
     /// Head-first only: index among the zone's physical sectors, in LBN order.
     Index(u64),
@@ -286,7 +315,7 @@ pub struct BusSpec {
     pub write_block_ps: u64,
     /// The bus is kept for a whole read once data flows, even while it runs dry.
     pub hold_for_reads: bool,
-    /// The same for writes.
+    /// The same for writes (kept, not simulated).
     pub hold_for_writes: bool,
     /// The drive never lets go of the bus during a command.
     pub never_disconnect: bool,
@@ -313,7 +342,7 @@ pub struct Overheads {
     pub data_preparation: Dur,
     /// Getting the bus back the first time.
     pub reselect: Dur,
-    /// Getting the bus back again in the same command.
+    /// Getting the bus back again in the same command (kept, not simulated).
     pub other_reselect: Dur,
     /// Letting go of the bus in a read.
     pub read_disconnect: ByLast,
@@ -383,7 +412,7 @@ pub struct CacheSpec {
     pub keep_delivered: bool,
     /// Share of a segment-sized request that must be in before data flows to the host, in 1/1000.
     pub read_watermark_permille: u32,
-    /// Share of the segment that must be free before more write data is taken, in 1/1000.
+    /// Share of the segment that must be free before more write data is taken, in 1/1000 (kept, not simulated).
     pub write_watermark_permille: u32,
     /// The watermark is a share of the request when that is smaller than the segment.
     pub watermark_by_request: bool,
@@ -463,7 +492,8 @@ pub struct NoiseSpec {
     /// Completion is reported up to this much late, evenly spread (controller, bus, interrupt).
     pub completion_jitter: Dur,
     /// How much of a transfer's bus time overlaps with its media time varies by up to this much, evenly spread, for
-    /// each 4 KiB (seed 001 section 5.2).
+    /// each 4 KiB up to 40 KiB; a longer transfer varies by as much as one of 40 KiB, for which the figure was given
+    /// (seed 001 section 5.2).
     pub overlap_jitter_per_4k: Dur,
     /// Chance, in parts per million, that the head needs more turns to settle after a move.
     pub settle_retry_ppm: u32,

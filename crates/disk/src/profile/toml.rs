@@ -40,7 +40,7 @@ pub fn read(path: &str, text: &str) -> Result<Loaded, ProfileError> {
         let at = e.span().map_or(source.whole(), |s| source.at(s.start));
         ProfileError::expected(&at, "TOML", e.message())
     })?;
-    let top = Table::new(path.into(), source.whole(), keys::TOP, root.get_ref(), &source)?;
+    let top = Table::new("the profile".into(), source.whole(), keys::TOP, root.get_ref(), &source)?;
     let mut places = Places::new(source.whole());
     let profile = profile(&top, &mut places)?;
     let warnings = check::check_at(&profile, &places)?;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::profile::check::{self, Places};
 use crate::profile::decimal::Decimal;
 use crate::profile::fault::{At, ProfileError, WarningKind, Warnings};
 use crate::profile::{
-    BusSpec, ByLast, CacheSpec, Electronics, ExtraDisconnect, FirmwareOrder, Loaded, NoiseSpec, Overheads, Prefetch,
-    Profile, QueueSpec, QueuedOverheads, Resolver,
+    BusSpec, ByLast, CacheSpec, Electronics, ExtraDisconnect, FROM_DISKSIM, FirmwareOrder, Loaded, NoiseSpec,
+    Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads, Resolver,
 };
 use crate::time::Dur;
 
@@ -34,8 +35,10 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
     let model_node = p.need("Model")?;
     let model_block = resolve(&doc, model_node, "dm_disk")?;
     let mut model = Params::new(model_block);
-    let geometry = layout::geometry(&mut model, &mut warnings)?;
-    let mut mechanics = mech::mechanics(&mut model, geometry.cylinders, path, resolver, &mut warnings)?;
+    let mut places = Places::new(model_block.at.clone());
+    places.odd_seeks = true;
+    let geometry = layout::geometry(&mut model, &mut places, &mut warnings)?;
+    let mut mechanics = mech::mechanics(&mut model, geometry.cylinders, (path, resolver), &mut places, &mut warnings)?;
     // What these three mean; DiskSim 4.0 never lets them act (DriveConfig::disksim_exact).
     mechanics.read_on_arrival = p.flag("Immediate buffer read")?;
     mechanics.write_on_arrival = p.flag("Immediate buffer write")?;
@@ -46,9 +49,9 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
     let title = disk.name.clone().unwrap_or_default();
     let stem = path.rsplit('/').next().unwrap_or(path);
     let stem = stem.split('.').next().unwrap_or(stem);
-    let source = format!("DiskSim parameter file {stem}, disk {title}");
+    let source = format!("{FROM_DISKSIM}{stem}, disk {title}");
     let profile = Profile {
-        name: stem.to_lowercase(),
+        name: short_name(stem),
         title,
         year: None,
         synthesised: None,
@@ -64,7 +67,16 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
         noise: NoiseSpec::default(),
         rig: None,
     };
+    // What holds for a profile file holds here: what is loaded can be written, and read again.
+    warnings.0.append(&mut check::check_at(&profile, &places)?);
     Ok(Loaded { profile, warnings: warnings.0 })
+}
+
+/// A file's name as a profile may be called: what may not stand in such a name becomes `-`.
+fn short_name(stem: &str) -> String {
+    let fit = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c.to_ascii_lowercase() } else { '-' };
+    let name: String = stem.chars().take(64).map(fit).collect();
+    if name.is_empty() { "disk".into() } else { name }
 }
 
 const DISK: &str = "disksim_disk";
@@ -232,6 +244,9 @@ fn electronics(p: &mut Params, (read_ps, write_ps, arbitration): (u64, u64, Dur)
         ("Disconnect write if seek", "0"),
         ("Read directly to buffer", "1"),
         ("Immed transfer partial hit", "1"),
+        // Kept in the profile, read by nothing. `Use separate write segment` is not listed: Western Digital's build of
+        // DiskSim, in which the known files were measured, ignores it as well.
+        ("Allow almost read hits", "0"),
     ] {
         p.without_effect(key, harmless, "only the other value is modelled");
     }

@@ -4,6 +4,7 @@
 //! before spares are set aside; a profile counts it in physical sectors. [`Front`] translates.
 
 use crate::angle::Angle;
+use crate::profile::check::{self, Places};
 use crate::profile::decimal::Decimal;
 use crate::profile::fault::{At, ProfileError, WarningKind, Warnings};
 use crate::profile::{GeometrySpec, HeadOrder, Layout, Skew, Slip, SpareUnit, Sparing, ZoneSpec};
@@ -16,7 +17,13 @@ const MAX_SPT: i64 = 100_000;
 const MAX_SECTORS: i64 = 1 << 46;
 
 /// Reads a `dm_disk` block's geometry. The `Mechanical Model` is left to the caller.
-pub fn geometry(model: &mut Params, warnings: &mut Warnings) -> Result<GeometrySpec, ProfileError> {
+/// Where zones stand goes to `places`, and cylinders that belong to none are told of and listed there as unused; the
+/// caller checks how all of it fits together.
+pub fn geometry(
+    model: &mut Params,
+    places: &mut Places,
+    warnings: &mut Warnings,
+) -> Result<GeometrySpec, ProfileError> {
     let surfaces = model.int("Number of data surfaces", 1, 256)? as u16;
     let stated_cylinders = model.int("Number of cylinders", 1, MAX_CYLINDERS)? as u32;
     let stated_sectors = model.get("Block count");
@@ -27,13 +34,20 @@ pub fn geometry(model: &mut Params, warnings: &mut Warnings) -> Result<GeometryS
             return Err(ProfileError::expected(&node.at, "a layout of type dm_layout_g1", other.describe()));
         }
     };
-    let mut spec = g1(layout, surfaces, warnings)?;
+    let mut spec = g1(layout, surfaces, places, warnings)?;
     let last = spec.zones.iter().map(|z| z.last_cylinder).max().unwrap_or(0);
     if last >= stated_cylinders {
         let kind = WarningKind::MoreCylinders { last, stated: stated_cylinders };
         warnings.note(&layout.at, kind);
     }
     spec.cylinders = stated_cylinders.max(last + 1);
+    places.remember_at("geometry.zones", &layout.at);
+    places.unused = check::unused_cylinders(&spec);
+    for &(first, last) in &places.unused {
+        let next = spec.zones.iter().position(|z| z.first_cylinder == last + 1);
+        let at = next.and_then(|i| places.zones.get(i)).unwrap_or(&layout.at);
+        warnings.note(at, WarningKind::UnzonedCylinders { first, last });
+    }
     if let Some(node) = stated_sectors {
         let stated = params::int(node)?;
         let computed = spec.usable_sectors();
@@ -45,7 +59,12 @@ pub fn geometry(model: &mut Params, warnings: &mut Warnings) -> Result<GeometryS
     Ok(spec)
 }
 
-fn g1(block: &Block, surfaces: u16, warnings: &mut Warnings) -> Result<GeometrySpec, ProfileError> {
+fn g1(
+    block: &Block,
+    surfaces: u16,
+    places: &mut Places,
+    warnings: &mut Warnings,
+) -> Result<GeometrySpec, ProfileError> {
     let mut p = Params::new(block);
     let heads = match p.int("LBN-to-PBN mapping scheme", 0, 2)? {
         0 => HeadOrder::Forward,
@@ -92,6 +111,7 @@ fn g1(block: &Block, surfaces: u16, warnings: &mut Warnings) -> Result<GeometryS
             ));
         }
         zones.push(zone);
+        places.zones.push(node.at.clone());
     }
     if zones.is_empty() {
         return Err(ProfileError::expected(&zones_at, "at least one zone", "none"));

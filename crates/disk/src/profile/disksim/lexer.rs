@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::profile::Resolver;
-use crate::profile::fault::{At, ProfileError, Reason};
+use crate::profile::fault::{At, ProfileError, Reason, excerpt};
 
 /// At most this many files are read for one drive. Real drives have three or four.
 pub const MAX_FILES: usize = 64;
@@ -35,7 +35,7 @@ impl Token {
     /// For messages: what was found.
     pub fn describe(&self) -> String {
         match &self.kind {
-            Kind::Word(w) => format!("`{w}`"),
+            Kind::Word(w) => format!("`{}`", excerpt(w)),
             Kind::Mark(c) => format!("`{c}`"),
         }
     }
@@ -43,10 +43,10 @@ impl Token {
 
 /// All tokens of `path` and of every file that it sources, in order.
 ///
-/// Errors: a file that cannot be read (named with the `source` line), `source` without a file name, too many files
-/// (a file that sources itself ends here too).
+/// Errors: a file that cannot be read (named with the `source` line), `source` without a file name, a file that sources
+/// itself, too many files, and a sourced file that ends inside a block or list, which is one that was cut off.
 pub fn tokens(path: &str, resolver: &Resolver) -> Result<Vec<Token>, ProfileError> {
-    let mut lexer = Lexer { resolver, files: 0, out: Vec::new() };
+    let mut lexer = Lexer { resolver, files: 0, open: Vec::new(), out: Vec::new() };
     lexer.file(path, &At::file(path))?;
     Ok(lexer.out)
 }
@@ -62,6 +62,8 @@ pub fn beside(from: &str, name: &str) -> String {
 struct Lexer<'r> {
     resolver: &'r Resolver<'r>,
     files: usize,
+    /// The files being read, the main one first.
+    open: Vec<String>,
     out: Vec<Token>,
 }
 
@@ -71,6 +73,12 @@ impl Lexer<'_> {
         if self.files > MAX_FILES {
             return Err(ProfileError { at: asked_at.clone(), reason: Reason::TooDeep { max: MAX_FILES } });
         }
+        if let Some(first) = self.open.iter().position(|f| f == path) {
+            let through = self.open.len() - first - 1;
+            let reason = Reason::SourcesItself { file: path.into(), through };
+            return Err(ProfileError { at: asked_at.clone(), reason });
+        }
+        self.open.push(path.into());
         let text = (self.resolver)(path).map_err(|why| ProfileError {
             at: asked_at.clone(),
             reason: Reason::Unreadable(format!("{path}: {why}")),
@@ -78,10 +86,20 @@ impl Lexer<'_> {
         let file: Arc<str> = path.into();
         // The line of a `source` whose file name has not come yet.
         let mut source: Option<At> = None;
+        // Blocks and lists of this file that have not ended, and where they began.
+        let mut begun: Vec<(char, At)> = Vec::new();
+        let mut end = At { file: file.clone(), line: 1 };
         for (number, line) in text.lines().enumerate() {
             let at = At { file: file.clone(), line: number as u32 + 1 };
             let code = line.split('#').next().unwrap_or("");
+            end = at.clone();
             for kind in split(code) {
+                match kind {
+                    Kind::Mark('{') => begun.push(('}', at.clone())),
+                    Kind::Mark('[') => begun.push((']', at.clone())),
+                    Kind::Mark('}' | ']') => drop(begun.pop()),
+                    _ => {}
+                }
                 match (source.take(), kind) {
                     (Some(at), Kind::Word(name)) => self.file(&beside(path, &name), &at)?,
                     (Some(at), Kind::Mark(c)) => {
@@ -93,10 +111,18 @@ impl Lexer<'_> {
                 }
             }
         }
-        match source {
-            Some(at) => Err(ProfileError::expected(&at, "a file name after `source`", "the end of the file")),
-            None => Ok(()),
+        if let Some(at) = source {
+            return Err(ProfileError::expected(&at, "a file name after `source`", "the end of the file"));
         }
+        self.open.pop();
+        // The parser tells of the main file's end, and knows better what it waits for.
+        if let Some((mark, from)) = begun.pop()
+            && !self.open.is_empty()
+        {
+            let expected = format!("`{mark}` for what begins on line {}", from.line);
+            return Err(ProfileError::expected(&end, expected, "the end of the file"));
+        }
+        Ok(())
     }
 }
 
@@ -161,8 +187,22 @@ mod tests {
     #[test]
     fn a_file_that_sources_itself_ends() {
         let files = |_: &str| Ok("source a".to_string());
-        let e = tokens("a", &files).unwrap_err();
-        assert_eq!(e.reason, Reason::TooDeep { max: MAX_FILES });
+        assert_eq!(tokens("a", &files).unwrap_err().to_string(), "a:1: a sources itself");
+        let round = |path: &str| Ok(if path == "d/a" { "x\nsource b" } else { "source a" }.to_string());
+        let e = tokens("d/a", &round).unwrap_err().to_string();
+        assert_eq!(e, "d/b:1: d/a sources itself, through 1 other file(s)");
+        let deeper = |path: &str| Ok(format!("source {}x", path));
+        assert_eq!(tokens("a", &deeper).unwrap_err().reason, Reason::TooDeep { max: MAX_FILES });
+    }
+
+    #[test]
+    fn a_sourced_file_that_was_cut_off_is_reported_at_its_own_end() {
+        let files = |path: &str| match path {
+            "a" => Ok("M = source b,\nN = 1\n}".to_string()),
+            _ => Ok("x {\n  y = [ 1,\n   2\n".to_string()),
+        };
+        let e = tokens("a", &files).unwrap_err().to_string();
+        assert_eq!(e, "b:3: expected `]` for what begins on line 2, found the end of the file");
     }
 
     #[test]

@@ -4,9 +4,11 @@
 //! value), the textbook form is used: `curve` is Lee's three-point equation, `linear` two straight lines through the
 //! single-cylinder, average (a third of all cylinders) and full-stroke times.
 
+use crate::profile::check::{MAX_HEAD_SWITCH, Places};
 use crate::profile::decimal::Decimal;
-use crate::profile::fault::{At, ProfileError, Reason, WarningKind, Warnings};
+use crate::profile::fault::{At, ProfileError, Reason, WarningKind, Warnings, excerpt};
 use crate::profile::{MechanicsSpec, Resolver};
+use crate::rotation::Rotation;
 use crate::time::Dur;
 
 use super::lexer::beside;
@@ -18,11 +20,13 @@ const DENSE: u32 = 8192;
 const STEP: usize = 16;
 
 /// Reads a `dm_disk` block's `Mechanical Model`. `cylinders` is the drive's number of them.
+///
+/// Where the seek table's points stand goes to `places`; the caller checks the table.
 pub fn mechanics(
     model: &mut Params,
     cylinders: u32,
-    main_file: &str,
-    resolver: &Resolver,
+    (main_file, resolver): (&str, &Resolver),
+    places: &mut Places,
     warnings: &mut Warnings,
 ) -> Result<MechanicsSpec, ProfileError> {
     let node = model.need("Mechanical Model")?;
@@ -37,11 +41,15 @@ pub fn mechanics(
     let rpm = params::real(rpm_node)?;
     let rpm = rpm
         .ratio()
-        .filter(|&(num, den)| num >= 60 * den && num <= 60_000 * den)
+        .filter(|&(num, den)| Rotation::from_rpm(num, den).is_some())
         .ok_or_else(|| ProfileError::range(&rpm_node.at, "the speed", rpm, "60 to 60000 rpm"))?;
     p.without_effect("Access time type", "trackSwitchPlusRotation", "DiskSim reads it and always simulates rotation");
     p.without_effect("Percent error in rpms", "0", "DiskSim reads it and turns the platter at the exact speed");
     let head_switch = p.time("Head switch time")?;
+    if head_switch > MAX_HEAD_SWITCH {
+        let at = &p.need("Head switch time")?.at;
+        return Err(ProfileError::range(at, "Head switch time", head_switch, "between 0 and 100 ms"));
+    }
     let settle_node = p.get("Add. write settling delay");
     let write_settle_ns = match settle_node {
         None => 0,
@@ -53,7 +61,10 @@ pub fn mechanics(
             })?
         }
     };
-    let seek = Curve { block, cylinders, main_file, resolver }.read(&mut p)?;
+    let (seek, lines) = Curve { block, cylinders, main_file, resolver }.read(&mut p)?;
+    places.seek = lines;
+    places.remember_at("mechanics.seek_ms", &p.need("Seek type")?.at);
+    places.remember_at("mechanics.rpm", &rpm_node.at);
     // Each kind of curve uses some of these; DiskSim files carry them all.
     p.skip(&[
         "Single cylinder seek time",
@@ -87,11 +98,18 @@ struct Curve<'a> {
 }
 
 impl Curve<'_> {
-    fn read(&self, p: &mut Params) -> Result<Points, ProfileError> {
+    /// The points, and the line of each where they have one.
+    fn read(&self, p: &mut Params) -> Result<(Points, Vec<At>), ProfileError> {
         let node = p.need("Seek type")?;
-        let at = &node.at;
         match params::word(node)? {
             "extracted" => self.table(p),
+            kind => Ok((self.equation(p, node, kind)?, Vec::new())),
+        }
+    }
+
+    fn equation(&self, p: &mut Params, node: &Node, kind: &str) -> Result<Points, ProfileError> {
+        let at = &node.at;
+        match kind {
             "hplplus10" => {
                 let ten = p.list("First ten seek times")?;
                 if ten.len() != 10 {
@@ -202,7 +220,7 @@ impl Curve<'_> {
     }
 
     /// The table of a `.seek` file: `distance, ms[, deviation]` a line, perhaps after a line that counts them.
-    fn table(&self, p: &mut Params) -> Result<Points, ProfileError> {
+    fn table(&self, p: &mut Params) -> Result<(Points, Vec<At>), ProfileError> {
         let node = p.need("Full seek curve")?;
         let name = params::word(node)?;
         let (path, text) = self.find(node, name)?;
@@ -217,9 +235,9 @@ impl Curve<'_> {
             }
             if points.is_empty() && stated.is_none() && line.starts_with("Seek distances measured") {
                 let count = line.rsplit(':').next().unwrap_or("").trim();
-                let count: u64 = count
-                    .parse()
-                    .map_err(|_| ProfileError::expected(&at, "a number of seek distances", format!("`{count}`")))?;
+                let count: u64 = count.parse().map_err(|_| {
+                    ProfileError::expected(&at, "a number of seek distances", format!("`{}`", excerpt(count)))
+                })?;
                 stated = Some((count, at));
                 continue;
             }
@@ -232,6 +250,14 @@ impl Curve<'_> {
             && stated != points.len() as u64
         {
             let found = points.len() as u64;
+            if found < stated {
+                // The end of the file is missing.
+                return Err(ProfileError::expected(
+                    &at,
+                    format!("{stated} points of the seek table, as this line says"),
+                    format!("{found}"),
+                ));
+            }
             p.note(&at, WarningKind::SeekCount { stated, found });
         }
         Ok(self.tidy(points, p))
@@ -251,15 +277,14 @@ impl Curve<'_> {
         }
     }
 
-    fn tidy(&self, mut points: Vec<(u32, Dur, At)>, p: &mut Params) -> Points {
+    fn tidy(&self, mut points: Vec<(u32, Dur, At)>, p: &mut Params) -> (Points, Vec<At>) {
         if let Some(w) = points.windows(2).find(|w| w[1].0 < w[0].0) {
             let kind = WarningKind::SeekOrder { found: w[1].0, after: w[0].0 };
             p.note(&w[1].2, kind);
             points.sort_by_key(|x| x.0);
         }
         let mut out: Points = Vec::with_capacity(points.len());
-        let mut slowest = (0u32, Dur::ZERO);
-        let mut told = 0u32;
+        let mut lines = Vec::with_capacity(points.len());
         for (d, t, at) in points {
             if out.last().is_some_and(|last| last.0 == d) {
                 p.note(&at, WarningKind::SeekRepeated(d));
@@ -276,35 +301,21 @@ impl Curve<'_> {
                 }
                 continue;
             }
-            // A fifth less than a shorter seek is beyond what noise in a measurement explains.
-            // One warning a peak: it is the peak that is odd, not all that follows it.
-            if t.0 * 5 < slowest.1.0 * 4 && told != slowest.0 {
-                told = slowest.0;
-                let kind = WarningKind::SeekFalls {
-                    distance: d,
-                    ms: t.as_ms_f64(),
-                    before_distance: slowest.0,
-                    before_ms: slowest.1.as_ms_f64(),
-                };
-                p.note(&at, kind);
-            }
-            if t > slowest.1 {
-                slowest = (d, t);
-            }
             out.push((d, t));
+            lines.push(at);
         }
         if out.is_empty() {
             let text = "the seek table holds only distance 0; seeks take no time".to_string();
             p.note(&self.block.at, WarningKind::Assumed(text));
             out.push((1, Dur::ZERO));
         }
-        out
+        (out, lines)
     }
 }
 
 fn table_line(line: &str, at: At) -> Result<(u32, Dur, At), ProfileError> {
     let mut columns = line.split(|c: char| c == ',' || c.is_whitespace()).filter(|c| !c.is_empty());
-    let fail = || ProfileError::expected(&at, "`distance, ms`", format!("`{line}`"));
+    let fail = || ProfileError::expected(&at, "`distance, ms`", format!("`{}`", excerpt(line)));
     let (Some(distance), Some(ms)) = (columns.next(), columns.next()) else {
         return Err(fail());
     };

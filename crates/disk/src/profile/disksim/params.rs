@@ -6,8 +6,8 @@ use crate::time::Dur;
 
 use super::parser::{Block, Node, Value};
 
-/// No time in a parameter file is longer than this: ten seconds, in ns.
-const MAX_TIME_NS: i64 = 10_000_000_000;
+/// No time in a parameter file is longer than this: one second, in ns, as in a profile file.
+const MAX_TIME_NS: i64 = 1_000_000_000;
 
 /// A block whose parameters are being read.
 pub struct Params<'a> {
@@ -203,7 +203,7 @@ pub fn real(node: &Node) -> Result<Decimal, ProfileError> {
 pub fn time(what: &str, node: &Node, ms: Decimal) -> Result<Dur, ProfileError> {
     match ms.scaled(6) {
         Some(ns) if (0..=MAX_TIME_NS).contains(&ns) => Ok(Dur(ns as u64)),
-        _ => Err(ProfileError::range(&node.at, what, format!("{ms} ms"), "between 0 and 10000 ms")),
+        _ => Err(ProfileError::range(&node.at, what, format!("{ms} ms"), "between 0 and 1000 ms")),
     }
 }
 

@@ -10,7 +10,7 @@
 //!
 //! A key is one or more words. In a list `a0 .. a5` stands for the names in between.
 
-use crate::profile::fault::{At, ProfileError};
+use crate::profile::fault::{At, ProfileError, excerpt};
 
 use super::lexer::{Kind, Token};
 
@@ -43,7 +43,7 @@ impl Value {
     /// For messages: what was found.
     pub fn describe(&self) -> String {
         match self {
-            Value::Word(w) => format!("`{w}`"),
+            Value::Word(w) => format!("`{}`", excerpt(w)),
             Value::List(_) => "a list".into(),
             Value::Block(b) => format!("a block of type {}", b.kind),
         }
