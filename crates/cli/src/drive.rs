@@ -47,13 +47,5 @@ fn looks_like_file(name: &str) -> bool {
 /// A profile's text. Files that no profile is as large as are not read to their end.
 fn read(path: &Path) -> Result<String, String> {
     const MOST: u64 = 64 << 20;
-    let meta = std::fs::metadata(path).map_err(|e| e.to_string())?;
-    if meta.is_dir() {
-        return Err("it is a directory".into());
-    }
-    if meta.len() > MOST {
-        return Err(format!("{} bytes; a profile has at most {MOST}", meta.len()));
-    }
-    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
-    String::from_utf8(bytes).map_err(|e| format!("byte {} is not text", e.utf8_error().valid_up_to()))
+    headtime_sim::input::text(path, MOST)
 }

@@ -3,6 +3,7 @@
 mod cmd;
 mod drive;
 mod failure;
+mod figures;
 mod screen;
 
 use std::process::ExitCode;
@@ -14,7 +15,9 @@ use failure::Failure;
 /// A disk I/O scheduler that knows where the head is
 #[derive(Debug, Parser)]
 #[command(name = "headtime", version, arg_required_else_help = true)]
-#[command(after_help = "Exit status: 0 success, 1 a check failed, 2 bad usage or bad input, 130 stopped by Ctrl-C.")]
+#[command(
+    after_help = "Exit status: 0 success, 1 a check failed, 2 bad usage or bad input, 130 stopped by a signal (Ctrl-C)."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Cmd,
@@ -55,6 +58,9 @@ fn main() -> ExitCode {
 /// Help and version go to stdout, and must get there; anything else is bad usage.
 fn refused(e: &clap::Error) -> ExitCode {
     let asked_for = matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if let Some(line) = figures::fault(e) {
+        return Failure::Input(line).report();
+    }
     if !asked_for {
         let _ = e.print();
         return ExitCode::from(2);

@@ -102,6 +102,29 @@ fn validation_compares_with_what_was_measured() {
 }
 
 #[test]
+fn validation_without_random_reads_has_nulls_and_faults_have_their_line() {
+    let there = Scratch::new("writes");
+    let writes = there.file("w.trace", "W Miss 100 8 9000.0 500.0\nW Miss 90000 8 9000.0 500.0\n");
+    let args = ["validate", "--disk", "atlas10k", "--trace", &writes];
+    let v = headtime(&[&args[..], &["--json"]].concat()).json();
+    assert!(v["random_reads"]["within_200us"].is_null() && v["random_reads"]["within_500us"].is_null(), "{v}");
+    assert!(!headtime(&args).ok().contains("random reads"));
+    let beyond = there.file("b.trace", "W Miss 100 8 9000.0 500.0\nR Miss 99999999999 8 9000.0 500.0\n");
+    let e = headtime(&["validate", "--disk", "atlas10k", "--trace", &beyond]).refused();
+    assert!(e.contains(&format!("{beyond}:2: sectors 99999999999")), "{e}");
+}
+
+#[test]
+fn a_trace_that_begins_in_1970_is_replayed_from_its_first_request() {
+    let there = Scratch::new("unix");
+    let trace = there.file("t.csv", "1700000000000,R,0,8\n1700000000500,W,800,16\n");
+    let args = ["simulate", "--trace", &trace, "--trace-format", "plain-csv", "--json"];
+    let v = headtime(&args).json();
+    assert_eq!(v["foreground"]["requests"], 2);
+    assert!(v["virtual_seconds"].as_f64().unwrap() < 1.0, "{v}");
+}
+
+#[test]
 fn the_demo_explains_itself_and_draws() {
     let there = Scratch::new("demo");
     let svg = there.path("d.svg");

@@ -1,4 +1,4 @@
-//! Output that cannot be written, readers that go, and Ctrl-C.
+//! Output that cannot be written, readers that go, input that does not end, and signals.
 
 #![cfg(unix)]
 
@@ -58,14 +58,52 @@ fn files_that_cannot_be_made_are_named_before_the_work_begins() {
 }
 
 #[test]
+fn input_that_does_not_end_is_refused_in_one_line() {
+    let there = Scratch::new("endless");
+    let pipe = there.path("pipe.toml");
+    let mut mkfifo = std::process::Command::new("mkfifo");
+    mkfifo.arg(&pipe);
+    assert_eq!(run(mkfifo).status, Some(0));
+    let source = there.file("zero.parv", "source /dev/zero\n");
+    for args in [
+        &["simulate", "--disk", "/dev/zero"][..],
+        &["profiles", "show", &source],
+        &["profiles", "show", &pipe],
+        &["simulate", "/dev/zero"],
+        &["simulate", &pipe],
+    ] {
+        let e = headtime(args).refused();
+        assert!(e.contains("expected a regular file, found a device"), "{args:?}: {e}");
+    }
+}
+
+#[test]
+fn a_file_that_is_replaced_keeps_its_mode() {
+    use std::os::unix::fs::PermissionsExt;
+    let there = Scratch::new("mode");
+    let path = there.file("head.json", "old");
+    for mode in [0o600, 0o664] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        headtime(&["simulate", "--requests", "50", "--perfetto", &path]).ok();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+    }
+}
+
+#[test]
 fn output_goes_to_a_device_without_replacing_it() {
     headtime(&["simulate", "--requests", "50", "--perfetto", "/dev/null"]).ok();
     assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
 }
 
 #[test]
-fn ctrl_c_stops_at_once_with_status_130_and_leaves_nothing_half_written() {
-    let there = Scratch::new("ctrl-c");
+fn a_signal_stops_at_once_with_status_130_and_leaves_nothing_half_written() {
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        stopped_by(signal);
+    }
+}
+
+fn stopped_by(signal: &str) {
+    let there = Scratch::new(&format!("stopped{signal}"));
     let path = there.path("head.json");
     let mut c = command(&["simulate", "--workload", "closed:8", "--seconds", "300000000", "--perfetto", &path]);
     let mut child = c.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -76,8 +114,8 @@ fn ctrl_c_stops_at_once_with_status_130_and_leaves_nothing_half_written() {
         std::thread::sleep(Duration::from_millis(10));
     }
     let mut kill = std::process::Command::new("kill");
-    kill.args(["-INT", &child.id().to_string()]);
+    kill.args([signal, &child.id().to_string()]);
     assert_eq!(run(kill).status, Some(0));
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
     assert_eq!(there.names(), Vec::<String>::new());
 }

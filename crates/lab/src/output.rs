@@ -31,7 +31,7 @@ pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
 }
 
 /// A file being written, which is not there under its name until [`WholeFile::finish`]. Dropped before that, it
-/// leaves nothing.
+/// leaves nothing. A file that was there before keeps its mode.
 ///
 /// What is not a regular file (a terminal, a pipe, `/dev/null`) is written straight. A symbolic link keeps pointing
 /// where it points.
@@ -50,7 +50,8 @@ impl WholeFile {
         let failed = |source| WriteError { path: path.to_path_buf(), source };
         let begun = |file, pending| WholeFile { path: path.to_path_buf(), out: BufWriter::new(file), pending };
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        if let Ok(meta) = fs::metadata(&target) {
+        let replaced = fs::metadata(&target).ok();
+        if let Some(meta) = &replaced {
             if meta.is_dir() {
                 return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")));
             }
@@ -64,7 +65,12 @@ impl WholeFile {
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "expected the name of a file")));
         };
         let file = begin(&temporary).map_err(failed)?;
-        Ok(begun(file, Some((temporary, target))))
+        let whole = begun(file, Some((temporary, target)));
+        if let Some(meta) = replaced {
+            // Before anything is written: what was private stays so.
+            whole.out.get_ref().set_permissions(meta.permissions()).map_err(failed)?;
+        }
+        Ok(whole)
     }
 
     /// Gives the file its name.

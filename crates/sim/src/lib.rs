@@ -11,6 +11,7 @@
 //! clock is one that the caller may pass in to learn what decisions cost.
 
 pub mod device;
+pub mod input;
 pub mod observe;
 pub mod perfetto;
 pub mod result;

@@ -62,20 +62,20 @@ pub struct Validation {
     pub replayed: Vec<Replayed>,
 }
 
-/// Why a trace cannot be replayed.
+/// Why a trace cannot be replayed. Messages leave the line to whoever knows the file: [`ValidateError::line`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
     /// No requests.
     #[error("the trace holds no requests")]
     Empty,
     /// A line lacks what validation needs.
-    #[error("line {line}: expected a measured response time and a gap, as the format disksim-validate has them")]
+    #[error("expected a measured response time and a gap, as the format disksim-validate has them")]
     NotMeasured {
         /// The line.
         line: u64,
     },
     /// A request that a drive of larger sectors cannot be asked.
-    #[error("line {line}: sectors {lbn} to {lbn}+{count} of 512 bytes are not whole sectors of {sector_bytes} bytes")]
+    #[error("sectors {lbn} to {lbn}+{count} of 512 bytes are not whole sectors of {sector_bytes} bytes")]
     Unaligned {
         /// The line.
         line: u64,
@@ -87,7 +87,7 @@ pub enum ValidateError {
         sector_bytes: u32,
     },
     /// A request reaches beyond the drive's end.
-    #[error("line {line}: sectors {lbn} to {lbn}+{count} are not on a drive of {capacity} sectors")]
+    #[error("sectors {lbn} to {lbn}+{count} are not on a drive of {capacity} sectors")]
     OutOfRange {
         /// The line.
         line: u64,
@@ -98,6 +98,18 @@ pub enum ValidateError {
         /// The drive's usable sectors.
         capacity: u64,
     },
+}
+
+impl ValidateError {
+    /// The line of the trace that it is about.
+    pub fn line(&self) -> Option<u64> {
+        match self {
+            ValidateError::Empty => None,
+            ValidateError::NotMeasured { line }
+            | ValidateError::Unaligned { line, .. }
+            | ValidateError::OutOfRange { line, .. } => Some(*line),
+        }
+    }
 }
 
 /// What validation needs of a trace's records, for a drive whose sectors hold `sector_bytes`.

@@ -17,6 +17,7 @@ use headtime_sim::workload::{Population, oltp};
 use picture::{Track, Window};
 
 use crate::failure::Failure;
+use crate::figures;
 use crate::screen::{self, Bar, columns};
 
 /// Show, on a built-in drive, what the order of requests does to a disk
@@ -26,7 +27,7 @@ pub struct Demo {
     #[arg(short, long, value_name = "FILE", default_value = "headtime-demo.svg")]
     output: PathBuf,
     /// Seed of the requests and of the drive's noise
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = figures::seed, allow_negative_numbers = true)]
     seed: u64,
 }
 

@@ -7,6 +7,7 @@ use headtime_lab::runner::{self, Options};
 use headtime_lab::{registry, report};
 
 use crate::failure::Failure;
+use crate::figures;
 use crate::screen::{self, Bar};
 
 /// Run experiments, and say which of the papers' claims hold
@@ -28,7 +29,7 @@ pub struct Reproduce {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// The first of the three seeds; a claim holds only if it holds for each of them
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = figures::seed, allow_negative_numbers = true)]
     seed: u64,
 }
 

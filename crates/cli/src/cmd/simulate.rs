@@ -19,12 +19,13 @@ use headtime_sim::workload::scenario::Scenario;
 
 use crate::drive;
 use crate::failure::Failure;
+use crate::figures;
 use crate::screen::{self, Bar, columns};
 
 /// Run a workload or a recorded trace against a virtual drive
 #[derive(Debug, Args)]
 pub struct Simulate {
-    /// A scenario file; flags win over it
+    /// A scenario file (docs/scenarios.md); flags win over it
     #[arg(value_name = "SCENARIO.toml")]
     scenario: Option<PathBuf>,
     /// A built-in drive, or a profile file (TOML or DiskSim .parv) [default: atlas10k]
@@ -36,11 +37,12 @@ pub struct Simulate {
     /// Replay a recorded trace
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// disksim-validate, disksim-ascii, mqsim, blkparse, msr-csv, fio-iolog, systor-csv, tencent-csv, plain-csv
+    /// disksim-validate, disksim-ascii, mqsim, blkparse, msr-csv, fio-iolog, systor-csv, tencent-csv, plain-csv; each
+    /// with a sample line in docs/traces.md
     #[arg(long, value_name = "T")]
     trace_format: Option<String>,
     /// Only the trace's requests to this device
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = figures::device, allow_negative_numbers = true)]
     device: Option<u32>,
     /// When recorded requests are due: open (at their times), closed (so long after the one before), auto
     #[arg(long, value_name = "HOW")]
@@ -55,16 +57,16 @@ pub struct Simulate {
     #[arg(long, value_name = "F")]
     fill: Option<String>,
     /// Commands at the drive at most [default: 2; with --order drive, all it takes]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = figures::depth, allow_negative_numbers = true)]
     depth: Option<u32>,
     /// Stop after so many virtual seconds [default: 60 for workloads, the whole trace otherwise]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = figures::seconds, allow_negative_numbers = true)]
     seconds: Option<f64>,
     /// Stop after so many requests
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = figures::requests, allow_negative_numbers = true)]
     requests: Option<u64>,
     /// Seed of the workload and of the drive's noise [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = figures::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Print one JSON object on stdout
     #[arg(long)]
@@ -144,7 +146,12 @@ fn scenario(args: &Simulate) -> Result<Scenario, Failure> {
     };
     match &args.scenario {
         None => Ok(flags),
-        Some(path) => Ok(flags.over(Scenario::load(path).map_err(Failure::input)?)),
+        Some(path) => {
+            let both = flags.over(Scenario::load(path).map_err(Failure::input)?);
+            // Settings that do not go together may stand in the file, on the command line or in both.
+            both.check().map_err(|e| Failure::input(format!("{} and the flags: {e}", path.display())))?;
+            Ok(both)
+        }
     }
 }
 

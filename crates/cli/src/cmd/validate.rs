@@ -56,8 +56,9 @@ struct Answer<'a> {
 
 #[derive(Serialize)]
 struct RandomReads {
-    within_200us: f64,
-    within_500us: f64,
+    /// Shares of the random reads; `null` when there are none.
+    within_200us: Option<f64>,
+    within_500us: Option<f64>,
 }
 
 /// Runs the command.
@@ -71,6 +72,7 @@ pub fn run(args: &Validate) -> Result<(), Failure> {
     if let Some(path) = &args.svg {
         output::write_whole(path, picture(&profile.title, &v).to_svg().as_bytes())?;
     }
+    let share = |of: f64| (v.random_reads > 0).then_some(of);
     if args.json {
         return screen::print_json(&Answer {
             disk: &profile.name,
@@ -78,7 +80,7 @@ pub fn run(args: &Validate) -> Result<(), Failure> {
             rms_ms: v.rms_ms,
             mean_ms_measured: v.mean_ms_measured,
             mean_ms_model: v.mean_ms_model,
-            random_reads: RandomReads { within_200us: v.within_200us, within_500us: v.within_500us },
+            random_reads: RandomReads { within_200us: share(v.within_200us), within_500us: share(v.within_500us) },
         });
     }
     screen::print(&text(&profile.title, &v))?;
@@ -100,25 +102,28 @@ fn read(args: &Validate, sector_bytes: u32) -> Result<Vec<Measured>, Failure> {
 }
 
 fn at(args: &Validate, e: ValidateError) -> Failure {
-    Failure::Input(format!("{}: {e}", args.trace.display()))
+    let line = e.line().map(|n| format!(":{n}")).unwrap_or_default();
+    Failure::Input(format!("{}{line}: {e}", args.trace.display()))
 }
 
 fn text(title: &str, v: &Validation) -> String {
-    format!(
+    let mut text = format!(
         "{title}: {} requests\n\
          \x20 demerit (rms distance of the two distributions)  {:.3} ms\n\
          \x20 mean response, measured                          {:.3} ms\n\
-         \x20 mean response, model                             {:.3} ms\n\
-         \x20 random reads within 200 us of the measured time  {:.1}% of {}\n\
-         \x20 random reads within 500 us of the measured time  {:.1}%\n",
-        v.requests,
-        v.rms_ms,
-        v.mean_ms_measured,
-        v.mean_ms_model,
-        100.0 * v.within_200us,
-        v.random_reads,
-        100.0 * v.within_500us
-    )
+         \x20 mean response, model                             {:.3} ms\n",
+        v.requests, v.rms_ms, v.mean_ms_measured, v.mean_ms_model,
+    );
+    if v.random_reads > 0 {
+        text += &format!(
+            "\x20 random reads within 200 us of the measured time  {:.1}% of {}\n\
+             \x20 random reads within 500 us of the measured time  {:.1}%\n",
+            100.0 * v.within_200us,
+            v.random_reads,
+            100.0 * v.within_500us
+        );
+    }
+    text
 }
 
 fn picture(title: &str, v: &Validation) -> XyChart {

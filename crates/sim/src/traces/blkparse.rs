@@ -206,7 +206,7 @@ CPU0 (8,0):
         let only: String = SAMPLE.lines().filter(|l| !l.contains(" Q ")).map(|l| format!("{l}\n")).collect();
         let r = read(F, &only).unwrap();
         assert_eq!(r.len(), 1);
-        assert_eq!(r[0].arrival, Some(Time(10_000)));
+        assert_eq!((r[0].arrival, r[0].line), (Some(Time(0)), 4));
     }
 
     #[test]

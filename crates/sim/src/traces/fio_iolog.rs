@@ -153,7 +153,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             r.iter().map(|r| (r.arrival, r.gap, r.kind, r.lbn, r.count)).collect::<Vec<_>>(),
-            [(Some(Time(878_000)), None, Kind::Write, 0, 32), (Some(Time(888_000)), None, Kind::Read, 1, 1),]
+            [(Some(Time(0)), None, Kind::Write, 0, 32), (Some(Time(10_000)), None, Kind::Read, 1, 1),]
         );
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A [`Reader`] goes through a text file line by line in constant memory and yields [`Record`]s. Foreign or damaged
 //! input is an error that names file and line, what was expected there and what was found. Blank lines and lines
-//! that begin with `#` are skipped in every format. A last line without a line end is read when it is complete.
+//! that begin with `#` are skipped in every format. Time begins with a file's first request, whatever the clock of
+//! its format, and ends [`LONGEST_TRACE_DAYS`] later: what lies beyond is refused. A last line without a line end is read when it is complete.
 
 mod blkparse;
 mod disksim_ascii;
@@ -21,13 +22,13 @@ use std::collections::VecDeque;
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 
-pub use reader::{Reader, open};
+pub use reader::{LONGEST_TRACE_DAYS, Reader, open};
 use text::Bad;
 
 /// One recorded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it arrived, counted from the trace's beginning; `None` where the trace knows only gaps.
+    /// When it arrived, counted from the file's first request; `None` where the trace knows only gaps.
     pub arrival: Option<Time>,
     /// Pause before or after it, where the trace knows pauses between a completion and the next arrival.
     pub gap: Option<Gap>,
@@ -328,6 +329,64 @@ pub(crate) mod tests {
         let text = "1".repeat(200_000);
         let e = error(TraceFormat::Mqsim, &text);
         assert!(e.contains("65536 bytes without a line end"), "{e}");
+    }
+
+    /// A line of each format that arrives at `{t}`, in the format's own unit, and how many of these a day has.
+    const AT: [(TraceFormat, &str, u64); 8] = [
+        (TraceFormat::DisksimAscii, "{t} 0 8 8 1\n", 86_400_000),
+        (TraceFormat::Mqsim, "{t} 0 8 8 1\n", 86_400_000_000_000),
+        (TraceFormat::Blkparse, "8,0 0 1 {t} 1 Q R 8 + 8 [a]\n", 86_400),
+        (TraceFormat::MsrCsv, "{t},hm,0,Read,0,512,1\n", 864_000_000_000),
+        (TraceFormat::FioIolog, "{t} /f read 0 512\n", 86_400_000_000),
+        (TraceFormat::SystorCsv, "{t},0.1,R,4,8192,4096\n", 86_400),
+        (TraceFormat::TencentCsv, "{t},8,8,0,1\n", 86_400),
+        (TraceFormat::PlainCsv, "{t},R,8,8\n", 86_400_000),
+    ];
+
+    fn arriving(format: TraceFormat, line: &str, times: &[u64]) -> String {
+        let heading = if format == TraceFormat::FioIolog { "fio version 3 iolog\n" } else { "# no heading\n" };
+        heading.to_owned() + &times.iter().map(|t| line.replace("{t}", &t.to_string())).collect::<String>()
+    }
+
+    #[test]
+    fn time_begins_with_the_first_request_in_every_format() {
+        for (format, line, day) in AT {
+            // Half a day past 20,000 days: a clock that began in 1970.
+            let text = arriving(format, line, &[20_000 * day + day / 2, 20_001 * day]);
+            let r = read(format, &text).unwrap();
+            let half = Time(43_200_000_000_000);
+            assert_eq!((r[0].arrival, r[1].arrival), (Some(Time::ZERO), Some(half)), "{}", format.name());
+        }
+    }
+
+    #[test]
+    fn an_arrival_beyond_the_longest_trace_is_refused_with_line_and_range() {
+        for (format, line, day) in AT {
+            let e = error(format, &arriving(format, line, &[0, 400 * day, 401 * day]));
+            let wanted = "t:4: expected an arrival within 400 days of the first request, found 401.0 days after it";
+            assert_eq!(e, wanted, "{}", format.name());
+            let e = error(format, &arriving(format, line, &[0, u64::MAX]));
+            assert!(e.starts_with("t:3: expected a"), "{}: {e}", format.name());
+        }
+        let e = error(TraceFormat::Mqsim, "86400000000000000 0 8 8 1\n0 0 8 8 1\n");
+        assert!(e.starts_with("t:2: ") && e.ends_with("found 1000.0 days before it"), "{e}");
+    }
+
+    #[test]
+    fn gaps_and_responses_beyond_the_longest_trace_are_refused_alone_and_together() {
+        for (line, what) in [
+            ("R Hit 1 2 3.5 99999999999999", "a gap of at most 400 days"),
+            ("R Hit 1 2 99999999999999 1", "a response time of at most 400 days"),
+            ("R Hit 1 2 1 34000000000000", "add up to at most 400 days"),
+        ] {
+            let e = error(TraceFormat::DisksimValidate, &format!("R Hit 1 2 1000000000000 3.5\n{line}\n"));
+            assert!(e.starts_with("t:2: ") && e.contains(what), "{line}: {e}");
+        }
+        let e = error(
+            TraceFormat::FioIolog,
+            "fio version 2 iolog\n/f wait 18446744073709551615 0\n/f wait 18446744073709551615 0\n/f read 0 512\n",
+        );
+        assert!(e.starts_with("t:4: expected a gap of at most"), "{e}");
     }
 
     #[test]

@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn lines_give_arrival_device_range_and_kind() {
         let r = read(F, "11413000 0 657728 16 1\n11565000 1 31244784 64 0\n").unwrap();
-        assert_eq!(r[0].arrival, Some(Time(11_413_000)));
+        assert_eq!((r[0].arrival, r[1].arrival), (Some(Time(0)), Some(Time(152_000))));
         assert_eq!((r[0].device, r[0].lbn, r[0].count, r[0].kind), (0, 657_728, 16, Kind::Read));
         assert_eq!((r[1].device, r[1].kind), (1, Kind::Write));
     }

@@ -5,11 +5,17 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use headtime_disk::time::{Dur, Time};
+
 use super::text::Bad;
-use super::{LineFormat, Parsed, ReadOptions, Record, TraceError, TraceFormat, TraceReader};
+use super::{Gap, LineFormat, Parsed, ReadOptions, Record, TraceError, TraceFormat, TraceReader};
 
 /// Longest line accepted; a longer one is no text.
 const LONGEST_LINE: u64 = 64 * 1024;
+/// Longest trace, in days: no record lies further from the first request. Traces that are published cover weeks; a
+/// figure beyond is of another unit or damaged, and virtual time that ran up to it would run for hours.
+pub const LONGEST_TRACE_DAYS: u64 = 400;
+const LONGEST_TRACE: Dur = Dur::from_secs(LONGEST_TRACE_DAYS * 86_400);
 /// Devices remembered for the message that one does not occur.
 const DEVICES_KEPT: usize = 64;
 
@@ -27,6 +33,10 @@ pub struct Reader<R> {
     delivered: u64,
     skipped: u64,
     over: bool,
+    /// The first request's arrival by the trace's own clock.
+    began: Option<Time>,
+    /// What responses and gaps add up to, where there are no arrivals.
+    elapsed: Dur,
 }
 
 /// Opens a file.
@@ -54,6 +64,8 @@ impl<R: BufRead> Reader<R> {
             delivered: 0,
             skipped: 0,
             over: false,
+            began: None,
+            elapsed: Dur::ZERO,
         }
     }
 
@@ -131,6 +143,46 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
+    /// Counts a record's arrival from the first request, and holds every time of it against the longest trace.
+    fn on_the_clock(&mut self, record: Record) -> Result<Record, TraceError> {
+        let response = record.response.unwrap_or(Dur::ZERO);
+        if response > LONGEST_TRACE {
+            return Err(self.too_long(&record, "a response time of at most", response, ""));
+        }
+        if let Some(at) = record.arrival {
+            let began = *self.began.get_or_insert(at);
+            // Clocks go back a little now and then; what is far before the first request is damaged as well.
+            let (off, side) = if at >= began { (at.since(began), "after") } else { (began.since(at), "before") };
+            if off > LONGEST_TRACE {
+                return Err(self.too_long(&record, "an arrival within", off, side));
+            }
+            return Ok(Record { arrival: Some(Time(at.0.saturating_sub(began.0))), ..record });
+        }
+        let gap = match record.gap {
+            Some(Gap::Before(gap) | Gap::After(gap)) => gap,
+            None => Dur::ZERO,
+        };
+        if gap > LONGEST_TRACE {
+            return Err(self.too_long(&record, "a gap of at most", gap, ""));
+        }
+        self.elapsed += gap + response;
+        if self.elapsed > LONGEST_TRACE {
+            return Err(self.too_long(&record, "responses and gaps that add up to at most", self.elapsed, ""));
+        }
+        Ok(record)
+    }
+
+    fn too_long(&self, record: &Record, expected: &str, found: Dur, side: &str) -> TraceError {
+        let of = if side.is_empty() { "" } else { " of the first request" };
+        let than = if side.is_empty() { String::new() } else { format!(" {side} it") };
+        TraceError::Line {
+            file: self.file.clone(),
+            line: record.line,
+            expected: format!("{expected} {LONGEST_TRACE_DAYS} days{of}"),
+            found: format!("{:.1} days{than}", found.as_secs_f64() / 86_400.0),
+        }
+    }
+
     /// Nothing more comes: that is an error when nothing came at all.
     fn end(&self) -> Result<Option<Record>, TraceError> {
         if self.requests == 0 && self.skipped == 0 {
@@ -160,6 +212,7 @@ impl<R: BufRead> TraceReader for Reader<R> {
             let Some(record) = self.out.pop_front() else {
                 return self.end();
             };
+            let record = self.on_the_clock(record)?;
             self.requests += 1;
             if let Some(device) = self.device
                 && record.device != device

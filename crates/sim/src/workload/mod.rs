@@ -14,6 +14,7 @@ mod random;
 mod replay;
 pub mod scenario;
 mod size;
+mod source;
 mod task_table;
 pub mod variates;
 
@@ -126,11 +127,11 @@ pub enum WorkloadError {
         what: &'static str,
     },
     /// A scenario file that is not what it should be.
-    #[error("{file}: {message}")]
+    #[error("{place}: {message}")]
     Scenario {
-        /// File.
-        file: String,
-        /// Line, column and reason.
+        /// File, and after a colon the line where it is known.
+        place: String,
+        /// Reason.
         message: String,
     },
     /// A trace that cannot be read.
@@ -162,10 +163,22 @@ impl WorkloadError {
     ) -> WorkloadError {
         WorkloadError::OutOfRange {
             what: what.into(),
-            found: found.to_string(),
+            found: shown(found.to_string()),
             low: low.to_string(),
             high: high.to_string(),
         }
+    }
+}
+
+/// A figure as a message shows it: floats print all their digits, and nobody reads three hundred of them.
+fn shown(figure: String) -> String {
+    const MOST: usize = 40;
+    if figure.len() <= MOST {
+        return figure;
+    }
+    match figure.parse::<f64>() {
+        Ok(f) if f.is_finite() => format!("{f:e}"),
+        _ => format!("{}...", figure.chars().take(MOST).collect::<String>()),
     }
 }
 

@@ -105,7 +105,7 @@ impl Population {
             p.groups.push(Group { arrivals: spec.arrivals, pattern });
             let tasks = match spec.arrivals {
                 Arrivals::Closed { tasks, .. } if !(1..=MOST_TASKS).contains(&tasks) => {
-                    return Err(WorkloadError::range(format!("tasks of \"{}\"", spec.name), tasks, 1, MOST_TASKS));
+                    return Err(WorkloadError::range(format!("tasks of task \"{}\"", spec.name), tasks, 1, MOST_TASKS));
                 }
                 Arrivals::Closed { tasks, .. } => tasks,
                 Arrivals::Open { .. } => 1,

@@ -277,7 +277,7 @@ mod tests {
     fn open_replay_follows_the_arrivals_and_never_goes_back() {
         let mut r = replay(TraceFormat::PlainCsv, PLAIN, &target(100, 512), Mode::Auto, Beyond::Stop).unwrap();
         let due: Vec<u64> = (0..3).map(|_| r.take().unwrap().due.0).collect();
-        assert_eq!(due, [1_000_000, 4_000_000, 4_000_000]);
+        assert_eq!(due, [0, 3_000_000, 3_000_000]);
     }
 
     #[test]

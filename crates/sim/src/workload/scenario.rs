@@ -33,8 +33,10 @@ use serde::Deserialize;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Order;
 
+use super::source::{in_plain_words, sources};
 use super::task_table::TaskTable;
 use super::{Beyond, Mode, Population, Replay, Target, Workload, WorkloadError, by_name};
+use crate::input;
 use crate::simulate::Scheduling;
 use crate::traces::{self, ReadOptions, TraceFormat};
 
@@ -80,19 +82,21 @@ pub struct Scenario {
 pub const ADMITS: [&str; 1] = ["none"];
 /// Names of FILL that work.
 pub const FILLS: [&str; 1] = ["none"];
-/// Places of FILL.
-pub const PLACEMENTS: [&str; 2] = ["host", "firmware"];
+/// Places of FILL that work: outside the drive.
+pub const PLACEMENTS: [&str; 1] = ["host"];
 /// Background work that there is.
 pub const BACKGROUNDS: [&str; 1] = ["none"];
 /// Names of ORDER; `drive` leaves the choice to the drive.
 pub const ORDERS: [&str; 7] = ["fcfs", "clook", "sstf", "sptf", "sptf-sw:N", "satfuf:MS", "drive"];
 
+/// Longest file of a scenario, bytes.
+const LONGEST_FILE: u64 = 1 << 20;
 /// Largest N of `sptf-sw:N`, percent.
 const WIDEST_WINDOW: u32 = 1_000;
 /// Longest threshold of `satfuf:MS`, ms.
 pub(super) const LONGEST_WAIT_MS: f64 = 1e6;
 /// Longest run, virtual seconds (ten years).
-pub(super) const LONGEST_RUN_S: f64 = 315_360_000.0;
+pub const LONGEST_RUN_S: f64 = 315_360_000.0;
 
 /// An order by its name. Unknown names list the known ones; figures out of range say the range.
 pub fn order(name: &str) -> Result<Scheduling, WorkloadError> {
@@ -132,17 +136,22 @@ fn one_of(what: &'static str, name: Option<&str>, known: &[&str]) -> Result<(), 
 }
 
 impl Scenario {
-    /// Reads a scenario's text. The error names the file and, where TOML knows it, line and column.
+    /// Reads a scenario's text and checks each setting. The error names the file and the line.
     pub fn parse(text: &str, file: &str) -> Result<Scenario, WorkloadError> {
-        toml::from_str(text)
-            .map_err(|e| WorkloadError::Scenario { file: file.to_owned(), message: where_and_why(text, &e) })
+        let mut s: Scenario = toml::from_str(text).map_err(|e| fault(text, file, &e))?;
+        let (own, tasks) = sources(text, file);
+        for (task, source) in s.task.iter_mut().zip(tasks) {
+            task.source = Some(source);
+        }
+        s.check_settings(&own)?;
+        Ok(s)
     }
 
     /// Reads a scenario's file; a trace that it names lies relative to it.
     pub fn load(path: &Path) -> Result<Scenario, WorkloadError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| WorkloadError::Scenario { file: file.clone(), message: e.to_string() })?;
+        let text = input::text(path, LONGEST_FILE)
+            .map_err(|message| WorkloadError::Scenario { place: file.clone(), message })?;
         let mut s = Scenario::parse(&text, &file)?;
         if let (Some(trace), Some(folder)) = (&s.trace, path.parent()) {
             s.trace = Some(folder.join(trace));
@@ -220,8 +229,14 @@ impl Scenario {
         if let Some(w) = &self.workload {
             by_name(w)?;
         }
-        for t in &self.task {
-            t.group()?;
+        for (i, t) in self.task.iter().enumerate() {
+            t.group().map_err(|e| t.fault(e))?;
+            if self.task[..i].iter().any(|before| before.name == t.name) {
+                return Err(t.fault(WorkloadError::Conflict(format!("two tasks have the name \"{}\"", t.name))));
+            }
+        }
+        if self.depth == Some(0) {
+            return Err(WorkloadError::range("depth", 0, 1, u32::MAX));
         }
         Ok(())
     }
@@ -266,22 +281,25 @@ impl Scenario {
         } else {
             self.task.iter().map(TaskTable::group).collect::<Result<_, _>>()?
         };
-        Ok(Box::new(Population::new(&groups, target, seed)?))
+        let population = Population::new(&groups, target, seed);
+        Ok(Box::new(population.map_err(|e| {
+            // Whose fault it is shows when each task is tried alone.
+            let alone = self.task.iter().zip(&groups);
+            let whose = alone.filter(|(_, g)| Population::of(g, target, seed).is_err()).map(|(t, _)| t).next();
+            whose.map_or_else(
+                || WorkloadError::Conflict(e.to_string()),
+                |t| t.fault(WorkloadError::Conflict(e.to_string())),
+            )
+        })?))
     }
 }
 
-/// TOML's message in one line, with line and column.
-fn where_and_why(text: &str, e: &toml::de::Error) -> String {
-    let why = e.message().replace('\n', " ");
-    match e.span() {
-        Some(span) => {
-            let before = &text[..span.start.min(text.len())];
-            let line = before.matches('\n').count() + 1;
-            let column = before.len() - before.rfind('\n').map_or(0, |n| n + 1) + 1;
-            format!("line {line}, column {column}: {why}")
-        }
-        None => why,
-    }
+/// TOML's message in one line, with the line that it is about.
+fn fault(text: &str, file: &str, e: &toml::de::Error) -> WorkloadError {
+    let line =
+        e.span().map(|span| text.as_bytes()[..span.start.min(text.len())].iter().filter(|b| **b == b'\n').count());
+    let place = line.map_or_else(|| file.to_owned(), |n| format!("{file}:{}", n + 1));
+    WorkloadError::Scenario { place, message: in_plain_words(e.message()) }
 }
 
 #[cfg(test)]
@@ -382,15 +400,30 @@ mod tests {
     #[test]
     fn mistakes_name_place_expectation_and_what_is_known() {
         for (text, what) in [
-            ("disk = \"a\"\nfoo = 1\n", "s.toml: line 2, column 1: unknown field `foo`"),
-            ("disk = \n", "s.toml: line 1"),
-            ("depth = \"two\"\n", "line 1"),
+            ("disk = \"a\"\nfoo = 1\n", "s.toml:2: unknown field `foo`"),
+            ("disk = \n", "s.toml:1: "),
+            ("depth = \"two\"\n", "s.toml:1: invalid type: string \"two\", expected a whole number from 0"),
             ("order = \"elevator\"\n", "fcfs, clook, sstf, sptf, sptf-sw:N, satfuf:MS"),
             ("order = \"sptf-sw:x\"\n", "expected 0 to 1000"),
             ("order = \"satfuf:-1\"\n", "expected 0 to"),
             ("admit = \"bfq\"\n", "known: none"),
             ("fill = \"bw-greedy\"\n", "known: none"),
-            ("placement = \"cloud\"\n", "host, firmware"),
+            ("placement = \"firmware\"\n", "s.toml:1: unknown placement \"firmware\"; known: host"),
+            ("disk = \"a\"\nbackground = \"scan\"\n", "s.toml:2: unknown background \"scan\"; known: none"),
+            ("seed = 1\ndepth = 0\n", "s.toml:2: depth: expected 1 to"),
+            ("depth = -1\n", "expected a whole number from 0 to 4294967295"),
+            ("seconds = \"long\"\n", "expected a number"),
+            ("seconds = 1e300\n", "found 1e300"),
+            ("requests = 1.5\n", "expected a whole number, 0 or more"),
+            ("disk = 5\n", "expected text in quotes"),
+            ("task = 5\n", "expected a list, written as [[task]]"),
+            ("[[task]]\nname = \"a\"\nfua = 1\n", "s.toml:3: invalid type: integer `1`, expected true or false"),
+            ("[[task]]\nname = \"a\"\n[[task]]\nname = \"a\"\n", "s.toml:4: task \"a\": two tasks have the name"),
+            ("[[task]]\nname = \"read\"\n", "s.toml:2: task \"read\": name: expected another than"),
+            ("[[task]]\nname = \"all\"\n", "read, write, flush or all"),
+            ("[[task]]\nname = \"a\\u001b[2J\"\n", "without control characters, found \"a\\u{1b}[2J\""),
+            ("[[task]]\nname = \"a\"\n\nreads = 7\n", "s.toml:4: reads of task \"a\""),
+            ("[[task]]\nname = \"a\"\nlike = \"b\"\n", "s.toml:2: task \"a\": unknown workload \"b\""),
             ("workload = \"tpcc\"\n", "closed:N"),
             ("seconds = 0.0\n", "more than 0"),
             ("seconds = nan\n", "more than 0"),
@@ -413,6 +446,19 @@ mod tests {
         ] {
             let e = error(text);
             assert!(e.contains(what), "{text}: {e}");
+        }
+    }
+
+    #[test]
+    fn faults_that_only_show_on_the_disk_name_line_and_task() {
+        for (lines, what) in [
+            ("size = 0\n", "s.toml:7: task \"b\": request size in bytes"),
+            ("place = \"window\"\ncylinders = 5\n", "task \"b\": "),
+            ("tasks = 0\n", "s.toml:7: tasks of task \"b\": expected 1 to"),
+        ] {
+            let s = parse(&format!("seed = 1\n[[task]]\nname = \"a\"\n\n[[task]]\nname = \"b\"\n{lines}")).unwrap();
+            let e = s.workload(&target(), 1).err().unwrap().to_string();
+            assert!(e.starts_with("s.toml:") && e.contains(what), "{lines}: {e}");
         }
     }
 

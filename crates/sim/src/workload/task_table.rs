@@ -8,6 +8,7 @@ use super::generator::{PatternSpec, PlaceSpec};
 use super::population::{Arrivals, GroupSpec, Think};
 use super::scenario::{LONGEST_RUN_S, LONGEST_WAIT_MS, unknown};
 use super::size::SizeSpec;
+use super::source::Source;
 use super::variates::Share;
 use super::{WorkloadError, by_name, open};
 
@@ -57,7 +58,13 @@ pub struct TaskTable {
     pub align: Option<Bytes>,
     /// Writes complete only on the media.
     pub fua: Option<bool>,
+    /// Where it stands in its file.
+    #[serde(skip)]
+    pub(super) source: Option<Source>,
 }
+
+/// Names that statistics use themselves.
+const TAKEN: [&str; 4] = ["read", "write", "flush", "all"];
 
 /// A number of bytes: a number, or text with `k`, `m` or `g` (powers of 1024) behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -94,6 +101,14 @@ impl TaskTable {
         if self.name.is_empty() {
             return Err(WorkloadError::Conflict("a task without a name: give name = \"...\"".into()));
         }
+        if TAKEN.contains(&self.name.as_str()) || self.name.chars().any(char::is_control) {
+            return Err(WorkloadError::Conflict(format!(
+                "name: expected another than {} or {}, without control characters, found \"{}\"",
+                TAKEN[..3].join(", "),
+                TAKEN[3],
+                self.name.escape_debug()
+            )));
+        }
         let mut group = match &self.like {
             Some(name) => by_name(name)?,
             None => super::closed(1),
@@ -123,6 +138,14 @@ impl TaskTable {
             p.fua = fua;
         }
         Ok(group)
+    }
+
+    /// The error with file, line and name, where they are known.
+    pub(super) fn fault(&self, e: WorkloadError) -> WorkloadError {
+        match &self.source {
+            Some(source) => source.fault(e, Some(&self.name)),
+            None => e,
+        }
     }
 
     fn range(&self, what: &str, found: impl ToString, low: impl ToString, high: impl ToString) -> WorkloadError {

@@ -1,0 +1,48 @@
+//! Reading small text files that a user names, without trusting them to be files, or small, or text.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// The text of a regular file of at most `most` bytes. The error says in one line what was expected and found; it
+/// does not name the file. Devices, pipes and directories are refused before they are opened: a pipe without a writer
+/// would never be opened, and a device may never end.
+pub fn text(path: &Path, most: u64) -> Result<String, String> {
+    let meta = std::fs::metadata(path).map_err(|e| e.to_string())?;
+    if meta.is_dir() {
+        return Err("expected a regular file, found a directory".into());
+    }
+    if !meta.is_file() {
+        return Err("expected a regular file, found a device, pipe or socket".into());
+    }
+    let mut bytes = Vec::new();
+    // The length that the system reports is not trusted: it is 0 for some files that have an end, or none.
+    let read = File::open(path).and_then(|f| f.take(most.saturating_add(1)).read_to_end(&mut bytes));
+    if read.map_err(|e| e.to_string())? as u64 > most {
+        return Err(format!("expected at most {most} bytes, found more"));
+    }
+    String::from_utf8(bytes).map_err(|e| format!("byte {} is not text", e.utf8_error().valid_up_to()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_up_to_the_limit_and_not_beyond() {
+        let path = std::env::temp_dir().join(format!("headtime-input-{}", std::process::id()));
+        std::fs::write(&path, "12345678").unwrap();
+        assert_eq!(text(&path, 8).unwrap(), "12345678");
+        assert_eq!(text(&path, 7).unwrap_err(), "expected at most 7 bytes, found more");
+        std::fs::write(&path, [b'a', 0xff]).unwrap();
+        assert_eq!(text(&path, 7).unwrap_err(), "byte 1 is not text");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused() {
+        assert!(text(&std::env::temp_dir(), 8).unwrap_err().contains("directory"));
+        #[cfg(unix)]
+        assert!(text(Path::new("/dev/zero"), 8).unwrap_err().contains("device"));
+    }
+}
