@@ -24,7 +24,7 @@ struct Cli {
 enum Cmd {
     Demo(cmd::demo::Demo),
     Profiles(cmd::profiles::Profiles),
-    Simulate(cmd::simulate::Simulate),
+    Simulate(Box<cmd::simulate::Simulate>),
     Validate(cmd::validate::Validate),
     Reproduce(cmd::reproduce::Reproduce),
 }

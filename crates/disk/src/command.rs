@@ -1,6 +1,6 @@
 //! What a host asks of a drive, and what it hears back.
 
-use crate::time::Time;
+use crate::time::{Dur, Time};
 
 /// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,6 +82,29 @@ pub struct MediaTimes {
     pub transfer_start: Time,
     /// The last sector had passed; the mechanism was free.
     pub end: Time,
+    /// Between `transfer_start` and `end`, the time in which nothing wanted passed because the head had landed inside a
+    /// wanted stretch and had to come round to its front. It is rotational latency like the wait before a first sector.
+    pub turned: Dur,
+}
+
+impl MediaTimes {
+    /// Moving to the first track, settling included.
+    #[inline]
+    pub fn seek(&self) -> Dur {
+        self.seek_end.since(self.start)
+    }
+
+    /// Rotational latency: the wait for the first sector, and what was turned past inside the request.
+    #[inline]
+    pub fn rotate(&self) -> Dur {
+        self.transfer_start.since(self.seek_end) + self.turned
+    }
+
+    /// Transfer: wanted sectors passing, moves at track ends included.
+    #[inline]
+    pub fn transfer(&self) -> Dur {
+        self.end.since(self.transfer_start) - self.turned
+    }
 }
 
 /// A finished command.

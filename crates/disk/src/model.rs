@@ -5,7 +5,7 @@ use crate::angle::Angle;
 use crate::command::Kind;
 use crate::geometry::Geometry;
 use crate::mechanics::{Head, Mechanics};
-use crate::profile::{BusSpec, CacheSpec, Electronics, Overheads, Profile};
+use crate::profile::{BusSpec, CacheSpec, Overheads, Profile};
 use crate::time::Dur;
 
 /// A range of blocks, translated once: where it starts, where it ends, how long its transfer takes.
@@ -107,7 +107,8 @@ impl Model {
     pub fn new(profile: &Profile) -> Result<Model, ModelError> {
         let geometry = Geometry::new(&profile.geometry)?;
         let mechanics = Mechanics::new(&profile.mechanics, geometry.cylinders())?;
-        let Electronics { bus, overheads, cache, .. } = profile.electronics;
+        let (bus, overheads) = (profile.electronics.bus, profile.electronics.acting_overheads());
+        let cache = profile.electronics.cache;
         let keep_passing = profile.mechanics.keep_passing;
         Ok(Model { geometry, mechanics, overheads, bus, cache, keep_passing, sector_bytes: profile.sector_bytes })
     }

@@ -3,12 +3,8 @@
 //! The files are not part of this project. They are looked for under `$HEADTIME_DATA/disksim`, else under
 //! `../shared/data/disksim` beside the workspace; without them the tests say so and pass.
 
-<<<<<<< HEAD
-#![allow(clippy::disallowed_methods, reason = "tests open files; the crate does not")]
-=======
 // The crate has no files; its tests read some.
 #![allow(clippy::disallowed_methods)]
->>>>>>> prof
 
 use std::path::PathBuf;
 

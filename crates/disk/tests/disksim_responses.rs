@@ -8,6 +8,9 @@
 //! The vectors are not part of this project. They are looked for under `$HEADTIME_DATA/disksim/ref`, else under
 //! `../shared/data/disksim/ref` beside the workspace; without them the tests say so and pass.
 
+// The crate opens no files; its tests may.
+#![allow(clippy::disallowed_methods)]
+
 use std::path::PathBuf;
 
 use headtime_disk::command::{Command, Kind};

@@ -1,11 +1,7 @@
 //! One run of a load on a built-in drive: what every experiment is made of.
 
-use headtime_disk::command::{Command, Completion};
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, QueueSpec};
-use headtime_disk::time::Dur;
 use headtime_sched::core::Order;
-use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{self, Scheduling, Simulation};
 use headtime_sim::stats::Stats;
@@ -37,69 +33,17 @@ pub(crate) enum Choice {
     Drive(QueueSpec),
 }
 
-/// What a run came to.
-#[derive(Clone, Debug)]
-pub(crate) struct Measured {
-    /// Everything counted.
-    pub stats: Stats,
-    /// Where the head's time went.
-    pub head: HeadParts,
-}
-
-/// Where the head's time went, from the drive's own knowledge.
-///
-/// Transfer is the time in which a request's sectors pass when they are read from front to back, track ends included;
-/// the rest of the time on its tracks is rotational latency. On a drive that reads on arrival this differs from when
-/// the first sector was read: a head that lands inside a request begins at once, but the wait for its front is a wait
-/// like any other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HeadParts {
-    /// Moving to the first track.
-    pub seek: Dur,
-    /// Rotational latency.
-    pub rotate: Dur,
-    /// Transfer.
-    pub transfer: Dur,
-}
-
-impl HeadParts {
-    /// Seek, rotation and transfer in percent of their sum.
-    pub fn percent(&self) -> [f64; 3] {
-        let parts = [self.seek, self.rotate, self.transfer].map(Dur::as_secs_f64);
-        let sum: f64 = parts.iter().sum();
-        parts.map(|p| 100.0 * p / sum)
-    }
-}
-
-/// Adds up the parts while a run goes on.
-struct HeadWatch<'a> {
-    model: &'a Model,
-    parts: HeadParts,
-}
-
-impl Observer for HeadWatch<'_> {
-    fn completed(&mut self, command: &Command, completion: &Completion) {
-        let Some(m) = completion.media else { return };
-        let Some(place) = self.model.place(command.lbn, command.count, command.kind) else { return };
-        let on_tracks = m.end.since(m.seek_end);
-        let transfer = Dur(place.transfer.0.min(on_tracks.0));
-        self.parts.seek += m.seek_end.since(m.start);
-        self.parts.transfer += transfer;
-        self.parts.rotate += on_tracks - transfer;
-    }
-}
-
 /// Random reads of `bytes` over the whole drive, so many always in the system.
 pub(crate) fn random_reads(bytes: u64, tasks: u32) -> GroupSpec {
     GroupSpec { pattern: PatternSpec::random_reads(bytes), ..closed(tasks) }
 }
 
 /// Runs one setup.
-pub(crate) fn measure(spec: &Spec, setup: &Setup) -> Result<Measured, RunError> {
+pub(crate) fn measure(spec: &Spec, setup: &Setup) -> Result<Stats, RunError> {
     run(setup).map_err(|reason| RunError { id: spec.id, reason })
 }
 
-fn run(setup: &Setup) -> Result<Measured, String> {
+fn run(setup: &Setup) -> Result<Stats, String> {
     let mut profile = profile::builtin(setup.drive).map_err(text)?;
     let scheduling = match setup.choice {
         Choice::Outside(order) => Scheduling::Host(order),
@@ -112,10 +56,8 @@ fn run(setup: &Setup) -> Result<Measured, String> {
     let how = simulate::Setup { scheduling, ..simulate::Setup::new(&profile, Order::Fcfs, setup.seed) };
     let simulation = Simulation::new(&how).map_err(text)?;
     let mut load = Population::of(&setup.load, simulation.target(), setup.seed).map_err(text)?;
-    let mut watch = HeadWatch { model: simulation.drive().truth(), parts: HeadParts::default() };
     let limits = Limits { requests: Some(setup.requests), until: None };
-    let stats = simulation.run(&mut load, limits, None, &mut watch).map_err(text)?;
-    Ok(Measured { stats, head: watch.parts })
+    simulation.run(&mut load, limits, None, &mut ()).map_err(text)
 }
 
 fn text(e: impl std::fmt::Display) -> String {

@@ -147,7 +147,7 @@ impl Experiment for F1 {
             }
             let mut row: Vec<Cell> = vec![case.name.into()];
             row.extend(percent.map(Cell::from));
-            row.extend([case.paper, m.stats.per_second()].map(Cell::from));
+            row.extend([case.paper, m.per_second()].map(Cell::from));
             rows.push(row);
             run.progress.advance(1);
         }

@@ -101,7 +101,7 @@ fn curve(run: &Run, choice: impl Fn(u32) -> Choice) -> Result<Curve, RunError> {
             };
             let m = bench::measure(&SPEC, &setup)?;
             run.progress.advance(1);
-            Ok(m.stats.per_second())
+            Ok(m.per_second())
         })
         .collect()
 }

@@ -20,7 +20,7 @@ pub(crate) fn measure(
         Setup { drive, load, seed: run.seed, requests: run.length(100_000, 20_000), choice: Choice::Outside(order) };
     let m = bench::measure(spec, &setup)?;
     run.progress.advance(1);
-    Ok(m.stats.prediction)
+    Ok(m.prediction)
 }
 
 /// Share of the samples, in percent.
@@ -71,7 +71,8 @@ pub(crate) fn chart(title: &str, p: &PredictionStats) -> Chart {
     const CLASS: i64 = 200_000;
     let mut classes = std::collections::BTreeMap::new();
     for (edge, n) in p.histogram() {
-        *classes.entry(edge.div_euclid(CLASS)).or_insert(0u64) += n;
+        // Each class has a multiple of its width in the middle, so that one of them is about zero.
+        *classes.entry((edge + CLASS / 2).div_euclid(CLASS)).or_insert(0u64) += n;
     }
     let points = classes.into_iter().map(|(k, n)| ((k * CLASS) as f64 / 1e6, percent(n, p.samples))).collect();
     Chart::Xy(XyChart {

@@ -1,5 +1,6 @@
 //! A command at the drive: when it begins, how it ends, what its completion says.
 
+use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
@@ -221,7 +222,7 @@ impl Flight {
         let head = &mut self.after.head;
         let wait = rotation.wait(head.angle, place.end_angle);
         head.at = head.at + wait + rotation.sectors(on.count as u64, on.spt);
-        head.angle = place.end_angle + headtime_disk::angle::Angle::fraction(on.count as u64, on.spt as u64);
+        head.angle = place.end_angle + Angle::fraction(on.count as u64, on.spt as u64);
         self.after.free_at = head.at;
     }
 
@@ -245,12 +246,44 @@ impl Flight {
 
     /// What is known now that its media transfer has ended at `ended`.
     #[inline]
-    pub fn known_after(&self, ended: Time) -> Known {
-        let behind = self.after.head.at.saturating_since(self.ends);
+    pub fn known_after(&self, model: &Model, ended: Time) -> Known {
         let mut known = self.after;
-        known.head.at = ended + behind;
+        match self.reads_on {
+            None => (known.head.at, known.head.angle) = (ended, self.end_angle(model, ended)),
+            // It ends where the track does, wherever this ended.
+            Some(_) => known.head.at = ended + self.after.head.at.saturating_since(self.ends),
+        }
         known.free_at = known.head.at;
         known
+    }
+
+    /// The angle under the head at the end of the transfer, which was at `ended`.
+    ///
+    /// A transfer from front to back ends at the same angle however long it took. A drive that reads on arrival and
+    /// just misses the first sector lands inside the request instead, and ends at the edge at which it began. So when
+    /// such a drive took another time than predicted, the edge nearest to where the platter has turned meanwhile is
+    /// taken.
+    fn end_angle(&self, model: &Model, ended: Time) -> Angle {
+        let end = self.after.head;
+        let on_arrival = |p: &Place| p.tracks == 1 && model.mechanics.on_arrival(self.kind);
+        let Some(place) = self.place.filter(on_arrival) else {
+            return end.angle;
+        };
+        let rotation = &model.mechanics.rotation;
+        if end.at.0.abs_diff(ended.0) <= CLOSE.0 {
+            return end.angle;
+        }
+        let turned = match ended >= end.at {
+            true => end.angle + rotation.angle_after(ended.since(end.at)),
+            false => end.angle - rotation.angle_after(end.at.since(ended)),
+        };
+        let step = Angle::fraction(1, place.spt as u64);
+        // Half a sector is added before the division so that it rounds; before the first edge it wraps to the last.
+        let edge = (turned - place.angle + Angle(step.0 / 2)).0 / step.0;
+        match edge <= place.count as u64 {
+            true => place.angle + step * edge,
+            false => end.angle,
+        }
     }
 
     /// What is known after it overtook others and was completed at `now`, if that took long enough to have used the media;
@@ -260,7 +293,7 @@ impl Flight {
         let mut alone = *self;
         alone.follow(model, known);
         let ended = self.ended(now);
-        (ended + CLOSE >= alone.ends).then(|| self.known_after(ended))
+        (ended + CLOSE >= alone.ends).then(|| self.known_after(model, ended))
     }
 
     /// When a read that was thought to be answered by the cache, and was completed at `now`, was not: the same read from

@@ -2,18 +2,19 @@
 //!
 //! Run with `cargo bench -p headtime-sim`; under `cargo test` every benchmark runs once, on a short load.
 
-#[path = "../tests/common/mod.rs"]
-mod common;
-
 use std::fmt::Write;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use headtime_disk::command::Kind;
+use headtime_disk::drive::{Drive, DriveConfig};
+use headtime_disk::profile::builtin;
+use headtime_disk::time::Dur;
 use headtime_sched::core::Order;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};
-use headtime_sim::traces::{ReadOptions, Reader, TraceFormat, TraceReader};
+use headtime_sim::traces::{Gap, ReadOptions, Reader, TraceFormat, TraceReader};
+use headtime_sim::validate::{self, Measured};
 use headtime_sim::workload::{Beyond, Mode, Population, Replay, Workload, by_name};
 
 fn main() {
@@ -26,7 +27,7 @@ fn length() -> u64 {
 }
 
 fn simulation(scheduling: Scheduling) -> Simulation {
-    let profile = common::head_first();
+    let profile = builtin("atlas10k").expect("a built-in drive");
     Simulation::new(&Setup { scheduling, ..Setup::new(&profile, Order::Fcfs, 1) }).expect("a drive that works")
 }
 
@@ -91,5 +92,28 @@ fn firmware_of_the_drive(bencher: Bencher) {
     bencher.counter(ItemsCount::new(length())).bench_local(|| {
         let mut w = Population::of(&group, sim.target(), 1).expect("a workload that fits");
         sim.run(&mut w, limits, None, &mut ()).expect("a run").requests
+    });
+}
+
+/// A closed replay of 10,000 requests on the drive alone, and the demerit of what comes out.
+#[divan::bench]
+fn validate_a_trace(bencher: Bencher) {
+    let sim = simulation(Scheduling::Host(Order::Fcfs));
+    let profile = builtin("atlas10k").expect("a built-in drive");
+    let config = DriveConfig { noiseless: true, use_rig: true, ..DriveConfig::default() };
+    let drive = Drive::new(&profile, config).expect("a drive that works");
+    let group = by_name("open:20").expect("a known name");
+    let mut w = Population::of(&group, sim.target(), 1).expect("a workload that fits");
+    let requests = if length() > 10_000 { 10_000 } else { length() };
+    let trace: Vec<Measured> = (1..=requests)
+        .map(|line| {
+            let a = w.take().expect("an endless workload");
+            let (response, gap) = (Dur::from_us(line % 20_000), Gap::After(Dur::from_ms(30)));
+            Measured { kind: a.kind, lbn: a.lbn, count: a.count, response, gap, line }
+        })
+        .collect();
+    bencher.counter(ItemsCount::new(requests)).bench_local(|| {
+        let fresh = &mut drive.clone();
+        validate::run(fresh, &trace).expect("a sound trace").rms_ms
     });
 }

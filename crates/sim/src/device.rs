@@ -104,6 +104,7 @@ pub(crate) mod fixed {
                 outcome: if end >= self.dies_at { Outcome::Dead } else { Outcome::Ok },
                 at: end,
                 media: Some(MediaTimes {
+                    turned: Dur::ZERO,
                     start,
                     seek_end: start + quarter,
                     transfer_start: start + quarter + quarter,

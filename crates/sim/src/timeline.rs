@@ -101,7 +101,8 @@ impl Observer for Timeline {
         }
         self.push(Doing::Idle, m.start, None);
         self.push(Doing::Seek, m.seek_end, Some(*command));
-        self.push(Doing::Rotate, m.transfer_start, Some(*command));
+        // A turn inside a request is drawn before it, so that each slice is as long as its part of the head time.
+        self.push(Doing::Rotate, Time(m.end.0 - m.transfer().0), Some(*command));
         self.push(Doing::Transfer, m.end, Some(*command));
     }
 

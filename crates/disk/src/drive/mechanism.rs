@@ -147,7 +147,8 @@ impl Mechanism {
         legs: &mut Vec<Leg>,
     ) -> MediaTimes {
         self.spindle.wander_to(begin, &mut self.noise);
-        let mut times = MediaTimes { start: begin, seek_end: begin, transfer_start: begin, end: begin };
+        let mut times =
+            MediaTimes { start: begin, seek_end: begin, transfer_start: begin, end: begin, turned: Dur::ZERO };
         let mut at = begin;
         let mut done = 0u64;
         while done < count {
@@ -170,7 +171,9 @@ impl Mechanism {
             self.arm = track;
             let arrived = at + move_time;
             let begun = legs.len();
-            at = self.along(&run, kind, arrived, feed, legs);
+            let (end, turned) = self.along(&run, kind, arrived, feed, legs);
+            at = end;
+            times.turned += turned;
             if !self.faults.is_empty() {
                 let turns = self.faults.extra_turns(run.lbn, run.count as u64);
                 let extra = Dur(self.model.mechanics.rotation.period().0 * turns as u64);
@@ -203,8 +206,9 @@ impl Mechanism {
         Run { count: good + 1, span: good + 1, ..run }
     }
 
-    /// One stretch of one track: waits for it and lets it pass.
-    fn along(&mut self, run: &Run, kind: Kind, arrived: Time, feed: Option<&Feed>, legs: &mut Vec<Leg>) -> Time {
+    /// One stretch of one track: waits for it and lets it pass. Returns when it had passed, and how long of that
+    /// nothing wanted did.
+    fn along(&mut self, run: &Run, kind: Kind, arrived: Time, feed: Option<&Feed>, legs: &mut Vec<Leg>) -> (Time, Dur) {
         let here = self.spindle.angle_at(arrived);
         let rotation = *self.spindle.rotation();
         let sector_fx = rotation.sector_fx(run.start.spt);
@@ -226,17 +230,18 @@ impl Mechanism {
                 let again = arrived + rotation.wait(here, run.start.angle);
                 legs.push(leg(run.lbn + skipped as u64, run.count - skipped, start));
                 legs.push(leg(run.lbn, skipped, again));
-                return start + rotation.period();
+                let turned = rotation.period().saturating_sub(rotation.sectors(run.span as u64, run.start.spt));
+                return (start + rotation.period(), turned);
             }
         }
         let mut next = leg(run.lbn, run.count, arrived + rotation.wait(here, run.start.angle));
         let Some(feed) = feed else {
             legs.push(next);
-            return next.end();
+            return (next.end(), Dur::ZERO);
         };
         if feed.there(run.lbn + run.count as u64 - 1) <= next.start {
             legs.push(next);
-            return next.end();
+            return (next.end(), Dur::ZERO);
         }
         let round = if self.disksim_exact {
             let lbns = self.model.geometry.track_of(run.lbn).map_or(run.start.spt, |t| t.lbns);
@@ -251,7 +256,7 @@ impl Mechanism {
             match late {
                 None => {
                     legs.push(next);
-                    return next.end();
+                    return (next.end(), Dur::ZERO);
                 }
                 Some(i) => {
                     if i > 0 {

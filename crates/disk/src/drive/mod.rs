@@ -169,7 +169,7 @@ impl Drive {
             bus: Bus::new(&electronics.bus, profile.sector_bytes),
             cache: Cache::new(&electronics.cache),
             cache_spec: electronics.cache,
-            overheads: electronics.overheads,
+            overheads: electronics.acting_overheads(),
             hold_for_reads: electronics.bus.hold_for_reads || electronics.bus.never_disconnect,
             never_disconnect: electronics.bus.never_disconnect,
             order: electronics.queue.order,

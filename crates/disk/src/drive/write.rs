@@ -235,8 +235,8 @@ impl Drive {
     }
 
     fn hide(&mut self, times: &MediaTimes) {
-        self.hidden.seek += times.seek_end.since(times.start);
-        self.hidden.rotate += times.transfer_start.saturating_since(times.seek_end);
-        self.hidden.transfer += times.end.saturating_since(times.transfer_start);
+        self.hidden.seek += times.seek();
+        self.hidden.rotate += times.rotate();
+        self.hidden.transfer += times.transfer();
     }
 }

@@ -261,6 +261,22 @@ pub struct Electronics {
     pub queue: QueueSpec,
 }
 
+impl Electronics {
+    /// The overheads as they act: a drive that never lets go of the bus has none for letting go and getting it back.
+    pub fn acting_overheads(&self) -> Overheads {
+        if !self.bus.never_disconnect {
+            return self.overheads;
+        }
+        Overheads {
+            reselect: Dur::ZERO,
+            other_reselect: Dur::ZERO,
+            read_disconnect: ByLast::default(),
+            write_disconnect: Dur::ZERO,
+            ..self.overheads
+        }
+    }
+}
+
 /// The bus between drive and host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusSpec {

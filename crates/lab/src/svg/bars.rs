@@ -61,7 +61,7 @@ impl BarChart {
         let left = MARGIN + names + 10.0;
         // Room beyond the longest bar for its figure.
         let right = WIDTH - MARGIN - 64.0;
-        let lengths = self.lengths().chain(self.marks.iter().flatten().copied());
+        let lengths = self.lengths().into_iter().chain(self.marks.iter().flatten().copied());
         let axis = self.axis.fit(lengths.chain([0.0]), right - left, None);
         let rows = if self.stacked { 1 } else { self.series.len().max(1) };
         let group = rows as f64 * BAR + 12.0;
@@ -107,13 +107,11 @@ impl BarChart {
         c
     }
 
-    fn lengths(&self) -> impl Iterator<Item = f64> + '_ {
-        let stacked = self.stacked;
-        let sums = (0..self.categories.len()).filter_map(move |g| {
-            stacked.then(|| self.series.iter().filter_map(|s| s.values.get(g)).filter(|v| v.is_finite()).sum())
-        });
-        let singles = self.series.iter().flat_map(|s| s.values.iter().copied()).filter(move |_| !stacked);
-        sums.chain(singles)
+    /// Where bars end: their sums when stacked, else each by itself.
+    fn lengths(&self) -> Vec<f64> {
+        let at = |g: usize| self.series.iter().filter_map(move |s| s.values.get(g)).copied().filter(|v| v.is_finite());
+        let groups = 0..self.categories.len();
+        if self.stacked { groups.map(|g| at(g).sum()).collect() } else { groups.flat_map(at).collect() }
     }
 }
 
@@ -178,7 +176,7 @@ mod tests {
     #[test]
     fn stacked_bars_reach_their_sum() {
         let c = chart(true, &[10.0]);
-        assert_eq!(c.lengths().fold(0.0, f64::max), 30.0);
-        assert_eq!(chart(false, &[10.0]).lengths().fold(0.0, f64::max), 10.0);
+        assert_eq!(c.lengths().into_iter().fold(0.0, f64::max), 30.0);
+        assert_eq!(chart(false, &[10.0]).lengths().into_iter().fold(0.0, f64::max), 10.0);
     }
 }

@@ -10,9 +10,9 @@ use headtime_disk::time::{Dur, Time};
 pub struct HeadTime {
     /// Moving and settling.
     pub seek: Dur,
-    /// Waiting for the first sector of a foreground transfer.
+    /// Rotational latency of foreground transfers ([`MediaTimes::rotate`]).
     pub rotate: Dur,
-    /// Foreground transfers, moves at track ends included.
+    /// Foreground transfers, moves at track ends included ([`MediaTimes::transfer`]).
     pub transfer: Dur,
     /// Background transfers in gaps.
     pub free: Dur,
@@ -42,7 +42,10 @@ impl HeadTime {
         let span = |a: Time, b: Time| b.saturating_since(a.max(from));
         self.seek += span(m.start, m.seek_end);
         self.rotate += span(m.seek_end, m.transfer_start);
-        self.transfer += span(m.transfer_start, m.end);
+        let transfer = span(m.transfer_start, m.end);
+        let turned = m.turned.min(transfer);
+        self.rotate += turned;
+        self.transfer += transfer - turned;
         self.busy_until = self.busy_until.max(m.end);
     }
 
@@ -56,6 +59,12 @@ impl HeadTime {
     /// Seek, rotational latency and transfer: all the time the head was given to foreground requests.
     pub fn given(&self) -> Dur {
         self.seek + self.rotate + self.transfer
+    }
+
+    /// Seek, rotation and transfer in percent of their sum; zeros when there is none.
+    pub fn percent(&self) -> [f64; 3] {
+        let sum = self.given().as_secs_f64().max(f64::MIN_POSITIVE);
+        [self.seek, self.rotate, self.transfer].map(|d| 100.0 * d.as_secs_f64() / sum)
     }
 
     /// Shares of a run that lasted until `end`; all idle when it lasted no time.
@@ -83,6 +92,7 @@ mod tests {
 
     fn media(start: u64, seek_end: u64, transfer_start: u64, end: u64) -> MediaTimes {
         MediaTimes {
+            turned: Dur::ZERO,
             start: Time(start),
             seek_end: Time(seek_end),
             transfer_start: Time(transfer_start),

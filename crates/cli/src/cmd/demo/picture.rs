@@ -76,9 +76,9 @@ pub fn draw(tracks: &[Track]) -> Timeline {
             .window
             .requests
             .iter()
-            .filter(|(d, m)| d.dispatched >= from && m.is_some())
+            .filter(|(d, w)| d.dispatched >= from && w.is_some())
             .take(SINGLE)
-            .map(|(d, m)| request_lane(d, *m, from))
+            .map(|(d, w)| request_lane(d, *w, from))
             .collect();
         panels.push(Panel {
             title: format!("{} requests under {}, each from the moment it was asked for", lanes.len(), last.order),
@@ -115,35 +115,36 @@ fn head_lane(track: &Track) -> Lane {
     let from = track.window.from;
     let mut spans = Vec::new();
     let mut done = 0;
-    for (d, media) in &track.window.requests {
+    for (d, work) in &track.window.requests {
         if d.done >= from && d.done.since(from) <= STRETCH {
             done += 1;
         }
-        if let Some(m) = media {
-            work(&mut spans, m, from, &describe(d));
+        if let Some(w) = work {
+            draw_work(&mut spans, w, from, &describe(d));
         }
     }
     Lane { label: track.order.into(), note: format!("{done} done"), spans }
 }
 
-fn request_lane(d: &Done, media: Option<MediaTimes>, from: Time) -> Lane {
+fn request_lane(d: &Done, work: Option<MediaTimes>, from: Time) -> Lane {
     let hint = describe(d);
     let mut spans = Vec::new();
-    if let Some(m) = media {
-        spans.push(Span { from: at(d.due, from), to: at(m.start, from), kind: WAITING, hint: hint.clone() });
-        work(&mut spans, &m, from, &hint);
+    if let Some(w) = work {
+        spans.push(Span { from: at(d.due, from), to: at(w.start, from), kind: WAITING, hint: hint.clone() });
+        draw_work(&mut spans, &w, from, &hint);
     }
     let letter = if d.kind == Kind::Read { "read" } else { "write" };
     Lane { label: format!("{letter} at {}", d.lbn), note: format!("{:.1} ms", d.response().as_ms_f64()), spans }
 }
 
-fn work(spans: &mut Vec<Span>, m: &MediaTimes, from: Time, hint: &str) {
-    let parts =
-        [(m.start, m.seek_end, SEEK), (m.seek_end, m.transfer_start, ROTATE), (m.transfer_start, m.end, TRANSFER)];
-    for (a, b, kind) in parts {
+fn draw_work(spans: &mut Vec<Span>, w: &MediaTimes, from: Time, hint: &str) {
+    let mut a = w.start;
+    for (takes, kind) in [(w.seek(), SEEK), (w.rotate(), ROTATE), (w.transfer(), TRANSFER)] {
+        let b = a + takes;
         if b > a && b > from {
             spans.push(Span { from: at(a, from), to: at(b, from), kind, hint: hint.to_string() });
         }
+        a = b;
     }
 }
 
