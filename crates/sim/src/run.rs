@@ -172,7 +172,8 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             if self.stats.requests >= self.most_requests {
                 return Ok(End::Requests);
             }
-            if due.is_some_and(|t| t <= self.now) && self.held.is_none() {
+            // Asked again: what became due with a completion of this very instant has been told already.
+            if self.held.is_none() && self.workload.next_due().is_some_and(|t| t <= self.now) {
                 let ask = self.workload.take()?;
                 self.submit(ask)?;
             }
@@ -215,6 +216,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
     }
 
     fn tell(&mut self, ask: Ask) -> Result<(), RunError> {
+        assert!(ask.due <= self.now, "a request due at {} was told at {}", ask.due, self.now);
         let slot = Slot { ask, sequence: self.next_sequence };
         let id = match self.free.pop() {
             Some(id) => {

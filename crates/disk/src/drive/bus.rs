@@ -31,6 +31,11 @@ impl Bus {
         Dur((self.read_sector_ps * sectors).div_ceil(1000))
     }
 
+    /// Picoseconds a sector takes to the drive.
+    pub fn write_sector_ps(&self) -> u64 {
+        self.write_sector_ps
+    }
+
     /// Time that `sectors` take to the drive.
     #[inline]
     pub fn write_time(&self, sectors: u64) -> Dur {

@@ -88,8 +88,8 @@ impl Faults {
             .unwrap_or(0)
     }
 
-    /// A range has been written: what was unreadable there is readable again.
-    pub fn written(&mut self, lbn: u64, count: u64) {
+    /// A range is written at `now`: what was unreadable there is readable again. A defect that has not grown yet does.
+    pub fn written(&mut self, lbn: u64, count: u64, now: Time) {
         if self.list.is_empty() {
             return;
         }
@@ -105,7 +105,7 @@ impl Faults {
                         left.push(Fault::Unreadable { lbn: end, count: b + n - end });
                     }
                 }
-                Fault::Grown { lbn: b, .. } if lbn <= b && b < end => {}
+                Fault::Grown { lbn: b, at } if at <= now && lbn <= b && b < end => {}
                 other => left.push(other),
             }
         }
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn writing_part_of_an_unreadable_range_mends_that_part_only() {
         let mut f = Faults::new(vec![Fault::Unreadable { lbn: 100, count: 10 }]);
-        f.written(103, 2);
+        f.written(103, 2, Time(0));
         assert_eq!(f.unreadable(100, 3, Time(0)), Some(100));
         assert_eq!(f.unreadable(103, 2, Time(0)), None);
         assert_eq!(f.unreadable(103, 5, Time(0)), Some(105));

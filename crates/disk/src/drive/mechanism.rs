@@ -83,6 +83,42 @@ impl Feed {
     }
 }
 
+/// A range that is to pass under the head.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass<'a> {
+    /// First LBN.
+    pub lbn: u64,
+    /// LBNs.
+    pub count: u64,
+    /// Read or write.
+    pub kind: Kind,
+    /// When the arm sets out.
+    pub begin: Time,
+    /// The first move takes this long at least.
+    pub least: Dur,
+    /// A sector passes only once its data is there; the head goes round again until it is.
+    pub feed: Option<&'a Feed>,
+    /// From front to back even on a drive that begins on arrival: a prefetch adds to what a segment holds.
+    pub in_order: bool,
+}
+
+impl Pass<'_> {
+    /// A read of a request.
+    pub fn read(lbn: u64, count: u64, begin: Time) -> Pass<'static> {
+        Pass { lbn, count, kind: Kind::Read, begin, least: Dur::ZERO, feed: None, in_order: false }
+    }
+
+    /// A prefetch.
+    pub fn ahead(lbn: u64, count: u64, begin: Time) -> Pass<'static> {
+        Pass { in_order: true, ..Pass::read(lbn, count, begin) }
+    }
+
+    /// A write, its data being in the buffer.
+    pub fn write(lbn: u64, count: u64, begin: Time) -> Pass<'static> {
+        Pass { kind: Kind::Write, ..Pass::read(lbn, count, begin) }
+    }
+}
+
 /// The moving parts of a virtual drive, as they really are.
 #[derive(Clone, Debug)]
 pub struct Mechanism {
@@ -130,23 +166,11 @@ impl Mechanism {
         table.saturating_add_signed(self.noise.seek_difference_ns())
     }
 
-    /// Lets `count` LBNs from `lbn` pass under the head, the arm starting to move at `begin`; the legs are appended
-    /// to `legs` in the order in which they pass. `least` stretches the first move. With `feed`, a sector passes
-    /// only once its data is there; the head goes round again until it is.
+    /// Lets a range pass under the head; the legs are appended to `legs` in the order in which they pass.
     ///
     /// Returns when the first sector began to pass and when the last one had passed.
-    #[allow(clippy::too_many_arguments)]
-    pub fn pass(
-        &mut self,
-        lbn: u64,
-        count: u64,
-        kind: Kind,
-        begin: Time,
-        least: Dur,
-        feed: Option<&Feed>,
-        legs: &mut Vec<Leg>,
-    ) -> MediaTimes {
-        self.spindle.wander_to(begin, &mut self.noise);
+    pub fn pass(&mut self, job: &Pass, legs: &mut Vec<Leg>) -> MediaTimes {
+        let Pass { lbn, count, kind, begin, .. } = *job;
         let mut times =
             MediaTimes { start: begin, seek_end: begin, transfer_start: begin, end: begin, turned: Dur::ZERO };
         let mut at = begin;
@@ -162,7 +186,7 @@ impl Mechanism {
             let track = (run.start.cylinder, run.start.surface);
             let mut move_time = self.reposition(track, kind);
             if first {
-                move_time = move_time.max(least);
+                move_time = move_time.max(job.least);
             }
             if track != self.arm {
                 let turns = self.noise.settle_turns();
@@ -171,7 +195,7 @@ impl Mechanism {
             self.arm = track;
             let arrived = at + move_time;
             let begun = legs.len();
-            let (end, turned) = self.along(&run, kind, arrived, feed, legs);
+            let (end, turned) = self.along(&run, job, arrived, legs);
             at = end;
             times.turned += turned;
             if !self.faults.is_empty() {
@@ -208,7 +232,7 @@ impl Mechanism {
 
     /// One stretch of one track: waits for it and lets it pass. Returns when it had passed, and how long of that
     /// nothing wanted did.
-    fn along(&mut self, run: &Run, kind: Kind, arrived: Time, feed: Option<&Feed>, legs: &mut Vec<Leg>) -> (Time, Dur) {
+    fn along(&mut self, run: &Run, job: &Pass, arrived: Time, legs: &mut Vec<Leg>) -> (Time, Dur) {
         let here = self.spindle.angle_at(arrived);
         let rotation = *self.spindle.rotation();
         let sector_fx = rotation.sector_fx(run.start.spt);
@@ -221,7 +245,9 @@ impl Mechanism {
             cylinder: run.start.cylinder,
             surface: run.start.surface,
         };
-        let on_arrival = self.model.mechanics.on_arrival(kind)
+        let feed = job.feed;
+        let on_arrival = !job.in_order
+            && self.model.mechanics.on_arrival(job.kind)
             && feed.is_none_or(|f| f.there(run.lbn + run.count as u64 - 1) <= arrived);
         if on_arrival && let Some(landing) = self.model.mechanics.land(here, run) {
             let skipped = landing.sector;

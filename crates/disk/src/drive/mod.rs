@@ -2,8 +2,8 @@
 //!
 //! One controller works on one command at a time; its bus phase overlaps the next command's media phase. A read may
 //! be followed by a prefetch, a cached write by a write-back; both go on by themselves and meet the next command.
-//! Everything is computed in closed form when a command starts, so a command costs a few hundred nanoseconds and no
-//! sector is ever stepped through.
+//! Everything is computed in closed form when a command starts, so a command costs a few hundred nanoseconds; only where
+//! a bus holds the media up is a stretch looked at sector by sector.
 //!
 //! * [`Drive::submit`] takes a command, [`Drive::next_event`] says when something will happen, [`Drive::advance`]
 //!   goes there and hands out completions.
@@ -51,6 +51,9 @@ pub struct DriveConfig {
     pub faults: Vec<Fault>,
 }
 
+/// With firmware SPTF, a command that waited this long goes next, so that none starves.
+const OLDEST_GOES: Dur = Dur::from_secs(2);
+
 /// A command that waits in the drive.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
@@ -80,6 +83,8 @@ enum Busy {
     Read(AfterRead),
     /// A hit on a prefetch that goes on by itself.
     Streaming,
+    /// Something that leaves nothing to be settled.
+    Other,
     /// A write, or the write-back of a cached one, in this segment.
     Write(Option<usize>),
 }
@@ -88,13 +93,16 @@ enum Busy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct AfterRead {
     segment: usize,
-    /// Where the request ended.
+    /// The request.
+    lbn: u64,
+    /// One past its last LBN.
+    request_end: u64,
+    /// One past the last LBN of its segment: where the prefetch begins.
     end: u64,
     limit: u64,
     known_to: u64,
     /// The bus phase of the read: it may hold the prefetch up when the segment is full.
     bus_begin: Time,
-    lbn: u64,
 }
 
 /// Media work that no completion reports: prefetches are not counted, write-backs are.
@@ -229,11 +237,14 @@ impl Drive {
         }
         self.free_up(now);
         self.now = now;
+        self.mech.spindle.wander_to(now, &mut self.mech.noise);
         if self.mech.faults.dead(now) {
             self.finish(command.id, Outcome::Dead, now, None);
             return Ok(());
         }
-        if self.try_append(&command, now) || self.try_cached_write(&command, now) {
+        // A write that came after a flush does not join what the flush waits for.
+        let flushing = self.queue.iter().any(|w| w.command.kind == Kind::Flush);
+        if !flushing && (self.try_append(&command, now) || self.try_cached_write(&command, now)) {
             return Ok(());
         }
         let arrived = now + self.overheads.per_request;
@@ -277,7 +288,11 @@ impl Drive {
             }
             if due <= now {
                 self.now = self.now.max(due);
-                return first.map(|i| self.done.remove(i));
+                let dead = self.mech.faults.dead(due);
+                return first.map(|i| self.done.remove(i)).map(|c| match dead {
+                    true => Completion { outcome: Outcome::Dead, ..c },
+                    false => c,
+                });
             }
             self.now = now;
             return None;
@@ -295,6 +310,7 @@ impl Drive {
     fn release(&mut self) {
         let at = self.free_at;
         self.now = self.now.max(at);
+        self.mech.spindle.wander_to(at, &mut self.mech.noise);
         match std::mem::replace(&mut self.busy, Busy::No) {
             Busy::No => {}
             Busy::Read(after) => {
@@ -304,7 +320,7 @@ impl Drive {
                     self.cache_filled(after);
                 }
             }
-            Busy::Streaming => {}
+            Busy::Streaming | Busy::Other => {}
             Busy::Write(segment) => {
                 self.write_back = None;
                 if let Some(i) = segment {
@@ -348,7 +364,9 @@ impl Drive {
             return None;
         }
         // A flush waits for nothing but cached writes, and nothing gains from passing it.
-        if self.order == FirmwareOrder::Fcfs || self.queue.len() == 1 || self.queue[0].command.kind == Kind::Flush {
+        let oldest = &self.queue[0];
+        let only = self.queue.len() == 1 || oldest.command.kind == Kind::Flush;
+        if self.order == FirmwareOrder::Fcfs || only || at.saturating_since(oldest.arrived) > OLDEST_GOES {
             return Some(0);
         }
         self.sync_stream(at);
@@ -377,9 +395,24 @@ impl Drive {
 
     /// Starts a command at `at`, when the mechanism is free or prefetching; `waited` says that it was busy when the
     /// command arrived.
-    fn start(&mut self, waiting: Waiting, at: Time, waited: bool) {
-        let hang = if self.mech.faults.is_empty() { Dur::ZERO } else { self.mech.faults.hang(at) };
-        let (at, waited) = (at + hang, waited || hang > Dur::ZERO);
+    fn start(&mut self, mut waiting: Waiting, at: Time, waited: bool) {
+        if !self.mech.faults.is_empty() {
+            if self.mech.faults.dead(at) {
+                return self.finish(waiting.command.id, Outcome::Dead, at, None);
+            }
+            let hang = self.mech.faults.hang(at);
+            if hang > Dur::ZERO {
+                // Everything waits behind it, this command first.
+                let c = waiting.command;
+                if c.kind != Kind::Flush {
+                    waiting.place = self.mech.model.place(c.lbn, c.count, c.kind);
+                }
+                self.queue.insert(0, waiting);
+                self.busy = Busy::Other;
+                self.free_at = at + hang;
+                return;
+            }
+        }
         match waiting.command.kind {
             Kind::Read => self.start_read(waiting, at, waited),
             Kind::Write => self.start_write(waiting, at, waited),

@@ -1,8 +1,8 @@
 //! The phases of a read: cache look-up, media, bus, and the prefetch behind it.
 
 use crate::command::{Completion, Kind, Outcome};
-use crate::drive::cache::Found;
-use crate::drive::mechanism::Leg;
+use crate::drive::cache::{Found, State};
+use crate::drive::mechanism::{Leg, Pass};
 use crate::drive::{AfterRead, Busy, Drive, RETRY_TURNS, Waiting};
 use crate::profile::Prefetch;
 use crate::time::{Dur, Time};
@@ -40,7 +40,11 @@ impl Drive {
         if self.cache.exists() {
             match self.cache.look_up(lbn, end) {
                 Found::Full(i) => return self.read_hit(&waiting, at, waited, i, true),
-                Found::Partial(i) => return self.read_hit(&waiting, at, waited, i, false),
+                // What must still be read and cannot: the miss path tries again and reports it.
+                Found::Partial(i) if self.readable_to(self.cache.get(i).end, end, at) == end => {
+                    return self.read_hit(&waiting, at, waited, i, false);
+                }
+                Found::Partial(_) => {}
                 Found::Miss => {}
             }
         }
@@ -60,7 +64,7 @@ impl Drive {
         begin += stop + self.mech.recalibration(at);
         let segment = self.cache.take_for_read(lbn);
         self.legs.clear();
-        let mut times = self.mech.pass(lbn, count, Kind::Read, begin, Dur::ZERO, None, &mut self.legs);
+        let mut times = self.mech.pass(&Pass::read(lbn, count, begin), &mut self.legs);
         if !self.mech.faults.is_empty()
             && let Some(bad) = self.mech.faults.unreadable(lbn, count, at)
         {
@@ -70,7 +74,7 @@ impl Drive {
             if let Some(i) = segment {
                 self.cache.filled(i);
             }
-            self.busy = Busy::Write(None);
+            self.busy = Busy::Other;
             self.note_read(end);
             return self.finish(command.id, Outcome::MediaError { lbn: bad }, times.end, Some(times));
         }
@@ -95,18 +99,19 @@ impl Drive {
 
         self.free_at = times.end;
         self.busy = match segment {
-            None => Busy::Write(None),
+            None => Busy::Other,
             Some(i) => {
                 let limit = self.prefetch_limit(known_from, end, sequential).min(tail).max(known_to);
                 let known_to = if tail < u64::MAX && limit >= tail { self.track_end(end - 1) } else { 0 };
-                Busy::Read(AfterRead { segment: i, end: self.cache.get(i).end, limit, known_to, bus_begin, lbn })
+                let from = self.cache.get(i).end;
+                Busy::Read(AfterRead { segment: i, lbn, request_end: end, end: from, limit, known_to, bus_begin })
             }
         };
         if delays && let Some(i) = segment {
             // The firmware takes the two reads for a sequential pattern and reads the track to its end first.
             let upto = self.track_end(end - 1);
             if upto > end {
-                let more = self.mech.pass(end, upto - end, Kind::Read, times.end, Dur::ZERO, None, &mut self.legs);
+                let more = self.mech.pass(&Pass::ahead(end, upto - end, times.end), &mut self.legs);
                 self.free_at = more.end;
                 self.cache.fill_to(i, upto);
                 if let Busy::Read(after) = &mut self.busy {
@@ -142,6 +147,7 @@ impl Drive {
             // The prefetch goes on, further than it would have.
             let first = self.cache.get(i).first;
             let limit = self.prefetch_limit(first, end, sequential).max(end).max(self.stream.limit);
+            let limit = self.readable_to(self.stream.limit, limit, at);
             self.extend_stream(limit);
             self.legs.extend_from_slice(&self.stream.legs);
             if !full {
@@ -154,16 +160,21 @@ impl Drive {
                 let stop = self.stop_stream(at);
                 let begin = if waited { at } else { waiting.arrived };
                 let begin = begin + self.by_last(o.read_miss) + stop;
-                let limit = self.prefetch_limit(self.cache.get(i).first, end, sequential).max(end);
+                let limit = match self.cache.get(i).state {
+                    // Nothing is added to a segment that waits to be written: the rest of the request is read, no more.
+                    State::Writing => end,
+                    _ => self.prefetch_limit(self.cache.get(i).first, end, sequential).max(end),
+                };
+                let limit = self.readable_to(from, limit, at);
                 if limit > from {
                     self.cache.refill(i);
                     self.stream.legs.clear();
                     let upto = limit - from;
-                    let work = self.mech.pass(from, upto, Kind::Read, begin, Dur::ZERO, None, &mut self.stream.legs);
+                    let work = self.mech.pass(&Pass::ahead(from, upto, begin), &mut self.stream.legs);
                     self.stream.segment = i;
                     self.stream.limit = limit;
                     self.stream.known_to = 0;
-                    self.stream.running = self.cache.get(i).state == super::cache::State::Reading;
+                    self.stream.running = self.cache.get(i).state == State::Reading;
                     self.legs.extend_from_slice(&self.stream.legs);
                     if !full {
                         self.free_at = self.in_buffer(lbn, end, end);
@@ -177,6 +188,7 @@ impl Drive {
         }
         let (_, bus_end) = self.bus_to_host(lbn, end, ready, 1);
         self.note_read(end);
+        self.last_read_track = self.mech.model.geometry.track_of(end - 1).map(|t| (t.cylinder, t.surface));
         if !self.cache_spec.keep_delivered {
             self.cache.drop_delivered(i, end);
         }
@@ -318,8 +330,20 @@ impl Drive {
         self.cache_spec.same_track_prefetch_delays && self.last_read_track == Some(self.mech.arm)
     }
 
+    /// How much of `from..to` can be read ahead: up to the first sector that cannot be read.
+    fn readable_to(&self, from: u64, to: u64, now: Time) -> u64 {
+        if self.mech.faults.is_empty() || from >= to {
+            return to;
+        }
+        self.mech.faults.unreadable(from, to - from, now).unwrap_or(to)
+    }
+
     /// A read has left the media and nothing waits: the prefetch behind it begins.
-    pub(super) fn begin_stream(&mut self, after: AfterRead, at: Time) {
+    pub(super) fn begin_stream(&mut self, mut after: AfterRead, at: Time) {
+        after.limit = self.readable_to(after.end, after.limit, at);
+        if !self.mech.faults.is_empty() {
+            after.known_to = 0;
+        }
         if after.limit <= after.end {
             return self.cache.filled(after.segment);
         }
@@ -329,8 +353,8 @@ impl Drive {
         self.stream.known_to = after.known_to;
         self.stream.running = true;
         let count = after.limit - after.end;
-        self.mech.pass(after.end, count, Kind::Read, at, Dur::ZERO, None, &mut self.stream.legs);
-        self.hold_back(after.lbn, after.end, after.bus_begin);
+        self.mech.pass(&Pass::ahead(after.end, count, at), &mut self.stream.legs);
+        self.hold_back(after.lbn, after.request_end, after.bus_begin);
     }
 
     /// No prefetch follows.
@@ -343,7 +367,7 @@ impl Drive {
         let from = self.stream.limit;
         if limit > from {
             let begin = self.stream.end();
-            self.mech.pass(from, limit - from, Kind::Read, begin, Dur::ZERO, None, &mut self.stream.legs);
+            self.mech.pass(&Pass::ahead(from, limit - from, begin), &mut self.stream.legs);
             self.stream.limit = limit;
             self.stream.known_to = 0;
         }

@@ -1,10 +1,10 @@
 //! The phases of a write: through to the media, or into the cache and from there to the media by itself.
 
 use crate::command::{Command, Kind, MediaTimes, Outcome};
-use crate::drive::mechanism::{Feed, Leg};
+use crate::drive::mechanism::{Feed, Leg, Pass};
 use crate::drive::{Busy, Dirty, Drive, Waiting, WriteBack};
 use crate::profile::FirmwareOrder;
-use crate::time::{Dur, Time};
+use crate::time::Time;
 
 impl Drive {
     /// Whether a write completes only when it is on the media.
@@ -28,7 +28,7 @@ impl Drive {
     fn feed(&self, command: &Command, begin: Time) -> Feed {
         Feed {
             begin,
-            sector_ps: self.bus.write_time(1_000_000).0 / 1000,
+            sector_ps: self.bus.write_sector_ps(),
             lbn: command.lbn,
             burst: self.cache_spec.write_burst(command.count),
             count: command.count,
@@ -64,8 +64,9 @@ impl Drive {
         let feed = self.feed(&command, fed);
         self.legs.clear();
         let least = self.overheads.minimum_seek;
-        let times = self.mech.pass(lbn, count, Kind::Write, begin, least, Some(&feed), &mut self.legs);
-        self.mech.faults.written(lbn, count);
+        let job = Pass { least, feed: Some(&feed), ..Pass::write(lbn, count, begin) };
+        let times = self.mech.pass(&job, &mut self.legs);
+        self.mech.faults.written(lbn, count, at);
         self.busy = Busy::Write(segment);
         self.free_at = times.end;
         self.note_write();
@@ -94,8 +95,9 @@ impl Drive {
         let feed = self.feed(&command, fed);
         let begin = begin + stop + self.mech.recalibration(at);
         self.legs.clear();
-        let times = self.mech.pass(lbn, count, Kind::Write, begin, Dur::ZERO, Some(&feed), &mut self.legs);
-        self.mech.faults.written(lbn, count);
+        let job = Pass { feed: Some(&feed), ..Pass::write(lbn, count, begin) };
+        let times = self.mech.pass(&job, &mut self.legs);
+        self.mech.faults.written(lbn, count, at);
         self.hide(&times);
         self.busy = Busy::Write(segment);
         self.free_at = times.end;
@@ -133,7 +135,8 @@ impl Drive {
         // As far as it gets without waiting for data.
         self.legs.clear();
         let arm = self.mech.arm;
-        let on = self.mech.pass(lbn, count, Kind::Write, self.free_at, Dur::ZERO, None, &mut self.legs);
+        let job = Pass { in_order: true, ..Pass::write(lbn, count, self.free_at) };
+        let on = self.mech.pass(&job, &mut self.legs);
         let mut caught_up = on.end;
         let mut reached = self.mech.arm;
         let mut before = (self.free_at, arm);
@@ -149,8 +152,8 @@ impl Drive {
         self.mech.arm = reached;
         self.legs.clear();
         let begin = caught_up.max(asked);
-        let times = self.mech.pass(lbn, count, Kind::Write, begin, Dur::ZERO, None, &mut self.legs);
-        self.mech.faults.written(lbn, count);
+        let times = self.mech.pass(&Pass::write(lbn, count, begin), &mut self.legs);
+        self.mech.faults.written(lbn, count, now);
         self.hide(&times);
         self.free_at = times.end;
         self.write_back = Some(WriteBack { lbn, end: lbn + count, times, ..wb });
@@ -187,7 +190,7 @@ impl Drive {
         } else {
             None
         };
-        self.mech.faults.written(lbn, count);
+        self.mech.faults.written(lbn, count, now);
         self.dirty.push(Dirty { lbn, count: command.count, segment: Some(segment), place, fed });
         self.note_write();
         self.finish(command.id, Outcome::Ok, in_cache + o.write_completion, None);
@@ -222,7 +225,8 @@ impl Drive {
         let feed = self.feed(&command, d.fed);
         self.legs.clear();
         let count = d.count as u64;
-        let times = self.mech.pass(d.lbn, count, Kind::Write, begin, Dur::ZERO, Some(&feed), &mut self.legs);
+        let job = Pass { feed: Some(&feed), ..Pass::write(d.lbn, count, begin) };
+        let times = self.mech.pass(&job, &mut self.legs);
         self.hide(&times);
         self.busy = Busy::Write(d.segment);
         self.free_at = times.end;
