@@ -207,7 +207,7 @@ impl Flight {
         }
         self.begins = asked(model, known.kind, self.sent, waits.then_some(known.free_at)) + self.delay;
         let head = known.wait_until(model, self.begins, self.arm);
-        let access = model.access(&head, place, Kind::Read);
+        let access = in_order(model, &head, place);
         self.tail = rest_tail(model, Some(place)).max(bus.saturating_since(access.end.at));
         access
     }
@@ -265,7 +265,8 @@ impl Flight {
     /// taken.
     fn end_angle(&self, model: &Model, ended: Time) -> Angle {
         let end = self.after.head;
-        let on_arrival = |p: &Place| p.tracks == 1 && model.mechanics.on_arrival(self.kind);
+        let media = matches!(self.served, Served::Media);
+        let on_arrival = |p: &Place| media && p.tracks == 1 && model.mechanics.on_arrival(self.kind);
         let Some(place) = self.place.filter(on_arrival) else {
             return end.angle;
         };
@@ -342,4 +343,18 @@ impl Flight {
         let transfer = predicted;
         Some(Prediction { predicted, observed, seek: zero, latency: zero, transfer, cached: true, surprise })
     }
+}
+
+/// The access to what the cache lacks of a read. What is added to a segment is read from front to back on every drive.
+fn in_order(model: &Model, head: &Head, place: &Place) -> Access {
+    let mech = &model.mechanics;
+    let seek = mech.reposition((head.cylinder, head.surface), (place.cylinder, place.surface), Kind::Read);
+    let latency = mech.rotation.wait(head.angle + mech.rotation.angle_after(seek), place.angle);
+    let end = Head {
+        cylinder: place.end_cylinder,
+        surface: place.end_surface,
+        angle: place.end_angle,
+        at: head.at + seek + latency + place.transfer,
+    };
+    Access { seek, latency, transfer: place.transfer, end }
 }

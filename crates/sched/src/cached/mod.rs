@@ -250,13 +250,11 @@ impl Cached {
         self.segments.touch(segment);
         let (first, held) = self.segments.range(&model.geometry, segment);
         let limit = prefetch_limit(model, first, end, sequential);
-        let mut track = None;
         let hit = if let Some(ahead) = self.ahead.as_mut().filter(|a| a.segment == segment) {
             // It goes on, further than it would have.
             if limit > ahead.limit {
                 (ahead.limit, ahead.known_to) = (limit, 0);
             }
-            track = ahead.last_track(model);
             Hit::Running { there: ahead.brings(model, place.lbn, end) }
         } else {
             let (delay, arm) = self.stop(at);
@@ -265,16 +263,15 @@ impl Cached {
                 let (cylinder, surface) = arm.unwrap_or((head.cylinder, head.surface));
                 let angle = head.angle_at(begin, &model.mechanics.rotation);
                 let head = Head { cylinder, surface, angle, at: begin };
-                let ahead = Ahead { segment, from: held, limit, known_to: 0, head };
                 self.segments.filling(segment);
-                track = ahead.last_track(model);
-                self.ahead = Some(ahead);
+                self.ahead = Some(Ahead { segment, from: held, limit, known_to: 0, head });
             }
-            track = track.or(arm);
             Hit::Resting { from: held.min(end), delay, arm }
         };
         self.stand = None;
-        self.note_read(end, Some(track.unwrap_or((head.cylinder, head.surface))));
+        let habit = model.cache.same_track_prefetch_delays;
+        let track = if habit { model.geometry.track_of(end - 1) } else { None };
+        self.note_read(end, track.map(|t| (t.cylinder, t.surface)));
         self.delivered(model, segment, end);
         hit
     }
