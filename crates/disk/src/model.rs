@@ -107,10 +107,16 @@ impl Model {
     pub fn new(profile: &Profile) -> Result<Model, ModelError> {
         let geometry = Geometry::new(&profile.geometry)?;
         let mechanics = Mechanics::new(&profile.mechanics, geometry.cylinders())?;
-        let (bus, overheads) = (profile.electronics.bus, profile.electronics.acting_overheads());
-        let cache = profile.electronics.cache;
-        let keep_passing = profile.mechanics.keep_passing;
-        Ok(Model { geometry, mechanics, overheads, bus, cache, keep_passing, sector_bytes: profile.sector_bytes })
+        let e = &profile.electronics;
+        Ok(Model {
+            geometry,
+            mechanics,
+            overheads: e.acting_overheads(),
+            bus: e.bus,
+            cache: e.cache,
+            keep_passing: profile.mechanics.keep_passing,
+            sector_bytes: profile.sector_bytes,
+        })
     }
 
     /// Translates a range once; `None` when it is empty or reaches beyond the last sector.
@@ -169,18 +175,25 @@ impl Model {
     /// The access to `place` when the head starts to move at `head.at` from where it is. The hot path of SPTF.
     #[inline]
     pub fn access(&self, head: &Head, place: &Place, kind: Kind) -> Access {
+        let access = self.access_in_order(head, place, kind);
+        // The head landed inside the range when what it would wait and what the range takes exceed a turn.
+        if self.mechanics.on_arrival(kind)
+            && access.latency + place.media > self.mechanics.rotation.period()
+            && let Some(landed) = self.access_on_arrival(head, place, kind, access.seek)
+        {
+            return landed;
+        }
+        access
+    }
+
+    /// The same from front to back, even on a drive that begins with whatever comes first: what a cache has the front of
+    /// is read on like this.
+    #[inline]
+    pub fn access_in_order(&self, head: &Head, place: &Place, kind: Kind) -> Access {
         let mech = &self.mechanics;
         let seek = mech.reposition((head.cylinder, head.surface), (place.cylinder, place.surface), kind);
         let arrived = head.angle + mech.rotation.angle_after(seek);
         let latency = mech.rotation.wait(arrived, place.angle);
-        if mech.on_arrival(kind) {
-            // The head landed inside the range when what it would wait and what the range takes exceed a turn.
-            if latency + place.media > mech.rotation.period()
-                && let Some(access) = self.access_on_arrival(head, place, kind, seek)
-            {
-                return access;
-            }
-        }
         let end = Head {
             cylinder: place.end_cylinder,
             surface: place.end_surface,

@@ -142,6 +142,23 @@ fn sequential_rates_of_the_bfq_drives_are_those_of_its_table() {
     }
 }
 
+/// What the phases of the measured traces say (docs/validation.md section 2): the angle from cylinder to cylinder does
+/// not depend on the zone. 10^-6 of a turn is what a trace can tell.
+#[test]
+fn a_cylinder_of_the_measured_drives_stands_at_one_angle_to_the_next_in_every_zone() {
+    for (name, turns) in [("atlas10k", 5.0 / 18.0), ("atlas3", 0.0), ("cheetah9lp", 43.0 / 67.0)] {
+        let p = get(name);
+        for (i, z) in p.geometry.zones.iter().enumerate() {
+            let spt = z.sectors_per_track[0];
+            let tracks = f64::from(p.geometry.surfaces - 1);
+            let step = tracks * z.track_skew.angle(spt).turns() + z.cylinder_skew.angle(spt).turns();
+            let off = step - turns - (step - turns).round();
+            assert!(off.abs() < 1e-6, "{name}, zone {i}: {step} turns");
+            assert_eq!(z.offset, Some(Skew::ZERO), "{name}, zone {i}: every zone starts at the index mark");
+        }
+    }
+}
+
 #[test]
 fn a_change_of_track_fits_into_the_skew_even_for_a_write() {
     for p in all().into_iter().filter(|p| p.synthesised.is_some()) {

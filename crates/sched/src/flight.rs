@@ -207,7 +207,7 @@ impl Flight {
         }
         self.begins = asked(model, known.kind, self.sent, waits.then_some(known.free_at)) + self.delay;
         let head = known.wait_until(model, self.begins, self.arm);
-        let access = in_order(model, &head, place);
+        let access = model.access_in_order(&head, place, Kind::Read);
         self.tail = rest_tail(model, Some(place)).max(bus.saturating_since(access.end.at));
         access
     }
@@ -247,12 +247,12 @@ impl Flight {
     /// What is known now that its media transfer has ended at `ended`.
     #[inline]
     pub fn known_after(&self, model: &Model, ended: Time) -> Known {
+        let behind = self.after.head.at.saturating_since(self.ends);
         let mut known = self.after;
-        match self.reads_on {
-            None => (known.head.at, known.head.angle) = (ended, self.end_angle(model, ended)),
-            // It ends where the track does, wherever this ended.
-            Some(_) => known.head.at = ended + self.after.head.at.saturating_since(self.ends),
+        if behind == Dur::ZERO {
+            known.head.angle = self.end_angle(model, ended);
         }
+        known.head.at = ended + behind;
         known.free_at = known.head.at;
         known
     }
@@ -265,15 +265,16 @@ impl Flight {
     /// taken.
     fn end_angle(&self, model: &Model, ended: Time) -> Angle {
         let end = self.after.head;
+        // What the cache has the front of is read on in order.
         let media = matches!(self.served, Served::Media);
         let on_arrival = |p: &Place| media && p.tracks == 1 && model.mechanics.on_arrival(self.kind);
         let Some(place) = self.place.filter(on_arrival) else {
             return end.angle;
         };
-        let rotation = &model.mechanics.rotation;
         if end.at.0.abs_diff(ended.0) <= CLOSE.0 {
             return end.angle;
         }
+        let rotation = &model.mechanics.rotation;
         let turned = match ended >= end.at {
             true => end.angle + rotation.angle_after(ended.since(end.at)),
             false => end.angle - rotation.angle_after(end.at.since(ended)),
@@ -343,18 +344,4 @@ impl Flight {
         let transfer = predicted;
         Some(Prediction { predicted, observed, seek: zero, latency: zero, transfer, cached: true, surprise })
     }
-}
-
-/// The access to what the cache lacks of a read. What is added to a segment is read from front to back on every drive.
-fn in_order(model: &Model, head: &Head, place: &Place) -> Access {
-    let mech = &model.mechanics;
-    let seek = mech.reposition((head.cylinder, head.surface), (place.cylinder, place.surface), Kind::Read);
-    let latency = mech.rotation.wait(head.angle + mech.rotation.angle_after(seek), place.angle);
-    let end = Head {
-        cylinder: place.end_cylinder,
-        surface: place.end_surface,
-        angle: place.end_angle,
-        at: head.at + seek + latency + place.transfer,
-    };
-    Access { seek, latency, transfer: place.transfer, end }
 }

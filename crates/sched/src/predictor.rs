@@ -6,9 +6,8 @@
 //! end, from which the next request is chosen.
 //!
 //! A media transfer always ends at the same angle, that of the request's last sector, however long it took (seed 001
-//! section 3.3). So each completion tells the angle of the platter again, and a surprise spoils one prediction only: when
-//! the head turns out to be elsewhere (a cache hit; another edge, on a drive that reads on arrival), what is predicted of
-//! the command that begins there is worked out again.
+//! section 3.3). So each completion tells the angle of the platter again: a surprise spoils one prediction, and at most
+//! the next, which began from it.
 //!
 //! What a completion does not tell is when a command that moved nothing was answered from the drive's cache. Most of
 //! these are foreseen ([`crate::cached`]); the others are recognised by coming too early ([`crate::classify`]). Either
@@ -141,6 +140,10 @@ impl Predictor {
                 let surprise = prediction.map_or(Surprise::None, |p| p.surprise);
                 if surprise != Surprise::CacheHit {
                     self.known = flight.known_after(model, ended);
+                } else if kind == Kind::Write {
+                    // The drive's cache took it, and its arm moves when the drive sees fit.
+                    self.known.sure = false;
+                    self.doubt(2);
                 }
                 reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
             }
@@ -172,8 +175,6 @@ impl Predictor {
     /// The flight at `at` is no more; the others follow what is known now.
     #[inline]
     fn gone(&mut self, model: &Model, at: usize, kind: Kind, now: Time) {
-        let place = |h: &Head| (h.cylinder, h.surface, h.angle);
-        let elsewhere = at == 0 && self.known.sure && place(&self.known.head) != place(&self.flights[0].after.head);
         match at {
             0 => _ = self.flights.pop_front(),
             _ => _ = self.flights.remove(at),
@@ -186,20 +187,6 @@ impl Predictor {
         }
         let known = self.known;
         self.follow(model, 0, known);
-        if elsewhere {
-            self.predict_again(model, &known);
-        }
-    }
-
-    /// The head is not where the command at the drive was predicted to begin from: what is predicted of it is its head
-    /// time from where it does begin, as known when it begins (a host hears of the end of the one before only then).
-    #[cold]
-    fn predict_again(&mut self, model: &Model, known: &Known) {
-        if let Some(next) = self.flights.front_mut()
-            && next.predicted.is_some()
-        {
-            next.predicted = next.follow(model, known);
-        }
     }
 
     /// A read was completed that the cache was thought to answer. If it did, the head is where it was, and those that
@@ -222,13 +209,7 @@ impl Predictor {
             self.cached.was_no_hit(model, segment, place, &access);
         }
         self.gone(model, at, flight.kind, now);
-        if at > 0 {
-            return None;
-        }
-        // What comes next begins later than thought even where the head is at the same place.
-        let known = self.known;
-        self.predict_again(model, &known);
-        flight.compare_hit(now, false)
+        flight.compare_hit(now, false).filter(|_| at == 0)
     }
 
     /// The first `n` flights did not begin where they were predicted to: the predictions no longer count.

@@ -77,10 +77,10 @@ fn every_hit_is_foreseen(depth: u32, think: u64, writes_percent: u64, longest: u
             let wrong = compared.iter().filter(|(foreseen, hit)| foreseen != hit).count();
             let s = &rig.core.stats().prediction;
             println!("seed {seed}, {name}: {} compared, {hits} hits, {wrong} misjudged, {s:?}", compared.len());
-            // Nothing is left to chance, but for sectors that come so soon that a nanosecond decides on a turn.
             assert!(compared.len() >= 1_990);
-            assert_eq!((wrong, s.cache_hit, s.samples - s.within_50us - s.extra_turn), (0, 0, 0));
-            assert!(s.extra_turn <= 2);
+            assert_eq!((wrong, s.cache_hit), (0, 0));
+            // A sector may come so soon that a nanosecond decides on a turn, which spoils the next prediction as well.
+            assert!(s.extra_turn <= 2 && s.samples - s.within_50us <= 2 * s.extra_turn);
             foresaw += hits;
         }
     }
@@ -161,29 +161,25 @@ fn a_hit_that_was_none_spoils_no_other_prediction() {
     p.electronics.cache.segments = 0;
     for depth in [1, 2] {
         let mut rig = Rig::believing(&belief, &p, noiseless(), Order::Fcfs, depth);
-        // Ranges that are the same or have nothing in common: all of one is there, or none.
-        let submit = |rig: &mut Rig| {
-            let lbn = 8 * between(&mut rig.rng, 0, 120);
-            let kind = if between(&mut rig.rng, 0, 9) == 0 { Kind::Write } else { Kind::Read };
-            rig.submit(kind, lbn, 8);
-        };
-        (0..depth).for_each(|_| submit(&mut rig));
-        for _ in 0..2_000 {
-            rig.step().expect("requests are unfinished");
-            submit(&mut rig);
-        }
-        let mut wrong = 0;
+        rig.within = 1_000;
+        rig.closed(depth as u64, 2_000, 10, 8);
+        let mut was_wrong = false;
+        let (mut wrong, mut after) = (0, 0);
         for p in rig.finished.iter().filter_map(|f| f.prediction) {
             if foreseen(&p) {
                 assert_eq!(p.surprise, Surprise::Other, "{p:?}");
                 assert!(p.observed > p.predicted);
                 wrong += 1;
-            } else {
+            } else if !p.cached && (depth == 1 || !was_wrong) {
                 assert!(p.error_ns().abs() < 5_000, "{p:?}");
+            } else {
+                // It was sent before the mistake came to light.
+                after += 1;
             }
+            was_wrong = p.cached;
         }
-        println!("{wrong} wrong");
-        assert!(wrong > 50);
+        println!("{wrong} wrong, {after} after them");
+        assert!(wrong > 50 && (depth == 1 || after > 20));
     }
 }
 
