@@ -222,7 +222,7 @@ impl Flight {
         let head = &mut self.after.head;
         let wait = rotation.wait(head.angle, place.end_angle);
         head.at = head.at + wait + rotation.sectors(on.count as u64, on.spt);
-        head.angle = place.end_angle + headtime_disk::angle::Angle::fraction(on.count as u64, on.spt as u64);
+        head.angle = place.end_angle + Angle::fraction(on.count as u64, on.spt as u64);
         self.after.free_at = head.at;
     }
 
@@ -265,7 +265,9 @@ impl Flight {
     /// taken.
     fn end_angle(&self, model: &Model, ended: Time) -> Angle {
         let end = self.after.head;
-        let on_arrival = |p: &Place| p.tracks == 1 && model.mechanics.on_arrival(self.kind);
+        // What the cache has the front of is read on in order.
+        let media = matches!(self.served, Served::Media);
+        let on_arrival = |p: &Place| media && p.tracks == 1 && model.mechanics.on_arrival(self.kind);
         let Some(place) = self.place.filter(on_arrival) else {
             return end.angle;
         };

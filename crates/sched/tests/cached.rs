@@ -77,13 +77,10 @@ fn every_hit_is_foreseen(depth: u32, think: u64, writes_percent: u64, longest: u
             let wrong = compared.iter().filter(|(foreseen, hit)| foreseen != hit).count();
             let s = &rig.core.stats().prediction;
             println!("seed {seed}, {name}: {} compared, {hits} hits, {wrong} misjudged, {s:?}", compared.len());
-            assert!(compared.len() >= 1_990 && wrong * 100 <= compared.len());
-            assert!(s.within_50us * 100 >= s.samples * 98);
-            if !p.mechanics.read_on_arrival {
-                // Nothing is left to chance where sectors pass in the order of their numbers.
-                assert_eq!((wrong, s.cache_hit), (0, 0));
-                assert!(s.within_50us + 1 >= s.samples);
-            }
+            assert!(compared.len() >= 1_990);
+            assert_eq!((wrong, s.cache_hit), (0, 0));
+            // A sector may come so soon that a nanosecond decides on a turn, which spoils the next prediction as well.
+            assert!(s.extra_turn <= 2 && s.samples - s.within_50us <= 2 * s.extra_turn);
             foresaw += hits;
         }
     }
@@ -128,7 +125,7 @@ fn a_stream_with_pauses_is_foreseen_to_come_from_what_was_read_ahead() {
         if p.electronics.cache.prefetch != Prefetch::None {
             assert!(hits > 50);
         }
-        assert!(s.within_50us * 100 >= s.samples * 97);
+        assert_eq!(s.within_50us, s.samples);
     }
 }
 

@@ -44,11 +44,12 @@ pub struct Stand {
 /// Blocks of one track that pass under the head in one go.
 #[derive(Clone, Copy, Debug)]
 struct Leg {
-    lbn: u64,
     count: u32,
     arrived: Time,
     start: Time,
     sector_fx: u64,
+    /// The head when all of them have passed.
+    end: Head,
 }
 
 impl Leg {
@@ -59,7 +60,7 @@ impl Leg {
     /// How many blocks have passed whole by `t`, which is before the leg's end.
     fn count_at(&self, t: Time) -> u32 {
         let ns = t.saturating_since(self.start).0 as u128;
-        let n = ((ns << 32) / self.sector_fx.max(1) as u128) as u32;
+        let n = ((ns << 32) / self.sector_fx.max(1) as u128).min(self.count as u128) as u32;
         if n > 0 && self.passed(n) > t { n - 1 } else { n }
     }
 }
@@ -70,37 +71,29 @@ impl Ahead {
     pub fn stand(&self, model: &Model, t: Time, in_sector: bool) -> Stand {
         let mut head = self.head;
         let mut at = self.from;
-        let mut reached = self.from;
-        let (mut end, mut track) = (self.from, (head.cylinder, head.surface));
+        let mut track = (head.cylinder, head.surface);
         while at < self.limit {
             let want = u32::try_from(self.limit - at).unwrap_or(u32::MAX);
             let Some(run) = model.geometry.run_at(at, want) else {
                 break;
             };
             track = (run.start.cylinder, run.start.surface);
-            let (leg, after) = along(model, &head, &run);
-            if t < leg.passed(leg.count) {
+            let leg = along(model, &head, &run);
+            if t < leg.end.at {
                 let n = leg.count_at(t);
-                if n > 0 {
-                    reached = leg.lbn + n as u64;
-                }
-                let so_far = leg.lbn + n as u64;
+                let so_far = at + n as u64;
                 let (free, end) = match () {
-                    () if t < leg.arrived => (leg.arrived, end),
-                    () if t < leg.start => (if in_sector { t } else { leg.start }, end),
-                    () if in_sector || leg.passed(n) == t => (t, end.max(so_far)),
+                    () if t < leg.arrived => (leg.arrived, so_far),
+                    () if t < leg.start => (if in_sector { t } else { leg.start }, so_far),
+                    () if in_sector || leg.passed(n) == t => (t, so_far),
                     () => (leg.passed(n + 1), so_far + 1),
                 };
-                return Stand { reached, over: false, free, end, track };
+                return Stand { reached: so_far, over: false, free, end, track };
             }
-            reached = leg.lbn + leg.count as u64;
-            end = reached;
-            head = after;
+            head = leg.end;
             at += run.count as u64;
         }
-        if reached >= self.limit {
-            reached = reached.max(self.known_to);
-        }
+        let reached = if at >= self.limit { at.max(self.known_to) } else { at };
         Stand { reached, over: true, free: t, end: reached, track }
     }
 
@@ -112,28 +105,27 @@ impl Ahead {
             let Some(run) = model.geometry.run_at(at, want) else {
                 break;
             };
-            let (leg, after) = along(model, &head, &run);
-            let upto = end.min(leg.lbn + leg.count as u64);
-            if upto > leg.lbn.max(lbn) {
-                last = last.max(leg.passed((upto - leg.lbn) as u32));
+            let leg = along(model, &head, &run);
+            let upto = end.min(at + run.count as u64);
+            if upto > at.max(lbn) {
+                last = leg.passed((upto - at) as u32);
             }
-            head = after;
+            head = leg.end;
             at += run.count as u64;
         }
         last
     }
 }
 
-/// One stretch of one track, from front to back: a prefetch adds to what a segment holds.
-fn along(model: &Model, head: &Head, run: &Run) -> (Leg, Head) {
+/// One stretch of one track. A prefetch goes from front to back on every drive.
+fn along(model: &Model, head: &Head, run: &Run) -> Leg {
     let mech = &model.mechanics;
-    let track = (run.start.cylinder, run.start.surface);
-    let moved = mech.reposition((head.cylinder, head.surface), track, Kind::Read);
+    let (cylinder, surface) = (run.start.cylinder, run.start.surface);
+    let moved = mech.reposition((head.cylinder, head.surface), (cylinder, surface), Kind::Read);
     let arrived = head.at + moved;
     let here = head.angle + mech.rotation.angle_after(moved);
     let start = arrived + mech.rotation.wait(here, run.start.angle);
-    let sector_fx = mech.rotation.sector_fx(run.start.spt);
-    let leg = Leg { lbn: run.lbn, count: run.count, arrived, start, sector_fx };
     let at = start + mech.rotation.sectors(run.span as u64, run.start.spt);
-    (leg, Head { cylinder: track.0, surface: track.1, angle: head.angle_at(at, &mech.rotation), at })
+    let end = Head { cylinder, surface, angle: head.angle_at(at, &mech.rotation), at };
+    Leg { count: run.count, arrived, start, sector_fx: mech.rotation.sector_fx(run.start.spt), end }
 }

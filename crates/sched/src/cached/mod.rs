@@ -263,14 +263,15 @@ impl Cached {
                 let (cylinder, surface) = arm.unwrap_or((head.cylinder, head.surface));
                 let angle = head.angle_at(begin, &model.mechanics.rotation);
                 let head = Head { cylinder, surface, angle, at: begin };
-                let ahead = Ahead { segment, from: held, limit, known_to: 0, head };
                 self.segments.filling(segment);
-                self.ahead = Some(ahead);
+                self.ahead = Some(Ahead { segment, from: held, limit, known_to: 0, head });
             }
             Hit::Resting { from: held.min(end), delay, arm }
         };
         self.stand = None;
-        self.note_read(end, model.geometry.track_of(end - 1).map(|t| (t.cylinder, t.surface)));
+        let habit = model.cache.same_track_prefetch_delays;
+        let track = if habit { model.geometry.track_of(end - 1) } else { None };
+        self.note_read(end, track.map(|t| (t.cylinder, t.surface)));
         self.delivered(model, segment, end);
         hit
     }
