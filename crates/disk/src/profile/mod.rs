@@ -15,10 +15,10 @@ mod load;
 mod skew;
 mod table;
 pub mod toml;
+mod words;
 mod write;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use crate::angle::Angle;
 use crate::time::Dur;
@@ -57,23 +57,6 @@ pub struct Profile {
     /// The electronics as they were in the measuring rig that recorded this drive's trace (its own bus, its own
     /// modes), where that differs. `headtime validate` uses it.
     pub rig: Option<Electronics>,
-}
-
-impl fmt::Display for SectorAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cylinder {}, surface {}, sector {}", self.cylinder, self.surface, self.sector)
-    }
-}
-
-impl fmt::Display for Slip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Slip::Index(i) => write!(f, "sector {i} of the zone"),
-            Slip::TrackIndex(i) => write!(f, "track {i} of the zone"),
-            Slip::Sector(at) => write!(f, "{at}"),
-            Slip::Track { cylinder, surface } => write!(f, "the track of cylinder {cylinder}, surface {surface}"),
-        }
-    }
 }
 
 /// How the source of a table begins that was read from DiskSim's files.
