@@ -110,7 +110,7 @@ impl TaskTable {
             )));
         }
         let mut group = match &self.like {
-            Some(name) => by_name(name)?,
+            Some(name) => by_name(name).map_err(|e| self.conflict(&format!("like: {e}")))?,
             None => super::closed(1),
         };
         group.name.clone_from(&self.name);
@@ -161,7 +161,7 @@ impl TaskTable {
             if self.tasks.is_some() || self.think_ms.is_some() || self.think.is_some() {
                 return Err(self.conflict("rate makes it open; tasks and think are for closed ones"));
             }
-            group.arrivals = open(rate)?.arrivals;
+            group.arrivals = open(rate).map_err(|e| self.conflict(&format!("rate: {e}")))?.arrivals;
             return Ok(());
         }
         let (mut tasks, mut think) = match group.arrivals {
