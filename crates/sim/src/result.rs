@@ -202,8 +202,8 @@ impl SimResult {
                 decisions: stats.decisions,
                 ns_per_decision: stats
                     .decision_ns
-                    .filter(|_| stats.decisions > 0)
-                    .map(|ns| (ns as f64 / stats.decisions as f64 * 10.0).round() / 10.0),
+                    .filter(|_| stats.timed_decisions > 0)
+                    .map(|ns| (ns as f64 / stats.timed_decisions as f64 * 10.0).round() / 10.0),
                 fill_searches: 0,
                 ns_per_fill_search: None,
                 model_bytes: about.model_bytes as u64,

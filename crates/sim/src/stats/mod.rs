@@ -101,8 +101,10 @@ pub struct Stats {
     pub prediction: PredictionStats,
     /// Commands the scheduler chose.
     pub decisions: u64,
-    /// Wall time it took to choose them, when the caller passed a clock.
+    /// Wall time it took to choose those that were timed, when the caller passed a clock.
     pub decision_ns: Option<u64>,
+    /// How many were timed: one in 64.
+    pub timed_decisions: u64,
     /// Requests of a trace that the disk has no sectors for.
     pub refused: Refusals,
     /// Most requests that were in the scheduler and the drive at once.
