@@ -1,6 +1,6 @@
 //! Instants and spans of time, in integer nanoseconds.
 //!
-//! The types are our own because `std::time::Instant` cannot be made from a number, and a clock must never be
+//! The types are our own because the standard library's instants cannot be made from a number, and a clock must never be
 //! read inside the pure crates: time is always an argument.
 
 use std::fmt;
