@@ -57,9 +57,9 @@ static SPEC: Spec = Spec {
                request in a thousand is off for that reason, and the histogram (classes of 0.2 ms) falls to half of the mode's peak \
                or less between it and zero. Overlap errors are not: this drive's bus and media overlap by 10 us more or less \
                for each 4 KiB (the paper's section 5.2 on 40 KB), and what is read here is no longer than that, so nothing is off by 800 us \
-               because of it. Errors of that size there are, some 0.5%, on either side of zero as in the paper; but they are reads \
-               that the drive's read-ahead brought just then, and the reads after these. Judged by size alone, as the paper had to, they \
-               would pass for overlap errors. No jitter was added to make the mode appear.",
+               because of it. Errors of that size there are, 0.5%, as many early as late as in the paper; but they are reads \
+               answered from what the drive had read ahead, a little sooner or later than the media would have brought them, and the \
+               reads after these. Judged by size alone, as the paper had to, they would pass for overlap errors. No jitter was added to make the mode appear.",
     }],
     alone: false,
 };

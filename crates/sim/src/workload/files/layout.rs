@@ -441,7 +441,7 @@ mod tests {
         }
         for p in l.directories.iter().chain(&l.files) {
             let at = p.inode.lbn / 2 % s.group;
-            assert!((s.inodes_at..s.data_at).contains(&at) && at % s.block == 0 && p.inode.count == 8);
+            assert!((s.inodes_at..s.data_at).contains(&at) && at.is_multiple_of(s.block) && p.inode.count == 8);
         }
         // As many inodes in each block as it holds.
         let mut inodes = std::collections::BTreeMap::new();
