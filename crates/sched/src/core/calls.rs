@@ -1,0 +1,85 @@
+//! The freeblock calls: what applications tell the core of background work (DESIGN section 7; seed 002 section 2.1).
+//!
+//! They are tellings like any other: none waits for the disk, each is followed by polling, and what comes of them comes as
+//! [`crate::request::Action::Background`].
+
+use headtime_disk::time::Time;
+
+use super::Core;
+use crate::fill::subsystem::{Freeblock, Report};
+use crate::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
+
+/// A core that was set up without FILL has no room for background work.
+const NO_FILL: TaskError = TaskError::Full { what: "background work (the core was set up without FILL)", limit: 0 };
+
+impl Core {
+    fn background(&mut self, now: Time) -> Result<&mut Freeblock, TaskError> {
+        self.told(now);
+        self.drained = false;
+        self.fill.as_deref_mut().ok_or(NO_FILL)
+    }
+
+    /// Opens a session; the higher its priority (1 to 1,000,000), the larger its part of what is free.
+    pub fn open(&mut self, priority: u32, now: Time) -> Result<SessionId, TaskError> {
+        self.background(now)?.tasks.open(priority)
+    }
+
+    /// Closes a session and aborts its tasks. No event of it follows.
+    pub fn close(&mut self, session: SessionId, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.close(session)
+    }
+
+    /// Registers a task, read or write, in a session.
+    pub fn register(&mut self, session: SessionId, spec: &TaskSpec, now: Time) -> Result<TaskId, TaskError> {
+        let model = &self.model;
+        self.told(now);
+        self.drained = false;
+        let fill = self.fill.as_deref_mut().ok_or(NO_FILL)?;
+        fill.register(model, session, spec)
+    }
+
+    /// Ends a task. No event of it follows.
+    pub fn abort(&mut self, task: TaskId, now: Time) -> Result<(), TaskError> {
+        let model = &self.model;
+        self.told(now);
+        self.drained = false;
+        let fill = self.fill.as_deref_mut().ok_or(NO_FILL)?;
+        fill.abort(model, task)
+    }
+
+    /// Makes what is left of a task foreground work: it no longer waits for gaps.
+    pub fn promote(&mut self, task: TaskId, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.tasks.promote(task)
+    }
+
+    /// Nothing is picked up for a suspended session; its tasks stay.
+    pub fn suspend(&mut self, session: SessionId, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.tasks.suspend(session)
+    }
+
+    /// Ends a suspension.
+    pub fn resume(&mut self, session: SessionId, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.tasks.resume(session)
+    }
+
+    /// Answers a [`crate::tasks::Event::GetBuffer`]: the data is there, or "not now".
+    pub fn buffer(&mut self, task: TaskId, range: Range, ready: bool, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.tasks.answer(task, range, ready)
+    }
+
+    /// Bounds what may be delivered to a session before it is taken with [`Core::taken`]: a client that takes nothing
+    /// then gets nothing more.
+    pub fn set_window(&mut self, session: SessionId, sectors: u64, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.tasks.set_window(session, sectors)
+    }
+
+    /// The client has taken so many of the delivered sectors.
+    pub fn taken(&mut self, session: SessionId, sectors: u64, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.tasks.taken(session, sectors)
+    }
+
+    /// What the freeblock subsystem has done so far and what it takes; `None` without FILL.
+    pub fn freeblock(&self) -> Option<Report> {
+        self.fill.as_deref().map(Freeblock::report)
+    }
+}
