@@ -11,6 +11,7 @@ mod f1;
 mod f2;
 mod f3;
 mod f4;
+mod f5;
 mod f6;
 pub mod output;
 mod predictions;

@@ -5,11 +5,12 @@ use crate::f1::F1;
 use crate::f2::F2;
 use crate::f3::F3;
 use crate::f4::F4;
+use crate::f5::F5;
 use crate::f6::F6;
 
 /// Every experiment, in the order of the report.
 pub fn all() -> Vec<&'static dyn Experiment> {
-    vec![&F1, &F2, &F3, &F4, &F6]
+    vec![&F1, &F2, &F3, &F4, &F5, &F6]
 }
 
 /// An experiment, and which of its claims are wanted.

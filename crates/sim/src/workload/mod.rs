@@ -6,6 +6,7 @@
 //! an experiment can start from a name and change a figure.
 
 mod closed;
+mod files;
 mod generator;
 mod oltp;
 mod open;
@@ -19,6 +20,7 @@ mod task_table;
 pub mod variates;
 
 pub use closed::closed;
+pub use files::{Files, FilesSpec, Layout, LayoutSpec, Range};
 pub use generator::{Pattern, PatternSpec, PlaceSpec};
 pub use oltp::oltp;
 pub use open::open;
