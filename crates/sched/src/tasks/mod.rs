@@ -262,6 +262,13 @@ pub trait Wants {
     /// are not marked.
     fn wanted(&self, who: Who, kind: Kind, out: &mut wanted::Wanted);
 
+    /// The same of everything that is not done yet, also what is not to be asked for now (a suspended session's units,
+    /// write units whose buffer was refused). By it the regions decide what to forget, so it must not leave out anything
+    /// that [`Wants::wanted`] may name later.
+    fn pending(&self, who: Who, kind: Kind, out: &mut wanted::Wanted) {
+        self.wanted(who, kind, out);
+    }
+
     /// Whether a schedulable session wants something of this kind at all.
     fn any(&self, who: Who, kind: Kind) -> bool;
 }
