@@ -7,4 +7,5 @@
 
 pub mod conservatism;
 pub mod gap;
+pub mod headtime;
 pub mod placement;
