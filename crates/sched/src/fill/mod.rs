@@ -13,6 +13,7 @@ pub mod candidate;
 pub mod cells;
 pub mod conservatism;
 pub mod gap;
+pub mod headtime;
 pub mod placement;
 pub mod regions;
 pub mod track;
