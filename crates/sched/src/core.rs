@@ -122,7 +122,7 @@ impl Core {
         };
         self.pool.insert(request, place, now);
         if let Some(fill) = &mut self.fill {
-            fill.arrived(&request, now);
+            fill.arrived(&self.model, &request);
         }
         self.drained = false;
         Ok(())
@@ -242,8 +242,10 @@ impl Core {
     fn send_request(&mut self, slot: u32) -> Command {
         let chosen = self.pool.get(slot);
         let command = self.dispatch.send(Purpose::Request(slot), &chosen.request, self.now);
-        let (kind, place) = (command.kind, chosen.place.as_ref());
-        self.predictor.sent(&self.model, command.id, kind, place, self.now);
+        let place = chosen.place;
+        let filled = self.fill.as_ref().is_some_and(|f| f.legs_before > 0);
+        self.flies(&command, place, filled);
+        self.predictor.sent(&self.model, command.id, command.kind, place.as_ref(), self.now);
         command
     }
 

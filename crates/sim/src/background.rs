@@ -177,7 +177,9 @@ impl Background for Jobs {
                     core.register(session, &spec, now)?;
                 }
             }
-            Event::GetBuffer { task, range, .. } => core.buffer(task, range, true, now)?,
+            Event::GetBuffer { task, range, .. } => {
+                core.buffer(task, range, true, now)?;
+            }
             Event::Done { session, .. } => {
                 let running = self.running.get_mut(&session).expect("an event of a session that was not opened");
                 running.tasks_left -= 1;

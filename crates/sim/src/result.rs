@@ -227,7 +227,7 @@ impl SimResult {
                     .filter(|_| stats.timed_searches > 0)
                     .map(|ns| (ns as f64 / stats.timed_searches as f64 * 10.0).round() / 10.0),
                 model_bytes: about.model_bytes as u64,
-                task_bytes: stats.freeblock.as_ref().map_or(0, |f| f.memory.bytes() as u64),
+                task_bytes: stats.freeblock.as_ref().map_or(0, |f| f.bytes() as u64),
             },
         }
     }
@@ -246,7 +246,8 @@ fn freeblock(about: &About, stats: &Stats) -> Freeblock {
     let bytes = |sectors: u64| sectors * u64::from(about.sector_bytes);
     let rate = |sectors: u64| if seconds > 0.0 { bytes(sectors) as f64 / 1e6 / seconds } else { 0.0 };
     let p = &stats.background;
-    let share = if about.media_bytes_per_second > 0.0 { rate(p.sectors) * 1e6 / about.media_bytes_per_second } else { 0.0 };
+    let share =
+        if about.media_bytes_per_second > 0.0 { rate(p.sectors) * 1e6 / about.media_bytes_per_second } else { 0.0 };
     let at = |t: Option<headtime_disk::time::Time>| t.map(|t| t.as_secs_f64());
     let mut by_session = BTreeMap::new();
     for (i, s) in p.by_session.iter().enumerate() {

@@ -151,7 +151,9 @@ impl Simulation {
         // First come, first served, it makes no difference whether requests wait in the scheduler or before it; a small
         // table stays in the processor's cache.
         let capacity = match setup.scheduling {
-            Scheduling::Host(Order::Fcfs) | Scheduling::Drive if setup.fill.is_none() => setup.capacity.min(ENOUGH_IN_ORDER),
+            Scheduling::Host(Order::Fcfs) | Scheduling::Drive if setup.fill.is_none() => {
+                setup.capacity.min(ENOUGH_IN_ORDER)
+            }
             _ => setup.capacity,
         };
         let fill = setup.fill.clone();

@@ -122,7 +122,9 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as u64;
     let mut watch = (timeline, Watch::new(&limits));
-    let stats = simulation.run_with(&mut *workload, &mut *background, limits, Some(&clock), &mut watch).map_err(Failure::input)?;
+    let stats = simulation
+        .run_with(&mut *workload, &mut *background, limits, Some(&clock), &mut watch)
+        .map_err(Failure::input)?;
     let wall_seconds = began.elapsed().as_secs_f64();
     let (timeline, watch) = watch;
     drop(watch);

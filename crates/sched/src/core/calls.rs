@@ -3,6 +3,7 @@
 //! They are tellings like any other: none waits for the disk, each is followed by polling, and what comes of them comes as
 //! [`crate::request::Action::Background`].
 
+use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
 use super::Core;
@@ -14,9 +15,13 @@ const NO_FILL: TaskError = TaskError::Full { what: "background work (the core wa
 
 impl Core {
     fn background(&mut self, now: Time) -> Result<&mut Freeblock, TaskError> {
+        Ok(self.background_and_model(now)?.0)
+    }
+
+    fn background_and_model(&mut self, now: Time) -> Result<(&mut Freeblock, &Model), TaskError> {
         self.told(now);
         self.drained = false;
-        self.fill.as_deref_mut().ok_or(NO_FILL)
+        Ok((self.fill.as_deref_mut().ok_or(NO_FILL)?, &self.model))
     }
 
     /// Opens a session; the higher its priority (1 to 1,000,000), the larger its part of what is free.
@@ -26,24 +31,19 @@ impl Core {
 
     /// Closes a session and aborts its tasks. No event of it follows.
     pub fn close(&mut self, session: SessionId, now: Time) -> Result<(), TaskError> {
-        self.background(now)?.close(session)
+        let (fill, model) = self.background_and_model(now)?;
+        fill.close(model, session)
     }
 
     /// Registers a task, read or write, in a session.
     pub fn register(&mut self, session: SessionId, spec: &TaskSpec, now: Time) -> Result<TaskId, TaskError> {
-        let model = &self.model;
-        self.told(now);
-        self.drained = false;
-        let fill = self.fill.as_deref_mut().ok_or(NO_FILL)?;
+        let (fill, model) = self.background_and_model(now)?;
         fill.register(model, session, spec)
     }
 
     /// Ends a task. No event of it follows.
     pub fn abort(&mut self, task: TaskId, now: Time) -> Result<(), TaskError> {
-        let model = &self.model;
-        self.told(now);
-        self.drained = false;
-        let fill = self.fill.as_deref_mut().ok_or(NO_FILL)?;
+        let (fill, model) = self.background_and_model(now)?;
         fill.abort(model, task)
     }
 
@@ -54,17 +54,17 @@ impl Core {
 
     /// Nothing is picked up for a suspended session; its tasks stay.
     pub fn suspend(&mut self, session: SessionId, now: Time) -> Result<(), TaskError> {
-        self.background(now)?.tasks.suspend(session)
+        self.background(now)?.suspend(session, true)
     }
 
     /// Ends a suspension.
     pub fn resume(&mut self, session: SessionId, now: Time) -> Result<(), TaskError> {
-        self.background(now)?.tasks.resume(session)
+        self.background(now)?.suspend(session, false)
     }
 
-    /// Answers a [`crate::tasks::Event::GetBuffer`]: the data is there, or "not now".
-    pub fn buffer(&mut self, task: TaskId, range: Range, ready: bool, now: Time) -> Result<(), TaskError> {
-        self.background(now)?.tasks.answer(task, range, ready)
+    /// Answers a [`crate::tasks::Event::GetBuffer`]: the data is there, or "not now". False when nobody waits for it.
+    pub fn buffer(&mut self, task: TaskId, range: Range, ready: bool, now: Time) -> Result<bool, TaskError> {
+        Ok(self.background(now)?.tasks.answer(task, range, ready))
     }
 
     /// Bounds what may be delivered to a session before it is taken with [`Core::taken`]: a client that takes nothing

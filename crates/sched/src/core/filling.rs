@@ -7,6 +7,7 @@
 
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::mechanics::Head;
+use headtime_disk::model::Place;
 
 use super::Core;
 use crate::dispatch::{Purpose, Sent};
@@ -43,8 +44,10 @@ impl Core {
             return;
         };
         fill.completed(&self.model, sent, outcome, self.now);
-        let busy = self.dispatch.at_drive().len() + self.pool.waiting() > 0 || self.held.is_some();
-        fill.observed(&mut self.model, sent, prediction, busy, self.now);
+        fill.observed(&mut self.model, sent, prediction);
+        if let (Purpose::Free(_), Some(p)) = (sent.purpose, prediction) {
+            self.stats.free_prediction.add(p);
+        }
     }
 
     /// The next command, background work included.
@@ -81,11 +84,11 @@ impl Core {
     /// What goes before the request in `slot`.
     fn before(&mut self, slot: u32) -> Next {
         let fill = self.fill.as_mut().expect("FILL is on");
-        let asked = fill.pending.take();
-        if let Some(leg) = asked
-            && fill.tasks.granted(leg.range())
-        {
-            return Next::Leg(leg);
+        if let Some(leg) = fill.pending.take() {
+            if fill.tasks.granted(leg.range()) {
+                return Next::Leg(leg);
+            }
+            fill.tasks.release(leg.kind, leg.range(), self.now);
         }
         if fill.legs_before == MOST_LEGS || self.predictor.is_overdue(self.now) || !self.predictor.is_sure() {
             return Next::Request;
@@ -101,9 +104,10 @@ impl Core {
         let ranges = at_drive.map(|s| Range { lbn: s.command.lbn, count: u64::from(s.command.count) });
         fill.set_aside(ranges, &gap.dest);
         // What the drive did last decides what it makes of a second read on one track.
-        let last_kind = self.predictor.last_kind();
+        let last_read = self.predictor.last_kind().is_read().then(|| (gap.read.cylinder, gap.read.surface));
         for _ in 0..SEARCHES {
-            let Some(leg) = fill.search(&self.model, &gap, last_kind, self.now) else {
+            self.stats.cost.fill_searches += 1;
+            let Some(leg) = fill.search(&self.model, &gap, last_read) else {
                 return Next::Request;
             };
             if self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
@@ -111,9 +115,12 @@ impl Core {
                 continue;
             }
             if leg.kind == Kind::Write {
-                fill.tasks.ask(leg.range(), self.now);
-                fill.pending = Some(leg);
-                return Next::Asked;
+                if fill.tasks.ask(leg.range()) {
+                    fill.pending = Some(leg);
+                    return Next::Asked;
+                }
+                fill.leave_out(leg.range());
+                continue;
             }
             return Next::Leg(leg);
         }
@@ -149,8 +156,18 @@ impl Core {
         let slot = self.pool.insert_sent(request, self.now);
         let command = self.dispatch.send(Purpose::Free(slot), &request, self.now);
         let place = self.model.place(leg.lbn, leg.count, leg.kind);
+        self.flies(&command, place, true);
+        self.fill.as_mut().expect("FILL is on").sends(leg, false);
         self.predictor.sent(&self.model, command.id, leg.kind, place.as_ref(), self.now);
         command
+    }
+
+    /// Before the predictor is told of a command: what is to be learned from its completion.
+    pub(super) fn flies(&mut self, command: &Command, place: Option<Place>, filled: bool) {
+        if let Some(fill) = &mut self.fill {
+            let (read, _) = self.predictor.next_heads(&self.model, self.now);
+            fill.flies(command.id, (read.cylinder, read.surface), place, filled);
+        }
     }
 
     /// The request in `slot` with a leg at its front.
@@ -161,43 +178,26 @@ impl Core {
         let both = Request { lbn: leg.lbn, count: leg.count + own.count, ..own };
         let command = self.dispatch.send(Purpose::Merged(slot, front_slot, leg.count), &both, self.now);
         let place = self.model.place(both.lbn, both.count, both.kind);
+        self.flies(&command, place, true);
+        self.fill.as_mut().expect("FILL is on").sends(leg, false);
         self.predictor.sent(&self.model, command.id, both.kind, place.as_ref(), self.now);
         command
     }
 
     /// Something for an idle drive.
     fn send_idle(&mut self) -> Option<Command> {
-        if !self.dispatch.at_drive().is_empty() || !self.predictor.is_sure() {
-            return None;
-        }
-        let (read, _) = self.predictor.next_heads(&self.model, self.now);
-        let fill = self.fill.as_mut().expect("FILL is on");
-        let asked = fill.pending.take();
-        if let Some(leg) = asked
-            && fill.tasks.granted(leg.range())
-        {
-            return Some(self.send_free(&leg));
-        }
-        let leg = fill.idle_leg(&self.model, &read, self.now)?;
-        if self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
-            return None;
-        }
-        if leg.kind == Kind::Write {
-            fill.tasks.ask(leg.range(), self.now);
-            fill.pending = Some(leg);
-            return None;
-        }
-        Some(self.send_free(&leg))
+        None
     }
 
     /// Promoted tasks' pieces join the foreground, a few at a time.
     fn feed_promoted(&mut self) {
         while self.pool.waiting() < self.config.capacity {
             let Some(fill) = &mut self.fill else { return };
-            let Some((kind, range)) = fill.next_promoted() else { return };
-            let Some(place) = self.model.place(range.lbn, range.count as u32, kind) else { return };
-            let slot = self.pool.insert(free(kind, range.lbn, range.count as u32), Some(place), self.now);
-            fill.promoted_is(slot);
+            let Some((kind, range)) = fill.next_promoted(self.now) else { return };
+            let place = self.model.place(range.lbn, range.count as u32, kind);
+            assert!(place.is_some(), "a task wants {range:?}, which is not on the disk");
+            let slot = self.pool.insert(free(kind, range.lbn, range.count as u32), place, self.now);
+            fill.promoted_is(slot, kind, range);
         }
     }
 

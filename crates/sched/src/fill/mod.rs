@@ -8,12 +8,32 @@
 //! * [`candidate`]: the best that one track offers to a gap
 //! * one algorithm a file, over a common search
 
+pub mod adaptive;
 mod bitmap;
 pub mod candidate;
 pub mod cells;
 pub mod conservatism;
+pub mod evidence;
 pub mod gap;
+pub mod gate;
 pub mod headtime;
 pub mod placement;
+pub mod planner;
 pub mod regions;
+pub mod subsystem;
 pub mod track;
+
+/// What looks for blocks that fit into gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// The most blocks, whatever they leave behind (seed 002 section 4.4).
+    BwGreedy,
+    /// The same with an extra pass from the edges of the disk.
+    BwEpGreedy,
+    /// Compares angles instead of blocks.
+    AngleEpGreedy,
+    /// The same, and prefers what clears a track.
+    AngleEpFrag,
+    /// headtime's own planner.
+    Headtime,
+}

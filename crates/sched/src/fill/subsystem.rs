@@ -2,18 +2,23 @@
 //! and what watches over both: conservatism, the gate, the idle detectors.
 
 use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::time::{Dur, Time};
 
 use super::Algorithm;
+use super::adaptive::Adaptive;
 use super::conservatism::Margins;
+use super::evidence::Seen;
 use super::gap::{Gap, Leg};
+use super::gate::Gate;
 use super::placement::Placement;
-use crate::dispatch::{Purpose, Sent};
+use super::planner::Planner;
+use super::regions::{REGIONS, RegionMemory, Regions};
+use crate::dispatch::Sent;
 use crate::request::{Prediction, Request};
-use crate::tasks::manager::TaskManager;
-use crate::tasks::{Limits, Range, SessionId, TaskError, TaskId, TaskSpec};
+use crate::tasks::manager::{SessionInfo, TaskManager};
+use crate::tasks::memory::Memory;
+use crate::tasks::{Limits, Range, SessionId, TaskError, TaskId, TaskSpec, Wants, Who};
 
 /// How much longer than predicted a move may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +40,367 @@ pub struct FillConfig {
     pub conservatism: Conservatism,
     /// Angular regions a cell: a power of two.
     pub regions: u32,
-    /// What one search may cost.
-    pub budget: Budget,
+    /// Tracks and tasks that the quick pass of a search may look at, and the refinement after it.
+    pub budget: (u32, u32),
     /// What is bounded.
     pub limits: Limits,
-    /// Work in idle time; `None`: in gaps only.
-    pub idle: Option<IdleConfig>,
     /// How long a search takes at most, as the platter sees it, when the drive has nothing to do meanwhile.
     pub search_time: Dur,
     /// Seed of the lottery.
     pub seed: u64,
+}
+
+impl FillConfig {
+    /// An algorithm outside the drive, as careful as the drive shows to be needed.
+    pub fn new(algorithm: Algorithm) -> FillConfig {
+        FillConfig {
+            algorithm,
+            placement: Placement::Host,
+            conservatism: Conservatism::Adaptive,
+            regions: REGIONS,
+            budget: (64, 192),
+            limits: Limits::default(),
+            search_time: Dur::from_us(50),
+            seed: 0,
+        }
+    }
+}
+
+/// What the subsystem has done and what it takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Searches for something that fits.
+    pub searches: u64,
+    /// Commands that were freeblock work alone, in gaps.
+    pub commands: u64,
+    /// Foreground commands that began earlier for free.
+    pub merged: u64,
+    /// Commands in idle time.
+    pub idle: u64,
+    /// Sectors moved by these, wanted or bridged.
+    pub sectors: u64,
+    /// How often filling stopped because the drive surprised.
+    pub times_shut: u64,
+    /// Whether it is stopped now.
+    pub shut: bool,
+    /// What the sessions are at.
+    pub sessions: Vec<SessionInfo>,
+    /// What the task manager takes.
+    pub tasks: Memory,
+    /// What the scheduling layer takes.
+    pub regions: RegionMemory,
+}
+
+impl Report {
+    /// All bytes that tasks take, in both layers.
+    pub fn bytes(&self) -> usize {
+        self.tasks.total() + self.regions.total()
+    }
+}
+
+/// Ranges known to be bad at most; more are forgotten, the oldest first.
+const MOST_BAD: usize = 4_096;
+/// Pieces of promoted tasks in the foreground at most, and sectors of one.
+const MOST_PROMOTED: usize = 4;
+const PROMOTED_SECTORS: u64 = 256;
+
+/// What is remembered of a command at the drive, to learn from.
+#[derive(Clone, Copy, Debug)]
+struct Flown {
+    command: u64,
+    from: (u32, u16),
+    place: Place,
+    /// It is freeblock work, or what follows on it.
+    filled: bool,
+}
+
+/// The subsystem.
+#[derive(Clone, Debug)]
+pub struct Freeblock {
+    pub(crate) tasks: TaskManager,
+    regions: Regions,
+    planner: Planner,
+    placement: Placement,
+    margins: Margins,
+    adaptive: Option<Adaptive>,
+    pub(crate) gate: Gate,
+    search_time: Dur,
+    random: u64,
+    /// What no leg may touch now.
+    aside: Vec<Range>,
+    /// Sectors that could not be read or written.
+    bad: Vec<u64>,
+    /// A write whose data was asked for.
+    pub(crate) pending: Option<Leg>,
+    /// Legs sent before the request that is held.
+    pub(crate) legs_before: usize,
+    /// Pieces of promoted tasks, by the slot of their request.
+    promoted: Vec<(u32, Kind, Range)>,
+    /// A promoted write whose data was asked for.
+    promoted_pending: Option<Range>,
+    flown: Vec<Flown>,
+    report: Report,
+}
+
+impl Freeblock {
+    /// Nothing is wanted yet.
+    pub fn new(config: &FillConfig, model: &Model) -> Freeblock {
+        let (margins, adaptive) = match config.conservatism {
+            Conservatism::Fixed(margin) => (Margins::fixed(margin), None),
+            Conservatism::Adaptive => {
+                let adaptive = Adaptive::new(model);
+                (*adaptive.margins(), Some(adaptive))
+            }
+        };
+        Freeblock {
+            tasks: TaskManager::new(config.limits, model.geometry.capacity()),
+            regions: Regions::new(&model.geometry, config.regions),
+            planner: Planner::new(config, model),
+            placement: config.placement,
+            margins,
+            adaptive,
+            gate: Gate::default(),
+            search_time: config.search_time,
+            random: config.seed,
+            aside: Vec::new(),
+            bad: Vec::new(),
+            pending: None,
+            legs_before: 0,
+            promoted: Vec::with_capacity(MOST_PROMOTED),
+            promoted_pending: None,
+            flown: Vec::new(),
+            report: Report::default(),
+        }
+    }
+
+    /// Registers a task.
+    pub fn register(&mut self, model: &Model, session: SessionId, spec: &TaskSpec) -> Result<TaskId, TaskError> {
+        let task = self.tasks.register(session, spec)?;
+        self.regions.has_unit(spec.min_pickup);
+        for range in &spec.ranges {
+            self.regions.add(session, &model.geometry, *range);
+            self.planner.registered(model, range);
+        }
+        // A later write supersedes earlier ones.
+        self.follow(model);
+        Ok(task)
+    }
+
+    /// Ends a task.
+    pub fn abort(&mut self, model: &Model, task: TaskId) -> Result<(), TaskError> {
+        self.tasks.abort(task)?;
+        self.follow(model);
+        Ok(())
+    }
+
+    /// Closes a session.
+    pub fn close(&mut self, model: &Model, session: SessionId) -> Result<(), TaskError> {
+        self.tasks.close(session)?;
+        self.regions.drop_session(session);
+        self.follow(model);
+        Ok(())
+    }
+
+    /// Suspends a session, or ends that.
+    pub fn suspend(&mut self, session: SessionId, suspended: bool) -> Result<(), TaskError> {
+        match suspended {
+            true => self.tasks.suspend(session)?,
+            false => self.tasks.resume(session)?,
+        }
+        self.regions.suspend(session, suspended);
+        Ok(())
+    }
+
+    /// The scheduling layer follows what has become of wants.
+    fn follow(&mut self, model: &Model) {
+        for change in self.tasks.take_changes() {
+            self.regions.recheck(change.session, &model.geometry, &self.tasks, change.range);
+            self.planner.shrunk(model, &change.range);
+        }
+    }
+
+    /// A foreground request has arrived.
+    pub fn arrived(&mut self, model: &Model, request: &Request) {
+        if request.kind == Kind::Write {
+            self.tasks.foreground_write(request.lbn, u64::from(request.count));
+            self.follow(model);
+        }
+    }
+
+    /// A command has ended at the drive.
+    pub fn completed(&mut self, model: &Model, sent: &Sent, outcome: Outcome, now: Time) {
+        let c = &sent.command;
+        self.tasks.completed(c.kind, c.lbn, c.count, outcome, now);
+        if let Outcome::MediaError { lbn } = outcome
+            && let Err(at) = self.bad.binary_search(&lbn)
+        {
+            if self.bad.len() == MOST_BAD {
+                self.bad.remove(0);
+            }
+            self.bad.insert(at.min(self.bad.len()), lbn);
+        }
+        self.follow(model);
+    }
+
+    /// A command to `place` is sent; the head is to come `from` there.
+    pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, filled: bool) {
+        if let Some(place) = place {
+            self.flown.push(Flown { command, from, place, filled });
+        }
+    }
+
+    /// What a completion showed of the drive.
+    pub fn observed(&mut self, model: &mut Model, sent: &Sent, prediction: Option<&Prediction>) {
+        let at = self.flown.iter().position(|f| f.command == sent.command.id);
+        let Some(flown) = at.map(|i| self.flown.swap_remove(i)) else {
+            return;
+        };
+        let mut explained = false;
+        if let (Some(p), Some(adaptive)) = (prediction, &mut self.adaptive)
+            && let Some(seen) = Seen::new(flown.from, &flown.place, sent.command.kind, p, flown.filled)
+        {
+            explained = adaptive.observe(&seen).explained;
+            self.margins = *adaptive.margins();
+            if adaptive.revise(&mut model.mechanics) {
+                self.margins = *adaptive.margins();
+            }
+        }
+        self.gate.observe(prediction.map(|p| p.surprise), explained);
+    }
+
+    /// Whether anything may be put into gaps now.
+    pub fn may_fill(&self) -> bool {
+        self.gate.is_open()
+            && self.tasks.has_room()
+            && (self.tasks.any(Who::Anyone, Kind::Read) || self.tasks.any(Who::Anyone, Kind::Write))
+    }
+
+    /// What is added to moves.
+    #[inline]
+    pub fn margins(&self) -> Margins {
+        self.margins
+    }
+
+    /// How long a search takes at most, when the drive waits for it.
+    #[inline]
+    pub fn search_time(&self) -> Dur {
+        self.search_time
+    }
+
+    /// What no leg may touch: what is at the drive, the destination (which brings its own blocks), bad sectors.
+    pub fn set_aside(&mut self, at_drive: impl Iterator<Item = Range>, dest: &Place) {
+        self.aside.clear();
+        self.aside.extend(at_drive);
+        self.aside.push(Range { lbn: dest.lbn, count: u64::from(dest.count) });
+    }
+
+    /// Nothing of this range for the rest of the gap.
+    pub fn leave_out(&mut self, range: Range) {
+        self.aside.push(range);
+    }
+
+    /// The first leg of the best plan for a gap. `last_read`: the track on which the command before it ends, if that is a
+    /// read.
+    pub fn search(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>) -> Option<Leg> {
+        self.report.searches += 1;
+        // The lottery: one of the sessions, the likelier the higher its priority (seed 002 section 4.5).
+        self.random = next(self.random);
+        let winner = self.tasks.draw(self.random)?;
+        loop {
+            let plan = self.planner.plan(
+                model,
+                gap,
+                self.placement,
+                last_read,
+                &self.tasks,
+                &self.regions,
+                winner,
+                &self.aside,
+            )?;
+            let leg = plan.legs()[0];
+            // What a command must not touch is looked for in the legs found: there are few of these and many sectors.
+            let range = leg.range();
+            let at = self.bad.partition_point(|&b| b < range.lbn);
+            match self.bad.get(at).filter(|&&b| b < range.end()) {
+                None => return Some(leg),
+                Some(&b) => self.aside.push(Range { lbn: b, count: 1 }),
+            }
+            if self.aside.len() > 16 {
+                return None;
+            }
+        }
+    }
+
+    /// A leg is sent: of its own, merged, or in idle time.
+    pub fn sends(&mut self, leg: &Leg, idle: bool) {
+        if leg.kind == Kind::Write {
+            self.tasks.picked(leg.range());
+        }
+        self.report.sectors += u64::from(leg.count);
+        match (idle, leg.merged) {
+            (true, _) => self.report.idle += 1,
+            (false, true) => self.report.merged += 1,
+            (false, false) => self.report.commands += 1,
+        }
+    }
+
+    /// The next piece of a promoted task that is ready to be sent.
+    pub fn next_promoted(&mut self, now: Time) -> Option<(Kind, Range)> {
+        if let Some(range) = self.promoted_pending.take() {
+            if self.tasks.granted(range) {
+                self.tasks.picked(range);
+                return Some((Kind::Write, range));
+            }
+            self.tasks.release(Kind::Write, range, now);
+            return None;
+        }
+        if self.promoted.len() >= MOST_PROMOTED {
+            return None;
+        }
+        let (_, kind, range) = self.tasks.next_promoted(PROMOTED_SECTORS)?;
+        if kind == Kind::Read {
+            return Some((kind, range));
+        }
+        match self.tasks.ask(range) {
+            true => self.promoted_pending = Some(range),
+            false => self.tasks.release(kind, range, now),
+        }
+        None
+    }
+
+    /// The piece just handed out is the request in this slot.
+    pub fn promoted_is(&mut self, slot: u32, kind: Kind, range: Range) {
+        self.promoted.push((slot, kind, range));
+    }
+
+    /// Whether the request in this slot, which has finished, was a piece of a promoted task.
+    pub fn is_promoted(&mut self, slot: u32) -> bool {
+        let at = self.promoted.iter().position(|p| p.0 == slot);
+        at.map(|i| self.promoted.swap_remove(i)).is_some()
+    }
+
+    /// When it wants to be told the time.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        None
+    }
+
+    /// What it has done and what it takes.
+    pub fn report(&self) -> Report {
+        Report {
+            times_shut: self.gate.times_shut(),
+            shut: !self.gate.is_open(),
+            sessions: self.tasks.sessions().collect(),
+            tasks: self.tasks.memory(),
+            regions: self.regions.memory(),
+            ..self.report.clone()
+        }
+    }
+}
+
+/// The next number of a splitmix64 generator: its state goes up by a constant, and is mixed when it is used.
+fn next(state: u64) -> u64 {
+    let z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }

@@ -36,9 +36,9 @@ use headtime_sched::fill::subsystem::FillConfig;
 
 use super::source::{in_plain_words, sources};
 use super::task_table::TaskTable;
+use super::{Beyond, Mode, Population, Replay, Target, Workload, WorkloadError, by_name};
 use crate::background::Background;
 use crate::filling;
-use super::{Beyond, Mode, Population, Replay, Target, Workload, WorkloadError, by_name};
 use crate::input;
 use crate::simulate::Scheduling;
 use crate::traces::{self, ReadOptions, TraceFormat};
@@ -228,10 +228,14 @@ impl Scenario {
             )));
         }
         if filled && self.scheduling()? == Scheduling::Drive {
-            return Err(WorkloadError::Conflict("order drive leaves the choice to the drive, which fills no gaps".into()));
+            return Err(WorkloadError::Conflict(
+                "order drive leaves the choice to the drive, which fills no gaps".into(),
+            ));
         }
         if self.until_scanned == Some(true) && !background.starts_with("scan") {
-            return Err(WorkloadError::Conflict("a run until the disk is scanned needs background work that ends: scan".into()));
+            return Err(WorkloadError::Conflict(
+                "a run until the disk is scanned needs background work that ends: scan".into(),
+            ));
         }
         self.scheduling()?;
         self.limits()?;
