@@ -5,6 +5,10 @@
 //! * [`placement`]: what a scheduler inside or outside the drive may do
 //! * one algorithm a file, over a common search
 
+pub mod adaptive;
 pub mod conservatism;
+pub mod evidence;
 pub mod gap;
+pub mod gate;
+pub mod idle;
 pub mod placement;
