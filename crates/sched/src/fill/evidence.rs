@@ -177,8 +177,7 @@ impl Belief {
         if after < -reach && before > reach {
             return false;
         }
-        let (most_after, most_before) =
-            if missed { (MOST_MISS, MOST_SUCCESS) } else { (MOST_SUCCESS, MOST_SUCCESS) };
+        let (most_after, most_before) = if missed { (MOST_MISS, MOST_SUCCESS) } else { (MOST_SUCCESS, MOST_SUCCESS) };
         for (i, cell) in self.cells.iter_mut().enumerate() {
             let x = (i as i64 - SIDE) * STEP_NS;
             let told = penalty(x - before, most_before) + penalty(after - x, most_after);

@@ -87,6 +87,11 @@ impl Loop {
         new
     }
 
+    /// With what it believes at the beginning.
+    pub fn not_adaptive(self) -> Loop {
+        Loop { adaptive: None, ..self }
+    }
+
     fn arrive(&mut self) {
         let count = between(&mut self.rng, 1, self.sectors / 8) * 8;
         let lbn = between(&mut self.rng, 0, (self.drive.capacity() - count) / 8) * 8;

@@ -1,7 +1,5 @@
 //! A core and a virtual drive, one in front of the other, in virtual time.
 
-pub mod looped;
-
 use headtime_disk::command::Kind;
 use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::Model;
