@@ -23,7 +23,7 @@ use headtime_disk::model::Model;
 use headtime_disk::time::Dur;
 
 use super::conservatism::{CLASSES, Margins, centre_of, class_of};
-use super::evidence::{BIT, Belief, Seen, arrival, likeliest};
+use super::evidence::{BIT, Belief, SHORTER, Seen, arrival, likeliest};
 use crate::request::Surprise;
 
 /// Margins before anything is known: what seed 001 section 5.3 found to cost the foreground less than 2%.
@@ -357,7 +357,8 @@ impl Adaptive {
             .collect();
         let of = |ppm: i64| -> i64 {
             let told = classes.iter().map(|(b, arm, best)| (best - b.of(arm * ppm / 1_000_000)).min(CLASS_SAYS));
-            -told.sum::<i64>() - ppm.abs() * BIT / SCALE_PER_BIT_PPM
+            let per_bit = if ppm < 0 { SCALE_PER_BIT_PPM / SHORTER } else { SCALE_PER_BIT_PPM };
+            -told.sum::<i64>() - ppm.abs() * BIT / per_bit
         };
         let best = |from: i64, to: i64, step: i64| {
             let tried = (0..=(to - from) / step).map(|i| from + i * step);
