@@ -23,7 +23,7 @@ use headtime_disk::model::Model;
 use headtime_disk::time::Dur;
 
 use super::conservatism::{CLASSES, Margins, centre_of, class_of};
-use super::evidence::{BIT, Belief, Seen, arrival, likeliest};
+use super::evidence::{BIT, Belief, SHORTER, Seen, arrival, likeliest};
 use crate::request::Surprise;
 
 /// Margins before anything is known: what seed 001 section 5.3 found to cost the foreground less than 2%.
@@ -48,7 +48,7 @@ const STEP_COMMON: i64 = 40_000;
 const NEAR: i64 = 50_000;
 /// Misses of slacks that no seek error explains are the drive's own (settling, internal activity). So much of them, in a
 /// million, is taken off the misses near the margin, for which no margin would help.
-const MOST_OTHER_PPM: i64 = 20_000;
+const MOST_OTHER_PPM: i64 = 50_000;
 
 /// What is left of a class beyond the common scale counts only when it is worth a bit for each 64 us.
 const RESIDUAL_PER_BIT: i64 = 64_000;
@@ -60,8 +60,10 @@ const SCALE_PER_BIT_PPM: i64 = 10_000;
 const MOST_SCALE_PPM: i64 = 120_000;
 /// One class says at most so much about the common scale: a single one that is wrong cannot outvote the others.
 const CLASS_SAYS: i64 = 64 * BIT;
-/// Corrections are worked out again after so many completions that told something; half of that at first.
-const REVISE_AFTER: u32 = 24;
+/// Corrections are worked out again, which takes a fifth of a millisecond, after so many completions that told something:
+/// soon at the beginning, when each changes much, and later every second or two of a busy disk. Pairs of how often that has
+/// been done and how many completions it takes from then on.
+const REVISE_AFTER: [(u32, u32); 3] = [(0, 12), (8, 24), (32, 128)];
 /// Corrections that differ by less are not worth new curves.
 const WORTH: i64 = 4_000;
 /// After a correction by more than this, margins that were widened by the error begin anew.
@@ -116,6 +118,8 @@ pub struct Adaptive {
     of_class: [i64; CLASSES],
     margins: Margins,
     other_ppm: i64,
+    /// Moves that `other_ppm` is of, up to 256.
+    far: i64,
     counts: Counts,
 }
 
@@ -134,6 +138,7 @@ impl Adaptive {
             of_class: [0; CLASSES],
             margins: Margins::fixed(START),
             other_ppm: 0,
+            far: 0,
             counts: Counts::default(),
         }
     }
@@ -226,7 +231,9 @@ impl Adaptive {
         let (slack, turn) = (seen.latency.0 as i64, self.base.rotation.period().0 as i64);
         let share = if missed { 1_000_000 } else { 0 };
         if late.is_none() && seen.one_track && (CEILING.0 as i64..turn - CEILING.0 as i64).contains(&slack) {
-            self.other_ppm = (self.other_ppm + (share - self.other_ppm) / 256).min(MOST_OTHER_PPM);
+            // The mean of the first 256, a fading one from then on. The first counts half, so that one alone is not all.
+            self.far = (self.far + 1).min(256);
+            self.other_ppm += (share - self.other_ppm) / (self.far + 1);
         }
         let class = class_of(seen.from.0.abs_diff(seen.to.0));
         let margin = self.margin_of(class);
@@ -235,7 +242,7 @@ impl Adaptive {
             None if (slack - margin).abs() > (margin / 2).max(NEAR) => return,
             None => missed,
         };
-        let off = if missed_margin { 1_000_000 } else { 0 } - TARGET_PPM - self.other_ppm;
+        let off = if missed_margin { 1_000_000 } else { 0 } - TARGET_PPM - self.other_ppm.min(MOST_OTHER_PPM);
         let (floor, ceiling) = (FLOOR.0 as i64, CEILING.0 as i64);
         self.common = (self.common + STEP_COMMON * off / 1_000_000).clamp(floor, ceiling);
         let own = self.of_class[class] + STEP_CLASS * off / 1_000_000;
@@ -251,7 +258,7 @@ impl Adaptive {
     /// differ enough, and says whether it did. What was worked out with the old ones (predictions of commands at the
     /// drive, transfers over several tracks) stays as it is until it is worked out again.
     pub fn revise(&mut self, mechanics: &mut Mechanics) -> bool {
-        let after = if self.revisions < 8 { REVISE_AFTER / 2 } else { REVISE_AFTER };
+        let after = REVISE_AFTER.iter().rev().find(|a| a.0 <= self.revisions).map_or(1, |a| a.1);
         if self.fresh < after {
             return false;
         }
@@ -317,8 +324,8 @@ impl Adaptive {
         let scaled = |class: usize, kind: Kind| self.arm_of(class, kind) * scale_ppm / 1_000_000;
         let mut next = Corrections { scale_ppm, settle_ns: 0, read: [0; CLASSES], write: [0; CLASSES] };
         if !self.own_write_curve() {
-            let all: Vec<(&Belief, i64)> =
-                self.classes().skip(1).map(|c| (&self.write[c], scaled(c, Kind::Write))).collect();
+            let told = self.classes().skip(1).filter(|&c| self.write[c].seen() > 0);
+            let all: Vec<(&Belief, i64)> = told.map(|c| (&self.write[c], scaled(c, Kind::Write))).collect();
             next.settle_ns = likeliest(&all, 0, SETTLE_PER_BIT);
         }
         for class in self.classes() {
@@ -350,7 +357,8 @@ impl Adaptive {
             .collect();
         let of = |ppm: i64| -> i64 {
             let told = classes.iter().map(|(b, arm, best)| (best - b.of(arm * ppm / 1_000_000)).min(CLASS_SAYS));
-            -told.sum::<i64>() - ppm.abs() * BIT / SCALE_PER_BIT_PPM
+            let per_bit = if ppm < 0 { SCALE_PER_BIT_PPM / SHORTER } else { SCALE_PER_BIT_PPM };
+            -told.sum::<i64>() - ppm.abs() * BIT / per_bit
         };
         let best = |from: i64, to: i64, step: i64| {
             let tried = (0..=(to - from) / step).map(|i| from + i * step);

@@ -163,7 +163,7 @@ mod tests {
             open = g.is_open();
         }
         assert!(lasted.windows(2).all(|w| w[0] <= w[1]), "{lasted:?}");
-        assert!(lasted[0] <= 128 && lasted.iter().any(|&l| l == MOST_SHUT), "{lasted:?}");
+        assert!(lasted[0] <= 128 && lasted.contains(&MOST_SHUT), "{lasted:?}");
     }
 
     #[test]

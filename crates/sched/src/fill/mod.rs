@@ -2,6 +2,9 @@
 //!
 //! * [`gap`]: the opportunity, and the last word on whether a plan keeps it
 //! * [`conservatism`]: how much longer than predicted a move may take
+//! * [`adaptive`]: seek times and margins that follow the drive, from [`evidence`]
+//! * [`gate`]: no filling while the drive surprises
+//! * [`idle`]: when the disk is idle; [`reach`]: what to fetch then
 //! * [`placement`]: what a scheduler inside or outside the drive may do
 //! * [`cells`], [`regions`]: where something is wanted, coarsely, so that a search looks only where it can find something
 //! * [`track`]: which sectors of one track pass when
@@ -37,3 +40,6 @@ pub enum Algorithm {
     /// headtime's own planner.
     Headtime,
 }
+pub mod idle;
+pub mod placement;
+pub mod reach;
