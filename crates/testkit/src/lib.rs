@@ -6,3 +6,4 @@ pub mod profiles;
 pub mod scripted;
 pub mod slow_drive;
 pub mod sptf;
+pub mod tasks;

@@ -230,8 +230,10 @@ impl TaskManager {
     pub(super) fn end_flight(&mut self, pieces: Vec<Piece>, written: bool, bad: Option<u64>) {
         let mut pieces = pieces.into_iter().peekable();
         while let Some(mut p) = pieces.next() {
-            // What was split only because a part of it is stale is one run again when all of it was written.
-            while written && let Some(next) = pieces.next_if(|n| n.extent == p.extent && n.range.lbn == p.range.end()) {
+            // What was split only because some of it became stale is one run again where that makes no difference.
+            while let Some(next) = pieces
+                .next_if(|n| n.extent == p.extent && n.range.lbn == p.range.end() && (written || n.state == p.state))
+            {
                 p.range.count += next.range.count;
             }
             let Ok(_) = self.need(p.task) else { continue };

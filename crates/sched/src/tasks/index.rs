@@ -180,3 +180,69 @@ impl Index {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: u64 = 39_000_000_000;
+
+    /// Ranges that come and go, looked for in the index and one by one.
+    fn agrees(seed: u64, longest: u64, most: usize, rounds: usize) {
+        let mut seed = seed;
+        let mut next = |n: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 16) % n
+        };
+        let mut extents: Slab<Extent> = Slab::default();
+        let mut index = Index::default();
+        let mut here: Vec<u32> = vec![];
+        for round in 0..rounds {
+            let grow = round < rounds * 2 / 3;
+            if here.is_empty() || (here.len() < most && (next(3) > 0) == grow) {
+                // Every magnitude alike, and crowded now and then.
+                let top = 1 << next(64 - u64::from(longest.leading_zeros()));
+                let count = (1 + next(top)).min(DISK);
+                let lbn = next(if next(2) == 0 { DISK - count + 1 } else { (DISK - count + 1).min(100_000) });
+                let at = extents.insert(Extent { lbn, count, ..Extent::default() });
+                index.insert(at, &mut extents);
+                here.push(at);
+            } else {
+                let at = here.swap_remove(next(here.len() as u64) as usize);
+                index.remove(at, &mut extents);
+                extents.remove(at);
+            }
+            let lo = next(if next(2) == 0 { DISK } else { 110_000 });
+            let hi = lo + 1 + next(1 << next(36));
+            let mut found = vec![];
+            index.visit(&extents, lo, hi, |at, _| found.push(at));
+            found.sort_unstable();
+            let touches = |at: &&u32| extents[**at].lbn < hi && lo < extents[**at].end();
+            let mut expected: Vec<u32> = here.iter().filter(touches).copied().collect();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{lo}..{hi}, {} ranges", here.len());
+        }
+        for at in here {
+            index.remove(at, &mut extents);
+        }
+        assert_eq!((index.bytes(), index.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_a_stretch_touches_is_found_whatever_the_ranges_lengths() {
+        for seed in 0..4 {
+            agrees(seed, 1 << 36, 500, 3_000);
+            agrees(seed, 1 << 12, 2_000, 6_000);
+            agrees(seed, 8, 300, 2_000);
+        }
+    }
+
+    #[test]
+    fn a_level_holds_what_is_no_longer_than_its_cells() {
+        assert_eq!([1, 512, 513, 2_048, 2_049].map(level_of), [0, 0, 1, 1, 2]);
+        assert_eq!(level_of(u64::MAX), LEVELS - 1);
+        for level in 0..LEVELS - 1 {
+            assert_eq!(level_of(1 << width(level)), level);
+        }
+    }
+}
