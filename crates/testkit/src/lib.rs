@@ -1,5 +1,6 @@
 //! For tests only: slow, obvious reference models, generators, a scripted device.
 
+pub mod gap;
 pub mod generate;
 pub mod geometry;
 pub mod profiles;
