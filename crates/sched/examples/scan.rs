@@ -125,7 +125,7 @@ fn main() {
     planner.settings.second = arg("second", planner.settings.second);
     planner.settings.cuts = arg("cuts", planner.settings.cuts);
     planner.settings.slack_permille = arg("slack", planner.settings.slack_permille);
-    let mut prices = Prices { bands: vec![256; counts.band_left.len()], shift };
+    let mut prices = Prices { bands: vec![256; counts.band_left.len()], shift, crossing: arg("cross", 0) };
     let block = (4096 / model.sector_bytes).max(1) as u64;
     let depth = arg("depth", 10usize);
     let new_req = |rng: &mut Xoshiro256PlusPlus| loop {
@@ -183,7 +183,8 @@ fn main() {
             let leg = found.plan.legs()[0];
             legs += 1;
             // take
-            for u in leg.lbn.div_ceil(unit)..leg.range().end() / unit {
+            let end = leg.range().end() + if leg.merged { u64::from(z.place.count) } else { 0 };
+            for u in leg.lbn.div_ceil(unit)..end / unit {
                 if u < bits.n && bits.get(u) {
                     bits.words[(u / 64) as usize] &= !(1 << (u % 64));
                     bits.left -= 1;
