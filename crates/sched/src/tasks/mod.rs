@@ -180,7 +180,9 @@ pub enum TaskError {
         second: u64,
     },
     /// A block size of zero, or a pick-up size that is no multiple of it, or one too large to be picked up.
-    #[error("blksize {blksize}, min_pickup {min_pickup} sectors: expected blksize 1 or more and min_pickup a multiple of it, at most {most}")]
+    #[error(
+        "blksize {blksize}, min_pickup {min_pickup} sectors: expected blksize 1 or more and min_pickup a multiple of it, at most {most}"
+    )]
     Unit {
         /// Sectors asked for.
         blksize: u32,
@@ -214,6 +216,13 @@ pub trait Wants {
     /// range and that `who` wants read or written (`kind`). Units of suspended sessions, of units not to be asked for now,
     /// are not marked.
     fn wanted(&self, who: Who, kind: Kind, out: &mut wanted::Wanted);
+
+    /// The same of everything that is not done yet, also what is not to be asked for now (a suspended session's units,
+    /// write units whose buffer was refused). By it the regions decide what to forget, so it must not leave out anything
+    /// that [`Wants::wanted`] may name later.
+    fn pending(&self, who: Who, kind: Kind, out: &mut wanted::Wanted) {
+        self.wanted(who, kind, out);
+    }
 
     /// Whether a schedulable session wants something of this kind at all.
     fn any(&self, who: Who, kind: Kind) -> bool;
