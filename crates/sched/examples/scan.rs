@@ -8,12 +8,12 @@ use headtime_sched::fill::conservatism::Margins;
 use headtime_sched::fill::gap::Gap;
 use headtime_sched::fill::headtime::habit::Habit;
 use headtime_sched::fill::headtime::visit::Asked;
-use headtime_sched::fill::headtime::walk::Map;
+use headtime_sched::fill::regions::Regions;
 use headtime_sched::fill::headtime::{Planner, prices::Prices};
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::overheads::between;
 use headtime_sched::tasks::wanted::Wanted;
-use headtime_sched::tasks::{Range, Wants, Who};
+use headtime_sched::tasks::{Range, SessionId, Wants, Who};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -62,20 +62,6 @@ impl Counts {
     }
     fn take(&mut self, cyl: u32, surface: u16) { let k = self.key(cyl, surface); self.by[k] -= 1; self.band_left[(cyl >> self.shift) as usize] -= 1; }
 }
-impl Map for Counts {
-    fn columns(&self) -> u16 { self.columns }
-    fn cells(&self) -> u32 { self.cells }
-    fn width(&self) -> u32 { self.width }
-    fn up(&self, column: u16, cell: u32, _: u64) -> Option<u32> {
-        let base = column as usize * self.cells as usize;
-        (cell..self.cells).find(|&c| self.by[base + c as usize] > 0)
-    }
-    fn down(&self, column: u16, cell: u32, _: u64) -> Option<u32> {
-        let base = column as usize * self.cells as usize;
-        (0..=cell).rev().find(|&c| self.by[base + c as usize] > 0)
-    }
-}
-
 struct Req { kind: Kind, place: Place }
 
 fn arg<T: std::str::FromStr>(name: &str, default: T) -> T {
@@ -119,6 +105,9 @@ fn main() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut bits = Bits::new(model.geometry.capacity(), unit);
     let mut counts = Counts::new(&model, &bits, seek_first, shift);
+    let mut regions = Regions::new(&model.geometry, 8);
+    regions.has_unit(unit as u32);
+    regions.add(SessionId(0), &model.geometry, Range { lbn: 0, count: bits.n * unit });
     let mut planner = Planner::default();
     planner.settings.tracks = arg("tracks", planner.settings.tracks);
     planner.settings.beam = arg("beam", planner.settings.beam);
@@ -174,7 +163,7 @@ fn main() {
             let habit = Habit::before(&model, placement, last_read);
             let asked = Asked { model: &model, gap: &gap, habit, wants: &bits, who: Who::Anyone, exclude: &[], prices: &prices };
             let t = std::time::Instant::now();
-            let found = planner.search(&asked, &counts);
+            let found = planner.search(&asked, &regions);
             search_ns += t.elapsed().as_nanos();
             searches += 1;
             looked += u64::from(planner.looked_at);
@@ -183,6 +172,7 @@ fn main() {
             let leg = found.plan.legs()[0];
             legs += 1;
             // take
+            let covered = Range { lbn: leg.lbn, count: u64::from(leg.count) + if leg.merged { u64::from(z.place.count) } else { 0 } };
             let end = leg.range().end() + if leg.merged { u64::from(z.place.count) } else { 0 };
             for u in leg.lbn.div_ceil(unit)..end / unit {
                 if u < bits.n && bits.get(u) {
@@ -194,6 +184,7 @@ fn main() {
                     counts.take(p.cylinder, p.surface);
                 }
             }
+            regions.recheck(SessionId(0), &model.geometry, &bits, covered);
             if leg.merged {
                 merged_n += 1;
                 place = model.place(leg.lbn, leg.count + z.place.count, z.kind).unwrap();
