@@ -1,5 +1,7 @@
 //! For tests only: slow, obvious reference models, generators, a scripted device.
 
+pub mod gap_exhaustive;
+pub mod gap_replay;
 pub mod generate;
 pub mod geometry;
 pub mod profiles;
