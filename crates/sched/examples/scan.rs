@@ -105,6 +105,9 @@ fn main() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut bits = Bits::new(model.geometry.capacity(), unit);
     let mut counts = Counts::new(&model, &bits, seek_first, shift);
+    let fill_with: String = arg("fill", "headtime".into());
+    let policy = headtime_sched::fill::Algorithm::named(&fill_with).expect("an algorithm").policy();
+    let budget: u64 = arg("budget", 200);
     let mut regions = Regions::new(&model.geometry, 8);
     regions.has_unit(unit as u32);
     regions.add(SessionId(0), &model.geometry, Range { lbn: 0, count: bits.n * unit });
@@ -114,7 +117,7 @@ fn main() {
     planner.settings.second = arg("second", planner.settings.second);
     planner.settings.cuts = arg("cuts", planner.settings.cuts);
     planner.settings.slack_permille = arg("slack", planner.settings.slack_permille);
-    let mut prices = Prices { bands: vec![256; counts.band_left.len()], shift, crossing: arg("cross", 0) };
+    let mut prices = Prices { bands: vec![256; counts.band_left.len()], shift, crossing: arg("cross", 768) };
     let block = (4096 / model.sector_bytes).max(1) as u64;
     let depth = arg("depth", 10usize);
     let new_req = |rng: &mut Xoshiro256PlusPlus| loop {
@@ -137,7 +140,7 @@ fn main() {
     let wall = std::time::Instant::now();
     let mut fills = 0u64; let mut late = 0u64;
     let mut last_mark = (0u64, 0u64, 0u64);
-    let fill: bool = arg("fill", true);
+    let fill: bool = arg("filling", true);
     let limit_fg: u64 = arg("requests", u64::MAX);
     while bits.left > 0 && fg < limit_fg {
         let begin = |kind: Kind, head: &Head| {
@@ -163,13 +166,24 @@ fn main() {
             let habit = Habit::before(&model, placement, last_read);
             let asked = Asked { model: &model, gap: &gap, habit, wants: &bits, who: Who::Anyone, exclude: &[], prices: &prices };
             let t = std::time::Instant::now();
-            let found = planner.search(&asked, &regions);
+            let plan = if let Some(policy) = policy {
+                use headtime_sched::fill::{candidate::Look, search::{Scene, Search}};
+                let look = Look { model: &model, wants: &bits, gap: &gap, exclude: &[], rules: placement.rules(), by_angle: false, not_before: Time::ZERO };
+                let scene = Scene { look, regions: &regions, winner: Who::Anyone };
+                let mut search = Search::begin(policy, &scene);
+                search.step(&scene, budget);
+                looked += search.cost();
+                search.best()
+            } else {
+                let found = planner.search(&asked, &regions);
+                looked += u64::from(planner.looked_at);
+                found.map(|f| f.plan)
+            };
             search_ns += t.elapsed().as_nanos();
             searches += 1;
-            looked += u64::from(planner.looked_at);
-            let Some(found) = found else { break };
+            let Some(plan) = plan else { break };
             any = true;
-            let leg = found.plan.legs()[0];
+            let leg = plan.legs()[0];
             legs += 1;
             // take
             let covered = Range { lbn: leg.lbn, count: u64::from(leg.count) + if leg.merged { u64::from(z.place.count) } else { 0 } };

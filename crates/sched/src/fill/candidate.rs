@@ -12,7 +12,8 @@
 //! wanted sector to its last is the leg. A write takes only a stretch that is wanted all through, for it must not touch
 //! what lies between.
 //!
-//! On the destination's own track a leg is better *merged*: the destination's command begins earlier.
+//! On the destination's own track a leg is better *merged*: the destination's command begins earlier
+//! ([`merged`](super::merged)).
 //!
 //! The arithmetic is generous where rounding decides, and knows nothing of remapped sectors. [`Gap::holds`] has the last
 //! word; when it says no, the same track is looked at *carefully* once more.
@@ -33,7 +34,7 @@ use crate::tasks::{Range, Wants, Who};
 const MOST_ROOMS: usize = 8;
 
 /// What a careful look leaves free at a window's end, so that rounding cannot make it late.
-const CARE: Dur = Dur(50);
+pub(super) const CARE: Dur = Dur(50);
 
 /// What a candidate is made from. Two of the same parts are the same.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub struct Look<'a, W> {
     pub exclude: &'a [Range],
     /// What legs may do.
     pub rules: Rules,
+    /// Of two ranges on one track the one is better that takes the larger angle, not the one with more sectors.
+    pub by_angle: bool,
     /// No leg's transfer begins before this: the time that searching takes (seed 002 section 4.6). Zero for none.
     pub not_before: Time,
 }
@@ -145,12 +148,12 @@ impl Rooms {
 
 /// A leg found in a room.
 #[derive(Clone, Copy, Debug)]
-struct Found {
-    low: u64,
-    high: u64,
-    sectors: u32,
-    here: u32,
-    turn: u64,
+pub(super) struct Found {
+    pub(super) low: u64,
+    pub(super) high: u64,
+    pub(super) sectors: u32,
+    pub(super) here: u32,
+    pub(super) turn: u64,
 }
 
 impl<W> Clone for Look<'_, W> {
@@ -286,21 +289,32 @@ impl<W: Wants> Look<'_, W> {
 
     /// What is wanted in a room: the leg, when there is one.
     #[inline]
-    fn ask(&self, room: &Room, who: Who, kind: Kind, scratch: &mut Scratch) -> Option<Found> {
+    pub(super) fn ask(&self, room: &Room, who: Who, kind: Kind, scratch: &mut Scratch) -> Option<Found> {
         let wanted = &mut scratch.wanted;
         wanted.reset(room.low, (room.high - room.low) as u32);
         scratch.queries += 1;
         self.wants.wanted(who, kind, wanted);
-        let low = wanted.next(room.low)?;
-        let (low, high) = match kind {
-            Kind::Write => wanted.runs(room.low, room.high).max_by_key(|(low, high)| (high - low, u64::MAX - low))?,
-            _ => (low, wanted.last_end(room.high)?),
+        // What begins on the next track only is found when that is looked at.
+        let low = wanted.next(room.low).filter(|l| *l < room.turn_over)?;
+        if kind != Kind::Write {
+            return Some(self.found(room, low, wanted.last_end(room.high)?, wanted));
+        }
+        let runs = wanted.runs(low, room.high).take_while(|(low, _)| *low < room.turn_over);
+        runs.map(|(low, high)| self.found(room, low, high, wanted)).fold(None, |a, b| self.larger(a, Some(b)))
+    }
+
+    /// The better one; the first when they are equal.
+    #[inline]
+    pub(super) fn larger(&self, a: Option<Found>, b: Option<Found>) -> Option<Found> {
+        let (Some(x), Some(y)) = (&a, &b) else {
+            return a.or(b);
         };
-        Some(self.found(room, low, high, &scratch.wanted))
+        let more = if self.by_angle { y.turn > x.turn } else { y.sectors > x.sectors };
+        if more { b } else { a }
     }
 
     #[inline]
-    fn found(&self, room: &Room, low: u64, high: u64, wanted: &Wanted) -> Found {
+    pub(super) fn found(&self, room: &Room, low: u64, high: u64, wanted: &Wanted) -> Found {
         let sectors = wanted.count(low, high);
         let here = if high <= room.turn_over { sectors } else { wanted.count(low, room.turn_over) };
         Found { low, high, sectors, here, turn: room.turn(u64::from(here), u64::from(sectors - here)) }
@@ -328,7 +342,7 @@ impl<W: Wants> Look<'_, W> {
                 continue;
             }
             let found = self.ask(&room, who, kind, scratch);
-            best = larger(best, found);
+            best = self.larger(best, found);
         }
         best.map(|f| self.candidate(map, kind, &[f]))
     }
@@ -351,9 +365,9 @@ impl<W: Wants> Look<'_, W> {
         for (i, room) in rooms.iter().enumerate() {
             let found = self.ask(&room, who, kind, scratch);
             let side = if i < rooms.at_once { &mut front } else { &mut behind };
-            *side = larger(*side, found);
+            *side = self.larger(*side, found);
         }
-        let alone = larger(front, behind)?;
+        let alone = self.larger(front, behind)?;
         if let (Some(front), Some(_)) = (front, behind)
             && let Some(after) = self.window_after(map, window, &front, kind)
         {
@@ -362,7 +376,7 @@ impl<W: Wants> Look<'_, W> {
             let rooms = self.rooms(map, &after, kind);
             for room in rooms.iter().filter(|r| r.high <= front.low) {
                 let found = self.ask(&room, who, kind, scratch);
-                second = larger(second, found);
+                second = self.larger(second, found);
             }
             if let Some(second) = second.filter(|s| s.sectors + front.sectors > alone.sectors) {
                 let two = self.candidate(map, kind, &[front, second]);
@@ -410,107 +424,6 @@ impl<W: Wants> Look<'_, W> {
         }
     }
 
-    /// The best that can be had by making the destination's own command begin earlier. `careful` as for a second look.
-    pub fn merged(
-        &self,
-        who: Who,
-        scratch: &mut Scratch,
-        careful: bool,
-        worth: impl Fn(u32, u64) -> bool,
-    ) -> Option<Candidate> {
-        let (model, gap) = (self.model, self.gap);
-        let (geometry, rotation) = (&model.geometry, &model.mechanics.rotation);
-        let kind = gap.dest_kind;
-        let dest = gap.dest.lbn;
-        let map = TrackMap::of(geometry, dest).filter(|m| m.place() == gap.destination())?;
-        let map = if careful { map.careful() } else { map };
-        let head = gap.head(kind);
-        let sector = map.sector_of(geometry, dest)?;
-        let mut low = dest;
-        let mut step = (map.step.0 >> 32, map.step.0 >> 32);
-        let window = gap.merge_window(model, head, head.at).and_then(|w| self.delayed(w));
-        let window = window.map(|w| if careful { shorter(w) } else { w });
-        if let Some(window) = window {
-            let count = map.fitting(rotation, window.length()).min(u64::from(sector)) as u32;
-            low = self.run_up_to(&map, sector - count, sector, dest);
-        }
-        if low == map.track.first_lbn
-            && low > 0
-            && let Some((from, before)) = self.on_track_before(&map, sector, kind, careful)
-        {
-            (low, step.0) = (from, before.step.0 >> 32);
-        }
-        // An excluded range that ends behind `low` is where the room begins.
-        for e in self.exclude.iter().filter(|e| e.lbn < dest) {
-            low = low.max(e.end());
-        }
-        if low >= dest {
-            return None;
-        }
-        let room = Room { low, high: dest, turn_over: map.track.first_lbn.max(low), step };
-        let (sectors, turn) = room.most();
-        if !worth(sectors, turn) {
-            return None;
-        }
-        // Units that reach into the destination's own range are read whole by the merged command.
-        let own = if kind == Kind::Read { gap.dest.count } else { 0 };
-        scratch.queries += 1;
-        scratch.wanted.reset(low, (dest - low) as u32 + own);
-        self.wants.wanted(who, kind, &mut scratch.wanted);
-        let first = match kind {
-            Kind::Write => scratch.wanted.runs(low, dest).last().filter(|r| r.1 == dest)?.0,
-            _ => scratch.wanted.next(low).filter(|f| *f < dest)?,
-        };
-        let f = self.found(&room, first, dest, &scratch.wanted);
-        let leg = Leg { kind, lbn: first, count: (dest - first) as u32, merged: true };
-        let here = f.sectors - if first < map.track.first_lbn { f.here } else { 0 };
-        Some(Candidate { plan: Plan::of(leg, f.sectors), track: map.place(), kind, turn: f.turn, here })
-    }
-
-    /// The lowest LBN from which LBNs run without a break, in the sectors `from..to`, up to `end`.
-    fn run_up_to(&self, map: &TrackMap, from: u32, to: u32, end: u64) -> u64 {
-        let mut low = end;
-        map.stretches(&self.model.geometry, from, to, |l, h| {
-            if h == end {
-                low = l;
-            }
-        });
-        low
-    }
-
-    /// From where on the track before the destination's a merged command may begin, so that it passes from one to the
-    /// other in time: its LBN, and that track.
-    fn on_track_before(&self, map: &TrackMap, sector: u32, kind: Kind, careful: bool) -> Option<(u64, TrackMap)> {
-        let (model, gap) = (self.model, self.gap);
-        let (geometry, mechanics) = (&model.geometry, &model.mechanics);
-        let rotation = &mechanics.rotation;
-        let before = TrackMap::of(geometry, map.track.first_lbn - 1)?;
-        let before = if careful { before.careful() } else { before };
-        let place = before.place();
-        if !self.rules.source_track && place == gap.source() {
-            return None;
-        }
-        let first = map.sector_of(geometry, map.track.first_lbn)?;
-        let last = before.sector_of(geometry, before.end() - 1)?;
-        // When the destination's track's first LBN passes in the turn in which the destination does.
-        let on_track = rotation.sectors(u64::from(sector - first), map.track.spt);
-        let move_over = mechanics.reposition(place, map.place(), kind);
-        let leave = gap.starts.0.checked_sub((on_track + move_over).0)?;
-        let leave = Time(leave);
-        let head = gap.head(kind);
-        let from = (head.cylinder, head.surface);
-        let arrive = head.at + mechanics.reposition(from, place, kind) + gap.margins.of_move(from, place);
-        let arrive = arrive.max(self.not_before);
-        // The last instant before which the track before has passed to its end.
-        let angle = map.edge(first) - rotation.angle_after(move_over);
-        let pause = rotation.wait(before.edge(last + 1), angle);
-        let time = leave.saturating_since(arrive).saturating_sub(pause);
-        let time = if careful { time.saturating_sub(CARE) } else { time };
-        let count = before.fitting(rotation, time).min(u64::from(last + 1)) as u32;
-        let low = self.run_up_to(&before, last + 1 - count, last + 1, before.end());
-        (low < before.end()).then_some((low, before))
-    }
-
     /// Whether the foreground request stays in time with it: [`Gap::holds`].
     #[inline]
     pub fn holds(&self, candidate: &Candidate) -> bool {
@@ -537,16 +450,7 @@ impl<W: Wants> Look<'_, W> {
     }
 }
 
-fn shorter(window: Window) -> Window {
+/// Nothing is left to rounding.
+pub(super) fn shorter(window: Window) -> Window {
     Window { leave: Time(window.leave.0.saturating_sub(CARE.0).max(window.arrive.0)), ..window }
-}
-
-/// The one with more wanted sectors; the first when they are equal.
-#[inline]
-fn larger(a: Option<Found>, b: Option<Found>) -> Option<Found> {
-    match (a, b) {
-        (Some(a), Some(b)) if b.sectors > a.sectors => Some(b),
-        (None, b) => b,
-        (a, _) => a,
-    }
 }

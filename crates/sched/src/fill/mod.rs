@@ -5,15 +5,76 @@
 //! * [`placement`]: what a scheduler inside or outside the drive may do
 //! * [`cells`], [`regions`]: where something is wanted, coarsely, so that a search looks only where it can find something
 //! * [`track`]: which sectors of one track pass when
-//! * [`candidate`]: the best that one track offers to a gap
-//! * one algorithm a file, over a common search
+//! * [`candidate`], [`merged`]: the best that one track offers to a gap
+//! * [`search`]: the search that the papers' algorithms have in common; each of them is a file of its own:
+//!   [`bw_greedy`], [`bw_ep_greedy`], [`angle_ep_greedy`], [`angle_ep_frag`]
 
+pub mod angle_ep_frag;
+pub mod angle_ep_greedy;
 mod bitmap;
+pub mod bw_ep_greedy;
+pub mod bw_greedy;
 pub mod candidate;
 pub mod cells;
 pub mod conservatism;
 pub mod gap;
+<<<<<<< HEAD
 pub mod headtime;
+=======
+pub mod merged;
+>>>>>>> regions
 pub mod placement;
 pub mod regions;
+pub mod search;
 pub mod track;
+
+use search::Policy;
+
+/// The algorithms that fill gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Algorithm {
+    /// [`bw_greedy`].
+    BwGreedy,
+    /// [`bw_ep_greedy`].
+    BwEpGreedy,
+    /// [`angle_ep_greedy`].
+    AngleEpGreedy,
+    /// [`angle_ep_frag`], the paper's default.
+    #[default]
+    AngleEpFrag,
+    /// headtime's own planner.
+    Headtime,
+}
+
+impl Algorithm {
+    /// All of them.
+    pub const ALL: [Algorithm; 5] = [
+        Algorithm::BwGreedy,
+        Algorithm::BwEpGreedy,
+        Algorithm::AngleEpGreedy,
+        Algorithm::AngleEpFrag,
+        Algorithm::Headtime,
+    ];
+
+    /// The policy of one of the papers' four, with which [`search::Search::begin`] makes a search; `None` for the project's
+    /// own planner, which does not search in this way.
+    pub fn policy(self) -> Option<&'static Policy> {
+        match self {
+            Algorithm::BwGreedy => Some(&bw_greedy::BW_GREEDY),
+            Algorithm::BwEpGreedy => Some(&bw_ep_greedy::BW_EP_GREEDY),
+            Algorithm::AngleEpGreedy => Some(&angle_ep_greedy::ANGLE_EP_GREEDY),
+            Algorithm::AngleEpFrag => Some(&angle_ep_frag::ANGLE_EP_FRAG),
+            Algorithm::Headtime => None,
+        }
+    }
+
+    /// Its name: the seed's.
+    pub fn name(self) -> &'static str {
+        self.policy().map_or("headtime", |p| p.name)
+    }
+
+    /// The algorithm of a name, whatever its case.
+    pub fn named(name: &str) -> Option<Algorithm> {
+        Algorithm::ALL.into_iter().find(|a| a.name().eq_ignore_ascii_case(name))
+    }
+}

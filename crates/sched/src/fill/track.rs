@@ -49,7 +49,10 @@ impl TrackMap {
 
     #[inline]
     fn new(geometry: &Geometry, track: Track) -> TrackMap {
-        let step = Angle(u64::MAX / u64::from(track.spt));
+        // floor(2^64 / spt), as the geometry has it: one more than floor((2^64 - 1) / spt) for powers of two.
+        let spt = u64::from(track.spt);
+        let step = u64::MAX / spt;
+        let step = Angle(step.saturating_add(u64::from(u64::MAX - step * spt + 1 == spt)));
         let (mut first, mut plain) = (0, true);
         if track.lbns != track.spt {
             (first, plain) = match geometry.run_at(track.first_lbn, track.lbns) {
@@ -171,7 +174,7 @@ impl TrackMap {
         }
         if self.plain {
             let sector = self.first + (low - self.track.first_lbn) as u32;
-            return found(self.edge(sector), self.step.0 * (high - low));
+            return found(self.edge(sector), self.step.0.saturating_mul(high - low));
         }
         self.arcs_with_holes(geometry, low, high, found);
     }
@@ -180,7 +183,7 @@ impl TrackMap {
     fn arcs_with_holes(&self, geometry: &Geometry, low: u64, high: u64, mut found: impl FnMut(Angle, u64)) {
         for run in geometry.runs(low, high - low).filter(|r| !geometry.is_remapped(r.lbn)) {
             if run.span == run.count {
-                found(self.edge(run.start.sector), self.step.0 * u64::from(run.count));
+                found(self.edge(run.start.sector), self.step.0.saturating_mul(u64::from(run.count)));
                 continue;
             }
             for lbn in run.lbn..run.lbn + u64::from(run.count) {
