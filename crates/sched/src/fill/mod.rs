@@ -8,6 +8,7 @@
 //! * [`candidate`], [`merged`]: the best that one track offers to a gap
 //! * [`search`]: the search that the papers' algorithms have in common; each of them is a file of its own:
 //!   [`bw_greedy`], [`bw_ep_greedy`], [`angle_ep_greedy`], [`angle_ep_frag`]
+//! * [`headtime`]: the project's own planner
 
 pub mod angle_ep_frag;
 pub mod angle_ep_greedy;
@@ -18,11 +19,8 @@ pub mod candidate;
 pub mod cells;
 pub mod conservatism;
 pub mod gap;
-<<<<<<< HEAD
 pub mod headtime;
-=======
 pub mod merged;
->>>>>>> regions
 pub mod placement;
 pub mod regions;
 pub mod search;
