@@ -1,6 +1,8 @@
 //! For tests only: slow, obvious reference models, generators, a scripted device.
 
 pub mod gap;
+pub mod gap_exhaustive;
+pub mod gap_replay;
 pub mod generate;
 pub mod geometry;
 pub mod profiles;

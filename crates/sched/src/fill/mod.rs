@@ -11,6 +11,7 @@
 //! * [`candidate`], [`merged`]: the best that one track offers to a gap
 //! * [`search`]: the search that the papers' algorithms have in common; each of them is a file of its own:
 //!   [`bw_greedy`], [`bw_ep_greedy`], [`angle_ep_greedy`], [`angle_ep_frag`]
+//! * [`headtime`]: the project's own planner
 
 pub mod adaptive;
 pub mod angle_ep_frag;

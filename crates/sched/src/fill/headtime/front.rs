@@ -33,6 +33,8 @@ struct Prev {
     behind: u32,
     /// When that sector's left edge passes.
     ends: Time,
+    /// From then until the next track's first LBN's sector passes.
+    crossing: Dur,
 }
 
 /// What merging brings.
@@ -69,7 +71,7 @@ impl Front {
             let arrived = line.angle_of(behind) + mechanics.rotation.angle_after(moved);
             let crossing = moved + mechanics.rotation.wait(arrived, dest.angle_of(first_sector));
             let ends = gap.starts.0.checked_sub((dest.takes(before) + crossing).0)?;
-            Some(Prev { line, behind, ends: Time(ends) })
+            Some(Prev { line, behind, ends: Time(ends), crossing })
         });
         Some(Front { kind: gap.dest_kind, dest, before, first_sector, prev })
     }
@@ -100,7 +102,8 @@ impl Front {
     /// What merging is worth at most when the request's command may begin with `lo`.
     #[inline]
     pub fn worth_at_most(&self, asked: &Asked, lo: u64) -> u64 {
-        asked.prices.value(&self.dest, asked.gap.dest.lbn.saturating_sub(lo) as u32)
+        let crossing = self.prev.filter(|p| lo < p.line.end()).map_or(0, |p| asked.prices.crossing(&self.dest, p.crossing));
+        asked.prices.value(&self.dest, asked.gap.dest.lbn.saturating_sub(lo) as u32 + own(asked)) + crossing
     }
 
     /// What merging brings when the request's command may begin with `lo`.
@@ -109,8 +112,9 @@ impl Front {
         if lo >= end {
             return None;
         }
-        asked.wanted(self.kind, lo, end, out);
-        let mut first = out.next(lo)?;
+        // Units that reach into the request's own range are read whole with it.
+        asked.wanted(self.kind, lo, end + u64::from(own(asked)), out);
+        let mut first = out.next(lo).filter(|&f| f < end)?;
         // Nothing that must not be touched, and by a write nothing that is not wanted, comes along.
         if !self.kind.is_read() {
             let (lo, hi) = out.runs(first, end).last()?;
@@ -121,16 +125,30 @@ impl Front {
         }
         for x in asked.exclude {
             if x.lbn < end && x.end() > first {
-                first = out.next(x.end())?;
+                first = out.next(x.end()).filter(|&f| f < end)?;
             }
         }
-        let sectors = out.count(first, end);
+        let sectors = out.count(first, out.end());
         let leg = Leg { kind: self.kind, lbn: first, count: (end - first) as u32, merged: true };
-        Some(Merged { leg, sectors, value: asked.prices.value(&self.dest, sectors) })
+        let mut value = asked.prices.value(&self.dest, sectors);
+        if let Some(prev) = &self.prev
+            && first < prev.line.end()
+            && out.is_set(prev.line.end() - 1)
+            && out.is_set(prev.line.end())
+        {
+            value += asked.prices.crossing(&self.dest, prev.crossing);
+        }
+        Some(Merged { leg, sectors, value })
     }
 
     /// The best that merging brings to a head that comes from `from`.
     pub fn best(&self, asked: &Asked, from: &Point, out: &mut Wanted) -> Option<Merged> {
         self.merged(asked, self.reaches(asked, from)?, out)
     }
+}
+
+/// Sectors of the request itself that may complete a unit which begins before it.
+#[inline]
+fn own(asked: &Asked) -> u32 {
+    if asked.gap.dest_kind.is_read() { asked.gap.dest.count } else { 0 }
 }

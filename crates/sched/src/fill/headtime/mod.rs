@@ -15,7 +15,8 @@ use crate::tasks::wanted::Wanted;
 use front::{Front, Merged};
 use line::Line;
 use visit::{Asked, Point, Visit};
-use walk::{Map, Walk};
+use crate::fill::regions::Regions;
+use walk::{Land, Walk};
 
 /// How far a search goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ const KEPT: usize = 6;
 
 impl Planner {
     /// The best plan for a gap.
-    pub fn search(&mut self, asked: &Asked, map: &dyn Map) -> Option<Found> {
+    pub fn search(&mut self, asked: &Asked, regions: &Regions) -> Option<Found> {
         self.best.clear();
         self.visits.clear();
         self.lines.clear();
@@ -78,23 +79,16 @@ impl Planner {
             self.keep(Plan::of(m.leg, m.sectors), m.value);
         }
         let kinds = [Kind::Read, Kind::Write].map(|k| asked.wants.any(asked.who, k).then_some(k));
-        let mask = u64::MAX;
         let (model, gap) = (asked.model, asked.gap);
         let dearest = asked.prices.dearest();
-        self.walk.begin(model, gap, map, mask);
-        while let Some((column, cell, bound)) = self.walk.next(model, gap, map, mask) {
+        let land = Land { model, gap, regions, who: asked.who };
+        self.walk.begin(&land);
+        while let Some((cell, bound)) = self.walk.next(&land) {
             if self.looked_at >= self.settings.tracks || !self.could_gain(worth(bound, dearest)) {
                 break;
             }
-            let cylinders = cell * map.width()..((cell + 1) * map.width()).min(model.geometry.cylinders());
-            let surfaces = match map.columns() {
-                1 => 0..model.geometry.surfaces(),
-                _ => column..column + 1,
-            };
-            for cylinder in cylinders {
-                for surface in surfaces.clone() {
-                    self.look(asked, &start, front.as_ref(), (cylinder, surface), &kinds, dearest);
-                }
+            for track in regions.cells().tracks(cell) {
+                self.look(asked, &start, front.as_ref(), track, &kinds, dearest);
             }
         }
         self.deepen(asked, front.as_ref());

@@ -197,7 +197,16 @@ impl Asked<'_> {
             return;
         };
         let leg = Leg { kind, lbn: first, count: (last - first) as u32, merged: false };
-        let value = self.prices.value(line, sectors);
+        let mut value = self.prices.value(line, sectors);
+        if let Some((_, begins)) = &s.next
+            && last > line.end()
+            && out.is_set(line.end() - 1)
+            && out.is_set(line.end())
+        {
+            let behind = line.sector_behind(&self.model.geometry, line.end());
+            let ended = s.at + line.takes(behind.saturating_sub(s.sector));
+            value += self.prices.crossing(line, begins.saturating_since(ended));
+        }
         found.push(Visit { leg, sectors, value, end, line: *line, stretch: *s });
     }
 
