@@ -157,6 +157,9 @@ impl Core {
             self.stats.prediction.add(p);
         }
         let gone = self.pool.finish(slot);
+        if let Some(fill) = &mut self.fill {
+            fill.finished(self.now);
+        }
         if self.fill.as_mut().is_some_and(|f| f.is_promoted(slot)) {
             return;
         }
@@ -244,14 +247,14 @@ impl Core {
         let command = self.dispatch.send(Purpose::Request(slot), &chosen.request, self.now);
         let place = chosen.place;
         let filled = self.fill.as_ref().is_some_and(|f| f.legs_before > 0);
-        self.flies(&command, place, filled);
+        self.flies(&command, place, filled, false);
         self.predictor.sent(&self.model, command.id, command.kind, place.as_ref(), self.now);
         command
     }
 
     /// When it wants to be told the time, if nothing else happens before.
     pub fn next_wakeup(&self) -> Option<Time> {
-        self.fill.as_ref().filter(|_| self.dispatch.at_drive().is_empty() && self.held.is_none())?.next_wakeup()
+        self.fill.as_ref().filter(|_| self.dispatch.at_drive().is_empty() && self.held.is_none())?.next_wakeup(self.now)
     }
 
     /// Requests that wait, not counting those at the drive.

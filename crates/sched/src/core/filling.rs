@@ -76,7 +76,7 @@ impl Core {
             }
             Next::Leg(leg) => {
                 self.fill.as_mut().expect("FILL is on").legs_before += 1;
-                Some(self.send_free(&leg))
+                Some(self.send_free(&leg, false))
             }
         }
     }
@@ -151,22 +151,22 @@ impl Core {
     }
 
     /// A leg as a command of its own.
-    fn send_free(&mut self, leg: &Leg) -> Command {
+    fn send_free(&mut self, leg: &Leg, idle: bool) -> Command {
         let request = free(leg.kind, leg.lbn, leg.count);
         let slot = self.pool.insert_sent(request, self.now);
         let command = self.dispatch.send(Purpose::Free(slot), &request, self.now);
         let place = self.model.place(leg.lbn, leg.count, leg.kind);
-        self.flies(&command, place, true);
-        self.fill.as_mut().expect("FILL is on").sends(leg, false);
+        self.flies(&command, place, true, idle);
+        self.fill.as_mut().expect("FILL is on").sends(leg, idle);
         self.predictor.sent(&self.model, command.id, leg.kind, place.as_ref(), self.now);
         command
     }
 
     /// Before the predictor is told of a command: what is to be learned from its completion.
-    pub(super) fn flies(&mut self, command: &Command, place: Option<Place>, filled: bool) {
+    pub(super) fn flies(&mut self, command: &Command, place: Option<Place>, filled: bool, idle: bool) {
         if let Some(fill) = &mut self.fill {
             let (read, _) = self.predictor.next_heads(&self.model, self.now);
-            fill.flies(command.id, (read.cylinder, read.surface), place, filled);
+            fill.flies(command.id, (read.cylinder, read.surface), place, filled, idle);
         }
     }
 
@@ -178,22 +178,45 @@ impl Core {
         let both = Request { lbn: leg.lbn, count: leg.count + own.count, ..own };
         let command = self.dispatch.send(Purpose::Merged(slot, front_slot, leg.count), &both, self.now);
         let place = self.model.place(both.lbn, both.count, both.kind);
-        self.flies(&command, place, true);
+        self.flies(&command, place, true, false);
         self.fill.as_mut().expect("FILL is on").sends(leg, false);
         self.predictor.sent(&self.model, command.id, both.kind, place.as_ref(), self.now);
         command
     }
 
-    /// Something for an idle drive.
+    /// Something for an idle drive. Where the head is need not be known: nobody waits for it.
     fn send_idle(&mut self) -> Option<Command> {
-        None
+        if !self.dispatch.at_drive().is_empty() || self.pool.waiting() > 0 {
+            return None;
+        }
+        let (head, _) = self.predictor.next_heads(&self.model, self.now);
+        let fill = self.fill.as_mut().expect("FILL is on");
+        let leg = match fill.pending.take() {
+            Some(leg) if fill.tasks.granted(leg.range()) => leg,
+            Some(leg) => {
+                fill.tasks.release(leg.kind, leg.range(), self.now);
+                return None;
+            }
+            None => {
+                let leg = fill.idle_leg(&self.model, &head, self.now)?;
+                if self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
+                    return None;
+                }
+                if leg.kind == Kind::Write {
+                    fill.pending = fill.tasks.ask(leg.range()).then_some(leg);
+                    return None;
+                }
+                leg
+            }
+        };
+        Some(self.send_free(&leg, true))
     }
 
     /// Promoted tasks' pieces join the foreground, a few at a time.
     fn feed_promoted(&mut self) {
         while self.pool.waiting() < self.config.capacity {
             let Some(fill) = &mut self.fill else { return };
-            let Some((kind, range)) = fill.next_promoted(self.now) else { return };
+            let Some((kind, range)) = fill.next_promoted(&self.model, self.now) else { return };
             let place = self.model.place(range.lbn, range.count as u32, kind);
             assert!(place.is_some(), "a task wants {range:?}, which is not on the disk");
             let slot = self.pool.insert(free(kind, range.lbn, range.count as u32), place, self.now);

@@ -27,6 +27,7 @@ pub mod gap;
 pub mod gate;
 pub mod headtime;
 pub mod idle;
+pub mod idling;
 pub mod merged;
 pub mod placement;
 pub mod planner;

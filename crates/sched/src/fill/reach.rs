@@ -142,11 +142,11 @@ impl Reach {
         self.wanted[band] += sectors;
     }
 
-    /// So many sectors of `cell` are wanted no more. Panics when they were not.
+    /// So many sectors of `cell` are wanted no more. When a task is aborted the whole of its ranges is told, with what had
+    /// been brought before: then a band counts too little, at most until its tasks have ended.
     pub fn gone(&mut self, cell: u32, sectors: u64, how: Gone) {
         let band = self.band(cell);
-        assert!(self.wanted[band] >= sectors, "{sectors} sectors fewer, but {} are wanted", self.wanted[band]);
-        self.wanted[band] -= sectors;
+        self.wanted[band] = self.wanted[band].saturating_sub(sectors);
         match how {
             Gone::Free => self.free[band] += sectors,
             Gone::Idle => self.idle += sectors,

@@ -2,6 +2,7 @@
 //! and what watches over both: conservatism, the gate, the idle detectors.
 
 use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::time::{Dur, Time};
 
@@ -12,12 +13,15 @@ use super::evidence::Seen;
 use super::gap::{Gap, Leg};
 use super::gate::Gate;
 use super::placement::Placement;
-use super::planner::Planner;
+use super::idling::{IdleConfig, Idling};
+use super::planner::{self, Planner};
+use super::reach::Gone;
 use super::regions::{REGIONS, RegionMemory, Regions};
 use crate::dispatch::Sent;
 use crate::request::{Prediction, Request};
 use crate::tasks::manager::{SessionInfo, TaskManager};
 use crate::tasks::memory::Memory;
+use crate::tasks::wanted::Wanted;
 use crate::tasks::{Limits, Range, SessionId, TaskError, TaskId, TaskSpec, Wants, Who};
 
 /// How much longer than predicted a move may take.
@@ -44,6 +48,8 @@ pub struct FillConfig {
     pub budget: (u32, u32),
     /// What is bounded.
     pub limits: Limits,
+    /// Use of idle time; `None`: gaps only.
+    pub idle: Option<IdleConfig>,
     /// How long a search takes at most, as the platter sees it, when the drive has nothing to do meanwhile.
     pub search_time: Dur,
     /// Seed of the lottery.
@@ -60,6 +66,7 @@ impl FillConfig {
             regions: REGIONS,
             budget: (64, 192),
             limits: Limits::default(),
+            idle: Some(IdleConfig::default()),
             search_time: Dur::from_us(50),
             seed: 0,
         }
@@ -103,6 +110,12 @@ const MOST_BAD: usize = 4_096;
 /// Pieces of promoted tasks in the foreground at most, and sectors of one.
 const MOST_PROMOTED: usize = 4;
 const PROMOTED_SECTORS: u64 = 256;
+/// Ranges set aside in one gap at most.
+const MOST_ASIDE: usize = 12;
+
+/// When gaps have brought nothing for so long, one unit is fetched without a gap: there are units that lie on two tracks of
+/// which one passes just before the other, and no gap is long enough for these. It costs the foreground a turn each time.
+const PATIENCE: Dur = Dur::from_secs(2);
 
 /// What is remembered of a command at the drive, to learn from.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +125,8 @@ struct Flown {
     place: Place,
     /// It is freeblock work, or what follows on it.
     filled: bool,
+    /// It was sent because the disk was idle.
+    idle: bool,
 }
 
 /// The subsystem.
@@ -120,7 +135,6 @@ pub struct Freeblock {
     pub(crate) tasks: TaskManager,
     regions: Regions,
     planner: Planner,
-    placement: Placement,
     margins: Margins,
     adaptive: Option<Adaptive>,
     pub(crate) gate: Gate,
@@ -139,6 +153,9 @@ pub struct Freeblock {
     /// A promoted write whose data was asked for.
     promoted_pending: Option<Range>,
     flown: Vec<Flown>,
+    idling: Option<Idling>,
+    /// When something was brought last, or a unit was fetched for want of that.
+    brought: Time,
     report: Report,
 }
 
@@ -152,11 +169,12 @@ impl Freeblock {
                 (*adaptive.margins(), Some(adaptive))
             }
         };
+        let regions = Regions::new(&model.geometry, config.regions);
         Freeblock {
             tasks: TaskManager::new(config.limits, model.geometry.capacity()),
-            regions: Regions::new(&model.geometry, config.regions),
-            planner: Planner::new(config, model),
-            placement: config.placement,
+            idling: config.idle.as_ref().map(|idle| Idling::new(idle, model, &regions)),
+            regions,
+            planner: Planner::new(config),
             margins,
             adaptive,
             gate: Gate::default(),
@@ -169,6 +187,7 @@ impl Freeblock {
             promoted: Vec::with_capacity(MOST_PROMOTED),
             promoted_pending: None,
             flown: Vec::new(),
+            brought: Time::ZERO,
             report: Report::default(),
         }
     }
@@ -179,17 +198,19 @@ impl Freeblock {
         self.regions.has_unit(spec.min_pickup);
         for range in &spec.ranges {
             self.regions.add(session, &model.geometry, *range);
-            self.planner.registered(model, range);
+            if let Some(idling) = &mut self.idling {
+                idling.registered(model, &self.regions, *range);
+            }
         }
         // A later write supersedes earlier ones.
-        self.follow(model);
+        self.follow(model, Gone::Otherwise);
         Ok(task)
     }
 
     /// Ends a task.
     pub fn abort(&mut self, model: &Model, task: TaskId) -> Result<(), TaskError> {
         self.tasks.abort(task)?;
-        self.follow(model);
+        self.follow(model, Gone::Otherwise);
         Ok(())
     }
 
@@ -197,7 +218,7 @@ impl Freeblock {
     pub fn close(&mut self, model: &Model, session: SessionId) -> Result<(), TaskError> {
         self.tasks.close(session)?;
         self.regions.drop_session(session);
-        self.follow(model);
+        self.follow(model, Gone::Otherwise);
         Ok(())
     }
 
@@ -212,24 +233,40 @@ impl Freeblock {
     }
 
     /// The scheduling layer follows what has become of wants.
-    fn follow(&mut self, model: &Model) {
+    fn follow(&mut self, model: &Model, how: Gone) {
         for change in self.tasks.take_changes() {
             self.regions.recheck(change.session, &model.geometry, &self.tasks, change.range);
-            self.planner.shrunk(model, &change.range);
+            if let Some(idling) = &mut self.idling {
+                idling.gone(model, &self.regions, change.range, how);
+            }
         }
     }
 
     /// A foreground request has arrived.
     pub fn arrived(&mut self, model: &Model, request: &Request) {
+        if let Some(idling) = &mut self.idling {
+            idling.detector().arrived();
+        }
         if request.kind == Kind::Write {
             self.tasks.foreground_write(request.lbn, u64::from(request.count));
-            self.follow(model);
+            self.follow(model, Gone::Otherwise);
+        }
+    }
+
+    /// A foreground request has finished.
+    pub fn finished(&mut self, now: Time) {
+        if let Some(idling) = &mut self.idling {
+            idling.detector().finished(now);
         }
     }
 
     /// A command has ended at the drive.
     pub fn completed(&mut self, model: &Model, sent: &Sent, outcome: Outcome, now: Time) {
         let c = &sent.command;
+        let was_idle = self.flown.iter().any(|f| f.command == c.id && f.idle);
+        if let Some(idling) = self.idling.as_mut().filter(|_| was_idle) {
+            idling.detector().completed();
+        }
         self.tasks.completed(c.kind, c.lbn, c.count, outcome, now);
         if let Outcome::MediaError { lbn } = outcome
             && let Err(at) = self.bad.binary_search(&lbn)
@@ -239,13 +276,16 @@ impl Freeblock {
             }
             self.bad.insert(at.min(self.bad.len()), lbn);
         }
-        self.follow(model);
+        if self.tasks.has_changes() {
+            self.brought = now;
+        }
+        self.follow(model, if was_idle { Gone::Idle } else { Gone::Free });
     }
 
     /// A command to `place` is sent; the head is to come `from` there.
-    pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, filled: bool) {
+    pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, filled: bool, idle: bool) {
         if let Some(place) = place {
-            self.flown.push(Flown { command, from, place, filled });
+            self.flown.push(Flown { command, from, place, filled, idle });
         }
     }
 
@@ -304,35 +344,78 @@ impl Freeblock {
     pub fn search(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>) -> Option<Leg> {
         self.report.searches += 1;
         // The lottery: one of the sessions, the likelier the higher its priority (seed 002 section 4.5).
-        self.random = next(self.random);
-        let winner = self.tasks.draw(self.random)?;
+        self.random = self.random.wrapping_add(STEP);
+        let winner = self.tasks.draw(mixed(self.random))?;
         loop {
-            let plan = self.planner.plan(
+            let plan = self.planner.plan(&planner::Task {
                 model,
                 gap,
-                self.placement,
-                last_read,
-                &self.tasks,
-                &self.regions,
+                wants: &self.tasks,
+                regions: &self.regions,
                 winner,
-                &self.aside,
-            )?;
+                exclude: &self.aside,
+                last_read,
+                legs_before: self.legs_before,
+            })?;
             let leg = plan.legs()[0];
-            // What a command must not touch is looked for in the legs found: there are few of these and many sectors.
+            // Known bad sectors are many, and those in a leg are few: they are looked for in what was found.
             let range = leg.range();
             let at = self.bad.partition_point(|&b| b < range.lbn);
             match self.bad.get(at).filter(|&&b| b < range.end()) {
                 None => return Some(leg),
                 Some(&b) => self.aside.push(Range { lbn: b, count: 1 }),
             }
-            if self.aside.len() > 16 {
+            if self.aside.len() > MOST_ASIDE {
                 return None;
             }
         }
     }
 
+    /// What to send to an idle drive.
+    pub fn idle_leg(&mut self, model: &Model, head: &Head, now: Time) -> Option<Leg> {
+        self.aside.clear();
+        let idling = self.idling.as_mut().filter(|_| self.tasks.has_room())?;
+        loop {
+            let leg = idling.leg(model, &self.regions, &self.tasks, head, &self.aside, now)?;
+            let range = leg.range();
+            let at = self.bad.partition_point(|&b| b < range.lbn);
+            match self.bad.get(at).filter(|&&b| b < range.end()) {
+                None => return Some(leg),
+                Some(&b) => self.aside.push(Range { lbn: b, count: 1 }),
+            }
+            if self.aside.len() > MOST_ASIDE {
+                return None;
+            }
+        }
+    }
+
+    /// A unit that is wanted and that no gap seems to be long enough for.
+    fn straggler(&mut self, model: &Model, now: Time) -> Option<(Kind, Range)> {
+        if now.saturating_since(self.brought) < PATIENCE || !self.may_fill() {
+            return None;
+        }
+        self.brought = now;
+        let cell = self.regions.next_up(Who::Anyone, 0, self.regions.all())?;
+        let all = self.regions.cells().lbns(&model.geometry, cell)?;
+        let unit = u64::from(self.regions.widest_unit());
+        let (low, high) = (all.lbn.saturating_sub(unit), (all.end() + unit).min(model.geometry.capacity()));
+        let mut wanted = Wanted::new();
+        wanted.reset(low, (high - low) as u32);
+        for kind in [Kind::Read, Kind::Write] {
+            self.tasks.wanted(Who::Anyone, kind, &mut wanted);
+            if let Some(first) = wanted.next(low) {
+                let end = wanted.next_unwanted(first).min(first + unit);
+                return Some((kind, Range { lbn: first, count: end - first }));
+            }
+        }
+        None
+    }
+
     /// A leg is sent: of its own, merged, or in idle time.
     pub fn sends(&mut self, leg: &Leg, idle: bool) {
+        if let Some(idling) = self.idling.as_mut().filter(|_| idle) {
+            idling.detector().sent();
+        }
         if leg.kind == Kind::Write {
             self.tasks.picked(leg.range());
         }
@@ -345,7 +428,7 @@ impl Freeblock {
     }
 
     /// The next piece of a promoted task that is ready to be sent.
-    pub fn next_promoted(&mut self, now: Time) -> Option<(Kind, Range)> {
+    pub fn next_promoted(&mut self, model: &Model, now: Time) -> Option<(Kind, Range)> {
         if let Some(range) = self.promoted_pending.take() {
             if self.tasks.granted(range) {
                 self.tasks.picked(range);
@@ -357,7 +440,8 @@ impl Freeblock {
         if self.promoted.len() >= MOST_PROMOTED {
             return None;
         }
-        let (_, kind, range) = self.tasks.next_promoted(PROMOTED_SECTORS)?;
+        let promoted = self.tasks.next_promoted(PROMOTED_SECTORS).map(|(_, kind, range)| (kind, range));
+        let (kind, range) = promoted.or_else(|| self.straggler(model, now))?;
         if kind == Kind::Read {
             return Some((kind, range));
         }
@@ -371,6 +455,9 @@ impl Freeblock {
     /// The piece just handed out is the request in this slot.
     pub fn promoted_is(&mut self, slot: u32, kind: Kind, range: Range) {
         self.promoted.push((slot, kind, range));
+        if let Some(idling) = &mut self.idling {
+            idling.detector().arrived();
+        }
     }
 
     /// Whether the request in this slot, which has finished, was a piece of a promoted task.
@@ -380,8 +467,12 @@ impl Freeblock {
     }
 
     /// When it wants to be told the time.
-    pub fn next_wakeup(&self) -> Option<Time> {
-        None
+    pub fn next_wakeup(&self, now: Time) -> Option<Time> {
+        let anything = self.tasks.any(Who::Anyone, Kind::Read) || self.tasks.any(Who::Anyone, Kind::Write);
+        let idle = self.idling.as_ref().filter(|_| anything && self.tasks.has_room())?.next_wakeup(now);
+        // Units that were refused are offered again at some time.
+        let again = self.tasks.next_wakeup();
+        [idle, again].into_iter().flatten().filter(|&t| t > now).min()
     }
 
     /// What it has done and what it takes.
@@ -397,10 +488,12 @@ impl Freeblock {
     }
 }
 
-/// The next number of a splitmix64 generator: its state goes up by a constant, and is mixed when it is used.
-fn next(state: u64) -> u64 {
-    let z = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+/// What a splitmix64 generator's state grows by for each number.
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The number that belongs to a state of a splitmix64 generator.
+fn mixed(state: u64) -> u64 {
+    let z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
 }

@@ -350,6 +350,11 @@ impl TaskManager {
         self.events.len() < self.limits.events
     }
 
+    /// Whether anything has become less wanted since the last [`TaskManager::take_changes`].
+    pub fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+
     /// What became less wanted since the last time. To be fetched after every telling; a task's abort tells of each of its
     /// ranges.
     pub fn take_changes(&mut self) -> Vec<Change> {
