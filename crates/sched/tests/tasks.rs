@@ -367,9 +367,15 @@ impl Pair {
             51..=62 => self.ask(),
             63..=72 => self.answer(),
             73..=80 => self.settle(),
-            81..=86 => self.land(),
-            87..=89 => {
-                let r = self.a_range(60);
+            81..=84 => self.land(),
+            85..=86 => self.command(),
+            87..=92 => {
+                let mut r = self.a_range(60);
+                // Often over a part of what is in flight, where it is not to be superseded.
+                let flights = self.flights.clone();
+                if let (Some(f), true) = (self.some(&flights), self.n(2) > 0) {
+                    r = Range { lbn: f.lbn + self.n(f.count - 1), count: 1 + self.n(5) };
+                }
                 self.real.foreground_write(r.lbn, r.count);
                 self.slow.foreground_write(r.lbn, r.count);
             }

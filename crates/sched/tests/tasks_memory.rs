@@ -47,20 +47,22 @@ fn print(name: &str, m: &Memory) {
     let mb = |bytes: usize| bytes as f64 / 1e6;
     println!(
         "{name:>16}: sessions {:.3}  tasks {:.3}  ranges {:.3}  index {:.3}  bits {:.3} (at most {:.3})  queues {:.3}  held at most {:.3} MB",
-        mb(m.sessions), mb(m.tasks), mb(m.ranges), mb(m.index), mb(m.bits), mb(m.bits_at_most), mb(m.queues), mb(m.held())
+        mb(m.sessions),
+        mb(m.tasks),
+        mb(m.ranges),
+        mb(m.index),
+        mb(m.bits),
+        mb(m.bits_at_most),
+        mb(m.queues),
+        mb(m.held())
     );
 }
 
 #[test]
 fn the_load_of_table_1_takes_no_more_than_the_paper_says() {
     // Seed 002 table 1, task manager, MB.
-    let table = [
-        ("atlas3", 2.7),
-        ("ultrastar18lzx", 3.1),
-        ("cheetah36es", 3.1),
-        ("atlas10k3", 3.9),
-        ("cheetah73lp", 5.7),
-    ];
+    let table =
+        [("atlas3", 2.7), ("ultrastar18lzx", 3.1), ("cheetah36es", 3.1), ("atlas10k3", 3.9), ("cheetah73lp", 5.7)];
     for (name, paper_mb) in table {
         let (disk, sector) = capacity(name);
         let tasks = load(disk, (32_768 / sector) as u32, Limits::default());
@@ -102,7 +104,9 @@ fn a_task_in_a_hundred_thousand_ranges_takes_a_few_bytes_for_each() {
     let session = tasks.open(1).expect("there is room");
     let stretch = disk / 100_000;
     let ranges = (0..100_000).map(|n| Range { lbn: n * stretch, count: 64 }).collect();
-    tasks.register(session, &TaskSpec { kind: Kind::Read, ranges, blksize: 64, min_pickup: 64 }).expect("there is room");
+    tasks
+        .register(session, &TaskSpec { kind: Kind::Read, ranges, blksize: 64, min_pickup: 64 })
+        .expect("there is room");
     let memory = tasks.memory();
     print("100,000 ranges", &memory);
     assert!(memory.total() < 100_000 * 75, "{memory:?}");

@@ -203,7 +203,9 @@ mod tests {
                 // Every magnitude alike, and crowded now and then.
                 let top = 1 << next(64 - u64::from(longest.leading_zeros()));
                 let count = (1 + next(top)).min(DISK);
-                let lbn = next(if next(2) == 0 { DISK - count + 1 } else { (DISK - count + 1).min(100_000) });
+                let places = DISK - count + 1;
+                let places = if next(2) == 0 { places } else { places.min(100_000) };
+                let lbn = next(places);
                 let at = extents.insert(Extent { lbn, count, ..Extent::default() });
                 index.insert(at, &mut extents);
                 here.push(at);
@@ -212,8 +214,10 @@ mod tests {
                 index.remove(at, &mut extents);
                 extents.remove(at);
             }
-            let lo = next(if next(2) == 0 { DISK } else { 110_000 });
-            let hi = lo + 1 + next(1 << next(36));
+            let places = if next(2) == 0 { DISK } else { 110_000 };
+            let length = 1 << next(36);
+            let lo = next(places);
+            let hi = lo + 1 + next(length);
             let mut found = vec![];
             index.visit(&extents, lo, hi, |at, _| found.push(at));
             found.sort_unstable();

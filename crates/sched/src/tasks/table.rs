@@ -132,6 +132,18 @@ impl Default for Extent {
     }
 }
 
+/// `sectors / unit`. Units are powers of two as a rule, and a division takes as long as the rest of a query.
+#[inline]
+fn div(sectors: u64, unit: u32) -> u64 {
+    if unit.is_power_of_two() { sectors >> unit.trailing_zeros() } else { sectors / u64::from(unit) }
+}
+
+/// The same, rounded up.
+#[inline]
+fn div_up(sectors: u64, unit: u32) -> u64 {
+    div(sectors + u64::from(unit - 1), unit)
+}
+
 impl Extent {
     /// One past its last LBN.
     #[inline]
@@ -142,24 +154,22 @@ impl Extent {
     /// How many units it has.
     #[inline]
     pub fn units(&self) -> u64 {
-        self.count.div_ceil(u64::from(self.unit))
+        div_up(self.count, self.unit)
     }
 
     /// The units that lie wholly in `lo..hi`: first, one past the last. Empty when the second is not above the first.
     #[inline]
     pub fn within(&self, lo: u64, hi: u64) -> (u64, u64) {
-        let unit = u64::from(self.unit);
-        let a = if lo <= self.lbn { 0 } else { (lo - self.lbn).div_ceil(unit) };
-        let b = if hi >= self.end() { self.units() } else { hi.saturating_sub(self.lbn) / unit };
+        let a = if lo <= self.lbn { 0 } else { div_up(lo - self.lbn, self.unit) };
+        let b = if hi >= self.end() { self.units() } else { div(hi.saturating_sub(self.lbn), self.unit) };
         (a, b)
     }
 
     /// The units that have a sector in `lo..hi`: first, one past the last.
     #[inline]
     pub fn touching(&self, lo: u64, hi: u64) -> (u64, u64) {
-        let unit = u64::from(self.unit);
-        let a = lo.saturating_sub(self.lbn) / unit;
-        let b = if hi >= self.end() { self.units() } else { hi.saturating_sub(self.lbn).div_ceil(unit) };
+        let a = div(lo.saturating_sub(self.lbn), self.unit);
+        let b = if hi >= self.end() { self.units() } else { div_up(hi.saturating_sub(self.lbn), self.unit) };
         (a, b)
     }
 

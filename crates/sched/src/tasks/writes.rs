@@ -77,7 +77,6 @@ impl TaskManager {
         assert!(self.granted(range), "a write of {range:?} is sent without its data");
         let n = self.marks.asks.iter().position(|w| w.range == range).expect("it was granted");
         let ask = self.marks.asks.remove(n);
-        // Events of asks that the application has answered may still be in the queue only if it answered unasked.
         self.marks.flights.push(ask);
     }
 
