@@ -101,6 +101,7 @@ pub struct Run {
 pub struct Geometry {
     surfaces: u16,
     cylinders: u32,
+    group_tracks: Option<u32>,
     order: Order,
     extents: Extents,
     moved: Moved,
@@ -129,7 +130,11 @@ impl Geometry {
         if !moved_lbns.is_empty() {
             extents = Extents::new(&order, &holes.extents, &moved_lbns);
         }
-        Ok(Geometry { surfaces: spec.surfaces, cylinders: spec.cylinders, order, extents, moved })
+        let group_tracks = match spec.layout {
+            Layout::HeadFirst(_) => None,
+            Layout::SeekFirst { group_tracks, .. } => Some(group_tracks),
+        };
+        Ok(Geometry { surfaces: spec.surfaces, cylinders: spec.cylinders, group_tracks, order, extents, moved })
     }
 
     /// Usable sectors: LBNs run from 0 to this, excluded.
@@ -258,6 +263,19 @@ impl Geometry {
     #[inline]
     pub fn cylinders(&self) -> u32 {
         self.cylinders
+    }
+
+    /// Seek-first layouts: how many neighbouring tracks of one surface follow each other before the next surface, in
+    /// groups counted from cylinder 0. `None` for head-first layouts.
+    #[inline]
+    pub fn group_tracks(&self) -> Option<u32> {
+        self.group_tracks
+    }
+
+    /// Whether `lbn` does not lie where it would in the order of LBNs: it has been remapped.
+    #[inline]
+    pub fn is_remapped(&self, lbn: u64) -> bool {
+        lbn < self.capacity() && self.extents.starting_with(lbn)[0].is_moved()
     }
 
     /// Bytes the mapping takes.
