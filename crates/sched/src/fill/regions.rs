@@ -310,34 +310,79 @@ fn arc(shift: u32, all: u64, from: Angle, span: u64) -> u64 {
     (run << first | run.checked_shr((1 << shift) - first).unwrap_or(0)) & all
 }
 
-/// Calls `found` with each cell that a stretch of LBNs touches, and the regions it touches there.
+/// Calls `found` with each cell that a stretch of LBNs touches, and the regions it touches there. A cell may come more
+/// than once.
 fn touched(cells: &Cells, shift: u32, all: u64, geometry: &Geometry, range: Range, mut found: impl FnMut(u32, u64)) {
     let end = range.end().min(geometry.capacity());
     let mut lbn = range.lbn;
     while lbn < end {
         let Some(map) = TrackMap::of(geometry, lbn) else { return };
         let (cylinder, surface) = map.place();
-        let cell = cells.of(cylinder, surface);
         let mut mask = 0;
-        if map.track.first_lbn == lbn
-            && end - lbn > u64::from(map.track.lbns)
-            && let Some(whole) = cells.lbns(geometry, cell).filter(|w| w.lbn == lbn && w.end() <= end)
-        {
-            // One track without holes touches every region.
-            for at in cells.tracks(cell) {
-                let Some(map) = TrackMap::at(geometry, at) else { continue };
-                map.arcs(geometry, map.track.first_lbn, map.end(), |from, span| mask |= arc(shift, all, from, span));
-                if mask == all {
-                    break;
+        map.arcs(geometry, lbn, end, |from, span| mask |= arc(shift, all, from, span));
+        found(cells.of(cylinder, surface), mask);
+        lbn = map.end();
+        if lbn >= end {
+            return;
+        }
+        // Where another group begins, all that lie between it and the range's last one are touched as a whole.
+        let (Some(next), Some(last)) = (geometry.track_of(lbn), geometry.track_of(end - 1)) else { return };
+        let (from, to) = (cells.group_of(next.cylinder), cells.group_of(last.cylinder));
+        if from < to && from != cells.group_of(cylinder) {
+            groups(cells, shift, all, geometry, (from, to), &mut found);
+            let Some(begin) = cells.first_lbn(geometry, to) else { return };
+            lbn = begin;
+        }
+    }
+}
+
+/// Calls `found` for the cells of the groups `from..to`, touched as a whole.
+fn groups(
+    cells: &Cells,
+    shift: u32,
+    all: u64,
+    geometry: &Geometry,
+    (from, to): (u32, u32),
+    found: &mut impl FnMut(u32, u64),
+) {
+    let mut group = from;
+    while group < to {
+        // As many groups at once as have no holes: from the LBN before to the one before the next hole.
+        let before = cells.first_lbn(geometry, group).and_then(|lbn| lbn.checked_sub(1));
+        let unbroken = before.map_or(0, |lbn| geometry.unbroken_until(lbn));
+        let last = geometry.track_of(unbroken.saturating_sub(1));
+        let until = last.map_or(0, |t| cells.group_of(t.cylinder));
+        let full = group..until.clamp(group, to);
+        (cells.first_of_group(full.start)..cells.first_of_group(full.end)).for_each(|cell| found(cell, all));
+        group = full.end;
+        if group < to {
+            for cell in cells.first_of_group(group)..cells.first_of_group(group + 1) {
+                match whole(cells, shift, all, geometry, cell) {
+                    0 => {}
+                    mask => found(cell, mask),
                 }
             }
-            lbn = whole.end();
-        } else {
-            map.arcs(geometry, lbn, end, |from, span| mask |= arc(shift, all, from, span));
-            lbn = map.end();
+            group += 1;
         }
-        found(cell, mask);
     }
+}
+
+/// The regions of a cell in which it has data.
+#[inline]
+fn whole(cells: &Cells, shift: u32, all: u64, geometry: &Geometry, cell: u32) -> u64 {
+    let mut mask = 0;
+    for (cylinder, surface) in cells.tracks(cell) {
+        let Some(track) = geometry.track(cylinder, surface) else { continue };
+        if track.lbns == track.spt {
+            return all;
+        }
+        let map = TrackMap::new(geometry, track);
+        map.arcs(geometry, track.first_lbn, map.end(), |from, span| mask |= arc(shift, all, from, span));
+        if mask == all {
+            break;
+        }
+    }
+    mask
 }
 
 /// Asks what is pending on a track: units that reach over its ends are seen too.
