@@ -31,7 +31,7 @@ use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, Wants, Who};
 
 /// Rooms on one track at most: two, divided by a few excluded ranges.
-const MOST_ROOMS: usize = 8;
+const MOST_ROOMS: usize = 6;
 
 /// What a careful look leaves free at a window's end, so that rounding cannot make it late.
 pub(super) const CARE: Dur = Dur(50);

@@ -92,6 +92,11 @@ impl Cells {
         self.groups.map_or(cylinder, |g| cylinder / g.tracks)
     }
 
+    /// How many groups there are.
+    pub fn groups(&self) -> u32 {
+        self.cylinders.checked_sub(1).map_or(0, |last| self.group_of(last) + 1)
+    }
+
     /// The first cell of a group.
     #[inline]
     pub fn first_of_group(&self, group: u32) -> u32 {
