@@ -144,7 +144,7 @@ impl Feasible {
         wanted.truncate(leg.count as usize);
         let turn = |i: u64| {
             let spt = model.geometry.locate(low + i).unwrap().spt;
-            ((1u128 << 64) / u128::from(spt) >> 32) as u64
+            (((1u128 << 64) / u128::from(spt)) >> 32) as u64
         };
         let wants = (0..).zip(&wanted).filter(|f| *f.1);
         let (sectors, turn) = wants.fold((0, 0), |(n, t), (i, _)| (n + 1, t + turn(i)));

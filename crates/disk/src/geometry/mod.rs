@@ -278,6 +278,21 @@ impl Geometry {
         lbn < self.capacity() && self.extents.starting_with(lbn)[0].is_moved()
     }
 
+    /// One past the last LBN up to which, from `lbn` on, LBNs and physical sectors follow each other without a hole or a
+    /// remap: tracks that begin behind `lbn` and end before it hold an LBN in each sector. `lbn` itself where that is not known without
+    /// looking at single tracks, as where each has spares of its own.
+    pub fn unbroken_until(&self, lbn: u64) -> u64 {
+        if lbn >= self.capacity() {
+            return lbn;
+        }
+        let extents = self.extents.starting_with(lbn);
+        let section = &self.order.sections[extents[0].section()];
+        let mut legs =
+            section.patterns.iter().flat_map(|p| &self.order.legs[p.first as usize..(p.first + p.legs) as usize]);
+        let has_units = section.unit.is_some() || legs.any(|l| self.order.shapes[l.shape as usize].unit.is_some());
+        if has_units || extents[0].is_moved() { lbn } else { extents[1].lbn }
+    }
+
     /// Bytes the mapping takes.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Geometry>() + self.order.memory_bytes() + self.extents.memory_bytes() + self.moved.memory_bytes()

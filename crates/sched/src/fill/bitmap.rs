@@ -23,6 +23,10 @@ fn split(word: u32) -> (u32, usize) {
 impl Bitmap {
     #[inline]
     fn find(&self, key: u32) -> Result<usize, usize> {
+        // Where there is a chunk for everything, its number is its place.
+        if self.keys.get(key as usize) == Some(&key) {
+            return Ok(key as usize);
+        }
         match self.keys.get(self.last) {
             Some(k) if *k == key => Ok(self.last),
             _ => self.keys.binary_search(&key),
@@ -56,6 +60,20 @@ impl Bitmap {
             at
         });
         self.words[self.last][i] |= bits;
+    }
+
+    /// Sets every bit of the cells `cells`.
+    pub(super) fn fill(&mut self, shift: u32, cells: std::ops::Range<u32>) {
+        let per_word = 6 - shift;
+        let (mut cell, end) = (cells.start, cells.end);
+        while cell < end {
+            let word = cell >> per_word;
+            let next = ((word + 1) << per_word).min(end);
+            let low = u64::MAX << ((cell & ((1 << per_word) - 1)) << shift);
+            let high = u64::MAX >> ((((word + 1) << per_word) - next) << shift);
+            self.or(word, low & high);
+            cell = next;
+        }
     }
 
     /// Clears bits, and gives an empty chunk back.
@@ -211,6 +229,20 @@ mod tests {
                 assert_eq!(bits.next_up(shift, repeated, from), (from..cells).find(hit), "up from {from}");
                 assert_eq!(bits.next_down(shift, repeated, from), (0..=from).rev().find(hit), "down from {from}");
                 assert_eq!(bits.field(shift, all, from), plain[from as usize]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_filled_stretch_is_its_cells_one_by_one() {
+        for shift in 0..=6 {
+            let all = u64::MAX >> (64 - (1 << shift));
+            for (low, high) in [(0, 1), (3, 3), (5, 130), (63, 65), (64, 128), (1, 9_000)] {
+                let mut bits = Bitmap::default();
+                bits.fill(shift, low..high);
+                let set = |c: &u32| bits.field(shift, all, *c) == all;
+                let none = |c: &u32| bits.field(shift, all, *c) == 0;
+                assert!((low..high).all(|c| set(&c)) && (0..low).chain(high..high + 70).all(|c| none(&c)));
             }
         }
     }

@@ -31,7 +31,7 @@ use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, Wants, Who};
 
 /// Rooms on one track at most: two, divided by a few excluded ranges.
-const MOST_ROOMS: usize = 8;
+const MOST_ROOMS: usize = 6;
 
 /// What a careful look leaves free at a window's end, so that rounding cannot make it late.
 pub(super) const CARE: Dur = Dur(50);
@@ -209,14 +209,13 @@ impl<W: Wants> Look<'_, W> {
             return rooms;
         }
         let to_end = u64::from(spt - passing.first);
-        let edge_at = |sectors: u64| passing.at + rotation.sectors(sectors, spt);
         let until = passing.first + passing.count.min(to_end) as u32;
-        let at_once = |end: u32| (edge_at(u64::from(end - passing.first)), map.edge(end));
+        let at_once = |end: u32| (passing.edge(u64::from(end - passing.first)), map.edge(end));
         self.room(map, (passing.first, until), at_once, kind, &mut rooms);
         rooms.at_once = rooms.len;
         if passing.first > 0 && passing.count > to_end {
             let until = (passing.count - to_end).min(u64::from(spt)) as u32;
-            let after_wrap = |end: u32| (edge_at(to_end + u64::from(end)), map.edge(end));
+            let after_wrap = |end: u32| (passing.edge(to_end + u64::from(end)), map.edge(end));
             self.room(map, (0, until), after_wrap, kind, &mut rooms);
         }
         rooms
@@ -272,8 +271,8 @@ impl<W: Wants> Look<'_, W> {
         let first = next.sector_of(geometry, next.track.first_lbn)?;
         let begin = arrive + rotation.wait(arrived, next.edge(first));
         let mut count = next.fitting(rotation, leave.saturating_since(begin));
-        let turn = rotation.period() + rotation.sectors(1, next.track.spt);
-        if mechanics.on_arrival(kind) && leave.since(arrive) >= turn {
+        if mechanics.on_arrival(kind) && leave.since(arrive) >= rotation.period() + rotation.sectors(1, next.track.spt)
+        {
             count = u64::from(next.track.spt);
         }
         let until = (u64::from(first) + count).min(u64::from(next.track.spt)) as u32;
@@ -401,7 +400,7 @@ impl<W: Wants> Look<'_, W> {
             return None;
         }
         let pause = between(self.model, kind, kind);
-        let arrive = passing.at + rotation.sectors(u64::from(end - passing.first), map.track.spt) + pause;
+        let arrive = passing.edge(u64::from(end - passing.first)) + pause;
         (arrive < window.leave).then(|| Window {
             arrive,
             angle: map.edge(end) + rotation.angle_after(pause),

@@ -86,6 +86,35 @@ impl Cells {
         }
     }
 
+    /// The group of cylinders whose LBNs come before all of the next one's (head-first: a cylinder).
+    #[inline]
+    pub fn group_of(&self, cylinder: u32) -> u32 {
+        self.groups.map_or(cylinder, |g| cylinder / g.tracks)
+    }
+
+    /// How many groups there are.
+    pub fn groups(&self) -> u32 {
+        self.cylinders.checked_sub(1).map_or(0, |last| self.group_of(last) + 1)
+    }
+
+    /// The first cell of a group.
+    #[inline]
+    pub fn first_of_group(&self, group: u32) -> u32 {
+        self.groups.map_or(group, |g| group * g.blocks * self.surfaces)
+    }
+
+    /// The lowest LBN of a group (remaps not counted), which is on the outermost track of its first or last surface, if
+    /// those have data.
+    pub fn first_lbn(&self, geometry: &Geometry, group: u32) -> Option<u64> {
+        let cylinder = self.groups.map_or(group, |g| group * g.tracks);
+        let ends = [0, self.surfaces - 1].map(|s| geometry.track(cylinder, s as u16));
+        if let [Some(a), Some(b)] = ends {
+            return Some(a.first_lbn.min(b.first_lbn));
+        }
+        let end = self.first_of_group(group + 1).min(self.count);
+        (self.first_of_group(group)..end).filter_map(|c| self.lbns(geometry, c)).map(|r| r.lbn).min()
+    }
+
     /// The cells next to one, outwards and inwards on its own surfaces.
     #[inline]
     pub fn neighbours(&self, cell: u32) -> (Option<u32>, Option<u32>) {
@@ -195,6 +224,7 @@ mod tests {
                 let cells = Cells::new(&geometry);
                 let mut seen = Vec::new();
                 let mut lbns = 0;
+                let mut groups = std::collections::BTreeMap::new();
                 let mut last_low = 0;
                 for cell in 0..cells.count() {
                     let tracks: Vec<_> = cells.tracks(cell).collect();
@@ -208,8 +238,12 @@ mod tests {
                     let range = cells.lbns(&geometry, cell).unwrap();
                     assert_eq!((range.lbn, range.count), (first, sum), "{layout:?} {surfaces} cell {cell}");
                     lbns += sum;
+                    let group = groups.entry(cells.group_of(low)).or_insert(u64::MAX);
+                    *group = first.min(*group);
                     seen.extend(tracks);
                 }
+                assert!(groups.values().is_sorted());
+                assert!(groups.iter().all(|(g, first)| cells.first_lbn(&geometry, *g) == Some(*first)), "{layout:?}");
                 seen.sort();
                 let every: Vec<_> = (0..40).flat_map(|c| (0..surfaces).map(move |s| (c, s))).collect();
                 assert_eq!(seen, every, "{layout:?} {surfaces}");

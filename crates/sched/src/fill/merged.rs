@@ -42,9 +42,6 @@ impl<W: Wants> Look<'_, W> {
         let head = gap.head(dest.kind);
         let window = gap.merge_window(model, head, head.at).and_then(|w| self.delayed(w));
         let window = window.map(|w| if careful { shorter(w) } else { w });
-        if let Some(whole) = self.whole_front(&dest, who, scratch, &worth) {
-            return Some(whole);
-        }
         let front = self.front(&dest, window.as_ref(), true);
         let alone = front.and_then(|room| {
             let (sectors, turn) = room.most();
@@ -86,31 +83,6 @@ impl<W: Wants> Look<'_, W> {
         }
         // What lies before the destination's track counts as "here" in a room, what lies on it as "next".
         (low < lbn).then(|| Room { low, high: lbn, turn_over: map.track.first_lbn.max(low), step })
-    }
-
-    /// A drive that reads on arrival and lands inside a merged command takes a turn for its first track, wherever on
-    /// that it begins. Where the destination goes on to another track for which it would have waited long anyway, that
-    /// costs nothing: then everything before the destination on its track is to be had, or on the track before as well.
-    fn whole_front(
-        &self,
-        dest: &Dest,
-        who: Who,
-        scratch: &mut Scratch,
-        worth: &impl Fn(u32, u64) -> bool,
-    ) -> Option<Candidate> {
-        if self.gap.dest.tracks < 2 || !self.model.mechanics.on_arrival(dest.kind) || self.not_before > Time::ZERO {
-            return None;
-        }
-        let (map, high) = (&dest.map, self.gap.dest.lbn);
-        let low = self.run_up_to(map, 0, dest.sector, high);
-        let low = self.exclude.iter().filter(|e| e.lbn < high).fold(low, |low, e| low.max(e.end()));
-        let step = map.step.0 >> 32;
-        let room = Room { low, high, turn_over: low, step: (step, step) };
-        let (sectors, turn) = room.most();
-        if low >= high || !worth(sectors, turn) {
-            return None;
-        }
-        self.ask_front(dest, &room, who, scratch).filter(|c| self.holds(c))
     }
 
     /// What is wanted in front of the destination.
@@ -164,7 +136,7 @@ impl<W: Wants> Look<'_, W> {
         });
         let own = own?;
         let end = map.sector_of(geometry, own.high - 1)? + 1;
-        let ends = passing.at + rotation.sectors(u64::from(end - passing.first), spt);
+        let ends = passing.edge(u64::from(end - passing.first));
         let arrive = (ends + between(self.model, kind, kind)).max(self.gap.dest_ready);
         if arrive >= window.leave {
             return None;

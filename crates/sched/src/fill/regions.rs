@@ -142,11 +142,20 @@ impl Regions {
         }
         let (cells, shift, all) = (self.cells, self.shift, self.all);
         let (s, union) = (&mut self.sessions[i], &mut self.union);
-        touched(&cells, shift, all, geometry, range, |cell, mask| {
-            let (word, bits) = in_word(shift, cell, mask);
-            s.bits.or(word, bits);
-            if !s.suspended {
-                union.or(word, bits);
+        touched(&cells, shift, all, geometry, range, |touched, mask| {
+            if mask == all {
+                s.bits.fill(shift, touched.clone());
+                if !s.suspended {
+                    union.fill(shift, touched);
+                }
+                return;
+            }
+            for cell in touched {
+                let (word, bits) = in_word(shift, cell, mask);
+                s.bits.or(word, bits);
+                if !s.suspended {
+                    union.or(word, bits);
+                }
             }
         });
     }
@@ -158,32 +167,35 @@ impl Regions {
         };
         let (cells, shift, all, widest) = (self.cells, self.shift, self.all, self.widest);
         let mut scratch = std::mem::take(&mut self.scratch);
-        touched(&cells, shift, all, geometry, range, |cell, mask| {
-            let stale = mask & self.sessions[i].bits.field(shift, all, cell);
-            if stale == 0 {
-                return;
-            }
-            let mut left = stale;
-            for at in cells.tracks(cell) {
-                let Some(map) = TrackMap::at(geometry, at) else { continue };
-                for kind in [Kind::Read, Kind::Write] {
+        touched(&cells, shift, all, geometry, range, |touched, mask| {
+            for cell in touched {
+                let stale = mask & self.sessions[i].bits.field(shift, all, cell);
+                if stale == 0 {
+                    continue;
+                }
+                let tracks = cells.tracks(cell).filter_map(|at| TrackMap::at(geometry, at));
+                let mut left = stale;
+                for (map, kind) in tracks.flat_map(|map| [(map, Kind::Read), (map, Kind::Write)]) {
                     pending_on(&map, geometry, wants, Who::Session(session), kind, widest, &mut scratch);
                     for (low, high) in scratch.runs(map.track.first_lbn, map.end()) {
                         map.arcs(geometry, low, high, |from, span| left &= !arc(shift, all, from, span));
                     }
                     if left == 0 {
-                        return;
+                        break;
                     }
                 }
+                let (word, bits) = in_word(shift, cell, left);
+                self.take_back(i, word, bits);
             }
-            let (word, bits) = in_word(shift, cell, left);
-            self.take_back(i, word, bits);
         });
         self.scratch = scratch;
     }
 
     /// Session `i` no longer wants anything at these bits.
     fn take_back(&mut self, i: usize, word: u32, bits: u64) {
+        if bits == 0 {
+            return;
+        }
         self.sessions[i].bits.and_not(word, bits);
         if self.sessions[i].suspended {
             return;
@@ -310,34 +322,97 @@ fn arc(shift: u32, all: u64, from: Angle, span: u64) -> u64 {
     (run << first | run.checked_shr((1 << shift) - first).unwrap_or(0)) & all
 }
 
-/// Calls `found` with each cell that a stretch of LBNs touches, and the regions it touches there.
-fn touched(cells: &Cells, shift: u32, all: u64, geometry: &Geometry, range: Range, mut found: impl FnMut(u32, u64)) {
+/// Calls `found` with the cells that a stretch of LBNs touches, and the regions it touches in each. A cell may come more
+/// than once.
+fn touched(
+    cells: &Cells,
+    shift: u32,
+    all: u64,
+    geometry: &Geometry,
+    range: Range,
+    mut found: impl FnMut(std::ops::Range<u32>, u64),
+) {
     let end = range.end().min(geometry.capacity());
     let mut lbn = range.lbn;
     while lbn < end {
         let Some(map) = TrackMap::of(geometry, lbn) else { return };
         let (cylinder, surface) = map.place();
-        let cell = cells.of(cylinder, surface);
-        let mut mask = 0;
-        if map.track.first_lbn == lbn
-            && end - lbn > u64::from(map.track.lbns)
-            && let Some(whole) = cells.lbns(geometry, cell).filter(|w| w.lbn == lbn && w.end() <= end)
+        let group = cells.group_of(cylinder);
+        // Where a group begins, all groups that the range covers whole are touched as such.
+        if end - lbn > u64::from(map.track.lbns)
+            && let Some(after) = groups_within(cells, geometry, group, end)
+            && cells.first_lbn(geometry, group) == Some(lbn)
         {
-            // One track without holes touches every region.
-            for at in cells.tracks(cell) {
-                let Some(map) = TrackMap::at(geometry, at) else { continue };
-                map.arcs(geometry, map.track.first_lbn, map.end(), |from, span| mask |= arc(shift, all, from, span));
-                if mask == all {
-                    break;
+            groups(cells, shift, all, geometry, (group, after), &mut found);
+            // Groups without data may lie between.
+            let next = (after..cells.groups()).find_map(|g| cells.first_lbn(geometry, g));
+            lbn = next.unwrap_or(end);
+            continue;
+        }
+        let mut mask = 0;
+        map.arcs(geometry, lbn, end, |from, span| mask |= arc(shift, all, from, span));
+        let cell = cells.of(cylinder, surface);
+        found(cell..cell + 1, mask);
+        lbn = map.end();
+    }
+}
+
+/// The group behind the last one that ends at or before LBN `end`, when that is not before `group`.
+fn groups_within(cells: &Cells, geometry: &Geometry, group: u32, end: u64) -> Option<u32> {
+    let last = cells.group_of(geometry.track_of(end - 1)?.cylinder);
+    let behind = geometry.track_of(end).map(|t| cells.group_of(t.cylinder));
+    // At the very end of the disk, or of a group, the last group is covered too.
+    let after = if behind == Some(last) { last } else { last + 1 };
+    (after > group).then_some(after)
+}
+
+/// Calls `found` for the cells of the groups `from..to`, touched as a whole.
+fn groups(
+    cells: &Cells,
+    shift: u32,
+    all: u64,
+    geometry: &Geometry,
+    (from, to): (u32, u32),
+    found: &mut impl FnMut(std::ops::Range<u32>, u64),
+) {
+    let mut group = from;
+    while group < to {
+        // As many groups at once as have no holes: from the LBN before to the one before the next hole.
+        let before = cells.first_lbn(geometry, group).and_then(|lbn| lbn.checked_sub(1));
+        let unbroken = before.map_or(0, |lbn| geometry.unbroken_until(lbn));
+        let last = geometry.track_of(unbroken.saturating_sub(1));
+        let until = last.map_or(0, |t| cells.group_of(t.cylinder));
+        let full = group..until.clamp(group, to);
+        found(cells.first_of_group(full.start)..cells.first_of_group(full.end), all);
+        group = full.end;
+        if group < to {
+            for cell in cells.first_of_group(group)..cells.first_of_group(group + 1).min(cells.count()) {
+                match whole(cells, shift, all, geometry, cell) {
+                    0 => {}
+                    mask => found(cell..cell + 1, mask),
                 }
             }
-            lbn = whole.end();
-        } else {
-            map.arcs(geometry, lbn, end, |from, span| mask |= arc(shift, all, from, span));
-            lbn = map.end();
+            group += 1;
         }
-        found(cell, mask);
     }
+}
+
+/// The regions of a cell in which it has data.
+#[inline]
+fn whole(cells: &Cells, shift: u32, all: u64, geometry: &Geometry, cell: u32) -> u64 {
+    let mut mask = 0;
+    for (cylinder, surface) in cells.tracks(cell) {
+        let Some(track) = geometry.track(cylinder, surface) else { continue };
+        if track.lbns == track.spt {
+            return all;
+        }
+        let map = TrackMap::new(geometry, track);
+        map.arcs(geometry, track.first_lbn, map.end(), |from, span| mask |= arc(shift, all, from, span));
+        if mask == all {
+            break;
+        }
+    }
+    mask
 }
 
 /// Asks what is pending on a track: units that reach over its ends are seen too.

@@ -188,6 +188,11 @@ impl Search {
         self.looked + self.scratch.queries
     }
 
+    /// What was spent around source and destination, and from the edges. Merging belongs to neither.
+    pub fn spent(&self) -> (u64, u64) {
+        (self.spent[AROUND], self.spent[EDGES])
+    }
+
     /// Whether there is nothing left to look at.
     #[inline]
     pub fn exhausted(&self) -> bool {

@@ -5,7 +5,7 @@
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::{Geometry, Track};
-use headtime_disk::rotation::{JUST_PASSED, Rotation};
+use headtime_disk::rotation::{JUST_PASSED, Rotation, sectors_time};
 use headtime_disk::time::{Dur, Time};
 
 use super::gap::Window;
@@ -32,6 +32,16 @@ pub struct Passing {
     pub at: Time,
     /// How many, going round as often as the window is long.
     pub count: u64,
+    /// The time of one, as [`Rotation::sector_fx`] has it.
+    pub fx: u64,
+}
+
+impl Passing {
+    /// When the left edge of the sector passes that comes `sectors` after the first.
+    #[inline]
+    pub fn edge(&self, sectors: u64) -> Time {
+        self.at + sectors_time(self.fx, sectors)
+    }
 }
 
 impl TrackMap {
@@ -47,8 +57,9 @@ impl TrackMap {
         Some(TrackMap::new(geometry, geometry.track_of(lbn)?))
     }
 
+    /// A track the geometry gave.
     #[inline]
-    fn new(geometry: &Geometry, track: Track) -> TrackMap {
+    pub fn new(geometry: &Geometry, track: Track) -> TrackMap {
         // floor(2^64 / spt), as the geometry has it: one more than floor((2^64 - 1) / spt) for powers of two.
         let spt = u64::from(track.spt);
         let step = u64::MAX / spt;
@@ -113,18 +124,14 @@ impl TrackMap {
         let first = past.div_ceil(self.step.0) as u32;
         let first = if first >= self.track.spt { 0 } else { first };
         let at = window.arrive + rotation.wait(window.angle, self.edge(first));
-        Passing { first, at, count: self.fitting(rotation, window.leave.saturating_since(at)) }
+        let fx = rotation.sector_fx(self.track.spt);
+        Passing { first, at, count: fitting(fx, window.leave.saturating_since(at)), fx }
     }
 
     /// How many sectors pass in `time`, generous by rounding.
     #[inline]
     pub fn fitting(&self, rotation: &Rotation, time: Dur) -> u64 {
-        if time == Dur::ZERO {
-            return 0;
-        }
-        // Below 2^31 ns, two seconds, the product fits.
-        let ns = (time.0 + ROUNDING_NS).min((1 << 31) - 1);
-        (ns << 32) / rotation.sector_fx(self.track.spt)
+        fitting(rotation.sector_fx(self.track.spt), time)
     }
 
     /// The stretches of consecutive LBNs that lie in the sectors `from..to`, ascending: first LBN, one past the last.
@@ -197,3 +204,14 @@ impl TrackMap {
 
 /// What rounding may add to the end of a transfer: see `headtime_disk::rotation`.
 const ROUNDING_NS: u64 = 20;
+
+/// How many sectors of `fx` each pass in `time`, generous by rounding.
+#[inline]
+fn fitting(fx: u64, time: Dur) -> u64 {
+    if time == Dur::ZERO {
+        return 0;
+    }
+    // Below 2^31 ns, two seconds, the product fits.
+    let ns = (time.0 + ROUNDING_NS).min((1 << 31) - 1);
+    (ns << 32) / fx
+}
