@@ -13,7 +13,7 @@ use crate::fill::gap::Leg;
 use crate::tasks::wanted::Wanted;
 
 use super::line::Line;
-use super::visit::{Asked, Point};
+use super::visit::{Asked, Point, ROUNDING};
 
 /// The track of the request, and the one before it.
 #[derive(Clone, Copy, Debug)]
@@ -86,17 +86,17 @@ impl Front {
             head.at + model.mechanics.reposition(here, line.at(), self.kind) + gap.margins.of_move(here, line.at())
         };
         if let Some(prev) = &self.prev {
-            let there = prev.ends.saturating_since(arrive(&prev.line));
+            let there = prev.ends.saturating_since(arrive(&prev.line)) + ROUNDING;
             let sectors = prev.line.passes(there).min(prev.behind);
             let lbn = prev.line.lbn_from(&model.geometry, prev.behind - sectors);
             if sectors > 0 && lbn < prev.line.end() {
                 return Some(lbn);
             }
         }
-        let there = gap.starts.saturating_since(arrive(&self.dest));
+        let there = gap.starts.saturating_since(arrive(&self.dest)) + ROUNDING;
         let sectors = self.dest.passes(there).min(self.before);
         let lbn = self.dest.lbn_from(&model.geometry, self.first_sector + self.before - sectors);
-        (there > Dur::ZERO && sectors > 0).then_some(lbn)
+        (sectors > 0).then_some(lbn)
     }
 
     /// What merging is worth at most when the request's command may begin with `lo`.
