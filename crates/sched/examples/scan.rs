@@ -240,6 +240,12 @@ fn main() {
             last_mark = (head.at.0, bytes_window, fg);
             println!("{:6.1}% at {s:9.1} s  {:5.2} MB/s now  {:.0} req/s  {:.2} us/search looked {:.1}", m * 100.0, db as f64 / dt as f64 * 1e3, df as f64 / dt as f64 * 1e9, search_ns as f64 / searches as f64 / 1e3, looked as f64 / searches as f64);
             search_ns = 0; searches = 0; looked = 0;
+            if m >= stop && arg("leftover", false) {
+                for u in (0..bits.n).filter(|&u| bits.get(u)).take(24) {
+                    let p = model.place(u * unit, unit as u32, Kind::Read).unwrap();
+                    println!("left unit {u} at {}/{} tracks {} needs {:.3} ms of which media {:.3}, turn {:.3}", p.cylinder, p.surface, p.tracks, p.transfer.as_ms_f64(), p.media.as_ms_f64(), model.mechanics.rotation.period().as_ms_f64());
+                }
+            }
             if m >= stop { return done_print(&model, head.at, fg, gaps, gap_ns, useful_ns, legs, merged_n, fills, late, bytes_window, wall) }
         }
     }
