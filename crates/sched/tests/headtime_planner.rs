@@ -116,10 +116,11 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
             let mut rng = rng(2_000 + seed);
             let mut planner = Planner::default();
             planner.settings = Settings { tracks: 200, ..Settings::default() };
-            let prices = Prices::default();
+            let prices = Prices { crossing: 0 };
             for _ in 0..12 {
                 let unit = 8;
-                let units = UnitList::of_disk(model.geometry.capacity(), unit, Kind::Read, |_| between(&mut rng, 0, 3) == 0);
+                let units =
+                    UnitList::of_disk(model.geometry.capacity(), unit, Kind::Read, |_| between(&mut rng, 0, 3) == 0);
                 let (kind, lbn, count) = asked(&mut rng, &model);
                 let head = Head {
                     cylinder: between(&mut rng, 0, 39) as u32,
@@ -166,4 +167,46 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
     }
     println!("{gaps} gaps, {worse} worse than the best, {ours} of {best_of_all} ns");
     assert!(ours * 100 >= best_of_all * 99, "{ours} of {best_of_all} ns");
+}
+
+/// Two reads that end on one track, of which the second does not end with the track, delay what follows.
+#[test]
+fn a_read_on_the_track_of_the_last_read_is_late_on_the_drive_and_does_not_hold() {
+    let (mut late, mut seen) = (0, 0);
+    for seed in (0..40u64).step_by(2) {
+        println!("seed {seed}");
+        let profile = drive(0, seed);
+        let model = Model::new(&profile).unwrap();
+        let mut rng = rng(3_000 + seed);
+        for _ in 0..40 {
+            let (_, lbn, count) = asked(&mut rng, &model);
+            let last = (Kind::Read, lbn, count);
+            let s = Situation {
+                profile: &profile,
+                model: &model,
+                before: asked(&mut rng, &model),
+                last,
+                request: asked(&mut rng, &model),
+                next: asked(&mut rng, &model),
+            };
+            let leg = Leg { kind: Kind::Read, lbn: lbn + u64::from(count) + 1, count: 2, merged: false };
+            if leg.range().end() > model.geometry.capacity() {
+                continue;
+            }
+            let Some((gap, last_read)) = s.gap(&Margins::fixed(Dur::ZERO)) else { continue };
+            // Without the habit it would be in time.
+            if !holds(&model, &gap, Habit::NONE, &[leg]) {
+                continue;
+            }
+            seen += 1;
+            if s.replay(&[leg]).request > s.replay(&[]).request + Dur(2_000) {
+                late += 1;
+                let habit = Habit::before(&model, Placement::Host, last_read);
+                assert!(!holds(&model, &gap, habit, &[leg]), "{leg:?} behind {last:?}");
+                assert_eq!(Habit::before(&model, Placement::Firmware, last_read), Habit::NONE);
+            }
+        }
+    }
+    println!("{late} of {seen} would have been late");
+    assert!(late > 10, "{late} of {seen}");
 }

@@ -102,7 +102,7 @@ impl Front {
     /// What merging is worth at most when the request's command may begin with `lo`.
     #[inline]
     pub fn worth_at_most(&self, asked: &Asked, lo: u64) -> u64 {
-        let crossing = self.prev.filter(|p| lo < p.line.end()).map_or(0, |p| asked.prices.crossing(&self.dest, p.crossing));
+        let crossing = self.prev.filter(|p| lo < p.line.end()).map_or(0, |p| asked.prices.passing_over(p.crossing));
         asked.prices.value(&self.dest, asked.gap.dest.lbn.saturating_sub(lo) as u32 + own(asked)) + crossing
     }
 
@@ -136,7 +136,7 @@ impl Front {
             && out.is_set(prev.line.end() - 1)
             && out.is_set(prev.line.end())
         {
-            value += asked.prices.crossing(&self.dest, prev.crossing);
+            value += asked.prices.passing_over(prev.crossing);
         }
         Some(Merged { leg, sectors, value })
     }

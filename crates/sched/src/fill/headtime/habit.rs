@@ -118,7 +118,8 @@ fn follow(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg], late: bool) -> O
         Some((last, before)) if last.merged => (before, Some(last)),
         _ => (legs, None),
     };
-    let mut f = Follow { model, gap, habit, late, head: None, last: Kind::Read, bus_free: Time::ZERO, heard: [None; 2] };
+    let mut f =
+        Follow { model, gap, habit, late, head: None, last: Kind::Read, bus_free: Time::ZERO, heard: [None; 2] };
     for leg in own {
         if leg.merged {
             return None;

@@ -14,9 +14,9 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::time::{Dur, Time};
 
 use crate::fill::gap::{Gap, Leg};
+use crate::overheads::between;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, Wants, Who};
-use crate::overheads::between;
 
 use super::habit::Habit;
 use super::line::Line;
@@ -142,7 +142,8 @@ impl Asked<'_> {
             let mut stretch = Stretch { lo, hi: line.end(), at, sector, next: None };
             if sectors < behind - sector {
                 stretch.hi = line.lbn_from(geometry, sector + sectors);
-            } else if let Some((next, begins, upto)) = self.run_on(line, at + line.takes(behind - sector), behind, kind) {
+            } else if let Some((next, begins, upto)) = self.run_on(line, at + line.takes(behind - sector), behind, kind)
+            {
                 stretch.hi = upto;
                 stretch.next = Some((next, begins));
             }
@@ -207,7 +208,7 @@ impl Asked<'_> {
         {
             let behind = line.sector_behind(&self.model.geometry, line.end());
             let ended = s.at + line.takes(behind.saturating_sub(s.sector));
-            value += self.prices.crossing(line, begins.saturating_since(ended));
+            value += self.prices.passing_over(begins.saturating_since(ended));
         }
         found.push(Visit { leg, sectors, value, end, line: *line, stretch: *s });
     }
@@ -247,7 +248,8 @@ impl Asked<'_> {
         // Between what must not be touched.
         let mut at = first;
         while let Some(lo) = out.next(at).filter(|&l| l < last) {
-            let stop = self.exclude.iter().filter(|x| x.end() > lo).map(|x| x.lbn.max(lo)).min().unwrap_or(last).min(last);
+            let stop =
+                self.exclude.iter().filter(|x| x.end() > lo).map(|x| x.lbn.max(lo)).min().unwrap_or(last).min(last);
             if let Some(hi) = out.last_end(stop).filter(|&hi| hi > lo) {
                 take(lo, hi);
             }
