@@ -18,7 +18,6 @@ pub mod visit;
 pub mod walk;
 
 use headtime_disk::command::Kind;
-use headtime_disk::time::Dur;
 
 use super::gap::Plan;
 use crate::fill::regions::Regions;
@@ -45,7 +44,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { tracks: 24, beam: 4, second: 6, cuts: 4, slack_permille: 5 }
+        Settings { tracks: 24, beam: 2, second: 3, cuts: 2, slack_permille: 5 }
     }
 }
 
