@@ -31,7 +31,7 @@ fn drive(layout: usize, seed: u64) -> Profile {
     p.electronics.bus.write_block_ps = 3_200_000;
     p.electronics.cache = plain_cache();
     p.electronics.cache.prefetch = Prefetch::None;
-    p.electronics.cache.same_track_prefetch_delays = seed % 2 == 0;
+    p.electronics.cache.same_track_prefetch_delays = seed.is_multiple_of(2);
     p
 }
 

@@ -44,7 +44,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { tracks: 24, beam: 2, second: 3, cuts: 2, slack_permille: 5 }
+        Settings { tracks: 64, beam: 2, second: 3, cuts: 2, slack_permille: 5 }
     }
 }
 
