@@ -40,6 +40,29 @@ impl Wants for TaskManager {
         }
     }
 
+    fn pending(&self, who: Who, kind: Kind, out: &mut Wanted) {
+        let (lo, hi) = (out.from(), out.end());
+        out.clear();
+        let Some(wanted) = side(kind) else { return };
+        let only = match who {
+            Who::Anyone => None,
+            Who::Session(id) => match self.sessions.find(id) {
+                Some(at) => Some(at),
+                None => return,
+            },
+        };
+        self.index.visit(&self.extents, lo, hi, |_, e| {
+            if usize::from(e.side) != wanted || only.is_some_and(|at| at != e.session) {
+                return;
+            }
+            let (mut a, b) = e.within(lo, hi);
+            while let Some((from, to)) = e.bits.next_run(a, b) {
+                out.set(e.at(from), e.at(to));
+                a = to + 1;
+            }
+        });
+    }
+
     #[inline]
     fn any(&self, who: Who, kind: Kind) -> bool {
         let Some(wanted) = side(kind) else { return false };

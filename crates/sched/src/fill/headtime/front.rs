@@ -13,7 +13,7 @@ use crate::fill::gap::Leg;
 use crate::tasks::wanted::Wanted;
 
 use super::line::Line;
-use super::visit::{Asked, Point};
+use super::visit::{Asked, Point, ROUNDING};
 
 /// The track of the request, and the one before it.
 #[derive(Clone, Copy, Debug)]
@@ -86,23 +86,23 @@ impl Front {
             head.at + model.mechanics.reposition(here, line.at(), self.kind) + gap.margins.of_move(here, line.at())
         };
         if let Some(prev) = &self.prev {
-            let there = prev.ends.saturating_since(arrive(&prev.line));
+            let there = prev.ends.saturating_since(arrive(&prev.line)) + ROUNDING;
             let sectors = prev.line.passes(there).min(prev.behind);
             let lbn = prev.line.lbn_from(&model.geometry, prev.behind - sectors);
             if sectors > 0 && lbn < prev.line.end() {
                 return Some(lbn);
             }
         }
-        let there = gap.starts.saturating_since(arrive(&self.dest));
+        let there = gap.starts.saturating_since(arrive(&self.dest)) + ROUNDING;
         let sectors = self.dest.passes(there).min(self.before);
         let lbn = self.dest.lbn_from(&model.geometry, self.first_sector + self.before - sectors);
-        (there > Dur::ZERO && sectors > 0).then_some(lbn)
+        (sectors > 0).then_some(lbn)
     }
 
     /// What merging is worth at most when the request's command may begin with `lo`.
     #[inline]
     pub fn worth_at_most(&self, asked: &Asked, lo: u64) -> u64 {
-        let crossing = self.prev.filter(|p| lo < p.line.end()).map_or(0, |p| asked.prices.crossing(&self.dest, p.crossing));
+        let crossing = self.prev.filter(|p| lo < p.line.end()).map_or(0, |p| asked.prices.passing_over(p.crossing));
         asked.prices.value(&self.dest, asked.gap.dest.lbn.saturating_sub(lo) as u32 + own(asked)) + crossing
     }
 
@@ -136,7 +136,7 @@ impl Front {
             && out.is_set(prev.line.end() - 1)
             && out.is_set(prev.line.end())
         {
-            value += asked.prices.crossing(&self.dest, prev.crossing);
+            value += asked.prices.passing_over(prev.crossing);
         }
         Some(Merged { leg, sectors, value })
     }

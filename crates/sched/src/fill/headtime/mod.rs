@@ -1,4 +1,14 @@
-//! headtime's own planner.
+//! headtime's own planner: several commands a gap, what passes exactly, and blocks priced by the head time they take.
+//!
+//! * [`walk`]: which tracks are looked at, those first where most time is left
+//! * [`visit`]: the legs that a track offers, also on to the next track
+//! * [`front`]: sectors merged with the request, also from the track before
+//! * [`habit`]: what the drive does behind two reads on one track, and the last word on a plan
+//! * [`prices`]: what a block is worth
+//!
+//! A search ends when no track left can beat the best plan by more than a little, or when it has looked at
+//! [`Settings::tracks`]. Only a plan's first leg is binding: when there is room at the drive again, the rest is planned anew.
+//! To favour the winner of a lottery, ask for its blocks first and for anyone's when that finds nothing.
 
 pub mod front;
 pub mod habit;
@@ -8,14 +18,13 @@ pub mod visit;
 pub mod walk;
 
 use headtime_disk::command::Kind;
-use headtime_disk::time::Dur;
 
 use super::gap::Plan;
+use crate::fill::regions::Regions;
 use crate::tasks::wanted::Wanted;
 use front::{Front, Merged};
 use line::Line;
 use visit::{Asked, Point, Visit};
-use crate::fill::regions::Regions;
 use walk::{Land, Walk};
 
 /// How far a search goes.
@@ -35,7 +44,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { tracks: 64, beam: 4, second: 6, cuts: 4, slack_permille: 5 }
+        Settings { tracks: 64, beam: 2, second: 3, cuts: 2, slack_permille: 5 }
     }
 }
 
@@ -80,15 +89,14 @@ impl Planner {
         }
         let kinds = [Kind::Read, Kind::Write].map(|k| asked.wants.any(asked.who, k).then_some(k));
         let (model, gap) = (asked.model, asked.gap);
-        let dearest = asked.prices.dearest();
         let land = Land { model, gap, regions, who: asked.who };
         self.walk.begin(&land);
         while let Some((cell, bound)) = self.walk.next(&land) {
-            if self.looked_at >= self.settings.tracks || !self.could_gain(worth(bound, dearest)) {
+            if self.looked_at >= self.settings.tracks || !self.could_gain(asked.prices.most(bound)) {
                 break;
             }
             for track in regions.cells().tracks(cell) {
-                self.look(asked, &start, front.as_ref(), track, &kinds, dearest);
+                self.look(asked, &start, front.as_ref(), track, &kinds);
             }
         }
         self.deepen(asked, front.as_ref());
@@ -119,11 +127,10 @@ impl Planner {
         front: Option<&Front>,
         track: (u32, u16),
         kinds: &[Option<Kind>; 2],
-        dearest: u32,
     ) {
         for kind in kinds.iter().flatten().copied() {
             let Some(time) = asked.time_on(asked.gap.head(kind), track, kind) else { continue };
-            if !self.could_gain(worth(time, dearest)) {
+            if !self.could_gain(asked.prices.most(time)) {
                 continue;
             }
             let Some(track) = asked.model.geometry.track(track.0, track.1) else { continue };
@@ -163,7 +170,6 @@ impl Planner {
         if beam == 0 {
             return;
         }
-        let dearest = asked.prices.dearest();
         self.visits.sort_by_key(|v| std::cmp::Reverse(v.value));
         self.visits.truncate(beam);
         self.lines.sort_by_key(|l| std::cmp::Reverse(l.0));
@@ -175,12 +181,12 @@ impl Planner {
             let mut v = *first;
             for cut in 0..=cuts {
                 if cut > 0 {
-                    let Some(shorter) = asked.cut(&asked_start(asked), &v, &mut self.wanted) else { break };
+                    let Some(shorter) = asked.cut(&Point::start(asked), &v, &mut self.wanted) else { break };
                     v = shorter;
                     self.finish(asked, front, Plan::of(v.leg, v.sectors), v.value, &v.end);
                 }
                 let left = asked.gap.starts.saturating_since(v.end.head.at);
-                if !self.could_gain(v.value + worth(left, dearest)) {
+                if !self.could_gain(v.value + asked.prices.most(left)) {
                     continue;
                 }
                 for (_, line) in &lines {
@@ -190,7 +196,7 @@ impl Planner {
                         }
                         let head = v.end.head_for(asked, kind);
                         let Some(time) = asked.time_on(&head, line.at(), kind) else { continue };
-                        if !self.could_gain(v.value + worth(time, dearest)) {
+                        if !self.could_gain(v.value + asked.prices.most(time)) {
                             continue;
                         }
                         more.clear();
@@ -211,14 +217,4 @@ impl Planner {
         self.visits = firsts;
         self.lines = lines;
     }
-}
-
-fn asked_start(asked: &Asked) -> Point {
-    Point::start(asked)
-}
-
-/// What a time is worth at most.
-#[inline]
-fn worth(time: Dur, dearest: u32) -> u64 {
-    time.0 * u64::from(dearest) / 256
 }

@@ -23,6 +23,9 @@ use super::line::Line;
 use super::prices::Prices;
 use headtime_disk::model::Model;
 
+/// Rounding to whole nanoseconds, a few times over.
+pub(super) const ROUNDING: Dur = Dur(50);
+
 /// What a search is asked.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
@@ -112,8 +115,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The legs that begin on the track of `line`, with no more than what ends before `before` (for cutting one short).
-    /// `leave`: until when.
+    /// The legs that begin on the track of `line`.
     pub fn visits(&self, from: &Point, line: &Line, kind: Kind, out: &mut Wanted, found: &mut Vec<Visit>) {
         let (model, gap) = (self.model, self.gap);
         let (mechanics, geometry) = (&model.mechanics, &model.geometry);
@@ -122,7 +124,8 @@ impl Asked<'_> {
             return;
         };
         let passing = line.from(mechanics, window.angle);
-        let length = window.length();
+        // The times of sectors are rounded up; what this lets in wrongly does not hold.
+        let length = window.length() + ROUNDING;
         if length <= passing.wait {
             return;
         }
@@ -177,7 +180,7 @@ impl Asked<'_> {
         if begins >= leave {
             return None;
         }
-        let sectors = next.passes(leave.since(begins));
+        let sectors = next.passes(leave.since(begins) + ROUNDING);
         let upto = next.lbn_from(&model.geometry, first + sectors);
         (upto > next.track.first_lbn).then_some((next, begins, upto))
     }
@@ -205,7 +208,7 @@ impl Asked<'_> {
         {
             let behind = line.sector_behind(&self.model.geometry, line.end());
             let ended = s.at + line.takes(behind.saturating_sub(s.sector));
-            value += self.prices.crossing(line, begins.saturating_since(ended));
+            value += self.prices.passing_over(begins.saturating_since(ended));
         }
         found.push(Visit { leg, sectors, value, end, line: *line, stretch: *s });
     }
