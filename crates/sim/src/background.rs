@@ -122,8 +122,13 @@ pub struct Jobs {
     jobs: Vec<Job>,
     running: BTreeMap<SessionId, Running>,
     unfinished: usize,
-    now: Time,
+    /// Sectors moved by all of them.
+    moved: u64,
+    curve: Vec<(Time, u64)>,
 }
+
+/// Points of a progress curve.
+const POINTS: u64 = 1_000;
 
 #[derive(Clone, Debug)]
 struct Running {
@@ -136,7 +141,7 @@ struct Running {
 impl Jobs {
     /// These jobs, to be started together.
     pub fn new(jobs: Vec<Job>) -> Jobs {
-        Jobs { unfinished: jobs.len(), jobs, running: BTreeMap::new(), now: Time::ZERO }
+        Jobs { unfinished: jobs.len(), jobs, running: BTreeMap::new(), moved: 0, curve: Vec::new() }
     }
 
     /// One scan of the whole disk.
@@ -144,7 +149,22 @@ impl Jobs {
         Jobs::new(vec![Job::scan(capacity, unit)])
     }
 
-    fn moved(&mut self, session: SessionId, range: &Range) -> Option<(Kind, u32)> {
+    /// When how many sectors had been moved: a point for each thousandth of what was wanted.
+    pub fn curve(&self) -> &[(Time, u64)] {
+        &self.curve
+    }
+
+    fn wanted(&self) -> u64 {
+        self.jobs.iter().map(Job::wanted).sum()
+    }
+
+    fn count(&mut self, session: SessionId, range: &Range, now: Time) -> Option<(Kind, u32)> {
+        let step = (self.wanted() / POINTS).max(1);
+        let before = self.moved / step;
+        self.moved += range.count;
+        if self.moved / step > before {
+            self.curve.push((now, self.moved));
+        }
         let running = self.running.get_mut(&session)?;
         running.sectors += range.count;
         let job = &self.jobs[running.job];
@@ -167,10 +187,9 @@ impl Background for Jobs {
     }
 
     fn event(&mut self, event: &Event, core: &mut Core, now: Time) -> Result<(), TaskError> {
-        self.now = now;
         match *event {
             Event::Delivered { session, range, .. } | Event::Written { session, range, .. } => {
-                if let Some((kind, unit)) = self.moved(session, &range) {
+                if let Some((kind, unit)) = self.count(session, &range, now) {
                     let running = self.running.get_mut(&session).expect("it was found above");
                     running.tasks_left += 1;
                     let spec = TaskSpec { kind, ranges: vec![range], blksize: unit, min_pickup: unit };
@@ -218,7 +237,7 @@ impl Background for Jobs {
             })
             .collect();
         let sectors = by_session.iter().map(|s| s.sectors).sum();
-        let wanted = self.jobs.iter().map(Job::wanted).sum();
+        let wanted = self.wanted();
         let done_at = match self.is_done() {
             true => by_session.iter().filter_map(|s| s.done_at).max(),
             false => None,
