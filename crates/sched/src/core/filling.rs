@@ -104,7 +104,7 @@ impl Core {
         let ranges = at_drive.map(|s| Range { lbn: s.command.lbn, count: u64::from(s.command.count) });
         fill.set_aside(ranges, &gap.dest);
         // What the drive did last decides what it makes of a second read on one track.
-        let last_read = self.predictor.last_kind().is_read().then(|| (gap.read.cylinder, gap.read.surface));
+        let last_read = self.predictor.last_kind().is_read().then_some((gap.read.cylinder, gap.read.surface));
         for _ in 0..SEARCHES {
             self.stats.cost.fill_searches += 1;
             let Some(leg) = fill.search(&self.model, &gap, last_read) else {
