@@ -85,12 +85,14 @@ impl Core {
     fn before(&mut self, slot: u32) -> Next {
         let fill = self.fill.as_mut().expect("FILL is on");
         if let Some(leg) = fill.pending.take() {
-            if fill.tasks.granted(leg.range()) {
+            // Something that conflicts may have arrived while the application was asked.
+            if fill.tasks.granted(leg.range()) && !self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
                 return Next::Leg(leg);
             }
             fill.tasks.release(leg.kind, leg.range(), self.now);
         }
-        if fill.legs_before == MOST_LEGS || self.predictor.is_overdue(self.now) || !self.predictor.is_sure() {
+        fill.gate.set_overdue(self.predictor.is_overdue(self.now));
+        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() {
             return Next::Request;
         }
         let Some(gap) = self.gap_before(slot) else {
@@ -192,7 +194,11 @@ impl Core {
         let (head, _) = self.predictor.next_heads(&self.model, self.now);
         let fill = self.fill.as_mut().expect("FILL is on");
         let leg = match fill.pending.take() {
-            Some(leg) if fill.tasks.granted(leg.range()) => leg,
+            Some(leg)
+                if fill.tasks.granted(leg.range()) && !self.pool.conflicts(leg.kind, leg.lbn, leg.count) =>
+            {
+                leg
+            }
             Some(leg) => {
                 fill.tasks.release(leg.kind, leg.range(), self.now);
                 return None;
