@@ -7,10 +7,20 @@ use crate::f3::F3;
 use crate::f4::F4;
 use crate::f5::F5;
 use crate::f6::F6;
+use crate::f7::F7;
+use crate::f8::F8;
+use crate::f9::F9;
+use crate::f10::F10;
+use crate::f11::F11;
+use crate::x3::X3;
+use crate::x4::X4;
 
 /// Every experiment, in the order of the report.
 pub fn all() -> Vec<&'static dyn Experiment> {
-    vec![&F1, &F2, &F3, &F4, &F5, &F6]
+    vec![
+        &F1, //
+        &F2, &F3, &F4, &F5, &F6, &F7, &F8, &F9, &F10, &F11, &X3, &X4,
+    ]
 }
 
 /// An experiment, and which of its claims are wanted.
