@@ -5,6 +5,7 @@
 
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
 use crate::figure9::{self, Lines};
+use crate::scans::{Load, Scan};
 
 /// The experiment.
 pub struct F8;
@@ -57,13 +58,16 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
+/// Conservatisms at which ten requests are always in the system, us.
+const TEN_ACTIVE_US: [u64; 2] = [300, 400];
+
 impl Experiment for F8 {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
     fn steps(&self) -> u64 {
-        figure9::STEPS
+        figure9::STEPS + 3 * (1 + TEN_ACTIVE_US.len() as u64)
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
@@ -77,7 +81,16 @@ impl Experiment for F8 {
         let [share, _] = range(figure9::sweep(run), |us| 100.0 * weighted.at(us).free_mb_s / sstf.at(us).free_mb_s);
         let [_, price] = range(figure9::sweep(run), |us| lower(weighted, sptf, us));
         f.figure("F8c", &[share, price]);
-        f.tables.push(figure9::table(&lines));
+        f.tables.push(figure9::table("figure_9", &lines));
+        if run.quick {
+            run.progress.advance(3 * (1 + TEN_ACTIVE_US.len() as u64));
+            return Ok(f);
+        }
+        let ten = figure9::ORDERS.iter().map(|&(name, order)| {
+            let scan = Scan { load: Load::TenActive, ..figure9::point(run, order) };
+            figure9::line(&SPEC, run, name, scan, &TEN_ACTIVE_US)
+        });
+        f.tables.push(figure9::table("ten_always_active", &ten.collect::<Result<Vec<_>, RunError>>()?));
         Ok(f)
     }
 }

@@ -25,8 +25,9 @@ pub(crate) const UNIT: u32 = 8;
 pub(crate) const ORDERS: [(&str, Order); 3] =
     [("SSTF", Order::Sstf), ("SPTF-SW60%", Order::SptfSw(60)), ("SPTF", Order::Sptf)];
 
-/// Points and runs without FILL that [`lines`] takes, at most.
-pub(crate) const STEPS: u64 = 3 * (1 + US.len() as u64);
+/// Runs that [`lines`] takes, at most; and those of one line.
+pub(crate) const STEPS: u64 = 3 * LINE_STEPS;
+pub(crate) const LINE_STEPS: u64 = 1 + US.len() as u64;
 
 /// One order's lines.
 pub(crate) struct Lines {
@@ -53,8 +54,7 @@ impl Lines {
 
 /// A point of the figure, without FILL.
 pub(crate) fn point(run: &Run, order: Order) -> Scan {
-    let window = Window::First(run.length(SECONDS.0, SECONDS.1));
-    Scan { drive: "atlas10k", narrowed: 1, unit: UNIT, order, fill: None, towards: None, window }
+    Scan::new("atlas10k", UNIT, order, Window::First(run.length(SECONDS.0, SECONDS.1)))
 }
 
 /// The conservatisms of the figure, us.
@@ -62,32 +62,34 @@ pub(crate) fn sweep(run: &Run) -> &'static [u64] {
     if run.quick { &FEW_US } else { &US }
 }
 
-/// The figure, with the papers' default algorithm.
+/// One order's lines of the figure, with the papers' default algorithm; `scan` is without FILL.
+pub(crate) fn line(spec: &Spec, run: &Run, name: &'static str, scan: Scan, sweep: &[u64]) -> Result<Lines, RunError> {
+    let without = scan.measure(spec, run)?;
+    let points = sweep.iter().map(|&us| {
+        let fill = Fill::host(Algorithm::AngleEpFrag, us);
+        Ok((us, scan.with(fill).measure(spec, run)?))
+    });
+    Ok(Lines { name, without, points: points.collect::<Result<_, RunError>>()? })
+}
+
+/// The figure.
 pub(crate) fn lines(spec: &Spec, run: &Run) -> Result<Vec<Lines>, RunError> {
-    let one = |(name, order)| {
-        let scan = point(run, order);
-        let without = scan.measure(spec, run)?;
-        let points = sweep(run).iter().map(|&us| {
-            let fill = Fill::host(Algorithm::AngleEpFrag, us);
-            Ok((us, scan.with(fill).measure(spec, run)?))
-        });
-        Ok(Lines { name, without, points: points.collect::<Result<_, RunError>>()? })
-    };
-    let lines = ORDERS.into_iter().map(one).collect::<Result<Vec<_>, RunError>>()?;
+    let lines = ORDERS.iter().map(|&(name, order)| line(spec, run, name, point(run, order), sweep(run)));
+    let lines = lines.collect::<Result<Vec<_>, RunError>>()?;
     // Points that a shortened run leaves out.
     run.progress.advance(3 * (US.len() - sweep(run).len()) as u64);
     Ok(lines)
 }
 
 /// The figure as rows.
-pub(crate) fn table(lines: &[Lines]) -> Table {
+pub(crate) fn table(name: &'static str, lines: &[Lines]) -> Table {
     let mut rows = Vec::new();
     for l in lines {
         rows.push(row(l, Cell::from("none"), &l.without));
         rows.extend(l.points.iter().map(|(us, p)| row(l, Cell::from(*us as f64), p)));
     }
     Table {
-        name: "figure_9",
+        name,
         columns: &[
             "order",
             "conservatism_us",

@@ -13,7 +13,7 @@ use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::Conservatism;
 use headtime_sim::background::Jobs;
 use headtime_sim::stats::Stats;
-use headtime_sim::workload::oltp;
+use headtime_sim::workload::{Arrivals, GroupSpec, Think, oltp};
 
 use crate::experiment::{Run, RunError, Spec};
 use crate::filled::{self, Filled, Towards};
@@ -30,6 +30,10 @@ pub(crate) struct Scan {
     pub unit: u32,
     /// Who goes next.
     pub order: Order,
+    /// What is asked of it.
+    pub load: Load,
+    /// How it errs.
+    pub errors: Errors,
     /// What fills gaps; `None`: nothing does, and the run is as long as the window may be.
     pub fill: Option<Fill>,
     /// What the drive is like towards the scheduler; `None`: as the placement says.
@@ -37,6 +41,42 @@ pub(crate) struct Scan {
     /// Which part of the scan.
     pub window: Window,
 }
+
+/// The foreground.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// Ten tasks that think for 30 ms between requests.
+    Oltp,
+    /// The same requests, ten of them in the system at any time: how the paper describes its "multiprogramming level of ten" in
+    /// the same breath with the think time (section 5.1).
+    TenActive,
+}
+
+impl Load {
+    fn group(self) -> GroupSpec {
+        match self {
+            Load::Oltp => oltp(),
+            Load::TenActive => GroupSpec { arrivals: Arrivals::Closed { tasks: 10, think: Think::None }, ..oltp() },
+        }
+    }
+}
+
+/// How far the drive is from what the scheduler believes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Errors {
+    /// As its profile says.
+    AsProfile,
+    /// As the paper measured its Atlas 10K: 1.8% of requests came a turn later than foreseen, 0.7% a turn earlier (section 5.2). A
+    /// seek that takes `e` longer makes a request late when its latency is shorter than `e`, which is with probability `e` over
+    /// a turn; so 1.8% of a turn of 5.985 ms, 108 us, is the mean of what seeks took too long, and 0.7%, 42 us, of what they took
+    /// too short. A normal distribution with mean 66 us and deviation 176 us has these two.
+    AsMeasured,
+}
+
+/// Mean and deviation of seeks of [`Errors::AsMeasured`], and where they are cut off.
+const ERROR_MEAN: Dur = Dur::from_us(66);
+const ERROR_SD: Dur = Dur::from_us(176);
+const ERROR_MOST: Dur = Dur::from_us(600);
 
 /// Which part of a scan is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +127,8 @@ pub(crate) struct Scanned {
     pub marks: [f64; 5],
     /// Foreground requests that came a turn later than foreseen, share.
     pub extra_turns: f64,
+    /// A turn earlier, share.
+    pub early_turns: f64,
     /// Megabytes (10^6) per second that pass under a head that stays on its track, the mean over all tracks.
     pub media_mb_s: f64,
 }
@@ -107,6 +149,12 @@ impl Scanned {
 const MARKS: [u64; 4] = [500, 900, 990, 999];
 
 impl Scan {
+    /// Of a drive as it is, beside `oltp`, without FILL.
+    pub(crate) fn new(drive: &'static str, unit: u32, order: Order, window: Window) -> Scan {
+        let (load, errors) = (Load::Oltp, Errors::AsProfile);
+        Scan { drive, narrowed: 1, unit, order, load, errors, fill: None, towards: None, window }
+    }
+
     /// The drive of the run.
     pub(crate) fn profile(&self, spec: &Spec) -> Result<Profile, RunError> {
         let full = profile::builtin(self.drive).map_err(|e| filled::failed(spec, e))?;
@@ -135,8 +183,16 @@ impl Scan {
     }
 
     fn measure_now(&self, spec: &Spec, seed: u64) -> Result<Scanned, RunError> {
-        let mut filled = Filled::new(spec, self.drive, self.order, oltp(), seed)?;
+        let mut filled = Filled::new(spec, self.drive, self.order, self.load.group(), seed)?;
         filled.profile = self.profile(spec)?;
+        if self.errors == Errors::AsMeasured {
+            filled.belief = Some(filled.profile.clone());
+            filled.profile.noise.seek_sd = ERROR_SD;
+            filled.profile.noise.seek_max = ERROR_MOST;
+            for (_, time) in &mut filled.profile.mechanics.seek {
+                *time += ERROR_MEAN;
+            }
+        }
         filled.towards = self.towards;
         let filled = match self.fill {
             None => filled,
@@ -168,7 +224,8 @@ fn scanned(stats: &Stats, jobs: &Jobs, capacity: u64, sector_bytes: u32, media_m
         free_mb_s: filled::free_mb_s(stats, sector_bytes),
         share: stats.background.fraction,
         marks: [half, most, nearly, last, done],
-        extra_turns: if p.samples == 0 { f64::NAN } else { p.extra_turn as f64 / p.samples as f64 },
+        extra_turns: p.extra_turn as f64 / p.samples as f64,
+        early_turns: p.early_turn as f64 / p.samples as f64,
         media_mb_s,
     }
 }
@@ -194,8 +251,7 @@ mod tests {
     use crate::f7::F7;
 
     fn small(fill: Fill, window: Window) -> Scan {
-        let (order, towards) = (Order::Sstf, None);
-        Scan { drive: "atlas10k", narrowed: 200, unit: 64, order, fill: Some(fill), towards, window }
+        Scan { narrowed: 200, ..Scan::new("atlas10k", 64, Order::Sstf, window) }.with(fill)
     }
 
     #[test]
@@ -208,6 +264,18 @@ mod tests {
         assert_eq!(*kept(scan, 2).lock().unwrap(), None);
         assert_eq!(scan.measure(F7.spec(), &run(1)).unwrap(), first);
         assert_ne!(scan.measure(F7.spec(), &run(2)).unwrap(), first);
+    }
+
+    #[test]
+    fn errors_as_measured_make_as_many_requests_late_and_early_as_the_paper_saw() {
+        let mut late = Vec::new();
+        for errors in [Errors::AsProfile, Errors::AsMeasured] {
+            let scan = Scan::new("atlas10k", 8, Order::Fcfs, Window::First(200));
+            let alone = Scan { errors, ..scan }.measure_now(F7.spec(), 4).unwrap();
+            late.push((100.0 * alone.extra_turns, 100.0 * alone.early_turns));
+        }
+        assert!(late[0].0 < 0.5 && late[0].1 < 0.5, "{late:?}");
+        assert!((late[1].0 - 1.8).abs() < 0.4 && (late[1].1 - 0.7).abs() < 0.3, "{late:?}");
     }
 
     #[test]

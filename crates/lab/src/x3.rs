@@ -86,8 +86,7 @@ impl Experiment for X3 {
         for (drive, narrowed, claim, title) in DRIVES {
             let real = profile::builtin(drive).map_err(|e| failed(&SPEC, e))?;
             let unit = scan_unit(real.geometry.usable_sectors(), real.sector_bytes);
-            let window = Window::Whole(MOST_SECONDS);
-            let scan = Scan { drive, narrowed, unit, order: Order::SptfSw(60), fill: None, towards: None, window };
+            let scan = Scan { narrowed, ..Scan::new(drive, unit, Order::SptfSw(60), Window::Whole(MOST_SECONDS)) };
             let without = Scan { window: Window::First(ALONE_SECONDS), ..scan }.measure(&SPEC, run)?;
             let mut scans = Vec::new();
             for (name, fill) in cases() {

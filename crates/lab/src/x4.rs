@@ -90,16 +90,7 @@ impl Experiment for X4 {
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
-        let window = Window::Whole(MOST_SECONDS);
-        let scan = Scan {
-            drive: "atlas10k",
-            narrowed: 1,
-            unit: UNIT,
-            order: Order::SptfSw(60),
-            fill: None,
-            towards: None,
-            window,
-        };
+        let scan = Scan::new("atlas10k", UNIT, Order::SptfSw(60), Window::Whole(MOST_SECONDS));
         let mut alone = Vec::new();
         for towards in DRIVES {
             let window = Window::First(ALONE_SECONDS);
