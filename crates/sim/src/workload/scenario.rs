@@ -442,9 +442,11 @@ mod tests {
         assert_eq!((fill.algorithm, fill.seed), (Algorithm::AngleEpFrag, 7));
         assert_eq!(fill.conservatism, Conservatism::Fixed(Dur::from_us(300)));
         assert!(s.limits().unwrap().until_scanned && s.background(&target()).unwrap().ends());
-        // The file may leave the fill to a flag.
+        // The file may leave the fill to a flag, or to headtime.
         let half = Scenario::parse("background = \"rescan\"\n", "s.toml").unwrap();
-        assert!(half.check().is_err());
+        assert_eq!(half.fill(1).unwrap().unwrap().algorithm, Algorithm::Headtime);
+        let none = Scenario { fill: Some("none".into()), ..Scenario::default() }.over(half.clone());
+        assert!(none.check().is_ok() && none.fill(1).unwrap().is_none());
         let flags = Scenario { fill: Some("headtime".into()), ..Scenario::default() };
         assert!(flags.clone().over(half).check().is_ok());
         // Another end of the run replaces the file's.
