@@ -305,7 +305,7 @@ fn fault(text: &str, file: &str, e: &toml::de::Error) -> WorkloadError {
 #[cfg(test)]
 mod tests {
     use super::super::variates::Share;
-    use super::super::{Arrivals, PatternSpec, SizeSpec, Think, oltp};
+    use super::super::{Arrivals, Gaps, PatternSpec, SizeSpec, Think, oltp};
     use super::*;
 
     fn target() -> Target {
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(clients.arrivals, Arrivals::Closed { tasks: 8, think: Think::Exponential(Dur::from_ms(20)) });
         assert_eq!(clients.pattern.size, SizeSpec::Exponential { mean_bytes: 8192, step_bytes: 4096 });
         let log = s.task[1].group().unwrap();
-        assert_eq!(log.arrivals, Arrivals::Open { mean_gap: Dur::from_ms(20) });
+        assert_eq!(log.arrivals, Arrivals::Open { mean_gap: Dur::from_ms(20), gaps: Gaps::Exponential });
         assert_eq!((log.pattern.reads, log.pattern.fua), (Share::from_f64(0.0).unwrap(), true));
         assert_eq!(log.start, Time(1_500_000_000));
         let mut w = s.workload(&target(), 7).unwrap();
