@@ -16,6 +16,13 @@ pub struct SeekCurve {
     /// For each bucket of distances, the segment that its first distance lies in.
     index: Vec<u16>,
     shift: u32,
+    /// The longest distance that will be asked for.
+    end: u32,
+}
+
+/// ns per cylinder times 2^16 from one knot to the next.
+fn slope(a: (u32, u32), b: (u32, u32)) -> i64 {
+    ((i64::from(b.1) - i64::from(a.1)) << 16) / i64::from(b.0 - a.0)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,15 +125,19 @@ impl SeekCurve {
         }
         let mut knots = vec![(0u32, 0u32)];
         knots.extend(points.iter().map(|&(d, t)| (d, t.0 as u32)));
-        let slope = |a: (u32, u32), b: (u32, u32)| ((b.1 as i64 - a.1 as i64) << 16) / (b.0 - a.0) as i64;
+        let tail_slope = slope(knots[knots.len() - 2], knots[knots.len() - 1]);
+        let end = max_distance.max(prev);
+        Ok(SeekCurve::through(&knots, tail_slope, end))
+    }
+
+    /// The curve through these knots, the first at distance 0, going on behind the last with a slope of its own.
+    fn through(knots: &[(u32, u32)], tail_slope: i64, end: u32) -> SeekCurve {
         let mut segments: Vec<Segment> = knots
             .windows(2)
             .map(|w| Segment { from: w[0].0, base_ns: w[0].1, slope_fx: slope(w[0], w[1]), floor_after_ns: 0 })
             .collect();
         let last = knots[knots.len() - 1];
-        let tail_slope = segments[segments.len() - 1].slope_fx;
         segments.push(Segment { from: last.0, base_ns: last.1, slope_fx: tail_slope, floor_after_ns: 0 });
-        let end = max_distance.max(last.0);
         let mut floor = segments[segments.len() - 1].at(end);
         for seg in segments.iter_mut().rev() {
             seg.floor_after_ns = floor;
@@ -142,7 +153,59 @@ impl SeekCurve {
             }
             index.push(at as u16);
         }
-        Ok(SeekCurve { segments, index, shift })
+        SeekCurve { segments, index, shift, end }
+    }
+
+    /// The same curve for a drive whose seeks were found to differ from it: every time longer by `scale_ppm` parts in
+    /// a million, and by the offset in ns that belongs to its distance. `offsets` are `(distance in cylinders, ns)`,
+    /// distances ascending from 1 or more, with straight lines between them; before the first and behind the last the
+    /// nearest one counts. No time becomes less than zero or more than [`LONGEST_SEEK`] (behind the last point: than
+    /// the line leads to). Seed 002 section 4.8: what is added to predicted seeks should closely track the true ones.
+    ///
+    /// It takes a pass over the points and the index, some microseconds for a usual table, so that it can be done anew
+    /// every few dozen requests. The floor is worked out anew with it.
+    pub fn corrected(&self, scale_ppm: i64, offsets: &[(u32, i64)]) -> SeekCurve {
+        debug_assert!(offsets.windows(2).all(|w| w[0].0 < w[1].0), "offsets must ascend");
+        let longest = LONGEST_SEEK.0 as i64;
+        let scale_ppm = scale_ppm.clamp(-500_000, 500_000);
+        let scaled = |ns: i64| ns + ns * scale_ppm / 1_000_000;
+        // Where the new curve bends: where the old one did, at each offset, and at distance 1, because distance 0 takes no
+        // time whatever the first offset is.
+        let mut bends: Vec<u32> = Vec::with_capacity(self.segments.len() + offsets.len() + 1);
+        let (mut own, mut others) = (self.segments.iter().map(|s| s.from).peekable(), offsets.iter().peekable());
+        bends.extend([0, 1]);
+        while let Some(next) = [own.peek().copied(), others.peek().map(|o| o.0)].into_iter().flatten().min() {
+            own.next_if_eq(&next);
+            others.next_if(|o| o.0 == next);
+            if next > 1 && next <= self.end {
+                bends.push(next);
+            }
+        }
+        let (mut segment, mut nearest) = (0, 0);
+        let knots: Vec<(u32, u32)> = bends
+            .into_iter()
+            .map(|d| {
+                while segment + 1 < self.segments.len() && self.segments[segment + 1].from <= d {
+                    segment += 1;
+                }
+                while nearest < offsets.len() && offsets[nearest].0 <= d {
+                    nearest += 1;
+                }
+                let offset = match (nearest.checked_sub(1).map(|i| offsets[i]), offsets.get(nearest)) {
+                    (Some(a), Some(b)) => {
+                        let part = (i128::from(b.1) - i128::from(a.1)) * i128::from(d - a.0) / i128::from(b.0 - a.0);
+                        (i128::from(a.1) + part) as i64
+                    }
+                    (Some(a), None) => a.1,
+                    (None, Some(b)) => b.1,
+                    (None, None) => 0,
+                };
+                let ns = scaled(i64::from(self.segments[segment].at(d))).saturating_add(offset);
+                (d, if d == 0 { 0 } else { ns.clamp(0, longest) as u32 })
+            })
+            .collect();
+        let tail = self.segments[self.segments.len() - 1].slope_fx;
+        SeekCurve::through(&knots, scaled(tail), self.end)
     }
 
     #[inline]
@@ -251,5 +314,55 @@ mod tests {
     fn a_table_out_of_order_is_refused_with_its_place() {
         let e = SeekCurve::from_points(&[(2, ms(1.0)), (2, ms(1.1))], 10).unwrap_err();
         assert_eq!(e, SeekError::Order { index: 1, found: 2, after: 2 });
+    }
+
+    #[test]
+    fn a_corrected_curve_is_longer_by_its_scale_and_its_offsets() {
+        let pts = [(1, ms(1.2)), (2, ms(1.1)), (3, ms(1.1)), (4, ms(1.4)), (5, ms(0.9)), (50, ms(4.0)), (60, ms(3.0))];
+        let c = SeekCurve::from_points(&pts, 80).unwrap();
+        let offsets = [(2u32, 40_000i64), (10, -200_000), (55, 100_000)];
+        let new = c.corrected(50_000, &offsets);
+        let offset = |d: u32| match d {
+            0..=2 => 40_000.0,
+            3..=9 => 40_000.0 - 240_000.0 * f64::from(d - 2) / 8.0,
+            10..=54 => -200_000.0 + 300_000.0 * f64::from(d - 10) / 45.0,
+            _ => 100_000.0,
+        };
+        assert_eq!(new.time(0), Dur::ZERO);
+        for d in 1..=80 {
+            let expected = (c.time(d).0 as f64 * 1.05 + offset(d)).max(0.0);
+            assert!((new.time(d).0 as f64 - expected).abs() < 10.0, "{d}: {} for {expected}", new.time(d).0);
+        }
+    }
+
+    #[test]
+    fn the_floor_of_a_corrected_curve_is_exact() {
+        let pts = [(3, ms(1.2)), (5, ms(0.9)), (50, ms(4.0)), (60, ms(3.0))];
+        let c = SeekCurve::from_points(&pts, 80).unwrap();
+        for (scale, offsets) in
+            [(50_000, vec![(1, -900_000), (6, 5)]), (-100_000, vec![(40, 3_000_000), (44, -5_000_000)]), (0, vec![])]
+        {
+            let new = c.corrected(scale, &offsets);
+            for d in 1..=80 {
+                let exact = (d..=80).map(|x| new.time(x)).min().unwrap();
+                assert!(new.floor(d) <= exact && exact <= new.floor(d) + Dur(2), "{d}: {exact} {}", new.floor(d));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_corrected_stays_and_can_be_corrected_again() {
+        let pts = [(2, ms(1.0)), (7, ms(2.0)), (100, ms(5.0))];
+        let c = SeekCurve::from_points(&pts, 5_000).unwrap();
+        let same = c.corrected(0, &[]);
+        assert!((0..=5_000).all(|d| same.time(d).0.abs_diff(c.time(d).0) <= 1));
+        // Behind the last point the line goes on.
+        let longer = c.corrected(100_000, &[]);
+        assert!((1..=5_000).all(|d| longer.time(d).0.abs_diff(c.time(d).0 * 11 / 10) <= 10));
+        // Nothing goes below zero or beyond a second.
+        let least = c.corrected(0, &[(1, i64::MIN / 2)]);
+        assert!((0..=100).all(|d| least.time(d) == Dur::ZERO));
+        let most = c.corrected(0, &[(1, i64::MAX / 2)]);
+        assert_eq!(most.time(50), LONGEST_SEEK);
     }
 }

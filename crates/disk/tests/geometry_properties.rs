@@ -66,6 +66,24 @@ proptest! {
     }
 
     #[test]
+    fn what_is_called_unbroken_has_no_hole_and_no_remap(spec in generate::geometry()) {
+        let Some((geometry, reference)) = both(&spec)? else { return Ok(()) };
+        for lbn in (0..geometry.capacity()).step_by(7) {
+            prop_assert_eq!(geometry.is_remapped(lbn), reference.moved.contains(&lbn), "LBN {}", lbn);
+            let until = geometry.unbroken_until(lbn);
+            prop_assert!(until >= lbn && until <= geometry.capacity());
+            prop_assert!(!reference.moved.iter().any(|m| (lbn..until).contains(m)), "a remap in {lbn}..{until}");
+            for t in &reference.tracks {
+                let lbns: Vec<u64> = t.lbns.iter().flatten().copied().collect();
+                let (Some(first), Some(last)) = (lbns.first(), lbns.last()) else { continue };
+                if *first > lbn && *last + 1 < until {
+                    prop_assert_eq!(lbns.len(), t.spt as usize, "{}..{}, track of LBN {}", lbn, until, first);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn track_bounds_are_the_lowest_and_highest_lbn_on_it(spec in generate::geometry()) {
         let Some((geometry, reference)) = both(&spec)? else { return Ok(()) };
         for t in &reference.tracks {

@@ -56,7 +56,7 @@ fn run(setup: &Setup) -> Result<Stats, String> {
     let how = simulate::Setup { scheduling, ..simulate::Setup::new(&profile, Order::Fcfs, setup.seed) };
     let simulation = Simulation::new(&how).map_err(text)?;
     let mut load = Population::of(&setup.load, simulation.target(), setup.seed).map_err(text)?;
-    let limits = Limits { requests: Some(setup.requests), until: None };
+    let limits = Limits { requests: Some(setup.requests), ..Limits::default() };
     simulation.run(&mut load, limits, None, &mut ()).map_err(text)
 }
 

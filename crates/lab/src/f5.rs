@@ -186,7 +186,7 @@ struct Seen {
 }
 
 impl Observer for Seen {
-    fn completed(&mut self, _: &Command, completion: &Completion) {
+    fn completed(&mut self, _: &Command, _: u32, completion: &Completion) {
         // One request at a time: what finishes next is what this completes.
         self.from_media = completion.media.is_some();
     }

@@ -181,7 +181,7 @@ impl Whole {
         let mut rng = rng(1);
         let model = atlas();
         let requests = (0..65_536).map(|_| random_read(&mut rng, &model).0).collect();
-        let core = Core::new(Config { order, max_outstanding: 2, capacity: waiting }, model);
+        let core = Core::new(Config { order, max_outstanding: 2, capacity: waiting, fill: None }, model);
         let mut whole = Whole { core, requests, next: 0, at_drive: Vec::with_capacity(4), now: Time::ZERO };
         (0..waiting + 2).for_each(|_| whole.submit());
         whole

@@ -1,4 +1,11 @@
 //! The core (contract in the crate's documentation).
+//!
+//! * this file: foreground requests from submission to finish
+//! * [`filling`]: what is put before them, and into idle time
+//! * [`calls`]: the freeblock calls
+
+mod calls;
+mod filling;
 
 use std::collections::VecDeque;
 
@@ -6,12 +13,13 @@ use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
-use crate::dispatch::Dispatch;
+use crate::dispatch::{Dispatch, Purpose, Sent};
+use crate::fill::subsystem::{FillConfig, Freeblock};
 pub use crate::order::Order;
 use crate::order::View;
 use crate::pool::Pool;
 use crate::predictor::Predictor;
-use crate::request::{Action, Finished, Request};
+use crate::request::{Action, Finished, Prediction, Request};
 use crate::stats::Stats;
 
 /// How a core is set up.
@@ -23,6 +31,8 @@ pub struct Config {
     pub max_outstanding: u32,
     /// Requests that may wait at most; more are refused with [`Refused::Full`].
     pub capacity: usize,
+    /// Freeblock work before and between the requests; `None`: there is none.
+    pub fill: Option<FillConfig>,
 }
 
 /// Why a request was refused.
@@ -48,11 +58,10 @@ pub enum Refused {
 
 /// The scheduling core.
 ///
-/// The calling contract: after every telling ([`Core::submit`], [`Core::complete`], [`Core::tick`]) the driver calls
-/// [`Core::poll`] until it returns `None`, and carries out what it says in that order. What happens at the same instant
-/// may be told in between: a request that an application sends the moment its last one is finished is seen by the
-/// decision that follows. Time never goes back. The same
-/// tellings give the same actions on every machine.
+/// The calling contract: after every telling ([`Core::submit`], [`Core::complete`], [`Core::tick`] and the freeblock calls)
+/// the driver calls [`Core::poll`] until it returns `None`, and carries out what it says in that order. What happens at the
+/// same instant may be told in between: a request that an application sends the moment its last one is finished is seen by
+/// the decision that follows. Time never goes back. The same tellings give the same actions on every machine.
 #[derive(Clone, Debug)]
 pub struct Core {
     config: Config,
@@ -62,6 +71,11 @@ pub struct Core {
     predictor: Predictor,
     dispatch: Dispatch,
     finished: VecDeque<Finished>,
+    /// The foreground request that goes next: chosen, and kept in the dispatch queue while something is put before it.
+    held: Option<u32>,
+    /// Requests whose command failed in the part that was not theirs: they go again, alone and first.
+    again: VecDeque<u32>,
+    fill: Option<Box<Freeblock>>,
     drained: bool,
     stats: Stats,
 }
@@ -71,11 +85,16 @@ impl Core {
     pub fn new(config: Config, model: Model) -> Core {
         assert!(config.capacity > 0, "no request could ever wait");
         let depth = config.max_outstanding as usize;
+        // Held back: one. At the drive: each command and what was put at its front.
+        let spare = if config.fill.is_some() { 1 + 2 * depth } else { depth };
         Core {
-            pool: Pool::new(config.capacity + depth, config.order.key()),
+            pool: Pool::new(config.capacity + spare, config.order.key()),
             predictor: Predictor::new(depth, &model),
             dispatch: Dispatch::new(depth),
             finished: VecDeque::with_capacity(depth),
+            held: None,
+            again: VecDeque::new(),
+            fill: config.fill.as_ref().map(|f| Box::new(Freeblock::new(f, &model))),
             now: Time::ZERO,
             drained: true,
             stats: Stats::default(),
@@ -102,6 +121,9 @@ impl Core {
             }
         };
         self.pool.insert(request, place, now);
+        if let Some(fill) = &mut self.fill {
+            fill.arrived(&self.model, &request);
+        }
         self.drained = false;
         Ok(())
     }
@@ -113,16 +135,40 @@ impl Core {
         self.drained = false;
         let sent = self.dispatch.complete(command);
         let prediction = self.predictor.completed(&self.model, command, outcome, now);
+        match sent.purpose {
+            Purpose::Request(slot) => self.finish(slot, &sent, outcome, prediction),
+            Purpose::Merged(slot, front_slot, front) => {
+                self.pool.finish(front_slot);
+                match outcome {
+                    Outcome::MediaError { lbn } if lbn < sent.command.lbn + u64::from(front) => {
+                        // What failed was put there for free: the request itself was not tried.
+                        self.again.push_back(slot);
+                    }
+                    _ => self.finish(slot, &sent, outcome, prediction),
+                }
+            }
+            Purpose::Free(slot) => _ = self.pool.finish(slot),
+        }
+        self.learn(&sent, outcome, prediction.as_ref());
+    }
+
+    fn finish(&mut self, slot: u32, sent: &Sent, outcome: Outcome, prediction: Option<Prediction>) {
         if let Some(p) = &prediction {
             self.stats.prediction.add(p);
         }
-        let gone = self.pool.finish(sent.slot);
+        let gone = self.pool.finish(slot);
+        if let Some(fill) = &mut self.fill {
+            fill.finished(self.now);
+        }
+        if self.fill.as_mut().is_some_and(|f| f.is_promoted(slot)) {
+            return;
+        }
         self.finished.push_back(Finished {
             request: gone.request.id,
             outcome,
             submitted: gone.submitted,
             dispatched: sent.at,
-            done: now,
+            done: self.now,
             prediction,
         });
     }
@@ -146,13 +192,37 @@ impl Core {
         if let Some(finished) = self.finished.pop_front() {
             return Some(Action::Finish(finished));
         }
+        if let Some(event) = self.next_event() {
+            return Some(Action::Background(event));
+        }
         let command = self.send_next();
+        if command.is_none()
+            && let Some(event) = self.next_event()
+        {
+            // Data is needed before the command can be sent.
+            return Some(Action::Background(event));
+        }
         self.drained = command.is_none();
         command.map(Action::Issue)
     }
 
     fn send_next(&mut self) -> Option<Command> {
-        if !self.dispatch.has_room() || self.pool.eligible() == 0 {
+        if !self.dispatch.has_room() {
+            return None;
+        }
+        if let Some(slot) = self.again.pop_front() {
+            return Some(self.send_request(slot));
+        }
+        if self.fill.is_some() {
+            return self.send_filled();
+        }
+        let slot = self.choose()?;
+        Some(self.send_request(slot))
+    }
+
+    /// ORDER's choice, taken out of those that wait.
+    fn choose(&mut self) -> Option<u32> {
+        if self.pool.eligible() == 0 {
             return None;
         }
         let (read, write) = self.predictor.next_heads(&self.model, self.now);
@@ -169,16 +239,22 @@ impl Core {
         self.stats.cost.decisions += 1;
         self.stats.cost.looked_at += view.looked_at;
         self.pool.send(slot);
+        Some(slot)
+    }
+
+    fn send_request(&mut self, slot: u32) -> Command {
         let chosen = self.pool.get(slot);
-        let command = self.dispatch.send(slot, &chosen.request, self.now);
-        let (kind, place) = (command.kind, chosen.place.as_ref());
-        self.predictor.sent(&self.model, command.id, kind, place, self.now);
-        Some(command)
+        let command = self.dispatch.send(Purpose::Request(slot), &chosen.request, self.now);
+        let place = chosen.place;
+        let filled = self.fill.as_ref().is_some_and(|f| f.legs_before > 0);
+        self.flies(&command, place, filled, false);
+        self.predictor.sent(&self.model, command.id, command.kind, place.as_ref(), self.now);
+        command
     }
 
     /// When it wants to be told the time, if nothing else happens before.
     pub fn next_wakeup(&self) -> Option<Time> {
-        None
+        self.fill.as_ref().filter(|_| self.dispatch.at_drive().is_empty() && self.held.is_none())?.next_wakeup(self.now)
     }
 
     /// Requests that wait, not counting those at the drive.

@@ -6,18 +6,30 @@
 //! the next request is chosen at that moment and sent at once, so every choice is made as late as it can be and
 //! nothing is ever taken back.
 
-use headtime_disk::command::Command;
+use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::Time;
 
 use crate::request::Request;
 
+/// What a command is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A foreground request, in this slot of the pool.
+    Request(u32),
+    /// A foreground request, in the first slot, that begins earlier for free: so many sectors at its front, which hold
+    /// the second slot.
+    Merged(u32, u32, u32),
+    /// Freeblock work alone, in this slot.
+    Free(u32),
+}
+
 /// A command at the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// The command's name.
-    pub command: u64,
-    /// The slot of the request it carries out.
-    pub slot: u32,
+    /// The command.
+    pub command: Command,
+    /// What it is for.
+    pub purpose: Purpose,
     /// When it was sent.
     pub at: Time,
 }
@@ -51,9 +63,9 @@ impl Dispatch {
         self.lbn
     }
 
-    /// Makes the command that carries out `request`, which is in `slot`.
+    /// Makes the command that carries out `request`, for `purpose`.
     #[inline]
-    pub fn send(&mut self, slot: u32, request: &Request, now: Time) -> Command {
+    pub fn send(&mut self, purpose: Purpose, request: &Request, now: Time) -> Command {
         assert!(self.has_room());
         let command = Command {
             id: self.next_command,
@@ -63,17 +75,30 @@ impl Dispatch {
             fua: request.fua,
         };
         self.next_command += 1;
-        self.at_drive.push(Sent { command: command.id, slot, at: now });
-        if request.kind != headtime_disk::command::Kind::Flush {
+        self.at_drive.push(Sent { command, purpose, at: now });
+        // An order that goes on from where it was goes on from the last foreground request.
+        if request.kind != Kind::Flush && !matches!(purpose, Purpose::Free(_)) {
             self.lbn = request.lbn + request.count as u64;
         }
         command
     }
 
+    /// The commands at the drive, in the order in which they were sent.
+    #[inline]
+    pub fn at_drive(&self) -> &[Sent] {
+        &self.at_drive
+    }
+
+    /// Whether one more could be sent behind the next.
+    #[inline]
+    pub fn has_room_for_two(&self) -> bool {
+        self.at_drive.len() + 1 < self.max_outstanding
+    }
+
     /// Takes a completed command out. Panics when the drive was not sent it.
     #[inline]
     pub fn complete(&mut self, command: u64) -> Sent {
-        let at = self.at_drive.iter().position(|s| s.command == command);
+        let at = self.at_drive.iter().position(|s| s.command.id == command);
         let at = at.unwrap_or_else(|| panic!("command {command} is not at the drive"));
         self.at_drive.remove(at)
     }

@@ -70,6 +70,8 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 pub struct Pool {
     slots: Vec<Slot>,
+    /// Slots at most.
+    most: usize,
     free: Vec<u32>,
     next_seq: u64,
     waiting: usize,
@@ -91,6 +93,7 @@ impl Pool {
         assert!(slots < NONE as usize, "too many slots");
         Pool {
             slots: Vec::with_capacity(slots),
+            most: slots,
             free: Vec::with_capacity(slots),
             next_seq: 0,
             waiting: 0,
@@ -142,21 +145,8 @@ impl Pool {
     /// Takes a request in; `place` is where it lies, `None` for a flush. The caller has made sure that there is room.
     pub fn insert(&mut self, request: Request, place: Option<Place>, now: Time) -> u32 {
         assert!(place.is_some() == (request.kind != Kind::Flush));
-        let seq = self.next_seq;
-        self.next_seq += 1;
-        let entry =
-            Slot { request, seq, submitted: now, place, state: State::Blocked, first_waiter: NONE, next_waiter: NONE };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = entry;
-                slot
-            }
-            None => {
-                assert!(self.slots.len() < self.slots.capacity(), "the pool is full");
-                self.slots.push(entry);
-                (self.slots.len() - 1) as u32
-            }
-        };
+        let slot = self.take_slot(request, place, now);
+        let seq = self.slots[slot as usize].seq;
         self.waiting += 1;
         let blocker = self.blocker(slot);
         if request.kind != Kind::Flush {
@@ -170,6 +160,47 @@ impl Pool {
             None => self.make_eligible(slot, true),
         }
         slot
+    }
+
+    fn take_slot(&mut self, request: Request, place: Option<Place>, now: Time) -> u32 {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        let entry =
+            Slot { request, seq, submitted: now, place, state: State::Blocked, first_waiter: NONE, next_waiter: NONE };
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = entry;
+                slot
+            }
+            None => {
+                assert!(self.slots.len() < self.most, "the pool is full");
+                self.slots.push(entry);
+                (self.slots.len() - 1) as u32
+            }
+        }
+    }
+
+    /// Takes in something that is sent at once without having waited, freeblock work: it conflicts with nothing
+    /// unfinished, and what arrives now and conflicts with it waits until it has finished. The caller has made sure of both,
+    /// of the first with [`Pool::conflicts`].
+    pub fn insert_sent(&mut self, request: Request, now: Time) -> u32 {
+        assert!(request.kind != Kind::Flush && !self.conflicts(request.kind, request.lbn, request.count));
+        let slot = self.take_slot(request, None, now);
+        let s = &mut self.slots[slot as usize];
+        s.state = State::Sent;
+        let seq = s.seq;
+        self.overlaps.insert(slot, request.kind, request.lbn, request.count, seq);
+        if request.kind == Kind::Write {
+            self.writes.push_back(slot);
+        }
+        slot
+    }
+
+    /// Whether something unfinished must not be at the drive together with `count` sectors from `lbn`, or has to come
+    /// before them.
+    #[inline]
+    pub fn conflicts(&self, kind: Kind, lbn: u64, count: u32) -> bool {
+        self.overlaps.blocker(kind, lbn, count, u64::MAX).is_some()
     }
 
     /// Marks an eligible request as sent to the drive.

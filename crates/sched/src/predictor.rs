@@ -27,6 +27,9 @@ use crate::flight::{Flight, Known, Served};
 use crate::overheads::{asked, off_bus};
 use crate::request::{Prediction, Surprise};
 
+/// A command that takes longer than this hangs, or the drive tries again and again to read something.
+const OVERDUE: Dur = Dur::from_ms(250);
+
 /// Follows the head through the commands sent to the drive.
 #[derive(Clone, Debug)]
 pub struct Predictor {
@@ -75,6 +78,29 @@ impl Predictor {
         }
         let head = |kind| known.wait_until(model, known.begin(model, kind, now) + delay, arm);
         (head(Kind::Read), head(Kind::Write))
+    }
+
+    /// Whether it is known where the head will be when everything sent has ended.
+    #[inline]
+    pub fn is_sure(&self) -> bool {
+        self.last().sure
+    }
+
+    /// The kind of the command sent last.
+    #[inline]
+    pub fn last_kind(&self) -> Kind {
+        self.last().kind
+    }
+
+    /// When the host is expected to hear of the command that completes next; `None` when nothing is at the drive.
+    #[inline]
+    pub fn first_due(&self) -> Option<Time> {
+        self.flights.front().map(|f| f.due)
+    }
+
+    /// Whether a command that should have completed long ago has not.
+    pub fn is_overdue(&self, now: Time) -> bool {
+        self.flights.front().is_some_and(|f| now.saturating_since(f.sent) > OVERDUE)
     }
 
     /// A command that should have completed and has not is taking whole turns more.

@@ -3,6 +3,8 @@
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
 
+use crate::tasks::Event;
+
 /// A foreground request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -27,6 +29,8 @@ pub enum Action {
     Issue(Command),
     /// This request is finished; tell whoever asked.
     Finish(Finished),
+    /// Something happened to a freeblock task, or its data is needed; tell its application.
+    Background(Event),
 }
 
 /// A finished request.

@@ -104,13 +104,17 @@ pub struct Cost {
     pub decisions: u64,
     /// Requests looked at to choose them.
     pub looked_at: u64,
+    /// Searches for freeblock work.
+    pub fill_searches: u64,
 }
 
 /// Everything the core counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Predictions.
+    /// Predictions of foreground requests.
     pub prediction: PredictionStats,
+    /// Predictions of commands that were freeblock work alone.
+    pub free_prediction: PredictionStats,
     /// Decisions.
     pub cost: Cost,
 }

@@ -75,6 +75,7 @@ impl Driver {
             match action {
                 Action::Issue(c) => self.issue(c),
                 Action::Finish(f) => self.finish(f),
+                Action::Background(e) => panic!("{e:?} without FILL"),
             }
         }
         assert_eq!(self.core.poll(), None, "drained means drained");

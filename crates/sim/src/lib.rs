@@ -10,7 +10,9 @@
 //! The same arguments give the same results on every machine: time is virtual, the generator is seeded, and the only
 //! clock is one that the caller may pass in to learn what decisions cost.
 
+pub mod background;
 pub mod device;
+pub mod filling;
 pub mod input;
 pub mod observe;
 pub mod perfetto;

@@ -2,6 +2,7 @@
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::time::Time;
+use headtime_sched::tasks::Event;
 
 use crate::stats::Done;
 
@@ -9,8 +10,10 @@ use crate::stats::Done;
 pub trait Observer {
     /// A command went to the drive.
     fn issued(&mut self, _command: &Command, _now: Time) {}
-    /// The drive answered; `command` is what was sent.
-    fn completed(&mut self, _command: &Command, _completion: &Completion) {}
+    /// The drive answered; `command` is what was sent, its first `free` sectors for background work.
+    fn completed(&mut self, _command: &Command, _free: u32, _completion: &Completion) {}
+    /// Something happened to background work.
+    fn background(&mut self, _event: &Event, _now: Time) {}
     /// A request is finished.
     fn finished(&mut self, _done: &Done) {}
 }
@@ -23,13 +26,17 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.issued(command, now);
         self.1.issued(command, now);
     }
-    fn completed(&mut self, command: &Command, completion: &Completion) {
-        self.0.completed(command, completion);
-        self.1.completed(command, completion);
+    fn completed(&mut self, command: &Command, free: u32, completion: &Completion) {
+        self.0.completed(command, free, completion);
+        self.1.completed(command, free, completion);
     }
     fn finished(&mut self, done: &Done) {
         self.0.finished(done);
         self.1.finished(done);
+    }
+    fn background(&mut self, event: &Event, now: Time) {
+        self.0.background(event, now);
+        self.1.background(event, now);
     }
 }
 
@@ -39,14 +46,19 @@ impl<T: Observer> Observer for Option<T> {
             o.issued(command, now);
         }
     }
-    fn completed(&mut self, command: &Command, completion: &Completion) {
+    fn completed(&mut self, command: &Command, free: u32, completion: &Completion) {
         if let Some(o) = self {
-            o.completed(command, completion);
+            o.completed(command, free, completion);
         }
     }
     fn finished(&mut self, done: &Done) {
         if let Some(o) = self {
             o.finished(done);
+        }
+    }
+    fn background(&mut self, event: &Event, now: Time) {
+        if let Some(o) = self {
+            o.background(event, now);
         }
     }
 }
@@ -55,10 +67,13 @@ impl<T: Observer + ?Sized> Observer for &mut T {
     fn issued(&mut self, command: &Command, now: Time) {
         (**self).issued(command, now);
     }
-    fn completed(&mut self, command: &Command, completion: &Completion) {
-        (**self).completed(command, completion);
+    fn completed(&mut self, command: &Command, free: u32, completion: &Completion) {
+        (**self).completed(command, free, completion);
     }
     fn finished(&mut self, done: &Done) {
         (**self).finished(done);
+    }
+    fn background(&mut self, event: &Event, now: Time) {
+        (**self).background(event, now);
     }
 }

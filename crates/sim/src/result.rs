@@ -88,14 +88,29 @@ pub struct Freeblock {
     pub mb_s: f64,
     /// Share of what the media could give.
     pub share_of_media_bandwidth: f64,
-    /// Freeblock requests.
+    /// Freeblock requests: commands of their own, and fronts of foreground commands.
     pub requests: u64,
     /// Share of the wanted blocks that were delivered.
     pub scanned_fraction: f64,
     /// When all of them were; `null` when they were not.
     pub scan_seconds: Option<f64>,
     /// The same by session.
-    pub by_session: BTreeMap<String, serde_json::Value>,
+    pub by_session: BTreeMap<String, Session>,
+}
+
+/// What one session of the freeblock subsystem got.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Session {
+    /// Its priority.
+    pub priority: u32,
+    /// Bytes delivered or written.
+    pub bytes: u64,
+    /// Megabytes (10^6) per second of virtual time.
+    pub mb_s: f64,
+    /// Share of the wanted blocks that were delivered.
+    pub scanned_fraction: f64,
+    /// When all of them were; `null` when they were not.
+    pub scan_seconds: Option<f64>,
 }
 
 /// How good predictions were: shares of all samples, `null` when there was none.
@@ -137,11 +152,11 @@ pub struct Cost {
     pub ns_per_decision: Option<f64>,
     /// Searches for freeblock work.
     pub fill_searches: u64,
-    /// Wall time of one search; `null` when there was none or nobody measured.
+    /// Wall time of a decision with its searches, ORDER's choice included; `null` when there was none or nobody measured.
     pub ns_per_fill_search: Option<f64>,
     /// Bytes of the model that the scheduler keeps of the drive.
     pub model_bytes: u64,
-    /// Bytes that freeblock tasks take.
+    /// Bytes that freeblock tasks take, with what is kept to find their blocks.
     pub task_bytes: u64,
 }
 
@@ -158,6 +173,8 @@ pub struct About {
     pub wall_seconds: Option<f64>,
     /// Bytes that the scheduler's model takes.
     pub model_bytes: usize,
+    /// Bytes per second that pass under the head while it stays on a track, the mean over all tracks.
+    pub media_bytes_per_second: f64,
 }
 
 impl SimResult {
@@ -189,7 +206,7 @@ impl SimResult {
                 },
                 by_class,
             },
-            freeblock: Freeblock::default(),
+            freeblock: freeblock(about, stats),
             prediction: PredictionResult {
                 samples: p.samples,
                 within_50us: of_samples(p.within_50us),
@@ -204,10 +221,13 @@ impl SimResult {
                     .decision_ns
                     .filter(|_| stats.timed_decisions > 0)
                     .map(|ns| (ns as f64 / stats.timed_decisions as f64 * 10.0).round() / 10.0),
-                fill_searches: 0,
-                ns_per_fill_search: None,
+                fill_searches: stats.freeblock.as_ref().map_or(0, |f| f.searches),
+                ns_per_fill_search: stats
+                    .search_ns
+                    .filter(|_| stats.timed_searches > 0)
+                    .map(|ns| (ns as f64 / stats.timed_searches as f64 * 10.0).round() / 10.0),
                 model_bytes: about.model_bytes as u64,
-                task_bytes: 0,
+                task_bytes: stats.freeblock.as_ref().map_or(0, |f| f.bytes() as u64),
             },
         }
     }
@@ -215,6 +235,41 @@ impl SimResult {
     /// As one line of JSON. Cannot fail: there are only numbers, strings and maps with string keys in it.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a result has nothing that JSON cannot say")
+    }
+}
+
+fn freeblock(about: &About, stats: &Stats) -> Freeblock {
+    let Some(report) = &stats.freeblock else {
+        return Freeblock::default();
+    };
+    let seconds = stats.ended_at.as_secs_f64();
+    let bytes = |sectors: u64| sectors * u64::from(about.sector_bytes);
+    let rate = |sectors: u64| if seconds > 0.0 { bytes(sectors) as f64 / 1e6 / seconds } else { 0.0 };
+    let p = &stats.background;
+    let share =
+        if about.media_bytes_per_second > 0.0 { rate(p.sectors) * 1e6 / about.media_bytes_per_second } else { 0.0 };
+    let at = |t: Option<headtime_disk::time::Time>| t.map(|t| t.as_secs_f64());
+    let mut by_session = BTreeMap::new();
+    for (i, s) in p.by_session.iter().enumerate() {
+        // Two sessions of one name are told apart by their place.
+        let name = if by_session.contains_key(&s.name) { format!("{} {}", s.name, i + 1) } else { s.name.clone() };
+        let session = Session {
+            priority: s.priority,
+            bytes: bytes(s.sectors),
+            mb_s: round6(rate(s.sectors)),
+            scanned_fraction: round6(s.fraction),
+            scan_seconds: at(s.done_at),
+        };
+        by_session.insert(name, session);
+    }
+    Freeblock {
+        bytes: bytes(p.sectors),
+        mb_s: round6(rate(p.sectors)),
+        share_of_media_bandwidth: round6(share),
+        requests: report.commands + report.merged,
+        scanned_fraction: round6(p.fraction),
+        scan_seconds: at(p.done_at),
+        by_session,
     }
 }
 
@@ -259,7 +314,7 @@ mod tests {
         let limits = Limits { requests: Some(5_000), ..Limits::default() };
         let stats = run(&mut d, &mut f, &mut w, limits, None, &mut ()).unwrap();
         let about =
-            About { disk: "fixed".to_owned(), seed, sector_bytes: 512, wall_seconds: None, model_bytes: 12_345 };
+            About { disk: "fixed".to_owned(), seed, sector_bytes: 512, wall_seconds: None, model_bytes: 12_345, media_bytes_per_second: 20e6 };
         SimResult::new(&about, &stats)
     }
 
@@ -318,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_run_without_requests_has_nulls_instead_of_figures() {
-        let about = About { disk: "d".into(), seed: 0, sector_bytes: 512, wall_seconds: None, model_bytes: 0 };
+        let about = About { disk: "d".into(), seed: 0, sector_bytes: 512, wall_seconds: None, model_bytes: 0, media_bytes_per_second: 20e6 };
         let r = SimResult::new(&about, &Stats::default());
         assert_eq!(r.foreground.response_ms, ResponseMs::default());
         assert_eq!(r.head_time.idle, 1.0);

@@ -14,7 +14,9 @@ use headtime_disk::command::{Command, Outcome, SubmitError};
 use headtime_disk::time::Time;
 use headtime_sched::core::Refused;
 use headtime_sched::request::{Action, Finished, Request};
+use headtime_sched::tasks::TaskError;
 
+use crate::background::{Background, Nothing};
 use crate::device::Device;
 use crate::observe::Observer;
 use crate::scheduler::Scheduler;
@@ -29,6 +31,8 @@ pub struct Limits {
     pub until: Option<Time>,
     /// When so many requests are finished.
     pub requests: Option<u64>,
+    /// When the background work has all it wanted.
+    pub until_scanned: bool,
 }
 
 /// A clock that the caller reads for us, in nanoseconds from anywhere. The simulator itself has no clock.
@@ -46,6 +50,9 @@ pub enum RunError {
     /// The scheduler refused a request for another reason than being full.
     #[error("the scheduler refused a request: {0}")]
     Refused(Refused),
+    /// The background work was refused.
+    #[error("background work: {0}")]
+    Background(#[from] TaskError),
     /// The drive refused a command: the scheduler gave it more than its depth, or one beyond its end.
     #[error("the drive refused a command: {0}")]
     Device(SubmitError),
@@ -73,6 +80,7 @@ struct Loop<'a, D, S, W: ?Sized, O> {
     device: &'a mut D,
     scheduler: &'a mut S,
     workload: &'a mut W,
+    background: &'a mut dyn Background,
     observer: &'a mut O,
     clock: Option<WallClock<'a>>,
     stats: Stats,
@@ -80,12 +88,14 @@ struct Loop<'a, D, S, W: ?Sized, O> {
     /// By request id. Ids are taken again, latest first, so the table stays as small as the most requests in flight.
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Commands at the drive: few.
-    at_drive: Vec<Command>,
+    /// Commands at the drive, and how many sectors at their front are moved for free: few.
+    at_drive: Vec<(Command, u32)>,
     /// A request that is due and that the scheduler has no room for; none is taken from the workload meanwhile.
     held: Option<Ask>,
     next_sequence: u64,
     most_requests: u64,
+    /// The run ends when the background work has all it wanted.
+    until_scanned: bool,
     dead: bool,
 }
 
@@ -101,7 +111,21 @@ pub fn run<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     clock: Option<WallClock>,
     observer: &mut O,
 ) -> Result<Stats, RunError> {
-    if workload.endless() && limits.until.is_none() && limits.requests.is_none() {
+    run_with(device, scheduler, workload, &mut Nothing, limits, clock, observer)
+}
+
+/// The same with background work beside it.
+pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
+    device: &mut D,
+    scheduler: &mut S,
+    workload: &mut W,
+    background: &mut dyn Background,
+    limits: Limits,
+    clock: Option<WallClock>,
+    observer: &mut O,
+) -> Result<Stats, RunError> {
+    let background_ends = limits.until_scanned && background.ends();
+    if workload.endless() && limits.until.is_none() && limits.requests.is_none() && !background_ends {
         return Err(RunError::Endless);
     }
     let stats = Stats { decision_ns: clock.map(|_| 0), ..Stats::new(workload.classes()) };
@@ -109,6 +133,7 @@ pub fn run<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
         device,
         scheduler,
         workload,
+        background,
         observer,
         clock,
         stats,
@@ -119,11 +144,16 @@ pub fn run<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
         held: None,
         next_sequence: 0,
         most_requests: limits.requests.unwrap_or(u64::MAX),
+        until_scanned: background_ends,
         dead: false,
     };
     let until = limits.until.unwrap_or(Time::NEVER);
+    if let Some(core) = l.scheduler.core() {
+        l.background.start(core, Time::ZERO)?;
+        l.drain()?;
+    }
     let end = l.go(until)?;
-    let Loop { now, device, scheduler, workload, mut stats, .. } = l;
+    let Loop { now, device, scheduler, workload, background, mut stats, .. } = l;
     if let Some(p) = scheduler.prediction() {
         stats.prediction = p.clone();
     }
@@ -133,6 +163,8 @@ pub fn run<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     if let Some(r) = workload.refusals() {
         stats.refused = r.clone();
     }
+    stats.background = background.progress();
+    stats.freeblock = scheduler.core().and_then(|core| core.freeblock());
     Ok(stats)
 }
 
@@ -152,7 +184,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 device.unwrap_or(Time::NEVER).min(wakeup.unwrap_or(Time::NEVER)).min(due.unwrap_or(Time::NEVER));
             if soonest == Time::NEVER {
                 return if self.in_flight() == 0 && self.held.is_none() {
-                    Ok(End::Workload)
+                    Ok(if self.scanned() { End::Scanned } else { End::Workload })
                 } else {
                     Err(RunError::Stuck { in_flight: self.in_flight(), now: self.now })
                 };
@@ -175,12 +207,19 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             if self.stats.requests >= self.most_requests {
                 return Ok(End::Requests);
             }
+            if self.scanned() {
+                return Ok(End::Scanned);
+            }
             // Asked again: what became due with a completion of this very instant has been told already.
             if self.held.is_none() && self.workload.next_due().is_some_and(|t| t <= self.now) {
                 let ask = self.workload.take()?;
                 self.submit(ask)?;
             }
         }
+    }
+
+    fn scanned(&self) -> bool {
+        self.until_scanned && self.background.is_done()
     }
 
     fn in_flight(&self) -> usize {
@@ -192,13 +231,13 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             let at = self
                 .at_drive
                 .iter()
-                .position(|c| c.id == completion.id)
+                .position(|(c, _)| c.id == completion.id)
                 .expect("the drive completed a command it was never given");
-            let command = self.at_drive.swap_remove(at);
+            let (command, free) = self.at_drive.swap_remove(at);
             if let Some(media) = &completion.media {
-                self.stats.head.record(media);
+                self.stats.head.record_with(media, free, command.count);
             }
-            self.observer.completed(&command, &completion);
+            self.observer.completed(&command, free, &completion);
             self.scheduler.complete(completion.id, completion.outcome, self.now);
             self.drain()?;
             // The request limit is exact: nothing is counted beyond it.
@@ -264,10 +303,15 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             let action = match self.clock.filter(|_| self.stats.decisions.is_multiple_of(TIMED_OF)) {
                 None => self.scheduler.poll(),
                 Some(clock) => {
+                    let searches = self.scheduler.searches();
                     let from = clock();
                     let action = self.scheduler.poll();
                     if matches!(action, Some(Action::Issue(_))) {
                         let took = clock().saturating_sub(from);
+                        if self.scheduler.searches() > searches {
+                            self.stats.search_ns = Some(self.stats.search_ns.unwrap_or(0) + took);
+                            self.stats.timed_searches += 1;
+                        }
                         self.stats.decision_ns = self.stats.decision_ns.map(|ns| ns + took);
                         self.stats.timed_decisions += 1;
                     }
@@ -278,13 +322,19 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 None => return Ok(()),
                 Some(Action::Issue(command)) => {
                     self.stats.decisions += 1;
-                    self.at_drive.push(command);
+                    let free = self.scheduler.free_sectors(command.id);
+                    self.at_drive.push((command, free));
                     self.observer.issued(&command, self.now);
                     self.device.submit(command, self.now).map_err(RunError::Device)?;
                 }
                 Some(Action::Finish(f)) => {
                     self.finish(&f);
                     self.tell_what_is_due()?;
+                }
+                Some(Action::Background(event)) => {
+                    let core = self.scheduler.core().expect("only a core has background work");
+                    self.background.event(&event, core, self.now)?;
+                    self.observer.background(&event, self.now);
                 }
             }
         }

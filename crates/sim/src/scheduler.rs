@@ -24,6 +24,18 @@ pub trait Scheduler {
     fn prediction(&self) -> Option<&PredictionStats> {
         None
     }
+    /// Sectors at the front of a command at the drive that are moved for free; all of them when nothing else is.
+    fn free_sectors(&self, _command: u64) -> u32 {
+        0
+    }
+    /// Searches for freeblock work so far.
+    fn searches(&self) -> u64 {
+        0
+    }
+    /// The core, for background work; `None` where there is none.
+    fn core(&mut self) -> Option<&mut Core> {
+        None
+    }
 }
 
 impl Scheduler for Core {
@@ -49,6 +61,16 @@ impl Scheduler for Core {
     }
     fn prediction(&self) -> Option<&PredictionStats> {
         Some(&self.stats().prediction)
+    }
+    #[inline]
+    fn free_sectors(&self, command: u64) -> u32 {
+        Core::free_sectors(self, command)
+    }
+    fn searches(&self) -> u64 {
+        self.stats().cost.fill_searches
+    }
+    fn core(&mut self) -> Option<&mut Core> {
+        Some(self)
     }
 }
 

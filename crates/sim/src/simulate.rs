@@ -6,9 +6,12 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::{Model, ModelError};
 use headtime_disk::profile::Profile;
 use headtime_sched::core::{Config, Core, Order};
+use headtime_sched::fill::placement::Placement;
+use headtime_sched::fill::subsystem::FillConfig;
 
+use crate::background::{Background, Nothing};
 use crate::observe::Observer;
-use crate::run::{Limits, RunError, WallClock, run};
+use crate::run::{Limits, RunError, WallClock, run_with};
 use crate::scheduler::Firmware;
 use crate::stats::Stats;
 use crate::workload::{Target, Workload};
@@ -45,6 +48,8 @@ pub struct Setup<'a> {
     pub depth: Option<u32>,
     /// Requests that may wait at most.
     pub capacity: usize,
+    /// Freeblock work beside the requests; only the host's scheduler has it.
+    pub fill: Option<FillConfig>,
 }
 
 impl<'a> Setup<'a> {
@@ -57,7 +62,18 @@ impl<'a> Setup<'a> {
             scheduling: Scheduling::Host(order),
             depth: None,
             capacity: CAPACITY,
+            fill: None,
         }
+    }
+
+    /// The same with freeblock work. A scheduler inside the drive knows the truth: its drive has no noise and none of the
+    /// habits that a drive has towards a host (seed 001 section 5.3: "simulated in-firmware").
+    pub fn filled(mut self, fill: FillConfig) -> Setup<'a> {
+        let inside = fill.placement != Placement::Host;
+        self.drive.noiseless |= inside;
+        self.drive.inside |= inside;
+        self.fill = Some(fill);
+        self
     }
 }
 
@@ -99,6 +115,7 @@ pub struct Simulation {
     scheduling: Scheduling,
     depth: u32,
     capacity: usize,
+    fill: Option<FillConfig>,
 }
 
 impl Simulation {
@@ -109,10 +126,11 @@ impl Simulation {
             move |source| SimError::Model { name, source }
         };
         let drive = Drive::new(setup.profile, setup.drive.clone()).map_err(fail(setup.profile))?;
-        let model = match setup.belief {
+        let mut model = match setup.belief {
             Some(p) => Model::new(p).map_err(fail(p))?,
             None => drive.truth().clone(),
         };
+        model.cache.same_track_prefetch_delays &= !setup.drive.inside;
         let most = drive.depth();
         let depth = setup.depth.unwrap_or(match setup.scheduling {
             Scheduling::Host(_) => DEPTH.min(most as u32),
@@ -133,10 +151,13 @@ impl Simulation {
         // First come, first served, it makes no difference whether requests wait in the scheduler or before it; a small
         // table stays in the processor's cache.
         let capacity = match setup.scheduling {
-            Scheduling::Host(Order::Fcfs) | Scheduling::Drive => setup.capacity.min(ENOUGH_IN_ORDER),
-            Scheduling::Host(_) => setup.capacity,
+            Scheduling::Host(Order::Fcfs) | Scheduling::Drive if setup.fill.is_none() => {
+                setup.capacity.min(ENOUGH_IN_ORDER)
+            }
+            _ => setup.capacity,
         };
-        Ok(Simulation { drive, model, target, scheduling: setup.scheduling, depth, capacity })
+        let fill = setup.fill.clone();
+        Ok(Simulation { drive, model, target, scheduling: setup.scheduling, depth, capacity, fill })
     }
 
     /// The disk as workloads need to know it.
@@ -154,6 +175,15 @@ impl Simulation {
         self.model.geometry.memory_bytes() + self.model.mechanics.memory_bytes()
     }
 
+    /// Bytes per second that pass under the head while it stays on a track, the mean over all tracks.
+    pub fn media_bytes_per_second(&self) -> f64 {
+        let model = self.drive.truth();
+        let geometry = &model.geometry;
+        let tracks = f64::from(geometry.cylinders()) * f64::from(geometry.surfaces());
+        let bytes = geometry.capacity() as f64 * f64::from(model.sector_bytes);
+        bytes / tracks / model.mechanics.rotation.period().as_secs_f64()
+    }
+
     /// Runs it. The drive and the scheduler begin fresh each time.
     pub fn run<W: Workload + ?Sized, O: Observer>(
         &self,
@@ -162,16 +192,29 @@ impl Simulation {
         clock: Option<WallClock>,
         observer: &mut O,
     ) -> Result<Stats, SimError> {
+        self.run_with(workload, &mut Nothing, limits, clock, observer)
+    }
+
+    /// The same with background work.
+    pub fn run_with<W: Workload + ?Sized, O: Observer>(
+        &self,
+        workload: &mut W,
+        background: &mut dyn Background,
+        limits: Limits,
+        clock: Option<WallClock>,
+        observer: &mut O,
+    ) -> Result<Stats, SimError> {
         let mut drive = self.drive.clone();
         let stats = match self.scheduling {
             Scheduling::Host(order) => {
-                let config = Config { order, max_outstanding: self.depth, capacity: self.capacity };
+                let fill = self.fill.clone();
+                let config = Config { order, max_outstanding: self.depth, capacity: self.capacity, fill };
                 let mut core = Core::new(config, self.model.clone());
-                run(&mut drive, &mut core, workload, limits, clock, observer)?
+                run_with(&mut drive, &mut core, workload, background, limits, clock, observer)?
             }
             Scheduling::Drive => {
                 let mut firmware = Firmware::new(self.depth, self.capacity);
-                run(&mut drive, &mut firmware, workload, limits, clock, observer)?
+                run_with(&mut drive, &mut firmware, workload, background, limits, clock, observer)?
             }
         };
         Ok(stats)

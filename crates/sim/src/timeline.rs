@@ -94,7 +94,7 @@ impl Timeline {
 }
 
 impl Observer for Timeline {
-    fn completed(&mut self, command: &Command, completion: &Completion) {
+    fn completed(&mut self, command: &Command, free: u32, completion: &Completion) {
         let Some(m) = completion.media else { return };
         if self.full() || command.kind == Kind::Flush {
             return;
@@ -103,6 +103,8 @@ impl Observer for Timeline {
         self.push(Doing::Seek, m.seek_end, Some(*command));
         // A turn inside a request is drawn before it, so that each slice is as long as its part of the head time.
         self.push(Doing::Rotate, Time(m.end.0 - m.transfer().0), Some(*command));
+        let free_ns = u128::from(m.transfer().0) * u128::from(free) / u128::from(command.count.max(1));
+        self.push(Doing::Free, Time(m.end.0 - m.transfer().0 + free_ns as u64), Some(*command));
         self.push(Doing::Transfer, m.end, Some(*command));
     }
 

@@ -1,8 +1,12 @@
 //! For tests only: slow, obvious reference models, generators, a scripted device.
 
+pub mod gap;
+pub mod gap_exhaustive;
+pub mod gap_replay;
 pub mod generate;
 pub mod geometry;
 pub mod profiles;
 pub mod scripted;
 pub mod slow_drive;
 pub mod sptf;
+pub mod tasks;

@@ -56,7 +56,7 @@ pub fn run(args: &Demo) -> Result<(), Failure> {
     for (i, (name, order, _)) in ORDERS.iter().enumerate() {
         let simulation = Simulation::new(&Setup::new(&profile, *order, args.seed)).map_err(Failure::input)?;
         let mut load = Population::of(&oltp(), simulation.target(), args.seed).map_err(Failure::input)?;
-        let limits = Limits { until: Some(Time::ZERO + HOUR), requests: None };
+        let limits = Limits { until: Some(Time::ZERO + HOUR), ..Limits::default() };
         let watch = Watch { bar: &bar, before: i as u64 * HOUR.0 / 1_000_000, seen: 0 };
         let mut watch = (Window::new(FROM), watch);
         let stats = simulation.run(&mut load, limits, None, &mut watch).map_err(Failure::input)?;

@@ -15,7 +15,7 @@ use headtime_sim::simulate::{Setup, Simulation};
 use headtime_sim::stats::{Done, Stats};
 use headtime_sim::timeline::Timeline;
 use headtime_sim::workload::Workload;
-use headtime_sim::workload::scenario::Scenario;
+use headtime_sim::workload::scenario::{Figure, Scenario};
 
 use crate::drive;
 use crate::failure::Failure;
@@ -53,9 +53,21 @@ pub struct Simulate {
     /// Who goes next: fcfs, clook, sstf, sptf, sptf-sw:N, satfuf:MS, or drive (its firmware) [default: sptf]
     #[arg(long, value_name = "O")]
     order: Option<String>,
-    /// Background work in rotational gaps: none
+    /// Background work in rotational gaps and idle time: none, bw-greedy, bw-ep-greedy, angle-ep-greedy, angle-ep-frag,
+    /// headtime [default: none]
     #[arg(long, value_name = "F")]
     fill: Option<String>,
+    /// Where the background work is scheduled: host, firmware, firmware-no-track [default: host]
+    #[arg(long, value_name = "P")]
+    placement: Option<String>,
+    /// Background work: none, scan[:KIB] (the whole disk once), rescan[:KIB] (each block again as soon as it is read)
+    /// [default: none]
+    #[arg(long, value_name = "B")]
+    background: Option<String>,
+    /// How much longer than predicted a seek may take when a gap is filled: microseconds, or adaptive [default: adaptive
+    /// on the host, 0 in firmware]
+    #[arg(long, value_name = "X")]
+    conservatism_us: Option<String>,
     /// Commands at the drive at most [default: 2; with --order drive, all it takes]
     #[arg(long, value_name = "N", value_parser = figures::depth, allow_negative_numbers = true)]
     depth: Option<u32>,
@@ -65,6 +77,9 @@ pub struct Simulate {
     /// Stop after so many requests
     #[arg(long, value_name = "N", value_parser = figures::requests, allow_negative_numbers = true)]
     requests: Option<u64>,
+    /// Stop when the whole disk is scanned
+    #[arg(long)]
+    until_scanned: bool,
     /// Seed of the workload and of the drive's noise [default: 1]
     #[arg(long, value_name = "N", value_parser = figures::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
@@ -89,9 +104,13 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     let profile = drive::find(&name)?;
     let seed = scenario.seed.unwrap_or(1);
     let scheduling = scenario.scheduling().map_err(Failure::input)?;
-    let setup = Setup { scheduling, depth: scenario.depth, ..Setup::new(&profile, Order::Fcfs, seed) };
+    let mut setup = Setup { scheduling, depth: scenario.depth, ..Setup::new(&profile, Order::Fcfs, seed) };
+    if let Some(fill) = scenario.fill(seed).map_err(Failure::input)? {
+        setup = setup.filled(fill);
+    }
     let simulation = Simulation::new(&setup).map_err(Failure::input)?;
     let mut workload = scenario.workload(simulation.target(), seed).map_err(Failure::input)?;
+    let mut background = scenario.background(simulation.target()).map_err(Failure::input)?;
     let mut limits = scenario.limits().map_err(Failure::input)?;
     if workload.endless() && limits == Limits::default() {
         let default = Scenario { seconds: Some(SECONDS), ..Scenario::default() };
@@ -103,7 +122,9 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as u64;
     let mut watch = (timeline, Watch::new(&limits));
-    let stats = simulation.run(&mut *workload, limits, Some(&clock), &mut watch).map_err(Failure::input)?;
+    let stats = simulation
+        .run_with(&mut *workload, &mut *background, limits, Some(&clock), &mut watch)
+        .map_err(Failure::input)?;
     let wall_seconds = began.elapsed().as_secs_f64();
     let (timeline, watch) = watch;
     drop(watch);
@@ -118,6 +139,7 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
         sector_bytes: profile.sector_bytes,
         wall_seconds: Some(wall_seconds),
         model_bytes: simulation.model_bytes(),
+        media_bytes_per_second: simulation.media_bytes_per_second(),
     };
     let result = SimResult::new(&about, &stats);
     if args.json {
@@ -138,6 +160,10 @@ fn scenario(args: &Simulate) -> Result<Scenario, Failure> {
         admit: args.admit.clone(),
         order: args.order.clone(),
         fill: args.fill.clone(),
+        placement: args.placement.clone(),
+        background: args.background.clone(),
+        conservatism_us: args.conservatism_us.clone().map(Figure::Word),
+        until_scanned: args.until_scanned.then_some(true),
         depth: args.depth,
         seconds: args.seconds,
         requests: args.requests,
@@ -232,12 +258,23 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
         columns(&rows, &[1, 2, 3, 4, 5, 6])
     );
     out += &format!(
-        "\nhead time: seek {}, rotate {}, transfer {}, idle {}\n",
+        "\nhead time: seek {}, rotate {}, transfer {}, free {}, idle {}\n",
         percent(h.seek),
         percent(h.rotate),
         percent(h.transfer),
+        percent(h.free),
         percent(h.idle)
     );
+    let b = &r.freeblock;
+    if stats.freeblock.is_some() {
+        out += &format!(
+            "background: {:.2} MB/s ({} of the media bandwidth), {} of it done{}\n",
+            b.mb_s,
+            percent(b.share_of_media_bandwidth),
+            percent(b.scanned_fraction),
+            b.scan_seconds.map_or_else(String::new, |s| format!(" after {s:.0} virtual seconds"))
+        );
+    }
     let p = &r.prediction;
     if let (Some(close), Some(near), Some(late), Some(early)) =
         (p.within_50us, p.within_150us, p.extra_turn, p.early_turn)

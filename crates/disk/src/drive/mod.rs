@@ -47,6 +47,9 @@ pub struct DriveConfig {
     pub use_rig: bool,
     /// Turn all noise off.
     pub noiseless: bool,
+    /// Whoever sends commands is part of the drive's firmware, so the drive does not take two reads on one track for a
+    /// sequential pattern ([`CacheSpec::same_track_prefetch_delays`]).
+    pub inside: bool,
     /// Faults planted in it.
     pub faults: Vec<Fault>,
 }
@@ -178,7 +181,10 @@ impl Drive {
             mech: Mechanism::new(model, spindle, noise, faults, config.disksim_exact),
             bus: Bus::new(&electronics.bus, profile.sector_bytes),
             cache: Cache::new(&electronics.cache),
-            cache_spec: electronics.cache,
+            cache_spec: CacheSpec {
+                same_track_prefetch_delays: electronics.cache.same_track_prefetch_delays && !config.inside,
+                ..electronics.cache
+            },
             overheads: electronics.acting_overheads(),
             hold_for_reads: electronics.bus.hold_for_reads || electronics.bus.never_disconnect,
             never_disconnect: electronics.bus.never_disconnect,

@@ -101,6 +101,7 @@ pub struct Run {
 pub struct Geometry {
     surfaces: u16,
     cylinders: u32,
+    group_tracks: Option<u32>,
     order: Order,
     extents: Extents,
     moved: Moved,
@@ -129,7 +130,11 @@ impl Geometry {
         if !moved_lbns.is_empty() {
             extents = Extents::new(&order, &holes.extents, &moved_lbns);
         }
-        Ok(Geometry { surfaces: spec.surfaces, cylinders: spec.cylinders, order, extents, moved })
+        let group_tracks = match spec.layout {
+            Layout::HeadFirst(_) => None,
+            Layout::SeekFirst { group_tracks, .. } => Some(group_tracks),
+        };
+        Ok(Geometry { surfaces: spec.surfaces, cylinders: spec.cylinders, group_tracks, order, extents, moved })
     }
 
     /// Usable sectors: LBNs run from 0 to this, excluded.
@@ -258,6 +263,34 @@ impl Geometry {
     #[inline]
     pub fn cylinders(&self) -> u32 {
         self.cylinders
+    }
+
+    /// Seek-first layouts: how many neighbouring tracks of one surface follow each other before the next surface, in
+    /// groups counted from cylinder 0. `None` for head-first layouts.
+    #[inline]
+    pub fn group_tracks(&self) -> Option<u32> {
+        self.group_tracks
+    }
+
+    /// Whether `lbn` does not lie where it would in the order of LBNs: it has been remapped.
+    #[inline]
+    pub fn is_remapped(&self, lbn: u64) -> bool {
+        lbn < self.capacity() && self.extents.starting_with(lbn)[0].is_moved()
+    }
+
+    /// One past the last LBN up to which, from `lbn` on, LBNs and physical sectors follow each other without a hole or a
+    /// remap: tracks that begin behind `lbn` and end before it hold an LBN in each sector. `lbn` itself where that is not known without
+    /// looking at single tracks, as where each has spares of its own.
+    pub fn unbroken_until(&self, lbn: u64) -> u64 {
+        if lbn >= self.capacity() {
+            return lbn;
+        }
+        let extents = self.extents.starting_with(lbn);
+        let section = &self.order.sections[extents[0].section()];
+        let mut legs =
+            section.patterns.iter().flat_map(|p| &self.order.legs[p.first as usize..(p.first + p.legs) as usize]);
+        let has_units = section.unit.is_some() || legs.any(|l| self.order.shapes[l.shape as usize].unit.is_some());
+        if has_units || extents[0].is_moved() { lbn } else { extents[1].lbn }
     }
 
     /// Bytes the mapping takes.

@@ -6,8 +6,8 @@
 
 use headtime_disk::time::Dur;
 
-/// Classes of seek distance.
-pub const CLASSES: usize = 24;
+/// Classes of seek distance: two for each doubling up to a million cylinders, which is more than any drive has.
+pub const CLASSES: usize = 42;
 
 /// The class of a seek distance in cylinders: 0 for none (a head switch), then two classes for each doubling.
 #[inline]
@@ -21,21 +21,48 @@ pub fn class_of(distance: u32) -> usize {
     ((1 + 2 * log + half) as usize).min(CLASSES - 1)
 }
 
+/// The distance in the middle of a class; 0 for class 0.
+pub fn centre_of(class: usize) -> u32 {
+    let (Some(class), log) = (class.min(CLASSES - 1).checked_sub(1), class.saturating_sub(1) / 2) else {
+        return 0;
+    };
+    let (first, half) = (1u64 << log, (1u64 << log) / 2);
+    let first = if class % 2 == 1 { first + half } else { first };
+    (first + half.saturating_sub(1) / 2) as u32
+}
+
 /// What is added to predicted moves, by class of distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Margins {
-    by_class: [Dur; CLASSES],
+    /// In ns; a margin above four seconds is none.
+    by_class: [u32; CLASSES],
+}
+
+const fn ns(margin: Dur) -> u32 {
+    if margin.0 > u32::MAX as u64 { u32::MAX } else { margin.0 as u32 }
 }
 
 impl Margins {
     /// The same for every move.
     pub const fn fixed(margin: Dur) -> Margins {
-        Margins { by_class: [margin; CLASSES] }
+        Margins { by_class: [ns(margin); CLASSES] }
     }
 
     /// By class of distance.
     pub const fn by_class(by_class: [Dur; CLASSES]) -> Margins {
-        Margins { by_class }
+        let mut margins = Margins { by_class: [0; CLASSES] };
+        let mut class = 0;
+        while class < CLASSES {
+            margins.by_class[class] = ns(by_class[class]);
+            class += 1;
+        }
+        margins
+    }
+
+    /// Of moves of one class.
+    #[inline]
+    pub fn of_class(&self, class: usize) -> Dur {
+        Dur(u64::from(self.by_class[class]))
     }
 
     /// What is added to a move from one track to another; nothing when they are the same.
@@ -43,7 +70,7 @@ impl Margins {
     pub fn of_move(&self, from: (u32, u16), to: (u32, u16)) -> Dur {
         match from == to {
             true => Dur::ZERO,
-            false => self.by_class[class_of(from.0.abs_diff(to.0))],
+            false => self.of_class(class_of(from.0.abs_diff(to.0))),
         }
     }
 }
@@ -58,6 +85,22 @@ mod tests {
         assert_eq!(classes, [0, 1, 3, 4, 5, 6, 7, 8, 9]);
         assert!((1..1_000_000u32).step_by(7).all(|d| class_of(d) <= class_of(d + 7)));
         assert_eq!(class_of(u32::MAX), CLASSES - 1);
+    }
+
+    #[test]
+    fn the_middle_of_a_class_is_in_it() {
+        // No distance is in class 2: there is nothing between 1 and 2.
+        for class in (0..CLASSES).filter(|&c| c != 2) {
+            assert_eq!(class_of(centre_of(class)), class, "{}", centre_of(class));
+        }
+        assert!((3..CLASSES).all(|c| centre_of(c - 1) < centre_of(c)));
+    }
+
+    #[test]
+    fn margins_are_kept_by_class() {
+        let m = Margins::by_class(std::array::from_fn(|c| Dur::from_us(c as u64)));
+        assert_eq!(m.of_move((0, 0), (5, 0)), Dur::from_us(5));
+        assert_eq!(m.of_class(7), Dur::from_us(7));
     }
 
     #[test]

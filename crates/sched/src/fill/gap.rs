@@ -134,16 +134,7 @@ impl Gap {
             return None;
         }
         let starts = head.at + access.seek + access.latency;
-        Some(Gap {
-            read,
-            write,
-            dest: *dest,
-            dest_kind,
-            dest_ready,
-            starts,
-            ends: access.end.at,
-            margins: *margins,
-        })
+        Some(Gap { read, write, dest: *dest, dest_kind, dest_ready, starts, ends: access.end.at, margins: *margins })
     }
 
     /// The head at the instant at which a command of this kind, put in now, would begin to move it.

@@ -5,12 +5,29 @@
 //! [`Event`]s, in any order, each exactly once. A task's ranges are cut into *units* of `min_pickup` sectors
 //! (MIN_PICKUP_SIZE), a multiple of its `blksize`; one bit a unit says whether it is still wanted.
 //!
-//! * [`manager`]: sessions and tasks, the calls, the events
-//! * [`bits`]: the bits of one task's ranges
-//! * [`index`]: which tasks want something in a stretch of the disk
+//! * [`manager`]: sessions and tasks, the calls, the events, and what becomes of a unit; the calls are in several files:
+//!   tasks come and go ([`register`]), commands complete and are submitted ([`deliver`]), data to be written is asked for
+//!   ([`writes`]), promoted tasks are handed out ([`promote`]), searches ask ([`query`])
+//! * [`sessions`]: the session list, the lottery; [`table`]: what is kept of a task and of a range
+//! * [`bits`]: the bits of one range; [`slab`]: records by number
+//! * [`index`]: which ranges want something in a stretch of the disk
+//! * [`marks`]: what is under way; [`memory`]: what all of it takes
 //! * [`wanted`]: what a search asks for: the wanted sectors of a stretch
 
+pub mod bits;
+pub mod deliver;
+pub mod index;
+pub mod manager;
+pub mod marks;
+pub mod memory;
+pub mod promote;
+pub mod query;
+pub mod register;
+pub mod sessions;
+pub mod slab;
+pub mod table;
 pub mod wanted;
+pub mod writes;
 
 use headtime_disk::command::Kind;
 
@@ -119,6 +136,34 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Whom it is for.
+    #[inline]
+    pub fn session(&self) -> SessionId {
+        match *self {
+            Event::Delivered { session, .. }
+            | Event::GetBuffer { session, .. }
+            | Event::Written { session, .. }
+            | Event::Superseded { session, .. }
+            | Event::Failed { session, .. }
+            | Event::Done { session, .. } => session,
+        }
+    }
+
+    /// Which task it is about.
+    #[inline]
+    pub fn task(&self) -> TaskId {
+        match *self {
+            Event::Delivered { task, .. }
+            | Event::GetBuffer { task, .. }
+            | Event::Written { task, .. }
+            | Event::Superseded { task, .. }
+            | Event::Failed { task, .. }
+            | Event::Done { task, .. } => task,
+        }
+    }
+}
+
 /// What is bounded. Reaching a bound is an answer ([`TaskError::Full`]), not a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -180,7 +225,9 @@ pub enum TaskError {
         second: u64,
     },
     /// A block size of zero, or a pick-up size that is no multiple of it, or one too large to be picked up.
-    #[error("blksize {blksize}, min_pickup {min_pickup} sectors: expected blksize 1 or more and min_pickup a multiple of it, at most {most}")]
+    #[error(
+        "blksize {blksize}, min_pickup {min_pickup} sectors: expected blksize 1 or more and min_pickup a multiple of it, at most {most}"
+    )]
     Unit {
         /// Sectors asked for.
         blksize: u32,
@@ -214,6 +261,13 @@ pub trait Wants {
     /// range and that `who` wants read or written (`kind`). Units of suspended sessions, of units not to be asked for now,
     /// are not marked.
     fn wanted(&self, who: Who, kind: Kind, out: &mut wanted::Wanted);
+
+    /// The same of everything that is not done yet, also what is not to be asked for now (a suspended session's units,
+    /// write units whose buffer was refused). By it the regions decide what to forget, so it must not leave out anything
+    /// that [`Wants::wanted`] may name later.
+    fn pending(&self, who: Who, kind: Kind, out: &mut wanted::Wanted) {
+        self.wanted(who, kind, out);
+    }
 
     /// Whether a schedulable session wants something of this kind at all.
     fn any(&self, who: Who, kind: Kind) -> bool;

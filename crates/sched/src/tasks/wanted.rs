@@ -26,6 +26,12 @@ impl Wanted {
         self.words.resize((len as usize).div_ceil(64), 0);
     }
 
+    /// Covers what it covers, nothing of it wanted.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+    }
+
     /// First LBN.
     #[inline]
     pub fn from(&self) -> u64 {

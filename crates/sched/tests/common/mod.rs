@@ -62,7 +62,7 @@ impl Rig {
         let model = Model::new(belief).expect("a drive that works");
         let drive = Drive::new(p, config).expect("a drive that works");
         Rig {
-            core: Core::new(Config { order, max_outstanding, capacity: 64 }, model),
+            core: Core::new(Config { order, max_outstanding, capacity: 64, fill: None }, model),
             within: drive.capacity(),
             drive,
             rng: rng(99),
@@ -100,6 +100,7 @@ impl Rig {
             match action {
                 Action::Issue(c) => self.drive.submit(c, self.now).expect("it takes two"),
                 Action::Finish(f) => self.finished.push(f),
+                Action::Background(e) => panic!("{e:?} without FILL"),
             }
         }
     }

@@ -17,7 +17,7 @@ pub struct HeadTime {
     pub turned: Dur,
     /// Foreground transfers, moves at track ends included ([`MediaTimes::transfer`]).
     pub transfer: Dur,
-    /// Background transfers in gaps.
+    /// Background transfers, in gaps and in idle time.
     pub free: Dur,
     busy_until: Time,
 }
@@ -41,6 +41,13 @@ impl HeadTime {
     /// Adds one media access. Time that an earlier access already covers is not counted twice.
     #[inline]
     pub fn record(&mut self, m: &MediaTimes) {
+        self.record_with(m, 0, 1);
+    }
+
+    /// The same for an access of `count` sectors, the first `free` of them for background work: their part of the transfer
+    /// is `free`. What the background makes the arm move is `seek`, what it waits for `rotate`: free is what it moved.
+    #[inline]
+    pub fn record_with(&mut self, m: &MediaTimes, free: u32, count: u32) {
         let from = self.busy_until;
         let span = |a: Time, b: Time| b.saturating_since(a.max(from));
         self.seek += span(m.start, m.seek_end);
@@ -49,7 +56,10 @@ impl HeadTime {
         let turned = m.turned.min(transfer);
         self.rotate += turned;
         self.turned += turned;
-        self.transfer += transfer - turned;
+        let passed = transfer - turned;
+        let for_free = Dur((u128::from(passed.0) * u128::from(free) / u128::from(count.max(1))) as u64);
+        self.free += for_free;
+        self.transfer += passed - for_free;
         self.busy_until = self.busy_until.max(m.end);
     }
 

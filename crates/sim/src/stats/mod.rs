@@ -6,6 +6,7 @@ pub mod histogram;
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::fill::subsystem::Report;
 use headtime_sched::request::Prediction;
 use headtime_sched::stats::PredictionStats;
 
@@ -13,6 +14,7 @@ use confidence::BatchMeans;
 use headtime::HeadTime;
 use histogram::Histogram;
 
+use crate::background::Progress;
 use crate::workload::Refusals;
 
 /// A request from its cradle to its grave, with the four stamps.
@@ -68,6 +70,8 @@ pub enum End {
     /// The workload had nothing more.
     #[default]
     Workload,
+    /// The background work had all it wanted.
+    Scanned,
     /// The drive does not answer any more.
     DeadDrive,
 }
@@ -105,6 +109,14 @@ pub struct Stats {
     pub decision_ns: Option<u64>,
     /// How many were timed: one in 64.
     pub timed_decisions: u64,
+    /// Wall time of those among them that searched for freeblock work.
+    pub search_ns: Option<u64>,
+    /// How many did.
+    pub timed_searches: u64,
+    /// What background work has come to.
+    pub background: Progress,
+    /// What the freeblock subsystem counted; `None` where there is none.
+    pub freeblock: Option<Report>,
     /// Requests of a trace that the disk has no sectors for.
     pub refused: Refusals,
     /// Most requests that were in the scheduler and the drive at once.

@@ -31,6 +31,7 @@ pub use open::open;
 pub use population::{Arrivals, Gaps, GroupSpec, Population, Think};
 pub use random::{local_4k, random_4k, random_40k};
 pub use replay::{Beyond, Mode, Refusals, Replay};
+pub(crate) use scenario::unknown;
 pub use size::SizeSpec;
 pub use task_table::{Bytes, TaskTable};
 

@@ -32,10 +32,13 @@ use serde::Deserialize;
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Order;
+use headtime_sched::fill::subsystem::FillConfig;
 
 use super::source::{in_plain_words, sources};
 use super::task_table::TaskTable;
 use super::{Beyond, Mode, Population, Replay, Target, Workload, WorkloadError, by_name};
+use crate::background::Background;
+use crate::filling;
 use crate::input;
 use crate::simulate::Scheduling;
 use crate::traces::{self, ReadOptions, TraceFormat};
@@ -66,6 +69,10 @@ pub struct Scenario {
     pub placement: Option<String>,
     /// Background work.
     pub background: Option<String>,
+    /// How much longer than predicted a move may take when a gap is filled: microseconds, or `adaptive`.
+    pub conservatism_us: Option<Figure>,
+    /// End of the run when the background work has all it wants.
+    pub until_scanned: Option<bool>,
     /// Commands at the drive at most.
     pub depth: Option<u32>,
     /// End of the run in virtual seconds.
@@ -78,14 +85,27 @@ pub struct Scenario {
     pub task: Vec<TaskTable>,
 }
 
+/// A number, or a word that stands for one.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Figure {
+    /// A number.
+    Number(u64),
+    /// A word, or a number in quotes.
+    Word(String),
+}
+
+impl Figure {
+    fn text(&self) -> String {
+        match self {
+            Figure::Number(n) => n.to_string(),
+            Figure::Word(w) => w.clone(),
+        }
+    }
+}
+
 /// Names of ADMIT that work.
 pub const ADMITS: [&str; 1] = ["none"];
-/// Names of FILL that work.
-pub const FILLS: [&str; 1] = ["none"];
-/// Places of FILL that work: outside the drive.
-pub const PLACEMENTS: [&str; 1] = ["host"];
-/// Background work that there is.
-pub const BACKGROUNDS: [&str; 1] = ["none"];
 /// Names of ORDER; `drive` leaves the choice to the drive.
 pub const ORDERS: [&str; 7] = ["fcfs", "clook", "sstf", "sptf", "sptf-sw:N", "satfuf:MS", "drive"];
 
@@ -124,7 +144,7 @@ fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }
 
-pub(super) fn unknown(what: &'static str, name: &str, known: &[&str]) -> WorkloadError {
+pub(crate) fn unknown(what: &'static str, name: &str, known: &[&str]) -> WorkloadError {
     WorkloadError::Unknown { what, name: name.to_owned(), known: known.join(", ") }
 }
 
@@ -168,10 +188,10 @@ impl Scenario {
         } else {
             (other.workload, other.trace, self.trace_format.or(other.trace_format), other.task)
         };
-        let (seconds, requests) = if self.seconds.is_some() || self.requests.is_some() {
-            (self.seconds, self.requests)
-        } else {
-            (other.seconds, other.requests)
+        let own_end = self.seconds.is_some() || self.requests.is_some() || self.until_scanned.is_some();
+        let (seconds, requests, until_scanned) = match own_end {
+            true => (self.seconds, self.requests, self.until_scanned),
+            false => (other.seconds, other.requests, other.until_scanned),
         };
         Scenario {
             disk: self.disk.or(other.disk),
@@ -185,6 +205,8 @@ impl Scenario {
             fill: self.fill.or(other.fill),
             placement: self.placement.or(other.placement),
             background: self.background.or(other.background),
+            conservatism_us: self.conservatism_us.or(other.conservatism_us),
+            until_scanned,
             depth: self.depth.or(other.depth),
             seconds,
             requests,
@@ -196,9 +218,25 @@ impl Scenario {
     /// Checks every name and figure that needs no disk to be checked.
     pub fn check(&self) -> Result<(), WorkloadError> {
         one_of("admit", self.admit.as_deref(), &ADMITS)?;
-        one_of("fill", self.fill.as_deref(), &FILLS)?;
-        one_of("placement", self.placement.as_deref(), &PLACEMENTS)?;
-        one_of("background", self.background.as_deref(), &BACKGROUNDS)?;
+        let filled = self.fill(0)?.is_some();
+        let background = self.background.as_deref().unwrap_or("none");
+        filling::check_background(background)?;
+        if background != "none" && !filled {
+            return Err(WorkloadError::Conflict(format!(
+                "background work \"{background}\" needs a fill that does it; known: {}",
+                filling::FILLS[1..].join(", ")
+            )));
+        }
+        if filled && self.scheduling()? == Scheduling::Drive {
+            return Err(WorkloadError::Conflict(
+                "order drive leaves the choice to the drive, which fills no gaps".into(),
+            ));
+        }
+        if self.until_scanned == Some(true) && !background.starts_with("scan") {
+            return Err(WorkloadError::Conflict(
+                "a run until the disk is scanned needs background work that ends: scan".into(),
+            ));
+        }
         self.scheduling()?;
         self.limits()?;
         let choices =
@@ -256,7 +294,18 @@ impl Scenario {
         if self.requests == Some(0) {
             return Err(WorkloadError::range("requests", 0, 1, u64::MAX));
         }
-        Ok(crate::run::Limits { until, requests: self.requests })
+        Ok(crate::run::Limits { until, requests: self.requests, until_scanned: self.until_scanned == Some(true) })
+    }
+
+    /// FILL; `None` when nothing was said, or `none`.
+    pub fn fill(&self, seed: u64) -> Result<Option<FillConfig>, WorkloadError> {
+        let margin = self.conservatism_us.as_ref().map(Figure::text);
+        filling::fill(self.fill.as_deref().unwrap_or("none"), self.placement.as_deref(), margin.as_deref(), seed)
+    }
+
+    /// Background work for a disk.
+    pub fn background(&self, target: &Target) -> Result<Box<dyn Background>, WorkloadError> {
+        filling::background(self.background.as_deref().unwrap_or("none"), target)
     }
 
     fn mode(&self) -> Result<Mode, WorkloadError> {

@@ -45,7 +45,7 @@ impl Window {
 }
 
 impl Observer for Window {
-    fn completed(&mut self, command: &Command, completion: &Completion) {
+    fn completed(&mut self, command: &Command, _free: u32, completion: &Completion) {
         if self.shows(completion.at) {
             self.media.push((*command, completion.media));
         }

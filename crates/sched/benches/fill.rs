@@ -1,0 +1,165 @@
+//! What one freeblock search costs: a drive full of work, half done, nearly done.
+
+use std::cell::Cell;
+
+use divan::Bencher;
+use headtime_disk::angle::Angle;
+use headtime_disk::command::Kind;
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::Model;
+use headtime_disk::profile;
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::candidate::Look;
+use headtime_sched::fill::conservatism::Margins;
+use headtime_sched::fill::gap::Gap;
+use headtime_sched::fill::headtime::Planner;
+use headtime_sched::fill::headtime::habit::Habit;
+use headtime_sched::fill::headtime::prices::Prices;
+use headtime_sched::fill::headtime::visit::Asked;
+use headtime_sched::fill::placement::Placement;
+use headtime_sched::fill::regions::Regions;
+use headtime_sched::fill::search::{Scene, Search};
+use headtime_sched::tasks::wanted::Wanted;
+use headtime_sched::tasks::{Range, SessionId, Wants, Who};
+use headtime_testkit::profiles::{between, rng};
+
+fn main() {
+    divan::main();
+}
+
+/// What one of the papers' searches may cost.
+const BUDGET: u64 = 200;
+
+/// Gaps that are searched in turn.
+const GAPS: usize = 512;
+
+/// Of all units of a drive, those wanted that a mixing of their number picks: no memory, so that drives of any size do.
+struct Mixed {
+    unit: u64,
+    units: u64,
+    permille: u64,
+}
+
+impl Mixed {
+    fn has(&self, i: u64) -> bool {
+        let mixed = (i ^ i >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 40) % 1_000 < self.permille
+    }
+}
+
+impl Wants for Mixed {
+    fn wanted(&self, _: Who, kind: Kind, out: &mut Wanted) {
+        if kind.is_read() {
+            let (from, to) = (out.from().div_ceil(self.unit), (out.end() / self.unit).min(self.units));
+            (from..to).filter(|&i| self.has(i)).for_each(|i| out.set(i * self.unit, (i + 1) * self.unit));
+        }
+    }
+
+    fn any(&self, _: Who, kind: Kind) -> bool {
+        kind.is_read()
+    }
+}
+
+/// A drive, what is wanted of it and gaps between random requests.
+struct Case {
+    model: Model,
+    wants: Mixed,
+    regions: Regions,
+    gaps: Vec<(Gap, Option<(u32, u16)>)>,
+}
+
+/// Drive, bytes of a unit, thousandths of the units that are wanted.
+const CASES: [(&str, u64, u64); 12] = [
+    ("atlas10k", 4_096, 1_000),
+    ("atlas10k", 4_096, 500),
+    ("atlas10k", 4_096, 10),
+    ("atlas10k", 65_536, 1_000),
+    ("atlas10k", 65_536, 500),
+    ("atlas10k", 65_536, 10),
+    ("nearline-20tb", 4_096, 1_000),
+    ("nearline-20tb", 4_096, 500),
+    ("nearline-20tb", 4_096, 10),
+    ("nearline-20tb", 65_536, 1_000),
+    ("nearline-20tb", 65_536, 500),
+    ("nearline-20tb", 65_536, 10),
+];
+
+impl Case {
+    fn new((disk, bytes, permille): (&str, u64, u64)) -> Case {
+        let model = Model::new(&profile::builtin(disk).expect("a built-in drive")).expect("a drive that works");
+        let unit = bytes / u64::from(model.sector_bytes);
+        let capacity = model.geometry.capacity();
+        let wants = Mixed { unit, units: capacity / unit, permille };
+        // The bits of a scan that has not been rechecked: every search asks the task layer, the dear case.
+        let mut regions = Regions::new(&model.geometry, 8);
+        regions.has_unit(unit as u32);
+        regions.add(SessionId(0), &model.geometry, Range { lbn: 0, count: wants.units * unit });
+        let mut rng = rng(7);
+        let mut gaps = Vec::new();
+        while gaps.len() < GAPS {
+            let kind = if between(&mut rng, 0, 2) == 0 { Kind::Write } else { Kind::Read };
+            let from = model.place(between(&mut rng, 0, capacity - 65), 8, Kind::Read).expect("it is on the drive");
+            let dest = model.place(between(&mut rng, 0, capacity - 65), 8, kind).expect("it is on the drive");
+            let (cylinder, surface) = (from.end_cylinder, from.end_surface);
+            let at = Time(1_000_000_000);
+            let head = Head { cylinder, surface, angle: Angle(between(&mut rng, 0, u64::MAX - 1)), at };
+            let margins = Margins::fixed(Dur::from_us(100));
+            if let Some(gap) = Gap::before(&model, (head, head), &dest, kind, Time::ZERO, &margins) {
+                gaps.push((gap, Some((cylinder, surface))));
+            }
+        }
+        Case { model, wants, regions, gaps }
+    }
+}
+
+#[divan::bench(args = CASES)]
+fn headtime(bencher: Bencher, case: (&str, u64, u64)) {
+    let Case { model, wants, regions, gaps } = Case::new(case);
+    let (mut planner, prices, next) = (Planner::default(), Prices::default(), Cell::new(0));
+    bencher.bench_local(|| {
+        let (gap, last_read) = &gaps[next.get() % GAPS];
+        next.set(next.get() + 1);
+        let habit = Habit::before(&model, Placement::Host, *last_read);
+        let (wants, who) = (&wants, Who::Anyone);
+        let asked = Asked { model: &model, gap, habit, wants, who, exclude: &[], prices: &prices };
+        planner.search(&asked, &regions)
+    });
+}
+
+fn papers(bencher: Bencher, case: (&str, u64, u64), algorithm: Algorithm) {
+    let Case { model, wants, regions, gaps } = Case::new(case);
+    let policy = algorithm.policy().expect("one of the papers' algorithms");
+    let next = Cell::new(0);
+    bencher.bench_local(|| {
+        let (gap, _) = &gaps[next.get() % GAPS];
+        next.set(next.get() + 1);
+        let rules = Placement::Host.rules();
+        let (model, wants, not_before) = (&model, &wants, Time::ZERO);
+        let look = Look { model, wants, gap, exclude: &[], rules, by_angle: false, not_before };
+        let scene = Scene { look, regions: &regions, winner: Who::Anyone };
+        let mut search = Search::begin(policy, &scene);
+        search.step(&scene, BUDGET);
+        search.best()
+    });
+}
+
+#[divan::bench(args = CASES)]
+fn bw_greedy(bencher: Bencher, case: (&str, u64, u64)) {
+    papers(bencher, case, Algorithm::BwGreedy);
+}
+
+#[divan::bench(args = CASES)]
+fn bw_ep_greedy(bencher: Bencher, case: (&str, u64, u64)) {
+    papers(bencher, case, Algorithm::BwEpGreedy);
+}
+
+#[divan::bench(args = CASES)]
+fn angle_ep_greedy(bencher: Bencher, case: (&str, u64, u64)) {
+    papers(bencher, case, Algorithm::AngleEpGreedy);
+}
+
+#[divan::bench(args = CASES)]
+fn angle_ep_frag(bencher: Bencher, case: (&str, u64, u64)) {
+    papers(bencher, case, Algorithm::AngleEpFrag);
+}

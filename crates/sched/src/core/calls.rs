@@ -1,0 +1,85 @@
+//! The freeblock calls: what applications tell the core of background work (DESIGN section 7; seed 002 section 2.1).
+//!
+//! They are tellings like any other: none waits for the disk, each is followed by polling, and what comes of them comes as
+//! [`crate::request::Action::Background`].
+
+use headtime_disk::model::Model;
+use headtime_disk::time::Time;
+
+use super::Core;
+use crate::fill::subsystem::{Freeblock, Report};
+use crate::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
+
+/// A core that was set up without FILL has no room for background work.
+const NO_FILL: TaskError = TaskError::Full { what: "background work (the core was set up without FILL)", limit: 0 };
+
+impl Core {
+    fn background(&mut self, now: Time) -> Result<&mut Freeblock, TaskError> {
+        Ok(self.background_and_model(now)?.0)
+    }
+
+    fn background_and_model(&mut self, now: Time) -> Result<(&mut Freeblock, &Model), TaskError> {
+        self.told(now);
+        self.drained = false;
+        Ok((self.fill.as_deref_mut().ok_or(NO_FILL)?, &self.model))
+    }
+
+    /// Opens a session; the higher its priority (1 to 1,000,000), the larger its part of what is free.
+    pub fn open(&mut self, priority: u32, now: Time) -> Result<SessionId, TaskError> {
+        self.background(now)?.tasks.open(priority)
+    }
+
+    /// Closes a session and aborts its tasks. No event of it follows.
+    pub fn close(&mut self, session: SessionId, now: Time) -> Result<(), TaskError> {
+        let (fill, model) = self.background_and_model(now)?;
+        fill.close(model, session)
+    }
+
+    /// Registers a task, read or write, in a session.
+    pub fn register(&mut self, session: SessionId, spec: &TaskSpec, now: Time) -> Result<TaskId, TaskError> {
+        let (fill, model) = self.background_and_model(now)?;
+        fill.register(model, session, spec)
+    }
+
+    /// Ends a task. No event of it follows.
+    pub fn abort(&mut self, task: TaskId, now: Time) -> Result<(), TaskError> {
+        let (fill, model) = self.background_and_model(now)?;
+        fill.abort(model, task)
+    }
+
+    /// Makes what is left of a task foreground work: it no longer waits for gaps.
+    pub fn promote(&mut self, task: TaskId, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.tasks.promote(task)
+    }
+
+    /// Nothing is picked up for a suspended session; its tasks stay.
+    pub fn suspend(&mut self, session: SessionId, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.suspend(session, true)
+    }
+
+    /// Ends a suspension.
+    pub fn resume(&mut self, session: SessionId, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.suspend(session, false)
+    }
+
+    /// Answers a [`crate::tasks::Event::GetBuffer`]: the data is there, or "not now". False when nobody waits for it.
+    pub fn buffer(&mut self, task: TaskId, range: Range, ready: bool, now: Time) -> Result<bool, TaskError> {
+        Ok(self.background(now)?.tasks.answer(task, range, ready))
+    }
+
+    /// Bounds what may be delivered to a session before it is taken with [`Core::taken`]: a client that takes nothing
+    /// then gets nothing more.
+    pub fn set_window(&mut self, session: SessionId, sectors: u64, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.tasks.set_window(session, sectors)
+    }
+
+    /// The client has taken so many of the delivered sectors.
+    pub fn taken(&mut self, session: SessionId, sectors: u64, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.tasks.taken(session, sectors)
+    }
+
+    /// What the freeblock subsystem has done so far and what it takes; `None` without FILL.
+    pub fn freeblock(&self) -> Option<Report> {
+        self.fill.as_deref().map(Freeblock::report)
+    }
+}

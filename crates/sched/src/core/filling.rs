@@ -1,0 +1,242 @@
+//! What is put before a foreground request and into idle time.
+//!
+//! ORDER has chosen a request; it is held in the dispatch queue while FILL looks for something that fits before it
+//! (seed 001 section 4.1, figure 5). One command is found at a time: when there is room at the drive again the rest of
+//! the gap is looked at afresh, with what has been learned meanwhile. So a head that is late makes no plan wrong: the
+//! next look begins where it really is.
+
+use headtime_disk::command::{Command, Kind, Outcome};
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::Place;
+
+use super::Core;
+use crate::dispatch::{Purpose, Sent};
+use crate::fill::gap::{Gap, Leg, MOST_LEGS};
+use crate::overheads::lead_in;
+use crate::request::{Prediction, Request};
+use crate::tasks::{Event, Range};
+
+/// The owner that freeblock work has as a request.
+const NOBODY: u32 = u32::MAX;
+
+/// Searches for one command: each after the first because what was found is not to be had.
+const SEARCHES: usize = 3;
+
+/// What goes to the drive next.
+enum Next {
+    /// Nothing can be put before the request.
+    Request,
+    /// This leg.
+    Leg(Leg),
+    /// Data was asked for; the answer comes first.
+    Asked,
+}
+
+impl Core {
+    /// The next event of a task.
+    pub(super) fn next_event(&mut self) -> Option<Event> {
+        self.fill.as_mut()?.tasks.next_event()
+    }
+
+    /// A command was completed: tasks that want its blocks have them, and the drive was as predicted or not.
+    pub(super) fn learn(&mut self, sent: &Sent, outcome: Outcome, prediction: Option<&Prediction>) {
+        let Some(fill) = &mut self.fill else {
+            return;
+        };
+        fill.completed(&self.model, sent, outcome, self.now);
+        fill.observed(&mut self.model, sent, prediction);
+        if let (Purpose::Free(_), Some(p)) = (sent.purpose, prediction) {
+            self.stats.free_prediction.add(p);
+        }
+    }
+
+    /// The next command, background work included.
+    pub(super) fn send_filled(&mut self) -> Option<Command> {
+        self.feed_promoted();
+        let slot = match self.held {
+            Some(slot) => slot,
+            None => match self.choose() {
+                None => return self.send_idle(),
+                Some(slot) => {
+                    self.fill.as_mut().expect("FILL is on").legs_before = 0;
+                    self.held = Some(slot);
+                    slot
+                }
+            },
+        };
+        match self.before(slot) {
+            Next::Asked => None,
+            Next::Request => {
+                self.held = None;
+                Some(self.send_request(slot))
+            }
+            Next::Leg(leg) if leg.merged => {
+                self.held = None;
+                Some(self.send_merged(slot, &leg))
+            }
+            Next::Leg(leg) => {
+                self.fill.as_mut().expect("FILL is on").legs_before += 1;
+                Some(self.send_free(&leg, false))
+            }
+        }
+    }
+
+    /// What goes before the request in `slot`.
+    fn before(&mut self, slot: u32) -> Next {
+        let fill = self.fill.as_mut().expect("FILL is on");
+        if let Some(leg) = fill.pending.take() {
+            if fill.tasks.granted(leg.range()) {
+                return Next::Leg(leg);
+            }
+            fill.tasks.release(leg.kind, leg.range(), self.now);
+        }
+        if fill.legs_before == MOST_LEGS || self.predictor.is_overdue(self.now) || !self.predictor.is_sure() {
+            return Next::Request;
+        }
+        let Some(gap) = self.gap_before(slot) else {
+            return Next::Request;
+        };
+        let fill = self.fill.as_mut().expect("FILL is on");
+        if !fill.may_fill() {
+            return Next::Request;
+        }
+        let at_drive = self.dispatch.at_drive().iter().filter(|s| s.command.kind != Kind::Flush);
+        let ranges = at_drive.map(|s| Range { lbn: s.command.lbn, count: u64::from(s.command.count) });
+        fill.set_aside(ranges, &gap.dest);
+        // What the drive did last decides what it makes of a second read on one track.
+        let last_read = self.predictor.last_kind().is_read().then(|| (gap.read.cylinder, gap.read.surface));
+        for _ in 0..SEARCHES {
+            self.stats.cost.fill_searches += 1;
+            let Some(leg) = fill.search(&self.model, &gap, last_read) else {
+                return Next::Request;
+            };
+            if self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
+                fill.leave_out(leg.range());
+                continue;
+            }
+            if leg.kind == Kind::Write {
+                if fill.tasks.ask(leg.range()) {
+                    fill.pending = Some(leg);
+                    return Next::Asked;
+                }
+                fill.leave_out(leg.range());
+                continue;
+            }
+            return Next::Leg(leg);
+        }
+        Next::Request
+    }
+
+    /// The gap before the request in `slot`, if it has one.
+    ///
+    /// With nothing at the drive the platter turns while one searches: what lies under the head until the search is over
+    /// is out of reach (seed 002 section 4.6).
+    fn gap_before(&mut self, slot: u32) -> Option<Gap> {
+        let request = self.pool.get(slot);
+        let (kind, place) = (request.request.kind, request.place?);
+        let heads = self.predictor.next_heads(&self.model, self.now);
+        // Its own command follows behind what is put before it, at once when the drive has room for both.
+        let sent = if self.dispatch.has_room_for_two() { self.now } else { self.predictor.first_due()?.max(self.now) };
+        let ready = sent + lead_in(&self.model, Kind::Read, kind).max(lead_in(&self.model, Kind::Write, kind));
+        let fill = self.fill.as_ref().expect("FILL is on");
+        let mut gap = Gap::before(&self.model, heads, &place, kind, ready, &fill.margins())?;
+        if self.dispatch.at_drive().is_empty() {
+            let later = |h: Head| {
+                let at = h.at + fill.search_time();
+                Head { angle: h.angle_at(at, &self.model.mechanics.rotation), at, ..h }
+            };
+            (gap.read, gap.write) = (later(gap.read), later(gap.write));
+        }
+        Some(gap)
+    }
+
+    /// A leg as a command of its own.
+    fn send_free(&mut self, leg: &Leg, idle: bool) -> Command {
+        let request = free(leg.kind, leg.lbn, leg.count);
+        let slot = self.pool.insert_sent(request, self.now);
+        let command = self.dispatch.send(Purpose::Free(slot), &request, self.now);
+        let place = self.model.place(leg.lbn, leg.count, leg.kind);
+        self.flies(&command, place, true, idle);
+        self.fill.as_mut().expect("FILL is on").sends(leg, idle);
+        self.predictor.sent(&self.model, command.id, leg.kind, place.as_ref(), self.now);
+        command
+    }
+
+    /// Before the predictor is told of a command: what is to be learned from its completion.
+    pub(super) fn flies(&mut self, command: &Command, place: Option<Place>, filled: bool, idle: bool) {
+        if let Some(fill) = &mut self.fill {
+            let (read, _) = self.predictor.next_heads(&self.model, self.now);
+            fill.flies(command.id, (read.cylinder, read.surface), place, filled, idle);
+        }
+    }
+
+    /// The request in `slot` with a leg at its front.
+    fn send_merged(&mut self, slot: u32, leg: &Leg) -> Command {
+        let own = self.pool.get(slot).request;
+        assert!(leg.range().end() == own.lbn && leg.kind == own.kind, "{leg:?} is not the front of {own:?}");
+        let front_slot = self.pool.insert_sent(free(leg.kind, leg.lbn, leg.count), self.now);
+        let both = Request { lbn: leg.lbn, count: leg.count + own.count, ..own };
+        let command = self.dispatch.send(Purpose::Merged(slot, front_slot, leg.count), &both, self.now);
+        let place = self.model.place(both.lbn, both.count, both.kind);
+        self.flies(&command, place, true, false);
+        self.fill.as_mut().expect("FILL is on").sends(leg, false);
+        self.predictor.sent(&self.model, command.id, both.kind, place.as_ref(), self.now);
+        command
+    }
+
+    /// Something for an idle drive. Where the head is need not be known: nobody waits for it.
+    fn send_idle(&mut self) -> Option<Command> {
+        if !self.dispatch.at_drive().is_empty() || self.pool.waiting() > 0 {
+            return None;
+        }
+        let (head, _) = self.predictor.next_heads(&self.model, self.now);
+        let fill = self.fill.as_mut().expect("FILL is on");
+        let leg = match fill.pending.take() {
+            Some(leg) if fill.tasks.granted(leg.range()) => leg,
+            Some(leg) => {
+                fill.tasks.release(leg.kind, leg.range(), self.now);
+                return None;
+            }
+            None => {
+                let leg = fill.idle_leg(&self.model, &head, self.now)?;
+                if self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
+                    return None;
+                }
+                if leg.kind == Kind::Write {
+                    fill.pending = fill.tasks.ask(leg.range()).then_some(leg);
+                    return None;
+                }
+                leg
+            }
+        };
+        Some(self.send_free(&leg, true))
+    }
+
+    /// Promoted tasks' pieces join the foreground, a few at a time.
+    fn feed_promoted(&mut self) {
+        while self.pool.waiting() < self.config.capacity {
+            let Some(fill) = &mut self.fill else { return };
+            let Some((kind, range)) = fill.next_promoted(&self.model, self.now) else { return };
+            let place = self.model.place(range.lbn, range.count as u32, kind);
+            assert!(place.is_some(), "a task wants {range:?}, which is not on the disk");
+            let slot = self.pool.insert(free(kind, range.lbn, range.count as u32), place, self.now);
+            fill.promoted_is(slot, kind, range);
+        }
+    }
+
+    /// How many sectors at the front of a command that is at the drive were put there for free; all of them when it is
+    /// freeblock work alone.
+    pub fn free_sectors(&self, command: u64) -> u32 {
+        let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
+        match sent.map(|s| s.purpose) {
+            Some(Purpose::Merged(_, _, front)) => front,
+            Some(Purpose::Free(_)) => sent.map_or(0, |s| s.command.count),
+            Some(Purpose::Request(_)) | None => 0,
+        }
+    }
+}
+
+/// Freeblock work as a request.
+fn free(kind: Kind, lbn: u64, count: u32) -> Request {
+    Request { id: u64::MAX, kind, lbn, count, fua: false, owner: NOBODY }
+}

@@ -1,0 +1,370 @@
+//! Adaptive conservatism: seek times and margins that follow the drive.
+//!
+//! Two things are learned from each completion of a command that moved the head, as far as it tells anything
+//! ([`super::evidence`]):
+//!
+//! * *Corrections*, signed, by class of seek distance: what the drive's seeks take more than its profile says. "This
+//!   factor adaptively changes and attempts to closely track the true seek time" (seed 002 section 4.8). They go into the
+//!   curves that ORDER and the predictor use, not into FILL alone: a profile that is 5% quick makes SPTF choose just
+//!   those requests whose sectors it will miss. Most drives that differ differ by a factor (another unit of the same
+//!   model, another temperature), so first one scale is found for which all classes speak together, which takes a few
+//!   dozen completions; then, class by class, what is left.
+//! * *Margins*, by class of seek distance: how much longer than predicted, corrections included, a move may take before
+//!   FILL loses a turn (seed 001 sections 3.3 and 4.2). One miss in [`TARGET_PPM`] of the moves whose slack was about the
+//!   margin is aimed at.
+//!
+//! The margin is a quantile found by stochastic approximation (H. Robbins and S. Monro, 1951): at each move whose slack
+//! was near the margin m it goes up by step * (1 - p) if the move missed, down by step * p if not. It stays where
+//! a share p of such moves misses, whatever the distribution; a constant step lets it follow a drive that changes.
+
+use headtime_disk::command::Kind;
+use headtime_disk::mechanics::Mechanics;
+use headtime_disk::model::Model;
+use headtime_disk::time::Dur;
+
+use super::conservatism::{CLASSES, Margins, centre_of, class_of};
+use super::evidence::{BIT, Belief, SHORTER, Seen, arrival, likeliest};
+use crate::request::Surprise;
+
+/// Margins before anything is known: what seed 001 section 5.3 found to cost the foreground less than 2%.
+pub const START: Dur = Dur::from_us(300);
+/// Margins never get smaller than this: seeks of one distance differ by "tens of us" (seed 001 section 4.2), and the
+/// end of the move before is known to some us only.
+pub const FLOOR: Dur = Dur::from_us(50);
+/// Nor larger: with a quarter of a turn lost for each move, filling a gap hardly brings anything.
+pub const CEILING: Dur = Dur::from_us(1_500);
+
+/// Misses aimed at, in a million moves whose slack was about the margin (one in 128). Less than half of all filled gaps
+/// end in such a move and a miss costs a turn, two thirds of a small request: so it costs the foreground a quarter of a
+/// percent, an eighth of the 2% that seed 001 section 5.3 accepts.
+pub const TARGET_PPM: i64 = 7_812;
+/// A miss widens the margin of its class by this and by [`STEP_COMMON`], a success narrows it by 1/128 of that: 0.6 us.
+/// With the fifty such moves a second of a busy disk the way from 300 us to 100 us takes some ten seconds; the way up three
+/// misses.
+const STEP_CLASS: i64 = 40_000;
+/// The same for all classes together: classes that are seldom used learn from the others.
+const STEP_COMMON: i64 = 40_000;
+/// Moves count as near the margin within half of it, but at least within this.
+const NEAR: i64 = 50_000;
+/// Misses of slacks that no seek error explains are the drive's own (settling, internal activity). So much of them, in a
+/// million, is taken off the misses near the margin, for which no margin would help.
+const MOST_OTHER_PPM: i64 = 50_000;
+
+/// What is left of a class beyond the common scale counts only when it is worth a bit for each 64 us.
+const RESIDUAL_PER_BIT: i64 = 64_000;
+/// The same for the settling before writes.
+const SETTLE_PER_BIT: i64 = 64_000;
+/// The common scale has to be worth a bit for each percent.
+const SCALE_PER_BIT_PPM: i64 = 10_000;
+/// The largest scale, either way: 12%.
+const MOST_SCALE_PPM: i64 = 120_000;
+/// One class says at most so much about the common scale: a single one that is wrong cannot outvote the others.
+const CLASS_SAYS: i64 = 64 * BIT;
+/// Corrections are worked out again, which takes a fifth of a millisecond, after so many completions that told something:
+/// soon at the beginning, when each changes much, and later every second or two of a busy disk. Pairs of how often that has
+/// been done and how many completions it takes from then on.
+const REVISE_AFTER: [(u32, u32); 3] = [(0, 12), (8, 24), (32, 128)];
+/// Corrections that differ by less are not worth new curves.
+const WORTH: i64 = 4_000;
+/// After a correction by more than this, margins that were widened by the error begin anew.
+const LARGE: i64 = 50_000;
+
+/// What a completion says about how well the drive is understood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// It was a turn late.
+    pub missed: bool,
+    /// It was a turn late or early, and so near to the other outcome that the spread of seeks explains it.
+    pub explained: bool,
+}
+
+/// What has been seen so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Moves that told something.
+    pub moves: u64,
+    /// Of these, a turn late.
+    pub missed: u64,
+    /// Freeblock commands and requests behind filled gaps.
+    pub filled: u64,
+    /// Of these, a turn late.
+    pub filled_missed: u64,
+}
+
+/// Corrections in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Corrections {
+    scale_ppm: i64,
+    /// Added to every write that moved, when its seek is that of reads and a settling.
+    settle_ns: i64,
+    /// Beyond the scale, by class; of class 0 (head switches), altogether.
+    read: [i64; CLASSES],
+    write: [i64; CLASSES],
+}
+
+/// Learns corrections and margins.
+#[derive(Clone, Debug)]
+pub struct Adaptive {
+    /// As the profile says.
+    base: Mechanics,
+    /// The longest seek.
+    longest: u32,
+    read: Vec<Belief>,
+    write: Vec<Belief>,
+    now: Corrections,
+    fresh: u32,
+    revisions: u32,
+    common: i64,
+    of_class: [i64; CLASSES],
+    margins: Margins,
+    other_ppm: i64,
+    /// Moves that `other_ppm` is of, up to 256.
+    far: i64,
+    counts: Counts,
+}
+
+impl Adaptive {
+    /// Knows what `model` says, and nothing of the drive.
+    pub fn new(model: &Model) -> Adaptive {
+        Adaptive {
+            base: model.mechanics.clone(),
+            longest: model.geometry.cylinders().saturating_sub(1).max(1),
+            read: vec![Belief::default(); CLASSES],
+            write: vec![Belief::default(); CLASSES],
+            now: Corrections { scale_ppm: 0, settle_ns: 0, read: [0; CLASSES], write: [0; CLASSES] },
+            fresh: 0,
+            revisions: 0,
+            common: START.0 as i64,
+            of_class: [0; CLASSES],
+            margins: Margins::fixed(START),
+            other_ppm: 0,
+            far: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// What FILL should add to predicted moves now.
+    #[inline]
+    pub fn margins(&self) -> &Margins {
+        &self.margins
+    }
+
+    /// By how much seeks are longer than the profile says, as far as all classes agree, in parts per million.
+    pub fn scale_ppm(&self) -> i64 {
+        self.now.scale_ppm
+    }
+
+    /// What has been seen so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Bytes it takes.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Adaptive>() + self.base.memory_bytes() + (self.read.len() + self.write.len()) * size_of::<Belief>()
+    }
+
+    /// Takes note of a completed command that moved the head.
+    pub fn observe(&mut self, seen: &Seen) -> Verdict {
+        let turn = self.base.rotation.period();
+        let Some(arrived) = arrival(seen, turn, self.base.on_arrival(seen.kind)) else {
+            return Verdict::default();
+        };
+        let due = (seen.seek + seen.latency).0 as i64;
+        let exact_miss = arrived.exact && seen.error_ns > turn.0 as i64 / 4;
+        let missed = (!arrived.exact && arrived.after >= due) || exact_miss;
+        self.counts.moves += 1;
+        self.counts.missed += u64::from(missed);
+        self.counts.filled += u64::from(seen.filled);
+        self.counts.filled_missed += u64::from(seen.filled && missed);
+        let margin = self.margins.of_move(seen.from, seen.to);
+        let room = match seen.surprise {
+            Surprise::EarlyTurn => Some(turn.saturating_sub(seen.latency)),
+            _ => missed.then_some(seen.latency),
+        };
+        let late = arrived.exact.then_some(arrived.after - seen.seek.0 as i64);
+        self.widen_or_narrow(seen, missed, late);
+        self.learn(seen, arrived.after, arrived.before, missed && !arrived.exact);
+        Verdict { missed, explained: room.is_some_and(|r| r <= margin) }
+    }
+
+    /// The correction that this move speaks of, put at the middle of its class.
+    fn learn(&mut self, seen: &Seen, after: i64, before: i64, missed: bool) {
+        let base = self.base.reposition(seen.from, seen.to, seen.kind).0 as i64;
+        let distance = seen.from.0.abs_diff(seen.to.0);
+        let arm = self.arm(distance, seen.kind);
+        // Where the surface changes too, the longer of the two moves is what was seen.
+        let class = match seen.from.1 != seen.to.1 && arm <= self.base.head_switch.0 as i64 {
+            true => 0,
+            false => class_of(distance),
+        };
+        let middle = self.arm_of(class, seen.kind);
+        let there = |x: i64| match class == 0 || arm == 0 {
+            true => x,
+            // An error in proportion to the seek, which is the usual one, is the same share of the seek at the middle.
+            false => (i128::from(x) * i128::from(middle) / i128::from(arm)) as i64,
+        };
+        let beliefs = if seen.kind == Kind::Write { &mut self.write } else { &mut self.read };
+        self.fresh += u32::from(beliefs[class].learn(there(after - base), there(before - base), missed));
+    }
+
+    /// What the arm takes for a distance, without settling before writes.
+    fn arm(&self, distance: u32, kind: Kind) -> i64 {
+        let curve = match (&self.base.write_seek, kind) {
+            (Some(w), Kind::Write) => w,
+            _ => &self.base.seek,
+        };
+        curve.time(distance).0 as i64
+    }
+
+    /// The same in the middle of a class; nothing for head switches, which a slow arm does not make slower.
+    fn arm_of(&self, class: usize, kind: Kind) -> i64 {
+        self.arm(centre_of(class).min(self.longest), kind)
+    }
+
+    fn margin_of(&self, class: usize) -> i64 {
+        (self.common + self.of_class[class]).clamp(FLOOR.0 as i64, CEILING.0 as i64)
+    }
+
+    /// One step of the stochastic approximation. `late`: by how much the move was late, where that is known.
+    fn widen_or_narrow(&mut self, seen: &Seen, missed: bool, late: Option<i64>) {
+        let (slack, turn) = (seen.latency.0 as i64, self.base.rotation.period().0 as i64);
+        let share = if missed { 1_000_000 } else { 0 };
+        if late.is_none() && seen.one_track && (CEILING.0 as i64..turn - CEILING.0 as i64).contains(&slack) {
+            // The mean of the first 256, a fading one from then on. The first counts half, so that one alone is not all.
+            self.far = (self.far + 1).min(256);
+            self.other_ppm += (share - self.other_ppm) / (self.far + 1);
+        }
+        let class = class_of(seen.from.0.abs_diff(seen.to.0));
+        let margin = self.margin_of(class);
+        let missed_margin = match late {
+            Some(late) => late > margin,
+            None if (slack - margin).abs() > (margin / 2).max(NEAR) => return,
+            None => missed,
+        };
+        let off = if missed_margin { 1_000_000 } else { 0 } - TARGET_PPM - self.other_ppm.min(MOST_OTHER_PPM);
+        let (floor, ceiling) = (FLOOR.0 as i64, CEILING.0 as i64);
+        self.common = (self.common + STEP_COMMON * off / 1_000_000).clamp(floor, ceiling);
+        let own = self.of_class[class] + STEP_CLASS * off / 1_000_000;
+        self.of_class[class] = own.clamp(floor - self.common, ceiling - self.common);
+        self.set_margins();
+    }
+
+    fn set_margins(&mut self) {
+        self.margins = Margins::by_class(std::array::from_fn(|class| Dur(self.margin_of(class) as u64)));
+    }
+
+    /// To be called after each completion that was observed: puts new corrections into `mechanics` when there are any that
+    /// differ enough, and says whether it did. What was worked out with the old ones (predictions of commands at the
+    /// drive, transfers over several tracks) stays as it is until it is worked out again.
+    pub fn revise(&mut self, mechanics: &mut Mechanics) -> bool {
+        let after = REVISE_AFTER.iter().rev().find(|a| a.0 <= self.revisions).map_or(1, |a| a.1);
+        if self.fresh < after {
+            return false;
+        }
+        self.fresh = 0;
+        self.revisions = self.revisions.saturating_add(1);
+        let next = self.estimate();
+        let change = self.change(&next);
+        if change < WORTH {
+            return false;
+        }
+        if change > LARGE {
+            self.common = self.common.min(START.0 as i64);
+            self.of_class = self.of_class.map(|c| c.min(0));
+            self.set_margins();
+        }
+        self.now = next;
+        self.correct(mechanics);
+        true
+    }
+
+    /// The largest difference between the corrections in force and others, over classes that the drive has, in ns.
+    fn change(&self, next: &Corrections) -> i64 {
+        let total = |c: &Corrections, class: usize, kind: Kind| {
+            let (own, settle) = match (kind, self.own_write_curve()) {
+                (Kind::Write, true) => (c.write[class], 0),
+                (Kind::Write, false) => (c.read[class], c.settle_ns),
+                _ => (c.read[class], 0),
+            };
+            self.arm_of(class, kind) * c.scale_ppm / 1_000_000 + own + settle
+        };
+        let of = |class, kind| (total(next, class, kind) - total(&self.now, class, kind)).abs();
+        self.classes().map(|c| of(c, Kind::Read).max(of(c, Kind::Write))).max().unwrap_or(0)
+    }
+
+    /// Sets the moving parts of a model to the profile's with the corrections in force.
+    pub fn correct(&self, mechanics: &mut Mechanics) {
+        let c = &self.now;
+        let offsets = |of: &[i64; CLASSES]| -> Vec<(u32, i64)> {
+            self.classes().skip(1).map(|class| (centre_of(class).min(self.longest), of[class])).collect()
+        };
+        mechanics.seek = self.base.seek.corrected(c.scale_ppm, &offsets(&c.read));
+        mechanics.head_switch = self.base.head_switch.saturating_add_signed(c.read[0]);
+        match &self.base.write_seek {
+            Some(w) => mechanics.write_seek = Some(w.corrected(c.scale_ppm, &offsets(&c.write))),
+            None => mechanics.write_settle_ns = self.base.write_settle_ns + c.settle_ns,
+        }
+    }
+
+    fn own_write_curve(&self) -> bool {
+        self.base.write_seek.is_some()
+    }
+
+    /// The classes with distances that the drive has.
+    fn classes(&self) -> impl Iterator<Item = usize> {
+        // Between 1 and 2 there is no distance.
+        let last = class_of(self.longest);
+        (0..=last).filter(|&c| c != 2)
+    }
+
+    /// The corrections that explain best what was seen.
+    fn estimate(&self) -> Corrections {
+        let scale_ppm = self.scale();
+        let scaled = |class: usize, kind: Kind| self.arm_of(class, kind) * scale_ppm / 1_000_000;
+        let mut next = Corrections { scale_ppm, settle_ns: 0, read: [0; CLASSES], write: [0; CLASSES] };
+        if !self.own_write_curve() {
+            let told = self.classes().skip(1).filter(|&c| self.write[c].seen() > 0);
+            let all: Vec<(&Belief, i64)> = told.map(|c| (&self.write[c], scaled(c, Kind::Write))).collect();
+            next.settle_ns = likeliest(&all, 0, SETTLE_PER_BIT);
+        }
+        for class in self.classes() {
+            let (read, write) = (&self.read[class], &self.write[class]);
+            let expected = scaled(class, Kind::Read);
+            let own = match self.own_write_curve() {
+                // Without settling of their own, head switches before writes are like those before reads.
+                true if class == 0 => likeliest(&[(read, 0), (write, 0)], 0, RESIDUAL_PER_BIT),
+                true => likeliest(&[(read, 0)], expected, RESIDUAL_PER_BIT),
+                false => likeliest(&[(read, 0), (write, next.settle_ns)], expected, RESIDUAL_PER_BIT),
+            };
+            next.read[class] = own - expected;
+            if self.own_write_curve() && class > 0 {
+                let expected = scaled(class, Kind::Write);
+                next.write[class] = likeliest(&[(write, 0)], expected, RESIDUAL_PER_BIT) - expected;
+            }
+        }
+        next
+    }
+
+    /// The scale for which all classes speak together: coarsely first, then finely about the best.
+    fn scale(&self) -> i64 {
+        let classes: Vec<(&Belief, i64, i64)> = self
+            .classes()
+            .skip(1)
+            .flat_map(|c| [(&self.read[c], Kind::Read, c), (&self.write[c], Kind::Write, c)])
+            .filter(|(b, ..)| b.seen() > 0)
+            .map(|(b, kind, c)| (b, self.arm_of(c, kind), b.best()))
+            .collect();
+        let of = |ppm: i64| -> i64 {
+            let told = classes.iter().map(|(b, arm, best)| (best - b.of(arm * ppm / 1_000_000)).min(CLASS_SAYS));
+            let per_bit = if ppm < 0 { SCALE_PER_BIT_PPM / SHORTER } else { SCALE_PER_BIT_PPM };
+            -told.sum::<i64>() - ppm.abs() * BIT / per_bit
+        };
+        let best = |from: i64, to: i64, step: i64| {
+            let tried = (0..=(to - from) / step).map(|i| from + i * step);
+            tried.max_by_key(|&ppm| (of(ppm), -ppm.abs())).unwrap_or(0)
+        };
+        let coarse = best(-MOST_SCALE_PPM, MOST_SCALE_PPM, 5_000);
+        best(coarse - 5_000, coarse + 5_000, 500)
+    }
+}

@@ -1,0 +1,15 @@
+//! Angle-EP-Frag: like Angle-EP-Greedy, but what clears a whole track comes first, and of two equal angles the one on
+//! the track with the fewest wanted blocks left (seed 002 section 4.4). It leaves the fewest fragments, and is the paper's
+//! default.
+
+use super::search::Policy;
+
+/// Angle-EP-Frag.
+pub static ANGLE_EP_FRAG: Policy = Policy {
+    name: "Angle-EP-Frag",
+    edges: true,
+    needs_left: true,
+    by_angle: true,
+    score: |_, turn, left| [u64::from(left == 0), turn, u64::from(u32::MAX - left)],
+    most: |_, turn| [1, turn, u64::from(u32::MAX)],
+};

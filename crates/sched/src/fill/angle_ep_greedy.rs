@@ -1,0 +1,15 @@
+//! Angle-EP-Greedy: like BW-EP-Greedy, but what is compared is the angle that the wanted sectors take, not how many they
+//! are (seed 002 section 4.4): a sector of an inner track is worth as much more as it is wider, so dense cylinders are not
+//! favoured.
+
+use super::search::Policy;
+
+/// Angle-EP-Greedy.
+pub static ANGLE_EP_GREEDY: Policy = Policy {
+    name: "Angle-EP-Greedy",
+    edges: true,
+    needs_left: false,
+    by_angle: true,
+    score: |_, turn, _| [turn, 0, 0],
+    most: |_, turn| [turn, 0, 0],
+};

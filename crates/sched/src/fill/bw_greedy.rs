@@ -1,0 +1,16 @@
+//! BW-Greedy: the most wanted sectors, looked for from source and destination outwards (seed 001 section 4.3, seed 002
+//! section 4.4).
+//!
+//! It favours dense cylinders, those near the middle of the disk, and leaves many small fragments.
+
+use super::search::Policy;
+
+/// BW-Greedy.
+pub static BW_GREEDY: Policy = Policy {
+    name: "BW-Greedy",
+    edges: false,
+    needs_left: false,
+    by_angle: false,
+    score: |sectors, _, _| [u64::from(sectors), 0, 0],
+    most: |sectors, _| [u64::from(sectors), 0, 0],
+};

@@ -1,0 +1,187 @@
+//! The gate: FILL stops when the drive surprises persistently, and starts again when it calms.
+//!
+//! A scheduler outside the drive fills gaps by predicting to the tenth of a millisecond when the head passes a sector. Where
+//! the drive goes its own ways (a write-back cache that moves the arm when it sees fit, internal activity, firmware that
+//! reorders), "cache hits and prefetch activities will often surprise it" (seed 001 section 3.1), and what was meant to be
+//! free costs the foreground turns. Predictions go on while the gate is shut: they are how it is known that the drive has
+//! calmed.
+
+use crate::request::Surprise;
+
+/// Predictions that are looked at to shut the gate.
+pub const WINDOW: u32 = 64;
+/// That many surprises among the last [`WINDOW`] shut it: one in three. The worst workload that filling is known to be
+/// worth its while on, files of a file system on a drive with a cache, surprises in one of six (seed 001 section 5.2: of
+/// 24% not predicted within 150 us, 5% are overlap of bus and media, which do no harm); three deviations of a count
+/// with that mean are below this. Write-back surprises in about every second.
+pub const SHUT_AT: u32 = 21;
+/// It opens when there are at most so many among the last [`WINDOW`], one in five, which that workload reaches,
+pub const OPEN_AT: u32 = 12;
+/// and one in five too among so many,
+const LONG_WINDOW: u32 = 256;
+/// one in five of which this is.
+const LONG_OPEN_AT: u32 = 51;
+/// And not before so many predictions have been made since it was shut. Doubled each time it has to be shut again soon: then
+/// filling itself is what the drive surprises with.
+const LEAST_SHUT: u32 = 64;
+/// The longest of these times: a minute or so of a busy disk.
+const MOST_SHUT: u32 = 8_192;
+/// Soon: within so many predictions.
+const SOON: u32 = 1_024;
+
+/// Says whether gaps may be filled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// The last 256 predictions, the latest in the lowest bit of the first word: whether each was a surprise.
+    history: [u64; (LONG_WINDOW / 64) as usize],
+    shut: bool,
+    /// Predictions since it was shut or opened.
+    since: u32,
+    least_shut: u32,
+    overdue: bool,
+    /// How often it was shut.
+    times_shut: u64,
+}
+
+impl Default for Gate {
+    fn default() -> Gate {
+        Gate { history: [0; 4], shut: false, since: SOON, least_shut: LEAST_SHUT, overdue: false, times_shut: 0 }
+    }
+}
+
+impl Gate {
+    /// Whether gaps may be filled now.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        !self.shut && !self.overdue
+    }
+
+    /// How often it was shut for surprises.
+    pub fn times_shut(&self) -> u64 {
+        self.times_shut
+    }
+
+    /// Surprises among the last [`WINDOW`] predictions.
+    #[inline]
+    pub fn surprises(&self) -> u32 {
+        self.history[0].count_ones()
+    }
+
+    /// Tells it what became of a read or a write: what the prediction's error looked like, `None` when there could be no
+    /// prediction. A turn that is `explained` (the scheduler knew that the sector would be met or missed by a hair) is
+    /// no surprise, nor is the overlap of bus and media, which leaves the head where it was thought to be.
+    pub fn observe(&mut self, surprise: Option<Surprise>, explained: bool) {
+        let surprised = match surprise {
+            Some(Surprise::None | Surprise::Overlap) => false,
+            Some(Surprise::ExtraTurn | Surprise::EarlyTurn) => !explained,
+            Some(Surprise::CacheHit | Surprise::Other) | None => true,
+        };
+        let mut carry = u64::from(surprised);
+        for word in &mut self.history {
+            (*word, carry) = (*word << 1 | carry, *word >> 63);
+        }
+        self.since = self.since.saturating_add(1);
+        if !self.shut && self.surprises() >= SHUT_AT {
+            self.least_shut = match self.since < SOON {
+                true => (self.least_shut * 2).min(MOST_SHUT),
+                false => LEAST_SHUT,
+            };
+            (self.shut, self.since) = (true, 0);
+            self.times_shut += 1;
+        } else if self.shut && self.since >= self.least_shut && self.is_calm() {
+            (self.shut, self.since) = (false, 0);
+        }
+    }
+
+    fn is_calm(&self) -> bool {
+        let long: u32 = self.history.iter().map(|w| w.count_ones()).sum();
+        self.surprises() <= OPEN_AT && long <= LONG_OPEN_AT
+    }
+
+    /// Tells it whether a command at the drive is overdue: later than predicted by more than the turns that happen. Until
+    /// it is answered nobody knows what the drive is doing.
+    #[inline]
+    pub fn set_overdue(&mut self, overdue: bool) {
+        self.overdue = overdue;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tell(gate: &mut Gate, n: u32, surprised: impl Fn(u32) -> bool) {
+        for i in 0..n {
+            gate.observe(Some(if surprised(i) { Surprise::Other } else { Surprise::None }), false);
+        }
+    }
+
+    #[test]
+    fn a_drive_that_surprises_in_one_of_six_is_filled() {
+        let mut g = Gate::default();
+        tell(&mut g, 10_000, |i| i % 6 == 0);
+        assert_eq!((g.is_open(), g.times_shut()), (true, 0));
+    }
+
+    #[test]
+    fn a_drive_that_surprises_in_every_second_is_not() {
+        let mut g = Gate::default();
+        tell(&mut g, 64, |i| i % 2 == 0);
+        assert!(!g.is_open());
+        tell(&mut g, 10_000, |i| i % 2 == 0);
+        assert_eq!((g.is_open(), g.times_shut()), (false, 1));
+        // One in four would not have shut it, and does not open it either.
+        tell(&mut g, 10_000, |i| i % 4 == 0);
+        assert!(!g.is_open());
+        tell(&mut g, 300, |_| false);
+        assert!(g.is_open());
+    }
+
+    #[test]
+    fn a_single_burst_shuts_it_for_no_more_than_a_hundred_predictions() {
+        let mut g = Gate::default();
+        tell(&mut g, 500, |_| false);
+        // A recalibration spoils two or three.
+        tell(&mut g, 3, |_| true);
+        assert!(g.is_open());
+        tell(&mut g, 30, |_| true);
+        assert!(!g.is_open());
+        tell(&mut g, 100, |_| false);
+        assert!(g.is_open());
+    }
+
+    #[test]
+    fn a_drive_that_is_calm_only_while_nothing_is_filled_is_left_alone_for_longer_each_time() {
+        let mut g = Gate::default();
+        let (mut open, mut shut_for, mut lasted) = (true, 0u32, vec![]);
+        for _ in 0..40_000 {
+            tell(&mut g, 1, |_| open);
+            shut_for = if open { 0 } else { shut_for + 1 };
+            if !open && g.is_open() {
+                lasted.push(shut_for);
+            }
+            open = g.is_open();
+        }
+        assert!(lasted.windows(2).all(|w| w[0] <= w[1]), "{lasted:?}");
+        assert!(lasted[0] <= 128 && lasted.contains(&MOST_SHUT), "{lasted:?}");
+    }
+
+    #[test]
+    fn what_could_not_be_predicted_counts_and_what_was_risked_does_not() {
+        let mut g = Gate::default();
+        (0..200).for_each(|_| g.observe(Some(Surprise::ExtraTurn), true));
+        (0..200).for_each(|_| g.observe(Some(Surprise::Overlap), false));
+        assert!(g.is_open());
+        (0..SHUT_AT).for_each(|_| g.observe(None, false));
+        assert!(!g.is_open());
+    }
+
+    #[test]
+    fn an_overdue_command_shuts_it_until_it_is_answered() {
+        let mut g = Gate::default();
+        g.set_overdue(true);
+        assert!(!g.is_open());
+        g.set_overdue(false);
+        assert_eq!((g.is_open(), g.times_shut()), (true, 0));
+    }
+}

@@ -1,0 +1,154 @@
+//! Sectors merged with the request: its command made to begin earlier, on its own track or, LBNs running on, on the one
+//! before (seed 001 section 3.3, "Request merging").
+//!
+//! They cost no command and wake no habit. What passes before the request's first sector is known backwards from the
+//! instant at which that passes: a head on its track t before then has the t / sector time LBNs before it. Where these
+//! reach back beyond the track's first LBN, the rest is the end of the track before, which must have passed a track
+//! switch earlier.
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::{Dur, Time};
+
+use crate::fill::gap::Leg;
+use crate::tasks::wanted::Wanted;
+
+use super::line::Line;
+use super::visit::{Asked, Point, ROUNDING};
+
+/// The track of the request, and the one before it.
+#[derive(Clone, Copy, Debug)]
+pub struct Front {
+    kind: Kind,
+    dest: Line,
+    /// Sectors of its track before the request's, from the track's first LBN's on.
+    before: u32,
+    first_sector: u32,
+    prev: Option<Prev>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Prev {
+    line: Line,
+    /// The sector behind its last LBN.
+    behind: u32,
+    /// When that sector's left edge passes.
+    ends: Time,
+    /// From then until the next track's first LBN's sector passes.
+    crossing: Dur,
+}
+
+/// What merging brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// The leg.
+    pub leg: Leg,
+    /// Wanted sectors in it.
+    pub sectors: u32,
+    /// What they are worth.
+    pub value: u64,
+}
+
+impl Front {
+    /// The front of a gap's request; `None` when nobody wants anything that could be merged with it.
+    pub fn new(asked: &Asked) -> Option<Front> {
+        let (model, gap) = (asked.model, asked.gap);
+        if !asked.wants.any(asked.who, gap.dest_kind) {
+            return None;
+        }
+        let (geometry, mechanics) = (&model.geometry, &model.mechanics);
+        let track = geometry.track_of(gap.dest.lbn)?;
+        // A block that was moved away is not where its neighbours are.
+        if (track.cylinder, track.surface) != gap.destination() {
+            return None;
+        }
+        let dest = Line::new(geometry, mechanics, track);
+        let first_sector = dest.sector_of(geometry, track.first_lbn);
+        let before = dest.sector_of(geometry, gap.dest.lbn).checked_sub(first_sector)?;
+        let prev = track.first_lbn.checked_sub(1).and_then(|lbn| geometry.track_of(lbn)).and_then(|p| {
+            let line = Line::new(geometry, mechanics, p);
+            let behind = line.sector_behind(geometry, line.end());
+            let moved = mechanics.reposition(line.at(), dest.at(), gap.dest_kind);
+            let arrived = line.angle_of(behind) + mechanics.rotation.angle_after(moved);
+            let crossing = moved + mechanics.rotation.wait(arrived, dest.angle_of(first_sector));
+            let ends = gap.starts.0.checked_sub((dest.takes(before) + crossing).0)?;
+            Some(Prev { line, behind, ends: Time(ends), crossing })
+        });
+        Some(Front { kind: gap.dest_kind, dest, before, first_sector, prev })
+    }
+
+    /// The first LBN that the request's command may begin with when the head comes from `from`.
+    #[inline]
+    pub fn reaches(&self, asked: &Asked, from: &Point) -> Option<u64> {
+        let (model, gap) = (asked.model, asked.gap);
+        let head = from.head_for(asked, self.kind);
+        let arrive = |line: &Line| {
+            let here = (head.cylinder, head.surface);
+            head.at + model.mechanics.reposition(here, line.at(), self.kind) + gap.margins.of_move(here, line.at())
+        };
+        if let Some(prev) = &self.prev {
+            let there = prev.ends.saturating_since(arrive(&prev.line)) + ROUNDING;
+            let sectors = prev.line.passes(there).min(prev.behind);
+            let lbn = prev.line.lbn_from(&model.geometry, prev.behind - sectors);
+            if sectors > 0 && lbn < prev.line.end() {
+                return Some(lbn);
+            }
+        }
+        let there = gap.starts.saturating_since(arrive(&self.dest)) + ROUNDING;
+        let sectors = self.dest.passes(there).min(self.before);
+        let lbn = self.dest.lbn_from(&model.geometry, self.first_sector + self.before - sectors);
+        (sectors > 0).then_some(lbn)
+    }
+
+    /// What merging is worth at most when the request's command may begin with `lo`.
+    #[inline]
+    pub fn worth_at_most(&self, asked: &Asked, lo: u64) -> u64 {
+        let crossing = self.prev.filter(|p| lo < p.line.end()).map_or(0, |p| asked.prices.passing_over(p.crossing));
+        asked.prices.value(&self.dest, asked.gap.dest.lbn.saturating_sub(lo) as u32 + own(asked)) + crossing
+    }
+
+    /// What merging brings when the request's command may begin with `lo`.
+    pub fn merged(&self, asked: &Asked, lo: u64, out: &mut Wanted) -> Option<Merged> {
+        let end = asked.gap.dest.lbn;
+        if lo >= end {
+            return None;
+        }
+        // Units that reach into the request's own range are read whole with it.
+        asked.wanted(self.kind, lo, end + u64::from(own(asked)), out);
+        let mut first = out.next(lo).filter(|&f| f < end)?;
+        // Nothing that must not be touched, and by a write nothing that is not wanted, comes along.
+        if !self.kind.is_read() {
+            let (lo, hi) = out.runs(first, end).last()?;
+            if hi != end {
+                return None;
+            }
+            first = lo;
+        }
+        for x in asked.exclude {
+            if x.lbn < end && x.end() > first {
+                first = out.next(x.end()).filter(|&f| f < end)?;
+            }
+        }
+        let sectors = out.count(first, out.end());
+        let leg = Leg { kind: self.kind, lbn: first, count: (end - first) as u32, merged: true };
+        let mut value = asked.prices.value(&self.dest, sectors);
+        if let Some(prev) = &self.prev
+            && first < prev.line.end()
+            && out.is_set(prev.line.end() - 1)
+            && out.is_set(prev.line.end())
+        {
+            value += asked.prices.passing_over(prev.crossing);
+        }
+        Some(Merged { leg, sectors, value })
+    }
+
+    /// The best that merging brings to a head that comes from `from`.
+    pub fn best(&self, asked: &Asked, from: &Point, out: &mut Wanted) -> Option<Merged> {
+        self.merged(asked, self.reaches(asked, from)?, out)
+    }
+}
+
+/// Sectors of the request itself that may complete a unit which begins before it.
+#[inline]
+fn own(asked: &Asked) -> u32 {
+    if asked.gap.dest_kind.is_read() { asked.gap.dest.count } else { 0 }
+}

@@ -1,0 +1,185 @@
+//! What a drive does behind two reads in a row on one track, and what follows for a plan.
+//!
+//! Some drives take two reads in a row that end on one track for a sequential pattern: behind the second they read the
+//! track to its end before they take up anything else (seed 001 sections 3.2 and 4.3; `same_track_prefetch_delays` of
+//! a profile). The papers therefore send nothing of their own to the tracks on which foreground requests lie. That gives
+//! away more than the habit asks for. Reading on is head time like any other, and its length is known. So a plan is
+//! followed command by command with the reading on in it, and is good when the request
+//!
+//! 1. ends no later than without the plan, on the media and for the host, and
+//! 2. leaves the drive free for the command behind it no later than without the plan.
+//!
+//! From these two follows all that is allowed: anything behind a write or for a request that writes; a read on the track
+//! that the head comes from when it ends with the track's last LBN, on another track, or early enough; and on
+//! drives without the habit, or inside the drive, everything.
+
+use headtime_disk::command::Kind;
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::{Model, Place};
+use headtime_disk::time::{Dur, Time};
+
+use crate::cached::Track;
+use crate::fill::gap::{Gap, Leg};
+use crate::fill::placement::Placement;
+use crate::overheads::{between, crossing, lead_in, off_bus, tail};
+
+/// Integer nanoseconds can leave so much between two ways of computing one instant.
+const ROUNDING: Dur = Dur(1_000);
+
+/// Whether a drive has the habit, and what it saw last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Habit {
+    has: bool,
+    last_read: Option<Track>,
+}
+
+impl Habit {
+    /// A drive, or a scheduler inside it, without the habit.
+    pub const NONE: Habit = Habit { has: false, last_read: None };
+
+    /// The habit that a scheduler in this place has to reckon with. `last_read`: the track on which the command before
+    /// the gap ends, if that is a read.
+    pub fn before(model: &Model, placement: Placement, last_read: Option<Track>) -> Habit {
+        let has = placement == Placement::Host && model.cache.same_track_prefetch_delays && model.cache.segments > 0;
+        Habit { has, last_read: last_read.filter(|_| has) }
+    }
+
+    /// Whether the drive has it.
+    #[inline]
+    pub fn exists(&self) -> bool {
+        self.has
+    }
+
+    /// Whether the drive reads on behind a command of this kind that ends on `track`.
+    #[inline]
+    pub fn wakes(&self, kind: Kind, track: Track) -> bool {
+        self.has && kind.is_read() && self.last_read == Some(track)
+    }
+
+    /// The habit behind a command of this kind that ended on `track`.
+    #[inline]
+    pub fn after(self, kind: Kind, track: Track) -> Habit {
+        Habit { last_read: (self.has && kind.is_read()).then_some(track), ..self }
+    }
+
+    /// How long the drive reads on behind a command: until the track's last LBN has passed, the head being at the end
+    /// of `place`.
+    pub fn reads_on(&self, model: &Model, kind: Kind, place: &Place, head: &Head) -> Dur {
+        if !self.wakes(kind, (place.end_cylinder, place.end_surface)) {
+            return Dur::ZERO;
+        }
+        let end = place.lbn + u64::from(place.count);
+        let upto = model.geometry.track_of(end - 1).map_or(end, |t| t.first_lbn + u64::from(t.lbns));
+        let rotation = &model.mechanics.rotation;
+        match model.geometry.run_at(end, (upto - end) as u32) {
+            None => Dur::ZERO,
+            // A drive that went round ends elsewhere than at the last sector, and has to wait for it to come again.
+            Some(run) => {
+                let wait = rotation.wait(head.angle, place.end_angle);
+                wait + rotation.sectors(u64::from(run.span), run.start.spt)
+            }
+        }
+    }
+}
+
+/// How a request ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct End {
+    /// Its media transfer.
+    media: Time,
+    /// For the host, when nothing that was sent before the gap keeps the bus.
+    heard: Time,
+    /// When the drive takes up the next command.
+    free: Time,
+}
+
+/// Whether the request before which these legs are put is none the worse for them: see above. Followed exactly, as
+/// predicted and with every move taking its margin longer; and once more with the first leg alone, for the others will
+/// be decided anew. The last word on every plan of this planner.
+pub fn holds(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg]) -> bool {
+    let Some(without) = follow(model, gap, habit, &[], false) else {
+        return false;
+    };
+    let no_worse = |legs: &[Leg]| {
+        [false, true].into_iter().all(|late| {
+            follow(model, gap, habit, legs, late).is_some_and(|with| {
+                let later = |with: Time, without: Time| with > without + ROUNDING;
+                !later(with.media, gap.ends) && !later(with.heard, without.heard) && !later(with.free, without.free)
+            })
+        })
+    };
+    no_worse(legs) && (legs.len() < 2 || no_worse(&legs[..1]))
+}
+
+/// Follows the legs and the request behind them; `None` when a leg is not on the disk or a merged one does not meet the
+/// request.
+fn follow(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg], late: bool) -> Option<End> {
+    let (own, front) = match legs.split_last() {
+        Some((last, before)) if last.merged => (before, Some(last)),
+        _ => (legs, None),
+    };
+    let mut f =
+        Follow { model, gap, habit, late, head: None, last: Kind::Read, bus_free: Time::ZERO, heard: [None; 2] };
+    for leg in own {
+        if leg.merged {
+            return None;
+        }
+        f.go(leg.kind, &model.place(leg.lbn, leg.count, leg.kind)?);
+    }
+    Some(match front {
+        None => f.go(gap.dest_kind, &gap.dest),
+        Some(front) if front.range().end() == gap.dest.lbn && front.kind == gap.dest_kind => {
+            f.go(gap.dest_kind, &model.place(front.lbn, front.count.checked_add(gap.dest.count)?, gap.dest_kind)?)
+        }
+        Some(_) => return None,
+    })
+}
+
+/// The drive on its way through a gap.
+struct Follow<'a> {
+    model: &'a Model,
+    gap: &'a Gap,
+    habit: Habit,
+    late: bool,
+    /// Where the last command left it; `None` before the first.
+    head: Option<Head>,
+    last: Kind,
+    bus_free: Time,
+    /// When the host hears of the last command but one and of the last.
+    heard: [Option<Time>; 2],
+}
+
+impl Follow<'_> {
+    fn go(&mut self, kind: Kind, place: &Place) -> End {
+        let rotation = &self.model.mechanics.rotation;
+        let mut head = match self.head {
+            None => *self.gap.head(kind),
+            Some(head) => {
+                // A command is sent when the last but one is heard of; the second, when that before the gap is.
+                let sent = self.heard[0].map(|heard| heard + lead_in(self.model, self.last, kind));
+                let ready = sent.unwrap_or(self.gap.dest_ready);
+                let at = (head.at + between(self.model, self.last, kind)).max(ready);
+                Head { angle: head.angle_at(at, rotation), at, ..head }
+            }
+        };
+        if self.late {
+            let to = (place.cylinder, place.surface);
+            let at = head.at + self.gap.margins.of_move((head.cylinder, head.surface), to);
+            head = Head { angle: head.angle_at(at, rotation), at, ..head };
+        }
+        let access = self.model.access(&head, place, kind);
+        let end = access.end;
+        let mut heard = end.at + tail(self.model, kind, place, &access);
+        if kind.is_read() {
+            heard = heard.max(self.bus_free + crossing(self.model, place.count));
+            self.bus_free = off_bus(self.model, heard);
+        }
+        let on = self.habit.reads_on(self.model, kind, place, &end);
+        let at = end.at + on;
+        self.habit = self.habit.after(kind, (end.cylinder, end.surface));
+        self.heard = [self.heard[1], Some(heard)];
+        self.head = Some(Head { angle: end.angle_at(at, rotation), at, ..end });
+        self.last = kind;
+        End { media: end.at, heard, free: at }
+    }
+}

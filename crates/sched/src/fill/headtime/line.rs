@@ -1,0 +1,171 @@
+//! One track as a search sees it: which of its LBNs pass in a stretch of time.
+//!
+//! Sector k of a track of n has its left edge at the track's angle + k/n turns. From an instant at which the angle a is
+//! under the head, the first sector that passes whole is s = ceil((a - track angle) * n), its edge is w away, and what
+//! passes from there on passes in order: s, s+1, ..., n-1, and round again 0, ..., s-1. So the LBNs that pass in a
+//! time t are at most two stretches of the track.
+
+use headtime_disk::angle::Angle;
+use headtime_disk::geometry::{Geometry, Track};
+use headtime_disk::mechanics::Mechanics;
+use headtime_disk::profile::SectorAddress;
+use headtime_disk::rotation::{JUST_PASSED, sectors_time};
+use headtime_disk::time::Dur;
+
+/// A track, and where its LBNs lie on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// The track.
+    pub track: Track,
+    /// The physical sector of its first LBN.
+    first_sector: u32,
+    /// Its LBNs lie in consecutive sectors.
+    plain: bool,
+    step: Angle,
+    sector_fx: u64,
+}
+
+/// What passes on a track from some instant on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passing {
+    /// The first sector that passes whole.
+    pub sector: u32,
+    /// Until its left edge is under the head.
+    pub wait: Dur,
+}
+
+impl Line {
+    /// Looks at a track.
+    #[inline]
+    pub fn new(geometry: &Geometry, mechanics: &Mechanics, track: Track) -> Line {
+        let run = geometry.run_at(track.first_lbn, track.lbns);
+        let on_track = run.filter(|r| (r.start.cylinder, r.start.surface) == (track.cylinder, track.surface));
+        let plain = on_track.is_some_and(|r| r.count == track.lbns && r.span == track.lbns);
+        Line {
+            track,
+            first_sector: on_track.filter(|_| plain).map_or(0, |r| r.start.sector),
+            plain,
+            step: Angle(u64::MAX / u64::from(track.spt)),
+            sector_fx: mechanics.rotation.sector_fx(track.spt),
+        }
+    }
+
+    /// The track's address.
+    #[inline]
+    pub fn at(&self) -> (u32, u16) {
+        (self.track.cylinder, self.track.surface)
+    }
+
+    /// One past its last LBN.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.track.first_lbn + u64::from(self.track.lbns)
+    }
+
+    /// The time in which so many sectors pass.
+    #[inline]
+    pub fn takes(&self, sectors: u32) -> Dur {
+        sectors_time(self.sector_fx, u64::from(sectors))
+    }
+
+    /// The time in which one passes, in 2^-32 ns.
+    #[inline]
+    pub fn sector_fx(&self) -> u64 {
+        self.sector_fx
+    }
+
+    /// How many whole sectors pass in a time, a turn's at most.
+    #[inline]
+    pub fn passes(&self, time: Dur) -> u32 {
+        // Less than a second is asked about, so that the shift loses nothing.
+        let fx = time.0.min(1 << 31) << 32;
+        (fx / self.sector_fx).min(u64::from(self.track.spt)) as u32
+    }
+
+    /// What passes from the instant at which `angle` is under the head.
+    #[inline]
+    pub fn from(&self, mechanics: &Mechanics, angle: Angle) -> Passing {
+        let past = angle - self.track.angle;
+        let mut sector = match past.0 <= JUST_PASSED.0 {
+            true => 0,
+            false => ((past.0 - JUST_PASSED.0).div_ceil(self.step.0)) as u32,
+        };
+        if sector >= self.track.spt {
+            sector = 0;
+        }
+        Passing { sector, wait: mechanics.rotation.wait(angle, self.angle_of(sector)) }
+    }
+
+    /// The left edge of a sector.
+    #[inline]
+    pub fn angle_of(&self, sector: u32) -> Angle {
+        self.track.angle + self.step * u64::from(sector)
+    }
+
+    /// The first LBN in this sector or behind it; the track's end when there is none.
+    #[inline]
+    pub fn lbn_from(&self, geometry: &Geometry, sector: u32) -> u64 {
+        if self.plain {
+            let index = sector.saturating_sub(self.first_sector).min(self.track.lbns);
+            return self.track.first_lbn + u64::from(index);
+        }
+        let address = |sector| SectorAddress { cylinder: self.track.cylinder, surface: self.track.surface, sector };
+        let here = self.track.first_lbn..self.end();
+        let found = (sector..self.track.spt).find_map(|s| geometry.lbn_at(address(s)).filter(|l| here.contains(l)));
+        found.unwrap_or(self.end())
+    }
+
+    /// The sector of one of its LBNs; of one that has been moved away, the one behind the LBN before.
+    #[inline]
+    pub fn sector_of(&self, geometry: &Geometry, lbn: u64) -> u32 {
+        if self.plain {
+            return self.first_sector + (lbn - self.track.first_lbn) as u32;
+        }
+        let mut at = lbn;
+        loop {
+            let place = geometry.locate(at).filter(|p| (p.cylinder, p.surface) == self.at());
+            match place {
+                Some(p) => return p.sector + (lbn - at) as u32,
+                None if at > self.track.first_lbn => at -= 1,
+                None => return (lbn - at) as u32,
+            }
+        }
+    }
+
+    /// The sector behind the one that holds the LBN before `end`: where the head is when that has passed.
+    #[inline]
+    pub fn sector_behind(&self, geometry: &Geometry, end: u64) -> u32 {
+        self.sector_of(geometry, end - 1) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_disk::model::Model;
+    use headtime_disk::profile;
+
+    /// Zone 0 of this drive has slips; the last cylinder of a zone has spares.
+    #[test]
+    fn sectors_and_lbns_of_a_track_agree_with_the_geometry_with_and_without_holes() {
+        let m = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
+        let mut holes = 0;
+        for cylinder in (0..10_042).step_by(7).chain([27, 178, 432, 10_041]) {
+            for surface in 0..6 {
+                let Some(track) = m.geometry.track(cylinder, surface) else { continue };
+                let line = Line::new(&m.geometry, &m.mechanics, track);
+                holes += u32::from(!line.plain);
+                for lbn in (track.first_lbn..line.end()).step_by(13) {
+                    let p = m.geometry.locate(lbn).unwrap();
+                    assert_eq!(line.sector_of(&m.geometry, lbn), p.sector);
+                    assert_eq!(line.lbn_from(&m.geometry, p.sector), lbn);
+                    let from = line.from(&m.mechanics, p.angle);
+                    assert_eq!((from.sector, from.wait), (p.sector, Dur::ZERO));
+                    let later = line.from(&m.mechanics, p.angle + Angle(line.step.0 / 2));
+                    assert_eq!(later.sector, (p.sector + 1) % track.spt);
+                }
+            }
+        }
+        assert!(holes > 0);
+    }
+}

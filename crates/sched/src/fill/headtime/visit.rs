@@ -1,0 +1,293 @@
+//! What one track offers a head that arrives on it at some instant: the legs that begin there.
+//!
+//! Of what passes until the head must leave, only the LBNs count, and as one command takes consecutive LBNs, a track
+//! offers two legs at most: from where the head arrives towards the track's end, and, when that comes into the window,
+//! from the track's first LBN on. Where a leg begins within its stretch changes nothing about when it ends, for sectors
+//! pass when they pass. So the best leg of a stretch is from the first wanted sector to the last wanted one, and what is
+//! not wanted between them costs nothing (a write takes nothing unwanted with it: there it is the best run).
+//!
+//! LBNs run on: a leg that passes its track's end goes on with the next track. Units that lie across two tracks can only
+//! be had like this.
+
+use headtime_disk::command::Kind;
+use headtime_disk::mechanics::Head;
+use headtime_disk::time::{Dur, Time};
+
+use crate::fill::gap::{Gap, Leg};
+use crate::overheads::between;
+use crate::tasks::wanted::Wanted;
+use crate::tasks::{Range, Wants, Who};
+
+use super::habit::Habit;
+use super::line::Line;
+use super::prices::Prices;
+use headtime_disk::model::Model;
+
+/// Rounding to whole nanoseconds, a few times over.
+pub(super) const ROUNDING: Dur = Dur(50);
+
+/// What a search is asked.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// The drive, as believed.
+    pub model: &'a Model,
+    /// The gap.
+    pub gap: &'a Gap,
+    /// What the drive does behind reads on one track.
+    pub habit: Habit,
+    /// Who wants what.
+    pub wants: &'a dyn Wants,
+    /// Whose blocks count.
+    pub who: Who,
+    /// What may not be touched: in flight, in conflict with the foreground, bad.
+    pub exclude: &'a [Range],
+    /// What a sector is worth.
+    pub prices: &'a Prices,
+}
+
+/// Where the head is when a leg may begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Point {
+    /// The head at the end of what came before.
+    pub head: Head,
+    /// Its kind; `None`: the leg is the first, and the gap says where the head is for either kind.
+    pub last: Option<Kind>,
+    /// The drive's habit there.
+    pub habit: Habit,
+}
+
+/// A leg, what it is worth, and where it leaves the head.
+#[derive(Clone, Copy, Debug)]
+pub struct Visit {
+    /// The leg.
+    pub leg: Leg,
+    /// Wanted sectors in it.
+    pub sectors: u32,
+    /// What they are worth.
+    pub value: u64,
+    /// Where it leaves the head.
+    pub end: Point,
+    /// Its track.
+    line: Line,
+    stretch: Stretch,
+}
+
+impl Point {
+    /// Where a gap begins.
+    pub fn start(asked: &Asked) -> Point {
+        Point { head: asked.gap.read, last: None, habit: asked.habit }
+    }
+
+    /// The head at the instant at which a command of this kind begins to move it from here.
+    #[inline]
+    pub fn head_for(&self, asked: &Asked, kind: Kind) -> Head {
+        match self.last {
+            None => *asked.gap.head(kind),
+            Some(last) => {
+                let at = self.head.at + between(asked.model, last, kind);
+                let at = at.max(asked.gap.dest_ready);
+                Head { angle: self.head.angle_at(at, &asked.model.mechanics.rotation), at, ..self.head }
+            }
+        }
+    }
+}
+
+/// A stretch of LBNs that passes in one go, and how it does.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    lo: u64,
+    hi: u64,
+    /// The instant at which the left edge of `sector` of the track passes.
+    at: Time,
+    sector: u32,
+    /// The track that follows, if the stretch reaches it, and the instant at which its first LBN's sector passes.
+    next: Option<(Line, Time)>,
+}
+
+impl Asked<'_> {
+    /// Marks in `out` what of `lo..hi` is wanted and may be had.
+    #[inline]
+    pub fn wanted(&self, kind: Kind, lo: u64, hi: u64, out: &mut Wanted) {
+        out.reset(lo, (hi - lo) as u32);
+        self.wants.wanted(self.who, kind, out);
+        for x in self.exclude {
+            out.unset(x.lbn, x.end());
+        }
+    }
+
+    /// The legs that begin on the track of `line`.
+    pub fn visits(&self, from: &Point, line: &Line, kind: Kind, out: &mut Wanted, found: &mut Vec<Visit>) {
+        let (model, gap) = (self.model, self.gap);
+        let (mechanics, geometry) = (&model.mechanics, &model.geometry);
+        let head = from.head_for(self, kind);
+        let Some(window) = gap.window_from(model, &head, head.at, line.at(), kind) else {
+            return;
+        };
+        let passing = line.from(mechanics, window.angle);
+        // The times of sectors are rounded up; what this lets in wrongly does not hold.
+        let length = window.length() + ROUNDING;
+        if length <= passing.wait {
+            return;
+        }
+        let (at, sector) = (window.arrive + passing.wait, passing.sector);
+        let sectors = line.passes(length - passing.wait);
+        if sectors == 0 {
+            return;
+        }
+        let spt = line.track.spt;
+        // Towards the track's end, and on to the next track.
+        let lo = line.lbn_from(geometry, sector);
+        if lo < line.end() {
+            let behind = line.sector_behind(geometry, line.end());
+            let mut stretch = Stretch { lo, hi: line.end(), at, sector, next: None };
+            if sectors < behind - sector {
+                stretch.hi = line.lbn_from(geometry, sector + sectors);
+            } else if let Some((next, begins, upto)) = self.run_on(line, at + line.takes(behind - sector), behind, kind)
+            {
+                stretch.hi = upto;
+                stretch.next = Some((next, begins));
+            }
+            self.offer(from, line, kind, &stretch, out, found);
+        }
+        // Round again from the first.
+        let round = sectors.saturating_sub(spt - sector).min(sector);
+        if round > 0 {
+            let at = at + line.takes(spt - sector);
+            let (lo, hi) = (line.track.first_lbn, line.lbn_from(geometry, round));
+            if hi > lo {
+                self.offer(from, line, kind, &Stretch { lo, hi, at, sector: 0, next: None }, out, found);
+            }
+        }
+    }
+
+    /// Going on with the next track when the last LBN of `line` has passed at `ended`: that track, when its first LBN's
+    /// sector passes, and one past the last LBN that passes in time. `None` when nothing does.
+    #[inline]
+    fn run_on(&self, line: &Line, ended: Time, behind: u32, kind: Kind) -> Option<(Line, Time, u64)> {
+        let model = self.model;
+        let mechanics = &model.mechanics;
+        let next = model.geometry.track_of(line.end())?;
+        let to = (next.cylinder, next.surface);
+        let leave = self.gap.leave(model, to, kind)?;
+        let arrive = ended + mechanics.reposition(line.at(), to, kind);
+        if arrive >= leave {
+            return None;
+        }
+        let next = Line::new(&model.geometry, mechanics, next);
+        let angle = line.angle_of(behind) + mechanics.rotation.angle_after(arrive.since(ended));
+        let first = next.sector_of(&model.geometry, next.track.first_lbn);
+        let begins = arrive + mechanics.rotation.wait(angle, next.angle_of(first));
+        if begins >= leave {
+            return None;
+        }
+        let sectors = next.passes(leave.since(begins) + ROUNDING);
+        let upto = next.lbn_from(&model.geometry, first + sectors);
+        (upto > next.track.first_lbn).then_some((next, begins, upto))
+    }
+
+    /// The leg of a stretch, if anything of it is wanted.
+    fn offer(&self, from: &Point, line: &Line, kind: Kind, s: &Stretch, out: &mut Wanted, found: &mut Vec<Visit>) {
+        // Reading on to the track's end behind the leg must fit, too.
+        let wakes = from.habit.wakes(kind, line.at());
+        if wakes && s.hi < line.end() {
+            return;
+        }
+        self.wanted(kind, s.lo, s.hi, out);
+        let Some((first, last, sectors)) = self.best_piece(kind, out, s.lo, s.hi) else {
+            return;
+        };
+        let Some(end) = self.end_of(from, line, kind, s, last) else {
+            return;
+        };
+        let leg = Leg { kind, lbn: first, count: (last - first) as u32, merged: false };
+        let mut value = self.prices.value(line, sectors);
+        if let Some((_, begins)) = &s.next
+            && last > line.end()
+            && out.is_set(line.end() - 1)
+            && out.is_set(line.end())
+        {
+            let behind = line.sector_behind(&self.model.geometry, line.end());
+            let ended = s.at + line.takes(behind.saturating_sub(s.sector));
+            value += self.prices.passing_over(begins.saturating_since(ended));
+        }
+        found.push(Visit { leg, sectors, value, end, line: *line, stretch: *s });
+    }
+
+    /// The same leg without its last unit.
+    pub fn cut(&self, from: &Point, v: &Visit, out: &mut Wanted) -> Option<Visit> {
+        let hi = v.leg.range().end() - 1;
+        if hi <= v.leg.lbn {
+            return None;
+        }
+        let mut found = Vec::new();
+        let stretch = Stretch { hi, ..v.stretch };
+        self.offer(from, &v.line, v.leg.kind, &stretch, out, &mut found);
+        found.pop()
+    }
+
+    /// First and one past the last LBN of the best leg within `lo..hi`, and the wanted sectors in it.
+    #[inline]
+    pub fn best_piece(&self, kind: Kind, out: &Wanted, lo: u64, hi: u64) -> Option<(u64, u64, u32)> {
+        let first = out.next(lo).filter(|&f| f < hi)?;
+        let last = out.last_end(hi)?;
+        let whole = Range { lbn: first, count: last - first };
+        if kind.is_read() && !self.exclude.iter().any(|x| x.overlaps(&whole)) {
+            return Some((first, last, out.count(first, last)));
+        }
+        let mut best: Option<(u64, u64, u32)> = None;
+        let mut take = |lo: u64, hi: u64| {
+            let sectors = out.count(lo, hi);
+            if sectors > 0 && best.is_none_or(|b| sectors > b.2) {
+                best = Some((lo, hi, sectors));
+            }
+        };
+        if !kind.is_read() {
+            out.runs(first, last).for_each(|(lo, hi)| take(lo, hi));
+            return best;
+        }
+        // Between what must not be touched.
+        let mut at = first;
+        while let Some(lo) = out.next(at).filter(|&l| l < last) {
+            let stop =
+                self.exclude.iter().filter(|x| x.end() > lo).map(|x| x.lbn.max(lo)).min().unwrap_or(last).min(last);
+            if let Some(hi) = out.last_end(stop).filter(|&hi| hi > lo) {
+                take(lo, hi);
+            }
+            at = stop.max(lo + 1);
+        }
+        best
+    }
+
+    /// Where a leg of the stretch leaves the head that ends before the LBN `end`.
+    fn end_of(&self, from: &Point, line: &Line, kind: Kind, s: &Stretch, end: u64) -> Option<Point> {
+        let geometry = &self.model.geometry;
+        let (on, first, at) = match &s.next {
+            Some((next, begins)) if end > line.end() => (next, next.sector_of(geometry, next.track.first_lbn), *begins),
+            _ => (line, s.sector, s.at),
+        };
+        let habit = from.habit.after(kind, on.at());
+        // What must not happen behind the request is ruled out here: its track would be read to its end.
+        if habit.wakes(self.gap.dest_kind, (self.gap.dest.end_cylinder, self.gap.dest.end_surface)) {
+            return None;
+        }
+        let end = match from.habit.wakes(kind, on.at()) {
+            true if s.hi < on.end() => return None,
+            true => on.end(),
+            false => end,
+        };
+        let behind = on.sector_behind(geometry, end);
+        let at = at + on.takes(behind.checked_sub(first)?);
+        let head = Head { cylinder: on.track.cylinder, surface: on.track.surface, angle: on.angle_of(behind), at };
+        Some(Point { head, last: Some(kind), habit })
+    }
+
+    /// How long the head can spend on a track within the gap, coming from `from`.
+    #[inline]
+    pub fn time_on(&self, from: &Head, track: (u32, u16), kind: Kind) -> Option<Dur> {
+        let (model, gap) = (self.model, self.gap);
+        let leave = gap.leave(model, track, kind)?;
+        let here = (from.cylinder, from.surface);
+        let arrive = from.at + model.mechanics.reposition(here, track, kind) + gap.margins.of_move(here, track);
+        (leave > arrive).then(|| leave.since(arrive))
+    }
+}

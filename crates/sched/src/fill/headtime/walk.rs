@@ -1,0 +1,222 @@
+//! The tracks worth looking at, best first.
+//!
+//! The time that the head can spend on a track is what is left of the gap when the moves there and back are taken off.
+//! It falls as one leaves the track that the head comes from or the one it must go to, on either side and between them;
+//! so cells are met about in the order of that time by walking outward from both, always where most is left. On a
+//! seek-first layout a track on the same surface is nearer than its neighbour on another, which takes a head switch: the
+//! surfaces of the two ends have walks of their own, and all others together have one.
+//!
+//! Measured seek tables are not quite monotone. What is compared is the least seek at a distance or beyond, so a bound
+//! is never too low for its own cell; only between the ends may a cell further on be worth a little more.
+
+use headtime_disk::mechanics::Mechanics;
+use headtime_disk::model::Model;
+use headtime_disk::time::Dur;
+
+use crate::fill::cells::Cells;
+use crate::fill::gap::Gap;
+use crate::fill::regions::Regions;
+use crate::tasks::Who;
+
+/// What a walk goes through.
+#[derive(Clone, Copy, Debug)]
+pub struct Land<'a> {
+    /// The drive, as believed.
+    pub model: &'a Model,
+    /// The gap.
+    pub gap: &'a Gap,
+    /// Where something is wanted.
+    pub regions: &'a Regions,
+    /// By whom.
+    pub who: Who,
+}
+
+/// Which cells a way leads through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lane {
+    /// All there are.
+    All,
+    /// Those of one surface.
+    Surface(u16),
+    /// Those of all other surfaces than these.
+    Others(u16, u16),
+}
+
+/// One way to go, and the cell it has come to.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    lane: Lane,
+    up: bool,
+    cell: u32,
+    /// The last cell of this way.
+    last: u32,
+    bound: Dur,
+}
+
+/// A walk through the cells around a gap's ends.
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    ways: Vec<Way>,
+    mask: u64,
+}
+
+impl Walk {
+    /// Sets out.
+    pub fn begin(&mut self, land: &Land) {
+        self.ways.clear();
+        let Land { model, gap, regions, .. } = *land;
+        let rotation = &model.mechanics.rotation;
+        let begin = gap.read.at.min(gap.write.at);
+        let all = gap.starts.saturating_since(begin);
+        let head = if gap.read.at <= gap.write.at { &gap.read } else { &gap.write };
+        self.mask = match all < rotation.period() {
+            true => regions.arc(head.angle, rotation.angle_after(all).0.max(1)),
+            false => regions.all(),
+        };
+        let (s, d) = (gap.source(), gap.destination());
+        let (a, b) = (s.0.min(d.0), s.0.max(d.0));
+        let far = reach(&model.mechanics, all, b - a);
+        let (low, high) = (a.saturating_sub(far), (b + far).min(model.geometry.cylinders().saturating_sub(1)));
+        // Between the ends the two ways meet half way.
+        let half = a + (b - a) / 2;
+        match model.geometry.group_tracks() {
+            None => self.lane(land, Lane::All, [low, a, half, b, high]),
+            Some(_) => {
+                self.lane(land, Lane::Surface(s.1), [low, a, half, b, high]);
+                if d.1 != s.1 {
+                    self.lane(land, Lane::Surface(d.1), [low, a, half, b, high]);
+                }
+                self.lane(land, Lane::Others(s.1, d.1), [low, a, half, b, high]);
+            }
+        }
+    }
+
+    /// Sets out on the ways of one lane: from the lower end down and up, and from the upper one.
+    fn lane(&mut self, land: &Land, lane: Lane, [low, a, half, b, high]: [u32; 5]) {
+        let cells = land.regions.cells();
+        let of = |cylinder| match lane {
+            Lane::Surface(s) => (cells.of(cylinder, s), cells.of(cylinder, s)),
+            _ => cells.of_cylinders(cylinder, cylinder),
+        };
+        let step = if let Lane::Surface(_) = lane { u32::from(land.model.geometry.surfaces()) } else { 1 };
+        let (low, a, half, b, high) = (of(low), of(a), of(half), of(b), of(high));
+        let mut set_out = |up: bool, cell: u32, last: u32| {
+            self.push(land, Way { lane, up, cell, last, bound: Dur::ZERO });
+        };
+        set_out(false, a.1, low.0);
+        if a == b {
+            set_out(true, a.1 + step, high.1);
+        } else {
+            set_out(true, b.0, high.1);
+            set_out(true, a.1 + step, half.1.min(b.0.saturating_sub(step)));
+            if half.1 < b.0 {
+                set_out(false, b.0 - step, (half.1 + step).max(a.1 + step));
+            }
+        }
+    }
+
+    /// Moves a way on, from where it stands, to the next cell that is not empty; it ends where there is none.
+    fn push(&mut self, land: &Land, mut way: Way) {
+        let Land { regions, who, .. } = *land;
+        let cells = regions.cells();
+        loop {
+            if way.up && way.cell > way.last || !way.up && way.cell < way.last {
+                return;
+            }
+            let found = match (way.lane, way.up) {
+                (Lane::Surface(_), up) => {
+                    let step = u32::from(land.model.geometry.surfaces());
+                    let mut cell = way.cell;
+                    loop {
+                        if regions.mask(who, cell) & self.mask != 0 {
+                            break Some(cell);
+                        }
+                        let next = if up { cell.checked_add(step) } else { cell.checked_sub(step) };
+                        match next.filter(|&c| if up { c <= way.last } else { c >= way.last }) {
+                            Some(next) => cell = next,
+                            None => break None,
+                        }
+                    }
+                }
+                (_, true) => regions.next_up(who, way.cell, self.mask).filter(|&c| c <= way.last),
+                (_, false) => regions.next_down(who, way.cell, self.mask).filter(|&c| c >= way.last),
+            };
+            let Some(cell) = found else { return };
+            way.cell = cell;
+            let surface = match way.lane {
+                Lane::All => None,
+                _ => Some((cell % u32::from(land.model.geometry.surfaces())) as u16),
+            };
+            let skip = matches!((way.lane, surface), (Lane::Others(s, d), Some(x)) if x == s || x == d);
+            if !skip {
+                way.bound = bound(land, cells, cell, surface);
+                if way.bound > Dur::ZERO {
+                    self.ways.push(way);
+                }
+                return;
+            }
+            if !advance(&mut way, 1) {
+                return;
+            }
+        }
+    }
+
+    /// The cell where most time is left, and how much at most.
+    pub fn next(&mut self, land: &Land) -> Option<(u32, Dur)> {
+        let best = (0..self.ways.len()).max_by_key(|&i| (self.ways[i].bound, std::cmp::Reverse(i)))?;
+        let way = self.ways.swap_remove(best);
+        let step = match way.lane {
+            Lane::Surface(_) => u32::from(land.model.geometry.surfaces()),
+            _ => 1,
+        };
+        let mut on = way;
+        if advance(&mut on, step) {
+            self.push(land, on);
+        }
+        Some((way.cell, way.bound))
+    }
+}
+
+/// One cell on; false at the way's end.
+#[inline]
+fn advance(way: &mut Way, step: u32) -> bool {
+    if way.cell == way.last {
+        return false;
+    }
+    let next = if way.up { way.cell.checked_add(step) } else { way.cell.checked_sub(step) };
+    match next {
+        Some(cell) => {
+            way.cell = cell;
+            true
+        }
+        None => false,
+    }
+}
+
+/// How far outside of the two ends, which are `apart`, anything can be reached in a gap.
+fn reach(m: &Mechanics, gap: Dur, apart: u32) -> u32 {
+    let fits = |d: u32| m.reposition_floor(d) + m.reposition_floor(d.saturating_add(apart)) < gap;
+    let (mut near, mut far) = (0u32, 1u32 << 24);
+    while far - near > 1 {
+        let mid = near + (far - near) / 2;
+        if fits(mid) { near = mid } else { far = mid }
+    }
+    near
+}
+
+/// The most time that can be left on any track of a cell.
+#[inline]
+fn bound(land: &Land, cells: &Cells, cell: u32, surface: Option<u16>) -> Dur {
+    let m = &land.model.mechanics;
+    let (lo, hi) = cells.cylinders(cell);
+    let away = |end: (u32, u16)| {
+        let distance = if end.0 < lo { lo - end.0 } else { end.0.saturating_sub(hi) };
+        let t = m.reposition_floor(distance);
+        // A write settle below zero may make even a head switch shorter.
+        let switch = m.head_switch.saturating_add_signed(m.write_settle_ns.min(0));
+        if surface.is_some_and(|s| s != end.1) { t.max(switch) } else { t }
+    };
+    let gap = land.gap;
+    let begin = gap.read.at.min(gap.write.at);
+    gap.starts.saturating_since(begin).saturating_sub(away(gap.source()) + away(gap.destination()))
+}

@@ -1,0 +1,205 @@
+//! Idle time: when there is some (seed 002 section 4.6).
+//!
+//! "Most idle periods are just a few milliseconds in length, but the bulk of idle time comes in very long durations." So
+//! there are two timers, both begun when the last foreground request completes. After the short one, what is wanted on the
+//! track where the head is may be fetched: the arm stays, and what follows there is not made to wait for it. After the
+//! long one, anything.
+//!
+//! What to fetch then is [`super::reach`]'s.
+//!
+//! A command cannot be taken back when a foreground request comes. That is bounded by sending one at a time, of one track
+//! at most ([`longest_command`]).
+
+use headtime_disk::time::{Dur, Time};
+
+/// How long nothing must have happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Until work on the track where the head is may begin.
+    pub short: Dur,
+    /// Until any work may.
+    pub long: Dur,
+}
+
+impl Default for Thresholds {
+    /// 2 ms, with which requests that follow each other at once are left alone, and the 20 ms of seed 002 (its section 4.6,
+    /// footnote 5).
+    fn default() -> Thresholds {
+        Thresholds { short: Dur::from_ms(2), long: Dur::from_ms(20) }
+    }
+}
+
+impl Thresholds {
+    /// For a drive that reads the rest of a track behind a read. It is given the turn that takes: what it fetched can then
+    /// be had from its cache, and is not lost to the requests that follow by a command that comes in between.
+    pub fn behind_prefetch(self, turn: Dur) -> Thresholds {
+        Thresholds { short: self.short.max(turn + self.short).min(self.long), ..self }
+    }
+}
+
+/// Whether the disk is idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Foreground requests wait or are at the drive.
+    Busy,
+    /// Nothing to do, but not for long enough; until then.
+    ShortWait(Time),
+    /// What is wanted on the track where the head is may be fetched.
+    Short,
+    /// Nothing is wanted there; until then nothing else may be fetched.
+    LongWait(Time),
+    /// Anything may be fetched.
+    Long,
+}
+
+/// Detects idle time from what it is told of requests.
+#[derive(Clone, Copy, Debug)]
+pub struct Idle {
+    thresholds: Thresholds,
+    /// Foreground requests that have arrived and are not finished.
+    foreground: u64,
+    /// Commands for idle work at the drive.
+    background: u32,
+    /// When the last foreground request was finished.
+    quiet_since: Time,
+    /// Nothing more is wanted on the track.
+    track_done: bool,
+}
+
+impl Idle {
+    /// Quiet since `now`.
+    pub fn new(thresholds: Thresholds, now: Time) -> Idle {
+        Idle { thresholds, foreground: 0, background: 0, quiet_since: now, track_done: false }
+    }
+
+    /// A foreground request arrived.
+    #[inline]
+    pub fn arrived(&mut self) {
+        self.foreground += 1;
+    }
+
+    /// A foreground request was finished, or taken back.
+    #[inline]
+    pub fn finished(&mut self, now: Time) {
+        assert!(self.foreground > 0, "more foreground requests finished than arrived");
+        self.foreground -= 1;
+        if self.foreground == 0 {
+            self.quiet_since = now;
+            self.track_done = false;
+        }
+    }
+
+    /// A command was sent that was chosen because the disk is idle.
+    #[inline]
+    pub fn sent(&mut self) {
+        self.background += 1;
+    }
+
+    /// Such a command completed.
+    #[inline]
+    pub fn completed(&mut self) {
+        assert!(self.background > 0, "more commands completed than were sent");
+        self.background -= 1;
+    }
+
+    /// Nothing is wanted on the track where the head is, so short idle time has no more use.
+    #[inline]
+    pub fn nothing_on_track(&mut self) {
+        self.track_done = true;
+    }
+
+    /// The state at `now`.
+    pub fn state(&self, now: Time) -> State {
+        let Thresholds { short, long } = self.thresholds;
+        let quiet = now.saturating_since(self.quiet_since);
+        match () {
+            () if self.foreground > 0 => State::Busy,
+            () if quiet >= long => State::Long,
+            () if quiet < short => State::ShortWait(self.quiet_since + short),
+            () if self.track_done => State::LongWait(self.quiet_since + long),
+            () => State::Short,
+        }
+    }
+
+    /// Whether a command for idle work may be sent now, and of which kind: one at a time, because each makes a request that
+    /// comes meanwhile wait.
+    pub fn may_send(&self, now: Time) -> Option<State> {
+        let state = self.state(now);
+        (self.background == 0 && matches!(state, State::Short | State::Long)).then_some(state)
+    }
+
+    /// When the state changes next if nothing happens.
+    pub fn next_wakeup(&self, now: Time) -> Option<Time> {
+        match self.state(now) {
+            State::Busy | State::Long => None,
+            State::ShortWait(until) | State::LongWait(until) => Some(until),
+            State::Short => Some(self.quiet_since + self.thresholds.long),
+        }
+    }
+}
+
+/// Sectors that one command in idle time may cover on a track of `spt`: one turn's worth, then a request that comes
+/// meanwhile waits half a turn on average, less than it would wait for a busy disk.
+#[inline]
+pub const fn longest_command(spt: u32) -> u32 {
+    spt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn idle() -> Idle {
+        Idle::new(Thresholds::default(), Time::ZERO)
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Dur::from_ms(ms)
+    }
+
+    #[test]
+    fn both_timers_begin_when_the_last_request_is_finished() {
+        let mut i = idle();
+        i.arrived();
+        i.arrived();
+        i.finished(at(5));
+        assert_eq!((i.state(at(100)), i.next_wakeup(at(100))), (State::Busy, None));
+        i.finished(at(100));
+        assert_eq!((i.state(at(101)), i.next_wakeup(at(101))), (State::ShortWait(at(102)), Some(at(102))));
+        assert_eq!((i.state(at(102)), i.next_wakeup(at(102))), (State::Short, Some(at(120))));
+        assert_eq!((i.state(at(120)), i.next_wakeup(at(120))), (State::Long, None));
+        i.arrived();
+        assert_eq!(i.state(at(130)), State::Busy);
+    }
+
+    #[test]
+    fn a_track_with_nothing_wanted_ends_short_idle_time_until_the_next_request() {
+        let mut i = idle();
+        assert_eq!(i.may_send(at(3)), Some(State::Short));
+        i.nothing_on_track();
+        assert_eq!((i.state(at(3)), i.may_send(at(3))), (State::LongWait(at(20)), None));
+        assert_eq!(i.next_wakeup(at(3)), Some(at(20)));
+        assert_eq!(i.may_send(at(20)), Some(State::Long));
+        i.arrived();
+        i.finished(at(30));
+        assert_eq!(i.state(at(33)), State::Short);
+    }
+
+    #[test]
+    fn one_command_at_a_time_is_sent_and_does_not_end_the_idle_time() {
+        let mut i = idle();
+        assert_eq!(i.may_send(at(25)), Some(State::Long));
+        i.sent();
+        assert_eq!((i.state(at(26)), i.may_send(at(26))), (State::Long, None));
+        i.completed();
+        assert_eq!(i.may_send(at(31)), Some(State::Long));
+    }
+
+    #[test]
+    fn a_drive_that_reads_on_is_given_its_turn() {
+        let turn = Dur::from_us(5_985);
+        let t = Thresholds::default().behind_prefetch(turn);
+        assert_eq!((t.short, t.long), (Dur::from_us(7_985), Dur::from_ms(20)));
+        assert_eq!(t.behind_prefetch(Dur::from_ms(30)).short, Dur::from_ms(20));
+    }
+}

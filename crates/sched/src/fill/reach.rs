@@ -1,0 +1,287 @@
+//! What to fetch in idle time: what gaps would not bring.
+//!
+//! "The innermost and outermost cylinders are often difficult to service in rotational latency gaps", and so are fragments
+//! and what has been pending for long (seed 002 section 4.6). How difficult depends on the foreground's own places,
+//! on the algorithm that fills gaps, and on how much is left. So it is not presumed but measured. The disk is divided
+//! into [`BANDS`]; of each it is known how much is wanted there still, *w*, and how much the foreground brings for
+//! free lately, *g* (in gaps and by itself); and of all together how much idle time brings, *i*. The more is wanted
+//! somewhere the more gaps find there, so what a band lacks shrinks like w exp(-t g / w), and idle time has to bring the
+//! rest. Everything is done at the time T for which
+//!
+//! ```text
+//! sum over bands of w exp(-T g / w) = i T
+//! ```
+//!
+//! A piece fetched in idle time now would have been brought by then for nothing with the probability
+//! 1 - exp(-T g / w); what is left of 1 is its *worth*. That is set against what it takes to get it: the turn in which
+//! it is read, and the seek there, shared by the pieces that the same idle time is likely to bring.
+
+use headtime_disk::mechanics::Mechanics;
+use headtime_disk::time::Dur;
+
+/// Bands that the disk is divided into: fewer would blur the edges, more would be reached too rarely to be measured.
+pub const BANDS: usize = 32;
+/// Bands are judged anew after so many pieces have been brought.
+const JUDGE_AFTER: u32 = 64;
+/// With each judgement, rates fade by this: they are those of the last 4096 pieces, 128 of each band.
+const FADE: u64 = 64;
+/// Pieces brought before the first judgement: too few say nothing about 32 bands.
+const FIRST_JUDGE_AFTER: u32 = 512;
+/// Parts that the time which rates are of is divided into to work out T.
+const PARTS: u128 = 256;
+/// Of something that no gap would bring.
+const ONE: u64 = 1 << 16;
+/// Pieces that share a seek. Idle time that has lasted 20 ms may be expected to last as long again, three or four turns.
+const SHARED_BY: u64 = 4;
+
+/// Where something is wanted, as the choice needs to know it. Cells (groups of neighbouring tracks) are numbered from the
+/// outer edge inwards.
+pub trait Cells {
+    /// How many there are, empty ones included.
+    fn count(&self) -> u32;
+    /// The first cell at `from` or beyond, inwards, in which something is wanted.
+    fn next_up(&self, from: u32) -> Option<u32>;
+    /// The first cell at `from` or before, outwards, in which something is wanted.
+    fn next_down(&self, from: u32) -> Option<u32>;
+    /// A cell that a task wants which has been waiting for too long: the nearest to `head` of the task waiting longest.
+    fn overdue(&self, head: u32) -> Option<u32>;
+}
+
+/// How wanted sectors ceased to be wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// Brought in a gap, or by a foreground request that covers them.
+    Free,
+    /// Brought in idle time.
+    Idle,
+    /// Aborted, or brought by no decision of the scheduler's.
+    Otherwise,
+}
+
+/// What is wanted where, and how it is brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    cells: u32,
+    /// Sectors wanted, by band.
+    wanted: [u64; BANDS],
+    /// Sectors brought for free, fading.
+    free: [u64; BANDS],
+    /// Sectors brought in idle time, fading.
+    idle: u64,
+    pieces: u32,
+    /// Whether bands have been judged.
+    judged: bool,
+    /// Of a piece, by band.
+    worth: [u64; BANDS],
+    /// What a piece takes when the head has to cross so many bands, in ns.
+    takes: [u64; BANDS],
+}
+
+/// `ONE` * 2^(-x), x in 65536ths: straight lines between powers of two would be 6% off, between sixteenths of one nothing.
+fn two_to_minus(x: u128) -> u64 {
+    /// 2^16 * 2^(-i/16).
+    const AT: [u64; 17] = [
+        65_536, 62_757, 60_097, 57_549, 55_109, 52_773, 50_535, 48_393, 46_341, 44_376, 42_495, 40_693, 38_968, 37_316,
+        35_734, 34_219, 32_768,
+    ];
+    let (whole, rest) = (x >> 16, (x & 0xffff) as u64);
+    if whole > 16 {
+        return 0;
+    }
+    let (i, part) = ((rest >> 12) as usize, rest & 0xfff);
+    (AT[i] - (((AT[i] - AT[i + 1]) * part) >> 12)) >> whole
+}
+
+/// The share of what a band lacks that is not brought for free in `t` parts.
+fn share_left(wanted: u64, free: u64, t: u128) -> u64 {
+    /// 2^16 / ln 2.
+    const LOG2_E: u128 = 94_548;
+    two_to_minus(u128::from(free) * t * LOG2_E / (u128::from(wanted.max(1)) * PARTS))
+}
+
+impl Reach {
+    /// Of a disk of so many cells and cylinders, of which nothing is wanted.
+    pub fn new(cells: u32, mechanics: &Mechanics, cylinders: u32) -> Reach {
+        let seek = |bands: usize| match bands {
+            0 => Dur::ZERO,
+            _ => mechanics.seek.time((u64::from(cylinders) * bands as u64 / BANDS as u64).max(1) as u32),
+        };
+        let turn = mechanics.rotation.period().0;
+        Reach {
+            cells: cells.max(1),
+            wanted: [0; BANDS],
+            free: [0; BANDS],
+            idle: 0,
+            pieces: 0,
+            judged: false,
+            worth: [ONE; BANDS],
+            takes: std::array::from_fn(|bands| turn + seek(bands).0 / SHARED_BY),
+        }
+    }
+
+    /// The band of a cell.
+    #[inline]
+    fn band(&self, cell: u32) -> usize {
+        (u64::from(cell.min(self.cells - 1)) * BANDS as u64 / u64::from(self.cells)) as usize
+    }
+
+    /// The first cell of a band.
+    fn first(&self, band: usize) -> u32 {
+        (band as u64 * u64::from(self.cells)).div_ceil(BANDS as u64) as u32
+    }
+
+    /// What a piece of `cell` is worth, in 65536ths: the probability that it would not be brought for free in time.
+    #[inline]
+    pub fn worth(&self, cell: u32) -> u32 {
+        self.worth[self.band(cell)] as u32
+    }
+
+    /// So many more sectors of `cell` are wanted.
+    pub fn wanted(&mut self, cell: u32, sectors: u64) {
+        let band = self.band(cell);
+        self.wanted[band] += sectors;
+    }
+
+    /// So many sectors of `cell` are wanted no more. When a task is aborted the whole of its ranges is told, with what had
+    /// been brought before: then a band counts too little, at most until its tasks have ended.
+    pub fn gone(&mut self, cell: u32, sectors: u64, how: Gone) {
+        let band = self.band(cell);
+        self.wanted[band] = self.wanted[band].saturating_sub(sectors);
+        match how {
+            Gone::Free => self.free[band] += sectors,
+            Gone::Idle => self.idle += sectors,
+            Gone::Otherwise => return,
+        }
+        self.pieces += 1;
+        if self.pieces >= if self.judged { JUDGE_AFTER } else { FIRST_JUDGE_AFTER } {
+            self.pieces = 0;
+            self.judge();
+            self.free.iter_mut().chain([&mut self.idle]).for_each(|rate| *rate -= *rate / FADE);
+        }
+    }
+
+    /// Whether everything is not done after `t` parts.
+    fn is_early(&self, t: u128) -> bool {
+        let bands = self.wanted.iter().zip(&self.free);
+        let lacking: u128 = bands.map(|(&w, &g)| u128::from(w) * u128::from(share_left(w, g, t))).sum();
+        lacking * PARTS > u128::from(self.idle.max(1)) * t * u128::from(ONE)
+    }
+
+    fn judge(&mut self) {
+        let (mut early, mut late) = (0u128, 1u128 << 40);
+        while late - early > 1 {
+            let middle = early + (late - early) / 2;
+            match self.is_early(middle) {
+                true => early = middle,
+                false => late = middle,
+            }
+        }
+        // Neighbours are much alike, and each is known from few pieces: chance would send the arm to and fro.
+        let about = |of: &[u64; BANDS], b: usize| of[b.saturating_sub(1)] + 2 * of[b] + of[(b + 1).min(BANDS - 1)];
+        self.worth = std::array::from_fn(|b| share_left(about(&self.wanted, b), about(&self.free, b), early));
+        self.judged = true;
+    }
+
+    /// The band from which a piece is worth most for what it takes, the nearer one of equals.
+    fn best_band(&self, head: u32) -> Option<usize> {
+        let here = self.band(head);
+        // A piece that is worth nothing is still work to do when there is no other.
+        let merit = |b: &usize| (self.worth[*b] + 1) * (1 << 40) / self.takes[b.abs_diff(here)];
+        let wanted = (0..BANDS).filter(|&b| self.wanted[b] > 0);
+        wanted.max_by_key(|b| (merit(b), std::cmp::Reverse(b.abs_diff(here))))
+    }
+}
+
+/// What is fetched in long idle time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IdlePolicy {
+    /// What gaps would not bring in time ("idle_SMART" in seed 002 figure 11).
+    #[default]
+    Smart,
+    /// What is nearest ("idle_SPTF" there).
+    Nearest,
+}
+
+impl IdlePolicy {
+    /// The cell to fetch something from when the head is in cell `head`; `None` when nothing is wanted anywhere.
+    ///
+    /// Smart: whatever has waited for too long; else from the band where a piece is worth most for what it takes, the cell
+    /// nearest to the head.
+    pub fn choose<C: Cells + ?Sized>(self, cells: &C, reach: &Reach, head: u32) -> Option<u32> {
+        let head = head.min(cells.count().checked_sub(1)?);
+        let nearest = |to: u32| {
+            let both = [cells.next_down(to), cells.next_up(to)];
+            both.into_iter().flatten().min_by_key(|c| c.abs_diff(head))
+        };
+        if self == IdlePolicy::Smart {
+            if let Some(cell) = cells.overdue(head) {
+                return Some(cell);
+            }
+            if let Some(band) = reach.best_band(head) {
+                let (first, last) = (reach.first(band), reach.first(band + 1).saturating_sub(1));
+                return nearest(head.clamp(first, last.max(first)));
+            }
+        }
+        nearest(head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_disk::model::Model;
+    use headtime_disk::profile;
+
+    fn reach(cells: u32) -> Reach {
+        let model = Model::new(&profile::builtin("cheetah36es").unwrap()).unwrap();
+        Reach::new(cells, &model.mechanics, model.geometry.cylinders())
+    }
+
+    #[test]
+    fn bands_cover_the_cells_in_order() {
+        for cells in [1, 5, 31, 32, 33, 1_000, 10_042] {
+            let r = reach(cells);
+            let bands: Vec<usize> = (0..cells).map(|c| r.band(c)).collect();
+            assert!(bands.is_sorted());
+            for b in 0..=BANDS {
+                let first = bands.iter().position(|&x| x >= b).map_or(cells, |p| p as u32);
+                assert_eq!(r.first(b), first, "{cells} cells, band {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn powers_of_two_are_right_to_a_thousandth() {
+        for x in (0..12 << 16).step_by(977) {
+            let exact = 65_536.0 * (-f64::from(x) / 65_536.0).exp2();
+            let found = two_to_minus(x as u128) as f64;
+            assert!((found - exact).abs() <= 1.0 + exact / 1_000.0, "{x}: {found} for {exact}");
+        }
+        assert_eq!(two_to_minus(u128::MAX), 0);
+    }
+
+    #[test]
+    fn what_gaps_bring_is_worth_less_the_more_they_bring_of_it() {
+        let mut r = reach(3_200);
+        (0..3_200).for_each(|c| r.wanted(c, 1_000));
+        assert!((0..3_200).all(|c| r.worth(c) == 65_536));
+        // In the middle gaps bring three times as much as elsewhere; idle time brings as much as all of them.
+        for i in 0..40_000u32 {
+            let cell = if i % 4 == 0 { i * 7 % 3_200 } else { 1_200 + i * 7 % 800 };
+            r.gone(cell, 10, if i % 2 == 0 { Gone::Free } else { Gone::Idle });
+        }
+        let (edge, middle) = (r.worth(0), r.worth(1_600));
+        assert!(edge > 40_000 && middle < 20_000, "{edge} {middle}");
+        assert!(r.worth(3_199).abs_diff(edge) < 10_000);
+    }
+
+    #[test]
+    fn where_gaps_bring_hardly_anything_all_is_worth_the_same() {
+        let mut r = reach(320);
+        (0..320).for_each(|c| r.wanted(c, 10_000));
+        for i in 0..5_000u32 {
+            r.gone(i * 7 % 320, 10, if i % 50 == 0 { Gone::Free } else { Gone::Idle });
+        }
+        assert!((0..320).all(|c| r.worth(c) > 60_000));
+    }
+}

@@ -1,0 +1,473 @@
+//! Regions: where on the disk something is wanted, coarsely (seed 002 section 4.2).
+//!
+//! The disk is divided into [`cells`](super::cells), each into R angular regions (8 by default). One bit per session,
+//! cell and region says whether some wanted sector lies there. A search goes from one cell to the next that has a bit
+//! where the head can be, and asks the task layer only there.
+//!
+//! # What is kept, and what the paper keeps
+//!
+//! | seed 002, table 2 | here |
+//! |---|---|
+//! | a map of tasks for each region (2.53 MB of 3.2) | none: the task layer finds the tasks of a stretch by its own index |
+//! | one region bitmap | one *per session*, in chunks of [`CHUNK`] words made where something is wanted; and their union |
+//! | per cylinder and session, how many fragments | none: a session's bits say whether it wants something there |
+//! | per track, how many fragments | none: [`remaining`] counts the wanted sectors of a track when asked |
+//!
+//! A bitmap per session answers the lottery's question ("which is the next cell up or down where *the winner* wants
+//! something *at this angle*") at eight cells a word; a count per cylinder could only say "somewhere on this cylinder".
+//! It costs one byte a cell at R = 8, half of the paper's two-byte count, and nothing where a session wants nothing.
+//! Counts of fragments go wrong when tasks overlap or a foreground request satisfies part of one; a population count over
+//! the wanted bits of a track cannot, and costs a microsecond only when an algorithm asks for it.
+//!
+//! # Exactness
+//!
+//! * No wanted sector is hidden: its bit is set from [`Regions::add`] until [`Regions::recheck`] finds that nothing of
+//!   that session is pending ([`Wants::pending`]) in that region of the cell.
+//! * A bit may be set for nothing from the moment that its last wanted sector is satisfied until `recheck` of that
+//!   range; and for a cell that was added as a whole, in regions where none of its tracks holds data, until a `recheck`
+//!   there.
+//! * Remapped sectors count where they would lie, or not at all: a detour to a spare fits into no gap.
+//! * The union (for [`Who::Anyone`]) is kept with every change, so that asking it costs the same with one session and
+//!   with a thousand. Taking a bit back asks the other sessions, and stops at the first that has it.
+
+use headtime_disk::angle::Angle;
+use headtime_disk::command::Kind;
+use headtime_disk::geometry::Geometry;
+
+use super::bitmap::Bitmap;
+pub use super::bitmap::CHUNK;
+use super::cells::Cells;
+use super::track::TrackMap;
+use crate::tasks::wanted::Wanted;
+use crate::tasks::{Range, SessionId, Wants, Who};
+
+/// Regions a cell has unless said otherwise (seed 002 section 4.2).
+pub const REGIONS: u32 = 8;
+
+/// Where each session wants something.
+#[derive(Clone, Debug)]
+pub struct Regions {
+    cells: Cells,
+    /// log2 of the regions of a cell.
+    shift: u32,
+    /// All bits of a cell.
+    all: u64,
+    /// By ascending id.
+    sessions: Vec<Session>,
+    union: Bitmap,
+    widest: u32,
+    scratch: Wanted,
+}
+
+#[derive(Clone, Debug)]
+struct Session {
+    id: SessionId,
+    suspended: bool,
+    bits: Bitmap,
+}
+
+/// Bytes, by structure (seed 002 table 2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionMemory {
+    /// The sessions' bitmaps.
+    pub session_bitmaps: usize,
+    /// The union of those that are not suspended.
+    pub union_bitmap: usize,
+    /// Everything else.
+    pub rest: usize,
+}
+
+impl RegionMemory {
+    /// Altogether.
+    pub fn total(&self) -> usize {
+        self.session_bitmaps + self.union_bitmap + self.rest
+    }
+}
+
+impl Regions {
+    /// No session wants anything yet. `regions` is rounded to a power of two from 1 to 64.
+    pub fn new(geometry: &Geometry, regions: u32) -> Regions {
+        let regions = regions.clamp(1, 64).next_power_of_two();
+        Regions {
+            cells: Cells::new(geometry),
+            shift: regions.trailing_zeros(),
+            all: u64::MAX >> (64 - regions),
+            sessions: Vec::new(),
+            union: Bitmap::default(),
+            widest: 1,
+            scratch: Wanted::new(),
+        }
+    }
+
+    /// How tracks fall into cells.
+    #[inline]
+    pub fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    /// Regions of a cell.
+    #[inline]
+    pub fn per_cell(&self) -> u32 {
+        1 << self.shift
+    }
+
+    /// The mask of all regions.
+    #[inline]
+    pub fn all(&self) -> u64 {
+        self.all
+    }
+
+    /// The largest pick-up unit there is or was, in sectors. So far units reach over a track's end.
+    #[inline]
+    pub fn widest_unit(&self) -> u32 {
+        self.widest
+    }
+
+    /// To be said of every task before its ranges are added: its pick-up unit in sectors.
+    pub fn has_unit(&mut self, min_pickup: u32) {
+        self.widest = self.widest.max(min_pickup);
+    }
+
+    /// The regions that an arc touches: from `from` on, `span` of 2^64 of a turn.
+    #[inline]
+    pub fn arc(&self, from: Angle, span: u64) -> u64 {
+        arc(self.shift, self.all, from, span)
+    }
+
+    /// A session wants something of `count` sectors from `lbn` on.
+    pub fn add(&mut self, session: SessionId, geometry: &Geometry, range: Range) {
+        let i = self.sessions.partition_point(|s| s.id < session);
+        if self.sessions.get(i).is_none_or(|s| s.id != session) {
+            self.sessions.insert(i, Session { id: session, suspended: false, bits: Bitmap::default() });
+        }
+        let (cells, shift, all) = (self.cells, self.shift, self.all);
+        let (s, union) = (&mut self.sessions[i], &mut self.union);
+        touched(&cells, shift, all, geometry, range, |touched, mask| {
+            if mask == all {
+                s.bits.fill(shift, touched.clone());
+                if !s.suspended {
+                    union.fill(shift, touched);
+                }
+                return;
+            }
+            for cell in touched {
+                let (word, bits) = in_word(shift, cell, mask);
+                s.bits.or(word, bits);
+                if !s.suspended {
+                    union.or(word, bits);
+                }
+            }
+        });
+    }
+
+    /// Something in `range` is no longer pending for a session: forgets the regions where nothing is pending any more.
+    pub fn recheck(&mut self, session: SessionId, geometry: &Geometry, wants: &impl Wants, range: Range) {
+        let Ok(i) = self.sessions.binary_search_by_key(&session, |s| s.id) else {
+            return;
+        };
+        let (cells, shift, all, widest) = (self.cells, self.shift, self.all, self.widest);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        touched(&cells, shift, all, geometry, range, |touched, mask| {
+            for cell in touched {
+                let stale = mask & self.sessions[i].bits.field(shift, all, cell);
+                if stale == 0 {
+                    continue;
+                }
+                let tracks = cells.tracks(cell).filter_map(|at| TrackMap::at(geometry, at));
+                let mut left = stale;
+                for (map, kind) in tracks.flat_map(|map| [(map, Kind::Read), (map, Kind::Write)]) {
+                    pending_on(&map, geometry, wants, Who::Session(session), kind, widest, &mut scratch);
+                    for (low, high) in scratch.runs(map.track.first_lbn, map.end()) {
+                        map.arcs(geometry, low, high, |from, span| left &= !arc(shift, all, from, span));
+                    }
+                    if left == 0 {
+                        break;
+                    }
+                }
+                let (word, bits) = in_word(shift, cell, left);
+                self.take_back(i, word, bits);
+            }
+        });
+        self.scratch = scratch;
+    }
+
+    /// Session `i` no longer wants anything at these bits.
+    fn take_back(&mut self, i: usize, word: u32, bits: u64) {
+        if bits == 0 {
+            return;
+        }
+        self.sessions[i].bits.and_not(word, bits);
+        if self.sessions[i].suspended {
+            return;
+        }
+        let mut left = bits;
+        for s in self.sessions.iter().filter(|s| !s.suspended) {
+            left &= !s.bits.word(word);
+            if left == 0 {
+                return;
+            }
+        }
+        self.union.and_not(word, left);
+    }
+
+    /// A session is suspended, or no longer: suspended ones do not count as anyone.
+    pub fn suspend(&mut self, session: SessionId, suspended: bool) {
+        let Ok(i) = self.sessions.binary_search_by_key(&session, |s| s.id) else {
+            return;
+        };
+        if self.sessions[i].suspended == suspended {
+            return;
+        }
+        self.sessions[i].suspended = suspended;
+        if suspended {
+            self.leave_union(i);
+        } else {
+            self.union.or_all(&self.sessions[i].bits);
+        }
+    }
+
+    /// Forgets a session.
+    pub fn drop_session(&mut self, session: SessionId) {
+        let Ok(i) = self.sessions.binary_search_by_key(&session, |s| s.id) else {
+            return;
+        };
+        if !self.sessions[i].suspended {
+            self.sessions[i].suspended = true;
+            self.leave_union(i);
+        }
+        self.sessions.remove(i);
+    }
+
+    /// Session `i` has just stopped counting.
+    fn leave_union(&mut self, i: usize) {
+        let (sessions, union) = (&self.sessions, &mut self.union);
+        for chunk in sessions[i].bits.chunks() {
+            let mut words = [0; CHUNK];
+            for s in sessions.iter().filter(|s| !s.suspended) {
+                s.bits.or_chunk_into(chunk, &mut words);
+            }
+            union.set_chunk(chunk, words);
+        }
+    }
+
+    #[inline]
+    fn bits_of(&self, who: Who) -> Option<&Bitmap> {
+        match who {
+            Who::Anyone => Some(&self.union),
+            Who::Session(id) => {
+                let i = self.sessions.binary_search_by_key(&id, |s| s.id).ok()?;
+                Some(&self.sessions[i].bits)
+            }
+        }
+    }
+
+    /// The regions of a cell where `who` wants something. A named session's, suspended or not.
+    #[inline]
+    pub fn mask(&self, who: Who, cell: u32) -> u64 {
+        self.bits_of(who).map_or(0, |bits| bits.field(self.shift, self.all, cell))
+    }
+
+    /// The lowest cell from `from` on, itself included, where `who` wants something in the regions of `mask`.
+    #[inline]
+    pub fn next_up(&self, who: Who, from: u32, mask: u64) -> Option<u32> {
+        self.bits_of(who)?.next_up(self.shift, self.repeated(mask), from)
+    }
+
+    /// The highest cell from `from` down, itself included.
+    #[inline]
+    pub fn next_down(&self, who: Who, from: u32, mask: u64) -> Option<u32> {
+        self.bits_of(who)?.next_down(self.shift, self.repeated(mask), from)
+    }
+
+    /// A mask for every cell of a word.
+    #[inline]
+    fn repeated(&self, mask: u64) -> u64 {
+        // u64::MAX / all has a one at the lowest bit of each field.
+        (u64::MAX / self.all).wrapping_mul(mask & self.all)
+    }
+
+    /// Bytes taken, by structure.
+    pub fn memory(&self) -> RegionMemory {
+        RegionMemory {
+            session_bitmaps: self.sessions.iter().map(|s| s.bits.memory_bytes()).sum(),
+            union_bitmap: self.union.memory_bytes(),
+            rest: size_of::<Regions>() + self.sessions.capacity() * size_of::<Session>(),
+        }
+    }
+}
+
+/// The word and the bits of a mask of a cell.
+#[inline]
+fn in_word(shift: u32, cell: u32, mask: u64) -> (u32, u64) {
+    let per_word = 6 - shift;
+    (cell >> per_word, mask << ((cell & ((1 << per_word) - 1)) << shift))
+}
+
+/// The regions that an arc touches.
+#[inline]
+fn arc(shift: u32, all: u64, from: Angle, span: u64) -> u64 {
+    if span == 0 {
+        return 0;
+    }
+    let bits = 64 - shift;
+    let first = (u128::from(from.0) >> bits) as u32;
+    let inside = u128::from(from.0) & ((1 << bits) - 1);
+    // Regions that begin inside the arc.
+    let more = ((inside + u128::from(span) - 1) >> bits) as u32;
+    if more + 1 >= 1 << shift {
+        return all;
+    }
+    let run = (1u64 << (more + 1)) - 1;
+    // Turned round within the cell's bits.
+    (run << first | run.checked_shr((1 << shift) - first).unwrap_or(0)) & all
+}
+
+/// Calls `found` with the cells that a stretch of LBNs touches, and the regions it touches in each. A cell may come more
+/// than once.
+fn touched(
+    cells: &Cells,
+    shift: u32,
+    all: u64,
+    geometry: &Geometry,
+    range: Range,
+    mut found: impl FnMut(std::ops::Range<u32>, u64),
+) {
+    let end = range.end().min(geometry.capacity());
+    let mut lbn = range.lbn;
+    while lbn < end {
+        let Some(map) = TrackMap::of(geometry, lbn) else { return };
+        let (cylinder, surface) = map.place();
+        let group = cells.group_of(cylinder);
+        // Where a group begins, all groups that the range covers whole are touched as such.
+        if end - lbn > u64::from(map.track.lbns)
+            && let Some(after) = groups_within(cells, geometry, group, end)
+            && cells.first_lbn(geometry, group) == Some(lbn)
+        {
+            groups(cells, shift, all, geometry, (group, after), &mut found);
+            // Groups without data may lie between.
+            let next = (after..cells.groups()).find_map(|g| cells.first_lbn(geometry, g));
+            lbn = next.unwrap_or(end);
+            continue;
+        }
+        let mut mask = 0;
+        map.arcs(geometry, lbn, end, |from, span| mask |= arc(shift, all, from, span));
+        let cell = cells.of(cylinder, surface);
+        found(cell..cell + 1, mask);
+        lbn = map.end();
+    }
+}
+
+/// The group behind the last one that ends at or before LBN `end`, when that is not before `group`.
+fn groups_within(cells: &Cells, geometry: &Geometry, group: u32, end: u64) -> Option<u32> {
+    let last = cells.group_of(geometry.track_of(end - 1)?.cylinder);
+    let behind = geometry.track_of(end).map(|t| cells.group_of(t.cylinder));
+    // At the very end of the disk, or of a group, the last group is covered too.
+    let after = if behind == Some(last) { last } else { last + 1 };
+    (after > group).then_some(after)
+}
+
+/// Calls `found` for the cells of the groups `from..to`, touched as a whole.
+fn groups(
+    cells: &Cells,
+    shift: u32,
+    all: u64,
+    geometry: &Geometry,
+    (from, to): (u32, u32),
+    found: &mut impl FnMut(std::ops::Range<u32>, u64),
+) {
+    let mut group = from;
+    while group < to {
+        // As many groups at once as have no holes: from the LBN before to the one before the next hole.
+        let before = cells.first_lbn(geometry, group).and_then(|lbn| lbn.checked_sub(1));
+        let unbroken = before.map_or(0, |lbn| geometry.unbroken_until(lbn));
+        let last = geometry.track_of(unbroken.saturating_sub(1));
+        let until = last.map_or(0, |t| cells.group_of(t.cylinder));
+        let full = group..until.clamp(group, to);
+        found(cells.first_of_group(full.start)..cells.first_of_group(full.end), all);
+        group = full.end;
+        if group < to {
+            for cell in cells.first_of_group(group)..cells.first_of_group(group + 1).min(cells.count()) {
+                match whole(cells, shift, all, geometry, cell) {
+                    0 => {}
+                    mask => found(cell..cell + 1, mask),
+                }
+            }
+            group += 1;
+        }
+    }
+}
+
+/// The regions of a cell in which it has data.
+#[inline]
+fn whole(cells: &Cells, shift: u32, all: u64, geometry: &Geometry, cell: u32) -> u64 {
+    let mut mask = 0;
+    for (cylinder, surface) in cells.tracks(cell) {
+        let Some(track) = geometry.track(cylinder, surface) else { continue };
+        if track.lbns == track.spt {
+            return all;
+        }
+        let map = TrackMap::new(geometry, track);
+        map.arcs(geometry, track.first_lbn, map.end(), |from, span| mask |= arc(shift, all, from, span));
+        if mask == all {
+            break;
+        }
+    }
+    mask
+}
+
+/// Asks what is pending on a track: units that reach over its ends are seen too.
+fn pending_on(
+    map: &TrackMap,
+    geometry: &Geometry,
+    wants: &impl Wants,
+    who: Who,
+    kind: Kind,
+    widest: u32,
+    out: &mut Wanted,
+) {
+    around(map, geometry, widest, out);
+    wants.pending(who, kind, out);
+}
+
+/// Makes `out` cover a track and as much around it as a unit on it can reach.
+fn around(map: &TrackMap, geometry: &Geometry, widest: u32, out: &mut Wanted) {
+    let more = u64::from(widest - 1);
+    let low = map.track.first_lbn.saturating_sub(more);
+    let high = (map.end() + more).min(geometry.capacity());
+    out.reset(low, (high - low) as u32);
+}
+
+/// How many sectors of a track `who` wants: what Angle-EP-Frag compares (seed 002 section 4.4). Units that reach over
+/// the track's ends count with what lies on it.
+pub fn remaining(
+    map: &TrackMap,
+    geometry: &Geometry,
+    wants: &impl Wants,
+    (who, kind): (Who, Kind),
+    widest: u32,
+    out: &mut Wanted,
+) -> u32 {
+    around(map, geometry, widest, out);
+    wants.wanted(who, kind, out);
+    out.count(map.track.first_lbn, map.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arc_touches_the_regions_between_its_ends() {
+        let eighth = 1u64 << 61;
+        let at = |n: u64| Angle(eighth.wrapping_mul(n));
+        assert_eq!(arc(3, 0xff, at(0), eighth), 1);
+        assert_eq!(arc(3, 0xff, at(0), eighth + 1), 3);
+        assert_eq!(arc(3, 0xff, Angle(eighth - 1), 2), 3);
+        assert_eq!(arc(3, 0xff, at(6), 3 * eighth), 0b1100_0001);
+        assert_eq!(arc(3, 0xff, at(7), eighth), 0x80);
+        assert_eq!(arc(3, 0xff, Angle(5), u64::MAX), 0xff);
+        assert_eq!(arc(3, 0xff, Angle(5), 0), 0);
+        assert_eq!(arc(0, 1, Angle(77), 1), 1);
+        assert_eq!(arc(6, u64::MAX, Angle(u64::MAX), 2), 1 << 63 | 1);
+    }
+}

@@ -1,0 +1,500 @@
+//! The search that the papers' algorithms have in common: which cells are looked at, in what order, and what is kept
+//! (seed 002 sections 4.4 to 4.6).
+//!
+//! A [`Policy`] is an algorithm: whether it also starts from the edges of the disk, and how it compares candidates. The
+//! search itself is the same, and can be interrupted anywhere: [`Search::step`] goes on for a given cost,
+//! [`Search::best`] has the best plan so far. The quick pass is a step; refining is more steps.
+//!
+//! # Order
+//!
+//! 1. the destination's command begun earlier (a merged leg);
+//! 2. the destination's cell, the source's, and those next to the source's;
+//! 3. from source and destination outwards, in turns: up, down, up, down;
+//! 4. where the policy wants that ("EP", extra pass): for every two parts of the cost spent so, one on cells from the
+//!    outermost and innermost cylinders, in turns. Seed 002 splits the quanta of the quick pass two to one; interleaved,
+//!    the split is the same wherever the search is stopped.
+//!
+//! Cells without a wanted region are never entered; in a cell only tracks are looked at over whose wanted regions the
+//! head can be. "Outermost" is the outermost cylinder from which the arm can be at the destination in time: what lies
+//! beyond could not be had, and looking there would spend the extra pass on nothing.
+//!
+//! # The lottery
+//!
+//! The winner's candidates come before all others' (section 4.5). Others' are looked for on the destination's cell
+//! and within one cell of the source only, and only until the winner has one.
+//!
+//! # Cost
+//!
+//! One for each cell entered, each track looked at, each question asked of the task layer.
+
+use headtime_disk::command::Kind;
+use headtime_disk::model::Model;
+use headtime_disk::time::Dur;
+
+use super::candidate::{Candidate, Look, Scratch};
+use super::cells::Tracks;
+use super::gap::{Gap, Plan, Window};
+use super::regions::{Regions, remaining};
+use super::track::TrackMap;
+use crate::tasks::{Wants, Who};
+
+/// How good a candidate is, compared from the front.
+pub type Score = [u64; 3];
+
+/// One of the papers' algorithms.
+#[derive(Debug)]
+pub struct Policy {
+    /// Its name, as in seed 002.
+    pub name: &'static str,
+    /// A third of the search starts from the innermost and outermost cylinders.
+    pub edges: bool,
+    /// Its score depends on what would be left on the track.
+    pub needs_left: bool,
+    /// Angles are compared, not sectors.
+    pub by_angle: bool,
+    /// The score of so many wanted sectors, taking this angle (2^-32 turns), with so many wanted sectors left on the
+    /// track (0 when not needed).
+    pub score: fn(sectors: u32, turn: u64, left: u32) -> Score,
+    /// The best score that at most so many sectors and such an angle could have.
+    pub most: fn(sectors: u32, turn: u64) -> Score,
+}
+
+/// Where and for whom a search is made. To be the same in every step; a search is begun anew when something changes.
+#[derive(Debug)]
+pub struct Scene<'a, W> {
+    /// Gap, rules, and what is wanted. Its `by_angle` is set to the policy's.
+    pub look: Look<'a, W>,
+    /// Where something is wanted.
+    pub regions: &'a Regions,
+    /// The session that won the lottery, or anyone.
+    pub winner: Who,
+}
+
+/// A search for one gap, at any stage.
+#[derive(Clone, Debug)]
+pub struct Search {
+    policy: &'static Policy,
+    best: Option<Best>,
+    merged: bool,
+    /// Cells looked at whatever the bits' order is: the destination's, the source's, its neighbours.
+    near: [Option<u32>; 4],
+    near_done: usize,
+    /// Reachable cells.
+    bounds: (i64, i64),
+    /// Looked at so far around the source and the destination, both ends included; at the edges, from the bounds.
+    spans: [(i64, i64); 4],
+    /// Which of the six directions are through.
+    through: [bool; 6],
+    turns: [u8; 2],
+    spent: [u64; 2],
+    at: Option<At>,
+    /// Read, write: does the winner want any; does anyone.
+    kinds: [[bool; 2]; 2],
+    scratch: Scratch,
+    looked: u64,
+    windows: [Option<Cached>; 2],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    candidate: Candidate,
+    score: Score,
+    of_winner: bool,
+}
+
+/// The cell in which the search is.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    tracks: Tracks,
+    winner: u64,
+    others: u64,
+    group: usize,
+}
+
+/// The last window found for a kind: surfaces of one cylinder share it unless they are the source's or destination's.
+#[derive(Clone, Copy, Debug)]
+struct Cached {
+    cylinder: u32,
+    same: (bool, bool),
+    window: Option<(Window, u64)>,
+}
+
+const SOURCE: usize = 0;
+const DEST: usize = 1;
+const OUTER: usize = 2;
+const INNER: usize = 3;
+
+/// Around source and destination, or from the edges.
+const AROUND: usize = 0;
+const EDGES: usize = 1;
+
+/// Span and direction (up or not) of the six ways to go on, by group.
+const WAYS: [&[(usize, bool)]; 2] =
+    [&[(SOURCE, true), (SOURCE, false), (DEST, true), (DEST, false)], &[(OUTER, true), (INNER, false)]];
+
+impl Search {
+    /// A search that has not looked anywhere yet.
+    pub fn begin<W: Wants>(policy: &'static Policy, scene: &Scene<'_, W>) -> Search {
+        let (gap, cells) = (scene.look.gap, scene.regions.cells());
+        let (source, dest) = (gap.source(), gap.destination());
+        let (low, high) = reach(scene.look.model, gap);
+        let (first, last) = cells.of_cylinders(low, high);
+        let (first, last) = (i64::from(first), i64::from(last.min(cells.count() - 1)));
+        let (source, dest) = (cells.of(source.0, source.1), cells.of(dest.0, dest.1));
+        let (out, inn) = cells.neighbours(source);
+        let mut near = [Some(dest), Some(source), out, inn];
+        for i in 1..near.len() {
+            if near[..i].contains(&near[i]) {
+                near[i] = None;
+            }
+        }
+        let any = |who| [Kind::Read, Kind::Write].map(|kind| scene.look.wants.any(who, kind));
+        let at = |cell: u32| (i64::from(cell), i64::from(cell));
+        let none = scene.winner == Who::Anyone;
+        let kinds = [any(scene.winner), if none { [false; 2] } else { any(Who::Anyone) }];
+        Search {
+            policy,
+            best: None,
+            merged: false,
+            near,
+            near_done: 0,
+            bounds: (first, last),
+            spans: [at(source), at(dest), (first, first - 1), (last + 1, last)],
+            through: [false; 6],
+            turns: [0; 2],
+            spent: [0; 2],
+            at: None,
+            kinds,
+            scratch: Scratch::default(),
+            looked: 0,
+            windows: [None; 2],
+        }
+    }
+
+    /// The best plan so far. It holds in the gap the search was begun for.
+    #[inline]
+    pub fn best(&self) -> Option<Plan> {
+        self.best.map(|b| b.candidate.plan)
+    }
+
+    /// The same with what it was compared by: the candidate, and whether it is the winner's.
+    pub fn best_candidate(&self) -> Option<(Candidate, bool)> {
+        self.best.map(|b| (b.candidate, b.of_winner))
+    }
+
+    /// What it has cost so far.
+    #[inline]
+    pub fn cost(&self) -> u64 {
+        self.looked + self.scratch.queries
+    }
+
+    /// What was spent around source and destination, and from the edges. Merging belongs to neither.
+    pub fn spent(&self) -> (u64, u64) {
+        (self.spent[AROUND], self.spent[EDGES])
+    }
+
+    /// Whether there is nothing left to look at.
+    #[inline]
+    pub fn exhausted(&self) -> bool {
+        self.at.is_none() && self.merged && self.near_done == self.near.len() && self.through.iter().all(|t| *t)
+    }
+
+    /// Goes on until `budget` more has been spent, or a little more than that, or nothing is left. Says what was spent.
+    pub fn step<W: Wants>(&mut self, scene: &Scene<'_, W>, budget: u64) -> u64 {
+        let begin = self.cost();
+        let look = Look { by_angle: self.policy.by_angle, ..scene.look };
+        while self.cost() - begin < budget {
+            let before = self.cost();
+            if !self.merged {
+                self.merged = true;
+                self.look_merged(scene, &look);
+                continue;
+            }
+            match &mut self.at {
+                Some(at) => {
+                    let at = *at;
+                    let mut tracks = at.tracks;
+                    match tracks.next() {
+                        Some(track) => {
+                            self.at = Some(At { tracks, ..at });
+                            self.look_at(scene, &look, track, &at);
+                        }
+                        None => self.at = None,
+                    }
+                    self.spent[at.group] += self.cost() - before;
+                }
+                None => {
+                    if !self.enter_next(scene) {
+                        break;
+                    }
+                }
+            }
+        }
+        self.cost() - begin
+    }
+
+    /// Goes into the next cell; false when there is none.
+    fn enter_next<W: Wants>(&mut self, scene: &Scene<'_, W>) -> bool {
+        let all = scene.regions.all();
+        while self.near_done < self.near.len() {
+            self.near_done += 1;
+            let Some(cell) = self.near[self.near_done - 1] else { continue };
+            let winner = scene.regions.mask(scene.winner, cell);
+            let others = if self.kinds[1] == [false; 2] { 0 } else { scene.regions.mask(Who::Anyone, cell) };
+            if winner | others != 0 {
+                self.enter(scene, cell, (winner, others), AROUND);
+                return true;
+            }
+        }
+        if self.kinds[0] == [false; 2] {
+            self.through = [true; 6];
+        }
+        if !self.policy.edges {
+            self.through[4..].fill(true);
+        }
+        let edges_due = self.spent[AROUND] > 2 * self.spent[EDGES];
+        for group in if edges_due { [EDGES, AROUND] } else { [AROUND, EDGES] } {
+            let ways = WAYS[group];
+            for _ in 0..ways.len() {
+                let turn = usize::from(self.turns[group]) % ways.len();
+                self.turns[group] = (turn as u8 + 1) % ways.len() as u8;
+                let slot = turn + if group == EDGES { 4 } else { 0 };
+                if self.through[slot] {
+                    continue;
+                }
+                match self.advance(scene, ways[turn], all) {
+                    Some(cell) => {
+                        let winner = scene.regions.mask(scene.winner, cell);
+                        self.enter(scene, cell, (winner, 0), group);
+                        self.spent[group] += 1;
+                        return true;
+                    }
+                    None => self.through[slot] = true,
+                }
+            }
+        }
+        false
+    }
+
+    fn enter<W: Wants>(&mut self, scene: &Scene<'_, W>, cell: u32, (winner, others): (u64, u64), group: usize) {
+        self.looked += 1;
+        self.at = Some(At { tracks: scene.regions.cells().tracks(cell), winner, others, group });
+    }
+
+    /// The next wanted cell of a span in a direction that no span has had yet.
+    fn advance<W: Wants>(&mut self, scene: &Scene<'_, W>, (span, up): (usize, bool), mask: u64) -> Option<u32> {
+        let mut end = if up { self.spans[span].1 } else { self.spans[span].0 };
+        loop {
+            let from = if up { end + 1 } else { end - 1 };
+            if from < self.bounds.0 || from > self.bounds.1 {
+                return None;
+            }
+            let cell = match up {
+                true => scene.regions.next_up(scene.winner, from as u32, mask)?,
+                false => scene.regions.next_down(scene.winner, from as u32, mask)?,
+            };
+            let at = i64::from(cell);
+            if at < self.bounds.0 || at > self.bounds.1 {
+                return None;
+            }
+            let seen =
+                self.spans.iter().enumerate().find(|(i, s)| *i != span && (s.0..=s.1).contains(&at)).map(|s| *s.1);
+            let mine = &mut self.spans[span];
+            end = match (seen, up) {
+                (Some(s), true) => s.1,
+                (Some(s), false) => s.0,
+                (None, _) => at,
+            };
+            *(if up { &mut mine.1 } else { &mut mine.0 }) = end;
+            if seen.is_none() && !self.near.contains(&Some(cell)) {
+                return Some(cell);
+            }
+        }
+    }
+
+    /// Whether a candidate of the winner's, or of another's, with at most so many sectors and such an angle could be kept.
+    #[inline]
+    fn worth(policy: &Policy, best: &Option<Best>, of_winner: bool, sectors: u32, turn: u64) -> bool {
+        match best {
+            Some(b) if b.of_winner == of_winner => (policy.most)(sectors, turn) > b.score,
+            Some(b) => of_winner && !b.of_winner,
+            None => true,
+        }
+    }
+
+    /// Whether anything is to be looked for, for the winner or for others.
+    #[inline]
+    fn sought(&self, of_winner: bool, kind: usize) -> bool {
+        self.kinds[usize::from(!of_winner)][kind] && (of_winner || self.best.is_none_or(|b| !b.of_winner))
+    }
+
+    /// One track.
+    #[inline]
+    fn look_at<W: Wants>(&mut self, scene: &Scene<'_, W>, look: &Look<'_, W>, track: (u32, u16), at: &At) {
+        if !look.allowed(track) {
+            return;
+        }
+        let mut map: Option<TrackMap> = None;
+        for (i, kind) in [Kind::Read, Kind::Write].into_iter().enumerate() {
+            let sought = [self.sought(true, i) && at.winner != 0, self.sought(false, i) && at.others != 0];
+            if sought == [false; 2] {
+                continue;
+            }
+            let Some((window, arc)) = self.window(scene, look, track, i, kind) else { continue };
+            for (of_winner, bits) in [(true, at.winner), (false, at.others)] {
+                if bits & arc == 0 || !sought[usize::from(!of_winner)] || !self.sought(of_winner, i) {
+                    continue;
+                }
+                let map = match map {
+                    Some(map) => map,
+                    None => {
+                        self.looked += 1;
+                        let Some(found) = TrackMap::at(&look.model.geometry, track) else { return };
+                        *map.insert(found)
+                    }
+                };
+                let who = if of_winner { scene.winner } else { Who::Anyone };
+                let (policy, best) = (self.policy, self.best);
+                let worth = |sectors, turn| Search::worth(policy, &best, of_winner, sectors, turn);
+                let found = look.on_track(&map, &window, (who, kind), &mut self.scratch, worth);
+                let again = |scratch: &mut Scratch| look.carefully(&map, &window, (who, kind), scratch, worth);
+                self.offer(scene, look, found, (who, of_winner), again);
+            }
+        }
+    }
+
+    /// The window on a track and the regions that pass in it.
+    #[inline]
+    fn window<W: Wants>(
+        &mut self,
+        scene: &Scene<'_, W>,
+        look: &Look<'_, W>,
+        track: (u32, u16),
+        i: usize,
+        kind: Kind,
+    ) -> Option<(Window, u64)> {
+        let same = (track.1 == look.gap.source().1, track.1 == look.gap.destination().1);
+        if let Some(c) = self.windows[i].filter(|c| c.cylinder == track.0 && c.same == same) {
+            return c.window;
+        }
+        let window = look.window(track, kind).map(|w| {
+            let rotation = &look.model.mechanics.rotation;
+            let length = w.length();
+            let arc = match length >= rotation.period() {
+                true => scene.regions.all(),
+                // What passes by rounding counts as passing.
+                false => {
+                    let slack = headtime_disk::rotation::JUST_PASSED;
+                    let span = rotation.angle_after(length).0.saturating_add(2 * slack.0);
+                    scene.regions.arc(w.angle - slack, span)
+                }
+            };
+            (w, arc)
+        });
+        self.windows[i] = Some(Cached { cylinder: track.0, same, window });
+        window
+    }
+
+    /// The destination's own command, begun earlier.
+    fn look_merged<W: Wants>(&mut self, scene: &Scene<'_, W>, look: &Look<'_, W>) {
+        self.looked += 1;
+        let kind = usize::from(look.gap.dest_kind == Kind::Write);
+        for of_winner in [true, false] {
+            if !self.sought(of_winner, kind) {
+                continue;
+            }
+            let who = if of_winner { scene.winner } else { Who::Anyone };
+            let (policy, best) = (self.policy, self.best);
+            let worth = |sectors, turn| Search::worth(policy, &best, of_winner, sectors, turn);
+            let found = look.merged(who, &mut self.scratch, false, worth);
+            let again = |scratch: &mut Scratch| look.merged(who, scratch, true, worth).filter(|c| look.holds(c));
+            self.offer(scene, look, found, (who, of_winner), again);
+        }
+    }
+
+    /// Keeps a candidate if it is better than the best and holds; looks again, carefully, if it does not hold.
+    #[inline]
+    fn offer<W: Wants>(
+        &mut self,
+        scene: &Scene<'_, W>,
+        look: &Look<'_, W>,
+        found: Option<Candidate>,
+        (who, of_winner): (Who, bool),
+        again: impl FnOnce(&mut Scratch) -> Option<Candidate>,
+    ) {
+        let Some(candidate) = found else { return };
+        let Some(score) = self.beats(scene, look, &candidate, who, of_winner) else { return };
+        if look.holds(&candidate) {
+            self.best = Some(Best { candidate, score, of_winner });
+            return;
+        }
+        if let Some(candidate) = again(&mut self.scratch)
+            && let Some(score) = self.beats(scene, look, &candidate, who, of_winner)
+        {
+            self.best = Some(Best { candidate, score, of_winner });
+        }
+    }
+
+    /// Its score, when it is better than the best.
+    #[inline]
+    fn beats<W: Wants>(
+        &mut self,
+        scene: &Scene<'_, W>,
+        look: &Look<'_, W>,
+        c: &Candidate,
+        who: Who,
+        of_winner: bool,
+    ) -> Option<Score> {
+        if !Search::worth(self.policy, &self.best, of_winner, c.plan.sectors, c.turn) {
+            return None;
+        }
+        let left = if self.policy.needs_left { self.left(scene, look, c, who, of_winner) } else { 0 };
+        let score = (self.policy.score)(c.plan.sectors, c.turn, left);
+        let better = self.best.is_none_or(|b| if b.of_winner == of_winner { score > b.score } else { of_winner });
+        better.then_some(score)
+    }
+
+    /// What would be left on a candidate's track.
+    fn left<W: Wants>(
+        &mut self,
+        scene: &Scene<'_, W>,
+        look: &Look<'_, W>,
+        c: &Candidate,
+        who: Who,
+        of_winner: bool,
+    ) -> u32 {
+        let geometry = &look.model.geometry;
+        let Some(map) = TrackMap::at(geometry, c.track) else { return 0 };
+        let mut wanted = 0;
+        for (i, kind) in [Kind::Read, Kind::Write].into_iter().enumerate() {
+            if self.kinds[usize::from(!of_winner)][i] {
+                self.scratch.queries += 1;
+                let widest = scene.regions.widest_unit();
+                wanted += remaining(&map, geometry, look.wants, (who, kind), widest, &mut self.scratch.wanted);
+            }
+        }
+        wanted.saturating_sub(c.here)
+    }
+}
+
+/// The cylinders from which the arm can be at the destination in time, coming from the source: all that lie between the two,
+/// and outside of them as far as the way out and back leaves time. Nothing beyond is reachable.
+pub fn reach(model: &Model, gap: &Gap) -> (u32, u32) {
+    let (a, b) = (gap.source().0, gap.destination().0);
+    let (low, high) = (a.min(b), a.max(b));
+    let time = gap.starts.saturating_since(gap.read.at.min(gap.write.at));
+    let fits = |beyond: u32| {
+        let way = model.mechanics.reposition_floor(beyond) + model.mechanics.reposition_floor(beyond + (high - low));
+        way < time || way == Dur::ZERO
+    };
+    // The floors never fall with distance, so what fits is found by halving.
+    let furthest = |most: u32| {
+        let (mut fit, mut not) = (0, most + 1);
+        while fit + 1 < not {
+            let middle = fit + (not - fit) / 2;
+            if fits(middle) { fit = middle } else { not = middle }
+        }
+        fit
+    };
+    (low - furthest(low), high + furthest(model.geometry.cylinders() - 1 - high))
+}

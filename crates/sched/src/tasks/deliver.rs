@@ -1,0 +1,277 @@
+//! What a completed command, or one that was submitted, means for the tasks.
+
+use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::time::Time;
+
+use super::manager::{Change, TaskManager};
+use super::marks::{Piece, State, inside};
+use super::table::{READ, WRITE, side};
+use super::{Event, Range};
+
+/// How a unit ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Delivered,
+    Written,
+    Superseded,
+    Failed,
+}
+
+impl TaskManager {
+    /// A command, the foreground's or a free one, has ended at the drive. Every command that has been at the drive is to
+    /// be told of, with all that it covered (of a merged one, that is both parts), and tasks are served first come first
+    /// served.
+    pub fn completed(&mut self, kind: Kind, lbn: u64, count: u32, outcome: Outcome, now: Time) {
+        self.advance(now);
+        let range = Range { lbn, count: u64::from(count) };
+        if kind == Kind::Flush || count == 0 {
+            return;
+        }
+        self.uncarry(kind, &range);
+        match (kind, outcome) {
+            (Kind::Read, Outcome::Ok) => self.deliver(&range, End::Delivered),
+            (Kind::Read, Outcome::MediaError { lbn: bad }) if bad >= lbn && bad < range.end() => {
+                self.deliver(&Range { lbn: bad, count: 1 }, End::Failed);
+            }
+            (Kind::Read, _) => {}
+            _ => self.landed(&range, outcome),
+        }
+    }
+
+    /// The foreground has submitted a write. Write tasks lose the units that it touches, except those whose own write is
+    /// in flight: the new write has to be held back until that has completed.
+    pub fn foreground_write(&mut self, lbn: u64, count: u64) {
+        if count > 0 {
+            self.supersede(&Range { lbn, count });
+        }
+    }
+
+    /// The ranges on one side that have a sector in `range`, first registered first.
+    pub(super) fn touched(&mut self, wanted: usize, range: &Range) -> Vec<u32> {
+        let mut hits = std::mem::take(&mut self.hits);
+        hits.clear();
+        self.index.visit(&self.extents, range.lbn, range.end(), |at, e| {
+            if usize::from(e.side) == wanted {
+                hits.push(at);
+            }
+        });
+        if hits.len() > 1 {
+            hits.sort_unstable_by_key(|&at| (self.tasks[self.extents[at].task].id, self.extents[at].lbn));
+        }
+        hits
+    }
+
+    /// Gives back the list that [`touched`](Self::touched) made.
+    pub(super) fn put_back(&mut self, hits: Vec<u32>) {
+        // One command that touched a great many ranges need not be paid for for ever.
+        self.hits = if hits.capacity() > 1_024 { vec![] } else { hits };
+    }
+
+    /// Ends what may be delivered of `range`: units that lie in it when they were read, units that touch it when it is
+    /// bad.
+    fn deliver(&mut self, range: &Range, end: End) {
+        if self.sessions.left(READ) == 0 {
+            return;
+        }
+        let hits = self.touched(READ, range);
+        for &at in &hits {
+            let e = &self.extents[at];
+            let (unit, owner) = (u64::from(e.unit), e.session);
+            let (mut a, b) = match end {
+                End::Failed => e.touching(range.lbn, range.end()),
+                _ => e.within(range.lbn, range.end()),
+            };
+            while self.sessions.may(owner, READ) && self.has_room() {
+                let Some((from, mut to)) = self.extents[at].bits.next_run(a, b) else { break };
+                if end == End::Delivered {
+                    // The window may end in the middle of a unit, and that unit still comes.
+                    let s = self.sessions.get(owner);
+                    to = to.min(from.saturating_add((s.window - s.untaken).div_ceil(unit)));
+                }
+                a = to;
+                if self.end(at, from, to, end) {
+                    break;
+                }
+            }
+        }
+        self.put_back(hits);
+    }
+
+    /// The units `a..b` of a range, all of them wanted, have ended like this. Whether the task has ended with them: then
+    /// the range does not exist any more.
+    pub(super) fn end(&mut self, at: u32, a: u64, b: u64, end: End) -> bool {
+        let e = &mut self.extents[at];
+        e.bits.clear(a, b, &mut self.bits);
+        e.left -= b - a;
+        let (range, owner, wanted, slot) = (e.span(a, b), e.session, usize::from(e.side), e.task);
+        if e.left == 0 {
+            self.index.remove(at, &mut self.extents);
+        }
+        let t = &mut self.tasks[slot];
+        t.left -= range.count;
+        let (task, kind, done) = (t.id, t.kind, t.left == 0);
+        let session = self.sessions.change(owner, |s| {
+            s.left[wanted] -= range.count;
+            if matches!(end, End::Delivered | End::Written) {
+                s.delivered += range.count;
+            }
+            if end == End::Delivered {
+                s.untaken += range.count;
+            }
+            s.id
+        });
+        self.events.push_back(match end {
+            End::Delivered => Event::Delivered { session, task, range },
+            End::Written => Event::Written { session, task, range },
+            End::Superseded => Event::Superseded { session, task, range },
+            End::Failed => Event::Failed { session, task, range },
+        });
+        self.changes.push(Change { session, kind, range });
+        if done {
+            self.events.push_back(Event::Done { session, task });
+            self.drop_task(slot, false);
+        }
+        done
+    }
+
+    /// How many runs of units of write tasks a write to `range` would supersede.
+    pub(super) fn supersedes(&mut self, range: &Range) -> usize {
+        let hits = self.touched(WRITE, range);
+        let mut runs = 0;
+        for &at in &hits {
+            let e = &self.extents[at];
+            let (mut a, b) = e.touching(range.lbn, range.end());
+            while let Some((_, to)) = e.bits.next_run(a, b) {
+                runs += 1;
+                a = to;
+            }
+        }
+        self.put_back(hits);
+        runs
+    }
+
+    /// Write tasks lose the units that touch `range`. Those in flight are marked instead.
+    pub(super) fn supersede(&mut self, range: &Range) {
+        if self.tasks.is_empty() {
+            return;
+        }
+        let hits = self.touched(WRITE, range);
+        for &at in &hits {
+            let e = &self.extents[at];
+            let (mut a, b) = e.touching(range.lbn, range.end());
+            let lost = e.span(a, b);
+            let flying = self.make_stale(at, &lost);
+            while let Some((from, mut to)) = self.extents[at].bits.next_run(a, b) {
+                let e = &self.extents[at];
+                let mut run = e.span(from, to);
+                if let Some(f) = flying.iter().find(|f| f.overlaps(&run)) {
+                    if f.lbn <= run.lbn {
+                        a = e.touching(f.lbn, f.end()).1;
+                        continue;
+                    }
+                    to = e.touching(f.lbn, f.end()).0;
+                    run = e.span(from, to);
+                }
+                a = to;
+                let task = self.tasks[e.task].id;
+                self.marks.trim(task, &run);
+                if self.end(at, from, to, End::Superseded) {
+                    break;
+                }
+            }
+        }
+        self.put_back(hits);
+    }
+
+    /// Marks what is in flight of a range and lies in `lost`: it is not the newest any more. Returns all that is in
+    /// flight of it there, by LBN.
+    fn make_stale(&mut self, at: u32, lost: &Range) -> Vec<Range> {
+        let mut flying = vec![];
+        for w in &mut self.marks.flights {
+            if !w.range.overlaps(lost) {
+                continue;
+            }
+            let mut split = Vec::with_capacity(w.pieces.len() + 2);
+            for &p in &w.pieces {
+                if p.extent != at || !p.range.overlaps(lost) {
+                    split.push(p);
+                    continue;
+                }
+                let (lo, hi) = (p.range.lbn.max(lost.lbn), p.range.end().min(lost.end()));
+                flying.push(Range { lbn: lo, count: hi - lo });
+                let parts = [(p.range.lbn, lo, p.state), (lo, hi, State::Stale), (hi, p.range.end(), p.state)];
+                let kept = parts.into_iter().filter(|(lo, hi, _)| lo < hi);
+                split.extend(kept.map(|(lo, hi, state)| Piece {
+                    range: Range { lbn: lo, count: hi - lo },
+                    state,
+                    ..p
+                }));
+            }
+            w.pieces = split;
+        }
+        flying.sort_unstable_by_key(|r| r.lbn);
+        flying
+    }
+
+    /// A write command has ended: what was in flight with it has, too.
+    fn landed(&mut self, range: &Range, outcome: Outcome) {
+        while let Some(n) = self.marks.flights.iter().position(|w| inside(&w.range, range)) {
+            let write = self.marks.flights.remove(n);
+            let bad = match outcome {
+                Outcome::MediaError { lbn } => Some(lbn),
+                _ => None,
+            };
+            self.end_flight(write.pieces, outcome == Outcome::Ok, bad);
+        }
+    }
+
+    /// Ends the pieces of a write that was in flight. What was not written is wanted again, unless somebody has newer
+    /// data.
+    pub(super) fn end_flight(&mut self, pieces: Vec<Piece>, written: bool, bad: Option<u64>) {
+        let mut pieces = pieces.into_iter().peekable();
+        while let Some(mut p) = pieces.next() {
+            // What was split only because some of it became stale is one run again where that makes no difference.
+            while let Some(next) = pieces
+                .next_if(|n| n.extent == p.extent && n.range.lbn == p.range.end() && (written || n.state == p.state))
+            {
+                p.range.count += next.range.count;
+            }
+            let Ok(_) = self.need(p.task) else { continue };
+            let e = &self.extents[p.extent];
+            let (mut a, b) = e.within(p.range.lbn, p.range.end());
+            assert!(e.bits.next_run(a, b) == Some((a, b)), "what is in flight is wanted");
+            if written {
+                self.end(p.extent, a, b, End::Written);
+                continue;
+            }
+            let stale = p.state == State::Stale;
+            let failed =
+                bad.filter(|bad| (p.range.lbn..p.range.end()).contains(bad)).map(|bad| e.touching(bad, bad + 1));
+            let Some((from, to)) = failed else {
+                if stale {
+                    self.end(p.extent, a, b, End::Superseded);
+                }
+                continue;
+            };
+            let mut ends = vec![];
+            if stale && a < from {
+                ends.push((a, from, End::Superseded));
+            }
+            ends.push((from, to, End::Failed));
+            a = to;
+            if stale && a < b {
+                ends.push((a, b, End::Superseded));
+            }
+            ends.into_iter().any(|(a, b, how)| self.end(p.extent, a, b, how));
+        }
+    }
+
+    /// Pieces of promoted tasks that a command of this kind covered are not under way any more.
+    pub(super) fn uncarry(&mut self, kind: Kind, range: &Range) {
+        let carried = &mut self.marks.carried;
+        if !carried.is_empty() {
+            carried.retain(|c| c.kind != kind || !inside(&c.range, range));
+        }
+        debug_assert!(side(kind).is_some());
+    }
+}

@@ -1,0 +1,197 @@
+//! What is under way: pieces that must not be offered to a search now, although they are wanted.
+//!
+//! A unit that is to be written goes through three stations: its application is asked for the data (*ask*); if that is
+//! granted the command is sent (*flight*); if not, the unit is left alone for a while (*refusal*). A piece of a promoted
+//! task that was handed out as a foreground request is *carried*. There are few of each at any time, so these are plain
+//! lists.
+
+use std::collections::VecDeque;
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::Time;
+
+use super::wanted::Wanted;
+use super::{Range, TaskId};
+
+/// Asks and writes under way at most.
+pub const MOST_WRITES: usize = 64;
+/// Refusals remembered at most; the oldest is forgotten first.
+pub const MOST_REFUSALS: usize = 256;
+/// Promoted pieces handed out at most.
+pub const MOST_CARRIED: usize = 64;
+
+/// A part of a write, within one range of one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The task.
+    pub task: TaskId,
+    /// The place of its range.
+    pub extent: u32,
+    /// The sectors: whole units.
+    pub range: Range,
+    /// How far it is.
+    pub state: State,
+}
+
+/// How far a piece of a write is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The application has not answered.
+    Asked,
+    /// It said yes; or the write is in flight.
+    Granted,
+    /// It said "not now".
+    Refused,
+    /// In flight, and somebody has newer data for it: if the write fails it is not tried again.
+    Stale,
+}
+
+/// A write whose data is being asked for, or that is in flight.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// All of it.
+    pub range: Range,
+    /// Whose it is.
+    pub pieces: Vec<Piece>,
+}
+
+/// Units left alone for a while.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal {
+    /// The task.
+    pub task: TaskId,
+    /// The sectors.
+    pub range: Range,
+    /// Until when.
+    pub until: Time,
+}
+
+/// A piece of a promoted task that was handed out.
+#[derive(Clone, Copy, Debug)]
+pub struct Carried {
+    /// The task.
+    pub task: TaskId,
+    /// Read or write.
+    pub kind: Kind,
+    /// The sectors.
+    pub range: Range,
+}
+
+/// All that is under way.
+#[derive(Clone, Debug, Default)]
+pub struct Marks {
+    /// Data is being asked for.
+    pub asks: Vec<Write>,
+    /// At the drive, or as good as.
+    pub flights: Vec<Write>,
+    /// "Not now", oldest first.
+    pub refusals: VecDeque<Refusal>,
+    /// Handed out.
+    pub carried: Vec<Carried>,
+}
+
+/// Whether `inner` lies wholly in `outer`.
+#[inline]
+pub fn inside(inner: &Range, outer: &Range) -> bool {
+    inner.lbn >= outer.lbn && inner.end() <= outer.end()
+}
+
+/// What is left of `range` without `hole`: up to two pieces.
+pub fn without(range: Range, hole: &Range) -> impl Iterator<Item = Range> {
+    let before = (range.lbn, range.end().min(hole.lbn));
+    let behind = (range.lbn.max(hole.end()), range.end());
+    // When the two do not overlap one of these is the whole of it, and the other is empty or the same.
+    let parts = if range.overlaps(hole) { [before, behind] } else { [(range.lbn, range.end()), (0, 0)] };
+    parts.into_iter().filter(|(lo, hi)| lo < hi).map(|(lo, hi)| Range { lbn: lo, count: hi - lo })
+}
+
+impl Marks {
+    /// Takes what must not be offered for writing out of `out`.
+    #[inline]
+    pub fn hide_writes(&self, out: &mut Wanted) {
+        self.hidden_writes(|r| out.unset(r.lbn, r.end()));
+    }
+
+    #[inline]
+    fn hidden_writes(&self, mut f: impl FnMut(&Range)) {
+        self.asks.iter().chain(&self.flights).for_each(|w| f(&w.range));
+        self.refusals.iter().for_each(|r| f(&r.range));
+        self.carried.iter().filter(|c| c.kind == Kind::Write).for_each(|c| f(&c.range));
+    }
+
+    /// Whether some of `range` is being asked for, in flight or refused.
+    pub fn write_busy(&self, range: &Range) -> bool {
+        let mut writes = self.asks.iter().chain(&self.flights);
+        writes.any(|w| w.range.overlaps(range)) || self.refusals.iter().any(|r| r.range.overlaps(range))
+    }
+
+    /// The first stretch with something in `lo..hi` that must not be handed out for `task` now.
+    pub fn first_busy(&self, task: TaskId, kind: Kind, lo: u64, hi: u64) -> Option<Range> {
+        let here = Range { lbn: lo, count: hi - lo };
+        let mut first: Option<Range> = None;
+        let mut see = |r: &Range| {
+            if r.overlaps(&here) && first.is_none_or(|f| r.lbn < f.lbn) {
+                first = Some(*r);
+            }
+        };
+        match kind {
+            Kind::Write => self.hidden_writes(see),
+            _ => self.carried.iter().filter(|c| c.task == task).for_each(|c| see(&c.range)),
+        }
+        first
+    }
+
+    /// Forgets refusals whose time is over.
+    pub fn expire(&mut self, now: Time) {
+        while self.refusals.front().is_some_and(|r| r.until <= now) {
+            self.refusals.pop_front();
+        }
+    }
+
+    /// Leaves these units alone until then.
+    pub fn refuse(&mut self, refusal: Refusal) {
+        if self.refusals.len() == MOST_REFUSALS {
+            self.refusals.pop_front();
+        }
+        self.refusals.push_back(refusal);
+    }
+
+    /// These sectors of a task are not to be written any more: asks that hold some of them are void, and refusals shrink.
+    pub fn trim(&mut self, task: TaskId, gone: &Range) {
+        self.asks.retain(|w| !w.pieces.iter().any(|p| p.task == task && p.range.overlaps(gone)));
+        if self.refusals.iter().any(|r| r.task == task && r.range.overlaps(gone)) {
+            let all = std::mem::take(&mut self.refusals);
+            for r in all {
+                let hole = if r.task == task { *gone } else { Range { lbn: 0, count: 0 } };
+                without(r.range, &hole).for_each(|range| self.refuse(Refusal { range, ..r }));
+            }
+        }
+    }
+
+    /// Forgets a task. A write of it that is in flight still hides its sectors until it has ended, but nobody will hear
+    /// of it.
+    pub fn forget(&mut self, task: TaskId) {
+        self.asks.retain(|w| !w.pieces.iter().any(|p| p.task == task));
+        self.flights.iter_mut().for_each(|w| w.pieces.retain(|p| p.task != task));
+        self.refusals.retain(|r| r.task != task);
+        self.carried.retain(|c| c.task != task);
+    }
+
+    /// Gives back what is not needed.
+    pub fn shrink(&mut self) {
+        self.asks.shrink_to_fit();
+        self.flights.shrink_to_fit();
+        self.refusals.shrink_to_fit();
+        self.carried.shrink_to_fit();
+    }
+
+    /// Bytes that are allocated.
+    pub fn bytes(&self) -> usize {
+        let writes = self.asks.capacity() + self.flights.capacity();
+        let pieces: usize = self.asks.iter().chain(&self.flights).map(|w| w.pieces.capacity()).sum();
+        writes * size_of::<Write>()
+            + pieces * size_of::<Piece>()
+            + self.refusals.capacity() * size_of::<Refusal>()
+            + self.carried.capacity() * size_of::<Carried>()
+    }
+}

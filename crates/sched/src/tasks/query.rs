@@ -1,0 +1,77 @@
+//! What searches ask: the wanted sectors of a stretch, hundreds of times for one decision.
+
+use headtime_disk::command::Kind;
+
+use super::manager::TaskManager;
+use super::table::{WRITE, side};
+use super::wanted::Wanted;
+use super::{Wants, Who};
+
+impl Wants for TaskManager {
+    fn wanted(&self, who: Who, kind: Kind, out: &mut Wanted) {
+        let (lo, hi) = (out.from(), out.end());
+        out.clear();
+        let Some(wanted) = side(kind) else { return };
+        let only = match who {
+            Who::Anyone => None,
+            Who::Session(id) => match self.sessions.find(id) {
+                Some(at) => Some(at),
+                None => return,
+            },
+        };
+        if self.sessions.left(wanted) == 0 {
+            return;
+        }
+        self.index.visit(&self.extents, lo, hi, |_, e| {
+            if usize::from(e.side) != wanted || only.is_some_and(|at| at != e.session) {
+                return;
+            }
+            if !self.sessions.may(e.session, wanted) {
+                return;
+            }
+            let (mut a, b) = e.within(lo, hi);
+            while let Some((from, to)) = e.bits.next_run(a, b) {
+                out.set(e.at(from), e.at(to));
+                a = to + 1;
+            }
+        });
+        if wanted == WRITE {
+            self.marks.hide_writes(out);
+        }
+    }
+
+    fn pending(&self, who: Who, kind: Kind, out: &mut Wanted) {
+        let (lo, hi) = (out.from(), out.end());
+        out.clear();
+        let Some(wanted) = side(kind) else { return };
+        let only = match who {
+            Who::Anyone => None,
+            Who::Session(id) => match self.sessions.find(id) {
+                Some(at) => Some(at),
+                None => return,
+            },
+        };
+        self.index.visit(&self.extents, lo, hi, |_, e| {
+            if usize::from(e.side) != wanted || only.is_some_and(|at| at != e.session) {
+                return;
+            }
+            let (mut a, b) = e.within(lo, hi);
+            while let Some((from, to)) = e.bits.next_run(a, b) {
+                out.set(e.at(from), e.at(to));
+                a = to + 1;
+            }
+        });
+    }
+
+    #[inline]
+    fn any(&self, who: Who, kind: Kind) -> bool {
+        let Some(wanted) = side(kind) else { return false };
+        match who {
+            Who::Anyone => self.sessions.left(wanted) > 0,
+            Who::Session(id) => self
+                .sessions
+                .find(id)
+                .is_some_and(|at| self.sessions.may(at, wanted) && self.sessions.get(at).left[wanted] > 0),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The session list: who has a session open, with what priority, and who may be given something now.
+
+use super::slab::Slab;
+use super::table::{READ, WRITE};
+use super::{SessionId, TaskError};
+use crate::list::NONE;
+
+/// Sessions at most, whatever the limits say: a range keeps its session's place in two bytes.
+pub const MOST: usize = 1 << 16;
+
+/// An open session.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Its name.
+    pub id: SessionId,
+    /// Its share of what is shared by lottery.
+    pub priority: u32,
+    /// Whether its application asked for nothing for now.
+    pub suspended: bool,
+    /// Sectors that may be delivered and not yet taken.
+    pub window: u64,
+    /// Sectors that were delivered and not yet taken.
+    pub untaken: u64,
+    /// Sectors wanted, read and written.
+    pub left: [u64; 2],
+    /// Sectors delivered or written so far.
+    pub delivered: u64,
+    /// Open tasks.
+    pub tasks: u32,
+    /// The first of them.
+    pub first_task: u32,
+    /// The last of them.
+    pub last_task: u32,
+    /// What of `left` is part of the sums over all sessions now.
+    counted: [u64; 2],
+    /// What of `priority` is.
+    tickets: u32,
+}
+
+impl Default for Session {
+    fn default() -> Session {
+        Session {
+            id: SessionId(u32::MAX),
+            priority: 0,
+            suspended: false,
+            window: u64::MAX,
+            untaken: 0,
+            left: [0; 2],
+            delivered: 0,
+            tasks: 0,
+            first_task: NONE,
+            last_task: NONE,
+            counted: [0; 2],
+            tickets: 0,
+        }
+    }
+}
+
+impl Session {
+    /// Whether it may be given reads, and writes. Flow control is for data that comes: a client that takes nothing still
+    /// gets rid of what it writes.
+    #[inline]
+    fn may(&self) -> [bool; 2] {
+        [!self.suspended && self.untaken < self.window, !self.suspended]
+    }
+}
+
+/// The open sessions.
+#[derive(Clone, Debug, Default)]
+pub struct Sessions {
+    slab: Slab<Session>,
+    /// Name and place, by name.
+    by_id: Vec<(u32, u16)>,
+    /// One bit a place: may it be given reads, and writes?
+    may: [Vec<u64>; 2],
+    /// Sectors wanted by those who may be given them.
+    left: [u64; 2],
+    /// Priorities of those who may be given something.
+    tickets: u64,
+    next: u32,
+}
+
+impl Sessions {
+    /// How many are open.
+    pub fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.slab.is_empty()
+    }
+
+    /// Opens one. `None` when every name has been given.
+    pub fn open(&mut self, priority: u32) -> Option<SessionId> {
+        let id = SessionId(self.next);
+        self.next = self.next.checked_add(1)?;
+        let at = self.slab.insert(Session { id, priority, ..Session::default() });
+        self.by_id.push((id.0, at as u16));
+        for may in &mut self.may {
+            may.resize(may.len().max(at as usize / 64 + 1), 0);
+        }
+        self.refresh(at as u16);
+        Some(id)
+    }
+
+    /// Forgets one whose tasks are gone.
+    pub fn close(&mut self, at: u16) {
+        let s = &mut self.slab[u32::from(at)];
+        assert!(s.tasks == 0 && s.left == [0; 2], "session {} is closed with tasks", s.id.0);
+        s.suspended = true;
+        self.refresh(at);
+        let gone = self.slab.remove(u32::from(at));
+        let n = self.by_id.binary_search_by_key(&gone.id.0, |&(id, _)| id).expect("an open session is in the list");
+        self.by_id.remove(n);
+        if self.is_empty() {
+            assert!(self.left == [0; 2] && self.tickets == 0, "nobody is there, and something is wanted");
+            *self = Sessions { next: self.next, ..Sessions::default() };
+        }
+    }
+
+    /// Where the session of this name is.
+    #[inline]
+    pub fn find(&self, id: SessionId) -> Option<u16> {
+        let n = self.by_id.binary_search_by_key(&id.0, |&(id, _)| id).ok()?;
+        Some(self.by_id[n].1)
+    }
+
+    /// The same, or the refusal.
+    pub fn need(&self, id: SessionId) -> Result<u16, TaskError> {
+        self.find(id).ok_or(TaskError::NoSession(id))
+    }
+
+    /// The session at a place.
+    #[inline]
+    pub fn get(&self, at: u16) -> &Session {
+        &self.slab[u32::from(at)]
+    }
+
+    /// Changes the session at a place; who may be given what follows.
+    #[inline]
+    pub fn change<R>(&mut self, at: u16, f: impl FnOnce(&mut Session) -> R) -> R {
+        let r = f(&mut self.slab[u32::from(at)]);
+        self.refresh(at);
+        r
+    }
+
+    fn refresh(&mut self, at: u16) {
+        let s = &mut self.slab[u32::from(at)];
+        let may = s.may();
+        for side in [READ, WRITE] {
+            let (word, bit) = (&mut self.may[side][usize::from(at) / 64], 1 << (at % 64));
+            *word = if may[side] { *word | bit } else { *word & !bit };
+            let counts = if may[side] { s.left[side] } else { 0 };
+            self.left[side] = self.left[side] - s.counted[side] + counts;
+            s.counted[side] = counts;
+        }
+        let tickets = if s.counted == [0; 2] { 0 } else { s.priority };
+        self.tickets = self.tickets - u64::from(s.tickets) + u64::from(tickets);
+        s.tickets = tickets;
+    }
+
+    /// Whether the session at a place may be given reads, or writes.
+    #[inline]
+    pub fn may(&self, at: u16, side: usize) -> bool {
+        self.may[side][usize::from(at) / 64] >> (at % 64) & 1 == 1
+    }
+
+    /// Sectors wanted by all who may be given them.
+    #[inline]
+    pub fn left(&self, side: usize) -> u64 {
+        self.left[side]
+    }
+
+    /// One of those who may be given something that they want, each as likely as its priority says (Waldspurger and
+    /// Weihl's lottery): `random` is any number, all of them being equally likely.
+    pub fn draw(&self, random: u64) -> Option<SessionId> {
+        // The product's upper half is below the number of tickets, and as even as 64 bits can be.
+        let mut winner = ((u128::from(random) * u128::from(self.tickets)) >> 64) as u64;
+        for s in self.iter() {
+            if winner < u64::from(s.tickets) {
+                return Some(s.id);
+            }
+            winner -= u64::from(s.tickets);
+        }
+        None
+    }
+
+    /// All of them, in the order in which they were opened.
+    pub fn iter(&self) -> impl Iterator<Item = &Session> + '_ {
+        self.by_id.iter().map(|&(_, at)| self.get(at))
+    }
+
+    /// Bytes that are allocated.
+    pub fn bytes(&self) -> usize {
+        self.slab.bytes() + self.by_id.capacity() * size_of::<(u32, u16)>() + self.may_words() * 8
+    }
+
+    /// Bytes that one more would add, at most.
+    pub fn bytes_for_one(&self) -> usize {
+        // The lists double when they are full.
+        let list = if self.by_id.len() == self.by_id.capacity() { self.by_id.len().max(8) } else { 0 };
+        self.slab.bytes_for(1) + list * size_of::<(u32, u16)>() + (self.may_words().max(8)) * 8
+    }
+
+    fn may_words(&self) -> usize {
+        self.may.iter().map(Vec::capacity).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lottery_draws_each_as_often_as_its_priority_says() {
+        let mut all = Sessions::default();
+        let ids: Vec<SessionId> = [1, 3, 6].map(|p| all.open(p).expect("a name")).to_vec();
+        for id in &ids {
+            all.change(all.find(*id).expect("it is open"), |s| s.left[WRITE] = 5);
+        }
+        let mut drawn = [0; 3];
+        for n in 0..1_000u64 {
+            let winner = all.draw(n * (u64::MAX / 1_000)).expect("somebody wants something");
+            drawn[ids.iter().position(|&id| id == winner).expect("one of the three")] += 1;
+        }
+        for (drawn, expected) in drawn.into_iter().zip([100i32, 300, 600]) {
+            assert!((drawn - expected).abs() <= 1, "{drawn} of {expected}");
+        }
+        all.change(all.find(ids[2]).expect("it is open"), |s| s.suspended = true);
+        assert!((0..100).all(|n| all.draw(n * (u64::MAX / 100)) != Some(ids[2])));
+        all.change(all.find(ids[0]).expect("it is open"), |s| s.left[WRITE] = 0);
+        assert_eq!(all.draw(0), Some(ids[1]));
+    }
+}

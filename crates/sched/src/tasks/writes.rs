@@ -1,0 +1,108 @@
+//! Free writes: the data is asked for just in time (seed 002 sections 2.1 and 3.4).
+//!
+//! When a search chose to write a stretch, [`ask`](TaskManager::ask) makes one [`Event::GetBuffer`] for each task's part
+//! of it. The applications [`answer`](TaskManager::answer). At the next occasion the core looks whether all of it is
+//! [`granted`](TaskManager::granted), and then either sends the command ([`picked`](TaskManager::picked)) or lets go of
+//! it ([`release`](TaskManager::release)). Parts that were refused, or not answered, are left alone for a while. An ask
+//! is void, and never granted, as soon as a part of it is superseded, aborted or suspended.
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::Time;
+
+use super::manager::TaskManager;
+use super::marks::{MOST_WRITES, Piece, Refusal, State, Write};
+use super::table::WRITE;
+use super::{Event, Range, TaskId};
+
+impl TaskManager {
+    /// Asks for the data of a write. False, and nothing is asked, if not every sector of it is in a whole unit that is
+    /// wanted written now, or if there is no room.
+    pub fn ask(&mut self, range: Range) -> bool {
+        let full = self.marks.asks.len() + self.marks.flights.len() >= MOST_WRITES;
+        if full || range.count == 0 || self.marks.write_busy(&range) {
+            return false;
+        }
+        let mut pieces = vec![];
+        let hits = self.touched(WRITE, &range);
+        for &at in &hits {
+            let e = &self.extents[at];
+            let (mut a, b) = e.within(range.lbn, range.end());
+            while self.sessions.may(e.session, WRITE)
+                && let Some((from, to)) = e.bits.next_run(a, b)
+            {
+                let task = self.tasks[e.task].id;
+                pieces.push(Piece { task, extent: at, range: e.span(from, to), state: State::Asked });
+                a = to;
+            }
+        }
+        self.put_back(hits);
+        // No two write tasks want one sector, so the parts cover it if they are as long as it is.
+        let covered: u64 = pieces.iter().map(|p| p.range.count).sum();
+        if covered != range.count || pieces.len() > self.limits.events.saturating_sub(self.events.len()) {
+            return false;
+        }
+        pieces.sort_unstable_by_key(|p| p.range.lbn);
+        assert!(pieces.windows(2).all(|w| w[0].range.end() == w[1].range.lbn), "two write tasks want one sector");
+        for p in &pieces {
+            let session = self.sessions.get(self.extents[p.extent].session).id;
+            self.events.push_back(Event::GetBuffer { session, task: p.task, range: p.range });
+        }
+        self.marks.asks.push(Write { range, pieces });
+        true
+    }
+
+    /// The answer to a [`Event::GetBuffer`], which named the task and the range. False if nobody is waiting for it (any
+    /// more).
+    pub fn answer(&mut self, task: TaskId, range: Range, yes: bool) -> bool {
+        let mut asked = self.marks.asks.iter_mut().flat_map(|w| &mut w.pieces);
+        let Some(p) = asked.find(|p| p.task == task && p.range == range && p.state == State::Asked) else {
+            return false;
+        };
+        p.state = if yes { State::Granted } else { State::Refused };
+        true
+    }
+
+    /// Whether all the data of a write that was [asked](TaskManager::ask) for is there.
+    pub fn granted(&self, range: Range) -> bool {
+        let ask = self.marks.asks.iter().find(|w| w.range == range);
+        ask.is_some_and(|w| w.pieces.iter().all(|p| p.state == State::Granted))
+    }
+
+    /// The command for a write that was granted is on its way, as a free command or as part of a foreground one. From here
+    /// on it is in flight until it is [`completed`](TaskManager::completed) or [released](TaskManager::release).
+    ///
+    /// # Panics
+    /// If it was not granted: that is a bug in the caller.
+    pub fn picked(&mut self, range: Range) {
+        assert!(self.granted(range), "a write of {range:?} is sent without its data");
+        let n = self.marks.asks.iter().position(|w| w.range == range).expect("it was granted");
+        let ask = self.marks.asks.remove(n);
+        self.marks.flights.push(ask);
+    }
+
+    /// What was asked for, or was picked, or was handed out by [`next_promoted`](TaskManager::next_promoted), is not done
+    /// now after all. What is still wanted is offered again; of a write that was asked for, the parts that were refused or
+    /// not answered only after a while.
+    pub fn release(&mut self, kind: Kind, range: Range, now: Time) {
+        self.advance(now);
+        if kind == Kind::Flush {
+            return;
+        }
+        self.uncarry(kind, &range);
+        if kind == Kind::Read {
+            return;
+        }
+        if let Some(n) = self.marks.asks.iter().position(|w| w.range == range) {
+            let until = self.now + self.backoff;
+            for p in self.marks.asks.remove(n).pieces {
+                if p.state != State::Granted && until > self.now {
+                    self.marks.refuse(Refusal { task: p.task, range: p.range, until });
+                }
+            }
+        }
+        if let Some(n) = self.marks.flights.iter().position(|w| w.range == range) {
+            let write = self.marks.flights.remove(n);
+            self.end_flight(write.pieces, false, None);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! headtime's own planner against an exhaustive search, and its plans on a drive.
+
+use headtime_disk::angle::Angle;
+use headtime_disk::command::Kind;
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::Model;
+use headtime_disk::profile::{Prefetch, Profile};
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::fill::conservatism::Margins;
+use headtime_sched::fill::gap::{Gap, Leg};
+use headtime_sched::fill::headtime::habit::{Habit, holds};
+use headtime_sched::fill::headtime::prices::Prices;
+use headtime_sched::fill::headtime::visit::Asked;
+use headtime_sched::fill::headtime::{Planner, Settings};
+use headtime_sched::fill::placement::Placement;
+use headtime_sched::fill::regions::Regions;
+use headtime_sched::tasks::{Range, SessionId, Who};
+use headtime_testkit::gap_exhaustive::{UnitList, best_plan};
+use headtime_testkit::gap_replay::Situation;
+use headtime_testkit::profiles::{between, layouts, plain_cache, plain_profile, rng, small_geometry};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// A small drive on a fast bus, with the habit of reading on.
+fn drive(layout: usize, seed: u64) -> Profile {
+    let mut rng = rng(seed);
+    let geometry = small_geometry(layouts()[layout], 3, &mut rng);
+    let mut p = plain_profile(geometry, &mut rng);
+    p.mechanics.rpm = (10_000, 1);
+    p.mechanics.write_settle_ns = p.mechanics.write_settle_ns.max(0);
+    p.electronics.bus.read_block_ps = 3_200_000;
+    p.electronics.bus.write_block_ps = 3_200_000;
+    p.electronics.cache = plain_cache();
+    p.electronics.cache.prefetch = Prefetch::None;
+    p.electronics.cache.same_track_prefetch_delays = seed.is_multiple_of(2);
+    p
+}
+
+fn regions(model: &Model, units: &UnitList, unit: u64) -> Regions {
+    let mut regions = Regions::new(&model.geometry, 8);
+    regions.has_unit(unit as u32);
+    for (_, u) in &units.units {
+        regions.add(SessionId(0), &model.geometry, *u);
+    }
+    regions
+}
+
+fn units(rng: &mut Xoshiro256PlusPlus, model: &Model, unit: u64, kind: Kind) -> UnitList {
+    let percent = [100, 50, 10, 3][between(rng, 0, 3) as usize];
+    UnitList::of_disk(model.geometry.capacity(), unit, kind, |_| between(rng, 1, 100) <= percent)
+}
+
+fn asked(rng: &mut Xoshiro256PlusPlus, model: &Model) -> (Kind, u64, u32) {
+    let count = between(rng, 1, 12);
+    let lbn = between(rng, 0, model.geometry.capacity() - count);
+    (if between(rng, 0, 2) == 0 { Kind::Write } else { Kind::Read }, lbn, count as u32)
+}
+
+#[test]
+fn no_plan_makes_the_request_or_the_one_behind_it_later() {
+    let (mut plans, mut own, mut merged, mut several) = (0, 0, 0, 0);
+    for layout in 0..layouts().len() {
+        for seed in 0..6u64 {
+            println!("layout {layout} seed {seed}");
+            let profile = drive(layout, seed);
+            let model = Model::new(&profile).unwrap();
+            let mut rng = rng(1_000 + seed);
+            let mut planner = Planner::default();
+            let prices = Prices::default();
+            for _ in 0..60 {
+                let s = Situation {
+                    profile: &profile,
+                    model: &model,
+                    before: asked(&mut rng, &model),
+                    last: asked(&mut rng, &model),
+                    request: asked(&mut rng, &model),
+                    next: asked(&mut rng, &model),
+                };
+                let units = units(&mut rng, &model, 4, Kind::Read);
+                // What the foreground has read or is reading is in the drive's cache, and wanted no more.
+                let at_drive = [s.before, s.last].map(|(_, lbn, count)| Range { lbn, count: u64::from(count) });
+                let Some((gap, last_read)) = s.gap(&Margins::fixed(Dur::from_us(20))) else { continue };
+                let habit = Habit::before(&model, Placement::Host, last_read);
+                let regions = regions(&model, &units, 4);
+                let q = Asked {
+                    model: &model,
+                    gap: &gap,
+                    habit,
+                    wants: &units,
+                    who: Who::Anyone,
+                    exclude: &at_drive,
+                    prices: &prices,
+                };
+                let Some(found) = planner.search(&q, &regions) else { continue };
+                let legs = found.plan.legs();
+                let (with, without) = (s.replay(legs), s.replay(&[]));
+                assert!(with.request <= without.request + Dur(2_000), "{legs:?} {with:?} {without:?}");
+                assert!(with.next <= without.next + Dur(2_000), "{legs:?} {with:?} {without:?}");
+                plans += 1;
+                own += usize::from(!legs[0].merged);
+                merged += usize::from(legs.iter().any(|l| l.merged));
+                several += usize::from(legs.len() > 1);
+            }
+        }
+    }
+    println!("{plans} plans, {own} begin with a command of their own, {merged} merge, {several} of several legs");
+    assert!(own > 100 && merged > 100 && several > 20);
+}
+
+#[test]
+fn plans_are_worth_what_an_exhaustive_search_finds() {
+    let (mut ours, mut quickly, mut best_of_all, mut gaps, mut worse) = (0u64, 0u64, 0u64, 0, 0);
+    for layout in 0..layouts().len() {
+        for seed in 0..4u64 {
+            println!("layout {layout} seed {seed}");
+            let model = Model::new(&drive(layout, seed)).unwrap();
+            let mut rng = rng(2_000 + seed);
+            let mut planner = Planner::default();
+            planner.settings = Settings { tracks: 200, beam: 4, second: 6, cuts: 4, ..Settings::default() };
+            let mut quick = Planner::default();
+            let prices = Prices { crossing: 0 };
+            for _ in 0..12 {
+                let unit = 8;
+                let units =
+                    UnitList::of_disk(model.geometry.capacity(), unit, Kind::Read, |_| between(&mut rng, 0, 3) == 0);
+                let (kind, lbn, count) = asked(&mut rng, &model);
+                let head = Head {
+                    cylinder: between(&mut rng, 0, 39) as u32,
+                    surface: between(&mut rng, 0, 2) as u16,
+                    angle: Angle(between(&mut rng, 0, u64::MAX - 1)),
+                    at: Time(1_000_000_000),
+                };
+                let dest = model.place(lbn, count, kind).unwrap();
+                let margins = Margins::fixed(Dur::from_us(50));
+                let Some(gap) = Gap::before(&model, (head, head), &dest, kind, Time::ZERO, &margins) else { continue };
+                let regions = regions(&model, &units, unit);
+                let habit = Habit::before(&model, Placement::Host, Some((head.cylinder, head.surface)));
+                let q = Asked {
+                    model: &model,
+                    gap: &gap,
+                    habit,
+                    wants: &units,
+                    who: Who::Anyone,
+                    exclude: &[],
+                    prices: &prices,
+                };
+                let value = |l: &Leg| {
+                    let more = if l.merged && kind.is_read() { u64::from(count) } else { 0 };
+                    let mut range = l.range();
+                    range.count += more;
+                    // Head time, as the planner counts it: that of the track on which it is looked for.
+                    let at = if l.merged { lbn } else { l.lbn };
+                    let spt = model.geometry.track_of(at).unwrap().spt;
+                    model.mechanics.rotation.sectors(u64::from(units.within(l.kind, range)), spt).0
+                };
+                let (best_legs, best) = best_plan(&gap, &units, 2, 60, |legs| holds(&model, &gap, habit, legs), value);
+                let plan = planner.search(&q, &regions);
+                let found = plan.map_or(0, |f| f.plan.legs().iter().map(value).sum());
+                if found < best {
+                    println!("{found} of {best}: {:?} instead of {best_legs:?}", plan.map(|p| p.plan.legs().to_vec()));
+                }
+                assert!(found <= best, "{found} of {best}");
+                gaps += 1;
+                worse += usize::from(found < best);
+                ours += found;
+                quickly += quick.search(&q, &regions).map_or(0, |f| f.plan.legs().iter().map(value).sum::<u64>());
+                best_of_all += best;
+            }
+        }
+    }
+    println!("{gaps} gaps, {worse} worse than the best, {ours} of {best_of_all} ns");
+    println!("as set by default: {quickly}");
+    assert!(ours * 100 >= best_of_all * 99, "{ours} of {best_of_all} ns");
+}
+
+/// Two reads that end on one track, of which the second does not end with the track, delay what follows.
+#[test]
+fn a_read_on_the_track_of_the_last_read_is_late_on_the_drive_and_does_not_hold() {
+    let (mut late, mut seen) = (0, 0);
+    for seed in (0..40u64).step_by(2) {
+        println!("seed {seed}");
+        let profile = drive(0, seed);
+        let model = Model::new(&profile).unwrap();
+        let mut rng = rng(3_000 + seed);
+        for _ in 0..40 {
+            let (_, lbn, count) = asked(&mut rng, &model);
+            let last = (Kind::Read, lbn, count);
+            let s = Situation {
+                profile: &profile,
+                model: &model,
+                before: asked(&mut rng, &model),
+                last,
+                request: asked(&mut rng, &model),
+                next: asked(&mut rng, &model),
+            };
+            let leg = Leg { kind: Kind::Read, lbn: lbn + u64::from(count) + 1, count: 2, merged: false };
+            if leg.range().end() > model.geometry.capacity() {
+                continue;
+            }
+            let Some((gap, last_read)) = s.gap(&Margins::fixed(Dur::ZERO)) else { continue };
+            // Without the habit it would be in time.
+            if !holds(&model, &gap, Habit::NONE, &[leg]) {
+                continue;
+            }
+            seen += 1;
+            if s.replay(&[leg]).request > s.replay(&[]).request + Dur(2_000) {
+                late += 1;
+                let habit = Habit::before(&model, Placement::Host, last_read);
+                assert!(!holds(&model, &gap, habit, &[leg]), "{leg:?} behind {last:?}");
+                assert_eq!(Habit::before(&model, Placement::Firmware, last_read), Habit::NONE);
+            }
+        }
+    }
+    println!("{late} of {seen} would have been late");
+    assert!(late > 10, "{late} of {seen}");
+}

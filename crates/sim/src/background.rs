@@ -1,0 +1,228 @@
+//! Background work beside a workload: what applications of the freeblock subsystem do, in virtual time.
+
+use std::collections::BTreeMap;
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::Time;
+use headtime_sched::core::Core;
+use headtime_sched::tasks::{Event, Range, SessionId, TaskError, TaskSpec};
+
+/// An application of the freeblock subsystem.
+pub trait Background {
+    /// Called once, before the first request.
+    fn start(&mut self, core: &mut Core, now: Time) -> Result<(), TaskError>;
+
+    /// Something happened to one of its tasks.
+    fn event(&mut self, event: &Event, core: &mut Core, now: Time) -> Result<(), TaskError>;
+
+    /// Whether it will ever have all it wants.
+    fn ends(&self) -> bool {
+        false
+    }
+
+    /// Whether it has.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// How far it is.
+    fn progress(&self) -> Progress {
+        Progress::default()
+    }
+}
+
+/// How far background work is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Sectors delivered or written.
+    pub sectors: u64,
+    /// Share of what was wanted that was delivered, 0 to 1.
+    pub fraction: f64,
+    /// When all of it was.
+    pub done_at: Option<Time>,
+    /// The same by session: its name, priority, sectors, share and end.
+    pub by_session: Vec<SessionProgress>,
+}
+
+/// How far one session is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionProgress {
+    /// Its name.
+    pub name: String,
+    /// Its priority.
+    pub priority: u32,
+    /// Sectors delivered or written.
+    pub sectors: u64,
+    /// Share of what was wanted.
+    pub fraction: f64,
+    /// When all of it was done.
+    pub done_at: Option<Time>,
+}
+
+/// No background work.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Background for Nothing {
+    fn start(&mut self, _: &mut Core, _: Time) -> Result<(), TaskError> {
+        Ok(())
+    }
+    fn event(&mut self, _: &Event, _: &mut Core, _: Time) -> Result<(), TaskError> {
+        Ok(())
+    }
+}
+
+/// One application: what it is called, how important it is, what it wants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Its name in results.
+    pub name: String,
+    /// Its priority (1 or more).
+    pub priority: u32,
+    /// The tasks it registers, all at the beginning.
+    pub tasks: Vec<TaskSpec>,
+    /// It wants each block again as soon as it has it: so much is wanted at all times (seed 002 section 4.6, figure 10).
+    pub again: bool,
+}
+
+impl Job {
+    /// One read of the whole disk in units of so many sectors.
+    pub fn scan(capacity: u64, unit: u32) -> Job {
+        Job {
+            name: "scan".into(),
+            priority: 1,
+            tasks: vec![TaskSpec {
+                kind: Kind::Read,
+                ranges: vec![Range { lbn: 0, count: capacity }],
+                blksize: unit,
+                min_pickup: unit,
+            }],
+            again: false,
+        }
+    }
+
+    fn wanted(&self) -> u64 {
+        self.tasks.iter().flat_map(|t| &t.ranges).map(|r| r.count).sum()
+    }
+}
+
+/// The unit of a scan when nothing is said: 4 KiB, or more where a bit for each would take over 16 MiB.
+pub fn scan_unit(capacity: u64, sector_bytes: u32) -> u32 {
+    const MOST_BITS: u64 = 16 << 23;
+    let mut unit = (4096 / sector_bytes).max(1);
+    while capacity / u64::from(unit) > MOST_BITS {
+        unit *= 2;
+    }
+    unit
+}
+
+/// Jobs that do nothing with their blocks but count them.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    jobs: Vec<Job>,
+    running: BTreeMap<SessionId, Running>,
+    unfinished: usize,
+    now: Time,
+}
+
+#[derive(Clone, Debug)]
+struct Running {
+    job: usize,
+    sectors: u64,
+    tasks_left: usize,
+    done_at: Option<Time>,
+}
+
+impl Jobs {
+    /// These jobs, to be started together.
+    pub fn new(jobs: Vec<Job>) -> Jobs {
+        Jobs { unfinished: jobs.len(), jobs, running: BTreeMap::new(), now: Time::ZERO }
+    }
+
+    /// One scan of the whole disk.
+    pub fn scan(capacity: u64, unit: u32) -> Jobs {
+        Jobs::new(vec![Job::scan(capacity, unit)])
+    }
+
+    fn moved(&mut self, session: SessionId, range: &Range) -> Option<(Kind, u32)> {
+        let running = self.running.get_mut(&session)?;
+        running.sectors += range.count;
+        let job = &self.jobs[running.job];
+        let again = job.again.then(|| job.tasks.first()).flatten()?;
+        Some((again.kind, again.blksize))
+    }
+}
+
+impl Background for Jobs {
+    fn start(&mut self, core: &mut Core, now: Time) -> Result<(), TaskError> {
+        for (i, job) in self.jobs.iter().enumerate() {
+            let session = core.open(job.priority, now)?;
+            for task in &job.tasks {
+                core.register(session, task, now)?;
+            }
+            let running = Running { job: i, sectors: 0, tasks_left: job.tasks.len(), done_at: None };
+            self.running.insert(session, running);
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event, core: &mut Core, now: Time) -> Result<(), TaskError> {
+        self.now = now;
+        match *event {
+            Event::Delivered { session, range, .. } | Event::Written { session, range, .. } => {
+                if let Some((kind, unit)) = self.moved(session, &range) {
+                    let running = self.running.get_mut(&session).expect("it was found above");
+                    running.tasks_left += 1;
+                    let spec = TaskSpec { kind, ranges: vec![range], blksize: unit, min_pickup: unit };
+                    core.register(session, &spec, now)?;
+                }
+            }
+            Event::GetBuffer { task, range, .. } => {
+                core.buffer(task, range, true, now)?;
+            }
+            Event::Done { session, .. } => {
+                let running = self.running.get_mut(&session).expect("an event of a session that was not opened");
+                running.tasks_left -= 1;
+                if running.tasks_left == 0 {
+                    running.done_at = Some(now);
+                    self.unfinished -= 1;
+                }
+            }
+            Event::Superseded { .. } | Event::Failed { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn ends(&self) -> bool {
+        !self.jobs.is_empty() && self.jobs.iter().all(|j| !j.again)
+    }
+
+    fn is_done(&self) -> bool {
+        self.unfinished == 0
+    }
+
+    fn progress(&self) -> Progress {
+        let share = |sectors: u64, wanted: u64| if wanted == 0 { 0.0 } else { sectors as f64 / wanted as f64 };
+        let by_session: Vec<SessionProgress> = self
+            .running
+            .values()
+            .map(|r| {
+                let job = &self.jobs[r.job];
+                SessionProgress {
+                    name: job.name.clone(),
+                    priority: job.priority,
+                    sectors: r.sectors,
+                    fraction: share(r.sectors, job.wanted()).min(1.0),
+                    done_at: r.done_at,
+                }
+            })
+            .collect();
+        let sectors = by_session.iter().map(|s| s.sectors).sum();
+        let wanted = self.jobs.iter().map(Job::wanted).sum();
+        let done_at = match self.is_done() {
+            true => by_session.iter().filter_map(|s| s.done_at).max(),
+            false => None,
+        };
+        Progress { sectors, fraction: share(sectors, wanted).min(1.0), done_at, by_session }
+    }
+}

@@ -1,0 +1,120 @@
+//! The best plan for a gap, found by trying every one: each pair of wanted units on neighbouring LBNs is the beginning and
+//! the end of a leg, each pair of legs is tried behind one another, and a rule that is passed in says which may be.
+//!
+//! No bound, no walk, no arithmetic on tracks: only for small disks and a few hundred units.
+
+use headtime_disk::command::Kind;
+use headtime_sched::fill::gap::{Gap, Leg};
+use headtime_sched::tasks::wanted::Wanted;
+use headtime_sched::tasks::{Range, Wants, Who};
+
+/// Units of one session, kept as a plain list.
+#[derive(Clone, Debug, Default)]
+pub struct UnitList {
+    /// Kind and range of each unit that is still wanted, by ascending LBN.
+    pub units: Vec<(Kind, Range)>,
+}
+
+impl UnitList {
+    /// Every unit of `unit` sectors of a disk for which `keep` says so.
+    pub fn of_disk(capacity: u64, unit: u64, kind: Kind, mut keep: impl FnMut(u64) -> bool) -> UnitList {
+        let all = (0..capacity / unit).filter(|&i| keep(i));
+        UnitList { units: all.map(|i| (kind, Range { lbn: i * unit, count: unit })).collect() }
+    }
+
+    /// Forgets what lies wholly within a range.
+    pub fn take(&mut self, kind: Kind, range: Range) {
+        self.units.retain(|(k, u)| *k != kind || u.lbn < range.lbn || u.end() > range.end());
+    }
+
+    /// Wanted sectors of units that lie wholly in a range.
+    pub fn within(&self, kind: Kind, range: Range) -> u32 {
+        let inside = self.units.iter().filter(|(k, u)| *k == kind && u.lbn >= range.lbn && u.end() <= range.end());
+        inside.map(|(_, u)| u.count as u32).sum()
+    }
+}
+
+impl Wants for UnitList {
+    fn wanted(&self, _who: Who, kind: Kind, out: &mut Wanted) {
+        let (from, end) = (out.from(), out.end());
+        for (k, u) in &self.units {
+            if *k == kind && u.lbn >= from && u.end() <= end {
+                out.set(u.lbn, u.end());
+            }
+        }
+    }
+
+    fn any(&self, _who: Who, kind: Kind) -> bool {
+        self.units.iter().any(|(k, _)| *k == kind)
+    }
+}
+
+/// The best plan of at most `legs` legs of their own and a merged one: its legs and its value. `longest`: sectors of the
+/// longest leg that is tried. `may` has the last word on a plan, `value` says what a leg is worth.
+pub fn best_plan(
+    gap: &Gap,
+    units: &UnitList,
+    legs: usize,
+    longest: u64,
+    may: impl Fn(&[Leg]) -> bool,
+    value: impl Fn(&Leg) -> u64,
+) -> (Vec<Leg>, u64) {
+    let mut own = Vec::new();
+    for (i, (kind, first)) in units.units.iter().enumerate() {
+        let mut run_to = first.lbn;
+        for (k, last) in &units.units[i..] {
+            // A write touches nothing that is not wanted.
+            if k != kind || !kind.is_read() && last.lbn != run_to || last.end() - first.lbn > longest {
+                break;
+            }
+            run_to = last.end();
+            let count = (last.end() - first.lbn) as u32;
+            own.push(Leg { kind: *kind, lbn: first.lbn, count, merged: false });
+        }
+    }
+    let mut fronts = Vec::new();
+    for (kind, first) in &units.units {
+        let count = gap.dest.lbn.saturating_sub(first.lbn);
+        if *kind == gap.dest_kind && count > 0 && count <= longest {
+            let front = Leg { kind: *kind, lbn: first.lbn, count: count as u32, merged: true };
+            let wanted = units.within(*kind, front.range());
+            if kind.is_read() || u64::from(wanted) == count {
+                fronts.push(front);
+            }
+        }
+    }
+    let mut best: (Vec<Leg>, u64) = (Vec::new(), 0);
+    let mut open: Vec<Vec<Leg>> = vec![Vec::new()];
+    for round in 0..=legs {
+        let mut longer = Vec::new();
+        for plan in &open {
+            let so_far: u64 = plan.iter().map(&value).sum();
+            for front in &fronts {
+                let apart = plan.iter().all(|l: &Leg| !l.range().overlaps(&front.range()));
+                let total = so_far + value(front);
+                let whole = [plan.as_slice(), &[*front]].concat();
+                if apart && total > best.1 && may(&whole) {
+                    best = (whole, total);
+                }
+            }
+            if round == legs {
+                continue;
+            }
+            for leg in &own {
+                if plan.iter().any(|l| l.range().overlaps(&leg.range())) {
+                    continue;
+                }
+                let whole = [plan.as_slice(), &[*leg]].concat();
+                if may(&whole) {
+                    let total = so_far + value(leg);
+                    if total > best.1 {
+                        best = (whole.clone(), total);
+                    }
+                    longer.push(whole);
+                }
+            }
+        }
+        open = longer;
+    }
+    best
+}

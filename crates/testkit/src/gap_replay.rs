@@ -1,0 +1,130 @@
+//! A gap played on a drive: a command, what was put behind it, and the request, with two commands outstanding.
+//!
+//! Whatever a planner believes, this is what happens: the request must not be heard of later than without the plan, nor
+//! the drive be free for the next command later.
+
+use headtime_disk::command::{Command, Kind};
+use headtime_disk::drive::{Drive, DriveConfig};
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::{Model, Place};
+use headtime_disk::profile::Profile;
+use headtime_disk::time::Time;
+use headtime_sched::cached::Track;
+use headtime_sched::fill::conservatism::Margins;
+use headtime_sched::fill::gap::{Gap, Leg};
+use headtime_sched::overheads::lead_in;
+use headtime_sched::predictor::Predictor;
+
+/// Kind, first LBN and sectors of a command.
+pub type Asked = (Kind, u64, u32);
+
+/// One situation: two commands that bring the drive somewhere, and the request before which there is a gap.
+pub struct Situation<'a> {
+    /// The drive.
+    pub profile: &'a Profile,
+    /// Its model.
+    pub model: &'a Model,
+    /// Served before everything else, so that the head is somewhere.
+    pub before: Asked,
+    /// The command before the gap.
+    pub last: Asked,
+    /// The request.
+    pub request: Asked,
+    /// The command behind the request, which must not wait longer either.
+    pub next: Asked,
+}
+
+/// When the host hears of the request and of the command behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The request.
+    pub request: Time,
+    /// The command behind it.
+    pub next: Time,
+}
+
+impl Situation<'_> {
+    fn place(&self, (kind, lbn, count): Asked) -> Place {
+        self.model.place(lbn, count, kind).expect("it lies on the drive")
+    }
+
+    /// The gap that a scheduler sees when the last command has been sent, and the track on which that ends if it is a
+    /// read. `None` when there is none.
+    pub fn gap(&self, margins: &Margins) -> Option<(Gap, Option<Track>)> {
+        let sent = self.settle(|_, _| ());
+        let mut predictor = Predictor::new(2, self.model);
+        let (before, last) = (self.place(self.before), self.place(self.last));
+        predictor.sent(self.model, 0, self.before.0, Some(&before), Time::ZERO);
+        predictor.completed(self.model, 0, headtime_disk::command::Outcome::Ok, sent);
+        predictor.sent(self.model, 1, self.last.0, Some(&last), sent);
+        let heads: (Head, Head) = predictor.next_heads(self.model, sent);
+        let heard = self.play(&[])[0];
+        let kind = self.request.0;
+        // What lies between is a read; behind a write the request begins later at most where it is not yet sent.
+        let ready = heard + lead_in(self.model, Kind::Read, kind).max(lead_in(self.model, Kind::Write, kind));
+        let gap = Gap::before(self.model, heads, &self.place(self.request), kind, ready, margins)?;
+        Some((gap, self.last.0.is_read().then_some((last.end_cylinder, last.end_surface))))
+    }
+
+    /// Serves the command before everything else; `then` gets the drive and the time at which it is through.
+    fn settle<T>(&self, then: impl FnOnce(&mut Drive, Time) -> T) -> Time {
+        let config = DriveConfig { noiseless: true, ..DriveConfig::default() };
+        let mut drive = Drive::new(self.profile, config).expect("a drive that works");
+        drive.submit(command(0, self.before), Time::ZERO).expect("it takes one");
+        let at = drive.next_event().expect("a command is at the drive");
+        let mut at = at;
+        while drive.advance(at).is_none() {
+            at = drive.next_event().expect("a command is at the drive");
+        }
+        then(&mut drive, at);
+        at
+    }
+
+    /// Plays the commands from the last on, two outstanding; when the host heard of each.
+    fn play(&self, legs: &[Leg]) -> Vec<Time> {
+        let mut all = vec![self.last];
+        let (mut kind, mut lbn, mut count) = self.request;
+        for leg in legs {
+            match leg.merged {
+                false => all.push((leg.kind, leg.lbn, leg.count)),
+                true => {
+                    (kind, lbn) = (leg.kind, leg.lbn);
+                    count += leg.count;
+                }
+            }
+        }
+        all.push((kind, lbn, count));
+        all.push(self.next);
+        let mut heard = vec![Time::ZERO; all.len()];
+        self.settle(|drive, mut now| {
+            let mut sent = 0;
+            let mut open = 0;
+            loop {
+                while open < 2 && sent < all.len() {
+                    drive.submit(command(sent as u64 + 1, all[sent]), now).expect("it takes two");
+                    sent += 1;
+                    open += 1;
+                }
+                if open == 0 {
+                    return;
+                }
+                now = drive.next_event().expect("commands are at the drive");
+                while let Some(done) = drive.advance(now) {
+                    heard[done.id as usize - 1] = done.at;
+                    open -= 1;
+                }
+            }
+        });
+        heard
+    }
+
+    /// When the request and the command behind it are heard of with these legs before it.
+    pub fn replay(&self, legs: &[Leg]) -> Heard {
+        let heard = self.play(legs);
+        Heard { request: heard[heard.len() - 2], next: heard[heard.len() - 1] }
+    }
+}
+
+fn command(id: u64, (kind, lbn, count): Asked) -> Command {
+    Command { id, kind, lbn, count, fua: false }
+}
