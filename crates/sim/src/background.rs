@@ -116,16 +116,24 @@ pub fn scan_unit(capacity: u64, sector_bytes: u32) -> u32 {
     unit
 }
 
+/// Of a scan by name the last sectors, one in so many, are promoted ([`Jobs::promoting_last`]).
+pub const PROMOTED: u64 = 10_000;
+
 /// Jobs that do nothing with their blocks but count them.
 #[derive(Clone, Debug)]
 pub struct Jobs {
     jobs: Vec<Job>,
     running: BTreeMap<SessionId, Running>,
     unfinished: usize,
-    now: Time,
     /// What is left of a job is promoted when it is no more than this, sectors.
     promote_last: u64,
+    /// Sectors moved by all of them.
+    moved: u64,
+    curve: Vec<(Time, u64)>,
 }
+
+/// Points of a progress curve.
+const POINTS: u64 = 1_000;
 
 #[derive(Clone, Debug)]
 struct Running {
@@ -140,7 +148,14 @@ struct Running {
 impl Jobs {
     /// These jobs, to be started together.
     pub fn new(jobs: Vec<Job>) -> Jobs {
-        Jobs { unfinished: jobs.len(), jobs, running: BTreeMap::new(), now: Time::ZERO, promote_last: 0 }
+        Jobs {
+            unfinished: jobs.len(),
+            jobs,
+            running: BTreeMap::new(),
+            promote_last: 0,
+            moved: 0,
+            curve: Vec::new(),
+        }
     }
 
     /// One scan of the whole disk.
@@ -156,10 +171,10 @@ impl Jobs {
     }
 
     fn promote(&mut self, session: SessionId, core: &mut Core, now: Time) -> Result<(), TaskError> {
-        let Some(running) = self.running.get_mut(&session) else { return Ok(()) };
+        let Some(running) = self.running.get_mut(&session).filter(|r| !r.tasks.is_empty()) else { return Ok(()) };
         let job = &self.jobs[running.job];
         let left = job.wanted().saturating_sub(running.sectors);
-        if job.again || left == 0 || left > self.promote_last {
+        if self.promote_last == 0 || job.again || left == 0 || left > self.promote_last {
             return Ok(());
         }
         for task in running.tasks.drain(..) {
@@ -172,7 +187,22 @@ impl Jobs {
         Ok(())
     }
 
-    fn moved(&mut self, session: SessionId, range: &Range) -> Option<(Kind, u32)> {
+    /// When how many sectors had been moved: a point for each thousandth of what was wanted.
+    pub fn curve(&self) -> &[(Time, u64)] {
+        &self.curve
+    }
+
+    fn wanted(&self) -> u64 {
+        self.jobs.iter().map(Job::wanted).sum()
+    }
+
+    fn count(&mut self, session: SessionId, range: &Range, now: Time) -> Option<(Kind, u32)> {
+        let step = (self.wanted() / POINTS).max(1);
+        let before = self.moved / step;
+        self.moved += range.count;
+        if self.moved / step > before {
+            self.curve.push((now, self.moved));
+        }
         let running = self.running.get_mut(&session)?;
         running.sectors += range.count;
         let job = &self.jobs[running.job];
@@ -193,10 +223,9 @@ impl Background for Jobs {
     }
 
     fn event(&mut self, event: &Event, core: &mut Core, now: Time) -> Result<(), TaskError> {
-        self.now = now;
         match *event {
             Event::Delivered { session, range, .. } | Event::Written { session, range, .. } => {
-                if let Some((kind, unit)) = self.moved(session, &range) {
+                if let Some((kind, unit)) = self.count(session, &range, now) {
                     let running = self.running.get_mut(&session).expect("it was found above");
                     running.tasks_left += 1;
                     let spec = TaskSpec { kind, ranges: vec![range], blksize: unit, min_pickup: unit };
@@ -245,7 +274,7 @@ impl Background for Jobs {
             })
             .collect();
         let sectors = by_session.iter().map(|s| s.sectors).sum();
-        let wanted = self.jobs.iter().map(Job::wanted).sum();
+        let wanted = self.wanted();
         let done_at = match self.is_done() {
             true => by_session.iter().filter_map(|s| s.done_at).max(),
             false => None,

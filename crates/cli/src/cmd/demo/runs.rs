@@ -7,7 +7,7 @@ use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::tasks::Event;
-use headtime_sim::background::{Jobs, scan_unit};
+use headtime_sim::background::{Jobs, PROMOTED, scan_unit};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};
@@ -25,9 +25,6 @@ pub const ORDER: Order = Order::Sptf;
 const ALONE: Dur = Dur::from_secs(3600);
 /// A scan that is not through after so long is given up.
 const LONGEST: Dur = Dur::from_secs(12 * 3600);
-
-/// One in so many sectors, the last ones of the free scan, are asked for as ordinary requests.
-pub const PROMOTED: u64 = 10_000;
 
 /// Steps of the progress bar: about the time that each run takes.
 const STEPS: [u64; 4] = [40, 190, 70, 700];

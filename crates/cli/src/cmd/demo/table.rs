@@ -5,6 +5,8 @@ use std::path::Path;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;
 
+use headtime_sim::background::PROMOTED;
+
 use super::runs::Row;
 use crate::screen::columns;
 
@@ -29,7 +31,7 @@ pub fn text(profile: &Profile, rows: &[Row; 4], picture: &Path) -> String {
         free.scan_mb_s(),
         lost(alone, limited),
         lost(alone, free),
-        thousands(super::runs::PROMOTED),
+        thousands(PROMOTED),
         picture.display()
     )
 }
