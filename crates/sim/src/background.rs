@@ -148,14 +148,7 @@ struct Running {
 impl Jobs {
     /// These jobs, to be started together.
     pub fn new(jobs: Vec<Job>) -> Jobs {
-        Jobs {
-            unfinished: jobs.len(),
-            jobs,
-            running: BTreeMap::new(),
-            promote_last: 0,
-            moved: 0,
-            curve: Vec::new(),
-        }
+        Jobs { unfinished: jobs.len(), jobs, running: BTreeMap::new(), promote_last: 0, moved: 0, curve: Vec::new() }
     }
 
     /// One scan of the whole disk.

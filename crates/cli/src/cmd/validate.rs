@@ -65,8 +65,13 @@ struct RandomReads {
 pub fn run(args: &Validate) -> Result<(), Failure> {
     let profile = drive::find(&args.disk)?;
     let trace = read(args, profile.sector_bytes)?;
-    let config =
-        DriveConfig { seed: 0, disksim_exact: args.disksim_exact, use_rig: true, noiseless: true, ..DriveConfig::default() };
+    let config = DriveConfig {
+        seed: 0,
+        disksim_exact: args.disksim_exact,
+        use_rig: true,
+        noiseless: true,
+        ..DriveConfig::default()
+    };
     let mut drive = Drive::new(&profile, config).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
     let v = validate::run(&mut drive, &trace).map_err(|e| at(args, e))?;
     if let Some(path) = &args.svg {

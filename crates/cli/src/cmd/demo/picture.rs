@@ -133,7 +133,12 @@ pub fn draw(rows: &[Row; 4]) -> Timeline {
     if shown.iter().any(|r| r.window.cached.iter().any(|t| stretch.shows(*t))) {
         subtitle += " Where a track is blank, the drive answers from its cache.";
     }
-    Timeline { title: "A busy disk is read from end to end".into(), subtitle, kinds: kinds(), panels: vec![heads, scans] }
+    Timeline {
+        title: "A busy disk is read from end to end".into(),
+        subtitle,
+        kinds: kinds(),
+        panels: vec![heads, scans],
+    }
 }
 
 fn kinds() -> Vec<(String, bool)> {

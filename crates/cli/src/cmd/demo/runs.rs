@@ -77,9 +77,8 @@ impl Row {
 pub fn all(profile: &Profile, seed: u64) -> Result<[Row; 4], Failure> {
     let bar = Bar::new(STEPS.iter().sum(), "a disk is read four times");
     let lab = Bench { profile, seed, bar: &bar };
-    let politely = || -> Result<[Row; 2], Failure> {
-        Ok([lab.alone()?, lab.reader("idle class".into(), Pace::BFQ, STEPS[1])?])
-    };
+    let politely =
+        || -> Result<[Row; 2], Failure> { Ok([lab.alone()?, lab.reader("idle class".into(), Pace::BFQ, STEPS[1])?]) };
     // The limited reader gets what filling gaps gets, so it comes after.
     let freely = || -> Result<[Row; 2], Failure> {
         let free = lab.free()?;
@@ -145,8 +144,7 @@ impl Bench<'_> {
         let mut scan = Jobs::scan(capacity, unit).promoting_last(capacity / PROMOTED);
         let limits = Limits { until: Some(Time::ZERO + LONGEST), until_scanned: true, ..Limits::default() };
         let mut watch = self.watch(STEPS[3], Measure::Sectors(capacity));
-        let stats =
-            simulation.run_with(&mut programs, &mut scan, limits, None, &mut watch).map_err(Failure::input)?;
+        let stats = simulation.run_with(&mut programs, &mut scan, limits, None, &mut watch).map_err(Failure::input)?;
         let p = &stats.background;
         let sector = u64::from(simulation.target().sector_bytes);
         let scan = Scan { bytes: p.sectors * sector, of: bytes(&simulation), done_at: p.done_at };

@@ -22,17 +22,31 @@ pub fn text(profile: &Profile, rows: &[Row; 4], picture: &Path) -> String {
          idle class  reads of 128 KiB when nobody else waits, or once in 200 ms (ionice -c3 with Linux's bfq)\n\
          limited     such reads at a rate: the one that headtime reaches\n\
          headtime    reads, in any order, what passes under the head while it waits for a program's block\n\n\
-         Reading the disk at {:.1} MB/s costs the programs {} of their requests when it takes its turn, and {}\n\
-         when it fits into the gaps. (The one in {} blocks that fit no gap are asked for at the end. The request\n\
-         soonest under the head is next in every run: --order sptf.)\n\n\
+         {}\n\
          Picture: {}\n\
          Next: headtime simulate --fill headtime --background scan, headtime reproduce, headtime --help\n",
         columns(&cells(rows), &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
+        moral(alone, limited, free),
+        picture.display()
+    )
+}
+
+/// What the figures say, whichever way they fell out.
+fn moral(alone: &Row, limited: &Row, free: &Row) -> String {
+    let late = |r: &Row| ms(r.responses.quantile(990));
+    let slower = match late(free) / late(alone) - 1.0 {
+        d if d < 0.005 => String::new(),
+        _ => format!(" (the slowest in a hundred come {} later)", change(late(free), late(alone)).trim_start_matches('+')),
+    };
+    format!(
+        "Reading the disk at {:.1} MB/s costs the programs {} of their requests when it takes its turn,\n\
+         and {} when it fits into the gaps{slower}. The last one in {} blocks,\n\
+         which no gap reaches, are asked for in turn. In every run the request soonest under the head is next\n\
+         (--order sptf).\n",
         free.scan_mb_s(),
         lost(alone, limited),
         lost(alone, free),
         thousands(PROMOTED),
-        picture.display()
     )
 }
 
@@ -43,10 +57,12 @@ fn cells(rows: &[Row; 4]) -> Vec<Vec<String>> {
     let alone = &rows[0];
     for (i, row) in rows.iter().enumerate() {
         let mut cells = vec![row.name.clone()];
-        let figures: [fn(&Row) -> f64; 4] =
-            [Row::per_second, |r| ms(r.responses.mean()), |r| ms(r.responses.quantile(950)), |r| {
-                ms(r.responses.quantile(990))
-            }];
+        let figures: [fn(&Row) -> f64; 4] = [
+            Row::per_second,
+            |r| ms(r.responses.mean()),
+            |r| ms(r.responses.quantile(950)),
+            |r| ms(r.responses.quantile(990)),
+        ];
         for figure in figures {
             cells.push(format!("{:.1}", figure(row)));
             cells.push(if i == 0 { String::new() } else { change(figure(row), figure(alone)) });
