@@ -36,7 +36,14 @@ pub fn centre_of(class: usize) -> u32 {
 pub struct Margins {
     /// In ns; a margin above four seconds is none.
     by_class: [u32; CLASSES],
+    /// Between two commands on one track.
+    stay: u32,
 }
+
+/// Left free between two commands on one track. Nothing moves, so no seek can take longer; but the platter turns some parts
+/// per million slower or faster than believed, and the drive's electronics take a few microseconds more or less for a
+/// command. With nothing left free every other such command is a turn late.
+const STAY: Dur = Dur::from_us(25);
 
 const fn ns(margin: Dur) -> u32 {
     if margin.0 > u32::MAX as u64 { u32::MAX } else { margin.0 as u32 }
@@ -45,12 +52,13 @@ const fn ns(margin: Dur) -> u32 {
 impl Margins {
     /// The same for every move.
     pub const fn fixed(margin: Dur) -> Margins {
-        Margins { by_class: [ns(margin); CLASSES] }
+        // Who knows the truth needs none here either.
+        Margins { by_class: [ns(margin); CLASSES], stay: if margin.0 < STAY.0 { ns(margin) } else { ns(STAY) } }
     }
 
     /// By class of distance.
     pub const fn by_class(by_class: [Dur; CLASSES]) -> Margins {
-        let mut margins = Margins { by_class: [0; CLASSES] };
+        let mut margins = Margins { by_class: [0; CLASSES], stay: ns(STAY) };
         let mut class = 0;
         while class < CLASSES {
             margins.by_class[class] = ns(by_class[class]);
@@ -65,11 +73,11 @@ impl Margins {
         Dur(u64::from(self.by_class[class]))
     }
 
-    /// What is added to a move from one track to another; nothing when they are the same.
+    /// What is added to a move from one track to another; little when they are the same.
     #[inline]
     pub fn of_move(&self, from: (u32, u16), to: (u32, u16)) -> Dur {
         match from == to {
-            true => Dur::ZERO,
+            true => Dur(u64::from(self.stay)),
             false => self.of_class(class_of(from.0.abs_diff(to.0))),
         }
     }
@@ -104,9 +112,10 @@ mod tests {
     }
 
     #[test]
-    fn staying_needs_no_margin() {
+    fn staying_needs_little_margin_and_none_where_there_is_none() {
         let m = Margins::fixed(Dur::from_us(300));
-        assert_eq!(m.of_move((5, 1), (5, 1)), Dur::ZERO);
+        assert_eq!(m.of_move((5, 1), (5, 1)), STAY);
         assert_eq!(m.of_move((5, 1), (5, 0)), Dur::from_us(300));
+        assert_eq!(Margins::fixed(Dur::ZERO).of_move((5, 1), (5, 1)), Dur::ZERO);
     }
 }
