@@ -36,13 +36,16 @@ fn moral(alone: &Row, limited: &Row, free: &Row) -> String {
     let late = |r: &Row| ms(r.responses.quantile(990));
     let slower = match late(free) / late(alone) - 1.0 {
         d if d < 0.005 => String::new(),
-        _ => format!(" (the slowest in a hundred come {} later)", change(late(free), late(alone)).trim_start_matches('+')),
+        _ => format!(
+            " (the slowest in a hundred come {} later)",
+            change(late(free), late(alone)).trim_start_matches('+')
+        ),
     };
     format!(
         "Reading the disk at {:.1} MB/s costs the programs {} of their requests when it takes its turn,\n\
-         and {} when it fits into the gaps{slower}. The last one in {} blocks,\n\
-         which no gap reaches, are asked for in turn. In every run the request soonest under the head is next\n\
-         (--order sptf).\n",
+         and {} when it fits into the gaps{slower}.\n\
+         The last blocks, one in {}, which hardly any gap reaches, are asked for in turn. In every run the\n\
+         request soonest under the head is next (--order sptf).\n",
         free.scan_mb_s(),
         lost(alone, limited),
         lost(alone, free),
