@@ -13,6 +13,7 @@ mod f3;
 mod f4;
 mod f5;
 mod f6;
+mod filled;
 pub mod output;
 mod predictions;
 pub mod registry;

@@ -313,8 +313,14 @@ mod tests {
         let mut f = Firmware::new(2, 100);
         let limits = Limits { requests: Some(5_000), ..Limits::default() };
         let stats = run(&mut d, &mut f, &mut w, limits, None, &mut ()).unwrap();
-        let about =
-            About { disk: "fixed".to_owned(), seed, sector_bytes: 512, wall_seconds: None, model_bytes: 12_345, media_bytes_per_second: 20e6 };
+        let about = About {
+            disk: "fixed".to_owned(),
+            seed,
+            sector_bytes: 512,
+            wall_seconds: None,
+            model_bytes: 12_345,
+            media_bytes_per_second: 20e6,
+        };
         SimResult::new(&about, &stats)
     }
 
@@ -373,7 +379,14 @@ mod tests {
 
     #[test]
     fn a_run_without_requests_has_nulls_instead_of_figures() {
-        let about = About { disk: "d".into(), seed: 0, sector_bytes: 512, wall_seconds: None, model_bytes: 0, media_bytes_per_second: 20e6 };
+        let about = About {
+            disk: "d".into(),
+            seed: 0,
+            sector_bytes: 512,
+            wall_seconds: None,
+            model_bytes: 0,
+            media_bytes_per_second: 20e6,
+        };
         let r = SimResult::new(&about, &Stats::default());
         assert_eq!(r.foreground.response_ms, ResponseMs::default());
         assert_eq!(r.head_time.idle, 1.0);

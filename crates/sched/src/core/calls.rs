@@ -35,6 +35,11 @@ impl Core {
         fill.close(model, session)
     }
 
+    /// Gives a session another priority.
+    pub fn set_priority(&mut self, session: SessionId, priority: u32, now: Time) -> Result<(), TaskError> {
+        self.background(now)?.tasks.set_priority(session, priority)
+    }
+
     /// Registers a task, read or write, in a session.
     pub fn register(&mut self, session: SessionId, spec: &TaskSpec, now: Time) -> Result<TaskId, TaskError> {
         let (fill, model) = self.background_and_model(now)?;

@@ -85,12 +85,14 @@ impl Core {
     fn before(&mut self, slot: u32) -> Next {
         let fill = self.fill.as_mut().expect("FILL is on");
         if let Some(leg) = fill.pending.take() {
-            if fill.tasks.granted(leg.range()) {
+            // Something that conflicts may have arrived while the application was asked.
+            if fill.tasks.granted(leg.range()) && !self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
                 return Next::Leg(leg);
             }
             fill.tasks.release(leg.kind, leg.range(), self.now);
         }
-        if fill.legs_before == MOST_LEGS || self.predictor.is_overdue(self.now) || !self.predictor.is_sure() {
+        fill.gate.set_overdue(self.predictor.is_overdue(self.now));
+        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() {
             return Next::Request;
         }
         let Some(gap) = self.gap_before(slot) else {
@@ -104,7 +106,7 @@ impl Core {
         let ranges = at_drive.map(|s| Range { lbn: s.command.lbn, count: u64::from(s.command.count) });
         fill.set_aside(ranges, &gap.dest);
         // What the drive did last decides what it makes of a second read on one track.
-        let last_read = self.predictor.last_kind().is_read().then(|| (gap.read.cylinder, gap.read.surface));
+        let last_read = self.predictor.last_kind().is_read().then_some((gap.read.cylinder, gap.read.surface));
         for _ in 0..SEARCHES {
             self.stats.cost.fill_searches += 1;
             let Some(leg) = fill.search(&self.model, &gap, last_read) else {
@@ -192,7 +194,11 @@ impl Core {
         let (head, _) = self.predictor.next_heads(&self.model, self.now);
         let fill = self.fill.as_mut().expect("FILL is on");
         let leg = match fill.pending.take() {
-            Some(leg) if fill.tasks.granted(leg.range()) => leg,
+            Some(leg)
+                if fill.tasks.granted(leg.range()) && !self.pool.conflicts(leg.kind, leg.lbn, leg.count) =>
+            {
+                leg
+            }
             Some(leg) => {
                 fill.tasks.release(leg.kind, leg.range(), self.now);
                 return None;

@@ -45,6 +45,9 @@ pub struct Margins {
 /// command. With nothing left free every other such command is a turn late.
 const STAY: Dur = Dur::from_us(25);
 
+/// Who knows the truth still counts in whole nanoseconds, and plans may be as much as that off.
+const LEAST: Dur = Dur::from_us(2);
+
 const fn ns(margin: Dur) -> u32 {
     if margin.0 > u32::MAX as u64 { u32::MAX } else { margin.0 as u32 }
 }
@@ -52,7 +55,7 @@ const fn ns(margin: Dur) -> u32 {
 impl Margins {
     /// The same for every move.
     pub const fn fixed(margin: Dur) -> Margins {
-        // Who knows the truth needs none here either.
+        let margin = if margin.0 < LEAST.0 { LEAST } else { margin };
         Margins { by_class: [ns(margin); CLASSES], stay: if margin.0 < STAY.0 { ns(margin) } else { ns(STAY) } }
     }
 
@@ -112,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn staying_needs_little_margin_and_none_where_there_is_none() {
+    fn staying_needs_little_margin_even_where_the_truth_is_known() {
         let m = Margins::fixed(Dur::from_us(300));
         assert_eq!(m.of_move((5, 1), (5, 1)), STAY);
         assert_eq!(m.of_move((5, 1), (5, 0)), Dur::from_us(300));
-        assert_eq!(Margins::fixed(Dur::ZERO).of_move((5, 1), (5, 1)), Dur::ZERO);
+        assert_eq!(Margins::fixed(Dur::ZERO).of_move((5, 1), (5, 1)), LEAST);
     }
 }

@@ -5,10 +5,10 @@ use headtime_disk::time::Time;
 
 use super::candidate::Look;
 use super::gap::{Gap, Leg, Plan};
+use super::headtime;
 use super::headtime::habit::Habit;
 use super::headtime::prices::Prices;
 use super::headtime::visit::Asked;
-use super::headtime;
 use super::placement::Placement;
 use super::regions::Regions;
 use super::search::{Policy, Scene, Search};

@@ -12,8 +12,8 @@ use super::conservatism::Margins;
 use super::evidence::Seen;
 use super::gap::{Gap, Leg};
 use super::gate::Gate;
-use super::placement::Placement;
 use super::idling::{IdleConfig, Idling};
+use super::placement::Placement;
 use super::planner::{self, Planner};
 use super::reach::Gone;
 use super::regions::{REGIONS, RegionMemory, Regions};
@@ -105,7 +105,7 @@ impl Report {
     }
 }
 
-/// Ranges known to be bad at most; more are forgotten, the oldest first.
+/// Sectors known to be bad at most; of more, those with the lowest LBNs are forgotten.
 const MOST_BAD: usize = 4_096;
 /// Pieces of promoted tasks in the foreground at most, and sectors of one.
 const MOST_PROMOTED: usize = 4;
@@ -154,6 +154,10 @@ pub struct Freeblock {
     promoted_pending: Option<Range>,
     flown: Vec<Flown>,
     idling: Option<Idling>,
+    /// What the command that completed last covered: the drive's cache may hold a part of it and the rest be on its way.
+    last: Option<Range>,
+    /// The drive answers no more.
+    dead: bool,
     /// When something was brought last, or a unit was fetched for want of that.
     brought: Time,
     report: Report,
@@ -187,6 +191,8 @@ impl Freeblock {
             promoted: Vec::with_capacity(MOST_PROMOTED),
             promoted_pending: None,
             flown: Vec::new(),
+            last: None,
+            dead: false,
             brought: Time::ZERO,
             report: Report::default(),
         }
@@ -267,6 +273,8 @@ impl Freeblock {
         if let Some(idling) = self.idling.as_mut().filter(|_| was_idle) {
             idling.detector().completed();
         }
+        self.dead |= outcome == Outcome::Dead;
+        self.last = (c.kind != Kind::Flush).then_some(Range { lbn: c.lbn, count: u64::from(c.count) });
         self.tasks.completed(c.kind, c.lbn, c.count, outcome, now);
         if let Outcome::MediaError { lbn } = outcome
             && let Err(at) = self.bad.binary_search(&lbn)
@@ -311,6 +319,7 @@ impl Freeblock {
     /// Whether anything may be put into gaps now.
     pub fn may_fill(&self) -> bool {
         self.gate.is_open()
+            && !self.dead
             && self.tasks.has_room()
             && (self.tasks.any(Who::Anyone, Kind::Read) || self.tasks.any(Who::Anyone, Kind::Write))
     }
@@ -332,6 +341,7 @@ impl Freeblock {
         self.aside.clear();
         self.aside.extend(at_drive);
         self.aside.push(Range { lbn: dest.lbn, count: u64::from(dest.count) });
+        self.aside.extend(self.last);
     }
 
     /// Nothing of this range for the rest of the gap.
@@ -374,7 +384,7 @@ impl Freeblock {
     /// What to send to an idle drive.
     pub fn idle_leg(&mut self, model: &Model, head: &Head, now: Time) -> Option<Leg> {
         self.aside.clear();
-        let idling = self.idling.as_mut().filter(|_| self.tasks.has_room())?;
+        let idling = self.idling.as_mut().filter(|_| self.tasks.has_room() && !self.dead)?;
         loop {
             let leg = idling.leg(model, &self.regions, &self.tasks, head, &self.aside, now)?;
             let range = leg.range();
