@@ -487,7 +487,10 @@ mod tests {
             ("disk = \"a\"\nbackground = \"copy\"\n", "s.toml:2: unknown background \"copy\"; known: none, scan"),
             ("fill = \"headtime\"\nbackground = \"scan:0\"\n", "s.toml:2: KIB of background scan:KIB: expected 1 to"),
             ("fill = \"headtime\"\nconservatism_us = -1\n", "s.toml:2: "),
-            ("fill = \"headtime\"\nconservatism_us = \"bold\"\n", "s.toml:2: conservatism_us: expected 0 to 100000, or"),
+            (
+                "fill = \"headtime\"\nconservatism_us = \"bold\"\n",
+                "s.toml:2: conservatism_us: expected 0 to 100000, or",
+            ),
             ("background = \"scan\"\n", "background work \"scan\" needs a fill that does it; known: bw-greedy"),
             ("conservatism_us = 300\n", "conservatism_us was given, but no fill"),
             ("placement = \"firmware\"\n", "a placement was given, but no fill"),
