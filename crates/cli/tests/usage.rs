@@ -66,7 +66,8 @@ fn figures_out_of_range_say_the_range() {
 #[test]
 fn settings_of_background_work_that_do_not_go_together_are_refused() {
     let said = |args: &[&str]| headtime(&[&["simulate", "--seconds", "1"], args].concat()).refused();
-    assert!(said(&["--background", "scan"]).contains("needs a fill that does it; known: bw-greedy"));
+    let none = ["--fill", "none", "--background", "scan", "--until-scanned"];
+    assert!(said(&none).contains("needs a fill that scans it"));
     assert!(said(&["--conservatism-us", "300"]).contains("conservatism_us was given, but no fill"));
     assert!(said(&["--placement", "firmware"]).contains("a placement was given, but no fill"));
     assert!(said(&["--fill", "headtime", "--order", "drive"]).contains("the drive, which fills no gaps"));

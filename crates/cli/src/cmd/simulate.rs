@@ -56,7 +56,7 @@ pub struct Simulate {
     #[arg(long, value_name = "O")]
     order: Option<String>,
     /// Background work in rotational gaps and idle time: none, bw-greedy, bw-ep-greedy, angle-ep-greedy, angle-ep-frag,
-    /// headtime [default: none]
+    /// headtime [default: headtime with --background, else none]
     #[arg(long, value_name = "F")]
     fill: Option<String>,
     /// Where the background work is scheduled: host, firmware, firmware-no-track [default: host]

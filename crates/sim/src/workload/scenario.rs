@@ -221,15 +221,11 @@ impl Scenario {
         let filled = self.fill(0)?.is_some();
         let background = self.background.as_deref().unwrap_or("none");
         filling::check_background(background)?;
-        if background != "none" && !filled {
-            return Err(WorkloadError::Conflict(format!(
-                "background work \"{background}\" needs a fill that does it; known: {}",
-                filling::FILLS[1..].join(", ")
-            )));
-        }
+        // With `none` said in so many words, everything else is what the run is to be compared with.
+        let none = self.fill.as_deref() == Some("none");
         let inside = self.placement.as_deref().is_some_and(|p| p != "host");
         for (given, what) in [(self.conservatism_us.is_some(), "conservatism_us"), (inside, "a placement")] {
-            if given && !filled {
+            if given && !filled && !none {
                 return Err(WorkloadError::Conflict(format!("{what} was given, but no fill")));
             }
         }
@@ -237,6 +233,9 @@ impl Scenario {
             return Err(WorkloadError::Conflict(
                 "order drive leaves the choice to the drive, which fills no gaps".into(),
             ));
+        }
+        if self.until_scanned == Some(true) && none {
+            return Err(WorkloadError::Conflict("a run until the disk is scanned needs a fill that scans it".into()));
         }
         if self.until_scanned == Some(true) && !background.starts_with("scan") {
             return Err(WorkloadError::Conflict(
@@ -303,15 +302,18 @@ impl Scenario {
         Ok(crate::run::Limits { until, requests: self.requests, until_scanned: self.until_scanned == Some(true) })
     }
 
-    /// FILL; `None` when nothing was said, or `none`.
+    /// FILL; `None` for `none`. When nothing was said, headtime's own does the background work, if there is any.
     pub fn fill(&self, seed: u64) -> Result<Option<FillConfig>, WorkloadError> {
         let margin = self.conservatism_us.as_ref().map(Figure::text);
-        filling::fill(self.fill.as_deref().unwrap_or("none"), self.placement.as_deref(), margin.as_deref(), seed)
+        let work = self.background.as_deref().is_some_and(|b| b != "none");
+        let default = if work { "headtime" } else { "none" };
+        filling::fill(self.fill.as_deref().unwrap_or(default), self.placement.as_deref(), margin.as_deref(), seed)
     }
 
     /// Background work for a disk.
     pub fn background(&self, target: &Target) -> Result<Box<dyn Background>, WorkloadError> {
-        filling::background(self.background.as_deref().unwrap_or("none"), target)
+        let filled = self.fill(0)?.is_some();
+        filling::background(self.background.as_deref().filter(|_| filled).unwrap_or("none"), target)
     }
 
     fn mode(&self) -> Result<Mode, WorkloadError> {
@@ -440,9 +442,11 @@ mod tests {
         assert_eq!((fill.algorithm, fill.seed), (Algorithm::AngleEpFrag, 7));
         assert_eq!(fill.conservatism, Conservatism::Fixed(Dur::from_us(300)));
         assert!(s.limits().unwrap().until_scanned && s.background(&target()).unwrap().ends());
-        // The file may leave the fill to a flag.
+        // The file may leave the fill to a flag, or to headtime.
         let half = Scenario::parse("background = \"rescan\"\n", "s.toml").unwrap();
-        assert!(half.check().is_err());
+        assert_eq!(half.fill(1).unwrap().unwrap().algorithm, Algorithm::Headtime);
+        let none = Scenario { fill: Some("none".into()), ..Scenario::default() }.over(half.clone());
+        assert!(none.check().is_ok() && none.fill(1).unwrap().is_none());
         let flags = Scenario { fill: Some("headtime".into()), ..Scenario::default() };
         assert!(flags.clone().over(half).check().is_ok());
         // Another end of the run replaces the file's.
@@ -491,7 +495,7 @@ mod tests {
                 "fill = \"headtime\"\nconservatism_us = \"bold\"\n",
                 "s.toml:2: conservatism_us: expected 0 to 100000, or",
             ),
-            ("background = \"scan\"\n", "background work \"scan\" needs a fill that does it; known: bw-greedy"),
+            ("fill = \"none\"\nbackground = \"scan\"\nuntil_scanned = true\n", "needs a fill that scans it"),
             ("conservatism_us = 300\n", "conservatism_us was given, but no fill"),
             ("placement = \"firmware\"\n", "a placement was given, but no fill"),
             ("fill = \"headtime\"\norder = \"drive\"\n", "the drive, which fills no gaps"),
