@@ -63,7 +63,8 @@ fn the_same_calls_lead_to_the_same_ends() {
     assert_eq!(again(), again());
     let inside = FillConfig { placement: Placement::Firmware, ..FillConfig::new(Algorithm::AngleEpFrag) };
     let (fill, order) = (inside, Order::Fcfs);
-    let s = Storm { profile: &profile, belief: &profile, fill, order, area: 9_000, calls: 5_000, faults: true, seed: 9 };
+    let s =
+        Storm { profile: &profile, belief: &profile, fill, order, area: 9_000, calls: 5_000, faults: true, seed: 9 };
     let t = s.run().expect("a drive that works");
     assert_eq!((t.wrong, &t.complaints, t.unaccounted(), t.left_over), (0, &vec![], 0, 0));
 }
