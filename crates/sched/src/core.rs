@@ -141,8 +141,12 @@ impl Core {
                 self.pool.finish(front_slot);
                 match outcome {
                     Outcome::MediaError { lbn } if lbn < sent.command.lbn + u64::from(front) => {
-                        // What failed was put there for free: the request itself was not tried.
-                        self.again.push_back(slot);
+                        // What failed was put there for free: the request itself was not tried. Of a promoted task what
+                        // is still wanted is handed out again.
+                        match self.fill.as_mut().is_some_and(|f| f.promoted_failed(slot, self.now)) {
+                            true => _ = self.pool.finish(slot),
+                            false => self.again.push_back(slot),
+                        }
                     }
                     _ => self.finish(slot, &sent, outcome, prediction),
                 }

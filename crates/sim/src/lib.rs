@@ -21,6 +21,7 @@ pub mod run;
 pub mod scheduler;
 pub mod simulate;
 pub mod stats;
+pub mod storm;
 pub mod timeline;
 pub mod traces;
 pub mod validate;

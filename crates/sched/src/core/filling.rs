@@ -84,12 +84,12 @@ impl Core {
     /// What goes before the request in `slot`.
     fn before(&mut self, slot: u32) -> Next {
         let fill = self.fill.as_mut().expect("FILL is on");
-        if let Some(leg) = fill.pending.take() {
+        if let Some(leg) = fill.answered(false, self.now) {
             // Something that conflicts may have arrived while the application was asked.
-            if fill.tasks.granted(leg.range()) && !self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
+            if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
                 return Next::Leg(leg);
             }
-            fill.tasks.release(leg.kind, leg.range(), self.now);
+            fill.refused(&leg, self.now);
         }
         fill.gate.set_overdue(self.predictor.is_overdue(self.now));
         if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() {
@@ -117,8 +117,7 @@ impl Core {
                 continue;
             }
             if leg.kind == Kind::Write {
-                if fill.tasks.ask(leg.range()) {
-                    fill.pending = Some(leg);
+                if fill.ask(&leg, false, self.now) {
                     return Next::Asked;
                 }
                 fill.leave_out(leg.range());
@@ -193,40 +192,37 @@ impl Core {
         }
         let (head, _) = self.predictor.next_heads(&self.model, self.now);
         let fill = self.fill.as_mut().expect("FILL is on");
-        let leg = match fill.pending.take() {
-            Some(leg)
-                if fill.tasks.granted(leg.range()) && !self.pool.conflicts(leg.kind, leg.lbn, leg.count) =>
-            {
-                leg
+        if let Some(leg) = fill.answered(true, self.now) {
+            if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
+                return Some(self.send_free(&leg, true));
             }
-            Some(leg) => {
-                fill.tasks.release(leg.kind, leg.range(), self.now);
+            fill.refused(&leg, self.now);
+        }
+        fill.begin_idle();
+        for _ in 0..SEARCHES {
+            let leg = fill.idle_leg(&self.model, &head, self.now)?;
+            let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);
+            if !conflicts && leg.kind == Kind::Read {
+                return Some(self.send_free(&leg, true));
+            }
+            if !conflicts && fill.ask(&leg, true, self.now) {
                 return None;
             }
-            None => {
-                let leg = fill.idle_leg(&self.model, &head, self.now)?;
-                if self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
-                    return None;
-                }
-                if leg.kind == Kind::Write {
-                    fill.pending = fill.tasks.ask(leg.range()).then_some(leg);
-                    return None;
-                }
-                leg
-            }
-        };
-        Some(self.send_free(&leg, true))
+            fill.leave_out(leg.range());
+        }
+        None
     }
 
     /// Promoted tasks' pieces join the foreground, a few at a time.
     fn feed_promoted(&mut self) {
         while self.pool.waiting() < self.config.capacity {
             let Some(fill) = &mut self.fill else { return };
-            let Some((kind, range)) = fill.next_promoted(&self.model, self.now) else { return };
+            let idle = self.pool.waiting() == 0 && self.held.is_none() && self.dispatch.at_drive().is_empty();
+            let Some((kind, range)) = fill.next_promoted(&self.model, idle, self.now) else { return };
             let place = self.model.place(range.lbn, range.count as u32, kind);
             assert!(place.is_some(), "a task wants {range:?}, which is not on the disk");
             let slot = self.pool.insert(free(kind, range.lbn, range.count as u32), place, self.now);
-            fill.promoted_is(slot, kind, range);
+            fill.promoted_is(slot);
         }
     }
 

@@ -29,7 +29,7 @@ pub struct IdleConfig {
 /// Of a range larger than this part of the disk, cells are looked at instead of tracks.
 const LARGE: u64 = 64;
 /// Cells looked at for one that still has something to offer, when what one has cannot be had now.
-const TRIES: usize = 4;
+const TRIES: usize = 16;
 
 /// The use of idle time.
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub struct Idling {
     idle: Idle,
     reach: Reach,
     wanted: Wanted,
+    /// Where to go on looking when all the cells that were tried had nothing to offer.
+    go_on: Option<u32>,
 }
 
 /// The regions as [`Reach`] sees them.
@@ -69,6 +71,7 @@ impl Idling {
             idle: Idle::new(thresholds, Time::ZERO),
             reach: Reach::new(regions.cells().count(), &model.mechanics, model.geometry.cylinders()),
             wanted: Wanted::new(),
+            go_on: None,
         }
     }
 
@@ -95,42 +98,38 @@ impl Idling {
     }
 
     /// What to send now, the head being where `head` says; nothing that touches `aside`.
+    #[allow(clippy::too_many_arguments)]
     pub fn leg(
         &mut self,
         model: &Model,
         regions: &Regions,
         wants: &impl Wants,
         head: &Head,
+        kinds: &[Kind],
         aside: &[Range],
         now: Time,
     ) -> Option<Leg> {
-        match self.idle.may_send(now)? {
-            State::Short => {
-                let leg = self.on_track(model, wants, (head.cylinder, head.surface), aside);
-                if leg.is_none() {
-                    self.idle.nothing_on_track();
-                }
-                leg
+        let state = self.idle.may_send(now)?;
+        let look = Look { model, wants, kinds, aside, widest: regions.widest_unit() };
+        if state == State::Short {
+            let leg = look.on_track(&mut self.wanted, (head.cylinder, head.surface));
+            if leg.is_none() {
+                self.idle.nothing_on_track();
             }
-            _ => self.anywhere(model, regions, wants, head, aside),
+            return leg;
         }
+        self.anywhere(&look, regions, head)
     }
 
-    fn anywhere(
-        &mut self,
-        model: &Model,
-        regions: &Regions,
-        wants: &impl Wants,
-        head: &Head,
-        aside: &[Range],
-    ) -> Option<Leg> {
+    fn anywhere<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, head: &Head) -> Option<Leg> {
         let cells = regions.cells();
         let numbered = Numbered(regions);
-        let mut cell = self.policy.choose(&numbered, &self.reach, cells.of(head.cylinder, head.surface))?;
+        let chosen = || self.policy.choose(&numbered, &self.reach, cells.of(head.cylinder, head.surface));
+        let mut cell = self.go_on.take().and_then(|c| numbered.next_up(c)).or_else(chosen)?;
         for _ in 0..TRIES {
             let here = cells.tracks(cell).filter_map(|track| {
-                let leg = self.on_track(model, wants, track, aside)?;
-                Some((leg, model.mechanics.reposition((head.cylinder, head.surface), track, leg.kind)))
+                let leg = look.on_track(&mut self.wanted, track)?;
+                Some((leg, look.model.mechanics.reposition((head.cylinder, head.surface), track, leg.kind)))
             });
             // The most for its way.
             let best = here.max_by_key(|(leg, seek)| (leg.count, std::cmp::Reverse(*seek)));
@@ -139,47 +138,63 @@ impl Idling {
             }
             cell = numbered.next_up(cell + 1).or_else(|| numbered.next_up(0))?;
         }
+        self.go_on = Some(cell);
         None
     }
+}
 
+/// What is looked at for a command in idle time.
+struct Look<'a, W> {
+    model: &'a Model,
+    wants: &'a W,
+    kinds: &'a [Kind],
+    aside: &'a [Range],
+    widest: u32,
+}
+
+impl<W: Wants> Look<'_, W> {
     /// What is wanted on one track as one command: from its first wanted sector to its last, units that reach over the
-    /// track's ends included.
-    fn on_track(&mut self, model: &Model, wants: &impl Wants, track: (u32, u16), aside: &[Range]) -> Option<Leg> {
-        let map = TrackMap::at(&model.geometry, track)?;
-        let most = longest_command(map.track.spt);
-        let capacity = model.geometry.capacity();
-        for kind in [Kind::Read, Kind::Write] {
-            if !wants.any(Who::Anyone, kind) {
-                continue;
-            }
-            // A unit that begins on this track may end on the next.
-            let low = map.track.first_lbn;
-            let high = (map.end() + u64::from(most)).min(capacity);
-            self.wanted.reset(low, (high - low) as u32);
-            wants.wanted(Who::Anyone, kind, &mut self.wanted);
-            for range in aside {
-                self.wanted.unset(range.lbn, range.end());
-            }
-            let Some(first) = self.wanted.next(low).filter(|&l| l < map.end()) else { continue };
-            let run = self.wanted.next_unwanted(first);
-            let last = match kind {
-                Kind::Write => run,
-                _ => self.wanted.last_end(map.end()).unwrap_or(run).max(run.min(map.end())),
-            };
-            // Whole units only: what reaches beyond the track goes on to where the run ends.
-            let end = if last >= map.end() { self.wanted.next_unwanted(map.end() - 1).max(last) } else { last };
-            let end = end.min(first + u64::from(most));
-            let end = match kind {
-                Kind::Write => end,
-                _ => end.max(first + 1),
-            };
-            // Nothing that is set aside may lie between.
-            let end = aside.iter().filter(|r| r.lbn >= first).map(|r| r.lbn).min().map_or(end, |a| end.min(a));
-            if end > first {
-                return Some(Leg { kind, lbn: first, count: (end - first) as u32, merged: false });
+    /// track's end included; as many whole units as a command may cover. Nothing that is set aside lies between.
+    fn on_track(&self, wanted: &mut Wanted, track: (u32, u16)) -> Option<Leg> {
+        let map = TrackMap::at(&self.model.geometry, track)?;
+        let most = u64::from(longest_command(map.track.spt).max(self.widest));
+        let (begin, end) = (map.track.first_lbn, map.end());
+        // A unit that begins on this track may end on the next.
+        let reach = (end + most).min(self.model.geometry.capacity());
+        for &kind in self.kinds.iter().filter(|k| self.wants.any(Who::Anyone, **k)) {
+            let mut low = begin;
+            while low < end {
+                // A stretch without anything set aside; units that do not lie in it as a whole cannot be had.
+                let next = self.aside.iter().filter(|r| r.end() > low && r.lbn < reach).min_by_key(|r| r.lbn);
+                let high = next.map_or(reach, |r| r.lbn.max(low));
+                if let Some(leg) = self.in_stretch(wanted, kind, low, high, end, most) {
+                    return Some(leg);
+                }
+                low = next.map_or(reach, Range::end);
             }
         }
         None
+    }
+
+    /// The same within the sectors `low..high` without looking at what is set aside, beginning before `end`.
+    fn in_stretch(&self, wanted: &mut Wanted, kind: Kind, low: u64, high: u64, end: u64, most: u64) -> Option<Leg> {
+        if low >= high {
+            return None;
+        }
+        wanted.reset(low, (high - low) as u32);
+        self.wants.wanted(Who::Anyone, kind, wanted);
+        let first = wanted.next(low).filter(|&l| l < end)?;
+        // What is cut off would not be delivered, and could not be written: only units that end in time. Of the next track
+        // no more than one that lies across the end.
+        let most = high.min(first + most).min(end + u64::from(self.widest) - 1);
+        wanted.reset(first, (most - first) as u32);
+        self.wants.wanted(Who::Anyone, kind, wanted);
+        let last = match kind {
+            Kind::Write => wanted.next_unwanted(first),
+            _ if wanted.is_set(end - 1) => wanted.next_unwanted(end - 1),
+            _ => wanted.last_end(end)?,
+        };
+        (last > first).then(|| Leg { kind, lbn: first, count: (last - first) as u32, merged: false })
     }
 }
 

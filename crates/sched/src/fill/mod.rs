@@ -5,6 +5,7 @@
 //! * [`adaptive`]: seek times and margins that follow the drive, from [`evidence`]
 //! * [`gate`]: no filling while the drive surprises
 //! * [`idle`]: when the disk is idle; [`reach`]: what to fetch then
+//! * [`forward`]: what goes as foreground after all
 //! * [`placement`]: what a scheduler inside or outside the drive may do
 //! * [`cells`], [`regions`]: where something is wanted, coarsely, so that a search looks only where it can find something
 //! * [`track`]: which sectors of one track pass when
@@ -23,6 +24,7 @@ pub mod candidate;
 pub mod cells;
 pub mod conservatism;
 pub mod evidence;
+pub mod forward;
 pub mod gap;
 pub mod gate;
 pub mod headtime;

@@ -1,7 +1,7 @@
 //! The freeblock subsystem put together: the task manager above, the scheduling layer below (seed 002 section 3.3, figure 2),
 //! and what watches over both: conservatism, the gate, the idle detectors.
 
-use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::time::{Dur, Time};
@@ -10,6 +10,7 @@ use super::Algorithm;
 use super::adaptive::Adaptive;
 use super::conservatism::Margins;
 use super::evidence::Seen;
+use super::forward::{MOST_PROMOTED, PATIENCE};
 use super::gap::{Gap, Leg};
 use super::gate::Gate;
 use super::idling::{IdleConfig, Idling};
@@ -21,7 +22,6 @@ use crate::dispatch::Sent;
 use crate::request::{Prediction, Request};
 use crate::tasks::manager::{SessionInfo, TaskManager};
 use crate::tasks::memory::Memory;
-use crate::tasks::wanted::Wanted;
 use crate::tasks::{Limits, Range, SessionId, TaskError, TaskId, TaskSpec, Wants, Who};
 
 /// How much longer than predicted a move may take.
@@ -107,15 +107,23 @@ impl Report {
 
 /// Sectors known to be bad at most; of more, those with the lowest LBNs are forgotten.
 const MOST_BAD: usize = 4_096;
-/// Pieces of promoted tasks in the foreground at most, and sectors of one.
-const MOST_PROMOTED: usize = 4;
-const PROMOTED_SECTORS: u64 = 256;
 /// Ranges set aside in one gap at most.
 const MOST_ASIDE: usize = 12;
 
-/// When gaps have brought nothing for so long, one unit is fetched without a gap: there are units that lie on two tracks of
-/// which one passes just before the other, and no gap is long enough for these. It costs the foreground a turn each time.
-const PATIENCE: Dur = Dur::from_secs(2);
+/// Data is asked for so often at one instant and in vain; then only reads are looked for.
+const MOST_ASKS: u32 = 4;
+/// What an idle drive cannot be given now is looked at again after so long.
+const RECHECK: Dur = Dur::from_ms(100);
+
+/// A write whose data was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    leg: Leg,
+    /// What it was found for is over when time has gone on.
+    at: Time,
+    /// It was found for an idle drive.
+    idle: bool,
+}
 
 /// What is remembered of a command at the drive, to learn from.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +141,7 @@ struct Flown {
 #[derive(Clone, Debug)]
 pub struct Freeblock {
     pub(crate) tasks: TaskManager,
-    regions: Regions,
+    pub(super) regions: Regions,
     planner: Planner,
     margins: Margins,
     adaptive: Option<Adaptive>,
@@ -144,22 +152,23 @@ pub struct Freeblock {
     aside: Vec<Range>,
     /// Sectors that could not be read or written.
     bad: Vec<u64>,
-    /// A write whose data was asked for.
-    pub(crate) pending: Option<Leg>,
+    pending: Option<Pending>,
+    /// How often data was asked for in vain, and when that was.
+    asked: (Time, u32),
     /// Legs sent before the request that is held.
     pub(crate) legs_before: usize,
     /// Pieces of promoted tasks, by the slot of their request.
-    promoted: Vec<(u32, Kind, Range)>,
+    pub(super) promoted: Vec<u32>,
     /// A promoted write whose data was asked for.
-    promoted_pending: Option<Range>,
+    pub(super) promoted_pending: Option<Range>,
     flown: Vec<Flown>,
-    idling: Option<Idling>,
+    pub(super) idling: Option<Idling>,
     /// What the command that completed last covered: the drive's cache may hold a part of it and the rest be on its way.
     last: Option<Range>,
     /// The drive answers no more.
-    dead: bool,
+    pub(super) dead: bool,
     /// When something was brought last, or a unit was fetched for want of that.
-    brought: Time,
+    pub(super) brought: Time,
     report: Report,
 }
 
@@ -187,6 +196,7 @@ impl Freeblock {
             aside: Vec::new(),
             bad: Vec::new(),
             pending: None,
+            asked: (Time::ZERO, 0),
             legs_before: 0,
             promoted: Vec::with_capacity(MOST_PROMOTED),
             promoted_pending: None,
@@ -276,18 +286,32 @@ impl Freeblock {
         self.dead |= outcome == Outcome::Dead;
         self.last = (c.kind != Kind::Flush).then_some(Range { lbn: c.lbn, count: u64::from(c.count) });
         self.tasks.completed(c.kind, c.lbn, c.count, outcome, now);
-        if let Outcome::MediaError { lbn } = outcome
-            && let Err(at) = self.bad.binary_search(&lbn)
-        {
-            if self.bad.len() == MOST_BAD {
-                self.bad.remove(0);
-            }
-            self.bad.insert(at.min(self.bad.len()), lbn);
-        }
+        self.note_bad(c, outcome);
         if self.tasks.has_changes() {
             self.brought = now;
         }
         self.follow(model, if was_idle { Gone::Idle } else { Gone::Free });
+    }
+
+    /// A sector that failed is bad until something that covers it succeeds: drives put bad sectors right when they are
+    /// written.
+    fn note_bad(&mut self, c: &Command, outcome: Outcome) {
+        match outcome {
+            Outcome::Ok if c.kind != Kind::Flush && !self.bad.is_empty() => {
+                let end = c.lbn + u64::from(c.count);
+                let (from, to) = (self.bad.partition_point(|&b| b < c.lbn), self.bad.partition_point(|&b| b < end));
+                self.bad.drain(from..to);
+            }
+            Outcome::MediaError { lbn } => {
+                if let Err(at) = self.bad.binary_search(&lbn) {
+                    self.bad.insert(at, lbn);
+                    if self.bad.len() > MOST_BAD {
+                        self.bad.remove(0);
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 
     /// A command to `place` is sent; the head is to come `from` there.
@@ -318,10 +342,42 @@ impl Freeblock {
 
     /// Whether anything may be put into gaps now.
     pub fn may_fill(&self) -> bool {
-        self.gate.is_open()
-            && !self.dead
-            && self.tasks.has_room()
-            && (self.tasks.any(Who::Anyone, Kind::Read) || self.tasks.any(Who::Anyone, Kind::Write))
+        self.gate.is_open() && !self.dead && self.tasks.has_room() && self.wants_something()
+    }
+
+    /// Whether anybody wants something now.
+    pub(super) fn wants_something(&self) -> bool {
+        self.tasks.any(Who::Anyone, Kind::Read) || self.tasks.any(Who::Anyone, Kind::Write)
+    }
+
+    /// Asks for the data of a write. False when it cannot be had, or when it has been asked for in vain often enough.
+    pub(crate) fn ask(&mut self, leg: &Leg, idle: bool, now: Time) -> bool {
+        let asked = self.may_ask(now) && self.tasks.ask(leg.range());
+        if asked {
+            self.pending = Some(Pending { leg: *leg, at: now, idle });
+        }
+        asked
+    }
+
+    fn may_ask(&self, now: Time) -> bool {
+        self.asked.0 != now || self.asked.1 < MOST_ASKS
+    }
+
+    /// The write whose data was asked for, if all of it is there and it was found for just this: the gap that is looked at
+    /// now, or an idle drive. Else it is let go of.
+    pub(crate) fn answered(&mut self, idle: bool, now: Time) -> Option<Leg> {
+        let Pending { leg, at, idle: for_idle } = self.pending.take()?;
+        if at == now && idle == for_idle && self.tasks.granted(leg.range()) {
+            return Some(leg);
+        }
+        self.refused(&leg, now);
+        None
+    }
+
+    /// A write that was asked for is not sent.
+    pub(crate) fn refused(&mut self, leg: &Leg, now: Time) {
+        self.asked = (now, if self.asked.0 == now { self.asked.1 + 1 } else { 1 });
+        self.tasks.release(leg.kind, leg.range(), now);
     }
 
     /// What is added to moves.
@@ -381,12 +437,17 @@ impl Freeblock {
         }
     }
 
-    /// What to send to an idle drive.
-    pub fn idle_leg(&mut self, model: &Model, head: &Head, now: Time) -> Option<Leg> {
+    /// An idle drive is looked after.
+    pub fn begin_idle(&mut self) {
         self.aside.clear();
+    }
+
+    /// What to send to an idle drive, of what has not been left out.
+    pub fn idle_leg(&mut self, model: &Model, head: &Head, now: Time) -> Option<Leg> {
+        let kinds: &[Kind] = if self.may_ask(now) { &[Kind::Read, Kind::Write] } else { &[Kind::Read] };
         let idling = self.idling.as_mut().filter(|_| self.tasks.has_room() && !self.dead)?;
         loop {
-            let leg = idling.leg(model, &self.regions, &self.tasks, head, &self.aside, now)?;
+            let leg = idling.leg(model, &self.regions, &self.tasks, head, kinds, &self.aside, now)?;
             let range = leg.range();
             let at = self.bad.partition_point(|&b| b < range.lbn);
             match self.bad.get(at).filter(|&&b| b < range.end()) {
@@ -397,28 +458,6 @@ impl Freeblock {
                 return None;
             }
         }
-    }
-
-    /// A unit that is wanted and that no gap seems to be long enough for.
-    fn straggler(&mut self, model: &Model, now: Time) -> Option<(Kind, Range)> {
-        if now.saturating_since(self.brought) < PATIENCE || !self.may_fill() {
-            return None;
-        }
-        self.brought = now;
-        let cell = self.regions.next_up(Who::Anyone, 0, self.regions.all())?;
-        let all = self.regions.cells().lbns(&model.geometry, cell)?;
-        let unit = u64::from(self.regions.widest_unit());
-        let (low, high) = (all.lbn.saturating_sub(unit), (all.end() + unit).min(model.geometry.capacity()));
-        let mut wanted = Wanted::new();
-        wanted.reset(low, (high - low) as u32);
-        for kind in [Kind::Read, Kind::Write] {
-            self.tasks.wanted(Who::Anyone, kind, &mut wanted);
-            if let Some(first) = wanted.next(low) {
-                let end = wanted.next_unwanted(first).min(first + unit);
-                return Some((kind, Range { lbn: first, count: end - first }));
-            }
-        }
-        None
     }
 
     /// A leg is sent: of its own, merged, or in idle time.
@@ -437,52 +476,16 @@ impl Freeblock {
         }
     }
 
-    /// The next piece of a promoted task that is ready to be sent.
-    pub fn next_promoted(&mut self, model: &Model, now: Time) -> Option<(Kind, Range)> {
-        if let Some(range) = self.promoted_pending.take() {
-            if self.tasks.granted(range) {
-                self.tasks.picked(range);
-                return Some((Kind::Write, range));
-            }
-            self.tasks.release(Kind::Write, range, now);
-            return None;
-        }
-        if self.promoted.len() >= MOST_PROMOTED {
-            return None;
-        }
-        let promoted = self.tasks.next_promoted(PROMOTED_SECTORS).map(|(_, kind, range)| (kind, range));
-        let (kind, range) = promoted.or_else(|| self.straggler(model, now))?;
-        if kind == Kind::Read {
-            return Some((kind, range));
-        }
-        match self.tasks.ask(range) {
-            true => self.promoted_pending = Some(range),
-            false => self.tasks.release(kind, range, now),
-        }
-        None
-    }
-
-    /// The piece just handed out is the request in this slot.
-    pub fn promoted_is(&mut self, slot: u32, kind: Kind, range: Range) {
-        self.promoted.push((slot, kind, range));
-        if let Some(idling) = &mut self.idling {
-            idling.detector().arrived();
-        }
-    }
-
-    /// Whether the request in this slot, which has finished, was a piece of a promoted task.
-    pub fn is_promoted(&mut self, slot: u32) -> bool {
-        let at = self.promoted.iter().position(|p| p.0 == slot);
-        at.map(|i| self.promoted.swap_remove(i)).is_some()
-    }
-
     /// When it wants to be told the time.
     pub fn next_wakeup(&self, now: Time) -> Option<Time> {
-        let anything = self.tasks.any(Who::Anyone, Kind::Read) || self.tasks.any(Who::Anyone, Kind::Write);
-        let idle = self.idling.as_ref().filter(|_| anything && self.tasks.has_room())?.next_wakeup(now);
         // Units that were refused are offered again at some time.
         let again = self.tasks.next_wakeup();
-        [idle, again].into_iter().flatten().filter(|&t| t > now).min()
+        let wants = self.wants_something() && self.tasks.has_room() && !self.dead;
+        let idling = self.idling.as_ref().filter(|_| wants);
+        let idle = idling.and_then(|i| i.next_wakeup(now));
+        // What idle time cannot be spent on now is looked at again, and a straggler is fetched.
+        let straggler = idling.map(|_| (self.brought + PATIENCE).max(now + RECHECK));
+        [idle, again, straggler].into_iter().flatten().filter(|&t| t > now).min()
     }
 
     /// What it has done and what it takes.

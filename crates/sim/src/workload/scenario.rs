@@ -221,16 +221,21 @@ impl Scenario {
         let filled = self.fill(0)?.is_some();
         let background = self.background.as_deref().unwrap_or("none");
         filling::check_background(background)?;
-        if background != "none" && !filled {
-            return Err(WorkloadError::Conflict(format!(
-                "background work \"{background}\" needs a fill that does it; known: {}",
-                filling::FILLS[1..].join(", ")
-            )));
+        // With `none` said in so many words, everything else is what the run is to be compared with.
+        let none = self.fill.as_deref() == Some("none");
+        let inside = self.placement.as_deref().is_some_and(|p| p != "host");
+        for (given, what) in [(self.conservatism_us.is_some(), "conservatism_us"), (inside, "a placement")] {
+            if given && !filled && !none {
+                return Err(WorkloadError::Conflict(format!("{what} was given, but no fill")));
+            }
         }
         if filled && self.scheduling()? == Scheduling::Drive {
             return Err(WorkloadError::Conflict(
                 "order drive leaves the choice to the drive, which fills no gaps".into(),
             ));
+        }
+        if self.until_scanned == Some(true) && none {
+            return Err(WorkloadError::Conflict("a run until the disk is scanned needs a fill that scans it".into()));
         }
         if self.until_scanned == Some(true) && !background.starts_with("scan") {
             return Err(WorkloadError::Conflict(
@@ -297,15 +302,18 @@ impl Scenario {
         Ok(crate::run::Limits { until, requests: self.requests, until_scanned: self.until_scanned == Some(true) })
     }
 
-    /// FILL; `None` when nothing was said, or `none`.
+    /// FILL; `None` for `none`. When nothing was said, headtime's own does the background work, if there is any.
     pub fn fill(&self, seed: u64) -> Result<Option<FillConfig>, WorkloadError> {
         let margin = self.conservatism_us.as_ref().map(Figure::text);
-        filling::fill(self.fill.as_deref().unwrap_or("none"), self.placement.as_deref(), margin.as_deref(), seed)
+        let work = self.background.as_deref().is_some_and(|b| b != "none");
+        let default = if work { "headtime" } else { "none" };
+        filling::fill(self.fill.as_deref().unwrap_or(default), self.placement.as_deref(), margin.as_deref(), seed)
     }
 
     /// Background work for a disk.
     pub fn background(&self, target: &Target) -> Result<Box<dyn Background>, WorkloadError> {
-        filling::background(self.background.as_deref().unwrap_or("none"), target)
+        let filled = self.fill(0)?.is_some();
+        filling::background(self.background.as_deref().filter(|_| filled).unwrap_or("none"), target)
     }
 
     fn mode(&self) -> Result<Mode, WorkloadError> {
@@ -354,8 +362,10 @@ fn fault(text: &str, file: &str, e: &toml::de::Error) -> WorkloadError {
 #[cfg(test)]
 mod tests {
     use super::super::variates::Share;
-    use super::super::{Arrivals, PatternSpec, SizeSpec, Think, oltp};
+    use super::super::{Arrivals, Gaps, PatternSpec, SizeSpec, Think, oltp};
     use super::*;
+    use headtime_sched::fill::Algorithm;
+    use headtime_sched::fill::subsystem::Conservatism;
 
     fn target() -> Target {
         Target { capacity: 1_000_000, sector_bytes: 512, geometry: None }
@@ -416,12 +426,32 @@ mod tests {
         assert_eq!(clients.arrivals, Arrivals::Closed { tasks: 8, think: Think::Exponential(Dur::from_ms(20)) });
         assert_eq!(clients.pattern.size, SizeSpec::Exponential { mean_bytes: 8192, step_bytes: 4096 });
         let log = s.task[1].group().unwrap();
-        assert_eq!(log.arrivals, Arrivals::Open { mean_gap: Dur::from_ms(20) });
+        assert_eq!(log.arrivals, Arrivals::Open { mean_gap: Dur::from_ms(20), gaps: Gaps::Exponential });
         assert_eq!((log.pattern.reads, log.pattern.fua), (Share::from_f64(0.0).unwrap(), true));
         assert_eq!(log.start, Time(1_500_000_000));
         let mut w = s.workload(&target(), 7).unwrap();
         assert_eq!(w.classes(), ["clients", "log"]);
         assert!(w.take().is_ok());
+    }
+
+    #[test]
+    fn background_work_is_understood_in_any_order_of_keys_and_flags() {
+        let file = "until_scanned = true\nbackground = \"scan:32\"\nconservatism_us = 300\nfill = \"angle-ep-frag\"\n";
+        let s = parse(file).unwrap();
+        let fill = s.fill(7).unwrap().unwrap();
+        assert_eq!((fill.algorithm, fill.seed), (Algorithm::AngleEpFrag, 7));
+        assert_eq!(fill.conservatism, Conservatism::Fixed(Dur::from_us(300)));
+        assert!(s.limits().unwrap().until_scanned && s.background(&target()).unwrap().ends());
+        // The file may leave the fill to a flag, or to headtime.
+        let half = Scenario::parse("background = \"rescan\"\n", "s.toml").unwrap();
+        assert_eq!(half.fill(1).unwrap().unwrap().algorithm, Algorithm::Headtime);
+        let none = Scenario { fill: Some("none".into()), ..Scenario::default() }.over(half.clone());
+        assert!(none.check().is_ok() && none.fill(1).unwrap().is_none());
+        let flags = Scenario { fill: Some("headtime".into()), ..Scenario::default() };
+        assert!(flags.clone().over(half).check().is_ok());
+        // Another end of the run replaces the file's.
+        let s = Scenario { seconds: Some(5.0), ..flags }.over(s);
+        assert!(!s.limits().unwrap().until_scanned && s.fill(1).unwrap().unwrap().algorithm == Algorithm::Headtime);
     }
 
     #[test]
@@ -456,9 +486,21 @@ mod tests {
             ("order = \"sptf-sw:x\"\n", "expected 0 to 1000"),
             ("order = \"satfuf:-1\"\n", "expected 0 to"),
             ("admit = \"bfq\"\n", "known: none"),
-            ("fill = \"bw-greedy\"\n", "known: none"),
-            ("placement = \"firmware\"\n", "s.toml:1: unknown placement \"firmware\"; known: host"),
-            ("disk = \"a\"\nbackground = \"scan\"\n", "s.toml:2: unknown background \"scan\"; known: none"),
+            ("fill = \"greedy\"\n", "s.toml:1: unknown fill \"greedy\"; known: none, bw-greedy"),
+            ("placement = \"drive\"\n", "s.toml:1: unknown placement \"drive\"; known: host, firmware"),
+            ("disk = \"a\"\nbackground = \"copy\"\n", "s.toml:2: unknown background \"copy\"; known: none, scan"),
+            ("fill = \"headtime\"\nbackground = \"scan:0\"\n", "s.toml:2: KIB of background scan:KIB: expected 1 to"),
+            ("fill = \"headtime\"\nconservatism_us = -1\n", "s.toml:2: "),
+            (
+                "fill = \"headtime\"\nconservatism_us = \"bold\"\n",
+                "s.toml:2: conservatism_us: expected 0 to 100000, or",
+            ),
+            ("fill = \"none\"\nbackground = \"scan\"\nuntil_scanned = true\n", "needs a fill that scans it"),
+            ("conservatism_us = 300\n", "conservatism_us was given, but no fill"),
+            ("placement = \"firmware\"\n", "a placement was given, but no fill"),
+            ("fill = \"headtime\"\norder = \"drive\"\n", "the drive, which fills no gaps"),
+            ("until_scanned = true\n", "needs background work that ends: scan"),
+            ("fill = \"headtime\"\nbackground = \"rescan\"\nuntil_scanned = true\n", "background work that ends: scan"),
             ("seed = 1\ndepth = 0\n", "s.toml:2: depth: expected 1 to"),
             ("depth = -1\n", "expected a whole number from 0 to 4294967295"),
             ("seconds = \"long\"\n", "expected a number"),

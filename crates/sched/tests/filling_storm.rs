@@ -1,0 +1,70 @@
+//! Random calls of every kind with faults on, everything checked against a second, simple book ([`headtime_sim::storm`]).
+//! Experiment S16 runs the same for longer.
+
+use headtime_disk::profile::{self, Prefetch, Profile};
+use headtime_sched::core::Order;
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::placement::Placement;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sim::storm::{Storm, Tally};
+
+fn storm(profile: &Profile, belief: &Profile, algorithm: Algorithm, area: u64, seed: u64) -> Tally {
+    println!("{} with {} over {area} sectors, seed {seed}", profile.name, algorithm.name());
+    let fill = FillConfig { seed, ..FillConfig::new(algorithm) };
+    let storm = Storm { profile, belief, fill, order: Order::Sptf, area, calls: 20_000, faults: true, seed };
+    let t = storm.run().expect("a drive that works");
+    println!("{t:?}");
+    t
+}
+
+fn holds(t: &Tally) {
+    assert_eq!((t.wrong, &t.complaints), (0, &vec![]));
+    assert_eq!((t.unaccounted(), t.left_over), (0, 0));
+    assert_eq!(t.bytes.1, t.bytes.0, "bytes after and before");
+    // What was not exercised was not tested.
+    assert!(t.merged > 0 && t.alone > 0 && t.idle > 0 && t.refused > 0 && t.failed > 0);
+    assert!(t.delivered > 0 && t.written > 0 && t.superseded > 0 && t.unreadable > 0 && t.aborted > 0);
+}
+
+#[test]
+fn whatever_is_called_every_block_ends_once_and_nothing_is_left() {
+    let profile = profile::builtin("cheetah36es").expect("a built-in drive");
+    for (i, algorithm) in Algorithm::ALL.into_iter().enumerate() {
+        holds(&storm(&profile, &profile, algorithm, 20_000, 1 + i as u64));
+    }
+}
+
+#[test]
+fn a_small_hot_area_has_many_conflicts_and_they_are_kept_apart() {
+    let profile = profile::builtin("atlas10k").expect("a built-in drive");
+    for seed in 1..4 {
+        holds(&storm(&profile, &profile, Algorithm::Headtime, 1_500, seed));
+    }
+}
+
+#[test]
+fn a_drive_whose_cache_is_not_known_surprises_and_breaks_nothing() {
+    let profile = profile::builtin("cheetah36es").expect("a built-in drive");
+    let mut belief = profile.clone();
+    belief.electronics.cache.prefetch = Prefetch::None;
+    belief.electronics.cache.segments = 0;
+    let mut cached = profile.clone();
+    cached.electronics.cache.write_back = true;
+    for (truth, seed) in [(&profile, 1), (&cached, 2)] {
+        let t = storm(truth, &belief, Algorithm::AngleEpFrag, 20_000, seed);
+        assert_eq!((t.wrong, &t.complaints, t.unaccounted(), t.left_over), (0, &vec![], 0, 0));
+    }
+}
+
+#[test]
+fn the_same_calls_lead_to_the_same_ends() {
+    let profile = profile::builtin("cheetah36es").expect("a built-in drive");
+    let again = || storm(&profile, &profile, Algorithm::AngleEpFrag, 20_000, 9);
+    assert_eq!(again(), again());
+    let inside = FillConfig { placement: Placement::Firmware, ..FillConfig::new(Algorithm::AngleEpFrag) };
+    let (fill, order) = (inside, Order::Fcfs);
+    let s =
+        Storm { profile: &profile, belief: &profile, fill, order, area: 9_000, calls: 5_000, faults: true, seed: 9 };
+    let t = s.run().expect("a drive that works");
+    assert_eq!((t.wrong, &t.complaints, t.unaccounted(), t.left_over), (0, &vec![], 0, 0));
+}

@@ -1,0 +1,508 @@
+//! Random calls against a core in front of a virtual drive, in virtual time, everything checked as it happens.
+//!
+//! Foreground requests and all freeblock calls come in random order on a small hot area of the disk, some of them with
+//! names that do not exist; the drive has unreadable, slow and growing bad sectors and hangs now and then. A second,
+//! simple book ([`shadow`]) is kept of what every application asked for and of which data lies in every sector:
+//!
+//! * every wanted unit ends exactly once, by an event that its command explains, or with its task;
+//! * no two commands that overlap, one of them a write, are at the drive together, and none overtakes an older one;
+//! * data never gets older: not by a freeblock write, not in what a read finds;
+//! * the core is never stuck, never asks to be woken in the past, and its queues come to an end;
+//! * when every session is closed nothing is left of them.
+
+mod shadow;
+
+use headtime_disk::command::{Command, Completion, Kind, Outcome};
+use headtime_disk::drive::{Drive, DriveConfig, Fault};
+use headtime_disk::model::Model;
+use headtime_disk::profile::Profile;
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::core::{Config, Core, Order, Refused};
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::request::{Action, Finished, Request};
+use headtime_sched::tasks::{Event, Limits, Range, SessionId, TaskError, TaskId, TaskSpec};
+
+use crate::simulate::SimError;
+use crate::workload::variates::Variates;
+use shadow::Shadow;
+
+/// Foreground requests that may wait.
+const CAPACITY: usize = 12;
+/// Actions that one telling may lead to: many more than there are blocks in the hot area.
+const MOST_ACTIONS: u32 = 200_000;
+/// All that is wanted must be done so soon once nothing disturbs any more.
+const ALL_DONE: Dur = Dur::from_secs(3_600);
+/// Mean pause between two calls of a burst.
+const PAUSE: Dur = Dur::from_us(700);
+
+/// What is stormed.
+#[derive(Clone, Debug)]
+pub struct Storm<'a> {
+    /// The drive.
+    pub profile: &'a Profile,
+    /// What the core believes it to be.
+    pub belief: &'a Profile,
+    /// How gaps are filled; its limits are made small, so that they are reached.
+    pub fill: FillConfig,
+    /// Who goes next.
+    pub order: Order,
+    /// Sectors that calls are about: the first of the disk. Some reads go further, so that the arm moves.
+    pub area: u64,
+    /// Calls by applications, of the foreground and of the background.
+    pub calls: u64,
+    /// Whether the drive has faults.
+    pub faults: bool,
+    /// Seed of everything.
+    pub seed: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Calls by applications.
+    pub calls: u64,
+    /// Of these, refused.
+    pub refused: u64,
+    /// Commands that went to the drive.
+    pub commands: u64,
+    /// Foreground requests finished.
+    pub finished: u64,
+    /// Of these, in an error.
+    pub failed: u64,
+    /// Sectors wanted of the background.
+    pub wanted: u64,
+    /// Sectors that were delivered.
+    pub delivered: u64,
+    /// Sectors that were written.
+    pub written: u64,
+    /// Sectors that were superseded.
+    pub superseded: u64,
+    /// Sectors of units that could not be read.
+    pub unreadable: u64,
+    /// Sectors that were still wanted when their task was aborted or their session closed.
+    pub aborted: u64,
+    /// Commands merged with a foreground request.
+    pub merged: u64,
+    /// Freeblock commands alone.
+    pub alone: u64,
+    /// Freeblock commands in idle time.
+    pub idle: u64,
+    /// Bytes that tasks took before the first call and after the last session was closed.
+    pub bytes: (usize, usize),
+    /// Requests and commands left in the core at the end.
+    pub left_over: usize,
+    /// What was wrong: how often,
+    pub wrong: u64,
+    /// and the first few in words.
+    pub complaints: Vec<String>,
+}
+
+impl Tally {
+    /// Sectors that ended more or less often than once. Zero when everything that was wanted is accounted for.
+    pub fn unaccounted(&self) -> u64 {
+        self.wanted.abs_diff(self.delivered + self.written + self.superseded + self.unreadable + self.aborted)
+    }
+
+    fn complain(&mut self, what: String) {
+        self.wrong += 1;
+        if self.complaints.len() < 8 {
+            self.complaints.push(what);
+        }
+    }
+}
+
+struct Run {
+    core: Core,
+    drive: Drive,
+    rng: Variates,
+    shadow: Shadow,
+    now: Time,
+    area: u64,
+    capacity: u64,
+    next_id: u64,
+    /// Answers to come: applications say yes to everything, take everything.
+    willing: bool,
+}
+
+impl Storm<'_> {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// The profiles give no drive.
+    pub fn run(&self) -> Result<Tally, SimError> {
+        let fail = |p: &Profile| {
+            let name = p.name.clone();
+            move |source| SimError::Model { name, source }
+        };
+        let mut rng = Variates::new(self.seed, 1);
+        let faults = if self.faults { faults(self.area, self.calls, &mut rng) } else { vec![] };
+        let config = DriveConfig { seed: self.seed, faults, ..DriveConfig::default() };
+        let drive = Drive::new(self.profile, config).map_err(fail(self.profile))?;
+        let model = Model::new(self.belief).map_err(fail(self.belief))?;
+        let capacity = drive.capacity().min(model.geometry.capacity());
+        let limits = Limits { sessions: 6, tasks: 48, ranges: 160, bytes: 256 << 10, events: 96 };
+        let fill = Some(FillConfig { limits, ..self.fill.clone() });
+        let core = Core::new(Config { order: self.order, max_outstanding: 2, capacity: CAPACITY, fill }, model);
+        let mut run = Run {
+            shadow: Shadow::new(self.area.min(capacity), limits),
+            core,
+            drive,
+            rng,
+            now: Time::ZERO,
+            area: self.area.min(capacity),
+            capacity,
+            next_id: 0,
+            willing: false,
+        };
+        run.shadow.tally.bytes.0 = run.bytes();
+        while run.shadow.tally.calls < self.calls && run.shadow.tally.wrong < 100 {
+            run.call();
+            run.pause();
+        }
+        run.calm();
+        Ok(run.shadow.tally)
+    }
+}
+
+/// Some of every kind, all over the area and the time that the calls will take.
+fn faults(area: u64, calls: u64, rng: &mut Variates) -> Vec<Fault> {
+    let lasts = PAUSE.0 * calls * 2;
+    let mut all = vec![];
+    for _ in 0..12 {
+        all.push(Fault::Unreadable { lbn: rng.below(area - 4), count: 1 + rng.below(3) });
+        all.push(Fault::Slow { lbn: rng.below(area - 40), count: 40, turns: 1 + rng.below(3) as u32 });
+        all.push(Fault::Grown { lbn: rng.below(area), at: Time(rng.below(lasts)) });
+        all.push(Fault::Hang { at: Time(rng.below(lasts)), takes: Dur::from_ms(50 + rng.below(2_000)) });
+    }
+    all
+}
+
+impl Run {
+    fn bytes(&self) -> usize {
+        self.core.freeblock().map_or(0, |r| r.bytes())
+    }
+
+    /// One call by somebody.
+    fn call(&mut self) {
+        self.shadow.tally.calls += 1;
+        match self.rng.below(100) {
+            0..=44 => self.foreground(),
+            45..=48 => self.open(),
+            49..=66 => self.register(),
+            67..=71 => self.abort(),
+            72..=76 => self.promote(),
+            77..=81 => self.suspend(true),
+            82..=89 => self.suspend(false),
+            90 => self.close(),
+            91..=94 => self.window(),
+            95..=98 => self.take(),
+            _ => self.priority(),
+        }
+        self.drain();
+    }
+
+    fn foreground(&mut self) {
+        self.next_id += 1;
+        let (kind, lbn, count) = match self.rng.below(20) {
+            0 => (Kind::Flush, 0, 0),
+            1..=9 => {
+                let count = 1 + self.rng.below(24);
+                (Kind::Read, self.rng.below(self.area - count), count as u32)
+            }
+            10..=14 => {
+                let count = 1 + self.rng.below(24);
+                (Kind::Write, self.rng.below(self.area - count), count as u32)
+            }
+            // Far away and never written.
+            _ if self.capacity > 2 * self.area => {
+                let far = self.capacity - self.area - 16;
+                (Kind::Read, self.area + self.rng.below(far), 16)
+            }
+            _ => (Kind::Read, self.rng.below(self.area - 16), 16),
+        };
+        let request = Request { id: self.next_id, kind, lbn, count, fua: self.rng.below(8) == 0, owner: 0 };
+        match self.core.submit(request, self.now) {
+            Ok(()) => self.shadow.submitted(&request),
+            Err(Refused::Full { .. }) => self.shadow.tally.refused += 1,
+            Err(e) => self.shadow.tally.complain(format!("{request:?} was refused: {e}")),
+        }
+    }
+
+    /// A session that is open, or now and then a name that nobody has.
+    fn session(&mut self) -> SessionId {
+        let open = self.shadow.sessions();
+        match self.rng.below(40) {
+            0 => SessionId(u32::MAX - 1),
+            n if !open.is_empty() => open[(n as usize * 7 + self.rng.below(64) as usize) % open.len()],
+            _ => SessionId(0),
+        }
+    }
+
+    fn task(&mut self) -> TaskId {
+        let tasks = self.shadow.tasks();
+        match self.rng.below(40) {
+            0 => TaskId(u64::MAX),
+            _ if tasks.is_empty() => TaskId(0),
+            _ => tasks[self.rng.below(tasks.len() as u64) as usize],
+        }
+    }
+
+    fn open(&mut self) {
+        let answer = self.core.open(1 + self.rng.below(5) as u32, self.now);
+        if let Ok(id) = self.answered(answer, true) {
+            self.shadow.opened(id);
+        }
+    }
+
+    /// Counts a refusal. `known`: the name was one that exists, so only a bound may have been reached.
+    fn answered<T>(&mut self, answer: Result<T, TaskError>, known: bool) -> Result<T, TaskError> {
+        match &answer {
+            Ok(_) if !known => self.shadow.tally.complain("a call with a wrong name was accepted".into()),
+            Err(TaskError::Full { .. }) => self.shadow.tally.refused += 1,
+            Err(_) if !known => self.shadow.tally.refused += 1,
+            Err(e) => self.shadow.tally.complain(format!("a good call was refused: {e}")),
+            Ok(_) => {}
+        }
+        answer
+    }
+
+    fn register(&mut self) {
+        let session = self.session();
+        let blksize = [1, 4, 8, 16][self.rng.below(4) as usize];
+        let unit = blksize << self.rng.below(3);
+        let mut ranges: Vec<Range> = vec![];
+        for _ in 0..=self.rng.below(4) {
+            let most = if self.rng.below(10) == 0 { 2_000 } else { 160 };
+            let count = 1 + self.rng.below(most);
+            let range = Range { lbn: self.rng.below(self.area - count), count };
+            if ranges.iter().all(|r| !r.overlaps(&range)) {
+                ranges.push(range);
+            }
+        }
+        let kind = if self.rng.below(3) == 0 { Kind::Write } else { Kind::Read };
+        let spec = TaskSpec { kind, ranges, blksize, min_pickup: unit };
+        let known = self.shadow.is_open(session);
+        let answer = self.core.register(session, &spec, self.now);
+        if let Ok(task) = self.answered(answer, known) {
+            self.shadow.registered(session, task, &spec);
+        }
+    }
+
+    fn abort(&mut self) {
+        let task = self.task();
+        let known = self.shadow.exists(task);
+        let answer = self.core.abort(task, self.now);
+        if self.answered(answer, known).is_ok() {
+            self.shadow.aborted(task);
+        }
+    }
+
+    fn promote(&mut self) {
+        let task = self.task();
+        let known = self.shadow.exists(task);
+        let answer = self.core.promote(task, self.now);
+        let _ = self.answered(answer, known);
+    }
+
+    fn suspend(&mut self, suspended: bool) {
+        let session = self.session();
+        let known = self.shadow.is_open(session);
+        let answer = match suspended {
+            true => self.core.suspend(session, self.now),
+            false => self.core.resume(session, self.now),
+        };
+        if self.answered(answer, known).is_ok() {
+            self.shadow.suspended(session, suspended);
+        }
+    }
+
+    fn close(&mut self) {
+        let session = self.session();
+        let known = self.shadow.is_open(session);
+        let answer = self.core.close(session, self.now);
+        if self.answered(answer, known).is_ok() {
+            self.shadow.closed(session);
+        }
+    }
+
+    fn window(&mut self) {
+        let session = self.session();
+        let known = self.shadow.is_open(session);
+        let sectors = if self.rng.below(2) == 0 { u64::MAX } else { self.rng.below(400) };
+        let answer = self.core.set_window(session, sectors, self.now);
+        if self.answered(answer, known).is_ok() {
+            self.shadow.window(session, sectors);
+        }
+    }
+
+    fn take(&mut self) {
+        let session = self.session();
+        let known = self.shadow.is_open(session);
+        let sectors = self.rng.below(500);
+        let answer = self.core.taken(session, sectors, self.now);
+        if self.answered(answer, known).is_ok() {
+            self.shadow.taken(session, sectors);
+        }
+    }
+
+    fn priority(&mut self) {
+        let session = self.session();
+        let known = self.shadow.is_open(session);
+        let answer = self.core.set_priority(session, 1 + self.rng.below(9) as u32, self.now);
+        let _ = self.answered(answer, known);
+    }
+
+    /// Time passes: mostly little, now and then enough for the disk to become idle.
+    fn pause(&mut self) {
+        let long = self.rng.below(60) == 0;
+        let mean = if long { Dur::from_ms(60) } else { PAUSE };
+        let until = self.now + Dur(self.rng.exponential(mean.0));
+        while let Some(next) = self.next_event().filter(|t| *t <= until) {
+            self.go_to(next);
+        }
+        self.now = until;
+        // Whoever tells something has first taken what the drive had to say.
+        self.drive_events();
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let wakeup = self.core.next_wakeup();
+        let soonest = [self.drive.next_event(), wakeup].into_iter().flatten().min();
+        soonest.map(|t| t.max(self.now))
+    }
+
+    fn go_to(&mut self, next: Time) {
+        let woken = self.core.next_wakeup().filter(|t| *t <= next);
+        self.now = next;
+        self.drive_events();
+        if woken.is_some() {
+            self.core.tick(self.now);
+            self.drain();
+            if self.core.next_wakeup().is_some_and(|t| t <= self.now) {
+                self.shadow.tally.complain(format!("woken at {}, it wants to be woken at once again", self.now));
+            }
+        }
+    }
+
+    fn drive_events(&mut self) {
+        while let Some(completion) = self.drive.advance(self.now) {
+            self.completed(&completion);
+        }
+    }
+
+    fn completed(&mut self, completion: &Completion) {
+        self.shadow.completed(completion.id, completion.outcome);
+        self.core.complete(completion.id, completion.outcome, self.now);
+        self.drain();
+        self.shadow.all_events_seen();
+    }
+
+    fn drain(&mut self) {
+        let mut actions = 0;
+        while let Some(action) = self.core.poll() {
+            actions += 1;
+            assert!(actions < MOST_ACTIONS, "one telling leads to ever more actions, the last {action:?}");
+            match action {
+                Action::Issue(command) => self.issue(&command),
+                Action::Finish(f) => self.finish(&f),
+                Action::Background(event) => self.event(&event),
+            }
+        }
+        if self.core.next_wakeup().is_some_and(|t| t < self.now) {
+            self.shadow.tally.complain(format!("at {} it wants to be woken before that", self.now));
+        }
+    }
+
+    fn issue(&mut self, command: &Command) {
+        let free = self.core.free_sectors(command.id);
+        self.shadow.issued(command, free);
+        if let Err(e) = self.drive.submit(*command, self.now) {
+            self.shadow.tally.complain(format!("the drive refused {command:?}: {e}"));
+        }
+    }
+
+    fn finish(&mut self, finished: &Finished) {
+        self.shadow.finished(finished, self.now);
+    }
+
+    fn event(&mut self, event: &Event) {
+        if let Event::GetBuffer { task, range, .. } = *event {
+            self.shadow.asked(event);
+            // Yes, no, or nothing at all.
+            let says = if self.willing { 0 } else { self.rng.below(8) };
+            let ready = says < 5;
+            if says < 7 {
+                match self.core.buffer(task, range, ready, self.now) {
+                    Ok(true) if ready => self.shadow.granted(task, range),
+                    Ok(true) => {}
+                    other => self.shadow.tally.complain(format!("an answer to {event:?} led to {other:?}")),
+                }
+            }
+            return;
+        }
+        self.shadow.event(event);
+        // An application may take what it is given at once.
+        if self.willing
+            && let Event::Delivered { session, range, .. } = *event
+        {
+            let taken = self.core.taken(session, range.count, self.now);
+            if taken.is_err() {
+                self.shadow.tally.complain(format!("{session:?} could not take: {taken:?}"));
+            }
+            self.shadow.taken(session, range.count);
+        }
+    }
+
+    /// Nothing disturbs any more: all that is wanted must come, and when all sessions are closed nothing must be left.
+    fn calm(&mut self) {
+        self.willing = true;
+        for session in self.shadow.sessions() {
+            let taken = self.core.taken(session, u64::MAX, self.now);
+            let told = [self.core.resume(session, self.now), self.core.set_window(session, u64::MAX, self.now), taken];
+            if told.iter().any(Result::is_err) {
+                self.shadow.tally.complain(format!("{session:?} could not be told: {told:?}"));
+            }
+            self.shadow.suspended(session, false);
+            self.shadow.window(session, u64::MAX);
+            self.shadow.taken(session, u64::MAX);
+            self.drain();
+        }
+        let until = self.now + ALL_DONE;
+        while self.shadow.is_anything_wanted() || self.shadow.unfinished() > 0 {
+            match self.next_event().filter(|t| *t <= until) {
+                Some(next) => self.go_to(next),
+                None => {
+                    let left = self.shadow.left();
+                    let requests = self.shadow.unfinished();
+                    self.shadow.tally.complain(format!("at {} {left} and {requests} requests do not come", self.now));
+                    break;
+                }
+            }
+        }
+        for session in self.shadow.sessions() {
+            let closed = self.core.close(session, self.now);
+            if closed.is_err() {
+                self.shadow.tally.complain(format!("{session:?} could not be closed: {closed:?}"));
+            }
+            self.shadow.closed(session);
+            self.drain();
+        }
+        while let Some(next) = self.next_event().filter(|t| *t <= until + ALL_DONE) {
+            self.go_to(next);
+        }
+        let report = self.core.freeblock().unwrap_or_default();
+        let tally = &mut self.shadow.tally;
+        (tally.merged, tally.alone, tally.idle) = (report.merged, report.commands, report.idle);
+        tally.left_over = self.core.waiting() + self.core.outstanding() + report.sessions.len();
+        tally.bytes.1 = report.bytes();
+    }
+}
+
+/// Whether a failed command names a sector of its own.
+fn names_own(outcome: Outcome, lbn: u64, count: u32) -> bool {
+    match outcome {
+        Outcome::MediaError { lbn: bad } => (lbn..lbn + u64::from(count)).contains(&bad),
+        Outcome::Ok => true,
+        Outcome::Dead => false,
+    }
+}

@@ -1,0 +1,484 @@
+//! The second book: what everybody asked for, what lies in every sector, and what that allows.
+//!
+//! Every write of the foreground and every write task has a number, ascending in the order in which they were told.
+//! A sector holds the number of what was written to it last; it never falls.
+
+use std::collections::BTreeMap;
+
+use headtime_disk::command::{Command, Kind, Outcome};
+use headtime_disk::time::Time;
+use headtime_sched::request::{Finished, Request};
+use headtime_sched::tasks::{Event, Limits, Range, SessionId, TaskId, TaskSpec};
+
+use super::{Tally, names_own};
+
+struct Session {
+    suspended: bool,
+    window: u64,
+    untaken: u64,
+}
+
+struct Part {
+    range: Range,
+    unit: u64,
+    /// Which units are still wanted.
+    wanted: Vec<bool>,
+}
+
+struct Task {
+    session: SessionId,
+    kind: Kind,
+    number: u64,
+    parts: Vec<Part>,
+}
+
+struct Foreground {
+    request: Request,
+    number: u64,
+    sent: bool,
+    /// Of a read: what its sectors hold at least, by what was submitted before it.
+    expects: Vec<u64>,
+}
+
+/// A command at the drive.
+struct Flying {
+    command: Command,
+    /// Sectors at its front that are moved for free.
+    free: u32,
+}
+
+pub(super) struct Shadow {
+    pub tally: Tally,
+    limits: Limits,
+    sessions: BTreeMap<SessionId, Session>,
+    tasks: BTreeMap<TaskId, Task>,
+    foreground: BTreeMap<u64, Foreground>,
+    /// Requests by arrival.
+    arrived: Vec<u64>,
+    at_drive: BTreeMap<u64, Flying>,
+    /// Data that applications have ready: of this task's number, these sectors.
+    ready: Vec<(u64, Range)>,
+    /// The number of what lies in each sector of the area.
+    holds: Vec<u64>,
+    /// The highest number of foreground writes submitted to each.
+    submitted: Vec<u64>,
+    next_number: u64,
+    /// Numbers of write tasks.
+    of_tasks: Vec<u64>,
+    /// What ended at the drive last, and how.
+    last: Option<(Flying, Outcome)>,
+    events: usize,
+}
+
+impl Part {
+    /// The units that touch `range`.
+    fn touching(&self, range: &Range) -> std::ops::Range<usize> {
+        let lo = range.lbn.max(self.range.lbn) - self.range.lbn;
+        let hi = range.end().min(self.range.end()).saturating_sub(self.range.lbn);
+        (lo / self.unit) as usize..hi.div_ceil(self.unit).max(lo / self.unit) as usize
+    }
+
+    fn span(&self, unit: usize) -> Range {
+        let lbn = self.range.lbn + unit as u64 * self.unit;
+        Range { lbn, count: self.unit.min(self.range.end() - lbn) }
+    }
+
+    /// Whether `range` is whole units of it.
+    fn is_whole(&self, range: &Range) -> bool {
+        let whole = |lbn: u64| (lbn - self.range.lbn).is_multiple_of(self.unit) || lbn == self.range.end();
+        range.lbn >= self.range.lbn && range.end() <= self.range.end() && whole(range.lbn) && whole(range.end())
+    }
+
+    fn left(&self) -> u64 {
+        (0..self.wanted.len()).filter(|&u| self.wanted[u]).map(|u| self.span(u).count).sum()
+    }
+}
+
+fn inside(inner: &Range, outer: &Range) -> bool {
+    inner.lbn >= outer.lbn && inner.end() <= outer.end()
+}
+
+fn range(lbn: u64, count: u32) -> Range {
+    Range { lbn, count: u64::from(count) }
+}
+
+fn conflict(a: (Kind, &Range), b: (Kind, &Range)) -> bool {
+    let data = a.0 != Kind::Flush && b.0 != Kind::Flush;
+    data && (a.0 == Kind::Write || b.0 == Kind::Write) && a.1.overlaps(b.1)
+}
+
+impl Shadow {
+    pub fn new(area: u64, limits: Limits) -> Shadow {
+        Shadow {
+            tally: Tally::default(),
+            limits,
+            sessions: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            foreground: BTreeMap::new(),
+            arrived: vec![],
+            at_drive: BTreeMap::new(),
+            ready: vec![],
+            holds: vec![0; area as usize],
+            submitted: vec![0; area as usize],
+            next_number: 0,
+            of_tasks: vec![],
+            last: None,
+            events: 0,
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    pub fn sessions(&self) -> Vec<SessionId> {
+        self.sessions.keys().copied().collect()
+    }
+
+    pub fn tasks(&self) -> Vec<TaskId> {
+        self.tasks.keys().copied().collect()
+    }
+
+    pub fn is_open(&self, session: SessionId) -> bool {
+        self.sessions.contains_key(&session)
+    }
+
+    pub fn exists(&self, task: TaskId) -> bool {
+        self.tasks.contains_key(&task)
+    }
+
+    pub fn unfinished(&self) -> usize {
+        self.foreground.len()
+    }
+
+    pub fn is_anything_wanted(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// What is still wanted, in words.
+    pub fn left(&self) -> String {
+        let sectors: u64 = self.tasks.values().flat_map(|t| &t.parts).map(Part::left).sum();
+        format!("{sectors} sectors of {} tasks", self.tasks.len())
+    }
+
+    pub fn opened(&mut self, id: SessionId) {
+        let new = Session { suspended: false, window: u64::MAX, untaken: 0 };
+        if self.sessions.insert(id, new).is_some() {
+            self.tally.complain(format!("{id:?} was given twice"));
+        }
+    }
+
+    pub fn suspended(&mut self, id: SessionId, suspended: bool) {
+        if let Some(s) = self.sessions.get_mut(&id) {
+            s.suspended = suspended;
+        }
+    }
+
+    pub fn window(&mut self, id: SessionId, sectors: u64) {
+        if let Some(s) = self.sessions.get_mut(&id) {
+            s.window = sectors;
+        }
+    }
+
+    pub fn taken(&mut self, id: SessionId, sectors: u64) {
+        if let Some(s) = self.sessions.get_mut(&id) {
+            s.untaken = s.untaken.saturating_sub(sectors);
+        }
+    }
+
+    pub fn registered(&mut self, session: SessionId, id: TaskId, spec: &TaskSpec) {
+        let number = self.number();
+        if spec.kind == Kind::Write {
+            self.of_tasks.push(number);
+        }
+        let part = |r: &Range| {
+            let unit = u64::from(spec.min_pickup);
+            Part { range: *r, unit, wanted: vec![true; r.count.div_ceil(unit) as usize] }
+        };
+        self.tally.wanted += spec.ranges.iter().map(|r| r.count).sum::<u64>();
+        let task = Task { session, kind: spec.kind, number, parts: spec.ranges.iter().map(part).collect() };
+        if self.tasks.insert(id, task).is_some() {
+            self.tally.complain(format!("{id:?} was given twice"));
+        }
+    }
+
+    pub fn aborted(&mut self, id: TaskId) {
+        if let Some(gone) = self.tasks.remove(&id) {
+            self.tally.aborted += gone.parts.iter().map(Part::left).sum::<u64>();
+        }
+    }
+
+    pub fn closed(&mut self, id: SessionId) {
+        self.sessions.remove(&id);
+        let of = self.tasks.iter().filter(|(_, t)| t.session == id).map(|(id, _)| *id);
+        for task in of.collect::<Vec<_>>() {
+            self.aborted(task);
+        }
+    }
+
+    /// Sectors of the area in a range.
+    fn sectors(&self, r: &Range) -> std::ops::Range<usize> {
+        let most = self.holds.len() as u64;
+        r.lbn.min(most) as usize..r.end().min(most) as usize
+    }
+
+    pub fn submitted(&mut self, request: &Request) {
+        let at = self.sectors(&range(request.lbn, request.count));
+        let (mut number, mut expects) = (0, vec![]);
+        match request.kind {
+            Kind::Write => {
+                number = self.number();
+                self.submitted[at].fill(number);
+            }
+            Kind::Read => expects = self.submitted[at].to_vec(),
+            Kind::Flush => {}
+        }
+        self.arrived.push(request.id);
+        self.foreground.insert(request.id, Foreground { request: *request, number, sent: false, expects });
+    }
+
+    pub fn issued(&mut self, command: &Command, free: u32) {
+        self.tally.commands += 1;
+        let all = range(command.lbn, command.count);
+        if self.at_drive.len() >= 2 {
+            self.tally.complain(format!("{command:?} is the third at the drive"));
+        }
+        for other in self.at_drive.values() {
+            let there = range(other.command.lbn, other.command.count);
+            if conflict((command.kind, &all), (other.command.kind, &there)) {
+                self.tally.complain(format!("{command:?} is sent while {:?} is at the drive", other.command));
+            }
+        }
+        let own = range(command.lbn + u64::from(free), command.count - free);
+        // The oldest request that looks like it.
+        let is_it = |f: &&u64| {
+            let f = &self.foreground[*f];
+            let r = &f.request;
+            !f.sent
+                && r.kind == command.kind
+                && (r.kind == Kind::Flush || (range(r.lbn, r.count) == own && own.count > 0))
+        };
+        let mine = self.arrived.iter().find(is_it).copied();
+        let there = |f: &Foreground| range(f.request.lbn, f.request.count);
+        let older = self.arrived.iter().take_while(|f| mine.is_some_and(|m| **f < m)).map(|f| &self.foreground[f]);
+        let overtaken = older.clone().find(|f| conflict((command.kind, &own), (f.request.kind, &there(f))));
+        if let Some(f) = overtaken {
+            self.tally.complain(format!("{command:?}, {free} of it free, overtakes {:?}", f.request));
+        }
+        // What is free has not waited, so it must not pass anything that has.
+        let front = range(command.lbn, free);
+        let unsent = |f: &&Foreground| !f.sent && Some(f.request.id) != mine;
+        let passed = self
+            .foreground
+            .values()
+            .filter(unsent)
+            .find(|f| free > 0 && conflict((command.kind, &front), (f.request.kind, &there(f))));
+        if let Some(f) = passed {
+            self.tally.complain(format!("{free} free sectors of {command:?} are sent before {:?}", f.request));
+        }
+        if let Some(f) = mine.and_then(|m| self.foreground.get_mut(&m)) {
+            f.sent = true;
+        }
+        let needs = if mine.is_some() { front } else { all };
+        if command.kind == Kind::Write && self.has_ready(&needs) < needs.count {
+            self.tally.complain(format!("{command:?}, {free} of it free, is written without data"));
+        }
+        self.at_drive.insert(command.id, Flying { command: *command, free });
+    }
+
+    /// How many sectors of a range applications have data for.
+    fn has_ready(&self, range: &Range) -> u64 {
+        self.ready.iter().filter(|(_, r)| inside(r, range)).map(|(_, r)| r.count).sum()
+    }
+
+    /// The numbers that a write puts into its sectors, and the data of applications used up.
+    fn data_of(&mut self, flying: &Flying) -> Vec<(u64, Range)> {
+        let c = &flying.command;
+        let (front, own) = (range(c.lbn, flying.free), range(c.lbn + u64::from(flying.free), c.count - flying.free));
+        let ready = |of: &Range| self.ready.iter().filter(|(_, r)| inside(r, of)).copied().collect::<Vec<_>>();
+        let mut data = ready(&front);
+        let is_theirs =
+            |f: &&Foreground| f.sent && f.request.kind == Kind::Write && range(f.request.lbn, f.request.count) == own;
+        let theirs = self.foreground.values().find(is_theirs);
+        // A promoted task's piece may look like a request; then the older of the two goes first.
+        match theirs {
+            Some(f) if self.has_ready(&own) < own.count || ready(&own).iter().all(|(n, _)| *n > f.number) => {
+                data.push((f.number, own));
+            }
+            _ => data.extend(ready(&own)),
+        }
+        self.ready.retain(|r| !data.contains(r));
+        data
+    }
+
+    pub fn completed(&mut self, id: u64, outcome: Outcome) {
+        let Some(flying) = self.at_drive.remove(&id) else {
+            self.tally.complain(format!("command {id} was not at the drive"));
+            return;
+        };
+        self.events = 0;
+        if let Outcome::MediaError { lbn } = outcome
+            && flying.free < flying.command.count
+            && lbn < flying.command.lbn + u64::from(flying.free)
+        {
+            // The request behind it goes again.
+            let c = flying.command;
+            let own = range(c.lbn + u64::from(flying.free), c.count - flying.free);
+            let mut all = self.foreground.values_mut();
+            if let Some(f) =
+                all.find(|f| f.sent && f.request.kind == c.kind && range(f.request.lbn, f.request.count) == own)
+            {
+                f.sent = false;
+            }
+        }
+        if flying.command.kind == Kind::Write && outcome == Outcome::Ok {
+            for (number, r) in self.data_of(&flying) {
+                let at = self.sectors(&r);
+                if let Some(newer) = self.holds[at.clone()].iter().find(|h| **h > number) {
+                    self.tally.complain(format!("{:?} puts {number} over {newer}", flying.command));
+                }
+                self.holds[at].fill(number);
+            }
+        }
+        self.last = Some((flying, outcome));
+    }
+
+    pub fn finished(&mut self, f: &Finished, now: Time) {
+        let Some(gone) = self.foreground.remove(&f.request) else {
+            self.tally.complain(format!("{f:?} finished twice or never began"));
+            return;
+        };
+        self.arrived.retain(|id| *id != f.request);
+        self.tally.finished += 1;
+        self.tally.failed += u64::from(f.outcome != Outcome::Ok);
+        let r = &gone.request;
+        let own = range(r.lbn, r.count);
+        let by = self.last.as_ref().is_some_and(|(l, outcome)| {
+            let c = &l.command;
+            c.kind == r.kind
+                && *outcome == f.outcome
+                && (r.kind == Kind::Flush || own.end() == range(c.lbn, c.count).end())
+        });
+        if f.done != now || !gone.sent || !by || !names_own(f.outcome, r.lbn, r.count) {
+            let last = self.last.as_ref().map(|(l, o)| (l.command, *o));
+            self.tally.complain(format!("{r:?} finished as {f:?} by {last:?}"));
+        }
+        if r.kind == Kind::Read && f.outcome == Outcome::Ok {
+            let found = &self.holds[self.sectors(&own)];
+            for (held, expected) in found.iter().zip(&gone.expects) {
+                if held < expected || (held > expected && self.of_tasks.binary_search(held).is_err()) {
+                    self.tally.complain(format!("{r:?} found {held}, not {expected}"));
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Applications are asked for data.
+    pub fn asked(&mut self, event: &Event) {
+        let Event::GetBuffer { session, task, range } = *event else { return };
+        let fine = self.tasks.get(&task).is_some_and(|t| {
+            let whole = t.parts.iter().any(|p| p.is_whole(&range) && p.touching(&range).all(|u| p.wanted[u]));
+            t.session == session && t.kind == Kind::Write && whole
+        });
+        if !fine || self.sessions.get(&session).is_none_or(|s| s.suspended) {
+            self.tally.complain(format!("{event:?} asks for what nobody has"));
+        }
+    }
+
+    /// An application has its data ready.
+    pub fn granted(&mut self, task: TaskId, range: Range) {
+        let Some(number) = self.tasks.get(&task).map(|t| t.number) else { return };
+        self.ready.retain(|(_, r)| !r.overlaps(&range));
+        self.ready.push((number, range));
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        self.events += 1;
+        if let Err(what) = self.take(event) {
+            let last = self.last.as_ref().map(|(l, o)| (l.command, *o));
+            self.tally.complain(format!("{event:?} {what}; last was {last:?}"));
+        }
+    }
+
+    fn take(&mut self, event: &Event) -> Result<(), &'static str> {
+        let session = self.sessions.get_mut(&event.session()).ok_or("comes after its session was closed")?;
+        let task = self.tasks.get_mut(&event.task()).ok_or("comes after its task has ended")?;
+        if task.session != event.session() {
+            return Err("is not its session's");
+        }
+        let covers = |kind: Kind, r: &Range| {
+            self.last
+                .as_ref()
+                .filter(|(l, _)| l.command.kind == kind && inside(r, &range(l.command.lbn, l.command.count)))
+        };
+        let (range, kind, sum) = match *event {
+            Event::Delivered { range, .. } => {
+                if covers(Kind::Read, &range).is_none_or(|l| l.1 != Outcome::Ok) {
+                    return Err("was not read");
+                }
+                if session.suspended {
+                    return Err("comes to a suspended session");
+                }
+                let unit = task.parts.iter().find(|p| inside(&range, &p.range)).map_or(0, |p| p.unit);
+                if session.untaken + range.count.saturating_sub(unit) > session.window {
+                    return Err("is more than the window allows");
+                }
+                session.untaken += range.count;
+                (range, Kind::Read, &mut self.tally.delivered)
+            }
+            Event::Written { range, .. } => {
+                if covers(Kind::Write, &range).is_none_or(|l| l.1 != Outcome::Ok) {
+                    return Err("was not written");
+                }
+                (range, Kind::Write, &mut self.tally.written)
+            }
+            // By a request that came, a task that was registered, or the end of a write that failed: all of them newer.
+            Event::Superseded { range, .. } => (range, Kind::Write, &mut self.tally.superseded),
+            Event::Failed { range, .. } => {
+                let Some((l, Outcome::MediaError { lbn })) = &self.last else { return Err("and nothing failed") };
+                if l.command.kind != task.kind || !(range.lbn..range.end()).contains(lbn) {
+                    return Err("does not hold what failed");
+                }
+                (range, task.kind, &mut self.tally.unreadable)
+            }
+            Event::Done { .. } => {
+                if task.parts.iter().any(|p| p.wanted.contains(&true)) {
+                    return Err("and something is wanted still");
+                }
+                self.tasks.remove(&event.task());
+                return Ok(());
+            }
+            Event::GetBuffer { .. } => return Err("is no end"),
+        };
+        if task.kind != kind {
+            return Err("is the wrong kind");
+        }
+        let part = task.parts.iter_mut().find(|p| p.is_whole(&range)).ok_or("is not whole units of a range")?;
+        let units = part.touching(&range);
+        if !part.wanted[units.clone()].iter().all(|w| *w) {
+            return Err("comes twice");
+        }
+        part.wanted[units].fill(false);
+        *sum += range.count;
+        Ok(())
+    }
+
+    /// All events of a completion have come: whoever may have what was read has it.
+    pub fn all_events_seen(&mut self) {
+        let Some((flying, Outcome::Ok)) = &self.last else { return };
+        if flying.command.kind != Kind::Read || self.events + 1 >= self.limits.events {
+            return;
+        }
+        let read = range(flying.command.lbn, flying.command.count);
+        let missed = self.tasks.iter().find(|(_, t)| {
+            let s = &self.sessions[&t.session];
+            let may = t.kind == Kind::Read && !s.suspended && s.window == u64::MAX;
+            may && t.parts.iter().any(|p| p.touching(&read).any(|u| p.wanted[u] && inside(&p.span(u), &read)))
+        });
+        if let Some((id, _)) = missed {
+            self.tally.complain(format!("{id:?} did not get what {:?} read", flying.command));
+        }
+    }
+}
