@@ -11,7 +11,9 @@ use headtime_lab::runner::{self, Options};
 
 #[test]
 fn the_claims_that_hold_are_those_written_down() {
-    let selected: Vec<Selected> = registry::all().into_iter().map(Selected::whole).collect();
+    // What a processor takes for something differs from run to run and from machine to machine.
+    let same_everywhere = registry::all().into_iter().filter(|e| !e.spec().alone);
+    let selected: Vec<Selected> = same_everywhere.map(Selected::whole).collect();
     let options = Options { seeds: vec![1, 2, 3], quick: true };
     let results = runner::run(&selected, &options, &Unwatched).unwrap();
     let mut got = String::new();
