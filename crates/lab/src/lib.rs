@@ -6,6 +6,7 @@
 //! for anybody else.
 
 mod bench;
+mod beside;
 pub mod experiment;
 mod f1;
 mod f2;
@@ -19,4 +20,9 @@ mod predictions;
 pub mod registry;
 pub mod report;
 pub mod runner;
+mod s10;
+mod s13;
+mod s14;
+mod s15;
+mod s16;
 pub mod svg;
