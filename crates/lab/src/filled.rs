@@ -32,13 +32,24 @@ pub(crate) struct Filled {
     pub limits: Limits,
     /// Seed of load, noise and lottery.
     pub seed: u64,
+    /// What the drive is like towards the scheduler; `None`: as the placement of FILL says.
+    pub towards: Option<Towards>,
+}
+
+/// What a drive is like towards a scheduler, wherever FILL's rules believe it to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Towards {
+    /// Everything comes as predicted.
+    pub noiseless: bool,
+    /// It has none of the habits that a drive has towards a host.
+    pub inside: bool,
 }
 
 impl Filled {
     /// A built-in drive under a load, gaps not filled.
     pub(crate) fn new(spec: &Spec, drive: &str, order: Order, load: GroupSpec, seed: u64) -> Result<Filled, RunError> {
         let profile = profile::builtin(drive).map_err(|e| failed(spec, e))?;
-        Ok(Filled { profile, belief: None, order, fill: None, load, limits: Limits::default(), seed })
+        Ok(Filled { profile, belief: None, order, fill: None, load, limits: Limits::default(), seed, towards: None })
     }
 
     /// The same with gaps filled.
@@ -69,6 +80,10 @@ impl Filled {
         let mut setup = Setup { belief: self.belief.as_ref(), ..Setup::new(&self.profile, self.order, self.seed) };
         if let Some(fill) = &self.fill {
             setup = setup.filled(fill.clone());
+        }
+        if let Some(towards) = self.towards {
+            setup.drive.noiseless = towards.noiseless;
+            setup.drive.inside = towards.inside;
         }
         Simulation::new(&setup).map_err(|e| failed(spec, e))
     }

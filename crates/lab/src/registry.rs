@@ -7,17 +7,24 @@ use crate::f3::F3;
 use crate::f4::F4;
 use crate::f5::F5;
 use crate::f6::F6;
+use crate::f7::F7;
+use crate::f8::F8;
+use crate::f9::F9;
+use crate::f10::F10;
+use crate::f11::F11;
 use crate::s10::S10;
 use crate::s13::S13;
 use crate::s14::S14;
 use crate::s15::S15;
 use crate::s16::S16;
+use crate::x3::X3;
+use crate::x4::X4;
 
 /// Every experiment, in the order of the report.
 pub fn all() -> Vec<&'static dyn Experiment> {
     vec![
-        &F1, //
-        &F2, &F3, &F4, &F5, &F6, &S10, &S13, &S14, &S15, &S16,
+        //
+        &F1, &F2, &F3, &F4, &F5, &F6, &F7, &F8, &F9, &F10, &F11, &S10, &S13, &S14, &S15, &S16, &X3, &X4,
     ]
 }
 

@@ -1,0 +1,107 @@
+//! F8: what an order that looks at seeks alone leaves to the background, and what it costs the foreground.
+//!
+//! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 9: SSTF leaves long rotational latencies, SPTF short ones,
+//! SPTF-SW60% stands between.
+
+use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
+use crate::figure9::{self, Lines};
+use crate::scans::{Load, Scan};
+
+/// The experiment.
+pub struct F8;
+
+static SPEC: Spec = Spec {
+    id: "F8",
+    title: "Foreground order against free bandwidth",
+    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.3, figure 9",
+    drive: "atlas10k",
+    workload: "oltp under SSTF, SPTF-SW60% and SPTF; one read of the whole disk in the background in units of 4 KiB; the first ten \
+               minutes of it",
+    claims: &[
+        Claim {
+            id: "F8a",
+            claim: "SSTF against SPTF, foreground",
+            paper: "13 to 15% lower",
+            rule: "8 to 18% lower",
+            checks: &[
+                Check { what: "least over the conservatisms", unit: "%", test: Test::Between(8.0, 18.0) },
+                Check { what: "most over the conservatisms", unit: "%", test: Test::Between(8.0, 18.0) },
+            ],
+            quick: true,
+            note: "",
+        },
+        Claim {
+            id: "F8b",
+            claim: "SSTF against SPTF, free bandwidth",
+            paper: "2.1 to 2.6 times",
+            rule: "1.9 to 2.9 times",
+            checks: &[
+                Check { what: "least over the conservatisms", unit: "times", test: Test::Between(1.9, 2.9) },
+                Check { what: "most over the conservatisms", unit: "times", test: Test::Between(1.9, 2.9) },
+            ],
+            quick: true,
+            note: "",
+        },
+        Claim {
+            id: "F8c",
+            claim: "SPTF-SW60%, share of SSTF's free bandwidth and price in foreground against SPTF",
+            paper: "over 80% of SSTF's free bandwidth for 5 to 6% of foreground",
+            rule: "at least 80%, at most 7%",
+            checks: &[
+                Check { what: "least share of free bandwidth", unit: "%", test: Test::AtLeast(80.0) },
+                Check { what: "most of the foreground", unit: "%", test: Test::AtMost(7.0) },
+            ],
+            quick: true,
+            note: "",
+        },
+    ],
+    alone: false,
+};
+
+/// Conservatisms at which ten requests are always in the system, us.
+const TEN_ACTIVE_US: [u64; 2] = [300, 400];
+
+impl Experiment for F8 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        figure9::STEPS + 3 * (1 + TEN_ACTIVE_US.len() as u64)
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let lines = figure9::lines(&SPEC, run)?;
+        let [sstf, weighted, sptf] = &lines[..] else {
+            unreachable!("three orders");
+        };
+        let mut f = Findings::default();
+        f.figure("F8a", &range(figure9::sweep(run), |us| lower(sstf, sptf, us)));
+        f.figure("F8b", &range(figure9::sweep(run), |us| sstf.at(us).free_mb_s / sptf.at(us).free_mb_s));
+        let [share, _] = range(figure9::sweep(run), |us| 100.0 * weighted.at(us).free_mb_s / sstf.at(us).free_mb_s);
+        let [_, price] = range(figure9::sweep(run), |us| lower(weighted, sptf, us));
+        f.figure("F8c", &[share, price]);
+        f.tables.push(figure9::table("figure_9", &lines));
+        if run.quick {
+            run.progress.advance(3 * (1 + TEN_ACTIVE_US.len() as u64));
+            return Ok(f);
+        }
+        let ten = figure9::ORDERS.iter().map(|&(name, order)| {
+            let scan = Scan { load: Load::TenActive, ..figure9::point(run, order) };
+            figure9::line(&SPEC, run, name, scan, &TEN_ACTIVE_US)
+        });
+        f.tables.push(figure9::table("ten_always_active", &ten.collect::<Result<Vec<_>, RunError>>()?));
+        Ok(f)
+    }
+}
+
+/// How much lower the one's foreground is than the other's, %.
+fn lower(one: &Lines, other: &Lines, us: u64) -> f64 {
+    100.0 * (1.0 - one.at(us).foreground_mb_s / other.at(us).foreground_mb_s)
+}
+
+/// The least and the greatest value over the conservatisms.
+fn range(sweep: &[u64], value: impl Fn(u64) -> f64) -> [f64; 2] {
+    let values = sweep.iter().map(|&us| value(us));
+    values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], v| [low.min(v), high.max(v)])
+}
