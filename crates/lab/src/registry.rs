@@ -7,7 +7,10 @@ use crate::f3::F3;
 use crate::f4::F4;
 use crate::f5::F5;
 use crate::f6::F6;
+use crate::s8::S8;
+use crate::s9::S9;
 use crate::s10::S10;
+use crate::s11::S11;
 use crate::s13::S13;
 use crate::s14::S14;
 use crate::s15::S15;
@@ -15,10 +18,7 @@ use crate::s16::S16;
 
 /// Every experiment, in the order of the report.
 pub fn all() -> Vec<&'static dyn Experiment> {
-    vec![
-        &F1, //
-        &F2, &F3, &F4, &F5, &F6, &S10, &S13, &S14, &S15, &S16,
-    ]
+    vec![&F1, &F2, &F3, &F4, &F5, &F6, &S8, &S9, &S10, &S11, &S13, &S14, &S15, &S16]
 }
 
 /// An experiment, and which of its claims are wanted.
