@@ -94,8 +94,3 @@ impl Beside {
         self.simulation(spec)?.run_with(load, background, self.limits, None, watch).map_err(|e| failed(spec, e))
     }
 }
-
-/// Milliseconds.
-pub(crate) fn ms(d: Dur) -> f64 {
-    d.as_ms_f64()
-}
