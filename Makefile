@@ -6,7 +6,7 @@ PURE := disk sched
 
 .PHONY: demo test check purity bench reproduce
 
-demo: ## Build, and show on a built-in drive what the order of requests does to a disk
+demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --release --locked -p headtime -- demo
 
 test: ## Run every test

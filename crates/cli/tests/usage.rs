@@ -34,7 +34,9 @@ fn unknown_names_list_the_known_ones() {
     assert!(simulate("--workload", "tpcc").contains("closed:N"));
     assert!(simulate("--order", "elevator").contains("sptf-sw:N"));
     assert!(simulate("--admit", "bfq").contains("known: none"));
-    assert!(simulate("--fill", "bw-greedy").contains("known: none"));
+    assert!(simulate("--fill", "greedy").contains("known: none, bw-greedy, bw-ep-greedy, angle-ep-greedy"));
+    assert!(simulate("--placement", "drive").contains("known: host, firmware, firmware-no-track"));
+    assert!(simulate("--background", "copy").contains("known: none, scan, scan:KIB, rescan, rescan:KIB"));
     let format = headtime(&["simulate", "--trace", "x", "--trace-format", "pcap"]).refused();
     assert!(format.contains("mqsim") && format.contains("blkparse"), "{format}");
     assert!(headtime(&["reproduce", "F99"]).refused().contains("F1a"));
@@ -52,6 +54,26 @@ fn figures_out_of_range_say_the_range() {
     assert!(said(&["--seconds=-1"]).contains("more than 0"));
     assert!(said(&["--seconds", "nan"]).contains("more than 0"));
     assert!(said(&["--requests", "0"]).contains("1 to"));
+    let filled = |more: &[&str]| said(&[&["--fill", "headtime"], more].concat());
+    for odd in ["-1", "0.3", "100001", "bold", ""] {
+        assert!(filled(&["--conservatism-us", odd]).contains("expected 0 to 100000, or \"adaptive\""), "{odd}");
+    }
+    for odd in ["scan:0", "scan:x", "scan:", "rescan:65537", "scan:-4"] {
+        assert!(filled(&["--background", odd]).contains("expected 1 to 65536"), "{odd}");
+    }
+}
+
+#[test]
+fn settings_of_background_work_that_do_not_go_together_are_refused() {
+    let said = |args: &[&str]| headtime(&[&["simulate", "--seconds", "1"], args].concat()).refused();
+    assert!(said(&["--background", "scan"]).contains("needs a fill that does it; known: bw-greedy"));
+    assert!(said(&["--conservatism-us", "300"]).contains("conservatism_us was given, but no fill"));
+    assert!(said(&["--placement", "firmware"]).contains("a placement was given, but no fill"));
+    assert!(said(&["--fill", "headtime", "--order", "drive"]).contains("the drive, which fills no gaps"));
+    let ends = "needs background work that ends: scan";
+    assert!(said(&["--until-scanned"]).contains(ends));
+    assert!(said(&["--fill", "headtime", "--until-scanned"]).contains(ends));
+    assert!(said(&["--fill", "headtime", "--background", "rescan", "--until-scanned"]).contains(ends));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
 use headtime_sched::core::Core;
-use headtime_sched::tasks::{Event, Range, SessionId, TaskError, TaskSpec};
+use headtime_sched::tasks::{Event, Range, SessionId, TaskError, TaskId, TaskSpec};
 
 /// An application of the freeblock subsystem.
 pub trait Background {
@@ -116,12 +116,17 @@ pub fn scan_unit(capacity: u64, sector_bytes: u32) -> u32 {
     unit
 }
 
+/// Of a scan by name the last sectors, one in so many, are promoted ([`Jobs::promoting_last`]).
+pub const PROMOTED: u64 = 10_000;
+
 /// Jobs that do nothing with their blocks but count them.
 #[derive(Clone, Debug)]
 pub struct Jobs {
     jobs: Vec<Job>,
     running: BTreeMap<SessionId, Running>,
     unfinished: usize,
+    /// What is left of a job is promoted when it is no more than this, sectors.
+    promote_last: u64,
     /// Sectors moved by all of them.
     moved: u64,
     curve: Vec<(Time, u64)>,
@@ -136,17 +141,43 @@ struct Running {
     sectors: u64,
     tasks_left: usize,
     done_at: Option<Time>,
+    /// What it registered at the beginning; empty once it is promoted.
+    tasks: Vec<TaskId>,
 }
 
 impl Jobs {
     /// These jobs, to be started together.
     pub fn new(jobs: Vec<Job>) -> Jobs {
-        Jobs { unfinished: jobs.len(), jobs, running: BTreeMap::new(), moved: 0, curve: Vec::new() }
+        Jobs { unfinished: jobs.len(), jobs, running: BTreeMap::new(), promote_last: 0, moved: 0, curve: Vec::new() }
     }
 
     /// One scan of the whole disk.
     pub fn scan(capacity: u64, unit: u32) -> Jobs {
         Jobs::new(vec![Job::scan(capacity, unit)])
+    }
+
+    /// Promotes what is left of a job when that is no more than `sectors`: it becomes ordinary requests (seed 002
+    /// section 2.1, `fb_promote`). On a disk that is never idle a few blocks are in nobody's way for hours: those that lie
+    /// across a stretch of spare sectors take most of a turn to read, and few gaps are so long.
+    pub fn promoting_last(self, sectors: u64) -> Jobs {
+        Jobs { promote_last: sectors, ..self }
+    }
+
+    fn promote(&mut self, session: SessionId, core: &mut Core, now: Time) -> Result<(), TaskError> {
+        let Some(running) = self.running.get_mut(&session).filter(|r| !r.tasks.is_empty()) else { return Ok(()) };
+        let job = &self.jobs[running.job];
+        let left = job.wanted().saturating_sub(running.sectors);
+        if self.promote_last == 0 || job.again || left == 0 || left > self.promote_last {
+            return Ok(());
+        }
+        for task in running.tasks.drain(..) {
+            match core.promote(task, now) {
+                // One of several that is finished already.
+                Ok(()) | Err(TaskError::NoTask(_)) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
     }
 
     /// When how many sectors had been moved: a point for each thousandth of what was wanted.
@@ -177,10 +208,8 @@ impl Background for Jobs {
     fn start(&mut self, core: &mut Core, now: Time) -> Result<(), TaskError> {
         for (i, job) in self.jobs.iter().enumerate() {
             let session = core.open(job.priority, now)?;
-            for task in &job.tasks {
-                core.register(session, task, now)?;
-            }
-            let running = Running { job: i, sectors: 0, tasks_left: job.tasks.len(), done_at: None };
+            let tasks = job.tasks.iter().map(|t| core.register(session, t, now)).collect::<Result<Vec<_>, _>>()?;
+            let running = Running { job: i, sectors: 0, tasks_left: tasks.len(), done_at: None, tasks };
             self.running.insert(session, running);
         }
         Ok(())
@@ -195,6 +224,7 @@ impl Background for Jobs {
                     let spec = TaskSpec { kind, ranges: vec![range], blksize: unit, min_pickup: unit };
                     core.register(session, &spec, now)?;
                 }
+                self.promote(session, core, now)?;
             }
             Event::GetBuffer { task, range, .. } => {
                 core.buffer(task, range, true, now)?;

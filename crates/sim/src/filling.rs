@@ -5,7 +5,7 @@ use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::{Conservatism, FillConfig};
 
-use crate::background::{Background, Job, Jobs, Nothing, scan_unit};
+use crate::background::{Background, Job, Jobs, Nothing, PROMOTED, scan_unit};
 use crate::workload::{Target, WorkloadError, unknown};
 
 /// Names of FILL.
@@ -104,9 +104,10 @@ pub fn background(name: &str, target: &Target) -> Result<Box<dyn Background>, Wo
         Some(kib) => (kib * 1024 / target.sector_bytes).max(1),
         None => scan_unit(target.capacity, target.sector_bytes),
     };
+    let job = Job { again: word == "rescan", ..Job::scan(target.capacity, unit) };
     Ok(match word {
         "none" => Box::new(Nothing),
-        _ => Box::new(Jobs::new(vec![Job { again: word == "rescan", ..Job::scan(target.capacity, unit) }])),
+        _ => Box::new(Jobs::new(vec![job]).promoting_last(target.capacity / PROMOTED)),
     })
 }
 

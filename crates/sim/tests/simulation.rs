@@ -55,6 +55,7 @@ fn json(profile: &Profile, order: Order, seed: u64) -> String {
         sector_bytes: profile.sector_bytes,
         wall_seconds: None,
         model_bytes: sim.model_bytes(),
+        media_bytes_per_second: sim.media_bytes_per_second(),
     };
     SimResult::new(&about, &stats).to_json()
 }

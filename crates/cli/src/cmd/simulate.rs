@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use clap::Args;
 use headtime_disk::profile::Profile;
+use headtime_disk::time::Time;
 use headtime_lab::output::WholeFile;
 use headtime_sched::core::Order;
+use headtime_sched::tasks::Event;
 use headtime_sim::observe::Observer;
 use headtime_sim::perfetto;
 use headtime_sim::result::{About, ResponseMs, SimResult};
@@ -66,7 +68,7 @@ pub struct Simulate {
     background: Option<String>,
     /// How much longer than predicted a seek may take when a gap is filled: microseconds, or adaptive [default: adaptive
     /// on the host, 0 in firmware]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     conservatism_us: Option<String>,
     /// Commands at the drive at most [default: 2; with --order drive, all it takes]
     #[arg(long, value_name = "N", value_parser = figures::depth, allow_negative_numbers = true)]
@@ -121,7 +123,7 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     let timeline = export.is_some().then(|| Timeline::new(EXPORTED, limits.until));
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as u64;
-    let mut watch = (timeline, Watch::new(&limits));
+    let mut watch = (timeline, Watch::new(&limits, simulation.target().capacity));
     let stats = simulation
         .run_with(&mut *workload, &mut *background, limits, Some(&clock), &mut watch)
         .map_err(Failure::input)?;
@@ -203,30 +205,57 @@ fn refusals(workload: &dyn Workload) {
     ));
 }
 
-/// Moves the bar along by virtual time or by requests, whichever ends the run.
+/// Moves the bar along by virtual time, requests or sectors scanned, whichever ends the run.
 struct Watch {
     bar: Bar,
-    by_time: bool,
-    requests: u64,
+    by: By,
+    reached: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Time,
+    Requests,
+    Sectors,
 }
 
 impl Watch {
-    fn new(limits: &Limits) -> Watch {
-        let (steps, by_time) = match (limits.until, limits.requests) {
-            (Some(t), None) => (t.0 / 1_000_000, true),
-            (_, Some(n)) => (n, false),
-            (None, None) => (0, false),
+    fn new(limits: &Limits, capacity: u64) -> Watch {
+        let (steps, by) = match (limits.until, limits.requests) {
+            (Some(t), None) => (t.0 / 1_000_000, By::Time),
+            (_, Some(n)) => (n, By::Requests),
+            (None, None) if limits.until_scanned => (capacity, By::Sectors),
+            (None, None) => (0, By::Requests),
         };
-        Watch { bar: Bar::new(steps, "simulating"), by_time, requests: 0 }
+        Watch { bar: Bar::new(steps, "simulating"), by, reached: 0 }
+    }
+
+    /// Now and then is often enough for an eye, and costs the simulator nothing.
+    fn count(&mut self, by: By, n: u64) -> bool {
+        const NOW_AND_THEN: u64 = 4096;
+        if self.by != by {
+            return false;
+        }
+        let before = self.reached / NOW_AND_THEN;
+        self.reached += n;
+        self.reached / NOW_AND_THEN > before
     }
 }
 
 impl Observer for Watch {
     fn finished(&mut self, done: &Done) {
-        self.requests += 1;
-        // Now and then is often enough for an eye, and costs the simulator nothing.
-        if self.requests.is_multiple_of(4096) {
-            self.bar.reach(if self.by_time { done.done.0 / 1_000_000 } else { self.requests });
+        if self.count(By::Requests, 1) {
+            self.bar.reach(self.reached);
+        } else if self.count(By::Time, 1) {
+            self.bar.reach(done.done.0 / 1_000_000);
+        }
+    }
+
+    fn background(&mut self, event: &Event, _: Time) {
+        if let Event::Delivered { range, .. } = event
+            && self.count(By::Sectors, range.count)
+        {
+            self.bar.reach(self.reached);
         }
     }
 }
@@ -271,7 +300,8 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
             "background: {:.2} MB/s ({} of the media bandwidth), {} of it done{}\n",
             b.mb_s,
             percent(b.share_of_media_bandwidth),
-            percent(b.scanned_fraction),
+            // Not all until it is all.
+            percent(if b.scan_seconds.is_some() { 1.0 } else { b.scanned_fraction.min(0.999) }),
             b.scan_seconds.map_or_else(String::new, |s| format!(" after {s:.0} virtual seconds"))
         );
     }

@@ -5,9 +5,11 @@
 //! tasks; the named ones (`oltp`, `closed:N`, ...) are functions that give a [`GroupSpec`] to build one from, so that
 //! an experiment can start from a name and change a figure.
 
+mod beside;
 mod closed;
 mod files;
 mod generator;
+mod micro;
 mod oltp;
 mod open;
 mod population;
@@ -19,12 +21,14 @@ mod source;
 mod task_table;
 pub mod variates;
 
+pub use beside::{Beside, FOREGROUND, Pace, READER, ReaderSpec, SCAN};
 pub use closed::closed;
 pub use files::{Files, FilesSpec, Layout, LayoutSpec, Range};
 pub use generator::{Pattern, PatternSpec, PlaceSpec};
+pub use micro::{MICRO_OUTSTANDING, freeblock_micro, freeblock_micro_open};
 pub use oltp::oltp;
 pub use open::open;
-pub use population::{Arrivals, GroupSpec, Population, Think};
+pub use population::{Arrivals, Gaps, GroupSpec, Population, Think};
 pub use random::{local_4k, random_4k, random_40k};
 pub use replay::{Beyond, Mode, Refusals, Replay};
 pub(crate) use scenario::unknown;

@@ -4,7 +4,7 @@ use headtime_disk::time::{Dur, Time};
 
 use super::WorkloadError;
 use super::oltp::mix;
-use super::population::{Arrivals, GroupSpec};
+use super::population::{Arrivals, Gaps, GroupSpec};
 
 /// Slowest rate, requests per second.
 pub(super) const SLOWEST: f64 = 0.001;
@@ -25,7 +25,7 @@ pub fn open(per_second: f64) -> Result<GroupSpec, WorkloadError> {
     }
     Ok(GroupSpec {
         name: format!("open:{per_second}"),
-        arrivals: Arrivals::Open { mean_gap: Dur((1e9 / per_second).round() as u64) },
+        arrivals: Arrivals::Open { mean_gap: Dur((1e9 / per_second).round() as u64), gaps: Gaps::Exponential },
         pattern: mix(),
         start: Time::ZERO,
     })

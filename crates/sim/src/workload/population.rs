@@ -50,11 +50,32 @@ pub enum Arrivals {
         /// Pause between an answer and the next request.
         think: Think,
     },
-    /// A Poisson process: exponentially distributed gaps with this mean, whatever the disk does.
+    /// They come whatever the disk does.
     Open {
-        /// Mean gap.
+        /// Mean time between two of them.
         mean_gap: Dur,
+        /// How these times are distributed.
+        gaps: Gaps,
     },
+}
+
+/// How the times between two requests of an open group are distributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gaps {
+    /// Exponentially: a Poisson process.
+    #[default]
+    Exponential,
+    /// Evenly between 0 and twice the mean (seed 002 section 4.1).
+    Uniform,
+}
+
+impl Gaps {
+    fn draw(self, mean: Dur, rng: &mut Variates) -> Dur {
+        match self {
+            Gaps::Exponential => Dur(rng.exponential(mean.0)),
+            Gaps::Uniform => Dur(rng.below(mean.0.saturating_mul(2).saturating_add(1))),
+        }
+    }
 }
 
 /// A group of like tasks.
@@ -116,7 +137,7 @@ impl Population {
                 let mut rng = Variates::new(seed, ((g as u64) << 24) + u64::from(i));
                 let first = match spec.arrivals {
                     Arrivals::Closed { think, .. } => Dur(rng.below(think.mean().0)),
-                    Arrivals::Open { mean_gap } => Dur(rng.exponential(mean_gap.0)),
+                    Arrivals::Open { mean_gap, gaps } => gaps.draw(mean_gap, &mut rng),
                 };
                 let owner = p.tasks.len() as u32;
                 p.tasks.push(Task { group, rng, position: None });
@@ -167,8 +188,8 @@ impl Workload for Population {
         let group = &mut self.groups[task.group as usize];
         let drawn = group.pattern.next(&mut task.rng, &mut task.position);
         let class = task.group;
-        if let Arrivals::Open { mean_gap } = group.arrivals {
-            let gap = Dur(task.rng.exponential(mean_gap.0));
+        if let Arrivals::Open { mean_gap, gaps } = group.arrivals {
+            let gap = gaps.draw(mean_gap, &mut task.rng);
             self.wake(due + gap, owner);
         }
         Ok(Ask { due, kind: drawn.kind, lbn: drawn.lbn, count: drawn.count, fua: drawn.fua, owner, class })
@@ -244,6 +265,25 @@ mod tests {
         }
         let rate = f64::from(n) / last.as_secs_f64();
         assert!((rate - 200.0).abs() < 3.0, "{rate}");
+    }
+
+    #[test]
+    fn even_gaps_lie_between_nothing_and_twice_their_mean() {
+        let mean_gap = Dur::from_ms(20);
+        let spec = GroupSpec { arrivals: Arrivals::Open { mean_gap, gaps: Gaps::Uniform }, ..closed(1) };
+        let mut p = Population::of(&spec, &target(), 9).unwrap();
+        let n = 40_000;
+        let (mut last, mut quarters) = (Time::ZERO, [0u32; 4]);
+        for _ in 0..n {
+            let due = p.take().unwrap().due;
+            let gap = due.since(last);
+            assert!(gap <= mean_gap + mean_gap);
+            quarters[((gap.0 * 2 / mean_gap.0).min(3)) as usize] += 1;
+            last = due;
+        }
+        let mean = last.as_secs_f64() * 1e3 / f64::from(n);
+        assert!((mean - 20.0).abs() < 0.2, "{mean}");
+        assert!(quarters.iter().all(|&q| q.abs_diff(n / 4) < n / 80), "{quarters:?}");
     }
 
     #[test]

@@ -227,6 +227,12 @@ impl Scenario {
                 filling::FILLS[1..].join(", ")
             )));
         }
+        let inside = self.placement.as_deref().is_some_and(|p| p != "host");
+        for (given, what) in [(self.conservatism_us.is_some(), "conservatism_us"), (inside, "a placement")] {
+            if given && !filled {
+                return Err(WorkloadError::Conflict(format!("{what} was given, but no fill")));
+            }
+        }
         if filled && self.scheduling()? == Scheduling::Drive {
             return Err(WorkloadError::Conflict(
                 "order drive leaves the choice to the drive, which fills no gaps".into(),
@@ -354,8 +360,10 @@ fn fault(text: &str, file: &str, e: &toml::de::Error) -> WorkloadError {
 #[cfg(test)]
 mod tests {
     use super::super::variates::Share;
-    use super::super::{Arrivals, PatternSpec, SizeSpec, Think, oltp};
+    use super::super::{Arrivals, Gaps, PatternSpec, SizeSpec, Think, oltp};
     use super::*;
+    use headtime_sched::fill::Algorithm;
+    use headtime_sched::fill::subsystem::Conservatism;
 
     fn target() -> Target {
         Target { capacity: 1_000_000, sector_bytes: 512, geometry: None }
@@ -416,12 +424,30 @@ mod tests {
         assert_eq!(clients.arrivals, Arrivals::Closed { tasks: 8, think: Think::Exponential(Dur::from_ms(20)) });
         assert_eq!(clients.pattern.size, SizeSpec::Exponential { mean_bytes: 8192, step_bytes: 4096 });
         let log = s.task[1].group().unwrap();
-        assert_eq!(log.arrivals, Arrivals::Open { mean_gap: Dur::from_ms(20) });
+        assert_eq!(log.arrivals, Arrivals::Open { mean_gap: Dur::from_ms(20), gaps: Gaps::Exponential });
         assert_eq!((log.pattern.reads, log.pattern.fua), (Share::from_f64(0.0).unwrap(), true));
         assert_eq!(log.start, Time(1_500_000_000));
         let mut w = s.workload(&target(), 7).unwrap();
         assert_eq!(w.classes(), ["clients", "log"]);
         assert!(w.take().is_ok());
+    }
+
+    #[test]
+    fn background_work_is_understood_in_any_order_of_keys_and_flags() {
+        let file = "until_scanned = true\nbackground = \"scan:32\"\nconservatism_us = 300\nfill = \"angle-ep-frag\"\n";
+        let s = parse(file).unwrap();
+        let fill = s.fill(7).unwrap().unwrap();
+        assert_eq!((fill.algorithm, fill.seed), (Algorithm::AngleEpFrag, 7));
+        assert_eq!(fill.conservatism, Conservatism::Fixed(Dur::from_us(300)));
+        assert!(s.limits().unwrap().until_scanned && s.background(&target()).unwrap().ends());
+        // The file may leave the fill to a flag.
+        let half = Scenario::parse("background = \"rescan\"\n", "s.toml").unwrap();
+        assert!(half.check().is_err());
+        let flags = Scenario { fill: Some("headtime".into()), ..Scenario::default() };
+        assert!(flags.clone().over(half).check().is_ok());
+        // Another end of the run replaces the file's.
+        let s = Scenario { seconds: Some(5.0), ..flags }.over(s);
+        assert!(!s.limits().unwrap().until_scanned && s.fill(1).unwrap().unwrap().algorithm == Algorithm::Headtime);
     }
 
     #[test]
@@ -456,9 +482,18 @@ mod tests {
             ("order = \"sptf-sw:x\"\n", "expected 0 to 1000"),
             ("order = \"satfuf:-1\"\n", "expected 0 to"),
             ("admit = \"bfq\"\n", "known: none"),
-            ("fill = \"bw-greedy\"\n", "known: none"),
-            ("placement = \"firmware\"\n", "s.toml:1: unknown placement \"firmware\"; known: host"),
-            ("disk = \"a\"\nbackground = \"scan\"\n", "s.toml:2: unknown background \"scan\"; known: none"),
+            ("fill = \"greedy\"\n", "s.toml:1: unknown fill \"greedy\"; known: none, bw-greedy"),
+            ("placement = \"drive\"\n", "s.toml:1: unknown placement \"drive\"; known: host, firmware"),
+            ("disk = \"a\"\nbackground = \"copy\"\n", "s.toml:2: unknown background \"copy\"; known: none, scan"),
+            ("fill = \"headtime\"\nbackground = \"scan:0\"\n", "s.toml:2: KIB of background scan:KIB: expected 1 to"),
+            ("fill = \"headtime\"\nconservatism_us = -1\n", "s.toml:2: "),
+            ("fill = \"headtime\"\nconservatism_us = \"bold\"\n", "s.toml:2: conservatism_us: expected 0 to 100000, or"),
+            ("background = \"scan\"\n", "background work \"scan\" needs a fill that does it; known: bw-greedy"),
+            ("conservatism_us = 300\n", "conservatism_us was given, but no fill"),
+            ("placement = \"firmware\"\n", "a placement was given, but no fill"),
+            ("fill = \"headtime\"\norder = \"drive\"\n", "the drive, which fills no gaps"),
+            ("until_scanned = true\n", "needs background work that ends: scan"),
+            ("fill = \"headtime\"\nbackground = \"rescan\"\nuntil_scanned = true\n", "background work that ends: scan"),
             ("seed = 1\ndepth = 0\n", "s.toml:2: depth: expected 1 to"),
             ("depth = -1\n", "expected a whole number from 0 to 4294967295"),
             ("seconds = \"long\"\n", "expected a number"),

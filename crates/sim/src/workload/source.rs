@@ -85,13 +85,16 @@ impl Scenario {
     /// not held against each other here: flags may yet complete them.
     pub(super) fn check_settings(&self, own: &Source) -> Result<(), WorkloadError> {
         let nothing = Scenario::default;
+        // What needs a fill is checked with one: whether the file has one is checked when the flags are known.
+        let filled = || Scenario { fill: Some("headtime".into()), ..nothing() };
         let trace = || Scenario { trace: Some("t".into()), trace_format: Some("mqsim".into()), ..nothing() };
         for (key, alone) in [
             ("admit", Scenario { admit: self.admit.clone(), ..nothing() }),
             ("order", Scenario { order: self.order.clone(), ..nothing() }),
             ("fill", Scenario { fill: self.fill.clone(), ..nothing() }),
-            ("placement", Scenario { placement: self.placement.clone(), ..nothing() }),
-            ("background", Scenario { background: self.background.clone(), ..nothing() }),
+            ("placement", Scenario { placement: self.placement.clone(), ..filled() }),
+            ("background", Scenario { background: self.background.clone(), ..filled() }),
+            ("conservatism_us", Scenario { conservatism_us: self.conservatism_us.clone(), ..filled() }),
             ("seconds", Scenario { seconds: self.seconds, ..nothing() }),
             ("requests", Scenario { requests: self.requests, ..nothing() }),
             ("depth", Scenario { depth: self.depth, ..nothing() }),

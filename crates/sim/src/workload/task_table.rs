@@ -5,7 +5,7 @@ use serde::Deserialize;
 use headtime_disk::time::{Dur, Time};
 
 use super::generator::{PatternSpec, PlaceSpec};
-use super::population::{Arrivals, GroupSpec, Think};
+use super::population::{Arrivals, Gaps, GroupSpec, Think};
 use super::scenario::{LONGEST_RUN_S, LONGEST_WAIT_MS, unknown};
 use super::size::SizeSpec;
 use super::source::Source;
@@ -26,8 +26,10 @@ pub struct TaskTable {
     pub think_ms: Option<f64>,
     /// Closed: `fixed` or `exponential`.
     pub think: Option<String>,
-    /// Open: Poisson arrivals, so many a second.
+    /// Open: so many requests a second.
     pub rate: Option<f64>,
+    /// Open: `exponential` or `uniform` times between them.
+    pub arrivals: Option<String>,
     /// Nothing before this, virtual seconds.
     pub start_s: Option<f64>,
     /// Share of reads, 0 to 1.
@@ -157,6 +159,21 @@ impl TaskTable {
     }
 
     fn arrivals(&self, group: &mut GroupSpec) -> Result<(), WorkloadError> {
+        self.rate_or_tasks(group)?;
+        let known = match self.arrivals.as_deref() {
+            None => return Ok(()),
+            Some("exponential") => Gaps::Exponential,
+            Some("uniform") => Gaps::Uniform,
+            Some(other) => return Err(unknown("arrivals", other, &["exponential", "uniform"])),
+        };
+        match &mut group.arrivals {
+            Arrivals::Open { gaps, .. } => *gaps = known,
+            Arrivals::Closed { .. } => return Err(self.conflict("arrivals goes with a rate")),
+        }
+        Ok(())
+    }
+
+    fn rate_or_tasks(&self, group: &mut GroupSpec) -> Result<(), WorkloadError> {
         if let Some(rate) = self.rate {
             if self.tasks.is_some() || self.think_ms.is_some() || self.think.is_some() {
                 return Err(self.conflict("rate makes it open; tasks and think are for closed ones"));
@@ -250,5 +267,30 @@ impl TaskTable {
             }
             Some(other) => return Err(unknown("place", other, &known)),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(lines: &str) -> Result<GroupSpec, WorkloadError> {
+        toml::from_str::<TaskTable>(&format!("name = \"a\"\n{lines}")).unwrap().group()
+    }
+
+    #[test]
+    fn an_open_group_says_how_its_arrivals_are_distributed() {
+        let mean_gap = Dur::from_ms(10);
+        let open = |lines: &str| group(lines).unwrap().arrivals;
+        assert_eq!(open("rate = 100.0"), Arrivals::Open { mean_gap, gaps: Gaps::Exponential });
+        assert_eq!(open("rate = 100.0\narrivals = \"uniform\""), Arrivals::Open { mean_gap, gaps: Gaps::Uniform });
+        assert_eq!(
+            open("like = \"open:100\"\narrivals = \"uniform\""),
+            Arrivals::Open { mean_gap, gaps: Gaps::Uniform }
+        );
+        let e = group("tasks = 2\narrivals = \"uniform\"").unwrap_err().to_string();
+        assert!(e.contains("arrivals goes with a rate"), "{e}");
+        let e = group("rate = 5.0\narrivals = \"bursts\"").unwrap_err().to_string();
+        assert!(e.contains("\"bursts\"; known: exponential, uniform"), "{e}");
     }
 }

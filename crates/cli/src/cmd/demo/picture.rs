@@ -1,167 +1,206 @@
-//! The demo's picture: the same stretch of time on four head tracks, then single requests of the best order.
+//! The demo's picture: the same stretch of time without a scan, with one that takes its turn, and with one that fills
+//! gaps; below, how long each scan takes.
 
 use headtime_disk::command::{Command, Completion, Kind, MediaTimes};
 use headtime_disk::time::{Dur, Time};
 use headtime_lab::svg::{Axis, Lane, Panel, Span, Timeline};
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
+use headtime_sim::workload::READER;
 
-/// How long a stretch the picture shows.
-const STRETCH: Dur = Dur::from_ms(150);
-/// Single requests shown.
-const SINGLE: usize = 24;
+use super::runs::Row;
+use super::table;
+
+/// The picture begins after this: the ten programs are out of step by then.
+const FROM: Time = Time(10_000_000_000);
+/// What is kept of each run, to choose the picture's stretch from.
+const KEPT: Dur = Dur::from_secs(5);
+/// How long a stretch it shows, and how much of it lies before the limited reader's first read in it.
+const STRETCH: Dur = Dur::from_ms(120);
+const BEFORE: Dur = Dur::from_ms(15);
 
 /// What can be seen; indices into [`kinds`].
-const WAITING: usize = 0;
-const SEEK: usize = 1;
-const ROTATE: usize = 2;
-const TRANSFER: usize = 3;
+const SEEK: usize = 0;
+const ROTATE: usize = 1;
+const TRANSFER: usize = 2;
+const SCAN: usize = 3;
 
-/// One order's run.
-pub struct Track {
-    /// Its name as typed.
-    pub order: &'static str,
-    /// What was seen of it.
-    pub window: Window,
+/// One command's work on the media.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    command: Command,
+    media: MediaTimes,
+    /// Sectors at its front, or all of them, that the scan wanted.
+    scanned: u32,
 }
 
-/// Keeps what happens in the picture's stretch of a run.
+/// Keeps what the head does in the seconds from which the picture is taken.
+#[derive(Default)]
 pub struct Window {
-    from: Time,
-    /// By command, what the head did for the requests that are not finished yet.
-    media: Vec<(Command, Option<MediaTimes>)>,
-    requests: Vec<(Done, Option<MediaTimes>)>,
+    work: Vec<Work>,
+    /// When requests of the programs were finished.
+    done: Vec<Time>,
+    /// When commands were answered without the media.
+    cached: Vec<Time>,
 }
 
 impl Window {
-    /// A picture that begins at `from`.
-    pub fn new(from: Time) -> Window {
-        Window { from, media: Vec::new(), requests: Vec::new() }
-    }
-
-    fn shows(&self, t: Time) -> bool {
-        t >= self.from && t.since(self.from) <= STRETCH + STRETCH
+    /// An empty one.
+    pub fn new() -> Window {
+        Window::default()
     }
 }
 
+fn kept(t: Time) -> bool {
+    FROM <= t && t < FROM + KEPT
+}
+
 impl Observer for Window {
-    fn completed(&mut self, command: &Command, _free: u32, completion: &Completion) {
-        if self.shows(completion.at) {
-            self.media.push((*command, completion.media));
+    fn completed(&mut self, command: &Command, free: u32, completion: &Completion) {
+        if !kept(completion.at) {
+            return;
+        }
+        match completion.media {
+            Some(media) => self.work.push(Work { command: *command, media, scanned: free }),
+            None => self.cached.push(completion.at),
         }
     }
 
     fn finished(&mut self, done: &Done) {
-        if !self.shows(done.done) {
+        if !kept(done.done) {
             return;
         }
-        // A request has the range of its command; two of one range finish in the order in which they completed.
-        let mine = |(c, _): &(Command, Option<MediaTimes>)| c.lbn == done.lbn && c.count == done.count;
-        let media = self.media.iter().position(mine).and_then(|i| self.media.remove(i).1);
-        self.requests.push((*done, media));
+        if done.owner != READER {
+            self.done.push(done.done);
+            return;
+        }
+        // A background reader's request is a command of its own, of the same range.
+        let same = |w: &&mut Work| w.command.lbn == done.lbn && w.command.count == done.count;
+        if let Some(w) = self.work.iter_mut().rfind(same) {
+            w.scanned = w.command.count;
+        }
+    }
+}
+
+/// The stretch of time that the picture shows.
+struct Stretch {
+    from: Time,
+    to: Time,
+}
+
+impl Stretch {
+    /// Nothing of a stretch chosen at random need be to do with a reader that reads some twenty times a second: it is taken
+    /// around the first read after [`FROM`], and is the same for every run.
+    fn around_first_read(limited: &Row) -> Stretch {
+        let first = limited.window.work.iter().filter(|w| w.scanned > 0).map(|w| w.media.start).min();
+        let from = first.map_or(FROM, |at| Time(at.0 - BEFORE.0).max(FROM));
+        Stretch { from, to: from + STRETCH }
+    }
+
+    fn shows(&self, t: Time) -> bool {
+        self.from <= t && t < self.to
+    }
+
+    /// Milliseconds since its beginning, negative before it.
+    fn ms(&self, t: Time) -> f64 {
+        (t.0 as f64 - self.from.0 as f64) / 1e6
     }
 }
 
 /// The picture.
-pub fn draw(tracks: &[Track]) -> Timeline {
-    let mut panels = vec![Panel {
-        title: format!("The same {} milliseconds under each order", ms(STRETCH)),
-        axis: Axis::range("ms", 0.0, ms(STRETCH)),
-        lane_height: 26.0,
-        lanes: tracks.iter().map(head_lane).collect(),
-    }];
-    if let Some(last) = tracks.last() {
-        let from = last.window.from;
-        let lanes: Vec<Lane> = last
-            .window
-            .requests
-            .iter()
-            .filter(|(d, w)| d.dispatched >= from && w.is_some())
-            .take(SINGLE)
-            .map(|(d, w)| request_lane(d, *w, from))
-            .collect();
-        panels.push(Panel {
-            title: format!("{} requests under {}, each from the moment it was asked for", lanes.len(), last.order),
-            axis: Axis::linear("ms"),
-            lane_height: 15.0,
-            lanes,
-        });
-    }
+pub fn draw(rows: &[Row; 4]) -> Timeline {
+    let [alone, idle, limited, free] = rows;
+    let stretch = Stretch::around_first_read(limited);
+    // The idle class reads once in 200 ms: its stretch would look like the one without a scan.
+    let shown = [alone, limited, free];
+    let heads = Panel {
+        title: format!("What the head does in the same {:.0} milliseconds", STRETCH.as_ms_f64()),
+        axis: Axis::range("ms", 0.0, STRETCH.as_ms_f64()),
+        lane_height: 44.0,
+        lanes: shown.iter().map(|r| head_lane(r, &stretch)).collect(),
+    };
+    let scans = Panel {
+        title: "How long it takes to read the whole disk, and what it costs the programs".into(),
+        axis: Axis::from_zero("minutes"),
+        lane_height: 24.0,
+        lanes: [idle, limited, free].iter().map(|r| scan_lane(r, alone)).collect(),
+    };
     let mut subtitle = String::from(
-        "A Quantum Atlas 10K (1999, 10,025 turns a minute) and ten programs that ask for random blocks. Moving data is the green \
-         part; everything else is the way there. SPTF knows where the platter is as well as where the arm is, so it waits less \
-         for both.",
+        "A Quantum Atlas 10K (1999, 10,025 turns a minute), kept busy by ten programs that ask for random blocks. A scan that \
+         takes its turn adds seeks and waits of its own. headtime reads what passes under the head while it has to wait for the \
+         programs' blocks anyway.",
     );
-    let cached = |t: &Track| t.window.requests.iter().any(|(_, m)| m.is_none());
-    if tracks.iter().any(cached) {
-        subtitle += " Where a track is blank, the drive writes blocks from its cache that it accepted before, or has nothing to do.";
+    if shown.iter().any(|r| r.window.cached.iter().any(|t| stretch.shows(*t))) {
+        subtitle += " Where a track is blank, the drive answers from its cache.";
     }
-    Timeline { title: "Where each millisecond of head time goes".into(), subtitle, kinds: kinds(), panels }
+    Timeline {
+        title: "A busy disk is read from end to end".into(),
+        subtitle,
+        kinds: kinds(),
+        panels: vec![heads, scans],
+    }
 }
 
 fn kinds() -> Vec<(String, bool)> {
-    [
-        ("waiting for its turn", true),
-        ("seek: the arm moves", false),
-        ("rotate: the platter comes round", false),
-        ("transfer: data", false),
-    ]
-    .map(|(name, thin)| (name.to_string(), thin))
-    .to_vec()
+    ["seek: the arm moves", "rotate: the platter comes round", "data for the programs", "data for the scan"]
+        .map(|name| (name.to_string(), false))
+        .to_vec()
 }
 
 /// What the head did, whoever it was for.
-fn head_lane(track: &Track) -> Lane {
-    let from = track.window.from;
+fn head_lane(row: &Row, stretch: &Stretch) -> Lane {
     let mut spans = Vec::new();
-    let mut done = 0;
-    for (d, work) in &track.window.requests {
-        if d.done >= from && d.done.since(from) <= STRETCH {
-            done += 1;
-        }
-        if let Some(w) = work {
-            draw_work(&mut spans, w, from, &describe(d));
+    for w in &row.window.work {
+        if w.media.end > stretch.from && w.media.start < stretch.to {
+            draw_work(&mut spans, w, stretch);
         }
     }
-    Lane { label: track.order.into(), note: format!("{done} done"), spans }
+    let done = row.window.done.iter().filter(|t| stretch.shows(**t)).count();
+    Lane { label: row.name.clone(), note: format!("{done} requests"), spans }
 }
 
-fn request_lane(d: &Done, work: Option<MediaTimes>, from: Time) -> Lane {
-    let hint = describe(d);
+fn scan_lane(row: &Row, alone: &Row) -> Lane {
     let mut spans = Vec::new();
-    if let Some(w) = work {
-        spans.push(Span { from: at(d.due, from), to: at(w.start, from), kind: WAITING, hint: hint.clone() });
-        draw_work(&mut spans, &w, from, &hint);
+    let minutes = row.scan_seconds().map_or(f64::INFINITY, |s| s / 60.0);
+    if minutes.is_finite() {
+        let hint = format!("{:.2} MB/s", row.scan_mb_s());
+        spans.push(Span { from: 0.0, to: minutes, kind: SCAN, hint });
     }
-    let letter = if d.kind == Kind::Read { "read" } else { "write" };
-    Lane { label: format!("{letter} at {}", d.lbn), note: format!("{:.1} ms", d.response().as_ms_f64()), spans }
+    let cost = table::change(row.per_second(), alone.per_second());
+    Lane { label: row.name.clone(), note: format!("{}, requests/s {cost}", table::duration(row)), spans }
 }
 
-fn draw_work(spans: &mut Vec<Span>, w: &MediaTimes, from: Time, hint: &str) {
-    let mut a = w.start;
-    for (takes, kind) in [(w.seek(), SEEK), (w.rotate(), ROTATE), (w.transfer(), TRANSFER)] {
-        let b = a + takes;
-        if b > a && b > from {
-            spans.push(Span { from: at(a, from), to: at(b, from), kind, hint: hint.to_string() });
+/// Seek, rotational latency, what was read for the scan, what was moved for a program.
+fn draw_work(spans: &mut Vec<Span>, w: &Work, stretch: &Stretch) {
+    let transfer = w.media.transfer();
+    let for_scan = Dur((u128::from(transfer.0) * u128::from(w.scanned) / u128::from(w.command.count.max(1))) as u64);
+    let parts = [
+        (w.media.seek(), SEEK),
+        (w.media.rotate(), ROTATE),
+        (for_scan, SCAN),
+        (transfer.saturating_sub(for_scan), TRANSFER),
+    ];
+    let hint = describe(w);
+    let mut from = w.media.start;
+    for (takes, kind) in parts {
+        let to = from + takes;
+        if to > from && to > stretch.from {
+            spans.push(Span { from: stretch.ms(from), to: stretch.ms(to), kind, hint: hint.clone() });
         }
-        a = b;
+        from = to;
     }
 }
 
-fn describe(d: &Done) -> String {
-    let what = match d.kind {
+fn describe(w: &Work) -> String {
+    let what = match w.command.kind {
         Kind::Read => "read",
         Kind::Write => "write",
         Kind::Flush => "flush",
     };
-    format!("{what} of {} sectors at {}, answered after {:.2} ms", d.count, d.lbn, d.response().as_ms_f64())
-}
-
-/// Milliseconds since the picture's beginning, negative before it.
-fn at(t: Time, from: Time) -> f64 {
-    (t.0 as f64 - from.0 as f64) / 1e6
-}
-
-fn ms(d: Dur) -> f64 {
-    d.as_ms_f64()
+    let whole = format!("{what} of {} sectors at {}", w.command.count, w.command.lbn);
+    match w.scanned {
+        0 => whole,
+        n if n == w.command.count => format!("{whole}, for the scan"),
+        n => format!("{whole}, the first {n} for the scan"),
+    }
 }
