@@ -6,6 +6,7 @@
 //! for anybody else.
 
 mod bench;
+mod doubled;
 pub mod experiment;
 mod f1;
 mod f2;
@@ -19,4 +20,12 @@ mod predictions;
 pub mod registry;
 pub mod report;
 pub mod runner;
+mod s1;
+mod s4;
+mod s5;
+mod s6;
+mod s7;
+mod scan_report;
+mod scans;
 pub mod svg;
+mod zone_scan;
