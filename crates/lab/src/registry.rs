@@ -8,6 +8,9 @@ use crate::f4::F4;
 use crate::f5::F5;
 use crate::f6::F6;
 use crate::s1::S1;
+use crate::s12::S12;
+use crate::s2::S2;
+use crate::s3::S3;
 use crate::s4::S4;
 use crate::s5::S5;
 use crate::s6::S6;
@@ -15,7 +18,7 @@ use crate::s7::S7;
 
 /// Every experiment, in the order of the report.
 pub fn all() -> Vec<&'static dyn Experiment> {
-    vec![&F1, &F2, &F3, &F4, &F5, &F6, &S1, &S4, &S5, &S6, &S7]
+    vec![&F1, &F2, &F3, &F4, &F5, &F6, &S1, &S2, &S3, &S4, &S5, &S6, &S7, &S12]
 }
 
 /// An experiment, and which of its claims are wanted.

@@ -64,8 +64,8 @@ static SPEC: Spec = Spec {
             paper: "-",
             rule: "under 128 MiB in both layers together",
             checks: &[Check { what: "both layers", unit: "MiB", test: Test::Below(128.0) }],
-            quick: true,
-            note: "",
+            quick: false,
+            note: "Left out of a short run: to register 10,000 tasks of 2 GB takes most of a minute, 5 ms for each.",
         },
     ],
     alone: false,
@@ -121,16 +121,18 @@ impl Experiment for S1 {
             taken.push(measure(name, UNIT, run.seed)?);
             run.progress.advance(1);
         }
-        let modern = measure(MODERN.0, MODERN.1, run.seed)?;
+        let modern = if run.quick { None } else { Some(measure(MODERN.0, MODERN.1, run.seed)?) };
         run.progress.advance(1);
         let worst = |of: fn(&Taken) -> f64, paper: fn(&(&str, f64, f64)) -> f64| {
             taken.iter().zip(&PAPER).map(|(t, p)| of(t) / (paper(p) * 1e6)).fold(0.0, f64::max)
         };
         let mut f = Findings::default();
         f.figure("S1a", &[worst(Taken::task_manager, |p| p.1), worst(Taken::scheduling, |p| p.2)]);
-        f.figure("S1b", &[(modern.task_manager() + modern.scheduling()) / f64::from(1 << 20)]);
-        f.tables.push(by_drive(&taken, &modern));
-        f.tables.push(by_structure(&taken, &modern));
+        if let Some(m) = &modern {
+            f.figure("S1b", &[(m.task_manager() + m.scheduling()) / f64::from(1 << 20)]);
+        }
+        f.tables.push(by_drive(&taken, modern.as_ref()));
+        f.tables.push(by_structure(&taken, modern.as_ref()));
         f.charts.push(chart(&taken));
         Ok(f)
     }
@@ -199,7 +201,7 @@ fn mb(bytes: f64) -> Cell {
 }
 
 /// As table 1.
-fn by_drive(taken: &[Taken], modern: &Taken) -> Table {
+fn by_drive(taken: &[Taken], modern: Option<&Taken>) -> Table {
     let mut rows: Vec<Vec<Cell>> = taken
         .iter()
         .zip(&PAPER)
@@ -215,9 +217,11 @@ fn by_drive(taken: &[Taken], modern: &Taken) -> Table {
             ]
         })
         .collect();
-    let (tasks, scheduling) = (modern.task_manager(), modern.scheduling());
     let none = || Cell::from("");
-    rows.push(vec![Cell::from(MODERN.0), none(), mb(tasks), none(), mb(scheduling), none(), mb(tasks + scheduling)]);
+    rows.extend(modern.map(|m| {
+        let (tasks, scheduling) = (m.task_manager(), m.scheduling());
+        vec![Cell::from(MODERN.0), none(), mb(tasks), none(), mb(scheduling), none(), mb(tasks + scheduling)]
+    }));
     Table {
         name: "by_drive",
         columns: &[
@@ -234,11 +238,11 @@ fn by_drive(taken: &[Taken], modern: &Taken) -> Table {
 }
 
 /// As table 2: the Cheetah 36ES, and the modern drive beside it.
-fn by_structure(taken: &[Taken], modern: &Taken) -> Table {
+fn by_structure(taken: &[Taken], modern: Option<&Taken>) -> Table {
     let at = PAPER.iter().position(|p| p.0 == "cheetah36es").expect("it is one of the paper's drives");
-    let (c, m) = (&taken[at], modern);
+    let c = &taken[at];
     let row = |layer: &str, name: &str, paper: &str, of: fn(&Taken) -> usize| {
-        vec![Cell::from(layer), Cell::from(name), Cell::from(paper), mb(of(c) as f64), mb(of(m) as f64)]
+        vec![Cell::from(layer), Cell::from(name), Cell::from(paper), mb(of(c) as f64), modern.map_or(Cell::from(""), |m| mb(of(m) as f64))]
     };
     Table {
         name: "by_structure",

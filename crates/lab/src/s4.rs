@@ -39,7 +39,7 @@ impl Experiment for S4 {
     }
 
     fn steps(&self) -> u64 {
-        2
+        scans::Pair::STEPS
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {

@@ -35,7 +35,7 @@ impl Experiment for S5 {
     }
 
     fn steps(&self) -> u64 {
-        2
+        scans::Pair::STEPS
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {

@@ -38,7 +38,7 @@ impl Experiment for S6 {
     }
 
     fn steps(&self) -> u64 {
-        2
+        scans::Pair::STEPS
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {

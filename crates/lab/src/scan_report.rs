@@ -19,12 +19,12 @@ pub(crate) fn add(f: &mut Findings, figure: &str, scans: &[Named<'_>]) {
 
 fn zones(scans: &[Named<'_>]) -> Table {
     let rows = scans.iter().flat_map(|(name, scan)| {
-        let times = scan.zones();
-        times.into_iter().enumerate().map(move |(zone, seconds)| {
-            vec![Cell::from(name.as_str()), Cell::from((zone + 1) as f64), Cell::from(seconds)]
+        let nearly = scan.scan.zones_nearly_at().iter().map(|t| t.map_or(f64::INFINITY, Time::as_secs_f64));
+        scan.zones().into_iter().zip(nearly).enumerate().map(move |(zone, (last, nearly))| {
+            vec![Cell::from(name.as_str()), Cell::from((zone + 1) as f64), Cell::from(nearly), Cell::from(last)]
         })
     });
-    Table { name: "zones", columns: &["algorithm", "zone_outermost_first", "last_block_s"], rows: rows.collect() }
+    Table { name: "zones", columns: &["algorithm", "zone_outermost_first", "99_percent_s", "last_block_s"], rows: rows.collect() }
 }
 
 fn totals(scans: &[Named<'_>]) -> Table {
@@ -39,6 +39,7 @@ fn totals(scans: &[Named<'_>]) -> Table {
             Cell::from(at(90.0)),
             Cell::from(at(99.0)),
             Cell::from(fragments),
+            Cell::from(scan.scan.waits() as f64),
             Cell::from(scan.loss()),
             Cell::from(report.searches as f64),
             Cell::from((report.commands + report.merged) as f64),
@@ -53,6 +54,7 @@ fn totals(scans: &[Named<'_>]) -> Table {
             "nine_tenths_s",
             "99_percent_s",
             "fragments_at_nine_tenths",
+            "blocks_without_a_gap",
             "foreground_loss_percent",
             "searches",
             "freeblock_requests",

@@ -7,13 +7,17 @@
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::GeometrySpec;
-use headtime_disk::time::Time;
+use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Core;
+use headtime_sched::fill::subsystem::Report;
 use headtime_sched::tasks::{Event, Range, TaskError, TaskSpec};
 use headtime_sim::background::{Background, Progress};
 
 /// Points of a progress curve.
 const POINTS: u64 = 200;
+
+/// When nothing was brought for so long, the subsystem fetches a block without a gap.
+const PATIENCE: Dur = Dur::from_secs(2);
 
 /// How much of what was wanted is delivered when fragments are counted, percent.
 pub(crate) const COUNTED_AT: u64 = 90;
@@ -59,13 +63,18 @@ pub(crate) struct ZoneScan {
     zones: Vec<(u64, u64)>,
     left: Vec<u64>,
     done_at: Vec<Option<Time>>,
+    nearly_at: Vec<Option<Time>>,
     delivered: u64,
+    /// When something was delivered last, and how often that was [`PATIENCE`] or more after the time before.
+    last: Time,
+    waits: u64,
     tasks_left: u64,
     ended: Option<Time>,
     curve: Vec<(Time, u64)>,
     /// One flag a block: wanted. Blocks that lie across two tasks are as good as two.
     blocks: Vec<bool>,
     fragments: Option<Fragments>,
+    registered: Option<Report>,
 }
 
 /// What is left when [`COUNTED_AT`] percent are done.
@@ -93,6 +102,9 @@ impl ZoneScan {
             cut,
             capacity,
             done_at: vec![None; left.len()],
+            nearly_at: vec![None; left.len()],
+            last: Time::ZERO,
+            waits: 0,
             left,
             zones,
             delivered: 0,
@@ -101,6 +113,7 @@ impl ZoneScan {
             curve: Vec::new(),
             blocks: vec![true; capacity.div_ceil(u64::from(cut.blksize)) as usize],
             fragments: None,
+            registered: None,
         }
     }
 
@@ -125,7 +138,24 @@ impl ZoneScan {
         self.fragments
     }
 
+    /// Bytes of both layers when everything was registered, bits at the most they can come to.
+    pub(crate) fn bytes(&self) -> usize {
+        self.registered.as_ref().map_or(0, |r| r.tasks.held() + r.regions.total())
+    }
+
+    /// When 99% of each zone had been picked up.
+    pub(crate) fn zones_nearly_at(&self) -> &[Option<Time>] {
+        &self.nearly_at
+    }
+
+    /// Blocks before which nothing was delivered for so long that the subsystem fetched one without a gap.
+    pub(crate) fn waits(&self) -> u64 {
+        self.waits
+    }
+
     fn delivered(&mut self, range: Range, now: Time) {
+        self.waits += u64::from(now.saturating_since(self.last) >= PATIENCE);
+        self.last = now;
         let before = self.delivered;
         self.delivered += range.count;
         let step = (self.capacity / POINTS).max(1);
@@ -137,6 +167,9 @@ impl ZoneScan {
             let brought = range.end().min(high).saturating_sub(range.lbn.max(low));
             assert!(brought <= self.left[i], "more of zone {i} was delivered than it has");
             self.left[i] -= brought;
+            if self.nearly_at[i].is_none() && self.left[i] * 100 <= high - low {
+                self.nearly_at[i] = Some(now);
+            }
             if brought > 0 && self.left[i] == 0 {
                 self.done_at[i] = Some(now);
             }
@@ -172,6 +205,7 @@ impl Background for ZoneScan {
             core.register(session, &TaskSpec { kind: Kind::Read, ranges: vec![range], blksize, min_pickup }, now)?;
         }
         self.tasks_left = tasks;
+        self.registered = core.freeblock();
         Ok(())
     }
 
