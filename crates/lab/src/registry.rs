@@ -12,14 +12,31 @@ use crate::f8::F8;
 use crate::f9::F9;
 use crate::f10::F10;
 use crate::f11::F11;
+use crate::s1::S1;
+use crate::s2::S2;
+use crate::s3::S3;
+use crate::s4::S4;
+use crate::s5::S5;
+use crate::s6::S6;
+use crate::s7::S7;
+use crate::s8::S8;
+use crate::s9::S9;
+use crate::s10::S10;
+use crate::s11::S11;
+use crate::s12::S12;
+use crate::s13::S13;
+use crate::s14::S14;
+use crate::s15::S15;
+use crate::s16::S16;
 use crate::x3::X3;
 use crate::x4::X4;
 
 /// Every experiment, in the order of the report.
 pub fn all() -> Vec<&'static dyn Experiment> {
     vec![
-        &F1, //
-        &F2, &F3, &F4, &F5, &F6, &F7, &F8, &F9, &F10, &F11, &X3, &X4,
+        //
+        &F1, &F2, &F3, &F4, &F5, &F6, &F7, &F8, &F9, &F10, &F11, &S1, &S2, &S3, &S4, &S5, &S6, &S7, &S8, &S9, &S10,
+        &S11, &S12, &S13, &S14, &S15, &S16, &X3, &X4,
     ]
 }
 

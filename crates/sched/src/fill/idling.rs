@@ -1,19 +1,20 @@
 //! What is fetched while the drive has nothing else to do (seed 002 section 4.6).
 //!
-//! Short idle time is spent on the track where the head is: that moves nothing, and what the drive has read ahead there
-//! comes from its cache. Long idle time is spent on what gaps would not bring ([`super::reach`]). Commands are at most a
-//! track long, one at a time: a request that arrives meanwhile waits for the one that runs.
+//! Short idle time is spent on the track where the head is: of a drive that reads ahead, on what lies in its buffer then, so
+//! that nothing moves; of another, on all the track. Long idle time is spent on what gaps would not bring
+//! ([`super::reach`]). One command at a time, cut as [`super::offer`] says: a request that arrives meanwhile waits for the
+//! one that runs.
 
 use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
+use headtime_disk::profile::Prefetch;
 use headtime_disk::time::Time;
 
 use super::gap::Leg;
-use super::idle::{Idle, State, Thresholds, longest_command};
+use super::idle::{Idle, State, Thresholds};
+use super::offer::{Look, Offer};
 use super::reach::{Cells, Gone, IdlePolicy, Reach};
 use super::regions::Regions;
-use super::track::TrackMap;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, Wants, Who};
 
@@ -28,6 +29,8 @@ pub struct IdleConfig {
 
 /// Of a range larger than this part of the disk, cells are looked at instead of tracks.
 const LARGE: u64 = 64;
+/// Sectors that may lie between two reads of a streak: 32 KiB pass in half a millisecond.
+const SKIPS: u64 = 64;
 /// Cells looked at for one that still has something to offer, when what one has cannot be had now.
 const TRIES: usize = 16;
 
@@ -39,7 +42,23 @@ pub struct Idling {
     reach: Reach,
     wanted: Wanted,
     /// Where to go on looking when all the cells that were tried had nothing to offer.
-    go_on: Option<u32>,
+    look_from: Option<u32>,
+    /// The drive reads on behind a read; it keeps so many sectors of that; it does so first of all behind a second read on
+    /// one track.
+    reads_on: bool,
+    segment: u64,
+    delays: bool,
+    /// What was read last.
+    streak: Option<Streak>,
+}
+
+/// Reads that followed each other.
+#[derive(Clone, Copy, Debug)]
+struct Streak {
+    /// Where they began.
+    first: u64,
+    /// One past the last sector.
+    end: u64,
 }
 
 /// The regions as [`Reach`] sees them.
@@ -63,21 +82,31 @@ impl Cells for Numbered<'_> {
 impl Idling {
     /// Idle from time zero on.
     pub fn new(config: &IdleConfig, model: &Model, regions: &Regions) -> Idling {
-        let prefetches = model.cache.segments > 0 && model.cache.prefetch != headtime_disk::profile::Prefetch::None;
+        let reads_on = model.cache.segments > 0 && model.cache.prefetch != Prefetch::None;
         let turn = model.mechanics.rotation.period();
-        let thresholds = if prefetches { config.thresholds.behind_prefetch(turn) } else { config.thresholds };
+        let thresholds = if reads_on { config.thresholds.behind_prefetch(turn) } else { config.thresholds };
         Idling {
             policy: config.policy,
             idle: Idle::new(thresholds, Time::ZERO),
             reach: Reach::new(regions.cells().count(), &model.mechanics, model.geometry.cylinders()),
             wanted: Wanted::new(),
-            go_on: None,
+            look_from: None,
+            reads_on,
+            segment: u64::from(model.cache.segment_sectors),
+            delays: model.cache.same_track_prefetch_delays,
+            streak: None,
         }
     }
 
     /// The detector, to be told of what comes and goes.
     pub fn detector(&mut self) -> &mut Idle {
         &mut self.idle
+    }
+
+    /// Whether the drive reads on behind a read.
+    #[inline]
+    pub fn reads_on(&self) -> bool {
+        self.reads_on
     }
 
     /// When it wants to be told the time.
@@ -97,104 +126,79 @@ impl Idling {
         by_cell(model, regions, range, |cell, sectors| reach.gone(cell, sectors, how));
     }
 
-    /// What to send now, the head being where `head` says; nothing that touches `aside`.
-    #[allow(clippy::too_many_arguments)]
-    pub fn leg(
-        &mut self,
-        model: &Model,
-        regions: &Regions,
-        wants: &impl Wants,
-        head: &Head,
-        kinds: &[Kind],
-        aside: &[Range],
-        now: Time,
-    ) -> Option<Leg> {
+    /// A command has completed: what the drive reads on behind it.
+    pub fn completed(&mut self, kind: Kind, range: Range, done: bool) {
+        self.streak = match (kind, done) {
+            (Kind::Flush, _) => return,
+            (Kind::Read, true) => {
+                let before = self.streak.filter(|s| s.first <= range.lbn && range.lbn <= s.end + SKIPS);
+                let (first, end) = before.map_or((range.lbn, 0), |s| (s.first, s.end));
+                Some(Streak { first, end: range.end().max(end) })
+            }
+            _ => None,
+        };
+    }
+
+    /// What to send now.
+    pub fn leg<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, now: Time) -> Option<Leg> {
         let state = self.idle.may_send(now)?;
-        let look = Look { model, wants, kinds, aside, widest: regions.widest_unit() };
+        let here = (look.head.cylinder, look.head.surface);
         if state == State::Short {
-            let leg = look.on_track(&mut self.wanted, (head.cylinder, head.surface));
+            let leg = match self.reads_on {
+                true => self.read_ahead(look).or_else(|| self.write_here(look, here)),
+                false => look.on_track(&mut self.wanted, here).map(|o| o.leg),
+            };
             if leg.is_none() {
                 self.idle.nothing_on_track();
             }
             return leg;
         }
-        self.anywhere(&look, regions, head)
+        self.go_on(look).or_else(|| self.anywhere(look, regions, here))
     }
 
-    fn anywhere<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, head: &Head) -> Option<Leg> {
+    /// What is wanted of what the drive has read ahead: it comes from its buffer, and nothing moves for it.
+    fn read_ahead<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
+        let Streak { first, end } = self.streak?;
+        let track = look.model.geometry.track_of(end - 1)?;
+        let until = (track.first_lbn + u64::from(track.lbns)).min(first + self.segment);
+        let wanted = &mut self.wanted;
+        (end..until).step_by(SKIPS as usize).find_map(|from| look.following(wanted, from, until, track.spt))
+    }
+
+    /// What is wanted written on the track where the head is.
+    fn write_here<W: Wants>(&mut self, look: &Look<W>, here: (u32, u16)) -> Option<Leg> {
+        let writes: &[Kind] = if look.kinds.contains(&Kind::Write) { &[Kind::Write] } else { &[] };
+        Look { kinds: writes, ..*look }.on_track(&mut self.wanted, here).map(|o| o.leg)
+    }
+
+    /// What comes behind what was read last, while the drive reads on.
+    fn go_on<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
+        let Streak { end, .. } = self.streak.filter(|_| self.reads_on)?;
+        let track = look.model.geometry.track_of(end)?;
+        look.following(&mut self.wanted, end, track.first_lbn + u64::from(track.lbns), track.spt)
+    }
+
+    fn anywhere<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, here: (u32, u16)) -> Option<Leg> {
         let cells = regions.cells();
         let numbered = Numbered(regions);
-        let chosen = || self.policy.choose(&numbered, &self.reach, cells.of(head.cylinder, head.surface));
-        let mut cell = self.go_on.take().and_then(|c| numbered.next_up(c)).or_else(chosen)?;
+        let chosen = || self.policy.choose(&numbered, &self.reach, cells.of(here.0, here.1));
+        let mut cell = self.look_from.take().and_then(|c| numbered.next_up(c)).or_else(chosen)?;
         for _ in 0..TRIES {
-            let here = cells.tracks(cell).filter_map(|track| {
-                let leg = look.on_track(&mut self.wanted, track)?;
-                Some((leg, look.model.mechanics.reposition((head.cylinder, head.surface), track, leg.kind)))
+            let wanted = &mut self.wanted;
+            let offers = cells.tracks(cell).filter_map(|track| Some((track, look.on_track(wanted, track)?)));
+            // A second read on the track read last makes some drives read all of it before anything else.
+            let best = offers.reduce(|a, b| {
+                let stays = |o: &((u32, u16), Offer)| self.delays && o.0 == here;
+                let better = (!stays(&b), b.1.is_better_than(&a.1)) > (!stays(&a), false);
+                if better { b } else { a }
             });
-            // The most for its way.
-            let best = here.max_by_key(|(leg, seek)| (leg.count, std::cmp::Reverse(*seek)));
-            if let Some((leg, _)) = best {
-                return Some(leg);
+            if let Some((_, offer)) = best {
+                return Some(offer.leg);
             }
             cell = numbered.next_up(cell + 1).or_else(|| numbered.next_up(0))?;
         }
-        self.go_on = Some(cell);
+        self.look_from = Some(cell);
         None
-    }
-}
-
-/// What is looked at for a command in idle time.
-struct Look<'a, W> {
-    model: &'a Model,
-    wants: &'a W,
-    kinds: &'a [Kind],
-    aside: &'a [Range],
-    widest: u32,
-}
-
-impl<W: Wants> Look<'_, W> {
-    /// What is wanted on one track as one command: from its first wanted sector to its last, units that reach over the
-    /// track's end included; as many whole units as a command may cover. Nothing that is set aside lies between.
-    fn on_track(&self, wanted: &mut Wanted, track: (u32, u16)) -> Option<Leg> {
-        let map = TrackMap::at(&self.model.geometry, track)?;
-        let most = u64::from(longest_command(map.track.spt).max(self.widest));
-        let (begin, end) = (map.track.first_lbn, map.end());
-        // A unit that begins on this track may end on the next.
-        let reach = (end + most).min(self.model.geometry.capacity());
-        for &kind in self.kinds.iter().filter(|k| self.wants.any(Who::Anyone, **k)) {
-            let mut low = begin;
-            while low < end {
-                // A stretch without anything set aside; units that do not lie in it as a whole cannot be had.
-                let next = self.aside.iter().filter(|r| r.end() > low && r.lbn < reach).min_by_key(|r| r.lbn);
-                let high = next.map_or(reach, |r| r.lbn.max(low));
-                if let Some(leg) = self.in_stretch(wanted, kind, low, high, end, most) {
-                    return Some(leg);
-                }
-                low = next.map_or(reach, Range::end);
-            }
-        }
-        None
-    }
-
-    /// The same within the sectors `low..high` without looking at what is set aside, beginning before `end`.
-    fn in_stretch(&self, wanted: &mut Wanted, kind: Kind, low: u64, high: u64, end: u64, most: u64) -> Option<Leg> {
-        if low >= high {
-            return None;
-        }
-        wanted.reset(low, (high - low) as u32);
-        self.wants.wanted(Who::Anyone, kind, wanted);
-        let first = wanted.next(low).filter(|&l| l < end)?;
-        // What is cut off would not be delivered, and could not be written: only units that end in time. Of the next track
-        // no more than one that lies across the end.
-        let most = high.min(first + most).min(end + u64::from(self.widest) - 1);
-        wanted.reset(first, (most - first) as u32);
-        self.wants.wanted(Who::Anyone, kind, wanted);
-        let last = match kind {
-            Kind::Write => wanted.next_unwanted(first),
-            _ if wanted.is_set(end - 1) => wanted.next_unwanted(end - 1),
-            _ => wanted.last_end(end)?,
-        };
-        (last > first).then(|| Leg { kind, lbn: first, count: (last - first) as u32, merged: false })
     }
 }
 

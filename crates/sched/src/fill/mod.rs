@@ -4,7 +4,7 @@
 //! * [`conservatism`]: how much longer than predicted a move may take
 //! * [`adaptive`]: seek times and margins that follow the drive, from [`evidence`]
 //! * [`gate`]: no filling while the drive surprises
-//! * [`idle`]: when the disk is idle; [`reach`]: what to fetch then
+//! * [`idle`]: when the disk is idle; [`idling`], [`reach`], [`offer`]: what to fetch then
 //! * [`forward`]: what goes as foreground after all
 //! * [`placement`]: what a scheduler inside or outside the drive may do
 //! * [`cells`], [`regions`]: where something is wanted, coarsely, so that a search looks only where it can find something
@@ -31,6 +31,7 @@ pub mod headtime;
 pub mod idle;
 pub mod idling;
 pub mod merged;
+pub mod offer;
 pub mod placement;
 pub mod planner;
 pub mod reach;

@@ -236,6 +236,11 @@ impl Regions {
             self.leave_union(i);
         }
         self.sessions.remove(i);
+        if self.sessions.is_empty() {
+            // Nothing is left of them, neither their table nor how wide their units were.
+            self.sessions = Vec::new();
+            self.widest = 1;
+        }
     }
 
     /// Session `i` has just stopped counting.

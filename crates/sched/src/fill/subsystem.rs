@@ -14,6 +14,7 @@ use super::forward::{MOST_PROMOTED, PATIENCE};
 use super::gap::{Gap, Leg};
 use super::gate::Gate;
 use super::idling::{IdleConfig, Idling};
+use super::offer::Look;
 use super::placement::Placement;
 use super::planner::{self, Planner};
 use super::reach::Gone;
@@ -280,11 +281,15 @@ impl Freeblock {
     pub fn completed(&mut self, model: &Model, sent: &Sent, outcome: Outcome, now: Time) {
         let c = &sent.command;
         let was_idle = self.flown.iter().any(|f| f.command == c.id && f.idle);
-        if let Some(idling) = self.idling.as_mut().filter(|_| was_idle) {
-            idling.detector().completed();
+        let range = Range { lbn: c.lbn, count: u64::from(c.count) };
+        if let Some(idling) = &mut self.idling {
+            if was_idle {
+                idling.detector().completed();
+            }
+            idling.completed(c.kind, range, outcome == Outcome::Ok);
         }
         self.dead |= outcome == Outcome::Dead;
-        self.last = (c.kind != Kind::Flush).then_some(Range { lbn: c.lbn, count: u64::from(c.count) });
+        self.last = (c.kind != Kind::Flush).then_some(range);
         self.tasks.completed(c.kind, c.lbn, c.count, outcome, now);
         self.note_bad(c, outcome);
         if self.tasks.has_changes() {
@@ -447,7 +452,17 @@ impl Freeblock {
         let kinds: &[Kind] = if self.may_ask(now) { &[Kind::Read, Kind::Write] } else { &[Kind::Read] };
         let idling = self.idling.as_mut().filter(|_| self.tasks.has_room() && !self.dead)?;
         loop {
-            let leg = idling.leg(model, &self.regions, &self.tasks, head, kinds, &self.aside, now)?;
+            let look = Look {
+                model,
+                wants: &self.tasks,
+                head,
+                kinds,
+                aside: &self.aside,
+                margins: self.margins,
+                widest: self.regions.widest_unit(),
+                reads_on: idling.reads_on(),
+            };
+            let leg = idling.leg(&look, &self.regions, now)?;
             let range = leg.range();
             let at = self.bad.partition_point(|&b| b < range.lbn);
             match self.bad.get(at).filter(|&&b| b < range.end()) {

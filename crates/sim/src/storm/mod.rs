@@ -33,7 +33,7 @@ const MOST_ACTIONS: u32 = 200_000;
 /// All that is wanted must be done so soon once nothing disturbs any more.
 const ALL_DONE: Dur = Dur::from_secs(3_600);
 /// Mean pause between two calls of a burst.
-const PAUSE: Dur = Dur::from_us(700);
+const PAUSE: Dur = Dur::from_us(1_500);
 
 /// What is stormed.
 #[derive(Clone, Debug)]
@@ -273,7 +273,7 @@ impl Run {
         let mut ranges: Vec<Range> = vec![];
         for _ in 0..=self.rng.below(4) {
             let most = if self.rng.below(10) == 0 { 2_000 } else { 160 };
-            let count = 1 + self.rng.below(most);
+            let count = 1 + self.rng.below(most).min(self.area / 4);
             let range = Range { lbn: self.rng.below(self.area - count), count };
             if ranges.iter().all(|r| !r.overlaps(&range)) {
                 ranges.push(range);

@@ -1,0 +1,96 @@
+//! One run of any load beside any background work, on a drive that may be another than it is believed to be: what the
+//! experiments on idle time, caches and sessions are made of.
+
+use headtime_disk::profile::{self, Profile};
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::core::Order;
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sim::background::{Background, Nothing};
+use headtime_sim::observe::Observer;
+use headtime_sim::run::Limits;
+use headtime_sim::simulate::{Setup, Simulation};
+use headtime_sim::stats::Stats;
+use headtime_sim::workload::{GroupSpec, Population, Target, Workload};
+
+use crate::experiment::{RunError, Spec};
+use crate::filled::failed;
+
+/// The drive of seed 002.
+pub(crate) const DRIVE: &str = "cheetah36es";
+/// Its blksize: 32 KiB, in sectors.
+pub(crate) const UNIT: u32 = 64;
+
+/// What runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Beside {
+    /// The drive.
+    pub profile: Profile,
+    /// What the scheduler believes it to be; `None`: the truth.
+    pub belief: Option<Profile>,
+    /// What fills gaps and idle time; `None`: nothing.
+    pub fill: Option<FillConfig>,
+    /// Until when.
+    pub limits: Limits,
+    /// Seed of load, noise and lottery.
+    pub seed: u64,
+}
+
+impl Beside {
+    /// The drive of seed 002 with its default algorithm, as careful as the drive shows to be needed.
+    pub(crate) fn new(spec: &Spec, seed: u64) -> Result<Beside, RunError> {
+        let profile = profile::builtin(DRIVE).map_err(|e| failed(spec, e))?;
+        let fill = Some(FillConfig { seed, ..FillConfig::new(Algorithm::AngleEpFrag) });
+        Ok(Beside { profile, belief: None, fill, limits: Limits::default(), seed })
+    }
+
+    /// The same without background work.
+    pub(crate) fn alone(&self) -> Beside {
+        Beside { fill: None, ..self.clone() }
+    }
+
+    /// The same for so many virtual seconds.
+    pub(crate) fn seconds(mut self, seconds: u64) -> Beside {
+        self.limits.until = Some(Time::ZERO + Dur::from_secs(seconds));
+        self
+    }
+
+    fn simulation(&self, spec: &Spec) -> Result<Simulation, RunError> {
+        let mut setup = Setup { belief: self.belief.as_ref(), ..Setup::new(&self.profile, Order::Sptf, self.seed) };
+        if let Some(fill) = &self.fill {
+            setup = setup.filled(fill.clone());
+        }
+        Simulation::new(&setup).map_err(|e| failed(spec, e))
+    }
+
+    /// The disk as loads need to know it.
+    pub(crate) fn target(&self, spec: &Spec) -> Result<Target, RunError> {
+        Ok(self.simulation(spec)?.target().clone())
+    }
+
+    /// Runs it with a load of one group.
+    pub(crate) fn run<O: Observer>(
+        &self,
+        spec: &Spec,
+        load: &GroupSpec,
+        background: &mut dyn Background,
+        watch: &mut O,
+    ) -> Result<Stats, RunError> {
+        let target = self.target(spec)?;
+        let mut load = Population::of(load, &target, self.seed).map_err(|e| failed(spec, e))?;
+        self.run_load(spec, &mut load, background, watch)
+    }
+
+    /// Runs it with any load.
+    pub(crate) fn run_load<O: Observer>(
+        &self,
+        spec: &Spec,
+        load: &mut dyn Workload,
+        background: &mut dyn Background,
+        watch: &mut O,
+    ) -> Result<Stats, RunError> {
+        let mut nothing = Nothing;
+        let background = if self.fill.is_some() { background } else { &mut nothing };
+        self.simulation(spec)?.run_with(load, background, self.limits, None, watch).map_err(|e| failed(spec, e))
+    }
+}

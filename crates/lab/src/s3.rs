@@ -1,0 +1,68 @@
+//! S3: regions do nothing for one task, and much for a hundred thousand.
+//!
+//! Thereska et al. (CMU-PDL-03-107), section 4.3, figure 4(b). What is run, and what efficiency means: [`crate::tradeoffs`].
+
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+use crate::s2::REGIONS;
+use crate::tradeoffs::{self, Choice, Outcome};
+
+/// The experiment.
+pub struct S3;
+
+static SPEC: Spec = Spec {
+    id: "S3",
+    title: "Regions with one task and with 100,000",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.3, figure 4(b)",
+    drive: "cheetah36es",
+    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; a scan as one task and as 100,000",
+    claims: &[
+        Claim {
+            id: "S3a",
+            claim: "regions with one task",
+            paper: "no effect",
+            rule: "holds: over all numbers of regions at most 5% from 8 regions",
+            checks: &[Check { what: "largest difference from 8 regions", unit: "%", test: Test::AtMost(5.0) }],
+            quick: true,
+            note: "",
+        },
+        Claim {
+            id: "S3b",
+            claim: "regions with 100,000 tasks",
+            paper: "strong effect; 4 regions lose 15% of 8",
+            rule: "holds: one region loses at least 15% of 8 (what the paper loses with 4)",
+            checks: &[Check { what: "lost by one region against 8", unit: "%", test: Test::AtLeast(15.0) }],
+            quick: true,
+            note: "",
+        },
+    ],
+    alone: false,
+};
+
+impl Experiment for S3 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        2 * REGIONS.len() as u64
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let by = |many: bool| -> Result<Vec<Outcome>, RunError> {
+            REGIONS.iter().map(|r| tradeoffs::outcome(&SPEC, run, Choice::regions(*r, many))).collect()
+        };
+        let (one, many) = (by(false)?, by(true)?);
+        let eight = REGIONS.iter().position(|r| *r == 8).expect("it is one of them");
+        let apart = |o: &Outcome| 100.0 * (o.mb_s / one[eight].mb_s - 1.0).abs();
+        let mut f = Findings::default();
+        f.figure("S3a", &[one.iter().map(apart).fold(0.0, f64::max)]);
+        f.figure("S3b", &[100.0 * (1.0 - many[0].mb_s / many[eight].mb_s)]);
+        let rows = REGIONS.iter().zip(one.iter().zip(&many));
+        f.tables.push(Table {
+            name: "efficiency",
+            columns: &["regions", "one_task_mb_s", "100000_tasks_mb_s"],
+            rows: rows.map(|(r, (a, b))| [f64::from(*r), a.mb_s, b.mb_s].map(Cell::from).to_vec()).collect(),
+        });
+        Ok(f)
+    }
+}

@@ -1,0 +1,54 @@
+//! S4: an extra pass from the edges lets the outermost and the innermost zone end earlier.
+//!
+//! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 5: BW-Greedy searches around the two ends of the arm's way,
+//! so edges are searched less than the middle; BW-EP-Greedy spends a third of each search from the edges. How the scans are run:
+//! [`crate::four`].
+
+use headtime_sched::fill::Algorithm;
+
+use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
+use crate::four;
+
+/// The experiment.
+pub struct S4;
+
+static SPEC: Spec = Spec {
+    id: "S4",
+    title: "BW-Greedy and BW-EP-Greedy: the last block of each zone",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.4, figure 5",
+    drive: "cheetah36es",
+    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; one read of the whole disk in blocks of 32 KB",
+    claims: &[Claim {
+        id: "S4",
+        claim: "BW-EP-Greedy against BW-Greedy: last block of the inner- and outermost zones",
+        paper: "earlier",
+        rule: "holds: BW-EP-Greedy's time over BW-Greedy's is below 1 for both zones",
+        checks: &[
+            Check { what: "innermost zone, BW-EP-Greedy over BW-Greedy", unit: "times", test: Test::Below(1.0) },
+            Check { what: "outermost zone, BW-EP-Greedy over BW-Greedy", unit: "times", test: Test::Below(1.0) },
+        ],
+        quick: true,
+        note: "",
+    }],
+    alone: false,
+};
+
+impl Experiment for S4 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        four::Pair::STEPS
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let pair = four::Pair::new(&SPEC, run, Algorithm::BwGreedy, Algorithm::BwEpGreedy)?;
+        let (old, new) = (pair.old.zones(), pair.new.zones());
+        let last = old.len() - 1;
+        let mut f = Findings::default();
+        f.figure("S4", &[new[last] / old[last], new[0] / old[0]]);
+        pair.report(&mut f, "5");
+        Ok(f)
+    }
+}

@@ -1,0 +1,48 @@
+//! S5: angles instead of sectors make the whole scan shorter.
+//!
+//! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 6: BW-EP-Greedy prefers outer cylinders, on which more sectors pass;
+//! Angle-EP-Greedy compares the angles that they take. How the scans are run: [`crate::four`].
+
+use headtime_sched::fill::Algorithm;
+
+use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
+use crate::four;
+
+/// The experiment.
+pub struct S5;
+
+static SPEC: Spec = Spec {
+    id: "S5",
+    title: "BW-EP-Greedy and Angle-EP-Greedy: the last block of each zone",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.4, figure 6",
+    drive: "cheetah36es",
+    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; one read of the whole disk in blocks of 32 KB",
+    claims: &[Claim {
+        id: "S5",
+        claim: "Angle-EP-Greedy against BW-EP-Greedy, whole scan",
+        paper: "15% less",
+        rule: "at least 8% less",
+        checks: &[Check { what: "shorter", unit: "%", test: Test::AtLeast(8.0) }],
+        quick: true,
+        note: "",
+    }],
+    alone: false,
+};
+
+impl Experiment for S5 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        four::Pair::STEPS
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let pair = four::Pair::new(&SPEC, run, Algorithm::BwEpGreedy, Algorithm::AngleEpGreedy)?;
+        let mut f = Findings::default();
+        f.figure("S5", &[100.0 * (1.0 - pair.new.seconds() / pair.old.seconds())]);
+        pair.report(&mut f, "6");
+        Ok(f)
+    }
+}

@@ -1,0 +1,56 @@
+//! S6: clearing whole tracks first leaves fewer fragments, and makes the whole scan shorter.
+//!
+//! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 7. A fragment is a longest stretch of consecutive blocks that are all
+//! still wanted; they are counted when 90% of the disk has been read. How the scans are run: [`crate::four`].
+
+use headtime_sched::fill::Algorithm;
+
+use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
+use crate::four;
+
+/// The experiment.
+pub struct S6;
+
+static SPEC: Spec = Spec {
+    id: "S6",
+    title: "Angle-EP-Greedy and Angle-EP-Frag: the last block of each zone",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.4, figure 7",
+    drive: "cheetah36es",
+    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; one read of the whole disk in blocks of 32 KB",
+    claims: &[Claim {
+        id: "S6",
+        claim: "Angle-EP-Frag against Angle-EP-Greedy, whole scan, and what is left in how many pieces",
+        paper: "considerably less",
+        rule: "less (below 1 times), and fewer fragments left at 90% (below 1 times)",
+        checks: &[
+            Check { what: "whole scan, Angle-EP-Frag over Angle-EP-Greedy", unit: "times", test: Test::Below(1.0) },
+            Check {
+                what: "fragments at 90%, Angle-EP-Frag over Angle-EP-Greedy",
+                unit: "times",
+                test: Test::Below(1.0),
+            },
+        ],
+        quick: true,
+        note: "",
+    }],
+    alone: false,
+};
+
+impl Experiment for S6 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        four::Pair::STEPS
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let pair = four::Pair::new(&SPEC, run, Algorithm::AngleEpGreedy, Algorithm::AngleEpFrag)?;
+        let fragments = |s: &four::Scan| s.scan.fragments().map_or(f64::NAN, |f| f.stretches as f64);
+        let mut f = Findings::default();
+        f.figure("S6", &[pair.new.seconds() / pair.old.seconds(), fragments(&pair.new) / fragments(&pair.old)]);
+        pair.report(&mut f, "7");
+        Ok(f)
+    }
+}

@@ -1,0 +1,197 @@
+//! S9: what long idle work costs the foreground.
+//!
+//! Thereska et al. (CMU-PDL-03-107), section 4.6: a request that comes while long idle time is used may have to wait for the
+//! command at the drive, and then to pay for the arm's being elsewhere. "In practice, we observe minimal impact on
+//! foreground requests (less than 0.5%), given a reasonable idle detection threshold": 20 ms.
+//!
+//! How much that is depends on how many requests come so. The paper says of idle time that "most idle periods are just a
+//! few milliseconds in length, but the bulk of idle time comes in very long (multiple second) durations": requests in
+//! bursts, of which only the first can meet idle work. That is one family of loads here. The other are the even gaps with
+//! which the paper explores idle time: there, on a disk that is little used, nearly every request meets it.
+
+use headtime_disk::time::{Dur, Time};
+use headtime_sim::background::{Job, Jobs, Nothing};
+use headtime_sim::stats::Stats;
+use headtime_sim::workload::variates::Variates;
+use headtime_sim::workload::{
+    Ask, GroupSpec, Population, Target, Workload, WorkloadError, freeblock_micro, freeblock_micro_open,
+};
+
+use crate::beside::{Beside, UNIT};
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+use crate::filled::{failed, free_mb_s};
+use crate::svg::{Axis, Chart, Series, Style, XyChart};
+
+/// The experiment.
+pub struct S9;
+
+static SPEC: Spec = Spec {
+    id: "S9",
+    title: "What long idle work costs the foreground",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 4.6",
+    drive: "cheetah36es",
+    workload: "reads and writes 2:1 of 4 to 8 KB, in bursts with seconds between them and with even gaps; each block of the disk is \
+               wanted again as soon as it has been read, and idle time is used after 20 ms",
+    claims: &[Claim {
+        id: "S9",
+        claim: "long idle work, 20 ms threshold",
+        paper: "under 0.5%",
+        rule: "under 0.5%",
+        checks: &[
+            Check { what: "longer responses, the worst load in bursts", unit: "%", test: Test::Below(0.5) },
+            Check { what: "longer responses, the worst load with even gaps", unit: "%", test: Test::Below(0.5) },
+        ],
+        quick: true,
+        note: "",
+    }],
+    alone: false,
+};
+
+/// Utilisations in percent.
+const UTILISED: [u64; 5] = [10, 20, 30, 50, 70];
+/// Requests of a burst on average.
+const BURST: u64 = 200;
+/// Pauses in a burst, between an answer and the next request: mean.
+const THINKS: Dur = Dur::from_ms(4);
+/// About what a request takes.
+const SERVICE: Dur = Dur::from_us(8_600);
+
+/// One load, with and without background work.
+struct Point {
+    name: String,
+    alone_ms: f64,
+    beside_ms: f64,
+    free_mb_s: f64,
+    requests: u64,
+}
+
+impl Point {
+    fn loss(&self) -> f64 {
+        100.0 * (self.beside_ms - self.alone_ms) / self.alone_ms
+    }
+}
+
+impl Experiment for S9 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        2 * UTILISED.len() as u64
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let (mut bursts, mut even) = (vec![], vec![]);
+        for utilised in UTILISED {
+            bursts.push(measure(run, &format!("bursts, {utilised}%"), utilised, |target, seed| {
+                Ok(Box::new(Bursts::new(target, seed, utilised)?))
+            })?);
+            run.progress.advance(1);
+            let gap = Dur(SERVICE.0 * 100 / utilised);
+            let load: GroupSpec = freeblock_micro_open(gap);
+            even.push(measure(run, &format!("even gaps, {utilised}%"), utilised, |target, seed| {
+                Ok(Box::new(Population::of(&load, target, seed)?))
+            })?);
+            run.progress.advance(1);
+        }
+        let worst = |points: &[Point]| points.iter().map(Point::loss).fold(f64::MIN, f64::max);
+        let mut f = Findings::default();
+        f.figure("S9", &[worst(&bursts), worst(&even)]);
+        f.tables.push(table(bursts.iter().chain(&even)));
+        f.charts.push(chart(&[("bursts", &bursts), ("even gaps", &even)]));
+        Ok(f)
+    }
+}
+
+fn measure(
+    run: &Run,
+    name: &str,
+    utilised: u64,
+    load: impl Fn(&Target, u64) -> Result<Box<dyn Workload>, WorkloadError>,
+) -> Result<Point, RunError> {
+    // As many requests at every load.
+    let setup = Beside::new(&SPEC, run.seed)?.seconds(run.length(400_000, 60_000) / utilised);
+    let target = setup.target(&SPEC)?;
+    let fresh = || load(&target, run.seed).map_err(|e| failed(&SPEC, e));
+    let alone = setup.alone().run_load(&SPEC, &mut *fresh()?, &mut Nothing, &mut ())?;
+    let mut jobs = Jobs::new(vec![Job { again: true, ..Job::scan(target.capacity, UNIT) }]);
+    let beside = setup.run_load(&SPEC, &mut *fresh()?, &mut jobs, &mut ())?;
+    let mean = |s: &Stats| s.responses().mean().map_or(0.0, |d| d.as_ms_f64());
+    Ok(Point {
+        name: name.into(),
+        alone_ms: mean(&alone),
+        beside_ms: mean(&beside),
+        free_mb_s: free_mb_s(&beside, setup.profile.sector_bytes),
+        requests: beside.requests,
+    })
+}
+
+/// Requests that come in bursts: one at a time, with short pauses, and after each burst nothing for seconds.
+struct Bursts {
+    requests: Population,
+    rng: Variates,
+    /// Of a pause between bursts.
+    mean: Dur,
+    due: Option<Time>,
+}
+
+impl Bursts {
+    fn new(target: &Target, seed: u64, utilised: u64) -> Result<Bursts, WorkloadError> {
+        // A burst of n requests takes n (service + pause), of which n * service is use.
+        let all = SERVICE.0 * 100 / utilised;
+        let mean = Dur(BURST * all.saturating_sub(SERVICE.0 + THINKS.0));
+        let requests = Population::of(&freeblock_micro(1), target, seed)?;
+        Ok(Bursts { requests, rng: Variates::new(seed, 9), mean, due: Some(Time::ZERO) })
+    }
+}
+
+impl Workload for Bursts {
+    fn next_due(&self) -> Option<Time> {
+        self.due
+    }
+
+    fn take(&mut self) -> Result<Ask, WorkloadError> {
+        let due = self.due.take().expect("a request was taken while none was due");
+        Ok(Ask { due, ..self.requests.take()? })
+    }
+
+    fn finished(&mut self, owner: u32, now: Time) {
+        self.requests.finished(owner, now);
+        let long = self.rng.below(BURST) == 0;
+        let mean = if long { self.mean } else { THINKS };
+        self.due = Some(now + Dur(self.rng.exponential(mean.0)));
+    }
+
+    fn endless(&self) -> bool {
+        true
+    }
+}
+
+fn table<'a>(points: impl Iterator<Item = &'a Point>) -> Table {
+    let row = |p: &Point| {
+        let figures = [p.alone_ms, p.beside_ms, p.loss(), p.free_mb_s, p.requests as f64];
+        std::iter::once(Cell::from(p.name.as_str())).chain(figures.map(Cell::from)).collect()
+    };
+    Table {
+        name: "responses",
+        columns: &["load", "response_alone_ms", "response_beside_ms", "longer_percent", "free_mb_s", "requests"],
+        rows: points.map(row).collect(),
+    }
+}
+
+fn chart(families: &[(&str, &[Point])]) -> Chart {
+    let series = |(name, points): &(&str, &[Point])| Series {
+        name: (*name).into(),
+        style: Style::Marked,
+        points: points.iter().zip(UTILISED).map(|(p, u)| (u as f64, p.loss())).collect(),
+    };
+    Chart::Xy(XyChart {
+        title: "Longer responses by idle work, Cheetah 36ES".into(),
+        subtitle:
+            "Of requests in bursts few meet idle work. With even gaps, on a disk that is little used, nearly all do."
+                .into(),
+        x: Axis::linear("utilisation, %"),
+        y: Axis::linear("longer responses, %"),
+        series: families.iter().map(series).collect(),
+    })
+}

@@ -1,0 +1,293 @@
+//! A scan of the whole disk that keeps what is left of each zone: the background of seed 002 figures 5 to 7.
+//!
+//! A block that lies across the border of two zones belongs to neither. Spares lie at a zone's end, so the two parts of
+//! such a block are ten cylinders apart on the Cheetah 36ES; no gap brings it, and it is fetched without a gap when nothing else
+//! can be had. Were it counted, all zones would seem to end at the very end, 2 s after one another.
+
+use headtime_disk::command::Kind;
+use headtime_disk::geometry::Geometry;
+use headtime_disk::profile::GeometrySpec;
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::core::Core;
+use headtime_sched::fill::subsystem::Report;
+use headtime_sched::tasks::{Event, Range, TaskError, TaskSpec};
+use headtime_sim::background::{Background, Progress};
+
+/// Points of a progress curve.
+const POINTS: u64 = 200;
+
+/// When nothing was brought for so long, the subsystem fetches a block without a gap.
+const PATIENCE: Dur = Dur::from_secs(2);
+
+/// How much of what was wanted is delivered when fragments are counted, percent.
+pub(crate) const COUNTED_AT: u64 = 90;
+
+/// The first LBN of each zone of a disk whose zones follow each other in LBN order, and its capacity.
+pub(crate) fn zone_bounds(spec: &GeometrySpec, geometry: &Geometry) -> Vec<u64> {
+    let mut bounds = Vec::with_capacity(spec.zones.len() + 1);
+    for zone in &spec.zones {
+        // A zone that is all reserved or spare holds nothing.
+        let first = (zone.first_cylinder..=zone.last_cylinder)
+            .find_map(|c| (0..geometry.surfaces()).filter_map(|s| geometry.track(c, s)).map(|t| t.first_lbn).min());
+        bounds.extend(first);
+    }
+    bounds.push(geometry.capacity());
+    assert!(bounds.is_sorted(), "zones do not follow each other in LBN order");
+    bounds
+}
+
+/// How a scan is cut into tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Tasks, each of as many consecutive sectors as the others, in order.
+    pub tasks: u64,
+    /// Sectors of a block.
+    pub blksize: u32,
+    /// Sectors of what is picked up at once.
+    pub min_pickup: u32,
+}
+
+impl Cut {
+    /// One task in units of so many sectors.
+    pub(crate) fn whole(unit: u32) -> Cut {
+        Cut { tasks: 1, blksize: unit, min_pickup: unit }
+    }
+}
+
+/// The scan.
+#[derive(Clone, Debug)]
+pub(crate) struct ZoneScan {
+    cut: Cut,
+    capacity: u64,
+    /// Of each zone, the first and one past the last LBN of the blocks that lie in it alone.
+    zones: Vec<(u64, u64)>,
+    left: Vec<u64>,
+    done_at: Vec<Option<Time>>,
+    nearly_at: Vec<Option<Time>>,
+    delivered: u64,
+    /// When something was delivered last, and how often that was [`PATIENCE`] or more after the time before.
+    last: Time,
+    waits: u64,
+    tasks_left: u64,
+    ended: Option<Time>,
+    curve: Vec<(Time, u64)>,
+    /// One flag a block: wanted. Blocks that lie across two tasks are as good as two.
+    blocks: Vec<bool>,
+    fragments: Option<Fragments>,
+    registered: Option<Report>,
+}
+
+/// What is left when [`COUNTED_AT`] percent are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fragments {
+    /// Longest stretches of consecutive LBNs that are all wanted.
+    pub stretches: u64,
+    /// When that was.
+    pub at: Time,
+}
+
+impl ZoneScan {
+    /// A scan of a disk whose zones begin at `bounds`; the last one is its capacity.
+    pub(crate) fn new(bounds: &[u64], cut: Cut) -> ZoneScan {
+        let capacity = bounds.last().copied().unwrap_or(0);
+        let unit = u64::from(cut.blksize);
+        let within = |w: &[u64]| {
+            let first = w[0].next_multiple_of(unit);
+            let end = if w[1] == capacity { capacity } else { w[1] / unit * unit };
+            (first, end.max(first))
+        };
+        let zones: Vec<(u64, u64)> = bounds.windows(2).map(within).collect();
+        let left: Vec<u64> = zones.iter().map(|(first, end)| end - first).collect();
+        ZoneScan {
+            cut,
+            capacity,
+            done_at: vec![None; left.len()],
+            nearly_at: vec![None; left.len()],
+            last: Time::ZERO,
+            waits: 0,
+            left,
+            zones,
+            delivered: 0,
+            tasks_left: 0,
+            ended: None,
+            curve: Vec::new(),
+            blocks: vec![true; capacity.div_ceil(u64::from(cut.blksize)) as usize],
+            fragments: None,
+            registered: None,
+        }
+    }
+
+    /// When the last block that lies in one zone alone was picked up, outermost zone first.
+    pub(crate) fn zones_done_at(&self) -> &[Option<Time>] {
+        &self.done_at
+    }
+
+    /// When how many sectors had been delivered: 200 points.
+    pub(crate) fn curve(&self) -> &[(Time, u64)] {
+        &self.curve
+    }
+
+    /// When so many percent had been delivered; to half a percent.
+    pub(crate) fn percent_at(&self, percent: f64) -> Option<Time> {
+        let wanted = percent / 100.0 * self.capacity as f64;
+        self.curve.iter().find(|(_, sectors)| *sectors as f64 >= wanted).map(|(t, _)| *t)
+    }
+
+    /// What was left when [`COUNTED_AT`] percent were done.
+    pub(crate) fn fragments(&self) -> Option<Fragments> {
+        self.fragments
+    }
+
+    /// Bytes of both layers when everything was registered, bits at the most they can come to.
+    pub(crate) fn bytes(&self) -> usize {
+        self.registered.as_ref().map_or(0, |r| r.tasks.held() + r.regions.total())
+    }
+
+    /// When 99% of each zone had been picked up.
+    pub(crate) fn zones_nearly_at(&self) -> &[Option<Time>] {
+        &self.nearly_at
+    }
+
+    /// Blocks before which nothing was delivered for so long that the subsystem fetched one without a gap.
+    pub(crate) fn waits(&self) -> u64 {
+        self.waits
+    }
+
+    fn delivered(&mut self, range: Range, now: Time) {
+        self.waits += u64::from(now.saturating_since(self.last) >= PATIENCE);
+        self.last = now;
+        let before = self.delivered;
+        self.delivered += range.count;
+        let step = (self.capacity / POINTS).max(1);
+        if self.delivered / step > before / step {
+            self.curve.push((now, self.delivered));
+        }
+        let first = self.zones.partition_point(|(_, end)| *end <= range.lbn);
+        for (i, &(low, high)) in self.zones.iter().enumerate().skip(first).take_while(|(_, z)| z.0 < range.end()) {
+            let brought = range.end().min(high).saturating_sub(range.lbn.max(low));
+            assert!(brought <= self.left[i], "more of zone {i} was delivered than it has");
+            self.left[i] -= brought;
+            if self.nearly_at[i].is_none() && self.left[i] * 100 <= high - low {
+                self.nearly_at[i] = Some(now);
+            }
+            if brought > 0 && self.left[i] == 0 {
+                self.done_at[i] = Some(now);
+            }
+        }
+        if self.fragments.is_none() {
+            let unit = u64::from(self.cut.blksize);
+            for block in range.lbn / unit..range.end().div_ceil(unit) {
+                self.blocks[block as usize] = false;
+            }
+            if self.delivered * 100 >= self.capacity * COUNTED_AT {
+                self.fragments = Some(Fragments { stretches: stretches(&self.blocks), at: now });
+                self.blocks = Vec::new();
+            }
+        }
+    }
+}
+
+/// Longest runs of flags that are set.
+fn stretches(flags: &[bool]) -> u64 {
+    let begins = |(i, wanted): (usize, &bool)| *wanted && (i == 0 || !flags[i - 1]);
+    flags.iter().enumerate().filter(|f| begins(*f)).count() as u64
+}
+
+impl Background for ZoneScan {
+    fn start(&mut self, core: &mut Core, now: Time) -> Result<(), TaskError> {
+        let session = core.open(1, now)?;
+        let Cut { tasks, blksize, min_pickup } = self.cut;
+        // A task of no sectors would be refused.
+        let tasks = tasks.clamp(1, self.capacity.max(1));
+        let at = |n: u64| (u128::from(self.capacity) * u128::from(n) / u128::from(tasks)) as u64;
+        for n in 0..tasks {
+            let range = Range { lbn: at(n), count: at(n + 1) - at(n) };
+            core.register(session, &TaskSpec { kind: Kind::Read, ranges: vec![range], blksize, min_pickup }, now)?;
+        }
+        self.tasks_left = tasks;
+        self.registered = core.freeblock();
+        Ok(())
+    }
+
+    fn event(&mut self, event: &Event, _: &mut Core, now: Time) -> Result<(), TaskError> {
+        match *event {
+            Event::Delivered { range, .. } => self.delivered(range, now),
+            Event::Done { .. } => {
+                self.tasks_left -= 1;
+                self.ended = (self.tasks_left == 0).then_some(now);
+            }
+            // It writes nothing, and the drives it runs on have no bad sectors.
+            Event::GetBuffer { .. } | Event::Written { .. } | Event::Superseded { .. } | Event::Failed { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn ends(&self) -> bool {
+        true
+    }
+
+    fn is_done(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    fn progress(&self) -> Progress {
+        let fraction = if self.capacity == 0 { 0.0 } else { self.delivered as f64 / self.capacity as f64 };
+        let done_at = self.ended;
+        Progress { sectors: self.delivered, fraction, done_at, by_session: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_disk::model::Model;
+    use headtime_disk::profile::builtin;
+
+    fn scan() -> ZoneScan {
+        ZoneScan::new(&[0, 105, 250], Cut::whole(10))
+    }
+
+    #[test]
+    fn a_zone_is_done_with_its_last_block_and_one_on_the_border_belongs_to_neither() {
+        let mut s = scan();
+        s.delivered(Range { lbn: 0, count: 90 }, Time(1));
+        assert_eq!(s.zones_done_at(), [None, None]);
+        s.delivered(Range { lbn: 90, count: 10 }, Time(2));
+        assert_eq!(s.zones_done_at(), [Some(Time(2)), None]);
+        s.delivered(Range { lbn: 110, count: 140 }, Time(3));
+        s.delivered(Range { lbn: 100, count: 10 }, Time(4));
+        assert_eq!(s.zones_done_at(), [Some(Time(2)), Some(Time(3))]);
+        assert_eq!(s.delivered, 250);
+    }
+
+    #[test]
+    fn fragments_are_counted_when_nine_tenths_are_there() {
+        let mut s = scan();
+        // 225 sectors of 250, in stretches between which three are left.
+        s.delivered(Range { lbn: 10, count: 100 }, Time(1));
+        s.delivered(Range { lbn: 120, count: 110 }, Time(2));
+        assert_eq!(s.fragments(), None);
+        s.delivered(Range { lbn: 230, count: 15 }, Time(4));
+        assert_eq!(s.fragments(), Some(Fragments { stretches: 2, at: Time(4) }));
+    }
+
+    #[test]
+    fn runs_of_flags_are_counted_at_both_ends() {
+        let flags = |s: &str| s.chars().map(|c| c == '#').collect::<Vec<_>>();
+        assert_eq!(stretches(&flags("")), 0);
+        assert_eq!(stretches(&flags("....")), 0);
+        assert_eq!(stretches(&flags("##..#.###")), 3);
+    }
+
+    #[test]
+    fn the_zones_of_the_cheetah_are_eleven_and_hold_all_of_it() {
+        let profile = builtin("cheetah36es").unwrap();
+        let model = Model::new(&profile).unwrap();
+        let bounds = zone_bounds(&profile.geometry, &model.geometry);
+        assert_eq!(bounds.len(), 12);
+        assert_eq!((bounds[0], bounds[11]), (0, model.geometry.capacity()));
+        for (zone, at) in profile.geometry.zones.iter().zip(&bounds) {
+            assert_eq!(model.geometry.locate(*at).unwrap().cylinder, zone.first_cylinder);
+        }
+    }
+}
