@@ -11,9 +11,10 @@ use headtime_lab::runner::{self, Options};
 
 #[test]
 fn the_claims_that_hold_are_those_written_down() {
-    // What a processor takes for something differs from run to run and from machine to machine.
-    let same_everywhere = registry::all().into_iter().filter(|e| !e.spec().alone);
-    let selected: Vec<Selected> = same_everywhere.map(Selected::whole).collect();
+    // Those that take seconds. The freeblock experiments (F7 on, S, X) take minutes even in their short form and are run
+    // with `headtime reproduce`.
+    let short = registry::all().into_iter().filter(|e| ["F1", "F2", "F3", "F4", "F5", "F6"].contains(&e.spec().id));
+    let selected: Vec<Selected> = short.map(Selected::whole).collect();
     let options = Options { seeds: vec![1, 2, 3], quick: true };
     let results = runner::run(&selected, &options, &Unwatched).unwrap();
     let mut got = String::new();
