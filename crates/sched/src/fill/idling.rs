@@ -48,17 +48,8 @@ pub struct Idling {
     reads_on: bool,
     segment: u64,
     delays: bool,
-    /// What was read last.
-    streak: Option<Streak>,
-}
-
-/// Reads that followed each other.
-#[derive(Clone, Copy, Debug)]
-struct Streak {
-    /// Where they began.
-    first: u64,
-    /// One past the last sector.
-    end: u64,
+    /// One past what was read last; the drive reads on there.
+    read_to: Option<u64>,
 }
 
 /// The regions as [`Reach`] sees them.
@@ -94,7 +85,7 @@ impl Idling {
             reads_on,
             segment: u64::from(model.cache.segment_sectors),
             delays: model.cache.same_track_prefetch_delays,
-            streak: None,
+            read_to: None,
         }
     }
 
@@ -128,13 +119,9 @@ impl Idling {
 
     /// A command has completed: what the drive reads on behind it.
     pub fn completed(&mut self, kind: Kind, range: Range, done: bool) {
-        self.streak = match (kind, done) {
+        self.read_to = match (kind, done) {
             (Kind::Flush, _) => return,
-            (Kind::Read, true) => {
-                let before = self.streak.filter(|s| s.first <= range.lbn && range.lbn <= s.end + SKIPS);
-                let (first, end) = before.map_or((range.lbn, 0), |s| (s.first, s.end));
-                Some(Streak { first, end: range.end().max(end) })
-            }
+            (Kind::Read, true) => Some(range.end()),
             _ => None,
         };
     }
@@ -156,13 +143,15 @@ impl Idling {
         self.go_on(look).or_else(|| self.anywhere(look, regions, here))
     }
 
-    /// What is wanted of what the drive has read ahead: it comes from its buffer, and nothing moves for it.
+    /// What is wanted of what the drive has read ahead: it comes from its buffer, and nothing moves for it. Having come to the
+    /// end of the track the drive keeps what came last.
     fn read_ahead<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
-        let Streak { first, end } = self.streak?;
+        let end = self.read_to?;
         let track = look.model.geometry.track_of(end - 1)?;
-        let until = (track.first_lbn + u64::from(track.lbns)).min(first + self.segment);
+        let until = track.first_lbn + u64::from(track.lbns);
+        let kept = end.max(until.saturating_sub(self.segment));
         let wanted = &mut self.wanted;
-        (end..until).step_by(SKIPS as usize).find_map(|from| look.following(wanted, from, until, track.spt))
+        (kept..until).step_by(SKIPS as usize).find_map(|from| look.following(wanted, from, until, until, track.spt))
     }
 
     /// What is wanted written on the track where the head is.
@@ -173,9 +162,12 @@ impl Idling {
 
     /// What comes behind what was read last, while the drive reads on.
     fn go_on<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
-        let Streak { end, .. } = self.streak.filter(|_| self.reads_on)?;
+        let end = self.read_to.filter(|_| self.reads_on)?;
         let track = look.model.geometry.track_of(end)?;
-        look.following(&mut self.wanted, end, track.first_lbn + u64::from(track.lbns), track.spt)
+        let until = track.first_lbn + u64::from(track.lbns);
+        // A unit that begins before the track's end may end behind it.
+        let reach = (until + u64::from(look.widest)).min(look.model.geometry.capacity());
+        look.following(&mut self.wanted, end, until, reach, track.spt)
     }
 
     fn anywhere<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, here: (u32, u16)) -> Option<Leg> {

@@ -59,13 +59,11 @@ impl Offer {
 
 impl<W: Wants> Look<'_, W> {
     /// What can be read of `from..until` without a pause behind what was read up to `from`: from there on, or a little
-    /// further.
-    pub fn following(&self, wanted: &mut Wanted, from: u64, until: u64, spt: u32) -> Option<Leg> {
+    /// further. It begins before `until` and ends before `reach`.
+    pub fn following(&self, wanted: &mut Wanted, from: u64, until: u64, reach: u64, spt: u32) -> Option<Leg> {
         if !self.kinds.contains(&Kind::Read) || !self.wants.any(Who::Anyone, Kind::Read) || from >= until {
             return None;
         }
-        // A unit that begins before the end may end behind it.
-        let reach = (until + u64::from(self.widest)).min(self.model.geometry.capacity());
         let (low, high) = self.stretch_at(from, reach)?;
         let (first, run) = self.first_run(wanted, Kind::Read, low, high, until)?;
         let leg = self.leg(wanted, Kind::Read, first, run, high, spt);
