@@ -14,6 +14,7 @@ use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
 use crate::dispatch::{Dispatch, Purpose, Sent};
+use crate::fill::forward::MOST_PROMOTED;
 use crate::fill::subsystem::{FillConfig, Freeblock};
 pub use crate::order::Order;
 use crate::order::View;
@@ -87,8 +88,8 @@ impl Core {
     pub fn new(config: Config, model: Model) -> Core {
         assert!(config.capacity > 0, "no request could ever wait");
         let depth = config.max_outstanding as usize;
-        // Held back: one. At the drive: each command and what was put at its front.
-        let spare = if config.fill.is_some() { 1 + 2 * depth } else { depth };
+        // Held back: one. At the drive: each command and what was put at its front. And pieces of promoted tasks.
+        let spare = if config.fill.is_some() { 1 + 2 * depth + MOST_PROMOTED } else { depth };
         Core {
             pool: Pool::new(config.capacity + spare, config.order.key()),
             predictor: Predictor::new(depth, &model),
@@ -109,7 +110,9 @@ impl Core {
     /// Tells it of a new request. A request that is refused leaves no trace.
     pub fn submit(&mut self, request: Request, now: Time) -> Result<(), Refused> {
         self.told(now);
-        if self.pool.waiting() >= self.config.capacity {
+        // Pieces of promoted tasks take no room from the foreground.
+        let pieces = self.fill.as_ref().map_or(0, |f| f.pieces());
+        if self.pool.waiting().saturating_sub(pieces) >= self.config.capacity {
             return Err(Refused::Full { capacity: self.config.capacity });
         }
         let place = match request.kind {
@@ -125,7 +128,7 @@ impl Core {
         };
         self.pool.insert(request, place, now);
         if let Some(fill) = &mut self.fill {
-            fill.arrived(&self.model, &request);
+            fill.arrived(&self.model, &request, now);
         }
         self.drained = false;
         Ok(())

@@ -10,9 +10,6 @@ use super::Core;
 use crate::fill::subsystem::{Freeblock, Report};
 use crate::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
 
-/// A core that was set up without FILL has no room for background work.
-const NO_FILL: TaskError = TaskError::Full { what: "background work (the core was set up without FILL)", limit: 0 };
-
 impl Core {
     fn background(&mut self, now: Time) -> Result<&mut Freeblock, TaskError> {
         Ok(self.background_and_model(now)?.0)
@@ -21,7 +18,7 @@ impl Core {
     fn background_and_model(&mut self, now: Time) -> Result<(&mut Freeblock, &Model), TaskError> {
         self.told(now);
         self.drained = false;
-        Ok((self.fill.as_deref_mut().ok_or(NO_FILL)?, &self.model))
+        Ok((self.fill.as_deref_mut().ok_or(TaskError::NoFill)?, &self.model))
     }
 
     /// Opens a session; the higher its priority (1 to 1,000,000), the larger its part of what is free.
@@ -32,7 +29,7 @@ impl Core {
     /// Closes a session and aborts its tasks. No event of it follows.
     pub fn close(&mut self, session: SessionId, now: Time) -> Result<(), TaskError> {
         let (fill, model) = self.background_and_model(now)?;
-        fill.close(model, session)
+        fill.close(model, session, now)
     }
 
     /// Gives a session another priority.
@@ -43,13 +40,13 @@ impl Core {
     /// Registers a task, read or write, in a session.
     pub fn register(&mut self, session: SessionId, spec: &TaskSpec, now: Time) -> Result<TaskId, TaskError> {
         let (fill, model) = self.background_and_model(now)?;
-        fill.register(model, session, spec)
+        fill.register(model, session, spec, now)
     }
 
     /// Ends a task. No event of it follows.
     pub fn abort(&mut self, task: TaskId, now: Time) -> Result<(), TaskError> {
         let (fill, model) = self.background_and_model(now)?;
-        fill.abort(model, task)
+        fill.abort(model, task, now)
     }
 
     /// Makes what is left of a task foreground work: it no longer waits for gaps.
@@ -75,12 +72,12 @@ impl Core {
     /// Bounds what may be delivered to a session before it is taken with [`Core::taken`]: a client that takes nothing
     /// then gets nothing more.
     pub fn set_window(&mut self, session: SessionId, sectors: u64, now: Time) -> Result<(), TaskError> {
-        self.background(now)?.tasks.set_window(session, sectors)
+        self.background(now)?.set_window(session, sectors)
     }
 
     /// The client has taken so many of the delivered sectors.
     pub fn taken(&mut self, session: SessionId, sectors: u64, now: Time) -> Result<(), TaskError> {
-        self.background(now)?.tasks.taken(session, sectors)
+        self.background(now)?.taken(session, sectors)
     }
 
     /// What the freeblock subsystem has done so far and what it takes; `None` without FILL.

@@ -66,16 +66,23 @@ impl Core {
     /// The next command, background work included.
     pub(super) fn send_filled(&mut self) -> Option<Command> {
         self.feed_promoted();
-        let slot = match self.held {
-            Some(slot) => slot,
-            None => match self.choose() {
-                None => return self.send_idle(),
-                Some(slot) => {
-                    self.fill.as_mut().expect("FILL is on").legs_before = 0;
-                    self.held = Some(slot);
-                    slot
-                }
-            },
+        let slot = loop {
+            let slot = match self.held {
+                Some(slot) => slot,
+                None => match self.choose() {
+                    None => return self.send_idle(),
+                    Some(slot) => {
+                        self.fill.as_mut().expect("FILL is on").legs_before = 0;
+                        self.held = Some(slot);
+                        slot
+                    }
+                },
+            };
+            if !self.fill.as_mut().expect("FILL is on").withdraws(slot, self.now) {
+                break slot;
+            }
+            self.held = None;
+            self.pool.finish(slot);
         };
         match self.before(slot) {
             Next::Asked => None,
@@ -122,7 +129,7 @@ impl Core {
         let last_read = self.predictor.last_kind().is_read().then_some((gap.read.cylinder, gap.read.surface));
         for _ in 0..SEARCHES {
             self.stats.cost.fill_searches += 1;
-            let Some(leg) = fill.search(&self.model, &gap, last_read) else {
+            let Some(leg) = fill.search(&self.model, &gap, last_read, self.now) else {
                 return Next::Request;
             };
             if self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
@@ -228,25 +235,28 @@ impl Core {
 
     /// Promoted tasks' pieces join the foreground, a few at a time.
     fn feed_promoted(&mut self) {
-        while self.pool.waiting() < self.config.capacity {
-            let Some(fill) = &mut self.fill else { return };
+        while let Some(fill) = &mut self.fill {
             let idle = self.pool.waiting() == 0 && self.held.is_none() && self.dispatch.at_drive().is_empty();
             let Some((kind, range)) = fill.next_promoted(&self.model, idle, self.now) else { return };
             let place = self.model.place(range.lbn, range.count as u32, kind);
             assert!(place.is_some(), "a task wants {range:?}, which is not on the disk");
             let slot = self.pool.insert(free(kind, range.lbn, range.count as u32), place, self.now);
-            fill.promoted_is(slot);
+            fill.promoted_is(slot, kind, range);
         }
     }
 
-    /// How many sectors at the front of a command that is at the drive were put there for free; all of them when it is
-    /// freeblock work alone.
+    /// How many sectors at the front of a command that is at the drive are background work: put there for free, or all of
+    /// a command that is background work alone, a promoted task's included.
     pub fn free_sectors(&self, command: u64) -> u32 {
         let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
         match sent.map(|s| s.purpose) {
             Some(Purpose::Merged(_, _, front)) => front,
             Some(Purpose::Free(_)) => sent.map_or(0, |s| s.command.count),
-            Some(Purpose::Request(_)) | None => 0,
+            Some(Purpose::Request(slot)) => {
+                let piece = self.fill.as_ref().is_some_and(|f| f.is_piece(slot));
+                if piece { sent.map_or(0, |s| s.command.count) } else { 0 }
+            }
+            None => 0,
         }
     }
 }

@@ -237,7 +237,7 @@ impl Gap {
         match legs.last().filter(|l| l.merged) {
             None => Some(go(self.dest_kind, &self.dest, ready)),
             Some(front) if front.range().end() == self.dest.lbn && front.kind == self.dest_kind => {
-                let place = model.place(front.lbn, front.count + self.dest.count, self.dest_kind)?;
+                let place = model.place(front.lbn, front.count.checked_add(self.dest.count)?, self.dest_kind)?;
                 Some(go(self.dest_kind, &place, ready))
             }
             Some(_) => None,

@@ -1,25 +1,27 @@
 //! The freeblock subsystem put together: the task manager above, the scheduling layer below (seed 002 section 3.3, figure 2),
 //! and what watches over both: conservatism, the gate, the idle detectors.
 
-use headtime_disk::command::{Command, Kind, Outcome};
+use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::time::{Dur, Time};
 
 use super::Algorithm;
 use super::adaptive::Adaptive;
+use super::bad::Bad;
 use super::conservatism::Margins;
 use super::evidence::Seen;
-use super::forward::{MOST_PROMOTED, PATIENCE};
+use super::forward::{MOST_PROMOTED, PATIENCE, Starving};
 use super::gap::{Gap, Leg};
 use super::gate::Gate;
 use super::idling::{IdleConfig, Idling};
 use super::offer::Look;
+use super::offered::Offered;
 use super::placement::Placement;
 use super::planner::{self, Planner};
 use super::reach::Gone;
 use super::regions::{REGIONS, RegionMemory, Regions};
-use crate::dispatch::Sent;
+use crate::dispatch::{Purpose, Sent};
 use crate::request::{Prediction, Request};
 use crate::tasks::manager::{SessionInfo, TaskManager};
 use crate::tasks::memory::Memory;
@@ -87,6 +89,8 @@ pub struct Report {
     pub idle: u64,
     /// Sectors moved by these, wanted or bridged.
     pub sectors: u64,
+    /// Sectors that tasks got from requests of the foreground, promoted tasks' and stragglers' included: not for free.
+    pub by_foreground: u64,
     /// How often filling stopped because the drive surprised.
     pub times_shut: u64,
     /// Whether it is stopped now.
@@ -106,12 +110,10 @@ impl Report {
     }
 }
 
-/// Sectors known to be bad at most; of more, those with the lowest LBNs are forgotten.
-const MOST_BAD: usize = 4_096;
-/// Ranges set aside in one gap at most.
+/// Ranges set aside in one gap at most: each costs another search.
 const MOST_ASIDE: usize = 12;
 
-/// Data is asked for so often at one instant and in vain; then only reads are looked for.
+/// Data is asked for so often at one instant and in vain; then only reads are looked for. Each time costs a search.
 const MOST_ASKS: u32 = 4;
 /// What an idle drive cannot be given now is looked at again after so long.
 const RECHECK: Dur = Dur::from_ms(100);
@@ -151,15 +153,14 @@ pub struct Freeblock {
     random: u64,
     /// What no leg may touch now.
     aside: Vec<Range>,
-    /// Sectors that could not be read or written.
-    bad: Vec<u64>,
+    bad: Bad,
     pending: Option<Pending>,
     /// How often data was asked for in vain, and when that was.
     asked: (Time, u32),
     /// Legs sent before the request that is held.
     pub(crate) legs_before: usize,
-    /// Pieces of promoted tasks, by the slot of their request.
-    pub(super) promoted: Vec<u32>,
+    /// Pieces of promoted tasks and stragglers, by the slot of their request.
+    pub(super) promoted: Vec<(u32, Kind, Range)>,
     /// A promoted write whose data was asked for.
     pub(super) promoted_pending: Option<Range>,
     flown: Vec<Flown>,
@@ -168,8 +169,13 @@ pub struct Freeblock {
     last: Option<Range>,
     /// The drive answers no more.
     pub(super) dead: bool,
-    /// When something was brought last, or a unit was fetched for want of that.
+    /// When something was brought last, or a unit was fetched for want of that: at all, and for each session that has
+    /// registered something.
     pub(super) brought: Time,
+    pub(super) brought_for: Vec<(SessionId, Time)>,
+    /// When the sessions are looked through next for one that gets nothing, and where on the disk the search for stragglers
+    /// goes on.
+    pub(super) starving: Starving,
     report: Report,
 }
 
@@ -195,7 +201,7 @@ impl Freeblock {
             search_time: config.search_time,
             random: config.seed,
             aside: Vec::new(),
-            bad: Vec::new(),
+            bad: Bad::default(),
             pending: None,
             asked: (Time::ZERO, 0),
             legs_before: 0,
@@ -205,12 +211,20 @@ impl Freeblock {
             last: None,
             dead: false,
             brought: Time::ZERO,
+            brought_for: Vec::new(),
+            starving: Starving::default(),
             report: Report::default(),
         }
     }
 
     /// Registers a task.
-    pub fn register(&mut self, model: &Model, session: SessionId, spec: &TaskSpec) -> Result<TaskId, TaskError> {
+    pub fn register(
+        &mut self,
+        model: &Model,
+        session: SessionId,
+        spec: &TaskSpec,
+        now: Time,
+    ) -> Result<TaskId, TaskError> {
         let task = self.tasks.register(session, spec)?;
         self.regions.has_unit(spec.min_pickup);
         for range in &spec.ranges {
@@ -219,23 +233,34 @@ impl Freeblock {
                 idling.registered(model, &self.regions, *range);
             }
         }
+        // One that was suspended before it had a task is not among those whose blocks anyone may have.
+        self.regions.suspend(session, !self.tasks.may_be_given(session));
+        if let Err(at) = self.brought_for.binary_search_by_key(&session, |b| b.0) {
+            self.brought_for.insert(at, (session, now));
+        }
         // A later write supersedes earlier ones.
-        self.follow(model, Gone::Otherwise);
+        self.follow(model, Gone::Otherwise, now);
         Ok(task)
     }
 
     /// Ends a task.
-    pub fn abort(&mut self, model: &Model, task: TaskId) -> Result<(), TaskError> {
+    pub fn abort(&mut self, model: &Model, task: TaskId, now: Time) -> Result<(), TaskError> {
         self.tasks.abort(task)?;
-        self.follow(model, Gone::Otherwise);
+        self.follow(model, Gone::Otherwise, now);
         Ok(())
     }
 
     /// Closes a session.
-    pub fn close(&mut self, model: &Model, session: SessionId) -> Result<(), TaskError> {
-        self.tasks.close(session)?;
+    pub fn close(&mut self, model: &Model, session: SessionId, now: Time) -> Result<(), TaskError> {
+        let tasks: Vec<TaskId> = self.tasks.tasks(session)?.collect();
         self.regions.drop_session(session);
-        self.follow(model, Gone::Otherwise);
+        // Task by task, so that idle time hears of what nobody wants any more.
+        for task in tasks {
+            self.tasks.abort(task)?;
+        }
+        self.follow(model, Gone::Otherwise, now);
+        self.tasks.close(session)?;
+        self.brought_for.retain(|b| b.0 != session);
         Ok(())
     }
 
@@ -245,28 +270,55 @@ impl Freeblock {
             true => self.tasks.suspend(session)?,
             false => self.tasks.resume(session)?,
         }
-        self.regions.suspend(session, suspended);
+        self.sessions_turned();
         Ok(())
     }
 
+    /// Bounds what may be delivered to a session before it is taken.
+    pub fn set_window(&mut self, session: SessionId, sectors: u64) -> Result<(), TaskError> {
+        self.tasks.set_window(session, sectors)?;
+        self.sessions_turned();
+        Ok(())
+    }
+
+    /// A session's application has taken so many sectors.
+    pub fn taken(&mut self, session: SessionId, sectors: u64) -> Result<(), TaskError> {
+        self.tasks.taken(session, sectors)?;
+        self.sessions_turned();
+        Ok(())
+    }
+
+    /// Sessions that may be given nothing now, suspended or with their window used up, do not count where anyone's blocks
+    /// are looked for: the search would find only what must not be delivered.
+    fn sessions_turned(&mut self) {
+        let regions = &mut self.regions;
+        self.tasks.take_turned(|session, may| regions.suspend(session, !may));
+    }
+
     /// The scheduling layer follows what has become of wants.
-    fn follow(&mut self, model: &Model, how: Gone) {
+    fn follow(&mut self, model: &Model, how: Gone, now: Time) {
         for change in self.tasks.take_changes() {
+            if how != Gone::Otherwise
+                && let Ok(at) = self.brought_for.binary_search_by_key(&change.session, |b| b.0)
+            {
+                self.brought_for[at].1 = now;
+            }
             self.regions.recheck(change.session, &model.geometry, &self.tasks, change.range);
             if let Some(idling) = &mut self.idling {
                 idling.gone(model, &self.regions, change.range, how);
             }
         }
+        self.sessions_turned();
     }
 
     /// A foreground request has arrived.
-    pub fn arrived(&mut self, model: &Model, request: &Request) {
+    pub fn arrived(&mut self, model: &Model, request: &Request, now: Time) {
         if let Some(idling) = &mut self.idling {
             idling.detector().arrived();
         }
         if request.kind == Kind::Write {
             self.tasks.foreground_write(request.lbn, u64::from(request.count));
-            self.follow(model, Gone::Otherwise);
+            self.follow(model, Gone::Otherwise, now);
         }
     }
 
@@ -290,33 +342,20 @@ impl Freeblock {
         }
         self.dead |= outcome == Outcome::Dead;
         self.last = (c.kind != Kind::Flush).then_some(range);
+        let waiting = self.tasks.events_waiting();
         self.tasks.completed(c.kind, c.lbn, c.count, outcome, now);
-        self.note_bad(c, outcome);
+        let own = match sent.purpose {
+            Purpose::Request(_) => range,
+            Purpose::Merged(_, _, front) => Range { lbn: c.lbn + u64::from(front), count: u64::from(c.count - front) },
+            Purpose::Free(_) => Range { lbn: c.lbn, count: 0 },
+        };
+        self.report.by_foreground +=
+            self.tasks.events_from(waiting).map(|e| e.brought().map_or(0, |r| r.in_common(&own))).sum::<u64>();
+        self.bad.note(c, outcome);
         if self.tasks.has_changes() {
             self.brought = now;
         }
-        self.follow(model, if was_idle { Gone::Idle } else { Gone::Free });
-    }
-
-    /// A sector that failed is bad until something that covers it succeeds: drives put bad sectors right when they are
-    /// written.
-    fn note_bad(&mut self, c: &Command, outcome: Outcome) {
-        match outcome {
-            Outcome::Ok if c.kind != Kind::Flush && !self.bad.is_empty() => {
-                let end = c.lbn + u64::from(c.count);
-                let (from, to) = (self.bad.partition_point(|&b| b < c.lbn), self.bad.partition_point(|&b| b < end));
-                self.bad.drain(from..to);
-            }
-            Outcome::MediaError { lbn } => {
-                if let Err(at) = self.bad.binary_search(&lbn) {
-                    self.bad.insert(at, lbn);
-                    if self.bad.len() > MOST_BAD {
-                        self.bad.remove(0);
-                    }
-                }
-            }
-            _ => {}
-        }
+        self.follow(model, if was_idle { Gone::Idle } else { Gone::Free }, now);
     }
 
     /// A command to `place` is sent; the head is to come `from` there.
@@ -397,7 +436,8 @@ impl Freeblock {
         self.search_time
     }
 
-    /// What no leg may touch: what is at the drive, the destination (which brings its own blocks), bad sectors.
+    /// What no leg may touch: what is at the drive, the destination (which brings its own blocks), and what completed last
+    /// (its rest may be on the way into the drive's cache).
     pub fn set_aside(&mut self, at_drive: impl Iterator<Item = Range>, dest: &Place) {
         self.aside.clear();
         self.aside.extend(at_drive);
@@ -412,8 +452,9 @@ impl Freeblock {
 
     /// The first leg of the best plan for a gap. `last_read`: the track on which the command before it ends, if that is a
     /// read.
-    pub fn search(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>) -> Option<Leg> {
+    pub fn search(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>, now: Time) -> Option<Leg> {
         self.report.searches += 1;
+        let reads_only = !self.may_ask(now);
         // The lottery: one of the sessions, the likelier the higher its priority (seed 002 section 4.5).
         self.random = self.random.wrapping_add(STEP);
         let winner = self.tasks.draw(mixed(self.random))?;
@@ -421,7 +462,7 @@ impl Freeblock {
             let plan = self.planner.plan(&planner::Task {
                 model,
                 gap,
-                wants: &self.tasks,
+                wants: &Offered { tasks: &self.tasks, reads_only },
                 regions: &self.regions,
                 winner,
                 exclude: &self.aside,
@@ -430,11 +471,9 @@ impl Freeblock {
             })?;
             let leg = plan.legs()[0];
             // Known bad sectors are many, and those in a leg are few: they are looked for in what was found.
-            let range = leg.range();
-            let at = self.bad.partition_point(|&b| b < range.lbn);
-            match self.bad.get(at).filter(|&&b| b < range.end()) {
+            match self.bad.within(&leg) {
                 None => return Some(leg),
-                Some(&b) => self.aside.push(Range { lbn: b, count: 1 }),
+                Some(bad) => self.aside.push(bad),
             }
             if self.aside.len() > MOST_ASIDE {
                 return None;
@@ -463,11 +502,9 @@ impl Freeblock {
                 reads_on: idling.reads_on(),
             };
             let leg = idling.leg(&look, &self.regions, now)?;
-            let range = leg.range();
-            let at = self.bad.partition_point(|&b| b < range.lbn);
-            match self.bad.get(at).filter(|&&b| b < range.end()) {
+            match self.bad.within(&leg) {
                 None => return Some(leg),
-                Some(&b) => self.aside.push(Range { lbn: b, count: 1 }),
+                Some(bad) => self.aside.push(bad),
             }
             if self.aside.len() > MOST_ASIDE {
                 return None;

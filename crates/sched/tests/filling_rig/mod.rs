@@ -1,5 +1,7 @@
 //! A core that fills gaps and idle time, and a virtual drive, one in front of the other in virtual time.
 
+#![allow(dead_code, reason = "each of the tests that share it uses a part")]
+
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::drive::{Drive, DriveConfig, Fault};
 use headtime_disk::model::Model;
@@ -49,10 +51,14 @@ pub struct Rig {
 
 impl Rig {
     pub fn new(profile: &Profile, fill: Option<FillConfig>, faults: Vec<Fault>) -> Rig {
+        Rig::with_capacity(profile, fill, faults, 256)
+    }
+
+    pub fn with_capacity(profile: &Profile, fill: Option<FillConfig>, faults: Vec<Fault>, capacity: usize) -> Rig {
         let config = DriveConfig { seed: 1, noiseless: true, faults, ..DriveConfig::default() };
         let drive = Drive::new(profile, config).expect("a drive that works");
         let model = Model::new(profile).expect("a drive that works");
-        let core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity: 256, fill }, model);
+        let core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity, fill }, model);
         Rig {
             core,
             drive,
