@@ -8,6 +8,7 @@
 //! * [`forward`]: what goes as foreground after all; [`bad`]: sectors that are left alone
 //! * [`placement`]: what a scheduler inside or outside the drive may do
 //! * [`cells`], [`regions`]: where something is wanted, coarsely, so that a search looks only where it can find something
+//! * [`subsystem`]: all of it put together; [`calls`]: the applications' calls
 //! * [`offered`]: what a search is shown of what is wanted
 //! * [`track`]: which sectors of one track pass when
 //! * [`candidate`], [`merged`]: the best that one track offers to a gap
@@ -22,6 +23,7 @@ pub mod bad;
 mod bitmap;
 pub mod bw_ep_greedy;
 pub mod bw_greedy;
+pub mod calls;
 pub mod candidate;
 pub mod cells;
 pub mod conservatism;

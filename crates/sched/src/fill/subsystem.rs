@@ -25,7 +25,7 @@ use crate::dispatch::{Purpose, Sent};
 use crate::request::{Prediction, Request};
 use crate::tasks::manager::{SessionInfo, TaskManager};
 use crate::tasks::memory::Memory;
-use crate::tasks::{Limits, Range, SessionId, TaskError, TaskId, TaskSpec, Wants, Who};
+use crate::tasks::{Limits, Range, SessionId, Wants, Who};
 
 /// How much longer than predicted a move may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,100 +215,6 @@ impl Freeblock {
             starving: Starving::default(),
             report: Report::default(),
         }
-    }
-
-    /// Registers a task.
-    pub fn register(
-        &mut self,
-        model: &Model,
-        session: SessionId,
-        spec: &TaskSpec,
-        now: Time,
-    ) -> Result<TaskId, TaskError> {
-        let task = self.tasks.register(session, spec)?;
-        self.regions.has_unit(spec.min_pickup);
-        for range in &spec.ranges {
-            self.regions.add(session, &model.geometry, *range);
-            if let Some(idling) = &mut self.idling {
-                idling.registered(model, &self.regions, *range);
-            }
-        }
-        // One that was suspended before it had a task is not among those whose blocks anyone may have.
-        self.regions.suspend(session, !self.tasks.may_be_given(session));
-        if let Err(at) = self.brought_for.binary_search_by_key(&session, |b| b.0) {
-            self.brought_for.insert(at, (session, now));
-        }
-        // A later write supersedes earlier ones.
-        self.follow(model, Gone::Otherwise, now);
-        Ok(task)
-    }
-
-    /// Ends a task.
-    pub fn abort(&mut self, model: &Model, task: TaskId, now: Time) -> Result<(), TaskError> {
-        self.tasks.abort(task)?;
-        self.follow(model, Gone::Otherwise, now);
-        Ok(())
-    }
-
-    /// Closes a session.
-    pub fn close(&mut self, model: &Model, session: SessionId, now: Time) -> Result<(), TaskError> {
-        let tasks: Vec<TaskId> = self.tasks.tasks(session)?.collect();
-        self.regions.drop_session(session);
-        // Task by task, so that idle time hears of what nobody wants any more.
-        for task in tasks {
-            self.tasks.abort(task)?;
-        }
-        self.follow(model, Gone::Otherwise, now);
-        self.tasks.close(session)?;
-        self.brought_for.retain(|b| b.0 != session);
-        Ok(())
-    }
-
-    /// Suspends a session, or ends that.
-    pub fn suspend(&mut self, session: SessionId, suspended: bool) -> Result<(), TaskError> {
-        match suspended {
-            true => self.tasks.suspend(session)?,
-            false => self.tasks.resume(session)?,
-        }
-        self.sessions_turned();
-        Ok(())
-    }
-
-    /// Bounds what may be delivered to a session before it is taken.
-    pub fn set_window(&mut self, session: SessionId, sectors: u64) -> Result<(), TaskError> {
-        self.tasks.set_window(session, sectors)?;
-        self.sessions_turned();
-        Ok(())
-    }
-
-    /// A session's application has taken so many sectors.
-    pub fn taken(&mut self, session: SessionId, sectors: u64) -> Result<(), TaskError> {
-        self.tasks.taken(session, sectors)?;
-        self.sessions_turned();
-        Ok(())
-    }
-
-    /// Sessions that may be given nothing now, suspended or with their window used up, do not count where anyone's blocks
-    /// are looked for: the search would find only what must not be delivered.
-    fn sessions_turned(&mut self) {
-        let regions = &mut self.regions;
-        self.tasks.take_turned(|session, may| regions.suspend(session, !may));
-    }
-
-    /// The scheduling layer follows what has become of wants.
-    fn follow(&mut self, model: &Model, how: Gone, now: Time) {
-        for change in self.tasks.take_changes() {
-            if how != Gone::Otherwise
-                && let Ok(at) = self.brought_for.binary_search_by_key(&change.session, |b| b.0)
-            {
-                self.brought_for[at].1 = now;
-            }
-            self.regions.recheck(change.session, &model.geometry, &self.tasks, change.range);
-            if let Some(idling) = &mut self.idling {
-                idling.gone(model, &self.regions, change.range, how);
-            }
-        }
-        self.sessions_turned();
     }
 
     /// A foreground request has arrived.
