@@ -8,7 +8,7 @@ use headtime_disk::drive::Fault;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::{Event, SessionId};
+use headtime_sched::tasks::{Event, Limits, Range, SessionId, TaskError, TaskSpec};
 
 fn with_idle_time() -> FillConfig {
     FillConfig::new(Algorithm::AngleEpFrag)
@@ -223,4 +223,49 @@ fn what_tasks_get_from_requests_is_not_counted_as_free() {
     assert_eq!(brought(&rig, session), 50 * 8);
     assert!(report.by_foreground > 0 && report.by_foreground + report.sectors >= 50 * 8, "{report:?}");
     assert!(report.by_foreground <= 50 * 8);
+}
+
+#[test]
+fn after_a_long_abort_the_regions_come_to_what_is_still_wanted() {
+    let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
+    let session = rig.session(1);
+    let all = rig.capacity();
+    // One over half of the disk, and one of a few units that stays, for its data is never there.
+    rig.says = Says::NotNow;
+    let gone = rig.task(session, Kind::Read, &[(0, all / 2)], 64);
+    let stays = rig.task(session, Kind::Write, &[(all - 640, 640)], 64);
+    let before = rig.core.freeblock().expect("FILL is on").regions.total();
+    rig.core.abort(gone, rig.now).expect("it is there");
+    rig.drain();
+    rig.busy(1_000);
+    let after = rig.core.freeblock().expect("FILL is on").regions.total();
+    assert!(after < before / 4, "{after} of {before} bytes");
+    rig.says = Says::Yes;
+    rig.busy(1_000);
+    assert!(rig.is_done(stays));
+}
+
+#[test]
+fn sessions_whose_regions_would_take_too_much_are_refused_and_others_are_not() {
+    let limits = Limits { region_bytes: 100_000, ..Limits::default() };
+    let mut rig = Rig::new(&cheetah(), Some(FillConfig { limits, ..gaps_only() }), vec![]);
+    let all = rig.capacity();
+    let spec =
+        |count| TaskSpec { kind: Kind::Read, ranges: vec![Range { lbn: 0, count }], blksize: 64, min_pickup: 64 };
+    let mut refused = None;
+    for n in 0..10 {
+        let session = rig.session(1);
+        if let Err(e) = rig.core.register(session, &spec(all), rig.now) {
+            refused = Some((n, session, e));
+            break;
+        }
+        rig.drain();
+        assert!(rig.core.freeblock().expect("FILL is on").regions.total() <= 110_000);
+    }
+    let (n, session, e) = refused.expect("ten sessions that want all of the disk are too many");
+    assert!(n >= 2, "{n}");
+    assert_eq!(e, TaskError::Full { what: "bytes of regions", limit: 100_000 });
+    rig.drain();
+    assert!(rig.core.register(session, &spec(6_400), rig.now).is_ok(), "a little is possible");
+    rig.drain();
 }

@@ -5,10 +5,20 @@ use headtime_disk::time::Time;
 
 use super::reach::Gone;
 use super::subsystem::Freeblock;
-use crate::tasks::{SessionId, TaskError, TaskId, TaskSpec};
+use crate::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
+
+/// The regions of a range that is aborted or superseded are looked through at once when it is no longer than this, 128 MiB
+/// of 512-byte sectors; of a longer one so much with each command that completes. Until that is over a search looks in
+/// vain here and there, and nothing else.
+const AT_ONCE: u64 = 1 << 18;
+/// Longer ranges that may wait for that; then the oldest is looked through at once.
+const MOST_LATER: usize = 1_024;
 
 impl Freeblock {
     /// Registers a task.
+    ///
+    /// # Errors
+    /// As the task manager says; and when the regions would take more than the limit.
     pub fn register(
         &mut self,
         model: &Model,
@@ -16,6 +26,10 @@ impl Freeblock {
         spec: &TaskSpec,
         now: Time,
     ) -> Result<TaskId, TaskError> {
+        let limit = self.limits.region_bytes;
+        if self.regions.bytes_at_most(session, &model.geometry, &spec.ranges) > limit {
+            return Err(TaskError::Full { what: "bytes of regions", limit });
+        }
         let task = self.tasks.register(session, spec)?;
         self.regions.has_unit(spec.min_pickup);
         for range in &spec.ranges {
@@ -88,17 +102,41 @@ impl Freeblock {
 
     /// The scheduling layer follows what has become of wants.
     pub(super) fn follow(&mut self, model: &Model, how: Gone, now: Time) {
+        if how != Gone::Otherwise {
+            self.recheck_later(model, AT_ONCE);
+        }
         for change in self.tasks.take_changes() {
             if how != Gone::Otherwise
                 && let Ok(at) = self.brought_for.binary_search_by_key(&change.session, |b| b.0)
             {
                 self.brought_for[at].1 = now;
             }
-            self.regions.recheck(change.session, &model.geometry, &self.tasks, change.range);
+            if self.tasks.wants_nothing(change.session) {
+                self.regions.clear_session(change.session);
+            } else if change.range.count <= AT_ONCE {
+                self.regions.recheck(change.session, &model.geometry, &self.tasks, change.range);
+            } else {
+                self.later.push_back((change.session, change.range));
+                if self.later.len() > MOST_LATER {
+                    self.recheck_later(model, u64::MAX);
+                }
+            }
             if let Some(idling) = &mut self.idling {
                 idling.gone(model, &self.regions, change.range, how);
             }
         }
         self.sessions_turned();
+    }
+
+    /// Goes on with the longest-waiting range of which the regions are yet to be looked through.
+    fn recheck_later(&mut self, model: &Model, most_sectors: u64) {
+        let Some((session, range)) = self.later.pop_front() else {
+            return;
+        };
+        let now = Range { count: range.count.min(most_sectors), ..range };
+        self.regions.recheck(session, &model.geometry, &self.tasks, now);
+        if now.count < range.count {
+            self.later.push_front((session, Range { lbn: now.end(), count: range.count - now.count }));
+        }
     }
 }

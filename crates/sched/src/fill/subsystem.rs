@@ -1,6 +1,8 @@
 //! The freeblock subsystem put together: the task manager above, the scheduling layer below (seed 002 section 3.3, figure 2),
 //! and what watches over both: conservatism, the gate, the idle detectors.
 
+use std::collections::VecDeque;
+
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
@@ -176,6 +178,9 @@ pub struct Freeblock {
     /// When the sessions are looked through next for one that gets nothing, and where on the disk the search for stragglers
     /// goes on.
     pub(super) starving: Starving,
+    /// Long ranges of which the regions are yet to be looked through for what is still wanted.
+    pub(super) later: VecDeque<(SessionId, Range)>,
+    pub(super) limits: Limits,
     report: Report,
 }
 
@@ -213,6 +218,8 @@ impl Freeblock {
             brought: Time::ZERO,
             brought_for: Vec::new(),
             starving: Starving::default(),
+            later: VecDeque::new(),
+            limits: config.limits,
             report: Report::default(),
         }
     }

@@ -338,6 +338,11 @@ impl TaskManager {
         self.sessions.take_turned(told);
     }
 
+    /// Whether a session wants nothing at all, now or later.
+    pub fn wants_nothing(&self, session: SessionId) -> bool {
+        self.sessions.find(session).is_none_or(|at| self.sessions.get(at).left == [0; 2])
+    }
+
     /// Whether a session may be given something that it wants now.
     pub fn may_be_given(&self, session: SessionId) -> bool {
         self.sessions.find(session).is_some_and(|at| self.sessions.has_tickets(at))

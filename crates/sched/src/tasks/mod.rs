@@ -190,13 +190,22 @@ pub struct Limits {
     pub ranges: usize,
     /// Bytes that sessions, tasks and their bits may take in all.
     pub bytes: usize,
+    /// Bytes that the scheduling layer's regions may take beside these.
+    pub region_bytes: usize,
     /// Events that may wait to be polled; while this many wait nothing more is picked up for anyone.
     pub events: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { sessions: 1_024, tasks: 1 << 20, ranges: 1 << 22, bytes: 128 << 20, events: 1 << 16 }
+        Limits {
+            sessions: 1_024,
+            tasks: 1 << 20,
+            ranges: 1 << 22,
+            bytes: 128 << 20,
+            region_bytes: 16 << 20,
+            events: 1 << 16,
+        }
     }
 }
 

@@ -140,7 +140,8 @@ impl Storm<'_> {
         let drive = Drive::new(self.profile, config).map_err(fail(self.profile))?;
         let model = Model::new(self.belief).map_err(fail(self.belief))?;
         let capacity = drive.capacity().min(model.geometry.capacity());
-        let limits = Limits { sessions: 6, tasks: 48, ranges: 160, bytes: 256 << 10, events: 96 };
+        let limits =
+            Limits { sessions: 6, tasks: 48, ranges: 160, bytes: 256 << 10, region_bytes: 1 << 20, events: 96 };
         let fill = Some(FillConfig { limits, ..self.fill.clone() });
         let core = Core::new(Config { order: self.order, max_outstanding: 2, capacity: CAPACITY, fill }, model);
         let mut run = Run {
