@@ -202,7 +202,8 @@ impl Gap {
     }
 
     /// Whether the request ends in time with these legs before it: followed exactly, command by command, both as
-    /// predicted and with every move taking its margin longer. The last word on any plan.
+    /// predicted and with every move taking its margin longer. The last word on the papers' plans; that on headtime's is
+    /// [`super::headtime::habit::holds`], which follows what the drive reads on as well.
     pub fn holds(&self, model: &Model, legs: &[Leg]) -> bool {
         self.end_of(model, legs, false).is_some_and(|end| end <= self.ends + ROUNDING)
             && self.end_of(model, legs, true).is_some_and(|end| end <= self.ends + ROUNDING)
