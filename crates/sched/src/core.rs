@@ -1,8 +1,8 @@
 //! The core (contract in the crate's documentation).
 //!
 //! * this file: foreground requests from submission to finish
-//! * [`filling`]: what is put before them, and into idle time
-//! * [`calls`]: the freeblock calls
+//! * `filling`: what is put before them, and into idle time
+//! * `calls`: the freeblock calls
 
 mod calls;
 mod filling;

@@ -21,9 +21,9 @@ const PROMOTED_SECTORS: u64 = 256;
 
 /// When nothing has been brought for so long, a straggler is fetched. It costs the foreground a turn each time: 0.3% of
 /// the time at 10,000 rpm.
-pub(super) const PATIENCE: Dur = Dur::from_secs(2);
+pub const PATIENCE: Dur = Dur::from_secs(2);
 /// When a session has got nothing for so long while others have, a straggler is fetched for it: 0.01% of the time.
-const STARVED: Dur = Dur::from_secs(60);
+pub const STARVED: Dur = Dur::from_secs(60);
 /// How often the sessions are looked through for such a one.
 const LOOK_AGAIN: Dur = Dur::from_secs(1);
 /// Cells looked at for one straggler.
