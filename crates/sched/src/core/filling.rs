@@ -245,18 +245,25 @@ impl Core {
         }
     }
 
-    /// How many sectors at the front of a command that is at the drive are background work: put there for free, or all of
-    /// a command that is background work alone, a promoted task's included.
+    /// How many sectors at the front of a command that is at the drive were put there for free; all of them when it is
+    /// freeblock work alone.
     pub fn free_sectors(&self, command: u64) -> u32 {
         let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
         match sent.map(|s| s.purpose) {
             Some(Purpose::Merged(_, _, front)) => front,
             Some(Purpose::Free(_)) => sent.map_or(0, |s| s.command.count),
-            Some(Purpose::Request(slot)) => {
-                let piece = self.fill.as_ref().is_some_and(|f| f.is_piece(slot));
-                if piece { sent.map_or(0, |s| s.command.count) } else { 0 }
-            }
-            None => 0,
+            Some(Purpose::Request(_)) | None => 0,
+        }
+    }
+
+    /// Whether what a command that is at the drive carries behind its free front is background work, too: a piece of a
+    /// promoted task, or a straggler. Its data is then an application's that answered [`crate::tasks::Event::GetBuffer`].
+    pub fn is_promoted(&self, command: u64) -> bool {
+        let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
+        let fill = self.fill.as_ref();
+        match sent.map(|s| s.purpose) {
+            Some(Purpose::Request(slot) | Purpose::Merged(slot, ..)) => fill.is_some_and(|f| f.is_piece(slot)),
+            Some(Purpose::Free(_)) | None => false,
         }
     }
 }

@@ -415,8 +415,8 @@ impl Run {
     }
 
     fn issue(&mut self, command: &Command) {
-        let free = self.core.free_sectors(command.id);
-        self.shadow.issued(command, free);
+        let (free, promoted) = (self.core.free_sectors(command.id), self.core.is_promoted(command.id));
+        self.shadow.issued(command, free, promoted);
         if let Err(e) = self.drive.submit(*command, self.now) {
             self.shadow.tally.complain(format!("the drive refused {command:?}: {e}"));
         }
