@@ -188,7 +188,7 @@ impl Freeblock {
             tasks: TaskManager::new(config.limits, model.geometry.capacity()),
             idling: config.idle.as_ref().map(|idle| Idling::new(idle, model, &regions)),
             regions,
-            planner: Planner::new(config),
+            planner: Planner::new(config, &model.geometry),
             margins,
             adaptive,
             gate: Gate::default(),
@@ -215,6 +215,7 @@ impl Freeblock {
         self.regions.has_unit(spec.min_pickup);
         for range in &spec.ranges {
             self.regions.add(session, &model.geometry, *range);
+            self.planner.wanted(*range);
             if let Some(idling) = &mut self.idling {
                 idling.registered(model, &self.regions, *range);
             }
@@ -252,6 +253,7 @@ impl Freeblock {
     /// The scheduling layer follows what has become of wants.
     fn follow(&mut self, model: &Model, how: Gone) {
         for change in self.tasks.take_changes() {
+            self.planner.gone(change.range);
             self.regions.recheck(change.session, &model.geometry, &self.tasks, change.range);
             if let Some(idling) = &mut self.idling {
                 idling.gone(model, &self.regions, change.range, how);
