@@ -34,6 +34,7 @@ impl Freeblock {
         self.regions.has_unit(spec.min_pickup);
         for range in &spec.ranges {
             self.regions.add(session, &model.geometry, *range);
+            self.planner.wanted(*range);
             if let Some(idling) = &mut self.idling {
                 idling.registered(model, &self.regions, *range);
             }
@@ -106,6 +107,7 @@ impl Freeblock {
             self.recheck_later(model, AT_ONCE);
         }
         for change in self.tasks.take_changes() {
+            self.planner.gone(change.range);
             if how != Gone::Otherwise
                 && let Ok(at) = self.brought_for.binary_search_by_key(&change.session, |b| b.0)
             {

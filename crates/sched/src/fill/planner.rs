@@ -1,5 +1,6 @@
 //! The algorithms behind one call: a gap in, the best plan for it out.
 
+use headtime_disk::geometry::Geometry;
 use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
@@ -49,17 +50,31 @@ enum Which {
     /// One of the papers': one plan a gap; what is left of it when its first leg was sent.
     Paper(&'static Policy, Option<Leg>),
     /// headtime's own: a plan again for what is left of the gap.
-    Own(Box<headtime::Planner>, Prices),
+    Own(Box<headtime::Planner>, Box<Prices>),
 }
 
 impl Planner {
     /// As configured.
-    pub fn new(config: &FillConfig) -> Planner {
+    pub fn new(config: &FillConfig, geometry: &Geometry) -> Planner {
         let which = match config.algorithm.policy() {
             Some(policy) => Which::Paper(policy, None),
-            None => Which::Own(Box::default(), Prices::default()),
+            None => Which::Own(Box::default(), Box::new(Prices::new(geometry))),
         };
         Planner { placement: config.placement, budget: config.budget, which }
+    }
+
+    /// This is wanted from now on.
+    pub fn wanted(&mut self, range: Range) {
+        if let Which::Own(_, prices) = &mut self.which {
+            prices.bands.wanted(range);
+        }
+    }
+
+    /// This is not wanted any more.
+    pub fn gone(&mut self, range: Range) {
+        if let Which::Own(_, prices) = &mut self.which {
+            prices.bands.gone(range);
+        }
     }
 
     /// The best plan for what is left of a gap.
@@ -69,8 +84,21 @@ impl Planner {
         match &mut self.which {
             Which::Own(planner, prices) => {
                 let habit = Habit::before(model, self.placement, task.last_read);
-                let asked = Asked { model, gap, habit, wants, who, exclude, prices };
-                planner.search(&asked, regions).map(|f| f.plan)
+                if task.legs_before == 0 {
+                    prices.bands.gap(gap.dest.cylinder);
+                }
+                let asked = Asked { model, gap, habit, wants, who, exclude, widest: regions.widest_unit(), prices };
+                let mut plan = |who| {
+                    let asked = Asked { who, ..asked };
+                    planner.begin(&asked, regions);
+                    planner.step(&asked, regions, u64::from(self.budget.0));
+                    if !planner.exhausted() {
+                        planner.step(&asked, regions, u64::from(self.budget.1));
+                    }
+                    planner.best(&asked).map(|f| f.plan)
+                };
+                // What the winner cannot use is not left to nobody.
+                plan(who).or_else(|| if regions.is_shared() { plan(Who::Anyone) } else { None })
             }
             Which::Paper(policy, rest) => {
                 let rules = self.placement.rules();

@@ -267,6 +267,12 @@ impl Regions {
         self.union.and_not(word, left);
     }
 
+    /// Whether more than one session, not counting suspended ones, may want something.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.sessions.iter().filter(|s| !s.suspended).count() > 1
+    }
+
     /// A session is suspended, or no longer: suspended ones do not count as anyone.
     pub fn suspend(&mut self, session: SessionId, suspended: bool) {
         let Ok(i) = self.sessions.binary_search_by_key(&session, |s| s.id) else {

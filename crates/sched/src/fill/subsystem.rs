@@ -147,7 +147,7 @@ struct Flown {
 pub struct Freeblock {
     pub(crate) tasks: TaskManager,
     pub(super) regions: Regions,
-    planner: Planner,
+    pub(super) planner: Planner,
     margins: Margins,
     adaptive: Option<Adaptive>,
     pub(crate) gate: Gate,
@@ -199,7 +199,7 @@ impl Freeblock {
             tasks: TaskManager::new(config.limits, model.geometry.capacity()),
             idling: config.idle.as_ref().map(|idle| Idling::new(idle, model, &regions)),
             regions,
-            planner: Planner::new(config),
+            planner: Planner::new(config, &model.geometry),
             margins,
             adaptive,
             gate: Gate::default(),
