@@ -196,6 +196,9 @@ impl Core {
         assert!(now >= self.now, "time went back: {now} after {}", self.now);
         debug_assert!(self.drained || now == self.now, "poll() must be called until None before time goes on");
         self.now = now;
+        if let Some(fill) = &mut self.fill {
+            fill.told();
+        }
     }
 
     /// What it wants done; to be called until `None` after every telling.

@@ -312,3 +312,27 @@ fn a_sector_that_was_put_right_is_read_for_free_again() {
     assert!(rig.is_done(task));
     assert!(rig.finished[0].outcome != Outcome::Ok && rig.finished[1].outcome == Outcome::Ok);
 }
+
+#[test]
+fn a_search_may_be_refined_until_the_command_must_go_and_taken_at_any_moment() {
+    let run = |algorithm, refines| {
+        let mut rig = Rig::new(&cheetah(), Some(FillConfig { algorithm, budget: (0, 0), ..gaps_only() }), vec![]);
+        rig.refines = refines;
+        rig.scan();
+        rig.busy(1_000);
+        (rig.now, rig.delivered(), rig.free_commands(0))
+    };
+    for algorithm in Algorithm::ALL {
+        let name = algorithm.name();
+        let few = run(algorithm, (4, 1));
+        let many = run(algorithm, (4, 100));
+        let at_once = run(algorithm, (400, 1));
+        println!("{name}: {few:?}, {many:?}, {at_once:?}");
+        // The more it may look the more it finds, in small steps as in one; and the requests end when they would.
+        assert!(few.1 > 0 && few.1 < many.1, "{name}");
+        let apart = many.1.abs_diff(at_once.1);
+        assert!(apart * 20 < at_once.1, "{name}");
+        let latest = many.0.max(at_once.0);
+        assert!(latest.since(few.0.min(latest)) < Dur::from_ms(1), "{name}");
+    }
+}

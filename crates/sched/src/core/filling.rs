@@ -66,23 +66,8 @@ impl Core {
     /// The next command, background work included.
     pub(super) fn send_filled(&mut self) -> Option<Command> {
         self.feed_promoted();
-        let slot = loop {
-            let slot = match self.held {
-                Some(slot) => slot,
-                None => match self.choose() {
-                    None => return self.send_idle(),
-                    Some(slot) => {
-                        self.fill.as_mut().expect("FILL is on").legs_before = 0;
-                        self.held = Some(slot);
-                        slot
-                    }
-                },
-            };
-            if !self.fill.as_mut().expect("FILL is on").withdraws(slot, self.now) {
-                break slot;
-            }
-            self.held = None;
-            self.pool.finish(slot);
+        let Some(slot) = self.hold() else {
+            return self.send_idle();
         };
         match self.before(slot) {
             Next::Asked => None,
@@ -101,6 +86,68 @@ impl Core {
         }
     }
 
+    /// The request that goes next, ORDER's choice, held back until nothing more can be put before it.
+    fn hold(&mut self) -> Option<u32> {
+        loop {
+            let slot = match self.held {
+                Some(slot) => slot,
+                None => {
+                    let slot = self.choose()?;
+                    self.fill.as_mut().expect("FILL is on").legs_before = 0;
+                    *self.held.insert(slot)
+                }
+            };
+            if !self.fill.as_mut().expect("FILL is on").withdraws(slot, self.now) {
+                return Some(slot);
+            }
+            self.held = None;
+            self.pool.finish(slot);
+        }
+    }
+
+    /// Looks for what could be put before the request that goes next, without sending anything; whether more could still be
+    /// found. A driver with processor time to spare, which need not send at once because a command is at the drive, may
+    /// call this between a telling and [`Core::poll`], as often as it likes: poll takes the best plan that there is then
+    /// (seed 002 section 4.3). Without this, poll itself looks as far as is configured. `budget`: tracks and tasks to be
+    /// looked at. Requests told after the first call at one instant have no part in the choice.
+    pub fn refine(&mut self, budget: u64) -> bool {
+        let blocked = !self.dispatch.has_room() || self.now < self.hold_until || !self.again.is_empty();
+        if self.fill.is_none() || blocked {
+            return false;
+        }
+        let Some(gap) = self.hold().and_then(|slot| self.gap_to_fill(slot)) else {
+            return false;
+        };
+        let last_read = self.last_read(&gap);
+        let fill = self.fill.as_mut().expect("FILL is on");
+        fill.think(&self.model, &gap, last_read, self.now, budget)
+    }
+
+    /// The track of the command before a gap, if that reads: what the drive did last decides what it makes of a second read
+    /// on one track.
+    fn last_read(&self, gap: &Gap) -> Option<(u32, u16)> {
+        self.predictor.last_kind().is_read().then_some((gap.read.cylinder, gap.read.surface))
+    }
+
+    /// The gap before the request in `slot`, if it has one and it may be filled now. What must not be touched is set
+    /// aside.
+    fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
+        let fill = self.fill.as_mut().expect("FILL is on");
+        fill.gate.set_overdue(self.predictor.is_overdue(self.now));
+        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() {
+            return None;
+        }
+        let gap = self.gap_before(slot)?;
+        let fill = self.fill.as_mut().expect("FILL is on");
+        if !fill.may_fill() {
+            return None;
+        }
+        let at_drive = self.dispatch.at_drive().iter().filter(|s| s.command.kind != Kind::Flush);
+        let ranges = at_drive.map(|s| Range { lbn: s.command.lbn, count: u64::from(s.command.count) });
+        fill.set_aside(ranges, &gap.dest);
+        Some(gap)
+    }
+
     /// What goes before the request in `slot`.
     fn before(&mut self, slot: u32) -> Next {
         let fill = self.fill.as_mut().expect("FILL is on");
@@ -111,22 +158,11 @@ impl Core {
             }
             fill.refused(&leg, self.now);
         }
-        fill.gate.set_overdue(self.predictor.is_overdue(self.now));
-        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() {
-            return Next::Request;
-        }
-        let Some(gap) = self.gap_before(slot) else {
+        let Some(gap) = self.gap_to_fill(slot) else {
             return Next::Request;
         };
+        let last_read = self.last_read(&gap);
         let fill = self.fill.as_mut().expect("FILL is on");
-        if !fill.may_fill() {
-            return Next::Request;
-        }
-        let at_drive = self.dispatch.at_drive().iter().filter(|s| s.command.kind != Kind::Flush);
-        let ranges = at_drive.map(|s| Range { lbn: s.command.lbn, count: u64::from(s.command.count) });
-        fill.set_aside(ranges, &gap.dest);
-        // What the drive did last decides what it makes of a second read on one track.
-        let last_read = self.predictor.last_kind().is_read().then_some((gap.read.cylinder, gap.read.surface));
         for _ in 0..SEARCHES {
             self.stats.cost.fill_searches += 1;
             let Some(leg) = fill.search(&self.model, &gap, last_read, self.now) else {

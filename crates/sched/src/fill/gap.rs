@@ -77,7 +77,7 @@ impl Plan {
 }
 
 /// A gap.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The head at the instant at which a read put in now would begin to move it.
     pub read: Head,

@@ -142,6 +142,23 @@ struct Flown {
     idle: bool,
 }
 
+/// A search that was begun. It may go on while nothing has changed: nothing was told, the gap and all that is set aside are
+/// the same.
+#[derive(Clone, Debug)]
+struct Thought {
+    gap: Gap,
+    legs_before: usize,
+    aside: Vec<Range>,
+    reads_only: bool,
+    winner: SessionId,
+}
+
+impl Thought {
+    fn is_of(&self, gap: &Gap, legs_before: usize, aside: &[Range], reads_only: bool) -> bool {
+        (&self.gap, self.legs_before, &self.aside[..], self.reads_only) == (gap, legs_before, aside, reads_only)
+    }
+}
+
 /// The subsystem.
 #[derive(Clone, Debug)]
 pub struct Freeblock {
@@ -178,6 +195,8 @@ pub struct Freeblock {
     /// When the sessions are looked through next for one that gets nothing, and where on the disk the search for stragglers
     /// goes on.
     pub(super) starving: Starving,
+    /// What the planner is looking for, between two calls.
+    thought: Option<Thought>,
     /// Long ranges of which the regions are yet to be looked through for what is still wanted.
     pub(super) later: VecDeque<(SessionId, Range)>,
     pub(super) limits: Limits,
@@ -218,10 +237,16 @@ impl Freeblock {
             brought: Time::ZERO,
             brought_for: Vec::new(),
             starving: Starving::default(),
+            thought: None,
             later: VecDeque::new(),
             limits: config.limits,
             report: Report::default(),
         }
+    }
+
+    /// Something was told: what a search was begun with may be different now.
+    pub(crate) fn told(&mut self) {
+        self.thought = None;
     }
 
     /// A foreground request has arrived.
@@ -364,24 +389,24 @@ impl Freeblock {
     }
 
     /// The first leg of the best plan for a gap. `last_read`: the track on which the command before it ends, if that is a
-    /// read.
+    /// read. What [`Freeblock::think`] has found for this gap is taken as it is.
     pub fn search(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>, now: Time) -> Option<Leg> {
         self.report.searches += 1;
         let reads_only = !self.may_ask(now);
-        // The lottery: one of the sessions, the likelier the higher its priority (seed 002 section 4.5).
-        self.random = self.random.wrapping_add(STEP);
-        let winner = self.tasks.draw(mixed(self.random))?;
+        let thought = self.thought.take().filter(|t| t.is_of(gap, self.legs_before, &self.aside, reads_only));
+        let winner = match &thought {
+            Some(t) => t.winner,
+            None => self.draw()?,
+        };
+        let mut ready = thought.is_some();
         loop {
-            let plan = self.planner.plan(&planner::Task {
-                model,
-                gap,
-                wants: &Offered { tasks: &self.tasks, reads_only },
-                regions: &self.regions,
-                winner,
-                exclude: &self.aside,
-                last_read,
-                legs_before: self.legs_before,
-            })?;
+            let wants = Offered { tasks: &self.tasks, reads_only };
+            let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
+            let task = planner::Task { model, gap, wants: &wants, regions, winner, exclude, last_read, legs_before };
+            let plan = match std::mem::take(&mut ready) {
+                true => self.planner.best(&task)?,
+                false => self.planner.plan(&task)?,
+            };
             let leg = plan.legs()[0];
             // Known bad sectors are many, and those in a leg are few: they are looked for in what was found.
             match self.bad.within(&leg) {
@@ -392,6 +417,29 @@ impl Freeblock {
                 return None;
             }
         }
+    }
+
+    /// Looks for a plan for a gap, or goes on with that. Whether there is anything left to look at.
+    pub fn think(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>, now: Time, budget: u64) -> bool {
+        let reads_only = !self.may_ask(now);
+        let thought = self.thought.take().filter(|t| t.is_of(gap, self.legs_before, &self.aside, reads_only));
+        let fresh = thought.is_none();
+        let Some(winner) = thought.map(|t| t.winner).or_else(|| self.draw()) else { return false };
+        let wants = Offered { tasks: &self.tasks, reads_only };
+        let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
+        let task = planner::Task { model, gap, wants: &wants, regions, winner, exclude, last_read, legs_before };
+        if fresh {
+            self.planner.begin(&task);
+        }
+        let more = self.planner.step(&task, budget);
+        self.thought = Some(Thought { gap: *gap, legs_before, aside: self.aside.clone(), reads_only, winner });
+        more
+    }
+
+    /// The lottery: one of the sessions, the likelier the higher its priority (seed 002 section 4.5).
+    fn draw(&mut self) -> Option<SessionId> {
+        self.random = self.random.wrapping_add(STEP);
+        self.tasks.draw(mixed(self.random))
     }
 
     /// An idle drive is looked after.
