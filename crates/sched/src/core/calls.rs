@@ -7,7 +7,8 @@ use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
 use super::Core;
-use crate::fill::subsystem::{Freeblock, Report};
+use crate::fill::report::Report;
+use crate::fill::subsystem::Freeblock;
 use crate::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
 
 impl Core {

@@ -8,7 +8,7 @@
 //! * [`forward`]: what goes as foreground after all; [`bad`]: sectors that are left alone
 //! * [`placement`]: what a scheduler inside or outside the drive may do
 //! * [`cells`], [`regions`]: where something is wanted, coarsely, so that a search looks only where it can find something
-//! * [`subsystem`]: all of it put together; [`calls`]: the applications' calls
+//! * [`subsystem`]: all of it put together; [`calls`]: the applications' calls; [`report`]: what it says of itself
 //! * [`offered`]: what a search is shown of what is wanted
 //! * [`track`]: which sectors of one track pass when
 //! * [`candidate`], [`merged`]: the best that one track offers to a gap
@@ -41,6 +41,7 @@ pub mod placement;
 pub mod planner;
 pub mod reach;
 pub mod regions;
+pub mod report;
 pub mod search;
 pub mod subsystem;
 pub mod track;
