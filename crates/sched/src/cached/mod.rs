@@ -283,6 +283,7 @@ impl Cached {
             place.lbn,
             place.lbn + place.count as u64,
             model.cache.read_hits_on_written,
+            model.cache.updates_segments(),
         );
         (self.last_read_end, self.last_read_track) = (u64::MAX, None);
     }

@@ -48,8 +48,12 @@ pub struct Idling {
     reads_on: bool,
     segment: u64,
     delays: bool,
+    /// It keeps what it holds of a track when a part of that is written.
+    updates: bool,
     /// One past what was read last; the drive reads on there.
     read_to: Option<u64>,
+    /// What it will hold when it has read on: from the first to one past the last sector, to the end of a track.
+    held: Option<(u64, u64)>,
 }
 
 /// The regions as [`Reach`] sees them.
@@ -85,7 +89,9 @@ impl Idling {
             reads_on,
             segment: u64::from(model.cache.segment_sectors),
             delays: model.cache.same_track_prefetch_delays,
+            updates: model.cache.updates_segments(),
             read_to: None,
+            held: None,
         }
     }
 
@@ -117,12 +123,26 @@ impl Idling {
         by_cell(model, regions, range, |cell, sectors| reach.gone(cell, sectors, how));
     }
 
-    /// A command has completed: what the drive reads on behind it.
-    pub fn completed(&mut self, kind: Kind, range: Range, done: bool) {
-        self.read_to = match (kind, done) {
-            (Kind::Flush, _) => return,
-            (Kind::Read, true) => Some(range.end()),
-            _ => None,
+    /// A command has completed, one of idle work or not: what the drive reads on behind it, and what it holds then.
+    pub fn completed(&mut self, model: &Model, kind: Kind, range: Range, done: bool, idle: bool) {
+        let to_track_end = |first: u64, within: u64| {
+            let track = model.geometry.track_of(within)?;
+            let until = track.first_lbn + u64::from(track.lbns);
+            Some((first.max(until.saturating_sub(self.segment)), until))
+        };
+        (self.read_to, self.held) = match (kind, done, self.held) {
+            (Kind::Flush, ..) => return,
+            (Kind::Read, true, Some((first, until))) if first <= range.lbn && range.lbn <= until => {
+                // At the end of the track it reads on.
+                let held = if range.end() < until { Some((first, until)) } else { to_track_end(first, range.end()) };
+                (Some(range.end()), held)
+            }
+            (Kind::Read, true, _) => (Some(range.end()), to_track_end(range.lbn, range.end() - 1)),
+            // A foreground write came before the drive had read on; one in idle time comes behind that.
+            (Kind::Write, true, Some((first, until))) if idle => {
+                (None, (self.updates || range.end() <= first || until <= range.lbn).then_some((first, until)))
+            }
+            _ => (None, None),
         };
     }
 
@@ -144,14 +164,14 @@ impl Idling {
     }
 
     /// What is wanted of what the drive has read ahead: it comes from its buffer, and nothing moves for it. Having come to the
-    /// end of the track the drive keeps what came last.
+    /// end of the track the drive keeps what came last. The very end is left: asked for that it would read on, on the next
+    /// track, and might lose what it holds of this one.
     fn read_ahead<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
-        let end = self.read_to?;
-        let track = look.model.geometry.track_of(end - 1)?;
-        let until = track.first_lbn + u64::from(track.lbns);
-        let kept = end.max(until.saturating_sub(self.segment));
+        let (first, until) = self.held?;
+        let track = look.model.geometry.track_of(until - 1)?;
+        let (first, end) = (first.max(track.first_lbn), until - 1);
         let wanted = &mut self.wanted;
-        (kept..until).step_by(SKIPS as usize).find_map(|from| look.following(wanted, from, until, until, track.spt))
+        (first..end).step_by(SKIPS as usize).find_map(|from| look.following(wanted, from, end, end, track.spt))
     }
 
     /// What is wanted written on the track where the head is.

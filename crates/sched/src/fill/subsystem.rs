@@ -286,7 +286,7 @@ impl Freeblock {
             if was_idle {
                 idling.detector().completed();
             }
-            idling.completed(c.kind, range, outcome == Outcome::Ok);
+            idling.completed(model, c.kind, range, outcome == Outcome::Ok, was_idle);
         }
         self.dead |= outcome == Outcome::Dead;
         self.last = (c.kind != Kind::Flush).then_some(range);
