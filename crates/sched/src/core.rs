@@ -75,6 +75,8 @@ pub struct Core {
     held: Option<u32>,
     /// Requests whose command failed in the part that was not theirs: they go again, alone and first.
     again: VecDeque<u32>,
+    /// Nothing is sent before this: the drive reads on behind freeblock work.
+    hold_until: Time,
     fill: Option<Box<Freeblock>>,
     drained: bool,
     stats: Stats,
@@ -94,6 +96,7 @@ impl Core {
             finished: VecDeque::with_capacity(depth),
             held: None,
             again: VecDeque::new(),
+            hold_until: Time::ZERO,
             fill: config.fill.as_ref().map(|f| Box::new(Freeblock::new(f, &model))),
             now: Time::ZERO,
             drained: true,
@@ -151,7 +154,10 @@ impl Core {
                     _ => self.finish(slot, &sent, outcome, prediction),
                 }
             }
-            Purpose::Free(slot) => _ = self.pool.finish(slot),
+            Purpose::Free(slot) => {
+                self.pool.finish(slot);
+                self.hold_behind_free_work();
+            }
         }
         self.learn(&sent, outcome, prediction.as_ref());
     }
@@ -211,7 +217,7 @@ impl Core {
     }
 
     fn send_next(&mut self) -> Option<Command> {
-        if !self.dispatch.has_room() {
+        if !self.dispatch.has_room() || self.now < self.hold_until {
             return None;
         }
         if let Some(slot) = self.again.pop_front() {
@@ -258,6 +264,9 @@ impl Core {
 
     /// When it wants to be told the time, if nothing else happens before.
     pub fn next_wakeup(&self) -> Option<Time> {
+        if self.now < self.hold_until {
+            return Some(self.hold_until);
+        }
         self.fill.as_ref().filter(|_| self.dispatch.at_drive().is_empty() && self.held.is_none())?.next_wakeup(self.now)
     }
 

@@ -98,6 +98,13 @@ impl Predictor {
         self.flights.front().map(|f| f.due)
     }
 
+    /// When the drive will be done with reading on behind what completed last, if that keeps what waits at the drive from
+    /// being taken up. A drive with an order of its own may still take something else first until then.
+    pub fn reads_on_until(&self, now: Time) -> Option<Time> {
+        let waits = self.known.sure && !self.flights.is_empty() && self.known.keeps_waiting(now);
+        waits.then_some(self.known.free_at)
+    }
+
     /// Whether a command that should have completed long ago has not.
     pub fn is_overdue(&self, now: Time) -> bool {
         self.flights.front().is_some_and(|f| now.saturating_since(f.sent) > OVERDUE)

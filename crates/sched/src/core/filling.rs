@@ -8,6 +8,7 @@
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::Place;
+use headtime_disk::time::Dur;
 
 use super::Core;
 use crate::dispatch::{Purpose, Sent};
@@ -18,6 +19,9 @@ use crate::tasks::{Event, Range};
 
 /// The owner that freeblock work has as a request.
 const NOBODY: u32 = u32::MAX;
+
+/// A drive is taken to have taken up what waited for it so long after it was predicted to.
+const TAKEN_UP: Dur = Dur::from_us(100);
 
 /// Searches for one command: each after the first because what was found is not to be had.
 const SEARCHES: usize = 3;
@@ -47,6 +51,15 @@ impl Core {
         fill.observed(&mut self.model, sent, prediction);
         if let (Purpose::Free(_), Some(p)) = (sent.purpose, prediction) {
             self.stats.free_prediction.add(p);
+        }
+    }
+
+    /// Freeblock work has completed, and the drive may still be reading on behind it while the request waits there. A
+    /// command that came now could be taken up first by a drive with an order of its own, and the request would come a
+    /// turn late: it is sent when the request has been taken up.
+    pub(super) fn hold_behind_free_work(&mut self) {
+        if let Some(until) = self.predictor.reads_on_until(self.now) {
+            self.hold_until = until + TAKEN_UP;
         }
     }
 

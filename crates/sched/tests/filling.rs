@@ -1,0 +1,314 @@
+//! The core with FILL in front of a virtual drive: what is put before requests, what becomes of it, and of them.
+
+mod filling_rig;
+
+use filling_rig::{Rig, Says, cheetah, gaps_only};
+use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::drive::Fault;
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::tasks::Event;
+
+/// Requests each with a stretch in front of it wanted, until one has gone merged.
+fn merged(rig: &mut Rig, kind: Kind) -> (u64, u32, u64) {
+    let session = rig.session(1);
+    for n in 0..200 {
+        let lbn = 1_000_000 + n * 150_000;
+        rig.task(session, kind, &[(lbn - 128, 128)], 16);
+        let id = rig.submit(kind, lbn, 8);
+        // Another, so that there is one to come from.
+        rig.submit(Kind::Read, 30_000_000 - n * 100_000, 8);
+        if let Some(&(_, c, free)) = rig.sent.iter().find(|s| s.2 > 0 && s.2 < s.1.count) {
+            assert_eq!((c.kind, c.lbn + u64::from(c.count)), (kind, lbn + 8));
+            return (id, free, lbn);
+        }
+        rig.finish();
+    }
+    panic!("nothing was merged");
+}
+
+#[test]
+fn a_merged_read_is_split_back_exactly() {
+    let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
+    let (id, free, lbn) = merged(&mut rig, Kind::Read);
+    let before = rig.events.len();
+    rig.finish();
+    let of: Vec<_> = rig.finished.iter().filter(|f| f.request == id).collect();
+    assert_eq!((of.len(), of[0].outcome), (1, Outcome::Ok));
+    let own = |e: &Event| match *e {
+        Event::Delivered { range, .. } if range.end() == lbn => Some(range),
+        _ => None,
+    };
+    let delivered: Vec<_> = rig.events[before..].iter().filter_map(|(_, e)| own(e)).collect();
+    // Whole units, up to the request's first sector and no further.
+    assert_eq!(delivered.len(), 1);
+    assert_eq!((delivered[0].count, delivered[0].lbn), (u64::from(free), lbn - u64::from(free)));
+    assert!(free.is_multiple_of(16));
+}
+
+#[test]
+fn a_merged_write_is_written_with_both_data() {
+    let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
+    let (id, free, lbn) = merged(&mut rig, Kind::Write);
+    let asked = rig.events.iter().any(|(_, e)| matches!(e, Event::GetBuffer { range, .. } if range.end() == lbn));
+    assert!(asked);
+    rig.finish();
+    assert!(rig.finished.iter().any(|f| f.request == id && f.outcome == Outcome::Ok));
+    let written =
+        |e: &Event| matches!(e, Event::Written { range, .. } if range.end() == lbn && range.count == u64::from(free));
+    assert_eq!(rig.events.iter().filter(|(_, e)| written(e)).count(), 1);
+}
+
+/// The same merged read with one sector unreadable that lies `before` its request's first.
+fn with_a_bad_sector(before: i64) -> (Rig, u64, u64, u64) {
+    let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
+    let (_, _, lbn) = merged(&mut rig, Kind::Read);
+    let bad = lbn.saturating_add_signed(-before);
+    let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![Fault::Unreadable { lbn: bad, count: 1 }]);
+    let (id, _, same) = merged(&mut rig, Kind::Read);
+    assert_eq!(same, lbn);
+    rig.finish();
+    (rig, id, lbn, bad)
+}
+
+#[test]
+fn an_unreadable_sector_in_the_free_front_does_not_fail_the_request() {
+    let (rig, id, lbn, bad) = with_a_bad_sector(1);
+    let of: Vec<_> = rig.finished.iter().filter(|f| f.request == id).collect();
+    assert_eq!((of.len(), of[0].outcome), (1, Outcome::Ok));
+    // It goes again, alone.
+    let tries: Vec<_> = rig.sent.iter().filter(|s| s.1.lbn + u64::from(s.1.count) == lbn + 8).collect();
+    assert_eq!((tries.len(), tries[1].1.lbn, tries[1].2), (2, lbn, 0));
+    let failed: Vec<_> = rig.events.iter().filter(|(_, e)| matches!(e, Event::Failed { .. })).collect();
+    let Event::Failed { range, .. } = failed[0].1 else { unreachable!() };
+    assert_eq!((failed.len(), range.count), (1, 16));
+    assert!((range.lbn..range.end()).contains(&bad));
+}
+
+#[test]
+fn an_unreadable_sector_in_the_requests_own_part_fails_it() {
+    let (rig, id, lbn, bad) = with_a_bad_sector(-3);
+    let of: Vec<_> = rig.finished.iter().filter(|f| f.request == id).collect();
+    assert_eq!((of.len(), of[0].outcome), (1, Outcome::MediaError { lbn: bad }));
+    assert_eq!(bad, lbn + 3);
+    assert_eq!(rig.sent.iter().filter(|s| s.1.lbn + u64::from(s.1.count) == lbn + 8).count(), 1);
+    assert!(!rig.events.iter().any(|(_, e)| matches!(e, Event::Failed { .. })));
+}
+
+#[test]
+fn units_that_were_refused_are_left_alone_for_a_while() {
+    for says in [Says::NotNow, Says::Nothing] {
+        let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
+        let session = rig.session(1);
+        let all = rig.capacity();
+        rig.says = says;
+        rig.task(session, Kind::Write, &[(0, all)], 64);
+        rig.busy(300);
+        let asked: Vec<_> = rig
+            .events
+            .iter()
+            .filter_map(|(t, e)| if let Event::GetBuffer { range, .. } = e { Some((*t, *range)) } else { None })
+            .collect();
+        assert!(asked.len() > 100, "{}", asked.len());
+        for (i, (t, range)) in asked.iter().enumerate() {
+            // Not again within the 20 ms of the back-off, and no more than a few at one instant.
+            let again = asked[i + 1..].iter().take_while(|(u, _)| u.since(*t) < Dur::from_ms(20));
+            assert!(again.clone().all(|(_, r)| !r.overlaps(range)), "{range:?} at {t}");
+            // Four for a gap, and one that nothing else has brought for long.
+            assert!(again.filter(|(u, _)| u == t).count() <= 4);
+        }
+        assert_eq!(rig.free_commands(0), 0);
+        // Once it is ready the work is done.
+        rig.says = Says::Yes;
+        rig.busy(300);
+        assert!(rig.free_commands(0) > 50);
+    }
+}
+
+#[test]
+fn a_suspended_session_gets_nothing_and_goes_on_when_resumed() {
+    let mut rig = Rig::new(&cheetah(), Some(FillConfig::new(Algorithm::AngleEpFrag)), vec![]);
+    let session = rig.session(1);
+    let all = rig.capacity();
+    rig.task(session, Kind::Read, &[(0, all)], 64);
+    rig.busy(100);
+    let before = rig.delivered();
+    assert!(before > 0);
+    rig.core.suspend(session, rig.now).expect("it is open");
+    rig.drain();
+    rig.finish();
+    let (before, sent) = (rig.delivered(), rig.sent.len());
+    rig.busy(100);
+    rig.finish();
+    rig.run(Dur::from_secs(5));
+    assert_eq!((rig.delivered(), rig.free_commands(sent)), (before, 0));
+    rig.core.resume(session, rig.now).expect("it is open");
+    rig.drain();
+    rig.busy(100);
+    assert!(rig.delivered() > before);
+}
+
+#[test]
+fn a_client_that_never_takes_its_blocks_is_bounded_by_its_window() {
+    let mut rig = Rig::new(&cheetah(), Some(FillConfig::new(Algorithm::AngleEpFrag)), vec![]);
+    let session = rig.session(1);
+    let all = rig.capacity();
+    rig.core.set_window(session, 5_000, rig.now).expect("it is open");
+    rig.drain();
+    rig.task(session, Kind::Read, &[(0, all)], 64);
+    rig.busy(500);
+    rig.finish();
+    rig.run(Dur::from_secs(2));
+    assert!((5_000..5_064).contains(&rig.delivered()), "{}", rig.delivered());
+    let sent = rig.sent.len();
+    rig.busy(100);
+    assert_eq!(rig.free_commands(sent), 0);
+    rig.core.taken(session, 5_000, rig.now).expect("it is open");
+    rig.drain();
+    rig.busy(500);
+    assert!(rig.delivered() > 9_000);
+}
+
+#[test]
+fn a_promoted_task_is_done_on_a_busy_disk_and_without_idle_time() {
+    for kind in [Kind::Read, Kind::Write] {
+        let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
+        let session = rig.session(1);
+        let task = rig.task(session, kind, &[(1_000, 10_000), (20_000_000, 3_000)], 8);
+        rig.core.promote(task, rig.now).expect("it exists");
+        rig.drain();
+        rig.busy(300);
+        assert!(rig.is_done(task), "{kind:?}");
+        // On an idle disk, and with an application that is not ready at first.
+        let task = rig.task(session, kind, &[(5_000_000, 4_000)], 8);
+        rig.finish();
+        rig.says = Says::NotNow;
+        rig.core.promote(task, rig.now).expect("it exists");
+        rig.drain();
+        rig.run(Dur::from_ms(500));
+        assert_eq!(rig.is_done(task), kind == Kind::Read);
+        rig.says = Says::Yes;
+        rig.run(Dur::from_secs(5));
+        assert!(rig.is_done(task), "{kind:?}");
+    }
+}
+
+#[test]
+fn a_hung_command_stops_filling_until_it_answers() {
+    let hang = Fault::Hang { at: Time::ZERO + Dur::from_secs(1), takes: Dur::from_secs(3) };
+    let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![hang]);
+    rig.scan();
+    rig.busy(600);
+    let gap = rig.ended.windows(2).find(|w| w[1].0.since(w[0].0) > Dur::from_secs(2)).expect("it hung");
+    let (from, to) = (gap[0].0 + Dur::from_ms(300), gap[1].0);
+    // One command waits behind the hung one from before it was known to hang; nothing is sent meanwhile, nor free work first.
+    assert!(rig.sent.iter().all(|s| s.0 < from || s.0 >= to));
+    assert!(rig.sent.iter().any(|s| s.0 > to && s.2 > 0), "it goes on afterwards");
+}
+
+#[test]
+fn the_same_tellings_give_the_same_actions() {
+    let run = |algorithm| {
+        let mut rig = Rig::new(&cheetah(), Some(FillConfig::new(algorithm)), vec![]);
+        rig.scan();
+        rig.busy(400);
+        rig.finish();
+        rig.run(Dur::from_ms(300));
+        (rig.sent, rig.events)
+    };
+    for algorithm in Algorithm::ALL {
+        assert_eq!(run(algorithm), run(algorithm), "{}", algorithm.name());
+    }
+}
+
+#[test]
+fn on_an_exact_drive_filling_takes_no_time_from_the_requests() {
+    // The same requests one after the other, each sent while the one before is at the drive, so that ORDER has no choice.
+    let run = |fill: Option<FillConfig>| {
+        let filled = fill.is_some();
+        let mut rig = Rig::new(&cheetah(), fill, vec![]);
+        if filled {
+            rig.scan();
+        }
+        rig.busy(2_000);
+        (rig.now, rig.delivered())
+    };
+    let (alone, _) = run(None);
+    for algorithm in Algorithm::ALL {
+        let (beside, delivered) = run(Some(FillConfig { algorithm, ..gaps_only() }));
+        let lost = beside.since(Time::ZERO).0 as i64 - alone.since(Time::ZERO).0 as i64;
+        println!("{}: {lost} ns later in {alone}, {delivered} sectors", algorithm.name());
+        assert!(delivered > 300_000);
+        // A command more at the drive can put a completion off by its overheads; none of 2,000 gaps may cost a turn.
+        assert!(lost * 1_000 < alone.since(Time::ZERO).0 as i64, "{lost} of {alone}");
+    }
+}
+
+#[test]
+fn idle_work_begins_after_the_threshold_and_ends_when_a_request_comes() {
+    let mut rig = Rig::new(&cheetah(), Some(FillConfig::new(Algorithm::AngleEpFrag)), vec![]);
+    let session = rig.session(1);
+    rig.submit(Kind::Write, 20_000_000, 8);
+    rig.finish();
+    let quiet = rig.now;
+    rig.task(session, Kind::Read, &[(0, 2_000_000)], 64);
+    rig.run(Dur::from_ms(100));
+    let first = rig.sent.iter().find(|s| s.2 > 0).expect("idle time is used").0;
+    assert_eq!(first.since(quiet), Dur::from_ms(20));
+    let sent = rig.sent.len();
+    rig.submit(Kind::Read, 25_000_000, 8);
+    // The request goes behind what is at the drive, which is one command, and short.
+    assert!(rig.sent.len() <= sent + 2);
+    rig.finish();
+    let wait = rig.finished[1].done.since(rig.finished[1].submitted);
+    assert!(wait < Dur::from_ms(18), "{wait:?}");
+    let (sent, quiet) = (rig.sent.len(), rig.now);
+    rig.run(Dur::from_ms(100));
+    // Short idle time comes before long; there what was read ahead is wanted by nobody.
+    let next = rig.sent[sent..].iter().find(|s| s.2 > 0).expect("idle time is used again").0;
+    assert_eq!(next.since(quiet), Dur::from_ms(20));
+}
+
+#[test]
+fn what_an_idle_drive_is_wanted_for_is_done_whatever_it_is() {
+    // Units across tracks and zones, the last sector, a unit longer than a track, bad sectors, a known bad one.
+    let bad = [5_000_700, 10_000_000, 10_000_007];
+    let faults = bad.iter().map(|&lbn| Fault::Unreadable { lbn, count: 1 }).collect();
+    let mut rig = Rig::new(&cheetah(), Some(FillConfig::new(Algorithm::AngleEpFrag)), faults);
+    rig.submit(Kind::Read, 10_000_000, 8);
+    rig.finish();
+    assert_eq!(rig.finished[0].outcome, Outcome::MediaError { lbn: 10_000_000 });
+    let (session, all) = (rig.session(1), rig.capacity());
+    let tasks = [
+        rig.task(session, Kind::Read, &[(730, 20), (1_470, 10), (all - 5, 5)], 20),
+        rig.task(session, Kind::Read, &[(5_000_000, 4_000)], 2_000),
+        rig.task(session, Kind::Read, &[(9_999_990, 64)], 16),
+        rig.task(session, Kind::Write, &[(3_000_000, 5_000), (all - 100, 90)], 7),
+        rig.task(session, Kind::Write, &[(8_000_000, 3_000)], 3_000),
+    ];
+    rig.run(Dur::from_secs(60));
+    for (i, task) in tasks.into_iter().enumerate() {
+        assert!(rig.is_done(task), "task {i}");
+    }
+    let failed = rig.events.iter().filter(|(_, e)| matches!(e, Event::Failed { .. })).count();
+    assert_eq!(failed, 3, "one unit of the one read task, two of the other");
+    assert_eq!(rig.core.next_wakeup(), None);
+}
+
+#[test]
+fn a_sector_that_was_put_right_is_read_for_free_again() {
+    let lbn = 12_000_000;
+    let mut rig =
+        Rig::new(&cheetah(), Some(FillConfig::new(Algorithm::AngleEpFrag)), vec![Fault::Unreadable { lbn, count: 1 }]);
+    rig.submit(Kind::Read, lbn, 8);
+    rig.finish();
+    rig.submit(Kind::Write, lbn, 8);
+    rig.finish();
+    let session = rig.session(1);
+    let task = rig.task(session, Kind::Read, &[(lbn - 64, 128)], 64);
+    // In the first idle time, not when nothing else has been brought for seconds.
+    rig.run(Dur::from_ms(200));
+    assert!(rig.is_done(task));
+    assert!(rig.finished[0].outcome != Outcome::Ok && rig.finished[1].outcome == Outcome::Ok);
+}
