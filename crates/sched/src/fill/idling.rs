@@ -29,8 +29,6 @@ pub struct IdleConfig {
 
 /// Of a range larger than this part of the disk, cells are looked at instead of tracks.
 const LARGE: u64 = 64;
-/// Sectors that may lie between two reads of a streak: 32 KiB pass in half a millisecond.
-const SKIPS: u64 = 64;
 /// Cells looked at for one that still has something to offer, when what one has cannot be had now.
 const TRIES: usize = 16;
 
@@ -52,7 +50,9 @@ pub struct Idling {
     updates: bool,
     /// One past what was read last; the drive reads on there.
     read_to: Option<u64>,
-    /// What it will hold when it has read on: from the first to one past the last sector, to the end of a track.
+    /// Until then the drive is left to read ahead.
+    until: Time,
+    /// What it will hold when it has read on, and has not been asked for in idle time: from the first to one past the last sector, to the end of a track.
     held: Option<(u64, u64)>,
 }
 
@@ -91,6 +91,7 @@ impl Idling {
             delays: model.cache.same_track_prefetch_delays,
             updates: model.cache.updates_segments(),
             read_to: None,
+            until: Time::ZERO,
             held: None,
         }
     }
@@ -108,7 +109,13 @@ impl Idling {
 
     /// When it wants to be told the time.
     pub fn next_wakeup(&self, now: Time) -> Option<Time> {
-        self.idle.next_wakeup(now)
+        let until = Some(self.until).filter(|t| *t > now);
+        [self.idle.next_wakeup(now), until].into_iter().flatten().min()
+    }
+
+    /// The drive is left to read ahead until then.
+    pub fn waits(&mut self, until: Time) {
+        self.until = until;
     }
 
     /// A range is wanted.
@@ -133,6 +140,8 @@ impl Idling {
         (self.read_to, self.held) = match (kind, done, self.held) {
             (Kind::Flush, ..) => return,
             (Kind::Read, true, Some((first, until))) if first <= range.lbn && range.lbn <= until => {
+                // What was asked for in idle time is done with, even when it is wanted again at once.
+                let first = if idle { range.end() } else { first };
                 // At the end of the track it reads on.
                 let held = if range.end() < until { Some((first, until)) } else { to_track_end(first, range.end()) };
                 (Some(range.end()), held)
@@ -171,7 +180,7 @@ impl Idling {
         let track = look.model.geometry.track_of(until - 1)?;
         let (first, end) = (first.max(track.first_lbn), until - 1);
         let wanted = &mut self.wanted;
-        (first..end).step_by(SKIPS as usize).find_map(|from| look.following(wanted, from, end, end, track.spt))
+        look.following(wanted, first, end, end, track.spt)
     }
 
     /// What is wanted written on the track where the head is.
@@ -180,14 +189,16 @@ impl Idling {
         Look { kinds: writes, ..*look }.on_track(&mut self.wanted, here).map(|o| o.leg)
     }
 
-    /// What comes behind what was read last, while the drive reads on.
+    /// What comes behind what was read last, while the drive reads on: from the unit on that was cut off there.
     fn go_on<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
         let end = self.read_to.filter(|_| self.reads_on)?;
         let track = look.model.geometry.track_of(end)?;
         let until = track.first_lbn + u64::from(track.lbns);
         // A unit that begins before the track's end may end behind it.
         let reach = (until + u64::from(look.widest)).min(look.model.geometry.capacity());
-        look.following(&mut self.wanted, end, until, reach, track.spt)
+        let from = (end + 1).saturating_sub(u64::from(look.widest));
+        let leg = look.following(&mut self.wanted, from, until, reach, track.spt)?;
+        (leg.lbn <= end + u64::from(track.spt / 8)).then_some(leg)
     }
 
     fn anywhere<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, here: (u32, u16)) -> Option<Leg> {
