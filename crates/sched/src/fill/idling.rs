@@ -169,7 +169,7 @@ impl Idling {
             }
             return leg;
         }
-        self.go_on(look).or_else(|| self.anywhere(look, regions, here))
+        self.go_on(look).or_else(|| self.stay(look, here)).or_else(|| self.anywhere(look, regions, here))
     }
 
     /// What is wanted of what the drive has read ahead: it comes from its buffer, and nothing moves for it. Having come to the
@@ -199,6 +199,13 @@ impl Idling {
         let from = (end + 1).saturating_sub(u64::from(look.widest));
         let leg = look.following(&mut self.wanted, from, until, reach, track.spt)?;
         (leg.lbn <= end + u64::from(track.spt / 8)).then_some(leg)
+    }
+
+    /// Behind a write the drive reads nothing ahead: what passes next on the track where the head is, before the arm is sent
+    /// elsewhere, which a request that comes would have to wait for.
+    fn stay<W: Wants>(&mut self, look: &Look<W>, here: (u32, u16)) -> Option<Leg> {
+        let stays = self.reads_on && self.read_to.is_none();
+        look.on_track(&mut self.wanted, here).filter(|_| stays).map(|o| o.leg)
     }
 
     fn anywhere<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, here: (u32, u16)) -> Option<Leg> {
