@@ -316,6 +316,7 @@ prop_compose! {
         e.cache.keep_delivered = flags[12];
         e.cache.watermark_by_request = flags[13];
         e.cache.read_hits_on_written = flags[14];
+        e.cache.writes_update_segments = flags[13];
         e.cache.write_watermark_permille = counts[6];
         e.cache.write_segments = counts[7];
         e.cache.write_burst_sectors = counts[8];

@@ -10,7 +10,7 @@ use headtime_sched::fill::Algorithm;
 use crate::doubled;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::four::{self, AT_8_PERCENT, Key, UNIT};
+use crate::four::{self, AT_8_PERCENT, FEWER, Key, UNIT};
 use crate::svg::{Axis, BarChart, BarSeries, Chart};
 use crate::zone_scan::Cut;
 
@@ -52,7 +52,8 @@ impl Experiment for S12 {
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
-        let key = Key::new(run, Algorithm::AngleEpFrag, AT_8_PERCENT);
+        let fewer = run.length(1, 2 * FEWER) as u32;
+        let key = Key { fewer, ..Key::new(run, Algorithm::AngleEpFrag, AT_8_PERCENT) };
         let one = four::profile_of(&SPEC, key.fewer)?;
         let mut seconds = vec![four::scan(&SPEC, key)?.seconds()];
         run.progress.advance(1);

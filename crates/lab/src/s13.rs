@@ -6,7 +6,7 @@
 
 use headtime_sim::background::{Jobs, Nothing};
 use headtime_sim::observe::Observer;
-use headtime_sim::stats::Done;
+use headtime_sim::stats::{Done, Stats};
 use headtime_sim::workload::{MICRO_OUTSTANDING, freeblock_micro};
 
 use crate::beside::{Beside, UNIT};
@@ -50,13 +50,14 @@ impl Experiment for S13 {
     }
 
     fn steps(&self) -> u64 {
-        6
+        5
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
-        let through = measure(run, false, false)?;
-        let unknown = measure(run, true, false)?;
-        let known = measure(run, true, true)?;
+        let (alone_through, alone_back) = (alone_ms(run, false)?, alone_ms(run, true)?);
+        let through = measure(run, false, false, alone_through)?;
+        let unknown = measure(run, true, false, alone_back)?;
+        let known = measure(run, true, true, alone_back)?;
         // What the scheduler is told of the cache must not matter: of the two the better predicted one counts.
         let best = unknown.close().max(known.close());
         let wrong =
@@ -109,18 +110,34 @@ impl Observer for Errors {
     }
 }
 
-fn measure(run: &Run, write_back: bool, known: bool) -> Result<Measured, RunError> {
+/// What runs, and with which load.
+fn setup(run: &Run, write_back: bool) -> Result<Beside, RunError> {
     let mut setup = Beside::new(&SPEC, run.seed)?.seconds(run.length(300, 60));
-    if write_back && !known {
-        setup.belief = Some(setup.profile.clone());
-    }
     setup.profile.electronics.cache.write_back = write_back;
+    Ok(setup)
+}
+
+fn mean_ms(stats: &Stats) -> f64 {
+    stats.responses().mean().map_or(0.0, |d| d.as_ms_f64())
+}
+
+/// Mean response without background work, of a scheduler that knows the drive.
+fn alone_ms(run: &Run, write_back: bool) -> Result<f64, RunError> {
+    let load = freeblock_micro(MICRO_OUTSTANDING);
+    let stats = setup(run, write_back)?.alone().run(&SPEC, &load, &mut Nothing, &mut ())?;
+    run.progress.advance(1);
+    Ok(mean_ms(&stats))
+}
+
+fn measure(run: &Run, write_back: bool, known: bool, alone_ms: f64) -> Result<Measured, RunError> {
+    let mut setup = setup(run, write_back)?;
+    if write_back && !known {
+        setup.belief = Some(self::setup(run, false)?.profile);
+    }
     let load = freeblock_micro(MICRO_OUTSTANDING);
     let mut watch = Errors::default();
     let mut jobs = Jobs::scan(setup.target(&SPEC)?.capacity, UNIT);
     let stats = setup.run(&SPEC, &load, &mut jobs, &mut watch)?;
-    run.progress.advance(1);
-    let alone = setup.alone().run(&SPEC, &load, &mut Nothing, &mut ())?;
     run.progress.advance(1);
     let report = stats.freeblock.clone().unwrap_or_default();
     Ok(Measured {
@@ -128,8 +145,8 @@ fn measure(run: &Run, write_back: bool, known: bool) -> Result<Measured, RunErro
         times_shut: report.times_shut,
         shut: report.shut,
         free_mb_s: free_mb_s(&stats, setup.profile.sector_bytes),
-        response_ms: stats.responses().mean().map_or(0.0, |d| d.as_ms_f64()),
-        alone_ms: alone.responses().mean().map_or(0.0, |d| d.as_ms_f64()),
+        response_ms: mean_ms(&stats),
+        alone_ms,
     })
 }
 

@@ -33,7 +33,8 @@ static SPEC: Spec = Spec {
             test: Test::Between(2.6, 3.4),
         }],
         quick: true,
-        note: "",
+        note: "Each session wants every other MiB of the disk, and wants each block again as soon as it has it. Blocks are counted over \
+               all of the run. The table of the full form has other priorities and headtime's own planner, too.",
     }],
     alone: false,
 };
@@ -55,10 +56,15 @@ impl Experiment for S15 {
         let mut rows = vec![];
         for algorithm in [Algorithm::AngleEpFrag, Algorithm::Headtime] {
             for priorities in PRIORITIES {
+                let claimed = (algorithm, priorities) == (Algorithm::AngleEpFrag, (3, 1));
+                if run.quick && !claimed {
+                    run.progress.advance(1);
+                    continue;
+                }
                 let (one, other) = shares(run, algorithm, priorities)?;
                 run.progress.advance(1);
                 let ratio = one / other;
-                if (algorithm, priorities) == (Algorithm::AngleEpFrag, (3, 1)) {
+                if claimed {
                     f.figure("S15", &[ratio]);
                 }
                 let name = Cell::from(algorithm.name());

@@ -2,7 +2,7 @@
 //!
 //! # What efficiency is
 //!
-//! Free bandwidth over the first 1,200 s (in a shortened run 120 s on an eighth of the cylinders, nearly as much of the
+//! Free bandwidth over the first 1,200 s (in a shortened run 60 s on a sixteenth of the cylinders, nearly as much of the
 //! disk), the disk being busy all the time: long enough that most of the disk is read and searches have to look past what is
 //! empty, for that is where regions can help. Everything else is as for whole scans ([`crate::four`]): Angle-EP-Frag, the paper's
 //! default, the budget of a search as by default.
@@ -70,10 +70,10 @@ pub(crate) fn outcome(spec: &Spec, run: &Run, choice: Choice) -> Result<Outcome,
 }
 
 fn measure(spec: &Spec, run: &Run, choice: Choice) -> Result<Outcome, RunError> {
-    let fewer = run.length(1, FEWER);
+    let fewer = run.length(1, 2 * FEWER);
     let profile = four::profile_of(spec, fewer as u32)?;
     let mut how = four::micro(spec, profile, run.seed)?;
-    how = four::filled(how, Algorithm::AngleEpFrag, AT_8_PERCENT).seconds(run.length(1_200, 120));
+    how = four::filled(how, Algorithm::AngleEpFrag, AT_8_PERCENT).seconds(run.length(1_200, 60));
     how.fill = how.fill.map(|f| FillConfig { regions: choice.regions, ..f });
     let cut = Cut {
         // As long as on the whole drive.

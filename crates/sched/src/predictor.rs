@@ -105,6 +105,16 @@ impl Predictor {
         waits.then_some(self.known.free_at)
     }
 
+    /// How much of `lbn..end` is in the drive's buffer if nothing is sent to it, because it reads ahead there: up to where,
+    /// and when. `None` when it does not, or when something is at the drive.
+    pub fn reads_ahead(&mut self, model: &Model, lbn: u64, end: u64, now: Time) -> Option<(u64, Time)> {
+        if !self.flights.is_empty() {
+            return None;
+        }
+        let (left, _) = left_alone(model, &self.known, now);
+        self.cached.reads_ahead(model, left.as_ref(), lbn, end)
+    }
+
     /// Whether a command that should have completed long ago has not.
     pub fn is_overdue(&self, now: Time) -> bool {
         self.flights.front().is_some_and(|f| now.saturating_since(f.sent) > OVERDUE)

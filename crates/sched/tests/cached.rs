@@ -34,6 +34,7 @@ fn drives(seed: u64) -> Vec<(&'static str, Profile)> {
         ("stops in a sector", cached(seed, |_, c| c.stop_in_sector = true)),
         ("forgets what it delivered", cached(seed, |_, c| c.keep_delivered = false)),
         ("does not keep what is written", cached(seed, |_, c| c.read_hits_on_written = false)),
+        ("writes into what it holds", cached(seed, |_, c| c.writes_update_segments = true)),
         ("reads on behind two reads on a track", cached(seed, |_, c| c.same_track_prefetch_delays = true)),
         ("keeps what passes", cached(seed, |p, _| p.mechanics.keep_passing = true)),
         (

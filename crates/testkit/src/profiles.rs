@@ -137,6 +137,7 @@ pub fn plain_cache() -> CacheSpec {
         write_back: false,
         dirty_segments: 1,
         read_hits_on_written: true,
+        writes_update_segments: false,
         combine_sequential_writes: true,
         write_burst_sectors: 0,
         almost_hits: false,

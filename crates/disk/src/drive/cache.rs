@@ -48,6 +48,7 @@ pub struct Cache {
     size: u64,
     stamp: u64,
     read_hits_on_written: bool,
+    writes_update: bool,
 }
 
 impl Cache {
@@ -59,6 +60,7 @@ impl Cache {
             size: spec.segment_sectors as u64,
             stamp: 0,
             read_hits_on_written: spec.read_hits_on_written,
+            writes_update: spec.updates_segments(),
         }
     }
 
@@ -131,7 +133,19 @@ impl Cache {
     /// one used longest ago, else (only when nothing else is left) the one being filled. Every other clean segment
     /// that the write overlaps is emptied; one that is being filled is not. `None` when every segment is being
     /// written.
+    ///
+    /// It holds nothing else then, unless the drive puts what is written into a segment that holds all of its blocks:
+    /// that one keeps the rest.
     pub fn take_for_write(&mut self, lbn: u64, end: u64) -> Option<usize> {
+        if self.writes_update {
+            let holds = |s: &Segment| s.state == State::Clean && s.first <= lbn && end <= s.end;
+            if let Some(i) = self.segments.iter().position(holds) {
+                self.empty_overlapping(lbn, end, Some(i));
+                self.segments[i].state = State::Writing;
+                self.touch(i);
+                return Some(i);
+            }
+        }
         let overlapping = self
             .segments
             .iter()
@@ -212,6 +226,53 @@ impl Cache {
         let s = &mut self.segments[i];
         if s.state == State::Writing {
             s.state = if self.read_hits_on_written { State::Clean } else { State::Empty };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::builtin;
+
+    /// Two segments, the first of which holds 0 to 100.
+    fn cache(change: impl Fn(&mut CacheSpec)) -> Cache {
+        let mut spec = builtin("cheetah36es").expect("it is built in").electronics.cache;
+        (spec.segments, spec.segment_sectors, spec.writes_update_segments) = (2, 100, true);
+        change(&mut spec);
+        let mut cache = Cache::new(&spec);
+        let i = cache.take_for_read(0).expect("all are empty");
+        cache.fill_to(i, 100);
+        cache.filled(i);
+        cache
+    }
+
+    fn write(cache: &mut Cache, lbn: u64, end: u64) {
+        let i = cache.take_for_write(lbn, end).expect("none is being written");
+        cache.written(i);
+    }
+
+    #[test]
+    fn a_write_into_a_segment_that_holds_it_leaves_the_rest() {
+        let mut c = cache(|_| {});
+        write(&mut c, 40, 50);
+        assert!((0..100).all(|lbn| matches!(c.look_up(lbn, lbn + 1), Found::Full(_))));
+        // What only one of two segments holds all of is gone from the other.
+        write(&mut c, 95, 105);
+        assert_eq!(c.look_up(10, 11), Found::Miss);
+        assert!(matches!(c.look_up(95, 105), Found::Full(_)));
+    }
+
+    #[test]
+    fn other_drives_empty_what_a_write_overlaps() {
+        for change in [
+            |c: &mut CacheSpec| c.writes_update_segments = false,
+            |c: &mut CacheSpec| c.write_back = true,
+            |c: &mut CacheSpec| c.read_hits_on_written = false,
+        ] {
+            let mut c = cache(change);
+            write(&mut c, 40, 50);
+            assert_eq!((c.look_up(10, 11), c.look_up(60, 61)), (Found::Miss, Found::Miss));
         }
     }
 }

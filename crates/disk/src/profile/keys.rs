@@ -118,6 +118,7 @@ pub const CACHE: TableKeys = (
         "write_back",
         "dirty_segments",
         "read_hits_on_written",
+        "writes_update_segments",
         "combine_sequential_writes",
         "write_burst_sectors",
         "almost_hits",

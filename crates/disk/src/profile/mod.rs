@@ -405,6 +405,9 @@ pub struct CacheSpec {
     pub dirty_segments: u32,
     /// Written data can be hit by reads.
     pub read_hits_on_written: bool,
+    /// A write puts its data into the segment that holds all of its blocks, and what else lies there stays. Otherwise
+    /// segments that hold any of its blocks are emptied.
+    pub writes_update_segments: bool,
     /// A write that follows the one being written back is joined to it.
     pub combine_sequential_writes: bool,
     /// A write's sectors count as in the buffer only when at least this many of it (or all) are; half as many again
@@ -421,6 +424,12 @@ pub struct CacheSpec {
 }
 
 impl CacheSpec {
+    /// Whether a write leaves the rest of a segment that it goes into: of a drive that says so, that writes through
+    /// (a write that waits for the media has a segment that holds nothing else) and whose reads may hit what is written.
+    pub fn updates_segments(&self) -> bool {
+        self.writes_update_segments && !self.write_back && self.read_hits_on_written
+    }
+
     /// How many sectors of a write of `count` must be in the buffer before any counts as there.
     pub fn write_burst(&self, count: u32) -> u32 {
         // DiskSim 4.0 with `Extra write disconnect`: 10 sectors, 15 for writes of 45 and more.

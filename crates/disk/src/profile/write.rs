@@ -365,6 +365,7 @@ fn cache(w: &mut Writer, c: &CacheSpec) {
         ("watermark_by_request", c.watermark_by_request),
         ("write_back", c.write_back),
         ("read_hits_on_written", c.read_hits_on_written),
+        ("writes_update_segments", c.writes_update_segments),
         ("combine_sequential_writes", c.combine_sequential_writes),
         ("almost_hits", c.almost_hits),
         ("separate_write_segment", c.separate_write_segment),

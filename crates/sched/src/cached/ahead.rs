@@ -39,6 +39,8 @@ pub struct Stand {
     pub end: u64,
     /// Where the arm is then.
     pub track: Track,
+    /// The first LBN of the stretch it is at, and the head before that.
+    pub base: (u64, Head),
 }
 
 /// Blocks of one track that pass under the head in one go.
@@ -88,13 +90,13 @@ impl Ahead {
                     () if in_sector || leg.passed(n) == t => (t, so_far),
                     () => (leg.passed(n + 1), so_far + 1),
                 };
-                return Stand { reached: so_far, over: false, free, end, track };
+                return Stand { reached: so_far, over: false, free, end, track, base: (at, head) };
             }
             head = leg.end;
             at += run.count as u64;
         }
         let reached = if at >= self.limit { at.max(self.known_to) } else { at };
-        Stand { reached, over: true, free: t, end: reached, track }
+        Stand { reached, over: true, free: t, end: reached, track, base: (at, head) }
     }
 
     /// When the last of `lbn..end` passes that it reads at all; time zero when it reads none of it.

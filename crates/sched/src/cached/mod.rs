@@ -163,7 +163,7 @@ impl Cached {
                 None => self.segments.filled(behind.segment),
             }
         }
-        let Some(ahead) = &self.ahead else {
+        let Some(ahead) = self.ahead else {
             return;
         };
         let stand = ahead.stand(model, at, model.cache.stop_in_sector);
@@ -173,8 +173,35 @@ impl Cached {
             self.rest = Some(stand.track);
             self.ahead = None;
         } else {
+            // Followed from the track where it is: one that goes on for long would be followed from ever farther back.
+            if let Some(ahead) = &mut self.ahead {
+                (ahead.from, ahead.head) = stand.base;
+            }
             self.stand = Some(stand);
         }
+    }
+
+    /// How much of `lbn..end` is in the buffer if the drive is left alone, because it reads ahead there: up to where, and
+    /// when (time zero when it is there already). `None` when that is nothing. `head` as for [`Cached::finds`].
+    pub fn reads_ahead(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64) -> Option<(u64, Time)> {
+        let ahead = match &self.behind {
+            Some(behind) => begin_ahead(model, behind, head?)?,
+            None => match self.ahead {
+                Some(ahead) => ahead,
+                None => return self.reads_on_behind(model, lbn, end),
+            },
+        };
+        let (first, _) = self.segments.range(&model.geometry, ahead.segment);
+        let end = end.min(ahead.limit);
+        (first <= lbn && lbn < end).then(|| (end, ahead.brings(model, lbn, end)))
+    }
+
+    /// Up to where the front of `lbn..end` lies in the buffer, of a drive that reads on when it is asked for that alone.
+    fn reads_on_behind(&mut self, model: &Model, lbn: u64, end: u64) -> Option<(u64, Time)> {
+        let Found::Front(segment) = self.segments.look_up(&model.geometry, lbn, end) else { return None };
+        let (first, held) = self.segments.range(&model.geometry, segment);
+        let limit = prefetch_limit(model, first, held, lbn == self.last_read_end);
+        (model.cache.prefetch_on_idle_hit && limit > held).then_some((held, Time::ZERO))
     }
 
     /// Stops a running prefetch for a command that turns up at `at`; how long that takes, and where the arm is then
@@ -283,6 +310,7 @@ impl Cached {
             place.lbn,
             place.lbn + place.count as u64,
             model.cache.read_hits_on_written,
+            model.cache.updates_segments(),
         );
         (self.last_read_end, self.last_read_track) = (u64::MAX, None);
     }

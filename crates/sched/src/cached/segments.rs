@@ -130,8 +130,12 @@ impl Segments {
     }
 
     /// A write of `first..end` went through a segment, one that it overlaps if there is one. What others hold of its
-    /// blocks is gone, but for the one being filled. `keep` says whether reads can hit it.
-    pub fn write(&mut self, geometry: &Geometry, first: u64, end: u64, keep: bool) {
+    /// blocks is gone, but for the one being filled. `keep` says whether reads can hit it; `update`, whether a segment
+    /// that holds all of its blocks keeps the rest as well.
+    pub fn write(&mut self, geometry: &Geometry, first: u64, end: u64, keep: bool, update: bool) {
+        if update && self.write_into(geometry, first, end) {
+            return;
+        }
         let mut into = None;
         for (i, s) in self.segments.iter_mut().enumerate() {
             if s.state == State::Held && s.first < end && first < s.end {
@@ -147,6 +151,29 @@ impl Segments {
         self.segments[i] = Segment { first, asked: first, end, used: 0, state };
         self.trim(i);
         self.touch(i);
+    }
+
+    /// A write of `first..end` into the segment that holds all of that, if there is one; others that hold any of it are
+    /// emptied.
+    fn write_into(&mut self, geometry: &Geometry, first: u64, end: u64) -> bool {
+        let mut into = None;
+        for (i, s) in self.segments.iter_mut().enumerate() {
+            if into.is_none() && s.state == State::Held && s.first <= first && end <= s.end {
+                s.settle_first(geometry);
+                into = (s.first <= first).then_some(i);
+            }
+        }
+        let Some(i) = into else { return false };
+        for (n, s) in self.segments.iter_mut().enumerate() {
+            if n != i && s.state == State::Held && s.first < end && first < s.end {
+                s.settle_first(geometry);
+                if s.first < end {
+                    s.state = State::Empty;
+                }
+            }
+        }
+        self.touch(i);
+        true
     }
 
     /// A prefetch begins to add to a segment.
@@ -253,13 +280,13 @@ mod tests {
         let (mut s, g) = three();
         let [a, b, c] = [0, 4, 8].map(|lbn| s.read(lbn, lbn, lbn + 8));
         s.filling(c);
-        s.write(&g, 6, 10, true);
+        s.write(&g, 6, 10, true, false);
         assert_eq!(s.range(&g, a), (6, 10));
         assert_eq!(s.look_up(&g, 4, 5), Found::Nothing);
         assert_eq!(s.look_up(&g, 8, 12), Found::All(c));
         // The emptied one is the next to be used.
         assert_eq!(s.read(500, 500, 501), b);
-        s.write(&g, 500, 501, false);
+        s.write(&g, 500, 501, false, false);
         assert_eq!(s.look_up(&g, 500, 501), Found::Nothing);
     }
 

@@ -8,7 +8,7 @@
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::Place;
-use headtime_disk::time::Dur;
+use headtime_disk::time::{Dur, Time};
 
 use super::Core;
 use crate::dispatch::{Purpose, Sent};
@@ -22,6 +22,9 @@ const NOBODY: u32 = u32::MAX;
 
 /// A drive is taken to have taken up what waited for it so long after it was predicted to.
 const TAKEN_UP: Dur = Dur::from_us(100);
+
+/// What a drive reads ahead is taken to be in its buffer so long after it was predicted to be.
+const IN_BUFFER: Dur = Dur::from_us(50);
 
 /// Searches for one command: each after the first because what was found is not to be had.
 const SEARCHES: usize = 3;
@@ -259,6 +262,19 @@ impl Core {
             let leg = fill.idle_leg(&self.model, &head, self.now)?;
             let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);
             if !conflicts && leg.kind == Kind::Read {
+                // What the drive is reading by itself is asked for when it has it. Until then a request that arrives finds
+                // nothing in its way: the drive drops what it reads ahead, but not what it was asked for. Where it stops
+                // it is asked for no more, and reads on if that is its habit: in the middle of a unit, if need be, which
+                // is read whole later.
+                let ahead = self.predictor.reads_ahead(&self.model, leg.lbn, leg.range().end(), self.now);
+                if let Some((end, there)) = ahead {
+                    if there + IN_BUFFER > self.now && there > Time::ZERO {
+                        fill.idle_waits(there + IN_BUFFER);
+                        return None;
+                    }
+                    let leg = Leg { count: (end - leg.lbn) as u32, ..leg };
+                    return Some(self.send_free(&leg, true));
+                }
                 return Some(self.send_free(&leg, true));
             }
             if !conflicts && fill.ask(&leg, true, self.now) {

@@ -29,8 +29,6 @@ pub struct IdleConfig {
 
 /// Of a range larger than this part of the disk, cells are looked at instead of tracks.
 const LARGE: u64 = 64;
-/// Sectors that may lie between two reads of a streak: 32 KiB pass in half a millisecond.
-const SKIPS: u64 = 64;
 /// Cells looked at for one that still has something to offer, when what one has cannot be had now.
 const TRIES: usize = 16;
 
@@ -48,8 +46,14 @@ pub struct Idling {
     reads_on: bool,
     segment: u64,
     delays: bool,
+    /// It keeps what it holds of a track when a part of that is written.
+    updates: bool,
     /// One past what was read last; the drive reads on there.
     read_to: Option<u64>,
+    /// Until then the drive is left to read ahead.
+    until: Time,
+    /// What it will hold when it has read on, and has not been asked for in idle time: from the first to one past the last sector, to the end of a track.
+    held: Option<(u64, u64)>,
 }
 
 /// The regions as [`Reach`] sees them.
@@ -85,7 +89,10 @@ impl Idling {
             reads_on,
             segment: u64::from(model.cache.segment_sectors),
             delays: model.cache.same_track_prefetch_delays,
+            updates: model.cache.updates_segments(),
             read_to: None,
+            until: Time::ZERO,
+            held: None,
         }
     }
 
@@ -102,7 +109,13 @@ impl Idling {
 
     /// When it wants to be told the time.
     pub fn next_wakeup(&self, now: Time) -> Option<Time> {
-        self.idle.next_wakeup(now)
+        let until = Some(self.until).filter(|t| *t > now);
+        [self.idle.next_wakeup(now), until].into_iter().flatten().min()
+    }
+
+    /// The drive is left to read ahead until then.
+    pub fn waits(&mut self, until: Time) {
+        self.until = until;
     }
 
     /// A range is wanted.
@@ -117,12 +130,28 @@ impl Idling {
         by_cell(model, regions, range, |cell, sectors| reach.gone(cell, sectors, how));
     }
 
-    /// A command has completed: what the drive reads on behind it.
-    pub fn completed(&mut self, kind: Kind, range: Range, done: bool) {
-        self.read_to = match (kind, done) {
-            (Kind::Flush, _) => return,
-            (Kind::Read, true) => Some(range.end()),
-            _ => None,
+    /// A command has completed, one of idle work or not: what the drive reads on behind it, and what it holds then.
+    pub fn completed(&mut self, model: &Model, kind: Kind, range: Range, done: bool, idle: bool) {
+        let to_track_end = |first: u64, within: u64| {
+            let track = model.geometry.track_of(within)?;
+            let until = track.first_lbn + u64::from(track.lbns);
+            Some((first.max(until.saturating_sub(self.segment)), until))
+        };
+        (self.read_to, self.held) = match (kind, done, self.held) {
+            (Kind::Flush, ..) => return,
+            (Kind::Read, true, Some((first, until))) if first <= range.lbn && range.lbn <= until => {
+                // What was asked for in idle time is done with, even when it is wanted again at once.
+                let first = if idle { range.end() } else { first };
+                // At the end of the track it reads on.
+                let held = if range.end() < until { Some((first, until)) } else { to_track_end(first, range.end()) };
+                (Some(range.end()), held)
+            }
+            (Kind::Read, true, _) => (Some(range.end()), to_track_end(range.lbn, range.end() - 1)),
+            // A foreground write came before the drive had read on; one in idle time comes behind that.
+            (Kind::Write, true, Some((first, until))) if idle => {
+                (None, (self.updates || range.end() <= first || until <= range.lbn).then_some((first, until)))
+            }
+            _ => (None, None),
         };
     }
 
@@ -140,18 +169,18 @@ impl Idling {
             }
             return leg;
         }
-        self.go_on(look).or_else(|| self.anywhere(look, regions, here))
+        self.go_on(look).or_else(|| self.stay(look, here)).or_else(|| self.anywhere(look, regions, here))
     }
 
     /// What is wanted of what the drive has read ahead: it comes from its buffer, and nothing moves for it. Having come to the
-    /// end of the track the drive keeps what came last.
+    /// end of the track the drive keeps what came last. The very end is left: asked for that it would read on, on the next
+    /// track, and might lose what it holds of this one.
     fn read_ahead<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
-        let end = self.read_to?;
-        let track = look.model.geometry.track_of(end - 1)?;
-        let until = track.first_lbn + u64::from(track.lbns);
-        let kept = end.max(until.saturating_sub(self.segment));
+        let (first, until) = self.held?;
+        let track = look.model.geometry.track_of(until - 1)?;
+        let (first, end) = (first.max(track.first_lbn), until - 1);
         let wanted = &mut self.wanted;
-        (kept..until).step_by(SKIPS as usize).find_map(|from| look.following(wanted, from, until, until, track.spt))
+        look.following(wanted, first, end, end, track.spt)
     }
 
     /// What is wanted written on the track where the head is.
@@ -160,14 +189,23 @@ impl Idling {
         Look { kinds: writes, ..*look }.on_track(&mut self.wanted, here).map(|o| o.leg)
     }
 
-    /// What comes behind what was read last, while the drive reads on.
+    /// What comes behind what was read last, while the drive reads on: from the unit on that was cut off there.
     fn go_on<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
         let end = self.read_to.filter(|_| self.reads_on)?;
         let track = look.model.geometry.track_of(end)?;
         let until = track.first_lbn + u64::from(track.lbns);
         // A unit that begins before the track's end may end behind it.
         let reach = (until + u64::from(look.widest)).min(look.model.geometry.capacity());
-        look.following(&mut self.wanted, end, until, reach, track.spt)
+        let from = (end + 1).saturating_sub(u64::from(look.widest));
+        let leg = look.following(&mut self.wanted, from, until, reach, track.spt)?;
+        (leg.lbn <= end + u64::from(track.spt / 8)).then_some(leg)
+    }
+
+    /// Behind a write the drive reads nothing ahead: what passes next on the track where the head is, before the arm is sent
+    /// elsewhere, which a request that comes would have to wait for.
+    fn stay<W: Wants>(&mut self, look: &Look<W>, here: (u32, u16)) -> Option<Leg> {
+        let stays = self.reads_on && self.read_to.is_none();
+        look.on_track(&mut self.wanted, here).filter(|_| stays).map(|o| o.leg)
     }
 
     fn anywhere<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, here: (u32, u16)) -> Option<Leg> {

@@ -1,10 +1,11 @@
 //! What a track offers to a drive that has nothing else to do: one command of whole units, nothing set aside touched.
 //!
 //! A foreground request that comes meanwhile waits for the command at the drive, so commands are short where that costs
-//! nothing: a drive that reads on behind a read has the next stretch in its buffer when it is asked for, and drops
-//! what it reads ahead at once when it is asked for something else (Dimitrijevic, Rangaswami and Chang, FAST 2003, cut
-//! requests up to make them preemptible). A drive that does not read on would lose a turn each time, and is asked for up
-//! to a track.
+//! nothing (Dimitrijevic, Rangaswami and Chang, FAST 2003, cut requests up to make them preemptible). A drive that reads on
+//! behind a read is asked for an eighth of a track where its arm has to go; what follows there it reads by itself, which it
+//! drops at once when it is asked for something else, and it is asked for that when it lies in its buffer, a quarter of a
+//! track at a time: then the mechanism is not in use for it. A drive that does not read on would lose a turn each time, and
+//! is asked for up to a track.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -58,16 +59,15 @@ impl Offer {
 }
 
 impl<W: Wants> Look<'_, W> {
-    /// What can be read of `from..until` without a pause behind what was read up to `from`: from there on, or a little
-    /// further. It begins before `until` and ends before `reach`.
+    /// The first that can be read of what the drive reads ahead: it begins in `from..until` and ends before `reach`.
     pub fn following(&self, wanted: &mut Wanted, from: u64, until: u64, reach: u64, spt: u32) -> Option<Leg> {
         if !self.kinds.contains(&Kind::Read) || !self.wants.any(Who::Anyone, Kind::Read) || from >= until {
             return None;
         }
         let (low, high) = self.stretch_at(from, reach)?;
         let (first, run) = self.first_run(wanted, Kind::Read, low, high, until)?;
-        let leg = self.leg(wanted, Kind::Read, first, run, high, spt);
-        Some(leg).filter(|l| l.lbn - from <= u64::from(longest_command(spt)) / 8)
+        // It comes from the buffer.
+        Some(self.leg(wanted, Kind::Read, (first, run), high, longest_command(spt) / 4))
     }
 
     /// The best of a track: what is wanted there and passes soonest.
@@ -106,7 +106,11 @@ impl<W: Wants> Look<'_, W> {
         while low < end {
             let Some((from, to)) = self.stretch_at(low, reach) else { break };
             if let Some((first, run)) = self.first_run(wanted, kind, from, to, end) {
-                let leg = self.leg(wanted, kind, first, run, to, spt);
+                let most = match kind {
+                    Kind::Read if self.reads_on => longest_command(spt) / 8,
+                    _ => longest_command(spt),
+                };
+                let leg = self.leg(wanted, kind, (first, run), to, most);
                 let place = self.model.place(leg.lbn, leg.count, kind)?;
                 let access = self.model.access(self.head, &place, kind);
                 let sectors = run.max(u64::from(leg.count));
@@ -136,12 +140,8 @@ impl<W: Wants> Look<'_, W> {
         Some((first, wanted.next_unwanted(first).min(end) - first))
     }
 
-    /// A command from `first` on, where `run` sectors are wanted before the track ends.
-    fn leg(&self, wanted: &mut Wanted, kind: Kind, first: u64, run: u64, high: u64, spt: u32) -> Leg {
-        let most = match kind {
-            Kind::Read if self.reads_on => longest_command(spt) / 8,
-            _ => longest_command(spt),
-        };
+    /// A command from `first` on, where `run` sectors are wanted before the track ends, of `most` sectors or one unit.
+    fn leg(&self, wanted: &mut Wanted, kind: Kind, (first, run): (u64, u64), high: u64, most: u32) -> Leg {
         let most = u64::from(most.max(self.widest));
         // Of what lies behind the track's end no more than a unit that begins before it.
         let until = (first + most).min(first + run + u64::from(self.widest) - 1).min(high);

@@ -242,7 +242,7 @@ impl Freeblock {
             if was_idle {
                 idling.detector().completed();
             }
-            idling.completed(c.kind, range, outcome == Outcome::Ok);
+            idling.completed(model, c.kind, range, outcome == Outcome::Ok, was_idle);
         }
         self.dead |= outcome == Outcome::Dead;
         self.last = (c.kind != Kind::Flush).then_some(range);
@@ -275,6 +275,11 @@ impl Freeblock {
         let Some(flown) = at.map(|i| self.flown.swap_remove(i)) else {
             return;
         };
+        // What a drive that reads on is asked for in idle time it may be reading already, and is then sooner there than any move
+        // would be: a head switch was taken for nothing. Requests show how the drive moves, and whether it surprises.
+        if flown.idle && self.idling.as_ref().is_some_and(Idling::reads_on) {
+            return;
+        }
         let mut explained = false;
         if let (Some(p), Some(adaptive)) = (prediction, &mut self.adaptive)
             && let Some(seen) = Seen::new(flown.from, &flown.place, sent.command.kind, p, flown.filled)
@@ -436,6 +441,13 @@ impl Freeblock {
             if self.aside.len() > MOST_ASIDE {
                 return None;
             }
+        }
+    }
+
+    /// What an idle drive is to be asked for is looked for again at `until`: the drive is reading it by itself.
+    pub fn idle_waits(&mut self, until: Time) {
+        if let Some(idling) = &mut self.idling {
+            idling.waits(until);
         }
     }
 

@@ -324,6 +324,7 @@ fn cache(p: &mut Params) -> Result<CacheSpec, ProfileError> {
         write_back: p.int_or("Fast write level", 0, 0, 2)? != 0,
         dirty_segments: 1,
         read_hits_on_written: p.flag("Allow read hits on write data")? && enabled,
+        writes_update_segments: false,
         combine_sequential_writes: p.flag("Combine seq writes")?,
         // DiskSim counts a write's first 10 sectors in one go, 15 when it has 45 or more.
         write_burst_sectors: if extra_disconnect { 10 } else { 0 },
