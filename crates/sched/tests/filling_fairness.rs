@@ -269,3 +269,27 @@ fn sessions_whose_regions_would_take_too_much_are_refused_and_others_are_not() {
     assert!(rig.core.register(session, &spec(6_400), rig.now).is_ok(), "a little is possible");
     rig.drain();
 }
+
+#[test]
+fn sessions_share_idle_time_by_their_priorities() {
+    let mut rig = Rig::new(&cheetah(), Some(with_idle_time()), vec![]);
+    let (much, little) = (rig.session(3), rig.session(1));
+    // Neighbouring stripes, so that tracks are as long for the one as for the other.
+    let stripes = |first: u64| (0..15).map(|n| ((2 * n + first) * 1_000_000, 1_000_000)).collect::<Vec<_>>();
+    rig.task(much, Kind::Read, &stripes(0), 64);
+    rig.task(little, Kind::Read, &stripes(1), 64);
+    rig.run(Dur::from_secs(120));
+    let ratio = brought(&rig, much) as f64 / brought(&rig, little) as f64;
+    assert!((2.4..3.6).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn a_session_that_gets_nothing_goes_first_in_idle_time() {
+    let mut rig = Rig::new(&cheetah(), Some(with_idle_time()), vec![]);
+    let (greedy, small) = (rig.session(1_000_000), rig.session(1));
+    let all = rig.capacity();
+    rig.task(greedy, Kind::Read, &[(0, all - 10_000)], 64);
+    let task = rig.task(small, Kind::Read, &[(all - 6_400, 640)], 64);
+    rig.run(Dur::from_secs(8));
+    assert!(rig.is_done(task), "{} of 640", brought(&rig, small));
+}

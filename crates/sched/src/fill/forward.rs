@@ -10,6 +10,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::time::{Dur, Time};
 
+use super::idling::Turn;
 use super::subsystem::Freeblock;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, SessionId, Wants, Who};
@@ -24,6 +25,9 @@ const PROMOTED_SECTORS: u64 = 256;
 pub const PATIENCE: Dur = Dur::from_secs(2);
 /// When a session has got nothing for so long while others have, a straggler is fetched for it: 0.01% of the time.
 pub const STARVED: Dur = Dur::from_secs(60);
+/// A session that has got nothing for so long goes first in idle time. Gaps may give it nothing for as long when its
+/// priority is low.
+const OVERDUE: Dur = Dur::from_secs(5);
 /// How often the sessions are looked through for such a one.
 const LOOK_AGAIN: Dur = Dur::from_secs(1);
 /// Cells looked at for one straggler.
@@ -145,6 +149,19 @@ impl Freeblock {
             }
         }
         None
+    }
+
+    /// Whose turn it is in idle time: that of a session that has got nothing for too long, or of the lottery's winner.
+    pub(super) fn turn(&mut self, now: Time) -> Turn {
+        if !self.regions.is_shared() {
+            return Turn::Anyone;
+        }
+        let late = self.brought_for.iter().filter(|b| now.saturating_since(b.1) >= OVERDUE);
+        let mut late = late.filter(|b| self.tasks.may_be_given(b.0));
+        match late.next() {
+            Some(&(session, _)) => Turn::Overdue(session),
+            None => self.draw().map_or(Turn::Anyone, Turn::Of),
+        }
     }
 
     /// A session that wants something and has got nothing for too long.

@@ -408,7 +408,7 @@ impl Freeblock {
     }
 
     /// The lottery: one of the sessions, the likelier the higher its priority (seed 002 section 4.5).
-    fn draw(&mut self) -> Option<SessionId> {
+    pub(super) fn draw(&mut self) -> Option<SessionId> {
         self.random = self.random.wrapping_add(STEP);
         self.tasks.draw(mixed(self.random))
     }
@@ -421,6 +421,7 @@ impl Freeblock {
     /// What to send to an idle drive, of what has not been left out.
     pub fn idle_leg(&mut self, model: &Model, head: &Head, now: Time) -> Option<Leg> {
         let kinds: &[Kind] = if self.may_ask(now) { &[Kind::Read, Kind::Write] } else { &[Kind::Read] };
+        let turn = self.turn(now);
         let idling = self.idling.as_mut().filter(|_| self.tasks.has_room() && !self.dead)?;
         loop {
             let look = Look {
@@ -433,7 +434,7 @@ impl Freeblock {
                 widest: self.regions.widest_unit(),
                 reads_on: idling.reads_on(),
             };
-            let leg = idling.leg(&look, &self.regions, now)?;
+            let leg = idling.leg(&look, &self.regions, turn, now)?;
             match self.bad.within(&leg) {
                 None => return Some(leg),
                 Some(bad) => self.aside.push(bad),
