@@ -35,44 +35,76 @@ const PRIOR: u32 = 256;
 /// Gaps are halved when there are so many, so that old ones count less and less.
 const MOST_GAPS: u32 = 1 << 20;
 
+/// Slots of neighbouring cylinders that have a price.
+const SLOTS: usize = 256;
+
+/// What a search needs to know of a part of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The price of blocks, in 256ths.
+    pub price: u32,
+    /// How likely a leg takes all of a stretch of wanted sectors, in 256ths: hardly where nearly everything is wanted.
+    pub clears: u32,
+}
+
+impl Level {
+    /// The higher of each.
+    #[inline]
+    fn or(self, other: Level) -> Level {
+        Level { price: self.price.max(other.price), clears: self.clears.max(other.clears) }
+    }
+}
+
 /// What is wanted in each part of the disk, how often gaps end there, and the prices that follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bands {
     capacity: u64,
-    /// The cylinder with which each band but the first begins.
-    begins: [u32; BANDS - 1],
+    cylinders: u32,
+    /// The band in the middle of each slot.
+    bands: [u8; SLOTS],
     wanted: [u64; BANDS],
     gaps: [u32; BANDS],
     fresh: u32,
-    prices: [u32; BANDS],
+    levels: [Level; SLOTS],
 }
 
 impl Bands {
     /// Of a drive of which nothing is wanted.
     pub fn new(geometry: &Geometry) -> Bands {
-        let capacity = geometry.capacity().max(1);
-        let cylinder = |lbn: u64| geometry.track_of(lbn).map_or(u32::MAX, |t| t.cylinder);
-        Bands {
+        let (capacity, cylinders) = (geometry.capacity().max(1), geometry.cylinders().max(1));
+        let begins: [u32; BANDS] = std::array::from_fn(|b| {
+            geometry.track_of(first(capacity, b)).map_or(u32::MAX, |t| t.cylinder)
+        });
+        let middle = |slot: usize| ((2 * slot as u64 + 1) * u64::from(cylinders) / (2 * SLOTS as u64)) as u32;
+        let mut bands = Bands {
             capacity,
-            begins: std::array::from_fn(|b| cylinder(first(capacity, b + 1))),
+            cylinders,
+            bands: std::array::from_fn(|s| begins[1..].partition_point(|&b| b <= middle(s)) as u8),
             wanted: [0; BANDS],
             gaps: [PRIOR; BANDS],
             fresh: 0,
-            prices: [ONE; BANDS],
-        }
+            levels: [Level { price: ONE, clears: ONE }; SLOTS],
+        };
+        bands.judge();
+        bands
     }
 
-    /// The price of blocks on a cylinder, in 256ths.
     #[inline]
-    pub fn price(&self, cylinder: u32) -> u32 {
-        self.prices[self.begins.partition_point(|&b| b <= cylinder)]
+    fn slot(&self, cylinder: u32) -> usize {
+        (u64::from(cylinder.min(self.cylinders - 1)) * SLOTS as u64 / u64::from(self.cylinders)) as usize
     }
 
-    /// The highest price on the cylinders `low..=high`.
+    /// What is to be known about a cylinder.
     #[inline]
-    pub fn highest(&self, low: u32, high: u32) -> u32 {
-        let band = |cylinder| self.begins.partition_point(|&b| b <= cylinder);
-        self.prices[band(low)..=band(high.max(low))].iter().copied().fold(0, u32::max)
+    pub fn level(&self, cylinder: u32) -> Level {
+        self.levels[self.slot(cylinder)]
+    }
+
+    /// The highest of the cylinders `low..=high`.
+    #[inline]
+    pub fn highest(&self, low: u32, high: u32) -> Level {
+        let slots = &self.levels[self.slot(low)..=self.slot(high.max(low))];
+        slots.iter().fold(Level { price: 0, clears: 0 }, |a, b| a.or(*b))
     }
 
     /// This is wanted from now on.
@@ -97,9 +129,9 @@ impl Bands {
         }
     }
 
-    /// There is a gap before a request on this cylinder.
+    /// There is a gap before a request on this cylinder. Every so often prices are worked out again.
     pub fn gap(&mut self, cylinder: u32) {
-        let band = self.begins.partition_point(|&b| b <= cylinder);
+        let band = usize::from(self.bands[self.slot(cylinder)]);
         self.gaps[band] += 1;
         self.fresh += 1;
         if self.fresh == JUDGE_AFTER {
@@ -114,17 +146,21 @@ impl Bands {
     fn judge(&mut self) {
         let left: u64 = self.wanted.iter().sum();
         let gaps: u64 = self.gaps.iter().map(|&g| u64::from(g)).sum();
-        if left == 0 {
-            self.prices = [ONE; BANDS];
-            return;
-        }
         let one = u64::from(ONE);
-        for (band, price) in self.prices.iter_mut().enumerate() {
-            let share = u128::from(self.wanted[band]) * u128::from(gaps) * u128::from(one);
-            let ratio = (share / (u128::from(self.gaps[band]) * u128::from(left))).min(u128::from(MOST)) as u64;
+        let level = |band: usize| {
+            let (wanted, all) = (self.wanted[band], first(self.capacity, band + 1) - first(self.capacity, band));
+            let full = (u128::from(wanted) * u128::from(one) / u128::from(all.max(1))).min(u128::from(one)) as u64;
+            // The probability that sectors next to a leg are wanted no more, were each wanted by itself.
+            let clears = one - (0..4).fold(one, |p, _| p * full / one);
+            let share = u128::from(wanted) * u128::from(gaps) * u128::from(one);
+            let ratio = share / (u128::from(self.gaps[band]) * u128::from(left)).max(1);
+            let ratio = ratio.min(u128::from(MOST)) as u64;
             let power = (0..POWER).fold(one, |p, _| (p * ratio / one).min(MOST));
-            *price = power.clamp(one * one / MOST, MOST) as u32;
-        }
+            let price = if left == 0 { one } else { power.clamp(one * one / MOST, MOST) };
+            Level { price: price as u32, clears: clears as u32 }
+        };
+        let of_band: [Level; BANDS] = std::array::from_fn(level);
+        self.levels = std::array::from_fn(|slot| of_band[usize::from(self.bands[slot])]);
     }
 }
 
@@ -172,8 +208,10 @@ mod tests {
     fn prices_are_even_while_everything_is_reached_alike() {
         let (model, mut bands) = bands();
         even_gaps(&model, &mut bands, 10_240);
-        let (low, high) = (bands.prices.iter().min().unwrap(), bands.prices.iter().max().unwrap());
+        let prices = bands.levels.map(|l| l.price);
+        let (low, high) = (prices.iter().min().unwrap(), prices.iter().max().unwrap());
         assert!(*low >= ONE * 3 / 4 && *high <= ONE * 4 / 3, "{low} to {high}");
+        assert!(bands.levels.iter().all(|l| l.clears == 0), "all is wanted");
     }
 
     #[test]
@@ -184,9 +222,12 @@ mod tests {
         bands.gone(Range { lbn: 0, count: capacity / 3 });
         even_gaps(&model, &mut bands, 1_024);
         let last = model.geometry.cylinders() - 1;
-        assert!(bands.price(0) <= ONE / 4 && bands.price(last) > 3 * ONE, "{:?}", bands.prices);
-        assert_eq!(bands.highest(0, last), *bands.prices.iter().max().unwrap());
-        assert_eq!(bands.highest(0, 0), bands.price(0));
+        let (outer, inner) = (bands.level(0), bands.level(last));
+        assert!(outer.price <= ONE / 4 && inner.price > 3 * ONE, "{outer:?} {inner:?}");
+        assert_eq!((outer.clears, inner.clears), (ONE, 0));
+        assert_eq!(bands.highest(0, last).clears, ONE);
+        assert_eq!(bands.highest(0, last).price, bands.levels.iter().map(|l| l.price).max().unwrap());
+        assert_eq!(bands.highest(0, 0), outer);
     }
 
     #[test]
@@ -197,6 +238,6 @@ mod tests {
             let lbn = model.geometry.capacity() / 4 * ((i * 619) % 1_000) / 1_000;
             bands.gap(model.geometry.track_of(lbn).unwrap().cylinder);
         }
-        assert!(bands.price(0) < ONE && bands.price(model.geometry.cylinders() - 1) > ONE);
+        assert!(bands.level(0).price < ONE && bands.level(model.geometry.cylinders() - 1).price > ONE);
     }
 }

@@ -49,7 +49,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { beam: 2, second: 3, cuts: 2, slack_permille: 5 }
+        Settings { beam: 2, second: 6, cuts: 2, slack_permille: 5 }
     }
 }
 
@@ -71,7 +71,7 @@ pub struct Planner {
     front: Option<Front>,
     /// Read, write: does anyone asked about want any?
     kinds: [bool; 2],
-    windows: [Option<Cached>; 2],
+    windows: [[Option<Cached>; 4]; 2],
     wanted: Wanted,
     near: Wanted,
     /// The best first legs, best first.
@@ -92,11 +92,10 @@ const KEPT: usize = 6;
 const LOOK: u64 = 2;
 const KINDS: [Kind; 2] = [Kind::Read, Kind::Write];
 
-/// The time on the track looked at last, for a kind: surfaces of a cylinder share it, but for those of the ends.
+/// The time on a cylinder, for a kind: surfaces share it, but for those of the ends.
 #[derive(Clone, Copy, Debug)]
 struct Cached {
     cylinder: u32,
-    same: (bool, bool),
     /// And the regions that pass in it.
     window: Option<(Window, u64)>,
 }
@@ -114,7 +113,7 @@ impl Planner {
         self.best.clear();
         self.firsts.clear();
         self.lines.clear();
-        self.windows = [None; 2];
+        self.windows = [[None; 4]; 2];
         (self.cost, self.fresh, self.through) = (1, false, false);
         self.kinds = KINDS.map(|k| asked.wants.any(asked.who, k));
         self.front = Front::new(asked);
@@ -184,8 +183,10 @@ impl Planner {
     /// The time on a track, and the regions that pass in it.
     #[inline]
     fn window(&mut self, asked: &Asked, regions: &Regions, track: (u32, u16), i: usize) -> Option<(Window, u64)> {
-        let same = (track.1 == asked.gap.source().1, track.1 == asked.gap.destination().1);
-        if let Some(c) = self.windows[i].filter(|c| c.cylinder == track.0 && c.same == same) {
+        let which = usize::from(track.1 == asked.gap.source().1) + 2 * usize::from(track.1 == asked.gap.destination().1);
+        if let Some(c) = &self.windows[i][which]
+            && c.cylinder == track.0
+        {
             return c.window;
         }
         let window = asked.window(asked.gap.head(KINDS[i]), track, KINDS[i]).map(|w| {
@@ -201,7 +202,7 @@ impl Planner {
             };
             (w, arc)
         });
-        self.windows[i] = Some(Cached { cylinder: track.0, same, window });
+        self.windows[i][which] = Some(Cached { cylinder: track.0, window });
         window
     }
 

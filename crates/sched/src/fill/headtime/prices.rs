@@ -20,7 +20,7 @@
 use headtime_disk::geometry::Geometry;
 use headtime_disk::time::Dur;
 
-use super::bands::{Bands, ONE};
+use super::bands::{Bands, Level, ONE};
 
 /// What things are worth, in nanoseconds of head time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,19 +49,20 @@ impl Prices {
         let fragment = (self.fragment.0 as i64).saturating_mul(fragments.min(1));
         // What brings anything is worth something.
         let value = plain.saturating_add_signed(fragment).max(1);
-        (value * u64::from(self.bands.price(cylinder)) / u64::from(ONE)).max(1)
+        (value * u64::from(self.bands.level(cylinder).price) / u64::from(ONE)).max(1)
     }
 
-    /// The most that any time can be worth at a price.
+    /// The most that a leg that takes any time can be expected to be worth.
     #[inline]
-    pub fn most(&self, time: Dur, price: u32) -> u64 {
+    pub fn most(&self, time: Dur, level: Level) -> u64 {
         let time = time.0.saturating_mul(u64::from(self.crossing.max(256))) / 256;
-        (time + self.fragment.0).saturating_mul(u64::from(price)) / u64::from(ONE)
+        let fragment = self.fragment.0 * u64::from(level.clears) / u64::from(ONE);
+        (time + fragment).saturating_mul(u64::from(level.price)) / u64::from(ONE)
     }
 
-    /// The most that any time can be worth on a cylinder.
+    /// The same on a cylinder.
     #[inline]
     pub fn most_at(&self, time: Dur, cylinder: u32) -> u64 {
-        self.most(time, self.bands.price(cylinder))
+        self.most(time, self.bands.level(cylinder))
     }
 }

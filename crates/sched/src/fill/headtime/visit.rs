@@ -184,6 +184,10 @@ impl Asked<'_> {
     fn run_on(&self, line: &Line, ended: Time, behind: u32, kind: Kind) -> Option<(Line, Time, u64)> {
         let model = self.model;
         let mechanics = &model.mechanics;
+        // The shortest move there is must still be possible.
+        if ended + mechanics.head_switch.min(mechanics.reposition_floor(1)) >= self.gap.starts {
+            return None;
+        }
         let next = model.geometry.track_of(line.end())?;
         let to = (next.cylinder, next.surface);
         let leave = self.gap.leave(model, to, kind)?.min(self.latest(kind));

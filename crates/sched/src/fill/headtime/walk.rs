@@ -19,6 +19,7 @@ use crate::fill::gap::Gap;
 use crate::fill::regions::Regions;
 use crate::tasks::Who;
 
+use super::bands::Level;
 use super::prices::Prices;
 
 /// What a walk goes through.
@@ -69,8 +70,8 @@ struct Way {
     bound: Dur,
     /// What that time is worth at most.
     worth: u64,
-    /// The highest price from here to the end of this way.
-    price: u32,
+    /// The highest level from here to the end of this way.
+    level: Level,
 }
 
 /// A walk through the cells around a gap's ends.
@@ -123,8 +124,8 @@ impl Walk {
         let bands = &land.prices.bands;
         let mut set_out = |up: bool, cell: u32, last: u32| {
             let (first, end) = (cells.cylinders(cell.min(last)).0, cells.cylinders(cell.max(last)).1);
-            let price = bands.highest(first, end);
-            self.push(land, Way { lane, up, cell, last, bound: Dur::ZERO, worth: 0, price });
+            let level = bands.highest(first, end);
+            self.push(land, Way { lane, up, cell, last, bound: Dur::ZERO, worth: 0, level });
         };
         set_out(false, a.1, low.0);
         if a == b {
@@ -188,7 +189,7 @@ impl Walk {
     /// The cell where most can be won.
     pub fn next(&mut self, land: &Land) -> Option<Stop> {
         let best = (0..self.ways.len()).max_by_key(|&i| (self.ways[i].worth, std::cmp::Reverse(i)))?;
-        let ahead = self.ways.iter().map(|w| land.prices.most(w.bound, w.price)).max()?;
+        let ahead = self.ways.iter().map(|w| land.prices.most(w.bound, w.level)).max()?;
         let way = self.ways.swap_remove(best);
         let step = match way.lane {
             Lane::Surface(_) => u32::from(land.model.geometry.surfaces()),
