@@ -262,8 +262,7 @@ impl Core {
         let chosen = self.pool.get(slot);
         let command = self.dispatch.send(Purpose::Request(slot), &chosen.request, self.now);
         let place = chosen.place;
-        let filled = self.fill.as_ref().is_some_and(|f| f.legs_before > 0);
-        self.flies(&command, place, filled, false);
+        self.flies(&command, place, false);
         self.predictor.sent(&self.model, command.id, command.kind, place.as_ref(), self.now);
         command
     }

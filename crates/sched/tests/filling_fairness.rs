@@ -293,3 +293,17 @@ fn a_session_that_gets_nothing_goes_first_in_idle_time() {
     rig.run(Dur::from_secs(8));
     assert!(rig.is_done(task), "{} of 640", brought(&rig, small));
 }
+
+#[test]
+fn a_task_in_large_units_does_not_make_others_commands_long() {
+    let mut rig = Rig::new(&cheetah(), Some(with_idle_time()), vec![]);
+    let session = rig.session(1);
+    let large = rig.task(session, Kind::Read, &[(30_000_000, 32_768)], 32_768);
+    rig.run(Dur::from_secs(5));
+    assert!(rig.is_done(large));
+    let from = rig.sent.len();
+    rig.task(session, Kind::Read, &[(0, 2_000_000)], 64);
+    rig.run(Dur::from_secs(5));
+    let longest = rig.sent[from..].iter().map(|s| s.1.count).max().expect("idle time is used");
+    assert!(longest <= 738, "{longest} sectors, more than a track");
+}

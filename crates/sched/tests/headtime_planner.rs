@@ -167,7 +167,8 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
                 gaps += 1;
                 worse += usize::from(found < best);
                 ours += found;
-                quickly += quick.search(&q, &regions, BUDGET).map_or(0, |f| f.plan.legs().iter().map(value).sum::<u64>());
+                quickly +=
+                    quick.search(&q, &regions, BUDGET).map_or(0, |f| f.plan.legs().iter().map(value).sum::<u64>());
                 best_of_all += best;
             }
         }

@@ -216,17 +216,17 @@ impl Core {
         let slot = self.pool.insert_sent(request, self.now);
         let command = self.dispatch.send(Purpose::Free(slot), &request, self.now);
         let place = self.model.place(leg.lbn, leg.count, leg.kind);
-        self.flies(&command, place, true, idle);
+        self.flies(&command, place, idle);
         self.fill.as_mut().expect("FILL is on").sends(leg, idle);
         self.predictor.sent(&self.model, command.id, leg.kind, place.as_ref(), self.now);
         command
     }
 
     /// Before the predictor is told of a command: what is to be learned from its completion.
-    pub(super) fn flies(&mut self, command: &Command, place: Option<Place>, filled: bool, idle: bool) {
+    pub(super) fn flies(&mut self, command: &Command, place: Option<Place>, idle: bool) {
         if let Some(fill) = &mut self.fill {
             let (read, _) = self.predictor.next_heads(&self.model, self.now);
-            fill.flies(command.id, (read.cylinder, read.surface), place, filled, idle);
+            fill.flies(command.id, (read.cylinder, read.surface), place, idle);
         }
     }
 
@@ -238,7 +238,7 @@ impl Core {
         let both = Request { lbn: leg.lbn, count: leg.count + own.count, ..own };
         let command = self.dispatch.send(Purpose::Merged(slot, front_slot, leg.count), &both, self.now);
         let place = self.model.place(both.lbn, both.count, both.kind);
-        self.flies(&command, place, true, false);
+        self.flies(&command, place, false);
         self.fill.as_mut().expect("FILL is on").sends(leg, false);
         self.predictor.sent(&self.model, command.id, both.kind, place.as_ref(), self.now);
         command

@@ -138,12 +138,17 @@ impl Freeblock {
                 wanted.reset(low, (high - low) as u32);
                 self.tasks.wanted(who, kind, &mut wanted);
                 if let Some(first) = wanted.next(low) {
-                    // Only units that end in time: what is cut off would not be delivered, and could not be written.
-                    wanted.reset(first, unit.min(high - first) as u32);
-                    self.tasks.wanted(who, kind, &mut wanted);
-                    let end = wanted.next_unwanted(first);
-                    if end > first {
-                        return Some((kind, Range { lbn: first, count: end - first }));
+                    // Only units that end in time: what is cut off would not be delivered, and could not be written. No
+                    // more than one of them when it is a large one.
+                    let mut most = PROMOTED_SECTORS;
+                    while most < 2 * unit.max(PROMOTED_SECTORS) {
+                        wanted.reset(first, most.min(high - first) as u32);
+                        self.tasks.wanted(who, kind, &mut wanted);
+                        let end = wanted.next_unwanted(first);
+                        if end > first {
+                            return Some((kind, Range { lbn: first, count: end - first }));
+                        }
+                        most *= 2;
                     }
                 }
             }

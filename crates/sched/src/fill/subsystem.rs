@@ -102,8 +102,6 @@ struct Flown {
     command: u64,
     from: (u32, u16),
     place: Place,
-    /// It is freeblock work, or what follows on it.
-    filled: bool,
     /// It was sent because the disk was idle.
     idle: bool,
 }
@@ -263,9 +261,9 @@ impl Freeblock {
     }
 
     /// A command to `place` is sent; the head is to come `from` there.
-    pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, filled: bool, idle: bool) {
+    pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, idle: bool) {
         if let Some(place) = place {
-            self.flown.push(Flown { command, from, place, filled, idle });
+            self.flown.push(Flown { command, from, place, idle });
         }
     }
 
@@ -282,7 +280,7 @@ impl Freeblock {
         }
         let mut explained = false;
         if let (Some(p), Some(adaptive)) = (prediction, &mut self.adaptive)
-            && let Some(seen) = Seen::new(flown.from, &flown.place, sent.command.kind, p, flown.filled)
+            && let Some(seen) = Seen::new(flown.from, &flown.place, sent.command.kind, p)
         {
             explained = adaptive.observe(&seen).explained;
             self.margins = *adaptive.margins();

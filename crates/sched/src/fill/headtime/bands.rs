@@ -72,9 +72,8 @@ impl Bands {
     /// Of a drive of which nothing is wanted.
     pub fn new(geometry: &Geometry) -> Bands {
         let (capacity, cylinders) = (geometry.capacity().max(1), geometry.cylinders().max(1));
-        let begins: [u32; BANDS] = std::array::from_fn(|b| {
-            geometry.track_of(first(capacity, b)).map_or(u32::MAX, |t| t.cylinder)
-        });
+        let begins: [u32; BANDS] =
+            std::array::from_fn(|b| geometry.track_of(first(capacity, b)).map_or(u32::MAX, |t| t.cylinder));
         let middle = |slot: usize| ((2 * slot as u64 + 1) * u64::from(cylinders) / (2 * SLOTS as u64)) as u32;
         let mut bands = Bands {
             capacity,
