@@ -13,7 +13,8 @@ use headtime_sched::fill::gap::{Gap, Leg};
 use headtime_sched::fill::placement::{Placement, Rules};
 use headtime_sched::fill::regions::Regions;
 use headtime_sched::fill::search::{Scene, Search, reach};
-use headtime_sched::tasks::{Range, SessionId, Who};
+use headtime_sched::tasks::wanted::Wanted;
+use headtime_sched::tasks::{Range, SessionId, Wants, Who};
 use headtime_testkit::gap::{Feasible, Wish, Wishes, any_gap, any_wishes, every_leg};
 use headtime_testkit::generate;
 use headtime_testkit::profiles::{between, layouts, plain_profile, rng, small_geometry, with_all_overheads};
@@ -227,9 +228,23 @@ fn score_of(algorithm: Algorithm, case: &Case, pending: &[[bool; 2]], f: &Feasib
             let (low, high) = (track.first_lbn, track.first_lbn + u64::from(track.lbns));
             let all: u32 = pending[low as usize..high as usize].iter().flatten().map(|p| u32::from(*p)).sum();
             let taken = (f.leg.lbn..).zip(&f.wanted).filter(|(l, w)| **w && (low..high).contains(l)).count() as u32;
+            let taken = taken + by_the_request(case, low, high);
             [u64::from(all == taken), f.turn, u64::from(u32::MAX - (all - taken))]
         }
     }
+}
+
+/// Wanted sectors of the track `low..high` that the request reads itself: of units that it reads whole.
+fn by_the_request(case: &Case, low: u64, high: u64) -> u32 {
+    let dest = &case.gap.dest;
+    if case.gap.dest_kind != Kind::Read || !(low..high).contains(&dest.lbn) {
+        return 0;
+    }
+    let end = (dest.lbn + u64::from(dest.count)).min(high);
+    let mut wanted = Wanted::new();
+    wanted.reset(dest.lbn, (end - dest.lbn) as u32);
+    case.wishes.wanted(Who::Anyone, Kind::Read, &mut wanted);
+    (dest.lbn..end).filter(|l| wanted.next(*l) == Some(*l)).count() as u32
 }
 
 struct Case {

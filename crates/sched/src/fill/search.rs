@@ -473,7 +473,7 @@ impl Search {
         better.then_some(score)
     }
 
-    /// What would be left on a candidate's track.
+    /// What would be left on a candidate's track when the request has been served, too.
     fn left<W: Wants>(
         &mut self,
         scene: &Scene<'_, W>,
@@ -492,7 +492,21 @@ impl Search {
                 wanted += remaining(&map, geometry, look.wants, (who, kind), widest, &mut self.scratch.wanted);
             }
         }
-        wanted.saturating_sub(c.here)
+        wanted.saturating_sub(c.here + self.brought_by_request(look, c, who))
+    }
+
+    /// How much that is wanted on a candidate's track the request brings itself.
+    fn brought_by_request<W: Wants>(&mut self, look: &Look<'_, W>, c: &Candidate, who: Who) -> u32 {
+        let dest = &look.gap.dest;
+        if c.track != look.gap.destination() || look.gap.dest_kind != Kind::Read {
+            return 0;
+        }
+        let Some(track) = look.model.geometry.track_of(dest.lbn) else { return 0 };
+        let end = (dest.lbn + u64::from(dest.count)).min(track.first_lbn + u64::from(track.lbns));
+        self.scratch.queries += 1;
+        self.scratch.wanted.reset(dest.lbn, (end - dest.lbn) as u32);
+        look.wants.wanted(who, Kind::Read, &mut self.scratch.wanted);
+        self.scratch.wanted.count(dest.lbn, end)
     }
 }
 

@@ -153,5 +153,5 @@ impl Front {
 /// Sectors of the request itself that may complete a unit which begins before it.
 #[inline]
 fn own(asked: &Asked) -> u32 {
-    if asked.gap.dest_kind.is_read() { asked.gap.dest.count } else { 0 }
+    if asked.gap.dest_kind.is_read() { asked.gap.dest.count.min(asked.widest) } else { 0 }
 }
