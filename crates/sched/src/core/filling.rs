@@ -26,7 +26,7 @@ const TAKEN_UP: Dur = Dur::from_us(100);
 /// What a drive reads ahead is taken to be in its buffer so long after it was predicted to be.
 const IN_BUFFER: Dur = Dur::from_us(50);
 
-/// Searches for one command: each after the first because what was found is not to be had.
+/// Searches for one command: each after the first because what was found is not to be had, which is rare.
 const SEARCHES: usize = 3;
 
 /// What goes to the drive next.

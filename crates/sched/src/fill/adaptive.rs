@@ -10,8 +10,8 @@
 //!   model, another temperature), so first one scale is found for which all classes speak together, which takes a few
 //!   dozen completions; then, class by class, what is left.
 //! * *Margins*, by class of seek distance: how much longer than predicted, corrections included, a move may take before
-//!   FILL loses a turn (seed 001 sections 3.3 and 4.2). One miss in [`TARGET_PPM`] of the moves whose slack was about the
-//!   margin is aimed at.
+//!   FILL loses a turn (seed 001 sections 3.3 and 4.2). Aimed at are [`TARGET_PPM`] misses in a million moves
+//!   whose slack was about the margin.
 //!
 //! The margin is a quantile found by stochastic approximation (H. Robbins and S. Monro, 1951): at each move whose slack
 //! was near the margin m it goes up by step * (1 - p) if the move missed, down by step * p if not. It stays where

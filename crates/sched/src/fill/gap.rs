@@ -18,7 +18,8 @@ use crate::tasks::Range;
 /// Integer nanoseconds can leave so much between two ways of computing one instant.
 const ROUNDING: Dur = Dur(1_000);
 
-/// Legs that one gap may hold at most.
+/// Legs that one gap may hold at most. A leg takes at least a seek or a wait of half a millisecond, and a gap is at most a
+/// turn; more than three are hardly ever found.
 pub const MOST_LEGS: usize = 4;
 
 /// Something put into a gap: one command, or the front of the destination's.

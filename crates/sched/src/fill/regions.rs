@@ -119,7 +119,7 @@ impl Regions {
         self.all
     }
 
-    /// The largest pick-up unit there is or was, in sectors. So far units reach over a track's end.
+    /// The largest pick-up unit there is or was, in sectors. Units reach over a track's end by less than this.
     #[inline]
     pub fn widest_unit(&self) -> u32 {
         self.widest

@@ -91,9 +91,9 @@ pub struct Tally {
     pub bytes: (usize, usize),
     /// Requests and commands left in the core at the end.
     pub left_over: usize,
-    /// What was wrong: how often,
+    /// How often something was wrong.
     pub wrong: u64,
-    /// and the first few in words.
+    /// The first few of what was wrong, in words.
     pub complaints: Vec<String>,
 }
 
