@@ -165,8 +165,8 @@ fn papers(bencher: Bencher, case: (&str, u64, u64), algorithm: Algorithm) {
         let (gap, _) = &gaps[next.get() % GAPS];
         next.set(next.get() + 1);
         let rules = Placement::Host.rules();
-        let (model, wants, not_before) = (&model, &wants, Time::ZERO);
-        let look = Look { model, wants, gap, exclude: &[], rules, by_angle: false, not_before };
+        let (model, wants) = (&model, &wants);
+        let look = Look { model, wants, gap, exclude: &[], rules, by_angle: false };
         let scene = Scene { look, regions: &regions, winner: Who::Anyone };
         let mut search = Search::begin(policy, &scene);
         search.step(&scene, BUDGET);

@@ -67,15 +67,7 @@ fn bed(profile: &str, percent: u64) -> Bed {
 }
 
 fn look<'a>(bed: &'a Bed, gap: &'a Gap) -> Look<'a, Scan> {
-    Look {
-        model: &bed.model,
-        wants: &bed.scan,
-        gap,
-        exclude: &[],
-        rules: Placement::Host.rules(),
-        by_angle: false,
-        not_before: Time::ZERO,
-    }
+    Look { model: &bed.model, wants: &bed.scan, gap, exclude: &[], rules: Placement::Host.rules(), by_angle: false }
 }
 
 #[divan::bench(args = [100, 30, 2], sample_count = 200, sample_size = 500)]

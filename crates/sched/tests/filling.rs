@@ -336,3 +336,23 @@ fn a_search_may_be_refined_until_the_command_must_go_and_taken_at_any_moment() {
         assert!(latest.since(few.0.min(latest)) < Dur::from_ms(1), "{name}");
     }
 }
+
+#[test]
+fn on_an_idle_drive_nothing_is_planned_for_the_time_that_searching_takes() {
+    // Each request comes to an empty queue; what passes under the head while one searches is out of reach.
+    let run = |us| {
+        let fill = FillConfig { search_time: Dur::from_us(us), ..gaps_only() };
+        let mut rig = Rig::new(&cheetah(), Some(fill), vec![]);
+        rig.scan();
+        for _ in 0..400 {
+            rig.submit_random();
+            rig.finish();
+        }
+        (rig.now, rig.free_commands(0), rig.delivered())
+    };
+    let (none, some, much) = (run(0), run(1_000), run(4_000));
+    println!("{none:?}, {some:?}, {much:?}");
+    assert!(none.2 > some.2 * 11 / 10 && some.2 > 2 * much.2, "{none:?} {some:?} {much:?}");
+    // Whatever is planned, the requests end when they would.
+    assert!(none.0.since(much.0.min(none.0)) < Dur::from_ms(1) && much.0.since(none.0.min(much.0)) < Dur::from_ms(1));
+}

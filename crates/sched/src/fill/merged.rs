@@ -41,7 +41,7 @@ impl<W: Wants> Look<'_, W> {
         let sector = map.sector_of(&model.geometry, gap.dest.lbn)?;
         let dest = Dest { map, sector, kind: gap.dest_kind, careful };
         let head = gap.head(dest.kind);
-        let window = gap.merge_window(model, head, head.at).and_then(|w| self.delayed(w));
+        let window = gap.merge_window(model, head, head.at);
         let window = window.map(|w| if careful { shorter(w) } else { w });
         let front = self.front(&dest, window.as_ref(), true);
         let alone = front.and_then(|room| {
@@ -183,7 +183,6 @@ impl<W: Wants> Look<'_, W> {
         let head = gap.head(kind);
         let from = (head.cylinder, head.surface);
         let arrive = head.at + mechanics.reposition(from, place, kind) + gap.margins.of_move(from, place);
-        let arrive = arrive.max(self.not_before);
         // From the end of the track before until the last instant at which the arm may set out from it.
         let angle = map.edge(first) - rotation.angle_after(move_over);
         let pause = rotation.wait(before.edge(last + 1), angle);

@@ -2,7 +2,6 @@
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::model::Model;
-use headtime_disk::time::Time;
 
 use super::candidate::Look;
 use super::gap::{Gap, Leg, Plan};
@@ -165,6 +164,6 @@ fn asked<'a, W: Wants>(task: &'a Task<W>, placement: Placement, prices: &'a Pric
 fn scene<'a, W: Wants>(task: &Task<'a, W>, placement: Placement, policy: &Policy) -> Scene<'a, W> {
     let Task { model, gap, wants, regions, winner, exclude, .. } = *task;
     let (rules, by_angle) = (placement.rules(), policy.by_angle);
-    let look = Look { model, wants, gap, exclude, rules, by_angle, not_before: Time::ZERO };
+    let look = Look { model, wants, gap, exclude, rules, by_angle };
     Scene { look, regions, winner: Who::Session(winner) }
 }
