@@ -5,7 +5,6 @@
 use divan::Bencher;
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
-use headtime_disk::time::Time;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::candidate::{Look, Scratch};
 use headtime_sched::fill::gap::Gap;
