@@ -85,7 +85,7 @@ impl Planner {
             Which::Own(planner, prices) => {
                 let habit = Habit::before(model, self.placement, task.last_read);
                 if task.legs_before == 0 {
-                    prices.bands.gap(gap.dest.cylinder);
+                    prices.bands.gap(gap.dest.lbn);
                 }
                 let asked = Asked { model, gap, habit, wants, who, exclude, widest: regions.widest_unit(), prices };
                 let mut plan = |who| {

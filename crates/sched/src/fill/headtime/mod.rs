@@ -183,7 +183,8 @@ impl Planner {
     /// The time on a track, and the regions that pass in it.
     #[inline]
     fn window(&mut self, asked: &Asked, regions: &Regions, track: (u32, u16), i: usize) -> Option<(Window, u64)> {
-        let which = usize::from(track.1 == asked.gap.source().1) + 2 * usize::from(track.1 == asked.gap.destination().1);
+        let which =
+            usize::from(track.1 == asked.gap.source().1) + 2 * usize::from(track.1 == asked.gap.destination().1);
         if let Some(c) = &self.windows[i][which]
             && c.cylinder == track.0
         {
@@ -267,8 +268,7 @@ impl Planner {
         if !self.could_gain(value + front.worth_at_most(asked, lo)) {
             return;
         }
-        if let Some(Merged { leg, sectors, value: more }) =
-            front.merged(asked, lo, &mut self.wanted, &mut self.near)
+        if let Some(Merged { leg, sectors, value: more }) = front.merged(asked, lo, &mut self.wanted, &mut self.near)
             && let Some(plan) = plan.and(leg, sectors)
         {
             self.keep(plan, value + more);

@@ -91,7 +91,7 @@ impl Point {
             None => *asked.gap.head(kind),
             Some(last) => {
                 let at = self.head.at + between(asked.model, last, kind);
-                let at = at.max(asked.gap.dest_ready);
+                let at = at.max(asked.gap.second_ready(asked.model, last, kind));
                 Head { angle: self.head.angle_at(at, &asked.model.mechanics.rotation), at, ..self.head }
             }
         }
@@ -252,7 +252,13 @@ impl Asked<'_> {
 
     /// How many of the two neighbours of the sectors `first..last` are wanted within `low..high`.
     #[inline]
-    pub fn left_beside(&self, kind: Kind, (first, last): (u64, u64), (low, high): (u64, u64), near: &mut Wanted) -> i64 {
+    pub fn left_beside(
+        &self,
+        kind: Kind,
+        (first, last): (u64, u64),
+        (low, high): (u64, u64),
+        near: &mut Wanted,
+    ) -> i64 {
         if self.prices.fragment == Dur::ZERO {
             return 0;
         }
