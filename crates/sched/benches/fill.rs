@@ -65,16 +65,15 @@ impl Wants for Mixed {
             return;
         }
         let (from, to) = (out.from().div_ceil(self.unit), (out.end() / self.unit).min(self.units));
-        let mut at = from;
-        while at < to {
-            // The next stretch in this word, as far as it reaches in it.
-            let word = self.word(at / 64) >> (at % 64);
-            let skip = u64::from(word.trailing_zeros());
-            let run = u64::from((!(word >> (skip % 64))).trailing_zeros()).min(64 - at % 64 - skip.min(64 - at % 64));
-            if word != 0 {
-                out.set((at + skip) * self.unit, (at + skip + run).min(to) * self.unit);
+        for i in from / 64..to.div_ceil(64) {
+            let (first, last) = (from.max(64 * i) - 64 * i, to.min(64 * (i + 1)) - 64 * i);
+            let mut word = self.word(i) & u64::MAX << first & u64::MAX >> (64 - last);
+            while word != 0 {
+                let skip = u64::from(word.trailing_zeros());
+                let run = u64::from((!(word >> skip)).trailing_zeros());
+                out.set((64 * i + skip) * self.unit, (64 * i + skip + run) * self.unit);
+                word &= (u64::MAX << skip).checked_shl(run as u32).unwrap_or(0);
             }
-            at = if word == 0 { (at / 64 + 1) * 64 } else { at + skip + run };
         }
     }
 
@@ -145,7 +144,7 @@ fn headtime(bencher: Bencher, case: (&str, u64, u64)) {
     for lbn in (0..capacity).step_by(1 << 14) {
         prices.bands.gone(Range { lbn, count: ((1 << 14) * (1_000 - wants.permille) / 1_000).min(capacity - lbn) });
     }
-    (0..256).for_each(|i| prices.bands.gap(model.geometry.cylinders() / 256 * i));
+    (0..256).for_each(|i| prices.bands.gap(capacity / 256 * i));
     bencher.bench_local(|| {
         let (gap, last_read) = &gaps[next.get() % GAPS];
         next.set(next.get() + 1);

@@ -12,8 +12,10 @@ use headtime_disk::time::Time;
 use headtime_sched::cached::Track;
 use headtime_sched::fill::conservatism::Margins;
 use headtime_sched::fill::gap::{Gap, Leg};
-use headtime_sched::overheads::lead_in;
+use headtime_sched::overheads::{between, lead_in};
 use headtime_sched::predictor::Predictor;
+
+use crate::slow_drive::SlowDrive;
 
 /// Kind, first LBN and sectors of a command.
 pub type Asked = (Kind, u64, u32);
@@ -32,6 +34,8 @@ pub struct Situation<'a> {
     pub request: Asked,
     /// The command behind the request, which must not wait longer either.
     pub next: Asked,
+    /// Whoever makes plans is inside the drive ([`DriveConfig::inside`]).
+    pub inside: bool,
 }
 
 /// When the host hears of the request and of the command behind it.
@@ -68,7 +72,7 @@ impl Situation<'_> {
 
     /// Serves the command before everything else; `then` gets the drive and the time at which it is through.
     fn settle<T>(&self, then: impl FnOnce(&mut Drive, Time) -> T) -> Time {
-        let config = DriveConfig { noiseless: true, ..DriveConfig::default() };
+        let config = DriveConfig { noiseless: true, inside: self.inside, ..DriveConfig::default() };
         let mut drive = Drive::new(self.profile, config).expect("a drive that works");
         drive.submit(command(0, self.before), Time::ZERO).expect("it takes one");
         let at = drive.next_event().expect("a command is at the drive");
@@ -116,6 +120,26 @@ impl Situation<'_> {
             }
         });
         heard
+    }
+
+    /// When the request ends on the media with these legs before it, on the plain, slow drive: each command begins where the one
+    /// before has left off, as soon as it is there. Nothing is shared with planners but the overheads between commands.
+    pub fn slowly(&self, gap: &Gap, legs: &[Leg]) -> Option<Time> {
+        let mut all: Vec<Command> = Vec::new();
+        let mut request = command(0, self.request);
+        for leg in legs {
+            match leg.merged {
+                false => all.push(command(0, (leg.kind, leg.lbn, leg.count))),
+                true => request = Command { lbn: leg.lbn, count: leg.count + request.count, ..request },
+            }
+        }
+        all.push(request);
+        let kinds: Vec<Kind> = all.iter().map(|c| c.kind).collect();
+        let mut drive = SlowDrive::new(self.profile);
+        drive.follow(gap.source(), &all, |i, ended| match ended {
+            None => gap.head(kinds[i]).at,
+            Some(ended) => (ended + between(self.model, kinds[i - 1], kinds[i])).max(gap.dest_ready),
+        })
     }
 
     /// When the request and the command behind it are heard of with these legs before it.

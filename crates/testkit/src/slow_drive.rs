@@ -85,6 +85,28 @@ impl SlowDrive {
         let fed = asked + o.data_preparation + bus.arbitration;
         let bus_sector_ps = blocks * if read { bus.read_block_ps } else { bus.write_block_ps };
 
+        let there = |n: usize| fed + Dur((bus_sector_ps * n as u64).div_ceil(1000));
+        let (passed, at) = self.pass_all(command, begin, |n| if read { Time::ZERO } else { there(n) });
+        self.media_free = at;
+        self.last_was_read = read;
+        if !read {
+            let data_in = fed + Dur((bus_sector_ps * command.count as u64).div_ceil(1000));
+            return at.max(data_in) + o.reselect + o.write_completion;
+        }
+        // The bus takes sectors in LBN order, each when it is in the buffer and the one before has left. Kept in
+        // picoseconds, rounded up once at the end.
+        let ready = passed[0] + o.reselect + o.data_preparation + bus.arbitration;
+        let mut left_ps = ready.0 as u128 * 1000;
+        for t in &passed {
+            left_ps = left_ps.max(t.0 as u128 * 1000) + bus_sector_ps as u128;
+        }
+        Time(left_ps.div_ceil(1000) as u64) + o.read_completion
+    }
+
+    /// Moves the arm from where it is and lets the sectors of a command pass, the mechanism beginning at `begin`. `there`: when
+    /// so many of its sectors are in the buffer. When each has passed, and when the mechanism is free.
+    fn pass_all(&mut self, command: &Command, begin: Time, there: impl Fn(usize) -> Time) -> (Vec<Time>, Time) {
+        let read = command.kind == Kind::Read;
         // When each sector of the command has passed under the head.
         let mut passed: Vec<Time> = vec![Time::ZERO; command.count as usize];
         let mut at = begin;
@@ -103,35 +125,37 @@ impl SlowDrive {
             let track = (first.cylinder, first.surface);
             let mut moved = self.mechanics.reposition(self.arm, track, command.kind);
             if !read && i == 0 {
-                moved = moved.max(o.minimum_seek);
+                moved = moved.max(self.profile.electronics.overheads.minimum_seek);
             }
             self.arm = track;
             at += moved;
             let m = &self.profile.mechanics;
-            let there = |n: usize| fed + Dur((bus_sector_ps * n as u64).div_ceil(1000));
             let on_arrival =
                 if read { m.read_on_arrival } else { m.write_on_arrival && there(i + stretch.len()) <= at };
             at = if on_arrival {
                 self.walk_from_arrival(&stretch, at, &mut passed[i..])
             } else {
-                self.walk_in_order(&stretch, at, &mut passed[i..], |k| if read { Time::ZERO } else { there(i + k + 1) })
+                self.walk_in_order(&stretch, at, &mut passed[i..], |k| there(i + k + 1))
             };
             i += stretch.len();
         }
-        self.media_free = at;
-        self.last_was_read = read;
-        if !read {
-            let data_in = fed + Dur((bus_sector_ps * command.count as u64).div_ceil(1000));
-            return at.max(data_in) + o.reselect + o.write_completion;
+        (passed, at)
+    }
+
+    /// A gap: the arm is on `from`; commands begin when `begins` says, knowing when the one before has ended on the media (`None`
+    /// for the first), and their data is always there. When the last has ended on the media.
+    pub fn follow(
+        &mut self,
+        from: (u32, u16),
+        commands: &[Command],
+        mut begins: impl FnMut(usize, Option<Time>) -> Time,
+    ) -> Option<Time> {
+        self.arm = from;
+        let mut ended = None;
+        for (i, command) in commands.iter().enumerate() {
+            ended = Some(self.pass_all(command, begins(i, ended), |_| Time::ZERO).1);
         }
-        // The bus takes sectors in LBN order, each when it is in the buffer and the one before has left. Kept in
-        // picoseconds, rounded up once at the end.
-        let ready = passed[0] + o.reselect + o.data_preparation + bus.arbitration;
-        let mut left_ps = ready.0 as u128 * 1000;
-        for t in &passed {
-            left_ps = left_ps.max(t.0 as u128 * 1000) + bus_sector_ps as u128;
-        }
-        Time(left_ps.div_ceil(1000) as u64) + o.read_completion
+        ended
     }
 
     /// Waits for the first sector, then goes on sector by sector; goes round when a sector's data is not there.

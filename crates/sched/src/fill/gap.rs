@@ -12,7 +12,7 @@ use headtime_disk::model::{Model, Place};
 use headtime_disk::time::{Dur, Time};
 
 use super::conservatism::Margins;
-use crate::overheads::between;
+use crate::overheads::{between, lead_in, tail};
 use crate::tasks::Range;
 
 /// Integer nanoseconds can leave so much between two ways of computing one instant.
@@ -144,6 +144,14 @@ impl Gap {
         if kind == Kind::Write { &self.write } else { &self.read }
     }
 
+    /// When a second command put in, of this kind and behind one of kind `last`, can begin at the earliest: it is sent when
+    /// the destination's would be, but drives take longer to prepare for some kinds than for others.
+    #[inline]
+    pub fn second_ready(&self, model: &Model, last: Kind, kind: Kind) -> Time {
+        let dest = lead_in(model, Kind::Read, self.dest_kind).max(lead_in(model, Kind::Write, self.dest_kind));
+        Time(self.dest_ready.0.saturating_sub(dest.0)) + lead_in(model, last, kind)
+    }
+
     /// The track the head comes from.
     #[inline]
     pub fn source(&self) -> (u32, u16) {
@@ -217,8 +225,15 @@ impl Gap {
         let first = legs.first().map_or(self.dest_kind, |l| if l.merged { self.dest_kind } else { l.kind });
         let mut head = *self.head(first);
         let mut last: Option<Kind> = None;
-        let mut go = |kind: Kind, place: &Place, ready: Time| {
+        // When the host hears of the last command but one, and of the last.
+        let mut heard: [Option<Time>; 2] = [None; 2];
+        let mut go = |kind: Kind, place: &Place| {
             if let Some(last) = last {
+                // Two are outstanding: a command is sent when the last but one is heard of.
+                let ready = match heard[0] {
+                    Some(heard) => heard + lead_in(model, last, kind),
+                    None => self.second_ready(model, last, kind),
+                };
                 let begin = (head.at + between(model, last, kind)).max(ready);
                 head = Head { angle: head.angle_at(begin, rotation), at: begin, ..head };
             }
@@ -227,20 +242,21 @@ impl Gap {
                 let begin = head.at + margin;
                 head = Head { angle: head.angle_at(begin, rotation), at: begin, ..head };
             }
-            head = model.access(&head, place, kind).end;
+            let access = model.access(&head, place, kind);
+            head = access.end;
+            heard = [heard[1], Some(head.at + tail(model, kind, place, &access))];
             last = Some(kind);
             head.at
         };
         let own = legs.iter().filter(|l| !l.merged);
         for leg in own {
-            go(leg.kind, &model.place(leg.lbn, leg.count, leg.kind)?, Time::ZERO);
+            go(leg.kind, &model.place(leg.lbn, leg.count, leg.kind)?);
         }
-        let ready = if legs.is_empty() || legs[0].merged { Time::ZERO } else { self.dest_ready };
         match legs.last().filter(|l| l.merged) {
-            None => Some(go(self.dest_kind, &self.dest, ready)),
+            None => Some(go(self.dest_kind, &self.dest)),
             Some(front) if front.range().end() == self.dest.lbn && front.kind == self.dest_kind => {
                 let place = model.place(front.lbn, front.count.checked_add(self.dest.count)?, self.dest_kind)?;
-                Some(go(self.dest_kind, &place, ready))
+                Some(go(self.dest_kind, &place))
             }
             Some(_) => None,
         }

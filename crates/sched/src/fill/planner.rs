@@ -101,7 +101,7 @@ impl Planner {
         match &mut self.which {
             Which::Own(planner, prices) => {
                 if task.legs_before == 0 {
-                    prices.bands.gap(task.gap.dest.cylinder);
+                    prices.bands.gap(task.gap.dest.lbn);
                 }
                 planner.begin(&asked(task, self.placement, prices, who), task.regions);
             }

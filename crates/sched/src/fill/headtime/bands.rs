@@ -89,6 +89,11 @@ impl Bands {
     }
 
     #[inline]
+    fn band(&self, lbn: u64) -> usize {
+        (u128::from(lbn.min(self.capacity - 1)) * BANDS as u128 / u128::from(self.capacity)) as usize
+    }
+
+    #[inline]
     fn slot(&self, cylinder: u32) -> usize {
         (u64::from(cylinder.min(self.cylinders - 1)) * SLOTS as u64 / u64::from(self.cylinders)) as usize
     }
@@ -121,16 +126,16 @@ impl Bands {
     fn each(&mut self, range: Range, f: impl Fn(&mut u64, u64)) {
         let (mut lbn, end) = (range.lbn, range.end().min(self.capacity));
         while lbn < end {
-            let band = (u128::from(lbn) * BANDS as u128 / u128::from(self.capacity)) as usize;
+            let band = self.band(lbn);
             let until = first(self.capacity, band + 1).min(end);
             f(&mut self.wanted[band], until - lbn);
             lbn = until;
         }
     }
 
-    /// There is a gap before a request on this cylinder. Every so often prices are worked out again.
-    pub fn gap(&mut self, cylinder: u32) {
-        let band = usize::from(self.bands[self.slot(cylinder)]);
+    /// There is a gap before a request for this LBN. Every so often prices are worked out again.
+    pub fn gap(&mut self, lbn: u64) {
+        let band = self.band(lbn);
         self.gaps[band] += 1;
         self.fresh += 1;
         if self.fresh == JUDGE_AFTER {
@@ -186,7 +191,7 @@ mod tests {
     fn even_gaps(model: &Model, bands: &mut Bands, gaps: u64) {
         for i in 0..gaps {
             let lbn = model.geometry.capacity() * ((i * 619) % 1_000) / 1_000;
-            bands.gap(model.geometry.track_of(lbn).unwrap().cylinder);
+            bands.gap(lbn);
         }
     }
 
@@ -235,7 +240,7 @@ mod tests {
         // All requests go to the outer quarter.
         for i in 0..40_960u64 {
             let lbn = model.geometry.capacity() / 4 * ((i * 619) % 1_000) / 1_000;
-            bands.gap(model.geometry.track_of(lbn).unwrap().cylinder);
+            bands.gap(lbn);
         }
         assert!(bands.level(0).price < ONE && bands.level(model.geometry.cylinders() - 1).price > ONE);
     }

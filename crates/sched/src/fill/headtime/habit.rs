@@ -185,7 +185,7 @@ impl Follow<'_> {
             Some(head) => {
                 // A command is sent when the last but one is heard of; the second, when that before the gap is.
                 let sent = self.heard[0].map(|heard| heard + lead_in(self.model, self.last, kind));
-                let ready = sent.unwrap_or(self.gap.dest_ready);
+                let ready = sent.unwrap_or_else(|| self.gap.second_ready(self.model, self.last, kind));
                 let at = (head.at + between(self.model, self.last, kind)).max(ready);
                 Head { angle: head.angle_at(at, rotation), at, ..head }
             }
@@ -206,7 +206,8 @@ impl Follow<'_> {
         let at = end.at + on;
         self.habit = self.habit.after(kind, (end.cylinder, end.surface));
         let before = self.heard[1].map(|heard| heard + next_ready(self.model, kind));
-        self.heard = [self.heard[1], Some(heard)];
+        // Nothing is sent while the drive reads on.
+        self.heard = [self.heard[1], Some(if on > Dur::ZERO { heard.max(at) } else { heard })];
         self.head = Some(Head { angle: end.angle_at(at, rotation), at, ..end });
         self.last = kind;
         End { media: end.at, heard, free: at, ready: before.unwrap_or(self.gap.dest_ready) }

@@ -91,7 +91,7 @@ impl Point {
             None => *asked.gap.head(kind),
             Some(last) => {
                 let at = self.head.at + between(asked.model, last, kind);
-                let at = at.max(asked.gap.dest_ready);
+                let at = at.max(asked.gap.second_ready(asked.model, last, kind));
                 Head { angle: self.head.angle_at(at, &asked.model.mechanics.rotation), at, ..self.head }
             }
         }
