@@ -22,8 +22,7 @@ static SPEC: Spec = Spec {
     title: "Free bandwidth outside and inside the drive",
     source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.3, figure 10",
     drive: "atlas10k",
-    workload: "oltp under SPTF-SW60%; one read of the whole disk in the background in units of 4 KiB with Angle-EP-Frag; the first ten \
-               minutes of it",
+    workload: "oltp under SPTF-SW60%; one read of the whole disk in the background in units of 4 KiB with Angle-EP-Frag, to its end",
     claims: &[
         Claim {
             id: "F10a",
@@ -66,7 +65,7 @@ impl Experiment for F10 {
     }
 
     fn steps(&self) -> u64 {
-        figure9::STEPS - 3
+        (LINES.len() * figure9::US.len()) as u64
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
@@ -82,7 +81,7 @@ impl Experiment for F10 {
         let lines = LINES.map(|(_, placement)| line(placement));
         let [inside, no_track, outside] = lines;
         let (inside, no_track, outside) = (inside?, no_track?, outside?);
-        run.progress.advance(self.steps() - 3 * figure9::sweep(run).len() as u64);
+        run.progress.advance(self.steps() - (LINES.len() * figure9::sweep(run).len()) as u64);
         let mut f = Findings::default();
         let share = |us| 100.0 * at(&outside, us) / at(&inside, 0);
         f.figure("F10a", &[share(300), share(400)]);

@@ -1,9 +1,8 @@
 //! Figure 9 of seed 001: foreground and free bandwidth over conservatism, for three orders.
 //!
-//! Experiments F7, F8 and F9 rest on it. What the paper plots is taken as measured while most of the disk was still wanted: at 0.4 ms
-//! its SPTF-SW60% uses "6 times" the disk bandwidth that the foreground uses alone, and a foreground of 8 KB requests at the rate of ten tasks is
-//! above 1 MB/s, so more than 5 MB/s were free; over whole scans the paper has 3.1 MB/s (its sections 1 and 7), which is "steady-state
-//! progress". So the figure is the first minutes of a scan, and F9a is whole scans.
+//! Experiments F7, F8, F9 and F10 rest on it. The paper does not say which part of a scan it plots; it speaks of one read of the
+//! whole disk (section 5.1) and of steady-state progress (section 1). So every point is a whole scan, the slow end included. In a
+//! shortened run the drive has one cylinder of twenty ([`crate::narrowed`]), so that a whole scan takes minutes.
 
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
@@ -12,11 +11,14 @@ use crate::experiment::{Cell, Run, RunError, Spec, Table};
 use crate::scans::{Fill, Scan, Scanned, Window};
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
-/// Virtual seconds of a point of the figure.
-const SECONDS: (u64, u64) = (600, 100);
-/// Conservatism, us.
-const US: [u64; 9] = [0, 100, 200, 300, 400, 500, 600, 800, 1_000];
-/// The same of a shortened run.
+/// Virtual seconds of a whole scan at most, and of a run without one.
+pub(crate) const MOST_SECONDS: u64 = 20_000;
+const ALONE_SECONDS: (u64, u64) = (3_000, 600);
+/// What is left of the drive's cylinders in a shortened run: one in so many.
+const FEWER: u32 = 20;
+/// Conservatism of a shortened run, us.
+pub(crate) const US: [u64; 6] = [0, 100, 200, 300, 400, 1_000];
+/// Where every point is a scan of the whole drive: those that claims rest on, and the figure's end.
 const FEW_US: [u64; 4] = [0, 300, 400, 1_000];
 /// 4 KiB: the unit of the background read.
 pub(crate) const UNIT: u32 = 8;
@@ -52,19 +54,31 @@ impl Lines {
     }
 }
 
-/// A point of the figure, without FILL.
+/// A point of the figure; without FILL it is to be run [`alone`].
 pub(crate) fn point(run: &Run, order: Order) -> Scan {
-    Scan::new("atlas10k", UNIT, order, Window::First(run.length(SECONDS.0, SECONDS.1)))
+    let narrowed = run.length(1, u64::from(FEWER)) as u32;
+    Scan { narrowed, ..Scan::new("atlas10k", UNIT, order, Window::Whole(MOST_SECONDS)) }
+}
+
+/// The same on the shortened drive in every run: what explains a figure, and is none itself.
+pub(crate) fn beside(order: Order) -> Scan {
+    Scan { narrowed: FEWER, ..Scan::new("atlas10k", UNIT, order, Window::Whole(MOST_SECONDS)) }
 }
 
 /// The conservatisms of the figure, us.
 pub(crate) fn sweep(run: &Run) -> &'static [u64] {
-    if run.quick { &FEW_US } else { &US }
+    if run.quick { &US } else { &FEW_US }
+}
+
+/// What the foreground has without FILL.
+pub(crate) fn alone(spec: &Spec, run: &Run, scan: Scan) -> Result<Scanned, RunError> {
+    let window = Window::First(run.length(ALONE_SECONDS.0, ALONE_SECONDS.1));
+    Scan { window, fill: None, ..scan }.measure(spec, run)
 }
 
 /// One order's lines of the figure, with the papers' default algorithm; `scan` is without FILL.
 pub(crate) fn line(spec: &Spec, run: &Run, name: &'static str, scan: Scan, sweep: &[u64]) -> Result<Lines, RunError> {
-    let without = scan.measure(spec, run)?;
+    let without = alone(spec, run, scan)?;
     let points = sweep.iter().map(|&us| {
         let fill = Fill::host(Algorithm::AngleEpFrag, us);
         Ok((us, scan.with(fill).measure(spec, run)?))
@@ -76,7 +90,7 @@ pub(crate) fn line(spec: &Spec, run: &Run, name: &'static str, scan: Scan, sweep
 pub(crate) fn lines(spec: &Spec, run: &Run) -> Result<Vec<Lines>, RunError> {
     let lines = ORDERS.iter().map(|&(name, order)| line(spec, run, name, point(run, order), sweep(run)));
     let lines = lines.collect::<Result<Vec<_>, RunError>>()?;
-    // Points that a shortened run leaves out.
+    // Points that a scan of the whole drive leaves out.
     run.progress.advance(3 * (US.len() - sweep(run).len()) as u64);
     Ok(lines)
 }
@@ -98,7 +112,8 @@ pub(crate) fn table(name: &'static str, lines: &[Lines]) -> Table {
             "foreground_loss_percent",
             "response_ms",
             "free_mb_s",
-            "share_of_disk_read",
+            "progress_mb_s",
+            "whole_scan_s",
             "a_turn_late_percent",
         ],
         rows,
@@ -114,7 +129,8 @@ fn row(line: &Lines, conservatism: Cell, p: &Scanned) -> Vec<Cell> {
         p.loss(&line.without).into(),
         p.response_ms.into(),
         p.free_mb_s.into(),
-        p.share.into(),
+        p.progress_mb_s.into(),
+        p.seconds().into(),
         (100.0 * p.extra_turns).into(),
     ]
 }
@@ -145,7 +161,7 @@ pub(crate) fn charts(lines: &[Lines]) -> Vec<Chart> {
         ),
         chart(
             "Free bandwidth over conservatism, Atlas 10K",
-            "What conservatism costs the background, while most of the disk is still wanted.",
+            "What conservatism costs the background. Whole scans.",
             Axis::from_zero("free MB/s"),
             series(|p| p.free_mb_s),
         ),

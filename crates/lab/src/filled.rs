@@ -1,4 +1,4 @@
-//! One run with background work: what every experiment on freeblock scheduling is made of.
+//! One run with background work beside a foreground that never ends.
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
@@ -88,7 +88,7 @@ impl Filled {
         Simulation::new(&setup).map_err(|e| failed(spec, e))
     }
 
-    /// Runs it with these jobs in the background, or one scan of the whole disk in units of so many sectors.
+    /// Runs it with one scan of the whole disk in units of so many sectors in the background.
     pub(crate) fn scan(&self, spec: &Spec, unit: u32) -> Result<(Stats, Jobs), RunError> {
         let jobs = Jobs::scan(self.capacity(spec)?, unit);
         self.run(spec, jobs, &mut ())
@@ -116,8 +116,19 @@ pub(crate) fn failed(spec: &Spec, reason: impl std::fmt::Display) -> RunError {
     RunError { id: spec.id, reason: reason.to_string() }
 }
 
-/// Megabytes (10^6) per second that the background got.
+/// Megabytes (10^6) per second that the background got for free: without what came with requests of the foreground that
+/// read wanted blocks, or was sent as one of them.
 pub(crate) fn free_mb_s(stats: &Stats, sector_bytes: u32) -> f64 {
+    let paid = stats.freeblock.as_ref().map_or(0, |r| r.by_foreground);
+    mb_s(stats, stats.background.sectors.saturating_sub(paid), sector_bytes)
+}
+
+/// Megabytes (10^6) per second by which the background came nearer to its end, however it got them.
+pub(crate) fn progress_mb_s(stats: &Stats, sector_bytes: u32) -> f64 {
+    mb_s(stats, stats.background.sectors, sector_bytes)
+}
+
+fn mb_s(stats: &Stats, sectors: u64, sector_bytes: u32) -> f64 {
     let seconds = stats.ended_at.as_secs_f64();
-    if seconds > 0.0 { stats.background.sectors as f64 * f64::from(sector_bytes) / 1e6 / seconds } else { 0.0 }
+    if seconds > 0.0 { sectors as f64 * f64::from(sector_bytes) / 1e6 / seconds } else { 0.0 }
 }

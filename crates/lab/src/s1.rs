@@ -26,7 +26,8 @@ use headtime_disk::time::Time;
 use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::adaptive::Adaptive;
-use headtime_sched::fill::subsystem::{FillConfig, Report};
+use headtime_sched::fill::report::Report;
+use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::tasks::{Range, SessionId, TaskSpec};
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};

@@ -13,7 +13,7 @@ use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::Conservatism;
 use headtime_sim::background::Jobs;
 use headtime_sim::stats::Stats;
-use headtime_sim::workload::{Arrivals, GroupSpec, Think, oltp};
+use headtime_sim::workload::{Arrivals, GroupSpec, PatternSpec, SizeSpec, Think, oltp};
 
 use crate::experiment::{Run, RunError, Spec};
 use crate::filled::{self, Filled, Towards};
@@ -50,12 +50,18 @@ pub(crate) enum Load {
     /// The same requests, ten of them in the system at any time: how the paper describes its "multiprogramming level of ten" in
     /// the same breath with the think time (section 5.1).
     TenActive,
+    /// As `oltp`, each request of 4 KB: the "4KB average request size" of the paper's figure 7.
+    Small,
 }
 
 impl Load {
     fn group(self) -> GroupSpec {
         match self {
             Load::Oltp => oltp(),
+            Load::Small => {
+                let pattern = PatternSpec { size: SizeSpec::Fixed { bytes: 4096 }, ..oltp().pattern };
+                GroupSpec { pattern, ..oltp() }
+            }
             Load::TenActive => GroupSpec { arrivals: Arrivals::Closed { tasks: 10, think: Think::None }, ..oltp() },
         }
     }
@@ -121,6 +127,8 @@ pub(crate) struct Scanned {
     pub response_ms: f64,
     /// Free megabytes (10^6) per second.
     pub free_mb_s: f64,
+    /// Megabytes (10^6) per second of the scan's progress, what foreground requests brought included.
+    pub progress_mb_s: f64,
     /// Share of the disk that was read.
     pub share: f64,
     /// Seconds until 50, 90, 99, 99.9 and 100% of the disk were read.
@@ -222,6 +230,7 @@ fn scanned(stats: &Stats, jobs: &Jobs, capacity: u64, sector_bytes: u32, media_m
         foreground_mb_s: stats.mb_per_second(sector_bytes),
         response_ms: stats.responses().mean().map_or(f64::NAN, Dur::as_ms_f64),
         free_mb_s: filled::free_mb_s(stats, sector_bytes),
+        progress_mb_s: filled::progress_mb_s(stats, sector_bytes),
         share: stats.background.fraction,
         marks: [half, most, nearly, last, done],
         extra_turns: p.extra_turn as f64 / p.samples as f64,

@@ -9,7 +9,7 @@ use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::GeometrySpec;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Core;
-use headtime_sched::fill::subsystem::Report;
+use headtime_sched::fill::report::Report;
 use headtime_sched::tasks::{Event, Range, TaskError, TaskSpec};
 use headtime_sim::background::{Background, Progress};
 

@@ -5,7 +5,6 @@
 use divan::Bencher;
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
-use headtime_disk::time::Time;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::candidate::{Look, Scratch};
 use headtime_sched::fill::gap::Gap;
@@ -67,15 +66,7 @@ fn bed(profile: &str, percent: u64) -> Bed {
 }
 
 fn look<'a>(bed: &'a Bed, gap: &'a Gap) -> Look<'a, Scan> {
-    Look {
-        model: &bed.model,
-        wants: &bed.scan,
-        gap,
-        exclude: &[],
-        rules: Placement::Host.rules(),
-        by_angle: false,
-        not_before: Time::ZERO,
-    }
+    Look { model: &bed.model, wants: &bed.scan, gap, exclude: &[], rules: Placement::Host.rules(), by_angle: false }
 }
 
 #[divan::bench(args = [100, 30, 2], sample_count = 200, sample_size = 500)]

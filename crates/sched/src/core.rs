@@ -1,8 +1,8 @@
 //! The core (contract in the crate's documentation).
 //!
 //! * this file: foreground requests from submission to finish
-//! * [`filling`]: what is put before them, and into idle time
-//! * [`calls`]: the freeblock calls
+//! * `filling`: what is put before them, and into idle time
+//! * `calls`: the freeblock calls
 
 mod calls;
 mod filling;
@@ -14,6 +14,7 @@ use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
 use crate::dispatch::{Dispatch, Purpose, Sent};
+use crate::fill::forward::MOST_PROMOTED;
 use crate::fill::subsystem::{FillConfig, Freeblock};
 pub use crate::order::Order;
 use crate::order::View;
@@ -87,8 +88,8 @@ impl Core {
     pub fn new(config: Config, model: Model) -> Core {
         assert!(config.capacity > 0, "no request could ever wait");
         let depth = config.max_outstanding as usize;
-        // Held back: one. At the drive: each command and what was put at its front.
-        let spare = if config.fill.is_some() { 1 + 2 * depth } else { depth };
+        // Held back: one. At the drive: each command and what was put at its front. And pieces of promoted tasks.
+        let spare = if config.fill.is_some() { 1 + 2 * depth + MOST_PROMOTED } else { depth };
         Core {
             pool: Pool::new(config.capacity + spare, config.order.key()),
             predictor: Predictor::new(depth, &model),
@@ -109,7 +110,9 @@ impl Core {
     /// Tells it of a new request. A request that is refused leaves no trace.
     pub fn submit(&mut self, request: Request, now: Time) -> Result<(), Refused> {
         self.told(now);
-        if self.pool.waiting() >= self.config.capacity {
+        // Pieces of promoted tasks take no room from the foreground.
+        let pieces = self.fill.as_ref().map_or(0, |f| f.pieces());
+        if self.pool.waiting().saturating_sub(pieces) >= self.config.capacity {
             return Err(Refused::Full { capacity: self.config.capacity });
         }
         let place = match request.kind {
@@ -125,7 +128,7 @@ impl Core {
         };
         self.pool.insert(request, place, now);
         if let Some(fill) = &mut self.fill {
-            fill.arrived(&self.model, &request);
+            fill.arrived(&self.model, &request, now);
         }
         self.drained = false;
         Ok(())
@@ -193,6 +196,9 @@ impl Core {
         assert!(now >= self.now, "time went back: {now} after {}", self.now);
         debug_assert!(self.drained || now == self.now, "poll() must be called until None before time goes on");
         self.now = now;
+        if let Some(fill) = &mut self.fill {
+            fill.told();
+        }
     }
 
     /// What it wants done; to be called until `None` after every telling.
@@ -256,8 +262,7 @@ impl Core {
         let chosen = self.pool.get(slot);
         let command = self.dispatch.send(Purpose::Request(slot), &chosen.request, self.now);
         let place = chosen.place;
-        let filled = self.fill.as_ref().is_some_and(|f| f.legs_before > 0);
-        self.flies(&command, place, filled, false);
+        self.flies(&command, place, false);
         self.predictor.sent(&self.model, command.id, command.kind, place.as_ref(), self.now);
         command
     }

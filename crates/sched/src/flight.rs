@@ -92,6 +92,8 @@ pub struct Flight {
     pub arm: Option<Track>,
     /// What the drive reads behind it, unasked.
     pub reads_on: Option<ReadsOn>,
+    /// The media is through with it, for a command behind it has been heard of; only the bus is not.
+    pub passed: bool,
     /// As predicted when it was sent; `None` when the head was not known.
     pub predicted: Option<Access>,
     /// The rotational latency that the belief about the cache was made from.
@@ -125,6 +127,7 @@ impl Flight {
             there: Time::ZERO,
             arm: None,
             reads_on: None,
+            passed: false,
             predicted: None,
             latency: Dur::ZERO,
             begins: sent,
@@ -144,6 +147,10 @@ impl Flight {
     /// Works out when it begins and how it ends behind what ended as `known`. `None` for a flush.
     #[inline]
     pub fn follow(&mut self, model: &Model, known: &Known) -> Option<Access> {
+        if self.passed {
+            self.after = Known { bus_free: self.after.bus_free.max(known.bus_free), ..*known };
+            return None;
+        }
         let Some(place) = &self.place else {
             self.begins = known.begin(model, self.kind, self.sent);
             (self.ends, self.due) = (self.begins, self.begins);
@@ -286,6 +293,13 @@ impl Flight {
             true => place.angle + step * edge,
             false => end.angle,
         }
+    }
+
+    /// Whether it comes when it would come behind all that was sent before it. A write is reported while the data of the
+    /// read before it still crosses the bus: it overtakes that on its way to the host, not on the media.
+    #[cold]
+    pub fn is_in_order(&self, now: Time) -> bool {
+        self.kind == Kind::Write && now.0.abs_diff(self.due.0) <= CLOSE.0
     }
 
     /// What is known after it overtook others and was completed at `now`, if that took long enough to have used the media;

@@ -1,4 +1,4 @@
-//! The scheduling core: a state machine that is told things and asked things (DESIGN section 4).
+//! The scheduling core: a state machine that is told things and asked things (ARCHITECTURE.md).
 //!
 //! * told: [`core::Core::submit`], [`core::Core::complete`], [`core::Core::tick`]
 //! * asked: [`core::Core::poll`] until `None` after every telling; [`core::Core::next_wakeup`]

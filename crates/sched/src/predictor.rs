@@ -126,7 +126,7 @@ impl Predictor {
             return;
         };
         let late = now.saturating_since(first.due);
-        if late <= CLOSE || first.place.is_none() || first.is_hit() {
+        if late <= CLOSE || first.place.is_none() || first.is_hit() || first.passed {
             return;
         }
         let period = model.mechanics.rotation.period();
@@ -177,6 +177,10 @@ impl Predictor {
         let mut reliable = true;
         match (&flight.place, outcome) {
             (Some(_), Outcome::Ok) if flight.is_hit() => return self.completed_hit(model, at, now),
+            // The head has gone on since.
+            (Some(_), Outcome::Ok) if at == 0 && flight.passed => {
+                prediction = flight.compare(model, flight.ended(now));
+            }
             (Some(_), Outcome::Ok) if at == 0 => {
                 let ended = flight.ended(now);
                 prediction = flight.compare(model, ended);
@@ -189,6 +193,12 @@ impl Predictor {
                     self.doubt(2);
                 }
                 reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
+            }
+            (Some(_), Outcome::Ok) if self.only_bus_is_behind(at) && flight.is_in_order(now) => {
+                let ended = flight.ended(now);
+                prediction = flight.compare(model, ended);
+                self.known = flight.known_after(model, ended);
+                self.flights.iter_mut().take(at).for_each(|f| f.passed = true);
             }
             (Some(_), Outcome::Ok) => {
                 if let Some(known) = flight.served_alone(model, &self.known, now) {
@@ -215,14 +225,17 @@ impl Predictor {
         prediction
     }
 
+    /// Whether the media serves all flights before that at `at`, and they read.
+    #[cold]
+    fn only_bus_is_behind(&self, at: usize) -> bool {
+        self.flights.iter().take(at).all(|f| f.kind.is_read() && f.place.is_some() && matches!(f.served, Served::Media))
+    }
+
     /// The flight at `at` is no more; the others follow what is known now.
     #[inline]
     fn gone(&mut self, model: &Model, at: usize, kind: Kind, now: Time) {
-        match at {
-            0 => _ = self.flights.pop_front(),
-            _ => _ = self.flights.remove(at),
-        }
-        if kind != Kind::Flush {
+        let passed = self.flights.remove(at).is_some_and(|f| f.passed);
+        if kind != Kind::Flush && !passed {
             self.known.kind = kind;
         }
         if kind.is_read() {

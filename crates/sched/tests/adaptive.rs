@@ -135,7 +135,6 @@ fn stream(sd_us: u64, bias_us: i64, seed: u64) -> (u64, Dur) {
             one_track: true,
             error_ns: if miss { turn.0 as i64 } else { 0 },
             surprise,
-            filled: true,
         });
         if i >= ALL / 2 {
             (moves, missed) = (moves + 1, missed + u64::from(miss));

@@ -2,18 +2,18 @@
 
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
-use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{GeometrySpec, Layout, SectorAddress, Skew, Slip, SpareUnit, Sparing};
 use headtime_disk::rotation::Rotation;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::time::Dur;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::candidate::Look;
 use headtime_sched::fill::gap::{Gap, Leg};
 use headtime_sched::fill::placement::{Placement, Rules};
 use headtime_sched::fill::regions::Regions;
 use headtime_sched::fill::search::{Scene, Search, reach};
-use headtime_sched::tasks::{Range, SessionId, Who};
+use headtime_sched::tasks::wanted::Wanted;
+use headtime_sched::tasks::{Range, SessionId, Wants, Who};
 use headtime_testkit::gap::{Feasible, Wish, Wishes, any_gap, any_wishes, every_leg};
 use headtime_testkit::generate;
 use headtime_testkit::profiles::{between, layouts, plain_profile, rng, small_geometry, with_all_overheads};
@@ -227,9 +227,23 @@ fn score_of(algorithm: Algorithm, case: &Case, pending: &[[bool; 2]], f: &Feasib
             let (low, high) = (track.first_lbn, track.first_lbn + u64::from(track.lbns));
             let all: u32 = pending[low as usize..high as usize].iter().flatten().map(|p| u32::from(*p)).sum();
             let taken = (f.leg.lbn..).zip(&f.wanted).filter(|(l, w)| **w && (low..high).contains(l)).count() as u32;
+            let taken = taken + by_the_request(case, low, high);
             [u64::from(all == taken), f.turn, u64::from(u32::MAX - (all - taken))]
         }
     }
+}
+
+/// Wanted sectors of the track `low..high` that the request reads itself: of units that it reads whole.
+fn by_the_request(case: &Case, low: u64, high: u64) -> u32 {
+    let dest = &case.gap.dest;
+    if case.gap.dest_kind != Kind::Read || !(low..high).contains(&dest.lbn) {
+        return 0;
+    }
+    let end = (dest.lbn + u64::from(dest.count)).min(high);
+    let mut wanted = Wanted::new();
+    wanted.reset(dest.lbn, (end - dest.lbn) as u32);
+    case.wishes.wanted(Who::Anyone, Kind::Read, &mut wanted);
+    (dest.lbn..end).filter(|l| wanted.next(*l) == Some(*l)).count() as u32
 }
 
 struct Case {
@@ -262,7 +276,6 @@ impl Case {
             exclude: &self.exclude,
             rules,
             by_angle: false,
-            not_before: Time::ZERO,
         };
         Scene { look, regions: &self.regions, winner }
     }
@@ -451,39 +464,6 @@ fn a_search_can_be_stopped_anywhere_and_only_gets_better() {
 }
 
 #[test]
-fn nothing_begins_before_the_time_that_searching_takes() {
-    let (mut later, mut none) = (0, 0);
-    for seed in 0..300 {
-        println!("seed {seed}");
-        let case = Case::new(seed, 1);
-        let mut scene = case.scene(Placement::Host.rules(), Who::Anyone);
-        let middle = (case.gap.read.at.0 + case.gap.starts.0) / 2;
-        scene.look.not_before = Time(middle);
-        let mut search = Search::begin(Algorithm::BwGreedy.policy().unwrap(), &scene);
-        search.step(&scene, u64::MAX);
-        let Some(plan) = search.best() else {
-            none += 1;
-            continue;
-        };
-        assert!(case.gap.holds(&case.model, plan.legs()));
-        let leg = plan.legs()[0];
-        let count = if leg.merged { leg.count + case.gap.dest.count } else { leg.count };
-        let place = case.model.place(leg.lbn, count, leg.kind).unwrap();
-        let head = case.gap.head(leg.kind);
-        let from = (head.cylinder, head.surface);
-        let at = head.at + case.gap.margins.of_move(from, (place.cylinder, place.surface));
-        let late = Head { angle: head.angle_at(at, &case.model.mechanics.rotation), at, ..*head };
-        let access = case.model.access(&late, &place, leg.kind);
-        let begins = access.end.at.0 - access.transfer.0;
-        // Rounding apart.
-        assert!(begins + 100 >= middle, "{leg:?} begins at {begins}, not at {middle} or later");
-        later += 1;
-    }
-    println!("{later} plans, {none} gaps without");
-    assert!(later > 50 && none > 20);
-}
-
-#[test]
 fn the_extra_pass_has_a_third_of_the_search() {
     let model = Model::new(&headtime_disk::profile::builtin("cheetah36es").unwrap()).unwrap();
     let mut wishes = Wishes::default();
@@ -509,7 +489,6 @@ fn the_extra_pass_has_a_third_of_the_search() {
             exclude: &[],
             rules: Placement::Host.rules(),
             by_angle: false,
-            not_before: Time::ZERO,
         };
         let scene = Scene { look, regions: &regions, winner: Who::Anyone };
         let mut search = Search::begin(Algorithm::BwEpGreedy.policy().unwrap(), &scene);

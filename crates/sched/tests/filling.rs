@@ -312,3 +312,47 @@ fn a_sector_that_was_put_right_is_read_for_free_again() {
     assert!(rig.is_done(task));
     assert!(rig.finished[0].outcome != Outcome::Ok && rig.finished[1].outcome == Outcome::Ok);
 }
+
+#[test]
+fn a_search_may_be_refined_until_the_command_must_go_and_taken_at_any_moment() {
+    let run = |algorithm, refines| {
+        let mut rig = Rig::new(&cheetah(), Some(FillConfig { algorithm, budget: (0, 0), ..gaps_only() }), vec![]);
+        rig.refines = refines;
+        rig.scan();
+        rig.busy(1_000);
+        (rig.now, rig.delivered(), rig.free_commands(0))
+    };
+    for algorithm in Algorithm::ALL {
+        let name = algorithm.name();
+        let few = run(algorithm, (4, 1));
+        let many = run(algorithm, (4, 100));
+        let at_once = run(algorithm, (400, 1));
+        println!("{name}: {few:?}, {many:?}, {at_once:?}");
+        // The more it may look the more it finds, in small steps as in one; and the requests end when they would.
+        assert!(few.1 > 0 && few.1 < many.1, "{name}");
+        let apart = many.1.abs_diff(at_once.1);
+        assert!(apart * 20 < at_once.1, "{name}");
+        let latest = many.0.max(at_once.0);
+        assert!(latest.since(few.0.min(latest)) < Dur::from_ms(1), "{name}");
+    }
+}
+
+#[test]
+fn on_an_idle_drive_nothing_is_planned_for_the_time_that_searching_takes() {
+    // Each request comes to an empty queue; what passes under the head while one searches is out of reach.
+    let run = |us| {
+        let fill = FillConfig { search_time: Dur::from_us(us), ..gaps_only() };
+        let mut rig = Rig::new(&cheetah(), Some(fill), vec![]);
+        rig.scan();
+        for _ in 0..400 {
+            rig.submit_random();
+            rig.finish();
+        }
+        (rig.now, rig.free_commands(0), rig.delivered())
+    };
+    let (none, some, much) = (run(0), run(1_000), run(4_000));
+    println!("{none:?}, {some:?}, {much:?}");
+    assert!(none.2 > some.2 * 11 / 10 && some.2 > 2 * much.2, "{none:?} {some:?} {much:?}");
+    // Whatever is planned, the requests end when they would.
+    assert!(none.0.since(much.0.min(none.0)) < Dur::from_ms(1) && much.0.since(none.0.min(much.0)) < Dur::from_ms(1));
+}

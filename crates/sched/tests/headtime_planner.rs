@@ -20,6 +20,9 @@ use headtime_testkit::gap_replay::Situation;
 use headtime_testkit::profiles::{between, layouts, plain_cache, plain_profile, rng, small_geometry};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+/// What a search may cost: quick pass and refinement as FILL is set up by default.
+const BUDGET: u64 = 64 + 192;
+
 /// A small drive on a fast bus, with the habit of reading on.
 fn drive(layout: usize, seed: u64) -> Profile {
     let mut rng = rng(seed);
@@ -65,7 +68,7 @@ fn no_plan_makes_the_request_or_the_one_behind_it_later() {
             let model = Model::new(&profile).unwrap();
             let mut rng = rng(1_000 + seed);
             let mut planner = Planner::default();
-            let prices = Prices::default();
+            let prices = Prices::new(&model.geometry);
             for _ in 0..60 {
                 let s = Situation {
                     profile: &profile,
@@ -88,9 +91,10 @@ fn no_plan_makes_the_request_or_the_one_behind_it_later() {
                     wants: &units,
                     who: Who::Anyone,
                     exclude: &at_drive,
+                    widest: 4,
                     prices: &prices,
                 };
-                let Some(found) = planner.search(&q, &regions) else { continue };
+                let Some(found) = planner.search(&q, &regions, BUDGET) else { continue };
                 let legs = found.plan.legs();
                 let (with, without) = (s.replay(legs), s.replay(&[]));
                 assert!(with.request <= without.request + Dur(2_000), "{legs:?} {with:?} {without:?}");
@@ -115,9 +119,9 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
             let model = Model::new(&drive(layout, seed)).unwrap();
             let mut rng = rng(2_000 + seed);
             let mut planner = Planner::default();
-            planner.settings = Settings { tracks: 200, beam: 4, second: 6, cuts: 4, ..Settings::default() };
+            planner.settings = Settings { beam: 4, second: 6, cuts: 4, ..Settings::default() };
             let mut quick = Planner::default();
-            let prices = Prices { crossing: 0 };
+            let prices = Prices { crossing: 0, fragment: Dur::ZERO, ..Prices::new(&model.geometry) };
             for _ in 0..12 {
                 let unit = 8;
                 let units =
@@ -141,6 +145,7 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
                     wants: &units,
                     who: Who::Anyone,
                     exclude: &[],
+                    widest: 8,
                     prices: &prices,
                 };
                 let value = |l: &Leg| {
@@ -153,7 +158,7 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
                     model.mechanics.rotation.sectors(u64::from(units.within(l.kind, range)), spt).0
                 };
                 let (best_legs, best) = best_plan(&gap, &units, 2, 60, |legs| holds(&model, &gap, habit, legs), value);
-                let plan = planner.search(&q, &regions);
+                let plan = planner.search(&q, &regions, 1_000);
                 let found = plan.map_or(0, |f| f.plan.legs().iter().map(value).sum());
                 if found < best {
                     println!("{found} of {best}: {:?} instead of {best_legs:?}", plan.map(|p| p.plan.legs().to_vec()));
@@ -162,7 +167,8 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
                 gaps += 1;
                 worse += usize::from(found < best);
                 ours += found;
-                quickly += quick.search(&q, &regions).map_or(0, |f| f.plan.legs().iter().map(value).sum::<u64>());
+                quickly +=
+                    quick.search(&q, &regions, BUDGET).map_or(0, |f| f.plan.legs().iter().map(value).sum::<u64>());
                 best_of_all += best;
             }
         }

@@ -12,7 +12,6 @@ const TRACKS: u32 = 4;
 struct Disk {
     /// Tracks wanted of each.
     left: Vec<u32>,
-    overdue: Option<u32>,
 }
 
 impl Cells for Disk {
@@ -25,9 +24,6 @@ impl Cells for Disk {
     fn next_down(&self, from: u32) -> Option<u32> {
         (0..=from.min(self.count() - 1)).rev().find(|&c| self.left[c as usize] > 0)
     }
-    fn overdue(&self, _: u32) -> Option<u32> {
-        self.overdue
-    }
 }
 
 /// Of the Cheetah 36ES, in so many cells.
@@ -37,7 +33,7 @@ fn reach(cells: u32) -> Reach {
 }
 
 fn full(cells: usize) -> Disk {
-    Disk { left: vec![TRACKS; cells], overdue: None }
+    Disk { left: vec![TRACKS; cells] }
 }
 
 #[test]
@@ -105,15 +101,6 @@ fn as_long_as_nothing_is_known_smart_is_nearest() {
         assert_eq!(smart.is_some(), best.is_some());
         assert!(smart <= best.map(|b| b + cells.div_ceil(BANDS as u32)), "round {round}: {smart:?} {best:?}");
     }
-}
-
-#[test]
-fn smart_does_not_let_tasks_wait_for_ever() {
-    let mut d = full(320);
-    let (r, _) = middle_is_easy(&d);
-    d.overdue = Some(151);
-    assert_eq!(IdlePolicy::Smart.choose(&d, &r, 150), Some(151));
-    assert_eq!(IdlePolicy::Nearest.choose(&d, &r, 150), Some(150));
 }
 
 /// A scan of a disk that is busy now and then. Behind each request there may be idle time, in which commands of a track

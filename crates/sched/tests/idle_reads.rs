@@ -1,6 +1,5 @@
 //! What a drive that reads ahead is asked for when it has nothing else to do.
 
-#[expect(dead_code, reason = "other tests use the rest of it")]
 mod filling_rig;
 
 use filling_rig::{Rig, cheetah};

@@ -39,7 +39,7 @@ struct Pair {
 
 impl Pair {
     fn new(seed: u64, events: usize, drain_always: bool) -> Pair {
-        let limits = Limits { sessions: 6, tasks: 24, ranges: 90, bytes: 60_000, events };
+        let limits = Limits { sessions: 6, tasks: 24, ranges: 90, bytes: 60_000, region_bytes: 1 << 20, events };
         Pair {
             rng: rng(seed),
             real: TaskManager::new(limits, DISK),

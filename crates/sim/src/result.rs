@@ -88,7 +88,9 @@ pub struct Freeblock {
     pub mb_s: f64,
     /// Share of what the media could give.
     pub share_of_media_bandwidth: f64,
-    /// Freeblock requests: commands of their own, and fronts of foreground commands.
+    /// Of these, bytes that came with requests of the foreground, or were sent as such: not for free.
+    pub by_foreground_bytes: u64,
+    /// Freeblock requests: commands of their own, in gaps and in idle time, and fronts of foreground commands.
     pub requests: u64,
     /// Share of the wanted blocks that were delivered.
     pub scanned_fraction: f64,
@@ -266,7 +268,8 @@ fn freeblock(about: &About, stats: &Stats) -> Freeblock {
         bytes: bytes(p.sectors),
         mb_s: round6(rate(p.sectors)),
         share_of_media_bandwidth: round6(share),
-        requests: report.commands + report.merged,
+        by_foreground_bytes: bytes(report.by_foreground),
+        requests: report.commands + report.merged + report.idle,
         scanned_fraction: round6(p.fraction),
         scan_seconds: at(p.done_at),
         by_session,

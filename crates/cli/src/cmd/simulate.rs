@@ -55,14 +55,15 @@ pub struct Simulate {
     /// Who goes next: fcfs, clook, sstf, sptf, sptf-sw:N, satfuf:MS, or drive (its firmware) [default: sptf]
     #[arg(long, value_name = "O")]
     order: Option<String>,
-    /// Background work in rotational gaps and idle time: none, bw-greedy, bw-ep-greedy, angle-ep-greedy, angle-ep-frag,
+    /// What looks for background work that fits into rotational gaps and idle time: none, bw-greedy, bw-ep-greedy, angle-ep-greedy, angle-ep-frag,
     /// headtime [default: headtime with --background, else none]
     #[arg(long, value_name = "F")]
     fill: Option<String>,
-    /// Where the background work is scheduled: host, firmware, firmware-no-track [default: host]
+    /// Where that is decided: host (outside the drive, by prediction), firmware (inside it, knowing the truth),
+    /// firmware-no-track (the same by the host's rules) [default: host]
     #[arg(long, value_name = "P")]
     placement: Option<String>,
-    /// Background work: none, scan[:KIB] (the whole disk once), rescan[:KIB] (each block again as soon as it is read)
+    /// What is wanted in the background: none, scan[:KIB] (the whole disk once), rescan[:KIB] (each block again as soon as it is read)
     /// [default: none]
     #[arg(long, value_name = "B")]
     background: Option<String>,
@@ -82,7 +83,7 @@ pub struct Simulate {
     /// Stop when the whole disk is scanned
     #[arg(long)]
     until_scanned: bool,
-    /// Seed of the workload and of the drive's noise [default: 1]
+    /// Seed of the workload, of the drive's noise and of the lottery between background sessions [default: 1]
     #[arg(long, value_name = "N", value_parser = figures::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Print one JSON object on stdout

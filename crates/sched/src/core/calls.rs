@@ -1,4 +1,4 @@
-//! The freeblock calls: what applications tell the core of background work (DESIGN section 7; seed 002 section 2.1).
+//! The freeblock calls: what applications tell the core of background work (seed 002 section 2.1).
 //!
 //! They are tellings like any other: none waits for the disk, each is followed by polling, and what comes of them comes as
 //! [`crate::request::Action::Background`].
@@ -7,11 +7,9 @@ use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
 use super::Core;
-use crate::fill::subsystem::{Freeblock, Report};
+use crate::fill::report::Report;
+use crate::fill::subsystem::Freeblock;
 use crate::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
-
-/// A core that was set up without FILL has no room for background work.
-const NO_FILL: TaskError = TaskError::Full { what: "background work (the core was set up without FILL)", limit: 0 };
 
 impl Core {
     fn background(&mut self, now: Time) -> Result<&mut Freeblock, TaskError> {
@@ -21,7 +19,7 @@ impl Core {
     fn background_and_model(&mut self, now: Time) -> Result<(&mut Freeblock, &Model), TaskError> {
         self.told(now);
         self.drained = false;
-        Ok((self.fill.as_deref_mut().ok_or(NO_FILL)?, &self.model))
+        Ok((self.fill.as_deref_mut().ok_or(TaskError::NoFill)?, &self.model))
     }
 
     /// Opens a session; the higher its priority (1 to 1,000,000), the larger its part of what is free.
@@ -32,7 +30,7 @@ impl Core {
     /// Closes a session and aborts its tasks. No event of it follows.
     pub fn close(&mut self, session: SessionId, now: Time) -> Result<(), TaskError> {
         let (fill, model) = self.background_and_model(now)?;
-        fill.close(model, session)
+        fill.close(model, session, now)
     }
 
     /// Gives a session another priority.
@@ -43,13 +41,13 @@ impl Core {
     /// Registers a task, read or write, in a session.
     pub fn register(&mut self, session: SessionId, spec: &TaskSpec, now: Time) -> Result<TaskId, TaskError> {
         let (fill, model) = self.background_and_model(now)?;
-        fill.register(model, session, spec)
+        fill.register(model, session, spec, now)
     }
 
     /// Ends a task. No event of it follows.
     pub fn abort(&mut self, task: TaskId, now: Time) -> Result<(), TaskError> {
         let (fill, model) = self.background_and_model(now)?;
-        fill.abort(model, task)
+        fill.abort(model, task, now)
     }
 
     /// Makes what is left of a task foreground work: it no longer waits for gaps.
@@ -75,12 +73,12 @@ impl Core {
     /// Bounds what may be delivered to a session before it is taken with [`Core::taken`]: a client that takes nothing
     /// then gets nothing more.
     pub fn set_window(&mut self, session: SessionId, sectors: u64, now: Time) -> Result<(), TaskError> {
-        self.background(now)?.tasks.set_window(session, sectors)
+        self.background(now)?.set_window(session, sectors)
     }
 
     /// The client has taken so many of the delivered sectors.
     pub fn taken(&mut self, session: SessionId, sectors: u64, now: Time) -> Result<(), TaskError> {
-        self.background(now)?.tasks.taken(session, sectors)
+        self.background(now)?.taken(session, sectors)
     }
 
     /// What the freeblock subsystem has done so far and what it takes; `None` without FILL.

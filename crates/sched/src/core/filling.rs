@@ -26,7 +26,7 @@ const TAKEN_UP: Dur = Dur::from_us(100);
 /// What a drive reads ahead is taken to be in its buffer so long after it was predicted to be.
 const IN_BUFFER: Dur = Dur::from_us(50);
 
-/// Searches for one command: each after the first because what was found is not to be had.
+/// Searches for one command: each after the first because what was found is not to be had, which is rare.
 const SEARCHES: usize = 3;
 
 /// What goes to the drive next.
@@ -69,16 +69,8 @@ impl Core {
     /// The next command, background work included.
     pub(super) fn send_filled(&mut self) -> Option<Command> {
         self.feed_promoted();
-        let slot = match self.held {
-            Some(slot) => slot,
-            None => match self.choose() {
-                None => return self.send_idle(),
-                Some(slot) => {
-                    self.fill.as_mut().expect("FILL is on").legs_before = 0;
-                    self.held = Some(slot);
-                    slot
-                }
-            },
+        let Some(slot) = self.hold() else {
+            return self.send_idle();
         };
         match self.before(slot) {
             Next::Asked => None,
@@ -97,6 +89,68 @@ impl Core {
         }
     }
 
+    /// The request that goes next, ORDER's choice, held back until nothing more can be put before it.
+    fn hold(&mut self) -> Option<u32> {
+        loop {
+            let slot = match self.held {
+                Some(slot) => slot,
+                None => {
+                    let slot = self.choose()?;
+                    self.fill.as_mut().expect("FILL is on").legs_before = 0;
+                    *self.held.insert(slot)
+                }
+            };
+            if !self.fill.as_mut().expect("FILL is on").withdraws(slot, self.now) {
+                return Some(slot);
+            }
+            self.held = None;
+            self.pool.finish(slot);
+        }
+    }
+
+    /// Looks for what could be put before the request that goes next, without sending anything; whether more could still be
+    /// found. A driver with processor time to spare, which need not send at once because a command is at the drive, may
+    /// call this between a telling and [`Core::poll`], as often as it likes: poll takes the best plan that there is then
+    /// (seed 002 section 4.3). Without this, poll itself looks as far as is configured. `budget`: tracks and tasks to be
+    /// looked at. Requests told after the first call at one instant have no part in the choice.
+    pub fn refine(&mut self, budget: u64) -> bool {
+        let blocked = !self.dispatch.has_room() || self.now < self.hold_until || !self.again.is_empty();
+        if self.fill.is_none() || blocked {
+            return false;
+        }
+        let Some(gap) = self.hold().and_then(|slot| self.gap_to_fill(slot)) else {
+            return false;
+        };
+        let last_read = self.last_read(&gap);
+        let fill = self.fill.as_mut().expect("FILL is on");
+        fill.think(&self.model, &gap, last_read, self.now, budget)
+    }
+
+    /// The track of the command before a gap, if that reads: what the drive did last decides what it makes of a second read
+    /// on one track.
+    fn last_read(&self, gap: &Gap) -> Option<(u32, u16)> {
+        self.predictor.last_kind().is_read().then_some((gap.read.cylinder, gap.read.surface))
+    }
+
+    /// The gap before the request in `slot`, if it has one and it may be filled now. What must not be touched is set
+    /// aside.
+    fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
+        let fill = self.fill.as_mut().expect("FILL is on");
+        fill.gate.set_overdue(self.predictor.is_overdue(self.now));
+        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() {
+            return None;
+        }
+        let gap = self.gap_before(slot)?;
+        let fill = self.fill.as_mut().expect("FILL is on");
+        if !fill.may_fill() {
+            return None;
+        }
+        let at_drive = self.dispatch.at_drive().iter().filter(|s| s.command.kind != Kind::Flush);
+        let ranges = at_drive.map(|s| Range { lbn: s.command.lbn, count: u64::from(s.command.count) });
+        fill.set_aside(ranges, &gap.dest);
+        Some(gap)
+    }
+
     /// What goes before the request in `slot`.
     fn before(&mut self, slot: u32) -> Next {
         let fill = self.fill.as_mut().expect("FILL is on");
@@ -107,25 +161,14 @@ impl Core {
             }
             fill.refused(&leg, self.now);
         }
-        fill.gate.set_overdue(self.predictor.is_overdue(self.now));
-        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() {
-            return Next::Request;
-        }
-        let Some(gap) = self.gap_before(slot) else {
+        let Some(gap) = self.gap_to_fill(slot) else {
             return Next::Request;
         };
+        let last_read = self.last_read(&gap);
         let fill = self.fill.as_mut().expect("FILL is on");
-        if !fill.may_fill() {
-            return Next::Request;
-        }
-        let at_drive = self.dispatch.at_drive().iter().filter(|s| s.command.kind != Kind::Flush);
-        let ranges = at_drive.map(|s| Range { lbn: s.command.lbn, count: u64::from(s.command.count) });
-        fill.set_aside(ranges, &gap.dest);
-        // What the drive did last decides what it makes of a second read on one track.
-        let last_read = self.predictor.last_kind().is_read().then_some((gap.read.cylinder, gap.read.surface));
         for _ in 0..SEARCHES {
             self.stats.cost.fill_searches += 1;
-            let Some(leg) = fill.search(&self.model, &gap, last_read) else {
+            let Some(leg) = fill.search(&self.model, &gap, last_read, self.now) else {
                 return Next::Request;
             };
             if self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
@@ -173,17 +216,17 @@ impl Core {
         let slot = self.pool.insert_sent(request, self.now);
         let command = self.dispatch.send(Purpose::Free(slot), &request, self.now);
         let place = self.model.place(leg.lbn, leg.count, leg.kind);
-        self.flies(&command, place, true, idle);
+        self.flies(&command, place, idle);
         self.fill.as_mut().expect("FILL is on").sends(leg, idle);
         self.predictor.sent(&self.model, command.id, leg.kind, place.as_ref(), self.now);
         command
     }
 
     /// Before the predictor is told of a command: what is to be learned from its completion.
-    pub(super) fn flies(&mut self, command: &Command, place: Option<Place>, filled: bool, idle: bool) {
+    pub(super) fn flies(&mut self, command: &Command, place: Option<Place>, idle: bool) {
         if let Some(fill) = &mut self.fill {
             let (read, _) = self.predictor.next_heads(&self.model, self.now);
-            fill.flies(command.id, (read.cylinder, read.surface), place, filled, idle);
+            fill.flies(command.id, (read.cylinder, read.surface), place, idle);
         }
     }
 
@@ -195,7 +238,7 @@ impl Core {
         let both = Request { lbn: leg.lbn, count: leg.count + own.count, ..own };
         let command = self.dispatch.send(Purpose::Merged(slot, front_slot, leg.count), &both, self.now);
         let place = self.model.place(both.lbn, both.count, both.kind);
-        self.flies(&command, place, true, false);
+        self.flies(&command, place, false);
         self.fill.as_mut().expect("FILL is on").sends(leg, false);
         self.predictor.sent(&self.model, command.id, both.kind, place.as_ref(), self.now);
         command
@@ -244,14 +287,13 @@ impl Core {
 
     /// Promoted tasks' pieces join the foreground, a few at a time.
     fn feed_promoted(&mut self) {
-        while self.pool.waiting() < self.config.capacity {
-            let Some(fill) = &mut self.fill else { return };
+        while let Some(fill) = &mut self.fill {
             let idle = self.pool.waiting() == 0 && self.held.is_none() && self.dispatch.at_drive().is_empty();
             let Some((kind, range)) = fill.next_promoted(&self.model, idle, self.now) else { return };
             let place = self.model.place(range.lbn, range.count as u32, kind);
             assert!(place.is_some(), "a task wants {range:?}, which is not on the disk");
             let slot = self.pool.insert(free(kind, range.lbn, range.count as u32), place, self.now);
-            fill.promoted_is(slot);
+            fill.promoted_is(slot, kind, range);
         }
     }
 
@@ -263,6 +305,17 @@ impl Core {
             Some(Purpose::Merged(_, _, front)) => front,
             Some(Purpose::Free(_)) => sent.map_or(0, |s| s.command.count),
             Some(Purpose::Request(_)) | None => 0,
+        }
+    }
+
+    /// Whether what a command that is at the drive carries behind its free front is background work, too: a piece of a
+    /// promoted task, or a straggler. Its data is then an application's that answered [`crate::tasks::Event::GetBuffer`].
+    pub fn is_promoted(&self, command: u64) -> bool {
+        let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
+        let fill = self.fill.as_ref();
+        match sent.map(|s| s.purpose) {
+            Some(Purpose::Request(slot) | Purpose::Merged(slot, ..)) => fill.is_some_and(|f| f.is_piece(slot)),
+            Some(Purpose::Free(_)) | None => false,
         }
     }
 }

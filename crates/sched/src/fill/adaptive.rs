@@ -10,8 +10,8 @@
 //!   model, another temperature), so first one scale is found for which all classes speak together, which takes a few
 //!   dozen completions; then, class by class, what is left.
 //! * *Margins*, by class of seek distance: how much longer than predicted, corrections included, a move may take before
-//!   FILL loses a turn (seed 001 sections 3.3 and 4.2). One miss in [`TARGET_PPM`] of the moves whose slack was about the
-//!   margin is aimed at.
+//!   FILL loses a turn (seed 001 sections 3.3 and 4.2). Aimed at are [`TARGET_PPM`] misses in a million moves
+//!   whose slack was about the margin.
 //!
 //! The margin is a quantile found by stochastic approximation (H. Robbins and S. Monro, 1951): at each move whose slack
 //! was near the margin m it goes up by step * (1 - p) if the move missed, down by step * p if not. It stays where
@@ -78,19 +78,6 @@ pub struct Verdict {
     pub explained: bool,
 }
 
-/// What has been seen so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Moves that told something.
-    pub moves: u64,
-    /// Of these, a turn late.
-    pub missed: u64,
-    /// Freeblock commands and requests behind filled gaps.
-    pub filled: u64,
-    /// Of these, a turn late.
-    pub filled_missed: u64,
-}
-
 /// Corrections in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Corrections {
@@ -120,7 +107,6 @@ pub struct Adaptive {
     other_ppm: i64,
     /// Moves that `other_ppm` is of, up to 256.
     far: i64,
-    counts: Counts,
 }
 
 impl Adaptive {
@@ -139,7 +125,6 @@ impl Adaptive {
             margins: Margins::fixed(START),
             other_ppm: 0,
             far: 0,
-            counts: Counts::default(),
         }
     }
 
@@ -152,11 +137,6 @@ impl Adaptive {
     /// By how much seeks are longer than the profile says, as far as all classes agree, in parts per million.
     pub fn scale_ppm(&self) -> i64 {
         self.now.scale_ppm
-    }
-
-    /// What has been seen so far.
-    pub fn counts(&self) -> &Counts {
-        &self.counts
     }
 
     /// Bytes it takes.
@@ -173,10 +153,6 @@ impl Adaptive {
         let due = (seen.seek + seen.latency).0 as i64;
         let exact_miss = arrived.exact && seen.error_ns > turn.0 as i64 / 4;
         let missed = (!arrived.exact && arrived.after >= due) || exact_miss;
-        self.counts.moves += 1;
-        self.counts.missed += u64::from(missed);
-        self.counts.filled += u64::from(seen.filled);
-        self.counts.filled_missed += u64::from(seen.filled && missed);
         let margin = self.margins.of_move(seen.from, seen.to);
         let room = match seen.surprise {
             Surprise::EarlyTurn => Some(turn.saturating_sub(seen.latency)),

@@ -21,6 +21,9 @@ fn split(word: u32) -> (u32, usize) {
 }
 
 impl Bitmap {
+    /// Bytes of a chunk, its number and its place.
+    pub(super) const CHUNK_BYTES: usize = size_of::<[u64; CHUNK]>() + size_of::<usize>() + size_of::<u32>();
+
     #[inline]
     fn find(&self, key: u32) -> Result<usize, usize> {
         // Where there is a chunk for everything, its number is its place.

@@ -1,7 +1,8 @@
 //! BW-Greedy: the most wanted sectors, looked for from source and destination outwards (seed 001 section 4.3, seed 002
 //! section 4.4).
 //!
-//! It favours dense cylinders, those near the middle of the disk, and leaves many small fragments.
+//! It favours the outer cylinders, which are denser, and those near the middle of the disk, for it looks from both ends of
+//! the way outwards and most ways lead over the middle; it leaves many small fragments.
 
 use super::search::Policy;
 

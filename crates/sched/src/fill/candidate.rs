@@ -51,8 +51,6 @@ pub struct Look<'a, W> {
     pub rules: Rules,
     /// Of two ranges on one track the one is better that takes the larger angle, not the one with more sectors.
     pub by_angle: bool,
-    /// No leg's transfer begins before this: the time that searching takes (seed 002 section 4.6). Zero for none.
-    pub not_before: Time,
 }
 
 /// Consecutive LBNs that a leg may take any part of.
@@ -175,20 +173,7 @@ impl<W: Wants> Look<'_, W> {
     /// The time on a track for commands of its own, coming from the source and going to the destination.
     #[inline]
     pub fn window(&self, track: (u32, u16), kind: Kind) -> Option<Window> {
-        self.gap.window(self.model, track, kind).and_then(|w| self.delayed(w))
-    }
-
-    /// A window from `not_before` on.
-    #[inline]
-    pub fn delayed(&self, window: Window) -> Option<Window> {
-        if window.arrive >= self.not_before {
-            return Some(window);
-        }
-        if window.leave <= self.not_before {
-            return None;
-        }
-        let turned = self.model.mechanics.rotation.angle_after(self.not_before.since(window.arrive));
-        Some(Window { arrive: self.not_before, angle: window.angle + turned, leave: window.leave })
+        self.gap.window(self.model, track, kind)
     }
 
     /// The rooms that a window leaves for a command of `kind` on a track.

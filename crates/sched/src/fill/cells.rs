@@ -192,6 +192,17 @@ impl Tracks {
     }
 }
 
+impl Tracks {
+    /// Leaves out what is still to come of a cylinder.
+    #[inline]
+    pub fn leave_cylinder(&mut self, cylinder: u32) {
+        if self.cylinder == cylinder && self.surface != self.first_surface {
+            self.surface = self.first_surface;
+            self.cylinder += 1;
+        }
+    }
+}
+
 impl Iterator for Tracks {
     type Item = (u32, u16);
 

@@ -43,7 +43,7 @@ pub struct Margins {
 /// Left free between two commands on one track. Nothing moves, so no seek can take longer; but the platter turns some parts
 /// per million slower or faster than believed, and the drive's electronics take a few microseconds more or less for a
 /// command. With nothing left free every other such command is a turn late.
-const STAY: Dur = Dur::from_us(25);
+const STAY: Dur = Dur::from_us(100);
 
 /// Who knows the truth still counts in whole nanoseconds, and plans may be as much as that off.
 const LEAST: Dur = Dur::from_us(2);

@@ -44,14 +44,12 @@ pub struct Seen {
     pub error_ns: i64,
     /// What that looks like.
     pub surprise: Surprise,
-    /// It is a freeblock command, or the request behind a gap that was filled.
-    pub filled: bool,
 }
 
 impl Seen {
     /// Of a command to `place` sent while the head was to be on track `from`. `None` where there is nothing to learn: the
     /// cache had a part in it, or the head did not move.
-    pub fn new(from: (u32, u16), place: &Place, kind: Kind, p: &Prediction, filled: bool) -> Option<Seen> {
+    pub fn new(from: (u32, u16), place: &Place, kind: Kind, p: &Prediction) -> Option<Seen> {
         let to = (place.cylinder, place.surface);
         (!p.cached && from != to).then(|| Seen {
             kind,
@@ -63,7 +61,6 @@ impl Seen {
             one_track: place.tracks == 1,
             error_ns: p.error_ns(),
             surprise: p.surprise,
-            filled,
         })
     }
 }
@@ -261,7 +258,6 @@ mod tests {
             one_track: true,
             error_ns: error * 1_000,
             surprise,
-            filled: false,
         }
     }
 

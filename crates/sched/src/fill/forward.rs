@@ -3,22 +3,44 @@
 //! What is left of a promoted task no longer waits for gaps; it joins the foreground a few pieces at a time (seed 002 section
 //! 2.1, `fb_promote`). A *straggler* is a unit that nothing else would ever bring: it lies on two tracks of which one
 //! passes just before the other, so that no gap is long enough, or it holds a sector known to be bad, which gaps and idle
-//! time leave alone.
+//! time leave alone. One is fetched when nothing at all has been brought for [`PATIENCE`], or nothing for one of the
+//! sessions for [`STARVED`], whatever the others get.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::time::{Dur, Time};
 
+use super::idling::Turn;
 use super::subsystem::Freeblock;
 use crate::tasks::wanted::Wanted;
-use crate::tasks::{Range, Wants, Who};
+use crate::tasks::{Range, SessionId, Wants, Who};
 
-/// Pieces of promoted tasks in the foreground at most, and sectors of one.
-pub(super) const MOST_PROMOTED: usize = 4;
+/// Pieces of promoted tasks in the foreground at most: two at the drive, and the next two to choose from.
+pub const MOST_PROMOTED: usize = 4;
+/// Sectors of one piece at most, unless one unit is more: 128 KiB, what block layers send at once.
 const PROMOTED_SECTORS: u64 = 256;
 
-/// When nothing has been brought for so long, a straggler is fetched. It costs the foreground a turn each time.
-pub(super) const PATIENCE: Dur = Dur::from_secs(2);
+/// When nothing has been brought for so long, a straggler is fetched. It costs the foreground a turn each time: 0.3% of
+/// the time at 10,000 rpm.
+pub const PATIENCE: Dur = Dur::from_secs(2);
+/// When a session has got nothing for so long while others have, a straggler is fetched for it: 0.01% of the time.
+pub const STARVED: Dur = Dur::from_secs(60);
+/// A session that has got nothing for so long goes first in idle time. Gaps may give it nothing for as long when its
+/// priority is low.
+const OVERDUE: Dur = Dur::from_secs(5);
+/// How often the sessions are looked through for such a one.
+const LOOK_AGAIN: Dur = Dur::from_secs(1);
+/// Cells looked at for one straggler.
+const TRIES: usize = 16;
+
+/// The search for stragglers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Starving {
+    /// When the sessions are looked through next.
+    look_at: Time,
+    /// The cell from which the next search goes on: one that has nothing to give now does not keep others from being found.
+    from: u32,
+}
 
 impl Freeblock {
     /// The next piece that is ready to be sent. `idle`: nobody in the foreground wants anything.
@@ -47,8 +69,8 @@ impl Freeblock {
     }
 
     /// The piece just handed out is the request in this slot.
-    pub fn promoted_is(&mut self, slot: u32) {
-        self.promoted.push(slot);
+    pub fn promoted_is(&mut self, slot: u32, kind: Kind, range: Range) {
+        self.promoted.push((slot, kind, range));
         if let Some(idling) = &mut self.idling {
             idling.detector().arrived();
         }
@@ -56,8 +78,31 @@ impl Freeblock {
 
     /// Whether the request in this slot, which has finished, was such a piece.
     pub fn is_promoted(&mut self, slot: u32) -> bool {
-        let at = self.promoted.iter().position(|p| *p == slot);
+        let at = self.promoted.iter().position(|p| p.0 == slot);
         at.map(|i| self.promoted.swap_remove(i)).is_some()
+    }
+
+    /// Such pieces that are foreground requests now.
+    pub fn pieces(&self) -> usize {
+        self.promoted.len()
+    }
+
+    /// Whether the request in this slot is such a piece.
+    pub fn is_piece(&self, slot: u32) -> bool {
+        self.promoted.iter().any(|p| p.0 == slot)
+    }
+
+    /// Such a piece is to be sent next. When it is good for nothing any more, for its task was aborted or has it already,
+    /// it is withdrawn instead, and is no request any more.
+    pub fn withdraws(&mut self, slot: u32, now: Time) -> bool {
+        let Some(&(_, kind, range)) = self.promoted.iter().find(|p| p.0 == slot) else {
+            return false;
+        };
+        if self.tasks.is_needed(kind, range) {
+            return false;
+        }
+        self.tasks.release(kind, range, now);
+        self.promoted_failed(slot, now)
     }
 
     /// The same for a piece that has not been tried. It is no request any more then.
@@ -69,29 +114,77 @@ impl Freeblock {
         promoted
     }
 
-    /// The units that begin where the first wanted sector is. While the drive surprises only an idle one is asked: nothing has
-    /// to be predicted for that.
+    /// A unit that nothing else brings, if it is time for one. While the drive surprises only an idle one is asked: nothing
+    /// has to be predicted for that.
     fn straggler(&mut self, model: &Model, idle: bool, now: Time) -> Option<(Kind, Range)> {
-        if now.saturating_since(self.brought) < PATIENCE || !(self.may_fill() || idle && self.wants_something()) {
+        if !(self.may_fill() || idle && self.wants_something()) {
             return None;
         }
-        self.brought = now;
-        let cell = self.regions.next_up(Who::Anyone, 0, self.regions.all())?;
-        let all = self.regions.cells().lbns(&model.geometry, cell)?;
+        let who = if now.saturating_since(self.brought) >= PATIENCE {
+            self.brought = now;
+            Who::Anyone
+        } else {
+            Who::Session(self.starving(now)?)
+        };
         let unit = u64::from(self.regions.widest_unit());
-        let (low, high) = (all.lbn.saturating_sub(unit), (all.end() + unit).min(model.geometry.capacity()));
         let mut wanted = Wanted::new();
-        for kind in [Kind::Read, Kind::Write] {
-            wanted.reset(low, (high - low) as u32);
-            self.tasks.wanted(Who::Anyone, kind, &mut wanted);
-            if let Some(first) = wanted.next(low) {
-                // Only units that end in time: what is cut off would not be delivered, and could not be written.
-                wanted.reset(first, unit.min(high - first) as u32);
-                self.tasks.wanted(Who::Anyone, kind, &mut wanted);
-                let end = wanted.next_unwanted(first);
-                return (end > first).then_some((kind, Range { lbn: first, count: end - first }));
+        for _ in 0..TRIES {
+            let next = |from| self.regions.next_up(who, from, self.regions.all());
+            let cell = next(self.starving.from).or_else(|| next(0))?;
+            self.starving.from = cell + 1;
+            let all = self.regions.cells().lbns(&model.geometry, cell)?;
+            let (low, high) = (all.lbn.saturating_sub(unit), (all.end() + unit).min(model.geometry.capacity()));
+            for kind in [Kind::Read, Kind::Write] {
+                wanted.reset(low, (high - low) as u32);
+                self.tasks.wanted(who, kind, &mut wanted);
+                if let Some(first) = wanted.next(low) {
+                    // Only units that end in time: what is cut off would not be delivered, and could not be written. No
+                    // more than one of them when it is a large one.
+                    let mut most = PROMOTED_SECTORS;
+                    while most < 2 * unit.max(PROMOTED_SECTORS) {
+                        wanted.reset(first, most.min(high - first) as u32);
+                        self.tasks.wanted(who, kind, &mut wanted);
+                        let end = wanted.next_unwanted(first);
+                        if end > first {
+                            return Some((kind, Range { lbn: first, count: end - first }));
+                        }
+                        most *= 2;
+                    }
+                }
             }
         }
         None
+    }
+
+    /// Whose turn it is in idle time: that of a session that has got nothing for too long, or of the lottery's winner.
+    pub(super) fn turn(&mut self, now: Time) -> Turn {
+        if !self.regions.is_shared() {
+            return Turn::Anyone;
+        }
+        let late = self.brought_for.iter().filter(|b| now.saturating_since(b.1) >= OVERDUE);
+        let mut late = late.filter(|b| self.tasks.may_be_given(b.0));
+        match late.next() {
+            Some(&(session, _)) => Turn::Overdue(session),
+            None => self.draw().map_or(Turn::Anyone, Turn::Of),
+        }
+    }
+
+    /// A session that wants something and has got nothing for too long.
+    fn starving(&mut self, now: Time) -> Option<SessionId> {
+        if now < self.starving.look_at {
+            return None;
+        }
+        self.starving.look_at = now + LOOK_AGAIN;
+        let mut starved = None;
+        for (session, brought) in &mut self.brought_for {
+            // Whoever may have nothing, or wants nothing, does not wait.
+            if !self.tasks.may_be_given(*session) {
+                *brought = now;
+            } else if now.saturating_since(*brought) >= STARVED && starved.is_none() {
+                *brought = now;
+                starved = Some(*session);
+            }
+        }
+        starved
     }
 }

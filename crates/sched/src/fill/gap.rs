@@ -18,7 +18,8 @@ use crate::tasks::Range;
 /// Integer nanoseconds can leave so much between two ways of computing one instant.
 const ROUNDING: Dur = Dur(1_000);
 
-/// Legs that one gap may hold at most.
+/// Legs that one gap may hold at most. A leg takes at least a seek or a wait of half a millisecond, and a gap is at most a
+/// turn; more than three are hardly ever found.
 pub const MOST_LEGS: usize = 4;
 
 /// Something put into a gap: one command, or the front of the destination's.
@@ -77,7 +78,7 @@ impl Plan {
 }
 
 /// A gap.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The head at the instant at which a read put in now would begin to move it.
     pub read: Head,
@@ -202,7 +203,8 @@ impl Gap {
     }
 
     /// Whether the request ends in time with these legs before it: followed exactly, command by command, both as
-    /// predicted and with every move taking its margin longer. The last word on any plan.
+    /// predicted and with every move taking its margin longer. The last word on the papers' plans; that on headtime's is
+    /// [`super::headtime::habit::holds`], which follows what the drive reads on as well.
     pub fn holds(&self, model: &Model, legs: &[Leg]) -> bool {
         self.end_of(model, legs, false).is_some_and(|end| end <= self.ends + ROUNDING)
             && self.end_of(model, legs, true).is_some_and(|end| end <= self.ends + ROUNDING)
@@ -237,7 +239,7 @@ impl Gap {
         match legs.last().filter(|l| l.merged) {
             None => Some(go(self.dest_kind, &self.dest, ready)),
             Some(front) if front.range().end() == self.dest.lbn && front.kind == self.dest_kind => {
-                let place = model.place(front.lbn, front.count + self.dest.count, self.dest_kind)?;
+                let place = model.place(front.lbn, front.count.checked_add(self.dest.count)?, self.dest_kind)?;
                 Some(go(self.dest_kind, &place, ready))
             }
             Some(_) => None,

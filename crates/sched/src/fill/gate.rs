@@ -15,13 +15,13 @@ pub const WINDOW: u32 = 64;
 /// 24% not predicted within 150 us, 5% are overlap of bus and media, which do no harm); three deviations of a count
 /// with that mean are below this. Write-back surprises in about every second.
 pub const SHUT_AT: u32 = 21;
-/// It opens when there are at most so many among the last [`WINDOW`], one in five, which that workload reaches,
+/// It opens when there are at most so many among the last [`WINDOW`]: one in five, which that workload reaches.
 pub const OPEN_AT: u32 = 12;
-/// and one in five too among so many,
+/// For it to open there must be no more than one in five among so many predictions, too.
 const LONG_WINDOW: u32 = 256;
-/// one in five of which this is.
+/// One in five of [`LONG_WINDOW`].
 const LONG_OPEN_AT: u32 = 51;
-/// And not before so many predictions have been made since it was shut. Doubled each time it has to be shut again soon: then
+/// It does not open before so many predictions have been made since it was shut. Doubled each time it has to be shut again soon: then
 /// filling itself is what the drive surprises with.
 const LEAST_SHUT: u32 = 64;
 /// The longest of these times: a minute or so of a busy disk.

@@ -16,7 +16,7 @@ use super::offer::{Look, Offer};
 use super::reach::{Cells, Gone, IdlePolicy, Reach};
 use super::regions::Regions;
 use crate::tasks::wanted::Wanted;
-use crate::tasks::{Range, Wants, Who};
+use crate::tasks::{Range, SessionId, Wants, Who};
 
 /// How idle time is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct IdleConfig {
 
 /// Of a range larger than this part of the disk, cells are looked at instead of tracks.
 const LARGE: u64 = 64;
+/// Commands before it is another session's turn: on drives that read on by themselves what sixteen tracks take.
+const STREAK: u32 = 128;
 /// Cells looked at for one that still has something to offer, when what one has cannot be had now.
 const TRIES: usize = 16;
 
@@ -50,27 +52,47 @@ pub struct Idling {
     updates: bool,
     /// One past what was read last; the drive reads on there.
     read_to: Option<u64>,
+    /// Whose turn it is, of several sessions, and for how many commands it has been.
+    whose: Option<SessionId>,
+    streak: u32,
     /// Until then the drive is left to read ahead.
     until: Time,
     /// What it will hold when it has read on, and has not been asked for in idle time: from the first to one past the last sector, to the end of a track.
     held: Option<(u64, u64)>,
 }
 
+/// Whose turn it is, of several sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// There is but one, or it does not matter.
+    Anyone,
+    /// This one won the lottery: the next commands go where it wants something.
+    Of(SessionId),
+    /// This one has got nothing for too long: what runs is broken off for it.
+    Overdue(SessionId),
+}
+
+impl Turn {
+    fn who(self) -> Who {
+        match self {
+            Turn::Anyone => Who::Anyone,
+            Turn::Of(session) | Turn::Overdue(session) => Who::Session(session),
+        }
+    }
+}
+
 /// The regions as [`Reach`] sees them.
-struct Numbered<'a>(&'a Regions);
+struct Numbered<'a>(&'a Regions, Who);
 
 impl Cells for Numbered<'_> {
     fn count(&self) -> u32 {
         self.0.cells().count()
     }
     fn next_up(&self, from: u32) -> Option<u32> {
-        self.0.next_up(Who::Anyone, from, self.0.all())
+        self.0.next_up(self.1, from, self.0.all())
     }
     fn next_down(&self, from: u32) -> Option<u32> {
-        self.0.next_down(Who::Anyone, from, self.0.all())
-    }
-    fn overdue(&self, _head: u32) -> Option<u32> {
-        None
+        self.0.next_down(self.1, from, self.0.all())
     }
 }
 
@@ -91,6 +113,8 @@ impl Idling {
             delays: model.cache.same_track_prefetch_delays,
             updates: model.cache.updates_segments(),
             read_to: None,
+            whose: None,
+            streak: 0,
             until: Time::ZERO,
             held: None,
         }
@@ -156,7 +180,7 @@ impl Idling {
     }
 
     /// What to send now.
-    pub fn leg<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, now: Time) -> Option<Leg> {
+    pub fn leg<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, turn: Turn, now: Time) -> Option<Leg> {
         let state = self.idle.may_send(now)?;
         let here = (look.head.cylinder, look.head.surface);
         if state == State::Short {
@@ -169,7 +193,32 @@ impl Idling {
             }
             return leg;
         }
-        self.go_on(look).or_else(|| self.stay(look, here)).or_else(|| self.anywhere(look, regions, here))
+        let (turn, breaks) = self.keeps(turn);
+        self.streak += 1;
+        let goes_on = if breaks { None } else { self.go_on(look).or_else(|| self.stay(look, here)) };
+        goes_on.or_else(|| {
+            let of_turn = self.anywhere(look, regions, here, turn);
+            if of_turn.is_some() || turn == Turn::Anyone {
+                return of_turn;
+            }
+            // It wants nothing that can be had now.
+            self.whose = None;
+            self.anywhere(look, regions, here, Turn::Anyone)
+        })
+    }
+
+    /// Whose turn it is when the lottery says this: whoever's it was keeps it for a streak of commands. And whether that means
+    /// to go elsewhere.
+    fn keeps(&mut self, drawn: Turn) -> (Turn, bool) {
+        match (drawn, self.whose) {
+            (Turn::Of(_), Some(session)) if self.streak < STREAK => (Turn::Of(session), false),
+            (Turn::Of(session), before) => {
+                (self.whose, self.streak) = (Some(session), 0);
+                (drawn, before != Some(session))
+            }
+            (Turn::Overdue(_), _) => (drawn, true),
+            (Turn::Anyone, _) => (drawn, false),
+        }
     }
 
     /// What is wanted of what the drive has read ahead: it comes from its buffer, and nothing moves for it. Having come to the
@@ -208,9 +257,9 @@ impl Idling {
         look.on_track(&mut self.wanted, here).filter(|_| stays).map(|o| o.leg)
     }
 
-    fn anywhere<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, here: (u32, u16)) -> Option<Leg> {
+    fn anywhere<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, here: (u32, u16), turn: Turn) -> Option<Leg> {
         let cells = regions.cells();
-        let numbered = Numbered(regions);
+        let numbered = Numbered(regions, turn.who());
         let chosen = || self.policy.choose(&numbered, &self.reach, cells.of(here.0, here.1));
         let mut cell = self.look_from.take().and_then(|c| numbered.next_up(c)).or_else(chosen)?;
         for _ in 0..TRIES {

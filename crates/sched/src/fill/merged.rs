@@ -13,6 +13,7 @@ use super::candidate::{CARE, Candidate, Found, Look, Room, Scratch, shorter};
 use super::gap::{Leg, Plan, Window};
 use super::track::TrackMap;
 use crate::overheads::between;
+use crate::tasks::register::MOST_PICKUP;
 use crate::tasks::{Wants, Who};
 
 /// The destination on its track.
@@ -40,7 +41,7 @@ impl<W: Wants> Look<'_, W> {
         let sector = map.sector_of(&model.geometry, gap.dest.lbn)?;
         let dest = Dest { map, sector, kind: gap.dest_kind, careful };
         let head = gap.head(dest.kind);
-        let window = gap.merge_window(model, head, head.at).and_then(|w| self.delayed(w));
+        let window = gap.merge_window(model, head, head.at);
         let window = window.map(|w| if careful { shorter(w) } else { w });
         let front = self.front(&dest, window.as_ref(), true);
         let alone = front.and_then(|room| {
@@ -99,7 +100,7 @@ impl<W: Wants> Look<'_, W> {
 
     fn wanted_front(&self, dest: &Dest, room: &Room, who: Who, scratch: &mut Scratch) -> Option<Found> {
         // Units that reach into the destination's own range are read whole by the merged command.
-        let own = if dest.kind == Kind::Write { 0 } else { self.gap.dest.count };
+        let own = if dest.kind == Kind::Write { 0 } else { self.gap.dest.count.min(MOST_PICKUP) };
         scratch.queries += 1;
         scratch.wanted.reset(room.low, (room.high - room.low) as u32 + own);
         self.wants.wanted(who, dest.kind, &mut scratch.wanted);
@@ -182,7 +183,6 @@ impl<W: Wants> Look<'_, W> {
         let head = gap.head(kind);
         let from = (head.cylinder, head.surface);
         let arrive = head.at + mechanics.reposition(from, place, kind) + gap.margins.of_move(from, place);
-        let arrive = arrive.max(self.not_before);
         // From the end of the track before until the last instant at which the arm may set out from it.
         let angle = map.edge(first) - rotation.angle_after(move_over);
         let pause = rotation.wait(before.edge(last + 1), angle);

@@ -5,9 +5,11 @@
 //! * [`adaptive`]: seek times and margins that follow the drive, from [`evidence`]
 //! * [`gate`]: no filling while the drive surprises
 //! * [`idle`]: when the disk is idle; [`idling`], [`reach`], [`offer`]: what to fetch then
-//! * [`forward`]: what goes as foreground after all
+//! * [`forward`]: what goes as foreground after all; [`bad`]: sectors that are left alone
 //! * [`placement`]: what a scheduler inside or outside the drive may do
 //! * [`cells`], [`regions`]: where something is wanted, coarsely, so that a search looks only where it can find something
+//! * [`subsystem`]: all of it put together; [`calls`]: the applications' calls; [`report`]: what it says of itself
+//! * [`offered`]: what a search is shown of what is wanted
 //! * [`track`]: which sectors of one track pass when
 //! * [`candidate`], [`merged`]: the best that one track offers to a gap
 //! * [`search`]: the search that the papers' algorithms have in common; each of them is a file of its own:
@@ -17,9 +19,11 @@
 pub mod adaptive;
 pub mod angle_ep_frag;
 pub mod angle_ep_greedy;
+pub mod bad;
 mod bitmap;
 pub mod bw_ep_greedy;
 pub mod bw_greedy;
+pub mod calls;
 pub mod candidate;
 pub mod cells;
 pub mod conservatism;
@@ -32,10 +36,12 @@ pub mod idle;
 pub mod idling;
 pub mod merged;
 pub mod offer;
+pub mod offered;
 pub mod placement;
 pub mod planner;
 pub mod reach;
 pub mod regions;
+pub mod report;
 pub mod search;
 pub mod subsystem;
 pub mod track;

@@ -140,14 +140,24 @@ impl<W: Wants> Look<'_, W> {
         Some((first, wanted.next_unwanted(first).min(end) - first))
     }
 
-    /// A command from `first` on, where `run` sectors are wanted before the track ends, of `most` sectors or one unit.
+    /// A command from `first` on, where `run` sectors are wanted before the track ends, of `most` sectors, or one unit where
+    /// that is more.
     fn leg(&self, wanted: &mut Wanted, kind: Kind, (first, run): (u64, u64), high: u64, most: u32) -> Leg {
-        let most = u64::from(most.max(self.widest));
         // Of what lies behind the track's end no more than a unit that begins before it.
-        let until = (first + most).min(first + run + u64::from(self.widest) - 1).min(high);
-        wanted.reset(first, (until - first) as u32);
-        self.wants.wanted(Who::Anyone, kind, wanted);
-        let end = wanted.next_unwanted(first);
+        let last = (first + run + u64::from(self.widest) - 1).min(high);
+        let mut whole_units = |most: u64| {
+            let until = (first + most).min(last);
+            wanted.reset(first, (until - first) as u32);
+            self.wants.wanted(Who::Anyone, kind, wanted);
+            wanted.next_unwanted(first)
+        };
+        let (mut most, mut end) = (u64::from(most), first);
+        // The widest unit of all is looked for only where no shorter one begins.
+        while end == first {
+            end = whole_units(most);
+            assert!(end > first || first + most < last, "a unit begins at {first}, and ends nowhere");
+            most *= 2;
+        }
         Leg { kind, lbn: first, count: (end - first) as u32, merged: false }
     }
 }

@@ -1,7 +1,7 @@
 //! The algorithms behind one call: a gap in, the best plan for it out.
 
+use headtime_disk::geometry::Geometry;
 use headtime_disk::model::Model;
-use headtime_disk::time::Time;
 
 use super::candidate::Look;
 use super::gap::{Gap, Leg, Plan};
@@ -46,51 +46,124 @@ pub struct Planner {
 
 #[derive(Clone, Debug)]
 enum Which {
-    /// One of the papers': one plan a gap; what is left of it when its first leg was sent.
-    Paper(&'static Policy, Option<Leg>),
+    /// One of the papers'.
+    Paper(Box<Paper>),
     /// headtime's own: a plan again for what is left of the gap.
-    Own(Box<headtime::Planner>, Prices),
+    Own(Box<headtime::Planner>, Box<Prices>),
+}
+
+#[derive(Clone, Debug)]
+struct Paper {
+    policy: &'static Policy,
+    /// The search for the gap that is looked at; `None` behind the first leg of its plan.
+    search: Option<Search>,
+    /// One plan a gap: what is left of it when its first leg was sent.
+    rest: Option<Leg>,
 }
 
 impl Planner {
     /// As configured.
-    pub fn new(config: &FillConfig) -> Planner {
+    pub fn new(config: &FillConfig, geometry: &Geometry) -> Planner {
         let which = match config.algorithm.policy() {
-            Some(policy) => Which::Paper(policy, None),
-            None => Which::Own(Box::default(), Prices::default()),
+            Some(policy) => Which::Paper(Box::new(Paper { policy, search: None, rest: None })),
+            None => Which::Own(Box::default(), Box::new(Prices::new(geometry))),
         };
         Planner { placement: config.placement, budget: config.budget, which }
     }
 
-    /// The best plan for what is left of a gap.
+    /// This is wanted from now on.
+    pub fn wanted(&mut self, range: Range) {
+        if let Which::Own(_, prices) = &mut self.which {
+            prices.bands.wanted(range);
+        }
+    }
+
+    /// This is not wanted any more.
+    pub fn gone(&mut self, range: Range) {
+        if let Which::Own(_, prices) = &mut self.which {
+            prices.bands.gone(range);
+        }
+    }
+
+    /// The best plan for what is left of a gap: a quick pass, and as much refinement as is configured.
     pub fn plan<W: Wants>(&mut self, task: &Task<W>) -> Option<Plan> {
-        let Task { model, gap, wants, regions, winner, exclude, .. } = *task;
-        let who = Who::Session(winner);
+        self.begin(task);
+        let (quick, more) = self.budget;
+        if self.step(task, u64::from(quick)) {
+            self.step(task, u64::from(more));
+        }
+        self.best(task)
+    }
+
+    /// Begins to look for a plan.
+    pub fn begin<W: Wants>(&mut self, task: &Task<W>) {
+        let who = Who::Session(task.winner);
         match &mut self.which {
             Which::Own(planner, prices) => {
-                let habit = Habit::before(model, self.placement, task.last_read);
-                let asked = Asked { model, gap, habit, wants, who, exclude, prices };
-                planner.search(&asked, regions).map(|f| f.plan)
+                if task.legs_before == 0 {
+                    prices.bands.gap(task.gap.dest.cylinder);
+                }
+                planner.begin(&asked(task, self.placement, prices, who), task.regions);
             }
-            Which::Paper(policy, rest) => {
-                let rules = self.placement.rules();
-                if task.legs_before > 0 {
-                    // One plan a gap: the second of its legs, if there is one and it is still in time.
-                    let leg = rest.take().filter(|leg| gap.holds(model, &[*leg]))?;
+            Which::Paper(paper) => {
+                // One plan a gap: behind its first leg nothing is looked for.
+                let search = || Search::begin(paper.policy, &scene(task, self.placement, paper.policy));
+                paper.search = (task.legs_before == 0).then(search);
+            }
+        }
+    }
+
+    /// Goes on looking until `budget` more has been spent, for the same task. Whether there is anything left to look at.
+    pub fn step<W: Wants>(&mut self, task: &Task<W>, budget: u64) -> bool {
+        let who = Who::Session(task.winner);
+        match &mut self.which {
+            Which::Own(planner, prices) => {
+                planner.step(&asked(task, self.placement, prices, who), task.regions, budget);
+                !planner.exhausted()
+            }
+            Which::Paper(paper) => paper.search.as_mut().is_some_and(|search| {
+                search.step(&scene(task, self.placement, paper.policy), budget);
+                !search.exhausted()
+            }),
+        }
+    }
+
+    /// The best plan so far, which may be taken at any moment.
+    pub fn best<W: Wants>(&mut self, task: &Task<W>) -> Option<Plan> {
+        match &mut self.which {
+            Which::Own(planner, prices) => {
+                let found = planner.best(&asked(task, self.placement, prices, Who::Session(task.winner)));
+                // What the winner cannot use is not left to nobody.
+                let found = found.or_else(|| {
+                    let anyone = asked(task, self.placement, prices, Who::Anyone);
+                    let budget = u64::from(self.budget.0) + u64::from(self.budget.1);
+                    task.regions.is_shared().then(|| planner.search(&anyone, task.regions, budget)).flatten()
+                });
+                found.map(|f| f.plan)
+            }
+            Which::Paper(paper) => {
+                let Some(search) = &paper.search else {
+                    // The second leg of the gap's plan, if there is one and it is still in time.
+                    let leg = paper.rest.take().filter(|leg| task.gap.holds(task.model, &[*leg]))?;
                     return Some(Plan::of(leg, leg.count));
-                }
-                let look =
-                    Look { model, wants, gap, exclude, rules, by_angle: policy.by_angle, not_before: Time::ZERO };
-                let scene = Scene { look, regions, winner: who };
-                let mut search = Search::begin(policy, &scene);
-                search.step(&scene, u64::from(self.budget.0));
-                if !search.exhausted() {
-                    search.step(&scene, u64::from(self.budget.1));
-                }
+                };
                 let plan = search.best()?;
-                *rest = plan.legs().get(1).copied();
+                paper.rest = plan.legs().get(1).copied();
                 Some(plan)
             }
         }
     }
+}
+
+fn asked<'a, W: Wants>(task: &'a Task<W>, placement: Placement, prices: &'a Prices, who: Who) -> Asked<'a> {
+    let Task { model, gap, wants, regions, exclude, .. } = *task;
+    let habit = Habit::before(model, placement, task.last_read);
+    Asked { model, gap, habit, wants, who, exclude, widest: regions.widest_unit(), prices }
+}
+
+fn scene<'a, W: Wants>(task: &Task<'a, W>, placement: Placement, policy: &Policy) -> Scene<'a, W> {
+    let Task { model, gap, wants, regions, winner, exclude, .. } = *task;
+    let (rules, by_angle) = (placement.rules(), policy.by_angle);
+    let look = Look { model, wants, gap, exclude, rules, by_angle };
+    Scene { look, regions, winner: Who::Session(winner) }
 }

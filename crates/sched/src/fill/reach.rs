@@ -43,8 +43,6 @@ pub trait Cells {
     fn next_up(&self, from: u32) -> Option<u32>;
     /// The first cell at `from` or before, outwards, in which something is wanted.
     fn next_down(&self, from: u32) -> Option<u32>;
-    /// A cell that a task wants which has been waiting for too long: the nearest to `head` of the task waiting longest.
-    fn overdue(&self, head: u32) -> Option<u32>;
 }
 
 /// How wanted sectors ceased to be wanted.
@@ -205,7 +203,7 @@ pub enum IdlePolicy {
 impl IdlePolicy {
     /// The cell to fetch something from when the head is in cell `head`; `None` when nothing is wanted anywhere.
     ///
-    /// Smart: whatever has waited for too long; else from the band where a piece is worth most for what it takes, the cell
+    /// Smart: from the band where a piece is worth most for what it takes, the cell
     /// nearest to the head.
     pub fn choose<C: Cells + ?Sized>(self, cells: &C, reach: &Reach, head: u32) -> Option<u32> {
         let head = head.min(cells.count().checked_sub(1)?);
@@ -213,14 +211,11 @@ impl IdlePolicy {
             let both = [cells.next_down(to), cells.next_up(to)];
             both.into_iter().flatten().min_by_key(|c| c.abs_diff(head))
         };
-        if self == IdlePolicy::Smart {
-            if let Some(cell) = cells.overdue(head) {
-                return Some(cell);
-            }
-            if let Some(band) = reach.best_band(head) {
-                let (first, last) = (reach.first(band), reach.first(band + 1).saturating_sub(1));
-                return nearest(head.clamp(first, last.max(first)));
-            }
+        if self == IdlePolicy::Smart
+            && let Some(band) = reach.best_band(head)
+        {
+            let (first, last) = (reach.first(band), reach.first(band + 1).saturating_sub(1));
+            return nearest(head.clamp(first, last.max(first)));
         }
         nearest(head)
     }

@@ -64,6 +64,8 @@ struct Session {
     id: SessionId,
     suspended: bool,
     bits: Bitmap,
+    /// Chunks that its bits may have come to at the most.
+    chunks_at_most: usize,
 }
 
 /// Bytes, by structure (seed 002 table 2).
@@ -117,7 +119,7 @@ impl Regions {
         self.all
     }
 
-    /// The largest pick-up unit there is or was, in sectors. So far units reach over a track's end.
+    /// The largest pick-up unit there is or was, in sectors. Units reach over a track's end by less than this.
     #[inline]
     pub fn widest_unit(&self) -> u32 {
         self.widest
@@ -138,10 +140,14 @@ impl Regions {
     pub fn add(&mut self, session: SessionId, geometry: &Geometry, range: Range) {
         let i = self.sessions.partition_point(|s| s.id < session);
         if self.sessions.get(i).is_none_or(|s| s.id != session) {
-            self.sessions.insert(i, Session { id: session, suspended: false, bits: Bitmap::default() });
+            self.sessions
+                .insert(i, Session { id: session, suspended: false, bits: Bitmap::default(), chunks_at_most: 0 });
         }
+        let chunks = self.chunks_of(geometry, &range);
+        let most = self.chunks_of_all();
         let (cells, shift, all) = (self.cells, self.shift, self.all);
         let (s, union) = (&mut self.sessions[i], &mut self.union);
+        s.chunks_at_most = (s.chunks_at_most + chunks).min(most);
         touched(&cells, shift, all, geometry, range, |touched, mask| {
             if mask == all {
                 s.bits.fill(shift, touched.clone());
@@ -158,6 +164,57 @@ impl Regions {
                 }
             }
         });
+    }
+
+    /// Chunks that a range's bits may come to.
+    fn chunks_of(&self, geometry: &Geometry, range: &Range) -> usize {
+        let end = range.lbn.saturating_add(range.count).min(geometry.capacity());
+        if range.lbn >= end {
+            return 0;
+        }
+        let group = |lbn| geometry.track_of(lbn).map_or(0, |t| self.cells.group_of(t.cylinder));
+        let first = |group| self.cells.first_of_group(group).min(self.cells.count());
+        let (from, to) = (first(group(range.lbn)), first(group(end - 1) + 1));
+        let chunk = |cell: u32| (cell >> (6 - self.shift)) as usize / CHUNK;
+        chunk(to) - chunk(from) + 1
+    }
+
+    /// Chunks of all cells.
+    fn chunks_of_all(&self) -> usize {
+        (self.cells.count() >> (6 - self.shift)) as usize / CHUNK + 1
+    }
+
+    /// Bytes that the bits may come to at the most when a session wants these ranges as well.
+    pub fn bytes_at_most(&self, session: SessionId, geometry: &Geometry, ranges: &[Range]) -> usize {
+        let most = self.chunks_of_all();
+        let more: usize = ranges.iter().map(|r| self.chunks_of(geometry, r)).sum();
+        let mut found = false;
+        let of = |s: &Session| match s.id == session {
+            true => {
+                found = true;
+                (s.chunks_at_most + more).min(most)
+            }
+            false => s.chunks_at_most,
+        };
+        let mut chunks: usize = self.sessions.iter().map(of).sum();
+        if !found {
+            chunks += more.min(most);
+        }
+        // The union has no more than all the sessions together.
+        (chunks + chunks.min(most)) * Bitmap::CHUNK_BYTES
+    }
+
+    /// A session wants nothing any more: what is left of its bits is wrong.
+    pub fn clear_session(&mut self, session: SessionId) {
+        let Ok(i) = self.sessions.binary_search_by_key(&session, |s| s.id) else {
+            return;
+        };
+        let suspended = std::mem::replace(&mut self.sessions[i].suspended, true);
+        if !suspended {
+            self.leave_union(i);
+        }
+        let s = &mut self.sessions[i];
+        (s.bits, s.chunks_at_most, s.suspended) = (Bitmap::default(), 0, suspended);
     }
 
     /// Something in `range` is no longer pending for a session: forgets the regions where nothing is pending any more.
@@ -208,6 +265,12 @@ impl Regions {
             }
         }
         self.union.and_not(word, left);
+    }
+
+    /// Whether more than one session, not counting suspended ones, may want something.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.sessions.iter().filter(|s| !s.suspended).count() > 1
     }
 
     /// A session is suspended, or no longer: suspended ones do not count as anyone.

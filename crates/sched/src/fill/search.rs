@@ -93,6 +93,8 @@ pub struct Search {
     scratch: Scratch,
     looked: u64,
     windows: [Option<Cached>; 2],
+    /// From this distance on a change of surfaces takes no longer than the move itself.
+    apart: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +113,8 @@ struct At {
     group: usize,
 }
 
-/// The last window found for a kind: surfaces of one cylinder share it unless they are the source's or destination's.
+/// The last window found for a kind: surfaces of one cylinder share it, but for the source's and the destination's where a
+/// change of surfaces is what takes time.
 #[derive(Clone, Copy, Debug)]
 struct Cached {
     cylinder: u32,
@@ -168,6 +171,7 @@ impl Search {
             scratch: Scratch::default(),
             looked: 0,
             windows: [None; 2],
+            apart: surfaces_apart(scene.look.model),
         }
     }
 
@@ -216,8 +220,12 @@ impl Search {
                     let mut tracks = at.tracks;
                     match tracks.next() {
                         Some(track) => {
+                            let passes = self.look_at(scene, &look, track, &at);
+                            if !passes && self.is_apart(&look, track.0) {
+                                // What holds for one surface holds for all of the cylinder.
+                                tracks.leave_cylinder(track.0);
+                            }
                             self.at = Some(At { tracks, ..at });
-                            self.look_at(scene, &look, track, &at);
                         }
                         None => self.at = None,
                     }
@@ -328,12 +336,20 @@ impl Search {
         self.kinds[usize::from(!of_winner)][kind] && (of_winner || self.best.is_none_or(|b| !b.of_winner))
     }
 
-    /// One track.
+    /// Whether a change of surfaces plays no part in getting to a cylinder and from it.
     #[inline]
-    fn look_at<W: Wants>(&mut self, scene: &Scene<'_, W>, look: &Look<'_, W>, track: (u32, u16), at: &At) {
+    fn is_apart<W: Wants>(&self, look: &Look<'_, W>, cylinder: u32) -> bool {
+        let apart = |to: (u32, u16)| cylinder.abs_diff(to.0) >= self.apart;
+        apart(look.gap.source()) && apart(look.gap.destination())
+    }
+
+    /// One track. Whether anything that is sought passes there in time, as far as regions tell.
+    #[inline]
+    fn look_at<W: Wants>(&mut self, scene: &Scene<'_, W>, look: &Look<'_, W>, track: (u32, u16), at: &At) -> bool {
         if !look.allowed(track) {
-            return;
+            return true;
         }
+        let mut passes = false;
         let mut map: Option<TrackMap> = None;
         for (i, kind) in [Kind::Read, Kind::Write].into_iter().enumerate() {
             let sought = [self.sought(true, i) && at.winner != 0, self.sought(false, i) && at.others != 0];
@@ -345,11 +361,12 @@ impl Search {
                 if bits & arc == 0 || !sought[usize::from(!of_winner)] || !self.sought(of_winner, i) {
                     continue;
                 }
+                passes = true;
                 let map = match map {
                     Some(map) => map,
                     None => {
                         self.looked += 1;
-                        let Some(found) = TrackMap::at(&look.model.geometry, track) else { return };
+                        let Some(found) = TrackMap::at(&look.model.geometry, track) else { return passes };
                         *map.insert(found)
                     }
                 };
@@ -361,6 +378,7 @@ impl Search {
                 self.offer(scene, look, found, (who, of_winner), again);
             }
         }
+        passes
     }
 
     /// The window on a track and the regions that pass in it.
@@ -373,7 +391,8 @@ impl Search {
         i: usize,
         kind: Kind,
     ) -> Option<(Window, u64)> {
-        let same = (track.1 == look.gap.source().1, track.1 == look.gap.destination().1);
+        let tells = |to: (u32, u16)| track.1 == to.1 && track.0.abs_diff(to.0) < self.apart;
+        let same = (tells(look.gap.source()), tells(look.gap.destination()));
         if let Some(c) = self.windows[i].filter(|c| c.cylinder == track.0 && c.same == same) {
             return c.window;
         }
@@ -454,7 +473,7 @@ impl Search {
         better.then_some(score)
     }
 
-    /// What would be left on a candidate's track.
+    /// What would be left on a candidate's track when the request has been served, too.
     fn left<W: Wants>(
         &mut self,
         scene: &Scene<'_, W>,
@@ -473,8 +492,30 @@ impl Search {
                 wanted += remaining(&map, geometry, look.wants, (who, kind), widest, &mut self.scratch.wanted);
             }
         }
-        wanted.saturating_sub(c.here)
+        wanted.saturating_sub(c.here + self.brought_by_request(look, c, who))
     }
+
+    /// How much that is wanted on a candidate's track the request brings itself.
+    fn brought_by_request<W: Wants>(&mut self, look: &Look<'_, W>, c: &Candidate, who: Who) -> u32 {
+        let dest = &look.gap.dest;
+        if c.track != look.gap.destination() || look.gap.dest_kind != Kind::Read {
+            return 0;
+        }
+        let Some(track) = look.model.geometry.track_of(dest.lbn) else { return 0 };
+        let end = (dest.lbn + u64::from(dest.count)).min(track.first_lbn + u64::from(track.lbns));
+        self.scratch.queries += 1;
+        self.scratch.wanted.reset(dest.lbn, (end - dest.lbn) as u32);
+        look.wants.wanted(who, Kind::Read, &mut self.scratch.wanted);
+        self.scratch.wanted.count(dest.lbn, end)
+    }
+}
+
+/// The distance from which on moves of any kind take at least as long as a change of surfaces.
+fn surfaces_apart(model: &Model) -> u32 {
+    // Beyond that it is taken to tell everywhere, which costs time and nothing else.
+    const FURTHEST: u32 = 64;
+    let mechanics = &model.mechanics;
+    (1..FURTHEST).find(|&d| mechanics.reposition_floor(d) >= mechanics.head_switch).unwrap_or(u32::MAX)
 }
 
 /// The cylinders from which the arm can be at the destination in time, coming from the source: all that lie between the two,

@@ -1,29 +1,33 @@
 //! The freeblock subsystem put together: the task manager above, the scheduling layer below (seed 002 section 3.3, figure 2),
 //! and what watches over both: conservatism, the gate, the idle detectors.
 
-use headtime_disk::command::{Command, Kind, Outcome};
+use std::collections::VecDeque;
+
+use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::time::{Dur, Time};
 
 use super::Algorithm;
 use super::adaptive::Adaptive;
+use super::bad::Bad;
 use super::conservatism::Margins;
 use super::evidence::Seen;
-use super::forward::{MOST_PROMOTED, PATIENCE};
+use super::forward::{MOST_PROMOTED, PATIENCE, Starving};
 use super::gap::{Gap, Leg};
 use super::gate::Gate;
 use super::idling::{IdleConfig, Idling};
 use super::offer::Look;
+use super::offered::Offered;
 use super::placement::Placement;
 use super::planner::{self, Planner};
 use super::reach::Gone;
-use super::regions::{REGIONS, RegionMemory, Regions};
-use crate::dispatch::Sent;
+use super::regions::{REGIONS, Regions};
+use super::report::Report;
+use crate::dispatch::{Purpose, Sent};
 use crate::request::{Prediction, Request};
-use crate::tasks::manager::{SessionInfo, TaskManager};
-use crate::tasks::memory::Memory;
-use crate::tasks::{Limits, Range, SessionId, TaskError, TaskId, TaskSpec, Wants, Who};
+use crate::tasks::manager::TaskManager;
+use crate::tasks::{Limits, Range, SessionId, Wants, Who};
 
 /// How much longer than predicted a move may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,44 +78,10 @@ impl FillConfig {
     }
 }
 
-/// What the subsystem has done and what it takes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Searches for something that fits.
-    pub searches: u64,
-    /// Commands that were freeblock work alone, in gaps.
-    pub commands: u64,
-    /// Foreground commands that began earlier for free.
-    pub merged: u64,
-    /// Commands in idle time.
-    pub idle: u64,
-    /// Sectors moved by these, wanted or bridged.
-    pub sectors: u64,
-    /// How often filling stopped because the drive surprised.
-    pub times_shut: u64,
-    /// Whether it is stopped now.
-    pub shut: bool,
-    /// What the sessions are at.
-    pub sessions: Vec<SessionInfo>,
-    /// What the task manager takes.
-    pub tasks: Memory,
-    /// What the scheduling layer takes.
-    pub regions: RegionMemory,
-}
-
-impl Report {
-    /// All bytes that tasks take, in both layers.
-    pub fn bytes(&self) -> usize {
-        self.tasks.total() + self.regions.total()
-    }
-}
-
-/// Sectors known to be bad at most; of more, those with the lowest LBNs are forgotten.
-const MOST_BAD: usize = 4_096;
-/// Ranges set aside in one gap at most.
+/// Ranges set aside in one gap at most: each costs another search.
 const MOST_ASIDE: usize = 12;
 
-/// Data is asked for so often at one instant and in vain; then only reads are looked for.
+/// Data is asked for so often at one instant and in vain; then only reads are looked for. Each time costs a search.
 const MOST_ASKS: u32 = 4;
 /// What an idle drive cannot be given now is looked at again after so long.
 const RECHECK: Dur = Dur::from_ms(100);
@@ -132,10 +102,25 @@ struct Flown {
     command: u64,
     from: (u32, u16),
     place: Place,
-    /// It is freeblock work, or what follows on it.
-    filled: bool,
     /// It was sent because the disk was idle.
     idle: bool,
+}
+
+/// A search that was begun. It may go on while nothing has changed: nothing was told, the gap and all that is set aside are
+/// the same.
+#[derive(Clone, Debug)]
+struct Thought {
+    gap: Gap,
+    legs_before: usize,
+    aside: Vec<Range>,
+    reads_only: bool,
+    winner: SessionId,
+}
+
+impl Thought {
+    fn is_of(&self, gap: &Gap, legs_before: usize, aside: &[Range], reads_only: bool) -> bool {
+        (&self.gap, self.legs_before, &self.aside[..], self.reads_only) == (gap, legs_before, aside, reads_only)
+    }
 }
 
 /// The subsystem.
@@ -143,7 +128,7 @@ struct Flown {
 pub struct Freeblock {
     pub(crate) tasks: TaskManager,
     pub(super) regions: Regions,
-    planner: Planner,
+    pub(super) planner: Planner,
     margins: Margins,
     adaptive: Option<Adaptive>,
     pub(crate) gate: Gate,
@@ -151,15 +136,14 @@ pub struct Freeblock {
     random: u64,
     /// What no leg may touch now.
     aside: Vec<Range>,
-    /// Sectors that could not be read or written.
-    bad: Vec<u64>,
+    bad: Bad,
     pending: Option<Pending>,
     /// How often data was asked for in vain, and when that was.
     asked: (Time, u32),
     /// Legs sent before the request that is held.
     pub(crate) legs_before: usize,
-    /// Pieces of promoted tasks, by the slot of their request.
-    pub(super) promoted: Vec<u32>,
+    /// Pieces of promoted tasks and stragglers, by the slot of their request.
+    pub(super) promoted: Vec<(u32, Kind, Range)>,
     /// A promoted write whose data was asked for.
     pub(super) promoted_pending: Option<Range>,
     flown: Vec<Flown>,
@@ -168,8 +152,18 @@ pub struct Freeblock {
     last: Option<Range>,
     /// The drive answers no more.
     pub(super) dead: bool,
-    /// When something was brought last, or a unit was fetched for want of that.
+    /// When something was brought last, or a unit was fetched for want of that: at all, and for each session that has
+    /// registered something.
     pub(super) brought: Time,
+    pub(super) brought_for: Vec<(SessionId, Time)>,
+    /// When the sessions are looked through next for one that gets nothing, and where on the disk the search for stragglers
+    /// goes on.
+    pub(super) starving: Starving,
+    /// What the planner is looking for, between two calls.
+    thought: Option<Thought>,
+    /// Long ranges of which the regions are yet to be looked through for what is still wanted.
+    pub(super) later: VecDeque<(SessionId, Range)>,
+    pub(super) limits: Limits,
     report: Report,
 }
 
@@ -188,14 +182,14 @@ impl Freeblock {
             tasks: TaskManager::new(config.limits, model.geometry.capacity()),
             idling: config.idle.as_ref().map(|idle| Idling::new(idle, model, &regions)),
             regions,
-            planner: Planner::new(config),
+            planner: Planner::new(config, &model.geometry),
             margins,
             adaptive,
             gate: Gate::default(),
             search_time: config.search_time,
             random: config.seed,
             aside: Vec::new(),
-            bad: Vec::new(),
+            bad: Bad::default(),
             pending: None,
             asked: (Time::ZERO, 0),
             legs_before: 0,
@@ -205,68 +199,28 @@ impl Freeblock {
             last: None,
             dead: false,
             brought: Time::ZERO,
+            brought_for: Vec::new(),
+            starving: Starving::default(),
+            thought: None,
+            later: VecDeque::new(),
+            limits: config.limits,
             report: Report::default(),
         }
     }
 
-    /// Registers a task.
-    pub fn register(&mut self, model: &Model, session: SessionId, spec: &TaskSpec) -> Result<TaskId, TaskError> {
-        let task = self.tasks.register(session, spec)?;
-        self.regions.has_unit(spec.min_pickup);
-        for range in &spec.ranges {
-            self.regions.add(session, &model.geometry, *range);
-            if let Some(idling) = &mut self.idling {
-                idling.registered(model, &self.regions, *range);
-            }
-        }
-        // A later write supersedes earlier ones.
-        self.follow(model, Gone::Otherwise);
-        Ok(task)
-    }
-
-    /// Ends a task.
-    pub fn abort(&mut self, model: &Model, task: TaskId) -> Result<(), TaskError> {
-        self.tasks.abort(task)?;
-        self.follow(model, Gone::Otherwise);
-        Ok(())
-    }
-
-    /// Closes a session.
-    pub fn close(&mut self, model: &Model, session: SessionId) -> Result<(), TaskError> {
-        self.tasks.close(session)?;
-        self.regions.drop_session(session);
-        self.follow(model, Gone::Otherwise);
-        Ok(())
-    }
-
-    /// Suspends a session, or ends that.
-    pub fn suspend(&mut self, session: SessionId, suspended: bool) -> Result<(), TaskError> {
-        match suspended {
-            true => self.tasks.suspend(session)?,
-            false => self.tasks.resume(session)?,
-        }
-        self.regions.suspend(session, suspended);
-        Ok(())
-    }
-
-    /// The scheduling layer follows what has become of wants.
-    fn follow(&mut self, model: &Model, how: Gone) {
-        for change in self.tasks.take_changes() {
-            self.regions.recheck(change.session, &model.geometry, &self.tasks, change.range);
-            if let Some(idling) = &mut self.idling {
-                idling.gone(model, &self.regions, change.range, how);
-            }
-        }
+    /// Something was told: what a search was begun with may be different now.
+    pub(crate) fn told(&mut self) {
+        self.thought = None;
     }
 
     /// A foreground request has arrived.
-    pub fn arrived(&mut self, model: &Model, request: &Request) {
+    pub fn arrived(&mut self, model: &Model, request: &Request, now: Time) {
         if let Some(idling) = &mut self.idling {
             idling.detector().arrived();
         }
         if request.kind == Kind::Write {
             self.tasks.foreground_write(request.lbn, u64::from(request.count));
-            self.follow(model, Gone::Otherwise);
+            self.follow(model, Gone::Otherwise, now);
         }
     }
 
@@ -290,39 +244,26 @@ impl Freeblock {
         }
         self.dead |= outcome == Outcome::Dead;
         self.last = (c.kind != Kind::Flush).then_some(range);
+        let waiting = self.tasks.events_waiting();
         self.tasks.completed(c.kind, c.lbn, c.count, outcome, now);
-        self.note_bad(c, outcome);
+        let own = match sent.purpose {
+            Purpose::Request(_) => range,
+            Purpose::Merged(_, _, front) => Range { lbn: c.lbn + u64::from(front), count: u64::from(c.count - front) },
+            Purpose::Free(_) => Range { lbn: c.lbn, count: 0 },
+        };
+        self.report.by_foreground +=
+            self.tasks.events_from(waiting).map(|e| e.brought().map_or(0, |r| r.in_common(&own))).sum::<u64>();
+        self.bad.note(c, outcome);
         if self.tasks.has_changes() {
             self.brought = now;
         }
-        self.follow(model, if was_idle { Gone::Idle } else { Gone::Free });
-    }
-
-    /// A sector that failed is bad until something that covers it succeeds: drives put bad sectors right when they are
-    /// written.
-    fn note_bad(&mut self, c: &Command, outcome: Outcome) {
-        match outcome {
-            Outcome::Ok if c.kind != Kind::Flush && !self.bad.is_empty() => {
-                let end = c.lbn + u64::from(c.count);
-                let (from, to) = (self.bad.partition_point(|&b| b < c.lbn), self.bad.partition_point(|&b| b < end));
-                self.bad.drain(from..to);
-            }
-            Outcome::MediaError { lbn } => {
-                if let Err(at) = self.bad.binary_search(&lbn) {
-                    self.bad.insert(at, lbn);
-                    if self.bad.len() > MOST_BAD {
-                        self.bad.remove(0);
-                    }
-                }
-            }
-            _ => {}
-        }
+        self.follow(model, if was_idle { Gone::Idle } else { Gone::Free }, now);
     }
 
     /// A command to `place` is sent; the head is to come `from` there.
-    pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, filled: bool, idle: bool) {
+    pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, idle: bool) {
         if let Some(place) = place {
-            self.flown.push(Flown { command, from, place, filled, idle });
+            self.flown.push(Flown { command, from, place, idle });
         }
     }
 
@@ -339,7 +280,7 @@ impl Freeblock {
         }
         let mut explained = false;
         if let (Some(p), Some(adaptive)) = (prediction, &mut self.adaptive)
-            && let Some(seen) = Seen::new(flown.from, &flown.place, sent.command.kind, p, flown.filled)
+            && let Some(seen) = Seen::new(flown.from, &flown.place, sent.command.kind, p)
         {
             explained = adaptive.observe(&seen).explained;
             self.margins = *adaptive.margins();
@@ -402,7 +343,8 @@ impl Freeblock {
         self.search_time
     }
 
-    /// What no leg may touch: what is at the drive, the destination (which brings its own blocks), bad sectors.
+    /// What no leg may touch: what is at the drive, the destination (which brings its own blocks), and what completed last
+    /// (its rest may be on the way into the drive's cache).
     pub fn set_aside(&mut self, at_drive: impl Iterator<Item = Range>, dest: &Place) {
         self.aside.clear();
         self.aside.extend(at_drive);
@@ -416,35 +358,57 @@ impl Freeblock {
     }
 
     /// The first leg of the best plan for a gap. `last_read`: the track on which the command before it ends, if that is a
-    /// read.
-    pub fn search(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>) -> Option<Leg> {
+    /// read. What [`Freeblock::think`] has found for this gap is taken as it is.
+    pub fn search(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>, now: Time) -> Option<Leg> {
         self.report.searches += 1;
-        // The lottery: one of the sessions, the likelier the higher its priority (seed 002 section 4.5).
-        self.random = self.random.wrapping_add(STEP);
-        let winner = self.tasks.draw(mixed(self.random))?;
+        let reads_only = !self.may_ask(now);
+        let thought = self.thought.take().filter(|t| t.is_of(gap, self.legs_before, &self.aside, reads_only));
+        let winner = match &thought {
+            Some(t) => t.winner,
+            None => self.draw()?,
+        };
+        let mut ready = thought.is_some();
         loop {
-            let plan = self.planner.plan(&planner::Task {
-                model,
-                gap,
-                wants: &self.tasks,
-                regions: &self.regions,
-                winner,
-                exclude: &self.aside,
-                last_read,
-                legs_before: self.legs_before,
-            })?;
+            let wants = Offered { tasks: &self.tasks, reads_only };
+            let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
+            let task = planner::Task { model, gap, wants: &wants, regions, winner, exclude, last_read, legs_before };
+            let plan = match std::mem::take(&mut ready) {
+                true => self.planner.best(&task)?,
+                false => self.planner.plan(&task)?,
+            };
             let leg = plan.legs()[0];
             // Known bad sectors are many, and those in a leg are few: they are looked for in what was found.
-            let range = leg.range();
-            let at = self.bad.partition_point(|&b| b < range.lbn);
-            match self.bad.get(at).filter(|&&b| b < range.end()) {
+            match self.bad.within(&leg) {
                 None => return Some(leg),
-                Some(&b) => self.aside.push(Range { lbn: b, count: 1 }),
+                Some(bad) => self.aside.push(bad),
             }
             if self.aside.len() > MOST_ASIDE {
                 return None;
             }
         }
+    }
+
+    /// Looks for a plan for a gap, or goes on with that. Whether there is anything left to look at.
+    pub fn think(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>, now: Time, budget: u64) -> bool {
+        let reads_only = !self.may_ask(now);
+        let thought = self.thought.take().filter(|t| t.is_of(gap, self.legs_before, &self.aside, reads_only));
+        let fresh = thought.is_none();
+        let Some(winner) = thought.map(|t| t.winner).or_else(|| self.draw()) else { return false };
+        let wants = Offered { tasks: &self.tasks, reads_only };
+        let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
+        let task = planner::Task { model, gap, wants: &wants, regions, winner, exclude, last_read, legs_before };
+        if fresh {
+            self.planner.begin(&task);
+        }
+        let more = self.planner.step(&task, budget);
+        self.thought = Some(Thought { gap: *gap, legs_before, aside: self.aside.clone(), reads_only, winner });
+        more
+    }
+
+    /// The lottery: one of the sessions, the likelier the higher its priority (seed 002 section 4.5).
+    pub(super) fn draw(&mut self) -> Option<SessionId> {
+        self.random = self.random.wrapping_add(STEP);
+        self.tasks.draw(mixed(self.random))
     }
 
     /// An idle drive is looked after.
@@ -455,6 +419,7 @@ impl Freeblock {
     /// What to send to an idle drive, of what has not been left out.
     pub fn idle_leg(&mut self, model: &Model, head: &Head, now: Time) -> Option<Leg> {
         let kinds: &[Kind] = if self.may_ask(now) { &[Kind::Read, Kind::Write] } else { &[Kind::Read] };
+        let turn = self.turn(now);
         let idling = self.idling.as_mut().filter(|_| self.tasks.has_room() && !self.dead)?;
         loop {
             let look = Look {
@@ -467,12 +432,10 @@ impl Freeblock {
                 widest: self.regions.widest_unit(),
                 reads_on: idling.reads_on(),
             };
-            let leg = idling.leg(&look, &self.regions, now)?;
-            let range = leg.range();
-            let at = self.bad.partition_point(|&b| b < range.lbn);
-            match self.bad.get(at).filter(|&&b| b < range.end()) {
+            let leg = idling.leg(&look, &self.regions, turn, now)?;
+            match self.bad.within(&leg) {
                 None => return Some(leg),
-                Some(&b) => self.aside.push(Range { lbn: b, count: 1 }),
+                Some(bad) => self.aside.push(bad),
             }
             if self.aside.len() > MOST_ASIDE {
                 return None;

@@ -332,6 +332,32 @@ impl TaskManager {
         self.sessions.draw(random)
     }
 
+    /// Tells of each session that may be given something now and could not when this was last called, or the other way
+    /// round: suspended, its window used up, or nothing left.
+    pub fn take_turned(&mut self, told: impl FnMut(SessionId, bool)) {
+        self.sessions.take_turned(told);
+    }
+
+    /// Whether a session wants nothing at all, now or later.
+    pub fn wants_nothing(&self, session: SessionId) -> bool {
+        self.sessions.find(session).is_none_or(|at| self.sessions.get(at).left == [0; 2])
+    }
+
+    /// Whether a session may be given something that it wants now.
+    pub fn may_be_given(&self, session: SessionId) -> bool {
+        self.sessions.find(session).is_some_and(|at| self.sessions.has_tickets(at))
+    }
+
+    /// The events that wait from the one with this number on, counted from the oldest that waits.
+    pub fn events_from(&self, first: usize) -> impl Iterator<Item = &Event> + '_ {
+        self.events.range(first.min(self.events.len())..)
+    }
+
+    /// Events that wait.
+    pub fn events_waiting(&self) -> usize {
+        self.events.len()
+    }
+
     /// The next event, in the order in which they came to be.
     pub fn next_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();

@@ -13,11 +13,12 @@ use headtime_disk::time::Time;
 use super::wanted::Wanted;
 use super::{Range, TaskId};
 
-/// Asks and writes under way at most.
+/// Asks and writes under way at most: far more than the commands that can be at a drive.
 pub const MOST_WRITES: usize = 64;
-/// Refusals remembered at most; the oldest is forgotten first.
+/// Refusals remembered at most; the oldest is forgotten first, and is offered again early then. Each costs every search a
+/// comparison or two.
 pub const MOST_REFUSALS: usize = 256;
-/// Promoted pieces handed out at most.
+/// Promoted pieces handed out at most: more than the scheduling layer ever takes at once.
 pub const MOST_CARRIED: usize = 64;
 
 /// A part of a write, within one range of one task.

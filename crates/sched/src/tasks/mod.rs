@@ -55,6 +55,12 @@ impl Range {
         self.lbn + self.count
     }
 
+    /// How many sectors the two have in common.
+    #[inline]
+    pub fn in_common(&self, other: &Range) -> u64 {
+        self.end().min(other.end()).saturating_sub(self.lbn.max(other.lbn))
+    }
+
     /// Whether the two have a sector in common.
     #[inline]
     pub fn overlaps(&self, other: &Range) -> bool {
@@ -150,6 +156,15 @@ impl Event {
         }
     }
 
+    /// What of a task was read or written with success.
+    #[inline]
+    pub fn brought(&self) -> Option<Range> {
+        match *self {
+            Event::Delivered { range, .. } | Event::Written { range, .. } => Some(range),
+            _ => None,
+        }
+    }
+
     /// Which task it is about.
     #[inline]
     pub fn task(&self) -> TaskId {
@@ -175,13 +190,22 @@ pub struct Limits {
     pub ranges: usize,
     /// Bytes that sessions, tasks and their bits may take in all.
     pub bytes: usize,
+    /// Bytes that the scheduling layer's regions may take beside these.
+    pub region_bytes: usize,
     /// Events that may wait to be polled; while this many wait nothing more is picked up for anyone.
     pub events: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { sessions: 1_024, tasks: 1 << 20, ranges: 1 << 22, bytes: 128 << 20, events: 1 << 16 }
+        Limits {
+            sessions: 1_024,
+            tasks: 1 << 20,
+            ranges: 1 << 22,
+            bytes: 128 << 20,
+            region_bytes: 16 << 20,
+            events: 1 << 16,
+        }
     }
 }
 
@@ -236,6 +260,9 @@ pub enum TaskError {
         /// Largest pick-up size.
         most: u32,
     },
+    /// A core without FILL does no background work.
+    #[error("the core was set up without FILL, and does no background work")]
+    NoFill,
     /// A bound was reached.
     #[error("no room for more {what}: {limit} at most")]
     Full {

@@ -3,8 +3,8 @@
 use headtime_disk::command::Kind;
 
 use super::manager::TaskManager;
-use super::marks::{Carried, MOST_CARRIED};
-use super::table::side;
+use super::marks::{Carried, MOST_CARRIED, State};
+use super::table::{READ, side};
 use super::{Range, TaskError, TaskId};
 use crate::list::NONE;
 
@@ -70,6 +70,30 @@ impl TaskManager {
             at = self.tasks[at].promoted_after;
         }
         None
+    }
+
+    /// Whether a piece that was handed out as a foreground request, and has not been sent, is still good for something: of a
+    /// read something is still wanted; the data of a write is all there still, and the newest.
+    pub fn is_needed(&self, kind: Kind, range: Range) -> bool {
+        match kind {
+            Kind::Read => self.index_wants(READ, &range),
+            _ => self.marks.flights.iter().find(|w| w.range == range).is_some_and(|w| {
+                let good = w.pieces.iter().filter(|p| p.state != State::Stale);
+                good.map(|p| p.range.count).sum::<u64>() == range.count
+            }),
+        }
+    }
+
+    /// Whether a session that may be given it wants a unit that lies in `range`.
+    fn index_wants(&self, wanted: usize, range: &Range) -> bool {
+        let mut wants = false;
+        self.index.visit(&self.extents, range.lbn, range.end(), |_, e| {
+            if usize::from(e.side) == wanted && self.sessions.may(e.session, wanted) {
+                let (a, b) = e.within(range.lbn, range.end());
+                wants |= e.bits.next_run(a, b).is_some();
+            }
+        });
+        wants
     }
 
     /// Whether all that a task still wants has been handed out: then there is no need to look for more.

@@ -7,11 +7,11 @@ use super::table::{WRITE, side};
 use super::wanted::Wanted;
 use super::{Wants, Who};
 
-impl Wants for TaskManager {
-    fn wanted(&self, who: Who, kind: Kind, out: &mut Wanted) {
+impl TaskManager {
+    /// Marks what `who` wants of `out`'s range; `now` leaves out those that get nothing now.
+    #[inline]
+    fn mark(&self, who: Who, wanted: usize, now: bool, out: &mut Wanted) {
         let (lo, hi) = (out.from(), out.end());
-        out.clear();
-        let Some(wanted) = side(kind) else { return };
         let only = match who {
             Who::Anyone => None,
             Who::Session(id) => match self.sessions.find(id) {
@@ -19,14 +19,11 @@ impl Wants for TaskManager {
                 None => return,
             },
         };
-        if self.sessions.left(wanted) == 0 {
-            return;
-        }
         self.index.visit(&self.extents, lo, hi, |_, e| {
             if usize::from(e.side) != wanted || only.is_some_and(|at| at != e.session) {
                 return;
             }
-            if !self.sessions.may(e.session, wanted) {
+            if now && !self.sessions.may(e.session, wanted) {
                 return;
             }
             let (mut a, b) = e.within(lo, hi);
@@ -35,32 +32,27 @@ impl Wants for TaskManager {
                 a = to + 1;
             }
         });
+    }
+}
+
+impl Wants for TaskManager {
+    fn wanted(&self, who: Who, kind: Kind, out: &mut Wanted) {
+        out.clear();
+        let Some(wanted) = side(kind) else { return };
+        if self.sessions.left(wanted) == 0 {
+            return;
+        }
+        self.mark(who, wanted, true, out);
         if wanted == WRITE {
             self.marks.hide_writes(out);
         }
     }
 
     fn pending(&self, who: Who, kind: Kind, out: &mut Wanted) {
-        let (lo, hi) = (out.from(), out.end());
         out.clear();
-        let Some(wanted) = side(kind) else { return };
-        let only = match who {
-            Who::Anyone => None,
-            Who::Session(id) => match self.sessions.find(id) {
-                Some(at) => Some(at),
-                None => return,
-            },
-        };
-        self.index.visit(&self.extents, lo, hi, |_, e| {
-            if usize::from(e.side) != wanted || only.is_some_and(|at| at != e.session) {
-                return;
-            }
-            let (mut a, b) = e.within(lo, hi);
-            while let Some((from, to)) = e.bits.next_run(a, b) {
-                out.set(e.at(from), e.at(to));
-                a = to + 1;
-            }
-        });
+        if let Some(wanted) = side(kind) {
+            self.mark(who, wanted, false, out);
+        }
     }
 
     #[inline]

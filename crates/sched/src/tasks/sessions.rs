@@ -35,6 +35,8 @@ pub struct Session {
     counted: [u64; 2],
     /// What of `priority` is.
     tickets: u32,
+    /// It is in the list of those that turned.
+    turned: bool,
 }
 
 impl Default for Session {
@@ -52,6 +54,7 @@ impl Default for Session {
             last_task: NONE,
             counted: [0; 2],
             tickets: 0,
+            turned: false,
         }
     }
 }
@@ -77,6 +80,8 @@ pub struct Sessions {
     left: [u64; 2],
     /// Priorities of those who may be given something.
     tickets: u64,
+    /// Those who may be given something now and could not before, or the other way round, since this was last fetched.
+    turned: Vec<SessionId>,
     next: u32,
 }
 
@@ -156,6 +161,10 @@ impl Sessions {
             s.counted[side] = counts;
         }
         let tickets = if s.counted == [0; 2] { 0 } else { s.priority };
+        if (tickets == 0) != (s.tickets == 0) && !s.turned {
+            s.turned = true;
+            self.turned.push(s.id);
+        }
         self.tickets = self.tickets - u64::from(s.tickets) + u64::from(tickets);
         s.tickets = tickets;
     }
@@ -164,6 +173,23 @@ impl Sessions {
     #[inline]
     pub fn may(&self, at: u16, side: usize) -> bool {
         self.may[side][usize::from(at) / 64] >> (at % 64) & 1 == 1
+    }
+
+    /// Whether the session at a place may be given something that it wants.
+    #[inline]
+    pub fn has_tickets(&self, at: u16) -> bool {
+        self.get(at).tickets > 0
+    }
+
+    /// The sessions of which that has changed since the last time, with what it is now.
+    pub fn take_turned(&mut self, mut told: impl FnMut(SessionId, bool)) {
+        while let Some(id) = self.turned.pop() {
+            if let Some(at) = self.find(id) {
+                let s = &mut self.slab[u32::from(at)];
+                s.turned = false;
+                told(id, s.tickets > 0);
+            }
+        }
     }
 
     /// Sectors wanted by all who may be given them.
@@ -193,14 +219,16 @@ impl Sessions {
 
     /// Bytes that are allocated.
     pub fn bytes(&self) -> usize {
-        self.slab.bytes() + self.by_id.capacity() * size_of::<(u32, u16)>() + self.may_words() * 8
+        let turned = self.turned.capacity() * size_of::<SessionId>();
+        self.slab.bytes() + self.by_id.capacity() * size_of::<(u32, u16)>() + self.may_words() * 8 + turned
     }
 
     /// Bytes that one more would add, at most.
     pub fn bytes_for_one(&self) -> usize {
         // The lists double when they are full.
         let list = if self.by_id.len() == self.by_id.capacity() { self.by_id.len().max(8) } else { 0 };
-        self.slab.bytes_for(1) + list * size_of::<(u32, u16)>() + (self.may_words().max(8)) * 8
+        let each = size_of::<(u32, u16)>() + size_of::<SessionId>();
+        self.slab.bytes_for(1) + list * each + (self.may_words().max(8)) * 8
     }
 
     fn may_words(&self) -> usize {

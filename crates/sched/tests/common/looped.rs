@@ -134,7 +134,7 @@ impl Loop {
             let at = self.at_drive.iter().position(|s| s.0 == c.id).expect("it was sent");
             let sent = self.at_drive.remove(at).1;
             let prediction = self.predictor.completed(&self.model, c.id, c.outcome, self.now);
-            let seen = prediction.and_then(|p| Seen::new(sent.from, &sent.place, sent.kind, &p, false));
+            let seen = prediction.and_then(|p| Seen::new(sent.from, &sent.place, sent.kind, &p));
             let mut explained = false;
             if let (Some(adaptive), Some(seen)) = (&mut self.adaptive, &seen) {
                 explained = adaptive.observe(seen).explained;

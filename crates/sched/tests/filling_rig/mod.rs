@@ -1,5 +1,7 @@
 //! A core that fills gaps and idle time, and a virtual drive, one in front of the other in virtual time.
 
+#![allow(dead_code, reason = "each of the tests that share it uses a part")]
+
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::drive::{Drive, DriveConfig, Fault};
 use headtime_disk::model::Model;
@@ -37,6 +39,8 @@ pub struct Rig {
     pub drive: Drive,
     pub now: Time,
     pub says: Says,
+    /// Before it polls it lets the core search so much, so often.
+    pub refines: (u64, usize),
     pub rng: Xoshiro256PlusPlus,
     pub finished: Vec<Finished>,
     pub events: Vec<(Time, Event)>,
@@ -49,15 +53,20 @@ pub struct Rig {
 
 impl Rig {
     pub fn new(profile: &Profile, fill: Option<FillConfig>, faults: Vec<Fault>) -> Rig {
+        Rig::with_capacity(profile, fill, faults, 256)
+    }
+
+    pub fn with_capacity(profile: &Profile, fill: Option<FillConfig>, faults: Vec<Fault>, capacity: usize) -> Rig {
         let config = DriveConfig { seed: 1, noiseless: true, faults, ..DriveConfig::default() };
         let drive = Drive::new(profile, config).expect("a drive that works");
         let model = Model::new(profile).expect("a drive that works");
-        let core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity: 256, fill }, model);
+        let core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity, fill }, model);
         Rig {
             core,
             drive,
             now: Time::ZERO,
             says: Says::Yes,
+            refines: (0, 0),
             rng: rng(5),
             finished: vec![],
             events: vec![],
@@ -109,6 +118,8 @@ impl Rig {
 
     pub fn drain(&mut self) {
         let mut actions = 0;
+        let (budget, times) = self.refines;
+        (0..times).any(|_| !self.core.refine(budget));
         while let Some(action) = self.core.poll() {
             actions += 1;
             assert!(actions < 10_000, "one telling leads to ever more actions: {action:?}");

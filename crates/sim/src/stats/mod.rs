@@ -6,7 +6,7 @@ pub mod histogram;
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::fill::subsystem::Report;
+use headtime_sched::fill::report::Report;
 use headtime_sched::request::Prediction;
 use headtime_sched::stats::PredictionStats;
 

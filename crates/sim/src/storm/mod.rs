@@ -91,9 +91,9 @@ pub struct Tally {
     pub bytes: (usize, usize),
     /// Requests and commands left in the core at the end.
     pub left_over: usize,
-    /// What was wrong: how often,
+    /// How often something was wrong.
     pub wrong: u64,
-    /// and the first few in words.
+    /// The first few of what was wrong, in words.
     pub complaints: Vec<String>,
 }
 
@@ -140,7 +140,8 @@ impl Storm<'_> {
         let drive = Drive::new(self.profile, config).map_err(fail(self.profile))?;
         let model = Model::new(self.belief).map_err(fail(self.belief))?;
         let capacity = drive.capacity().min(model.geometry.capacity());
-        let limits = Limits { sessions: 6, tasks: 48, ranges: 160, bytes: 256 << 10, events: 96 };
+        let limits =
+            Limits { sessions: 6, tasks: 48, ranges: 160, bytes: 256 << 10, region_bytes: 1 << 20, events: 96 };
         let fill = Some(FillConfig { limits, ..self.fill.clone() });
         let core = Core::new(Config { order: self.order, max_outstanding: 2, capacity: CAPACITY, fill }, model);
         let mut run = Run {
@@ -414,8 +415,8 @@ impl Run {
     }
 
     fn issue(&mut self, command: &Command) {
-        let free = self.core.free_sectors(command.id);
-        self.shadow.issued(command, free);
+        let (free, promoted) = (self.core.free_sectors(command.id), self.core.is_promoted(command.id));
+        self.shadow.issued(command, free, promoted);
         if let Err(e) = self.drive.submit(*command, self.now) {
             self.shadow.tally.complain(format!("the drive refused {command:?}: {e}"));
         }

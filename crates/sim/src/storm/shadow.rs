@@ -45,6 +45,8 @@ struct Flying {
     command: Command,
     /// Sectors at its front that are moved for free.
     free: u32,
+    /// What lies behind that is background work, too.
+    promoted: bool,
 }
 
 pub(super) struct Shadow {
@@ -62,6 +64,8 @@ pub(super) struct Shadow {
     holds: Vec<u64>,
     /// The highest number of foreground writes submitted to each.
     submitted: Vec<u64>,
+    /// The highest number of anybody's: requests submitted and tasks registered.
+    newest: Vec<u64>,
     next_number: u64,
     /// Numbers of write tasks.
     of_tasks: Vec<u64>,
@@ -120,6 +124,7 @@ impl Shadow {
             ready: vec![],
             holds: vec![0; area as usize],
             submitted: vec![0; area as usize],
+            newest: vec![0; area as usize],
             next_number: 0,
             of_tasks: vec![],
             last: None,
@@ -191,6 +196,10 @@ impl Shadow {
         let number = self.number();
         if spec.kind == Kind::Write {
             self.of_tasks.push(number);
+            for r in &spec.ranges {
+                let at = self.sectors(r);
+                self.newest[at].fill(number);
+            }
         }
         let part = |r: &Range| {
             let unit = u64::from(spec.min_pickup);
@@ -206,6 +215,9 @@ impl Shadow {
     pub fn aborted(&mut self, id: TaskId) {
         if let Some(gone) = self.tasks.remove(&id) {
             self.tally.aborted += gone.parts.iter().map(Part::left).sum::<u64>();
+            // What is at the drive goes its way; nothing else of it may be sent, for its data is gone.
+            let flies = |r: &Range| self.at_drive.values().any(|f| inside(r, &range(f.command.lbn, f.command.count)));
+            self.ready.retain(|(number, r)| *number != gone.number || flies(r));
         }
     }
 
@@ -229,7 +241,8 @@ impl Shadow {
         match request.kind {
             Kind::Write => {
                 number = self.number();
-                self.submitted[at].fill(number);
+                self.submitted[at.clone()].fill(number);
+                self.newest[at].fill(number);
             }
             Kind::Read => expects = self.submitted[at].to_vec(),
             Kind::Flush => {}
@@ -238,7 +251,7 @@ impl Shadow {
         self.foreground.insert(request.id, Foreground { request: *request, number, sent: false, expects });
     }
 
-    pub fn issued(&mut self, command: &Command, free: u32) {
+    pub fn issued(&mut self, command: &Command, free: u32, promoted: bool) {
         self.tally.commands += 1;
         let all = range(command.lbn, command.count);
         if self.at_drive.len() >= 2 {
@@ -256,6 +269,7 @@ impl Shadow {
             let f = &self.foreground[*f];
             let r = &f.request;
             !f.sent
+                && !promoted
                 && r.kind == command.kind
                 && (r.kind == Kind::Flush || (range(r.lbn, r.count) == own && own.count > 0))
         };
@@ -284,7 +298,7 @@ impl Shadow {
         if command.kind == Kind::Write && self.has_ready(&needs) < needs.count {
             self.tally.complain(format!("{command:?}, {free} of it free, is written without data"));
         }
-        self.at_drive.insert(command.id, Flying { command: *command, free });
+        self.at_drive.insert(command.id, Flying { command: *command, free, promoted });
     }
 
     /// How many sectors of a range applications have data for.
@@ -300,13 +314,9 @@ impl Shadow {
         let mut data = ready(&front);
         let is_theirs =
             |f: &&Foreground| f.sent && f.request.kind == Kind::Write && range(f.request.lbn, f.request.count) == own;
-        let theirs = self.foreground.values().find(is_theirs);
-        // A promoted task's piece may look like a request; then the older of the two goes first.
-        match theirs {
-            Some(f) if self.has_ready(&own) < own.count || ready(&own).iter().all(|(n, _)| *n > f.number) => {
-                data.push((f.number, own));
-            }
-            _ => data.extend(ready(&own)),
+        match self.foreground.values().find(is_theirs).filter(|_| !flying.promoted) {
+            Some(f) => data.push((f.number, own)),
+            None => data.extend(ready(&own)),
         }
         self.ready.retain(|r| !data.contains(r));
         data
@@ -320,6 +330,7 @@ impl Shadow {
         self.events = 0;
         if let Outcome::MediaError { lbn } = outcome
             && flying.free < flying.command.count
+            && !flying.promoted
             && lbn < flying.command.lbn + u64::from(flying.free)
         {
             // The request behind it goes again.
@@ -435,7 +446,18 @@ impl Shadow {
                 (range, Kind::Write, &mut self.tally.written)
             }
             // By a request that came, a task that was registered, or the end of a write that failed: all of them newer.
-            Event::Superseded { range, .. } => (range, Kind::Write, &mut self.tally.superseded),
+            Event::Superseded { range, .. } => {
+                let most = self.newest.len() as u64;
+                let newer = |r: &Range| {
+                    let sectors = r.lbn.min(most) as usize..r.end().min(most) as usize;
+                    self.newest[sectors].iter().any(|n| *n > task.number)
+                };
+                let part = task.parts.iter().find(|p| inside(&range, &p.range)).ok_or("is in no range of its task")?;
+                if !part.touching(&range).all(|u| newer(&part.span(u))) {
+                    return Err("has no newer data over each of its units");
+                }
+                (range, Kind::Write, &mut self.tally.superseded)
+            }
             Event::Failed { range, .. } => {
                 let Some((l, Outcome::MediaError { lbn })) = &self.last else { return Err("and nothing failed") };
                 if l.command.kind != task.kind || !(range.lbn..range.end()).contains(lbn) {

@@ -102,12 +102,13 @@ impl Front {
     /// What merging is worth at most when the request's command may begin with `lo`.
     #[inline]
     pub fn worth_at_most(&self, asked: &Asked, lo: u64) -> u64 {
-        let crossing = self.prev.filter(|p| lo < p.line.end()).map_or(0, |p| asked.prices.passing_over(p.crossing));
-        asked.prices.value(&self.dest, asked.gap.dest.lbn.saturating_sub(lo) as u32 + own(asked)) + crossing
+        let over = self.prev.filter(|p| lo < p.line.end()).map_or(Dur::ZERO, |p| p.crossing);
+        let sectors = asked.gap.dest.lbn.saturating_sub(lo) as u32 + own(asked);
+        asked.prices.value(self.dest.track.cylinder, self.dest.takes(sectors), over, 1)
     }
 
     /// What merging brings when the request's command may begin with `lo`.
-    pub fn merged(&self, asked: &Asked, lo: u64, out: &mut Wanted) -> Option<Merged> {
+    pub fn merged(&self, asked: &Asked, lo: u64, out: &mut Wanted, near: &mut Wanted) -> Option<Merged> {
         let end = asked.gap.dest.lbn;
         if lo >= end {
             return None;
@@ -130,25 +131,27 @@ impl Front {
         }
         let sectors = out.count(first, out.end());
         let leg = Leg { kind: self.kind, lbn: first, count: (end - first) as u32, merged: true };
-        let mut value = asked.prices.value(&self.dest, sectors);
-        if let Some(prev) = &self.prev
-            && first < prev.line.end()
-            && out.is_set(prev.line.end() - 1)
-            && out.is_set(prev.line.end())
-        {
-            value += asked.prices.passing_over(prev.crossing);
+        let (mut over, mut low) = (Dur::ZERO, self.dest.track.first_lbn);
+        if let Some(prev) = self.prev.filter(|p| first < p.line.end()) {
+            low = prev.line.track.first_lbn;
+            if out.is_set(prev.line.end() - 1) && out.is_set(prev.line.end()) {
+                over = prev.crossing;
+            }
         }
+        let runs = out.runs(first, end).take(2).count() as i64;
+        let left = asked.left_beside(self.kind, (first, end), (low, end), near);
+        let value = asked.prices.value(self.dest.track.cylinder, self.dest.takes(sectors), over, runs - left);
         Some(Merged { leg, sectors, value })
     }
 
     /// The best that merging brings to a head that comes from `from`.
-    pub fn best(&self, asked: &Asked, from: &Point, out: &mut Wanted) -> Option<Merged> {
-        self.merged(asked, self.reaches(asked, from)?, out)
+    pub fn best(&self, asked: &Asked, from: &Point, out: &mut Wanted, near: &mut Wanted) -> Option<Merged> {
+        self.merged(asked, self.reaches(asked, from)?, out, near)
     }
 }
 
 /// Sectors of the request itself that may complete a unit which begins before it.
 #[inline]
 fn own(asked: &Asked) -> u32 {
-    if asked.gap.dest_kind.is_read() { asked.gap.dest.count } else { 0 }
+    if asked.gap.dest_kind.is_read() { asked.gap.dest.count.min(asked.widest) } else { 0 }
 }

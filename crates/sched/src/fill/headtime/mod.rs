@@ -1,15 +1,21 @@
 //! headtime's own planner: several commands a gap, what passes exactly, and blocks priced by the head time they take.
 //!
-//! * [`walk`]: which tracks are looked at, those first where most time is left
+//! * [`walk`]: which tracks are looked at, those first where most can be won
 //! * [`visit`]: the legs that a track offers, also on to the next track
 //! * [`front`]: sectors merged with the request, also from the track before
 //! * [`habit`]: what the drive does behind two reads on one track, and the last word on a plan
-//! * [`prices`]: what a block is worth
+//! * [`prices`], [`bands`]: what a block is worth
 //!
-//! A search ends when no track left can beat the best plan by more than a little, or when it has looked at
-//! [`Settings::tracks`]. Only a plan's first leg is binding: when there is room at the drive again, the rest is planned anew.
-//! To favour the winner of a lottery, ask for its blocks first and for anyone's when that finds nothing.
+//! A search goes on in steps of a given cost ([`Planner::step`]) until no track left can beat the best plan by more than a
+//! little; the best plan so far can be taken at any moment ([`Planner::best`]). Only a plan's first leg is binding: when
+//! there is room at the drive again, the rest is planned anew. To favour the winner of a lottery, ask for its blocks first
+//! and for anyone's when that finds nothing.
+//!
+//! # Cost
+//!
+//! One for each cell entered, two for each track looked at and each leg followed further.
 
+pub mod bands;
 pub mod front;
 pub mod habit;
 pub mod line;
@@ -18,8 +24,9 @@ pub mod visit;
 pub mod walk;
 
 use headtime_disk::command::Kind;
+use headtime_disk::rotation::JUST_PASSED;
 
-use super::gap::Plan;
+use super::gap::{Plan, Window};
 use crate::fill::regions::Regions;
 use crate::tasks::wanted::Wanted;
 use front::{Front, Merged};
@@ -30,8 +37,6 @@ use walk::{Land, Walk};
 /// How far a search goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Tracks that a search may look at.
-    pub tracks: u32,
     /// First legs that are followed further.
     pub beam: usize,
     /// Tracks that a second leg is looked for on.
@@ -44,7 +49,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { tracks: 64, beam: 2, second: 3, cuts: 2, slack_permille: 5 }
+        Settings { beam: 2, second: 6, cuts: 2, slack_permille: 5 }
     }
 }
 
@@ -57,51 +62,107 @@ pub struct Found {
     pub value: u64,
 }
 
-/// The planner: room for a search, used again and again.
+/// The planner: a search at any stage, and room for the next.
 #[derive(Clone, Debug, Default)]
 pub struct Planner {
     /// How far a search goes.
     pub settings: Settings,
     walk: Walk,
+    front: Option<Front>,
+    /// Read, write: does anyone asked about want any?
+    kinds: [bool; 2],
+    windows: [[Option<Cached>; 4]; 2],
     wanted: Wanted,
-    visits: Vec<Visit>,
+    near: Wanted,
+    /// The best first legs, best first.
+    firsts: Vec<Visit>,
+    /// The tracks that offered most, best first.
     lines: Vec<(u64, Line)>,
     /// The best plans, best first.
     best: Vec<Found>,
-    /// Tracks looked at by the last search.
-    pub looked_at: u32,
+    cost: u64,
+    /// First legs were found that have not been followed further.
+    fresh: bool,
+    through: bool,
 }
 
 /// Plans kept, for when the best does not hold.
 const KEPT: usize = 6;
+/// What a track looked at costs.
+const LOOK: u64 = 2;
+const KINDS: [Kind; 2] = [Kind::Read, Kind::Write];
+
+/// The time on a cylinder, for a kind: surfaces share it, but for those of the ends.
+#[derive(Clone, Copy, Debug)]
+struct Cached {
+    cylinder: u32,
+    /// And the regions that pass in it.
+    window: Option<(Window, u64)>,
+}
 
 impl Planner {
-    /// The best plan for a gap.
-    pub fn search(&mut self, asked: &Asked, regions: &Regions) -> Option<Found> {
+    /// The best plan for a gap that can be found for so much.
+    pub fn search(&mut self, asked: &Asked, regions: &Regions, budget: u64) -> Option<Found> {
+        self.begin(asked, regions);
+        self.step(asked, regions, budget);
+        self.best(asked)
+    }
+
+    /// Begins a search. `asked` and `regions` are to be the same in every step.
+    pub fn begin(&mut self, asked: &Asked, regions: &Regions) {
         self.best.clear();
-        self.visits.clear();
+        self.firsts.clear();
         self.lines.clear();
-        self.looked_at = 0;
+        self.windows = [[None; 4]; 2];
+        (self.cost, self.fresh, self.through) = (1, false, false);
+        self.kinds = KINDS.map(|k| asked.wants.any(asked.who, k));
+        self.front = Front::new(asked);
         let start = Point::start(asked);
-        let front = Front::new(asked);
-        if let Some(m) = front.as_ref().and_then(|f| f.best(asked, &start, &mut self.wanted)) {
+        let merged = self.front.as_ref().and_then(|f| f.best(asked, &start, &mut self.wanted, &mut self.near));
+        if let Some(m) = merged {
             self.keep(Plan::of(m.leg, m.sectors), m.value);
         }
-        let kinds = [Kind::Read, Kind::Write].map(|k| asked.wants.any(asked.who, k).then_some(k));
-        let (model, gap) = (asked.model, asked.gap);
-        let land = Land { model, gap, regions, who: asked.who };
-        self.walk.begin(&land);
-        while let Some((cell, bound)) = self.walk.next(&land) {
-            if self.looked_at >= self.settings.tracks || !self.could_gain(asked.prices.most(bound)) {
+        self.walk.begin(&land(asked, regions));
+    }
+
+    /// Goes on until `budget` more has been spent, or a little more than that, or nothing is left that could be better.
+    pub fn step(&mut self, asked: &Asked, regions: &Regions, budget: u64) {
+        let until = self.cost.saturating_add(budget);
+        let land = land(asked, regions);
+        while !self.through && self.cost < until {
+            let Some(stop) = self.walk.next(&land).filter(|s| self.could_gain(s.ahead)) else {
+                self.through = true;
                 break;
-            }
-            for track in regions.cells().tracks(cell) {
-                self.look(asked, &start, front.as_ref(), track, &kinds);
+            };
+            self.cost += 1;
+            if self.could_gain(stop.worth) {
+                let mask = regions.mask(asked.who, stop.cell);
+                for track in regions.cells().tracks(stop.cell) {
+                    self.look(asked, regions, track, mask);
+                }
             }
         }
-        self.deepen(asked, front.as_ref());
-        // The exact last word.
-        self.best.iter().copied().find(|f| habit::holds(model, gap, asked.habit, f.plan.legs()))
+        if std::mem::take(&mut self.fresh) {
+            self.deepen(asked);
+        }
+    }
+
+    /// Whether there is nothing left to look at that could be better.
+    #[inline]
+    pub fn exhausted(&self) -> bool {
+        self.through
+    }
+
+    /// What the search has cost so far.
+    #[inline]
+    pub fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// The best plan so far, followed exactly once more.
+    pub fn best(&self, asked: &Asked) -> Option<Found> {
+        let holds = |f: &Found| habit::holds(asked.model, asked.gap, asked.habit, f.plan.legs());
+        self.best.iter().copied().find(holds)
     }
 
     /// Whether a plan of this value would be better than the best so far by more than the slack.
@@ -115,49 +176,99 @@ impl Planner {
             return;
         }
         let at = self.best.partition_point(|f| f.value >= value);
+        self.best.truncate(KEPT - 1);
         self.best.insert(at, Found { plan, value });
-        self.best.truncate(KEPT);
     }
 
-    /// Looks at one track for a first leg.
-    fn look(
-        &mut self,
-        asked: &Asked,
-        start: &Point,
-        front: Option<&Front>,
-        track: (u32, u16),
-        kinds: &[Option<Kind>; 2],
-    ) {
-        for kind in kinds.iter().flatten().copied() {
-            let Some(time) = asked.time_on(asked.gap.head(kind), track, kind) else { continue };
-            if !self.could_gain(asked.prices.most(time)) {
+    /// The time on a track, and the regions that pass in it.
+    #[inline]
+    fn window(&mut self, asked: &Asked, regions: &Regions, track: (u32, u16), i: usize) -> Option<(Window, u64)> {
+        let which =
+            usize::from(track.1 == asked.gap.source().1) + 2 * usize::from(track.1 == asked.gap.destination().1);
+        if let Some(c) = &self.windows[i][which]
+            && c.cylinder == track.0
+        {
+            return c.window;
+        }
+        let window = asked.window(asked.gap.head(KINDS[i]), track, KINDS[i]).map(|w| {
+            let rotation = &asked.model.mechanics.rotation;
+            let length = w.length();
+            let arc = match length >= rotation.period() {
+                true => regions.all(),
+                // What passes by rounding counts as passing.
+                false => {
+                    let span = rotation.angle_after(length).0.saturating_add(2 * JUST_PASSED.0);
+                    regions.arc(w.angle - JUST_PASSED, span)
+                }
+            };
+            (w, arc)
+        });
+        self.windows[i][which] = Some(Cached { cylinder: track.0, window });
+        window
+    }
+
+    /// Looks at one track for a first leg; `mask`: the regions of its cell in which something is wanted.
+    fn look(&mut self, asked: &Asked, regions: &Regions, track: (u32, u16), mask: u64) {
+        let mut line = None;
+        for (i, kind) in KINDS.into_iter().enumerate() {
+            if !self.kinds[i] {
                 continue;
             }
-            let Some(track) = asked.model.geometry.track(track.0, track.1) else { continue };
-            self.looked_at += 1;
-            let line = Line::new(&asked.model.geometry, &asked.model.mechanics, track);
-            let before = self.visits.len();
-            asked.visits(start, &line, kind, &mut self.wanted, &mut self.visits);
-            for i in before..self.visits.len() {
-                let v = self.visits[i];
-                self.keep(Plan::of(v.leg, v.sectors), v.value);
-                self.finish(asked, front, Plan::of(v.leg, v.sectors), v.value, &v.end);
+            let Some((window, arc)) = self.window(asked, regions, track, i) else { continue };
+            if mask & arc == 0 || !self.could_gain(asked.prices.most_at(window.length(), track.0)) {
+                continue;
             }
-            if self.visits.len() > before {
-                let value = self.visits[before..].iter().map(|v| v.value).max().unwrap_or(0);
-                self.lines.push((value, line));
+            let line = match line {
+                Some(line) => line,
+                None => {
+                    let Some(track) = asked.model.geometry.track(track.0, track.1) else { return };
+                    *line.insert(Line::new(&asked.model.geometry, &asked.model.mechanics, track))
+                }
+            };
+            self.cost += LOOK;
+            let visits = asked.visits(&Point::start(asked), &line, kind, &window, &mut self.wanted);
+            let mut most = 0;
+            for mut v in visits.into_iter().flatten() {
+                if !self.is_worth_appraising(asked, &v) {
+                    continue;
+                }
+                asked.appraise(&mut v, &mut self.near);
+                most = v.value.max(most);
+                self.keep(Plan::of(v.leg, v.sectors), v.value);
+                self.finish(asked, Plan::of(v.leg, v.sectors), v.value, &v.end);
+                self.fresh |= insert(&mut self.firsts, self.settings.beam, v, |v| v.value);
+            }
+            if most > 0 {
+                insert(&mut self.lines, self.settings.second, (most, line), |l| l.0);
             }
         }
     }
 
+    /// Whether a leg that is worth no more than this may be of use.
+    #[inline]
+    fn is_worth_appraising(&self, asked: &Asked, v: &Visit) -> bool {
+        let is_first = self.firsts.get(self.settings.beam.wrapping_sub(1)).is_none_or(|f| v.value > f.value);
+        is_first && self.settings.beam > 0 || self.could_gain(v.value + self.front_at_most(asked, &v.end))
+    }
+
+    /// What merging can bring at most behind what ends at `end`.
+    #[inline]
+    fn front_at_most(&self, asked: &Asked, end: &Point) -> u64 {
+        let left = asked.gap.starts.saturating_since(end.head.at);
+        self.front.as_ref().map_or(0, |_| asked.prices.most_at(left, asked.gap.dest.cylinder))
+    }
+
     /// A plan so far, with the request's command made to begin earlier behind it.
-    fn finish(&mut self, asked: &Asked, front: Option<&Front>, plan: Plan, value: u64, end: &Point) {
-        let Some(front) = front else { return };
+    fn finish(&mut self, asked: &Asked, plan: Plan, value: u64, end: &Point) {
+        let Some(front) = self.front else { return };
+        if !self.could_gain(value + self.front_at_most(asked, end)) {
+            return;
+        }
         let Some(lo) = front.reaches(asked, end) else { return };
         if !self.could_gain(value + front.worth_at_most(asked, lo)) {
             return;
         }
-        if let Some(Merged { leg, sectors, value: more }) = front.merged(asked, lo, &mut self.wanted)
+        if let Some(Merged { leg, sectors, value: more }) = front.merged(asked, lo, &mut self.wanted, &mut self.near)
             && let Some(plan) = plan.and(leg, sectors)
         {
             self.keep(plan, value + more);
@@ -165,56 +276,70 @@ impl Planner {
     }
 
     /// Follows the best first legs further: cut short, and with a second one.
-    fn deepen(&mut self, asked: &Asked, front: Option<&Front>) {
-        let Settings { beam, second, cuts, .. } = self.settings;
-        if beam == 0 {
-            return;
-        }
-        self.visits.sort_by_key(|v| std::cmp::Reverse(v.value));
-        self.visits.truncate(beam);
-        self.lines.sort_by_key(|l| std::cmp::Reverse(l.0));
-        self.lines.truncate(second);
-        let firsts = std::mem::take(&mut self.visits);
+    fn deepen(&mut self, asked: &Asked) {
+        let firsts = std::mem::take(&mut self.firsts);
         let lines = std::mem::take(&mut self.lines);
-        let mut more = Vec::new();
         for first in &firsts {
             let mut v = *first;
-            for cut in 0..=cuts {
+            for cut in 0..=self.settings.cuts {
                 if cut > 0 {
-                    let Some(shorter) = asked.cut(&Point::start(asked), &v, &mut self.wanted) else { break };
+                    let start = Point::start(asked);
+                    let Some(shorter) = asked.cut(&start, &v, &mut self.wanted, &mut self.near) else { break };
                     v = shorter;
-                    self.finish(asked, front, Plan::of(v.leg, v.sectors), v.value, &v.end);
+                    self.cost += LOOK;
+                    self.finish(asked, Plan::of(v.leg, v.sectors), v.value, &v.end);
                 }
-                let left = asked.gap.starts.saturating_since(v.end.head.at);
-                if !self.could_gain(v.value + asked.prices.most(left)) {
+                lines.iter().for_each(|(_, line)| self.second(asked, &v, line));
+            }
+        }
+        self.firsts = firsts;
+        self.lines = lines;
+    }
+
+    /// Looks at one track for a second leg.
+    fn second(&mut self, asked: &Asked, v: &Visit, line: &Line) {
+        let left = asked.gap.starts.saturating_since(v.end.head.at);
+        if !self.could_gain(v.value + asked.prices.most_at(left, line.track.cylinder)) {
+            return;
+        }
+        for (i, kind) in KINDS.into_iter().enumerate() {
+            if !self.kinds[i] {
+                continue;
+            }
+            let head = v.end.head_for(asked, kind);
+            let Some(window) = asked.window(&head, line.at(), kind) else { continue };
+            if !self.could_gain(v.value + asked.prices.most_at(window.length(), line.track.cylinder)) {
+                continue;
+            }
+            self.cost += LOOK;
+            for mut w in asked.visits(&v.end, line, kind, &window, &mut self.wanted).into_iter().flatten() {
+                if w.leg.range().overlaps(&v.leg.range())
+                    || !self.could_gain(v.value + w.value + self.front_at_most(asked, &w.end))
+                {
                     continue;
                 }
-                for (_, line) in &lines {
-                    for kind in [Kind::Read, Kind::Write] {
-                        if !asked.wants.any(asked.who, kind) {
-                            continue;
-                        }
-                        let head = v.end.head_for(asked, kind);
-                        let Some(time) = asked.time_on(&head, line.at(), kind) else { continue };
-                        if !self.could_gain(v.value + asked.prices.most(time)) {
-                            continue;
-                        }
-                        more.clear();
-                        asked.visits(&v.end, line, kind, &mut self.wanted, &mut more);
-                        for w in &more {
-                            if w.leg.range().overlaps(&v.leg.range()) {
-                                continue;
-                            }
-                            if let Some(plan) = Plan::of(v.leg, v.sectors).and(w.leg, w.sectors) {
-                                self.keep(plan, v.value + w.value);
-                                self.finish(asked, front, plan, v.value + w.value, &w.end);
-                            }
-                        }
-                    }
+                asked.appraise(&mut w, &mut self.near);
+                if let Some(plan) = Plan::of(v.leg, v.sectors).and(w.leg, w.sectors) {
+                    self.keep(plan, v.value + w.value);
+                    self.finish(asked, plan, v.value + w.value, &w.end);
                 }
             }
         }
-        self.visits = firsts;
-        self.lines = lines;
     }
+}
+
+fn land<'a>(asked: &Asked<'a>, regions: &'a Regions) -> Land<'a> {
+    Land { model: asked.model, gap: asked.gap, regions, who: asked.who, prices: asked.prices }
+}
+
+/// Puts something into a list of the `most` best, best first. False when it is not one of them.
+fn insert<T>(list: &mut Vec<T>, most: usize, item: T, value: impl Fn(&T) -> u64) -> bool {
+    let worth = value(&item);
+    let at = list.partition_point(|i| value(i) >= worth);
+    if at >= most {
+        return false;
+    }
+    list.truncate(most - 1);
+    list.insert(at, item);
+    true
 }

@@ -1,46 +1,68 @@
-//! What a block is worth: the head time that it takes whenever it is read.
+//! What a block is worth: the head time that it takes whenever it is read, and how hard it is to reach.
 //!
 //! Sectors are worth the time in which they pass, so that outer tracks, which hold more of them, are not preferred
-//! (Angle-EP-Greedy's reason, seed 002 section 4.4). A unit that lies on two tracks takes the passing over from one to
-//! the other as well, a skew that is about as long as the unit itself; few gaps are long enough for both, and these
-//! units make the tail of a scan. So the time of passing over is priced too, when the unit on both sides is wanted.
+//! (Angle-EP-Greedy's reason, seed 002 section 4.4). To that is added what a plan spares later gaps:
 //!
-//! How high is a trade: a higher price takes time from the beginning of a scan and gives it back at the end. A price by
-//! bands of cylinders, from what is still wanted there, was tried and made no difference with requests spread evenly.
+//! * A unit that lies on two tracks takes the passing over from one to the other as well, a skew that is longer than the
+//!   unit itself; few gaps are long enough for both, and these units make the tail of a scan. So the time of passing over
+//!   is priced too ([`Prices::crossing`]), when the unit on both sides is wanted.
+//! * A stretch of wanted sectors costs a later gap a visit, however short it is. A leg that takes all of one spares that
+//!   visit, and a leg that takes the middle out of one makes a second visit necessary ([`Prices::fragment`]). Seed 002's
+//!   Angle-EP-Frag clears tracks for this reason; a price says how much it may cost.
+//! * Everything is worth more where gaps come to rarely for what is wanted there ([`super::bands`]).
+//!
+//! With f the fragments that a leg removes less those that it leaves, at most one,
+//!
+//! ```text
+//! value = (time of wanted sectors + crossing * time of passing over + fragment * f) * price of the band
+//! ```
 
+use headtime_disk::geometry::Geometry;
 use headtime_disk::time::Dur;
 
-use super::line::Line;
+use super::bands::{Bands, Level, ONE};
 
-/// Prices, in 256ths of a nanosecond's worth for each nanosecond of head time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What things are worth, in nanoseconds of head time.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prices {
-    /// Of time spent on passing over to the next track for a unit that lies on both. Sectors cost 256.
+    /// Of time spent on passing over to the next track for a unit that lies on both, in 256ths of the time. More takes from
+    /// the beginning of a scan and gives back at its end; the whole is the same from a half to three quarters.
     pub crossing: u32,
-}
-
-impl Default for Prices {
-    fn default() -> Prices {
-        Prices { crossing: 384 }
-    }
+    /// Of a stretch of wanted sectors that is no more. About what a visit costs: a head switch or a short seek, and the
+    /// wait for the stretch. From 200 to 700 us the time of a whole scan hardly changes.
+    pub fragment: Dur,
+    /// Of parts of the disk.
+    pub bands: Bands,
 }
 
 impl Prices {
-    /// The worth of so many sectors of a track.
-    #[inline]
-    pub fn value(&self, line: &Line, sectors: u32) -> u64 {
-        line.takes(sectors).0
+    /// For a drive of which nothing is wanted.
+    pub fn new(geometry: &Geometry) -> Prices {
+        Prices { crossing: 160, fragment: Dur::from_us(450), bands: Bands::new(geometry) }
     }
 
-    /// The worth of the time spent on passing over to the next track.
+    /// The worth of `time` of wanted sectors on a cylinder, `over` spent on passing over between them, and of so many
+    /// fragments more that are gone than made.
     #[inline]
-    pub fn passing_over(&self, time: Dur) -> u64 {
-        time.0.saturating_mul(u64::from(self.crossing)) / 256
+    pub fn value(&self, cylinder: u32, time: Dur, over: Dur, fragments: i64) -> u64 {
+        let plain = time.0 + over.0.saturating_mul(u64::from(self.crossing)) / 256;
+        let fragment = (self.fragment.0 as i64).saturating_mul(fragments.min(1));
+        // What brings anything is worth something.
+        let value = plain.saturating_add_signed(fragment).max(1);
+        (value * u64::from(self.bands.level(cylinder).price) / u64::from(ONE)).max(1)
     }
 
-    /// The most that any time can be worth.
+    /// The most that a leg that takes any time can be expected to be worth.
     #[inline]
-    pub fn most(&self, time: Dur) -> u64 {
-        time.0.saturating_mul(u64::from(self.crossing.max(256))) / 256
+    pub fn most(&self, time: Dur, level: Level) -> u64 {
+        let time = time.0.saturating_mul(u64::from(self.crossing.max(256))) / 256;
+        let fragment = self.fragment.0 * u64::from(level.clears) / u64::from(ONE);
+        (time + fragment).saturating_mul(u64::from(level.price)) / u64::from(ONE)
+    }
+
+    /// The same on a cylinder.
+    #[inline]
+    pub fn most_at(&self, time: Dur, cylinder: u32) -> u64 {
+        self.most(time, self.bands.level(cylinder))
     }
 }

@@ -13,7 +13,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
 use headtime_disk::time::{Dur, Time};
 
-use crate::fill::gap::{Gap, Leg};
+use crate::fill::gap::{Gap, Leg, Window};
 use crate::overheads::between;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, Wants, Who};
@@ -41,6 +41,8 @@ pub struct Asked<'a> {
     pub who: Who,
     /// What may not be touched: in flight, in conflict with the foreground, bad.
     pub exclude: &'a [Range],
+    /// Sectors of the widest unit that anybody wants.
+    pub widest: u32,
     /// What a sector is worth.
     pub prices: &'a Prices,
 }
@@ -63,13 +65,17 @@ pub struct Visit {
     pub leg: Leg,
     /// Wanted sectors in it.
     pub sectors: u32,
-    /// What they are worth.
+    /// What they are worth; until [`Asked::appraise`] was asked, at most.
     pub value: u64,
     /// Where it leaves the head.
     pub end: Point,
     /// Its track.
     line: Line,
     stretch: Stretch,
+    /// Stretches of wanted sectors in it, three at most.
+    runs: u32,
+    /// Spent on passing over between wanted sectors.
+    over: Dur,
 }
 
 impl Point {
@@ -115,26 +121,37 @@ impl Asked<'_> {
         }
     }
 
-    /// The legs that begin on the track of `line`.
-    pub fn visits(&self, from: &Point, line: &Line, kind: Kind, out: &mut Wanted, found: &mut Vec<Visit>) {
-        let (model, gap) = (self.model, self.gap);
-        let (mechanics, geometry) = (&model.mechanics, &model.geometry);
-        let head = from.head_for(self, kind);
-        let Some(window) = gap.window_from(model, &head, head.at, line.at(), kind) else {
-            return;
-        };
+    /// When a leg of its own must have ended so that the drive has the command behind the request in time.
+    #[inline]
+    fn latest(&self, kind: Kind) -> Time {
+        let answer = super::habit::answer(self.model, kind, self.gap.dest_kind);
+        Time(self.gap.ends.max(self.gap.dest_ready).0.saturating_sub(answer.0))
+    }
+
+    /// The legs of `kind` that begin on the track of `line`, the head being there in `window`: the one that begins at once,
+    /// and the one that begins with the track's first LBN.
+    pub fn visits(
+        &self,
+        from: &Point,
+        line: &Line,
+        kind: Kind,
+        window: &Window,
+        out: &mut Wanted,
+    ) -> [Option<Visit>; 2] {
+        let (mechanics, geometry) = (&self.model.mechanics, &self.model.geometry);
         let passing = line.from(mechanics, window.angle);
         // The times of sectors are rounded up; what this lets in wrongly does not hold.
         let length = window.length() + ROUNDING;
         if length <= passing.wait {
-            return;
+            return [None; 2];
         }
         let (at, sector) = (window.arrive + passing.wait, passing.sector);
         let sectors = line.passes(length - passing.wait);
         if sectors == 0 {
-            return;
+            return [None; 2];
         }
         let spt = line.track.spt;
+        let mut found = [None; 2];
         // Towards the track's end, and on to the next track.
         let lo = line.lbn_from(geometry, sector);
         if lo < line.end() {
@@ -147,7 +164,7 @@ impl Asked<'_> {
                 stretch.hi = upto;
                 stretch.next = Some((next, begins));
             }
-            self.offer(from, line, kind, &stretch, out, found);
+            found[0] = self.offer(from, line, kind, &stretch, out);
         }
         // Round again from the first.
         let round = sectors.saturating_sub(spt - sector).min(sector);
@@ -155,9 +172,10 @@ impl Asked<'_> {
             let at = at + line.takes(spt - sector);
             let (lo, hi) = (line.track.first_lbn, line.lbn_from(geometry, round));
             if hi > lo {
-                self.offer(from, line, kind, &Stretch { lo, hi, at, sector: 0, next: None }, out, found);
+                found[1] = self.offer(from, line, kind, &Stretch { lo, hi, at, sector: 0, next: None }, out);
             }
         }
+        found
     }
 
     /// Going on with the next track when the last LBN of `line` has passed at `ended`: that track, when its first LBN's
@@ -166,9 +184,13 @@ impl Asked<'_> {
     fn run_on(&self, line: &Line, ended: Time, behind: u32, kind: Kind) -> Option<(Line, Time, u64)> {
         let model = self.model;
         let mechanics = &model.mechanics;
+        // The shortest move there is must still be possible.
+        if ended + mechanics.head_switch.min(mechanics.reposition_floor(1)) >= self.gap.starts {
+            return None;
+        }
         let next = model.geometry.track_of(line.end())?;
         let to = (next.cylinder, next.surface);
-        let leave = self.gap.leave(model, to, kind)?;
+        let leave = self.gap.leave(model, to, kind)?.min(self.latest(kind));
         let arrive = ended + mechanics.reposition(line.at(), to, kind);
         if arrive >= leave {
             return None;
@@ -186,21 +208,17 @@ impl Asked<'_> {
     }
 
     /// The leg of a stretch, if anything of it is wanted.
-    fn offer(&self, from: &Point, line: &Line, kind: Kind, s: &Stretch, out: &mut Wanted, found: &mut Vec<Visit>) {
+    fn offer(&self, from: &Point, line: &Line, kind: Kind, s: &Stretch, out: &mut Wanted) -> Option<Visit> {
         // Reading on to the track's end behind the leg must fit, too.
         let wakes = from.habit.wakes(kind, line.at());
         if wakes && s.hi < line.end() {
-            return;
+            return None;
         }
         self.wanted(kind, s.lo, s.hi, out);
-        let Some((first, last, sectors)) = self.best_piece(kind, out, s.lo, s.hi) else {
-            return;
-        };
-        let Some(end) = self.end_of(from, line, kind, s, last) else {
-            return;
-        };
+        let (first, last, sectors) = self.best_piece(kind, out, s.lo, s.hi)?;
+        let end = self.end_of(from, line, kind, s, last)?;
         let leg = Leg { kind, lbn: first, count: (last - first) as u32, merged: false };
-        let mut value = self.prices.value(line, sectors);
+        let mut over = Dur::ZERO;
         if let Some((_, begins)) = &s.next
             && last > line.end()
             && out.is_set(line.end() - 1)
@@ -208,21 +226,68 @@ impl Asked<'_> {
         {
             let behind = line.sector_behind(&self.model.geometry, line.end());
             let ended = s.at + line.takes(behind.saturating_sub(s.sector));
-            value += self.prices.passing_over(begins.saturating_since(ended));
+            over = begins.saturating_since(ended);
         }
-        found.push(Visit { leg, sectors, value, end, line: *line, stretch: *s });
+        let runs = out.runs(first, last).take(3).count() as u32;
+        let mut visit = Visit { leg, sectors, value: 0, end, line: *line, stretch: *s, runs, over };
+        visit.value = self.worth(&visit, 1);
+        Some(visit)
+    }
+
+    #[inline]
+    fn worth(&self, v: &Visit, fragments: i64) -> u64 {
+        self.prices.value(v.line.track.cylinder, v.line.takes(v.sectors), v.over, fragments)
+    }
+
+    /// Works out what a leg is worth: what is wanted next to it would be a fragment.
+    #[inline]
+    pub fn appraise(&self, v: &mut Visit, near: &mut Wanted) {
+        let (low, high) = match &v.stretch.next {
+            Some((next, _)) if v.leg.range().end() > v.line.end() => (v.line.track.first_lbn, next.end()),
+            _ => (v.line.track.first_lbn, v.line.end()),
+        };
+        let left = self.left_beside(v.leg.kind, (v.leg.lbn, v.leg.range().end()), (low, high), near);
+        v.value = self.worth(v, i64::from(v.runs) - left);
+    }
+
+    /// How many of the two neighbours of the sectors `first..last` are wanted within `low..high`.
+    #[inline]
+    pub fn left_beside(
+        &self,
+        kind: Kind,
+        (first, last): (u64, u64),
+        (low, high): (u64, u64),
+        near: &mut Wanted,
+    ) -> i64 {
+        if self.prices.fragment == Dur::ZERO {
+            return 0;
+        }
+        let widest = u64::from(self.widest.max(1));
+        let mut left = 0;
+        if first > low {
+            let from = first.saturating_sub(widest);
+            near.reset(from, (first - from) as u32);
+            self.wants.wanted(self.who, kind, near);
+            left += i64::from(near.is_set(first - 1));
+        }
+        if last < high {
+            near.reset(last, widest as u32);
+            self.wants.wanted(self.who, kind, near);
+            left += i64::from(near.is_set(last));
+        }
+        left
     }
 
     /// The same leg without its last unit.
-    pub fn cut(&self, from: &Point, v: &Visit, out: &mut Wanted) -> Option<Visit> {
+    pub fn cut(&self, from: &Point, v: &Visit, out: &mut Wanted, near: &mut Wanted) -> Option<Visit> {
         let hi = v.leg.range().end() - 1;
         if hi <= v.leg.lbn {
             return None;
         }
-        let mut found = Vec::new();
         let stretch = Stretch { hi, ..v.stretch };
-        self.offer(from, &v.line, v.leg.kind, &stretch, out, &mut found);
-        found.pop()
+        let mut shorter = self.offer(from, &v.line, v.leg.kind, &stretch, out)?;
+        self.appraise(&mut shorter, near);
+        Some(shorter)
     }
 
     /// First and one past the last LBN of the best leg within `lo..hi`, and the wanted sectors in it.
@@ -281,13 +346,11 @@ impl Asked<'_> {
         Some(Point { head, last: Some(kind), habit })
     }
 
-    /// How long the head can spend on a track within the gap, coming from `from`.
+    /// The time that the head can spend on a track within the gap, coming from `from` for a command of this kind.
     #[inline]
-    pub fn time_on(&self, from: &Head, track: (u32, u16), kind: Kind) -> Option<Dur> {
-        let (model, gap) = (self.model, self.gap);
-        let leave = gap.leave(model, track, kind)?;
-        let here = (from.cylinder, from.surface);
-        let arrive = from.at + model.mechanics.reposition(here, track, kind) + gap.margins.of_move(here, track);
-        (leave > arrive).then(|| leave.since(arrive))
+    pub fn window(&self, from: &Head, track: (u32, u16), kind: Kind) -> Option<Window> {
+        let window = self.gap.window_from(self.model, from, from.at, track, kind)?;
+        let leave = window.leave.min(self.latest(kind));
+        (leave > window.arrive).then_some(Window { leave, ..window })
     }
 }

@@ -1,8 +1,9 @@
-//! The tracks worth looking at, best first.
+//! The tracks worth looking at, those first where most can be won.
 //!
 //! The time that the head can spend on a track is what is left of the gap when the moves there and back are taken off.
 //! It falls as one leaves the track that the head comes from or the one it must go to, on either side and between them;
-//! so cells are met about in the order of that time by walking outward from both, always where most is left. On a
+//! so cells are met about in the order of that time by walking outward from both, always where what is left of it is worth
+//! most. On a
 //! seek-first layout a track on the same surface is nearer than its neighbour on another, which takes a head switch: the
 //! surfaces of the two ends have walks of their own, and all others together have one.
 //!
@@ -18,6 +19,9 @@ use crate::fill::gap::Gap;
 use crate::fill::regions::Regions;
 use crate::tasks::Who;
 
+use super::bands::Level;
+use super::prices::Prices;
+
 /// What a walk goes through.
 #[derive(Clone, Copy, Debug)]
 pub struct Land<'a> {
@@ -29,6 +33,19 @@ pub struct Land<'a> {
     pub regions: &'a Regions,
     /// By whom.
     pub who: Who,
+    /// What it is worth.
+    pub prices: &'a Prices,
+}
+
+/// A cell on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// The cell.
+    pub cell: u32,
+    /// The most that a plan that begins there can be worth.
+    pub worth: u64,
+    /// The most that one can be worth that begins there or anywhere further on.
+    pub ahead: u64,
 }
 
 /// Which cells a way leads through.
@@ -51,6 +68,10 @@ struct Way {
     /// The last cell of this way.
     last: u32,
     bound: Dur,
+    /// What that time is worth at most.
+    worth: u64,
+    /// The highest level from here to the end of this way.
+    level: Level,
 }
 
 /// A walk through the cells around a gap's ends.
@@ -100,8 +121,11 @@ impl Walk {
         };
         let step = if let Lane::Surface(_) = lane { u32::from(land.model.geometry.surfaces()) } else { 1 };
         let (low, a, half, b, high) = (of(low), of(a), of(half), of(b), of(high));
+        let bands = &land.prices.bands;
         let mut set_out = |up: bool, cell: u32, last: u32| {
-            self.push(land, Way { lane, up, cell, last, bound: Dur::ZERO });
+            let (first, end) = (cells.cylinders(cell.min(last)).0, cells.cylinders(cell.max(last)).1);
+            let level = bands.highest(first, end);
+            self.push(land, Way { lane, up, cell, last, bound: Dur::ZERO, worth: 0, level });
         };
         set_out(false, a.1, low.0);
         if a == b {
@@ -151,6 +175,7 @@ impl Walk {
             if !skip {
                 way.bound = bound(land, cells, cell, surface);
                 if way.bound > Dur::ZERO {
+                    way.worth = land.prices.most_at(way.bound, cells.cylinders(cell).0);
                     self.ways.push(way);
                 }
                 return;
@@ -161,9 +186,10 @@ impl Walk {
         }
     }
 
-    /// The cell where most time is left, and how much at most.
-    pub fn next(&mut self, land: &Land) -> Option<(u32, Dur)> {
-        let best = (0..self.ways.len()).max_by_key(|&i| (self.ways[i].bound, std::cmp::Reverse(i)))?;
+    /// The cell where most can be won.
+    pub fn next(&mut self, land: &Land) -> Option<Stop> {
+        let best = (0..self.ways.len()).max_by_key(|&i| (self.ways[i].worth, std::cmp::Reverse(i)))?;
+        let ahead = self.ways.iter().map(|w| land.prices.most(w.bound, w.level)).max()?;
         let way = self.ways.swap_remove(best);
         let step = match way.lane {
             Lane::Surface(_) => u32::from(land.model.geometry.surfaces()),
@@ -173,7 +199,7 @@ impl Walk {
         if advance(&mut on, step) {
             self.push(land, on);
         }
-        Some((way.cell, way.bound))
+        Some(Stop { cell: way.cell, worth: way.worth, ahead })
     }
 }
 

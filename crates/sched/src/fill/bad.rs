@@ -1,0 +1,90 @@
+//! Sectors that the drive could not read or write.
+//!
+//! A command over one of them takes many turns before it fails, and a gap has no such time: what is known to be bad is
+//! read by nobody but stragglers ([`super::forward`]). Writing it is no harm, for drives put bad sectors right when they
+//! are written.
+
+use headtime_disk::command::{Command, Kind, Outcome};
+
+use super::gap::Leg;
+use crate::tasks::Range;
+
+/// Sectors remembered at most; of more, those with the lowest LBNs are forgotten and met again. A drive with so many is
+/// dying.
+const MOST: usize = 4_096;
+
+/// The list.
+#[derive(Clone, Debug, Default)]
+pub struct Bad {
+    /// Ascending.
+    sectors: Vec<u64>,
+}
+
+impl Bad {
+    /// A command has ended: a sector that failed is bad until something that covers it succeeds.
+    pub fn note(&mut self, c: &Command, outcome: Outcome) {
+        match outcome {
+            Outcome::Ok if c.kind != Kind::Flush && !self.sectors.is_empty() => {
+                let end = c.lbn + u64::from(c.count);
+                let at = |lbn| self.sectors.partition_point(|&b| b < lbn);
+                let (from, to) = (at(c.lbn), at(end));
+                self.sectors.drain(from..to);
+            }
+            Outcome::MediaError { lbn } => {
+                if let Err(at) = self.sectors.binary_search(&lbn) {
+                    self.sectors.insert(at, lbn);
+                    if self.sectors.len() > MOST {
+                        self.sectors.remove(0);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What of a leg must not be touched: from the first to the last bad sector that it would read.
+    pub fn within(&self, leg: &Leg) -> Option<Range> {
+        if leg.kind == Kind::Write {
+            return None;
+        }
+        let at = |lbn| self.sectors.partition_point(|&b| b < lbn);
+        let (from, to) = (at(leg.range().lbn), at(leg.range().end()));
+        let bad = &self.sectors[from..to];
+        let (first, last) = (bad.first()?, bad.last()?);
+        Some(Range { lbn: *first, count: last - first + 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(kind: Kind, lbn: u64, count: u32) -> Command {
+        Command { id: 1, kind, lbn, count, fua: false }
+    }
+
+    #[test]
+    fn a_sector_is_bad_until_something_that_covers_it_succeeds() {
+        let mut bad = Bad::default();
+        for lbn in [30, 10, 20, 20] {
+            bad.note(&command(Kind::Read, 0, 40), Outcome::MediaError { lbn });
+        }
+        let read = |lbn, count| Leg { kind: Kind::Read, lbn, count, merged: false };
+        assert_eq!(bad.within(&read(0, 40)), Some(Range { lbn: 10, count: 21 }));
+        assert_eq!(bad.within(&read(11, 19)), Some(Range { lbn: 20, count: 1 }));
+        assert_eq!(bad.within(&read(21, 9)), None);
+        assert_eq!(bad.within(&Leg { kind: Kind::Write, ..read(0, 40) }), None, "writing puts it right");
+        bad.note(&command(Kind::Write, 5, 16), Outcome::Ok);
+        assert_eq!(bad.within(&read(0, 40)), Some(Range { lbn: 30, count: 1 }));
+    }
+
+    #[test]
+    fn no_more_are_remembered_than_there_is_room_for() {
+        let mut bad = Bad::default();
+        for lbn in 0..MOST as u64 + 10 {
+            bad.note(&command(Kind::Read, lbn, 1), Outcome::MediaError { lbn });
+        }
+        assert_eq!(bad.sectors.len(), MOST);
+        assert_eq!(bad.sectors[0], 10);
+    }
+}

@@ -1,0 +1,242 @@
+//! How much harder one part of the disk is to reach than another, and what that makes its blocks worth.
+//!
+//! A gap lies between two places, and what is wanted far from both is out of its reach. The ends of the arm's way and the
+//! tracks that hold fewer sectors are passed less often than the middle; a planner that does not care brings the middle
+//! first, and then most gaps find nothing while the last per cent is waited for. So blocks are priced such that everything
+//! is finished at the same time.
+//!
+//! The disk is divided into [`BANDS`] of equal capacity. Of each it is known how much is wanted there, *w*, and how many of
+//! the last gaps ended there, *g*, which is what it can be reached by. With W and G the sums over all bands, a band is behind
+//! by the ratio
+//!
+//! ```text
+//! r = (w / g) / (W / G)
+//! ```
+//!
+//! and its price is r to the power of [`POWER`]: a controller with that gain, whose aim is r = 1 everywhere. Early on
+//! prices hardly differ, since all w / g are about the same, and nothing is lost by them.
+
+use headtime_disk::geometry::Geometry;
+
+use crate::tasks::Range;
+
+/// Bands that the disk is divided into.
+pub const BANDS: usize = 64;
+/// The price of an ordinary block.
+pub const ONE: u32 = 256;
+/// How sharply a price answers to being behind.
+const POWER: u32 = 4;
+/// The highest price, and one through it is the lowest: beyond that gaps would be wasted on a few blocks.
+const MOST: u64 = 4 * ONE as u64;
+/// Prices are worked out again after so many gaps, which takes a microsecond or two.
+const JUDGE_AFTER: u32 = 256;
+/// Gaps that each band is taken to have had before any was seen: chance is not to look like a pattern.
+const PRIOR: u32 = 256;
+/// Gaps are halved when there are so many, so that old ones count less and less.
+const MOST_GAPS: u32 = 1 << 20;
+
+/// Slots of neighbouring cylinders that have a price.
+const SLOTS: usize = 256;
+
+/// What a search needs to know of a part of the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// The price of blocks, in 256ths.
+    pub price: u32,
+    /// How likely a leg takes all of a stretch of wanted sectors, in 256ths: hardly where nearly everything is wanted.
+    pub clears: u32,
+}
+
+impl Level {
+    /// The higher of each.
+    #[inline]
+    fn or(self, other: Level) -> Level {
+        Level { price: self.price.max(other.price), clears: self.clears.max(other.clears) }
+    }
+}
+
+/// What is wanted in each part of the disk, how often gaps end there, and the prices that follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bands {
+    capacity: u64,
+    cylinders: u32,
+    /// The band in the middle of each slot.
+    bands: [u8; SLOTS],
+    wanted: [u64; BANDS],
+    gaps: [u32; BANDS],
+    fresh: u32,
+    levels: [Level; SLOTS],
+}
+
+impl Bands {
+    /// Of a drive of which nothing is wanted.
+    pub fn new(geometry: &Geometry) -> Bands {
+        let (capacity, cylinders) = (geometry.capacity().max(1), geometry.cylinders().max(1));
+        let begins: [u32; BANDS] =
+            std::array::from_fn(|b| geometry.track_of(first(capacity, b)).map_or(u32::MAX, |t| t.cylinder));
+        let middle = |slot: usize| ((2 * slot as u64 + 1) * u64::from(cylinders) / (2 * SLOTS as u64)) as u32;
+        let mut bands = Bands {
+            capacity,
+            cylinders,
+            bands: std::array::from_fn(|s| begins[1..].partition_point(|&b| b <= middle(s)) as u8),
+            wanted: [0; BANDS],
+            gaps: [PRIOR; BANDS],
+            fresh: 0,
+            levels: [Level { price: ONE, clears: ONE }; SLOTS],
+        };
+        bands.judge();
+        bands
+    }
+
+    #[inline]
+    fn slot(&self, cylinder: u32) -> usize {
+        (u64::from(cylinder.min(self.cylinders - 1)) * SLOTS as u64 / u64::from(self.cylinders)) as usize
+    }
+
+    /// What is to be known about a cylinder.
+    #[inline]
+    pub fn level(&self, cylinder: u32) -> Level {
+        self.levels[self.slot(cylinder)]
+    }
+
+    /// The highest of the cylinders `low..=high`.
+    #[inline]
+    pub fn highest(&self, low: u32, high: u32) -> Level {
+        let slots = &self.levels[self.slot(low)..=self.slot(high.max(low))];
+        slots.iter().fold(Level { price: 0, clears: 0 }, |a, b| a.or(*b))
+    }
+
+    /// This is wanted from now on.
+    pub fn wanted(&mut self, range: Range) {
+        self.each(range, |wanted, sectors| *wanted += sectors);
+    }
+
+    /// This is not wanted any more. A range of which a part was brought before may be told as a whole (an aborted task's):
+    /// then too little counts as wanted until its tasks have ended.
+    pub fn gone(&mut self, range: Range) {
+        self.each(range, |wanted, sectors| *wanted = wanted.saturating_sub(sectors));
+    }
+
+    #[inline]
+    fn each(&mut self, range: Range, f: impl Fn(&mut u64, u64)) {
+        let (mut lbn, end) = (range.lbn, range.end().min(self.capacity));
+        while lbn < end {
+            let band = (u128::from(lbn) * BANDS as u128 / u128::from(self.capacity)) as usize;
+            let until = first(self.capacity, band + 1).min(end);
+            f(&mut self.wanted[band], until - lbn);
+            lbn = until;
+        }
+    }
+
+    /// There is a gap before a request on this cylinder. Every so often prices are worked out again.
+    pub fn gap(&mut self, cylinder: u32) {
+        let band = usize::from(self.bands[self.slot(cylinder)]);
+        self.gaps[band] += 1;
+        self.fresh += 1;
+        if self.fresh == JUDGE_AFTER {
+            self.fresh = 0;
+            self.judge();
+            if self.gaps[band] > MOST_GAPS {
+                self.gaps.iter_mut().for_each(|g| *g = (*g / 2).max(1));
+            }
+        }
+    }
+
+    fn judge(&mut self) {
+        let left: u64 = self.wanted.iter().sum();
+        let gaps: u64 = self.gaps.iter().map(|&g| u64::from(g)).sum();
+        let one = u64::from(ONE);
+        let level = |band: usize| {
+            let (wanted, all) = (self.wanted[band], first(self.capacity, band + 1) - first(self.capacity, band));
+            let full = (u128::from(wanted) * u128::from(one) / u128::from(all.max(1))).min(u128::from(one)) as u64;
+            // The probability that sectors next to a leg are wanted no more, were each wanted by itself.
+            let clears = one - (0..4).fold(one, |p, _| p * full / one);
+            let share = u128::from(wanted) * u128::from(gaps) * u128::from(one);
+            let ratio = share / (u128::from(self.gaps[band]) * u128::from(left)).max(1);
+            let ratio = ratio.min(u128::from(MOST)) as u64;
+            let power = (0..POWER).fold(one, |p, _| (p * ratio / one).min(MOST));
+            let price = if left == 0 { one } else { power.clamp(one * one / MOST, MOST) };
+            Level { price: price as u32, clears: clears as u32 }
+        };
+        let of_band: [Level; BANDS] = std::array::from_fn(level);
+        self.levels = std::array::from_fn(|slot| of_band[usize::from(self.bands[slot])]);
+    }
+}
+
+/// The first LBN of a band.
+fn first(capacity: u64, band: usize) -> u64 {
+    (u128::from(capacity) * band as u128).div_ceil(BANDS as u128) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::model::Model;
+    use headtime_disk::profile;
+
+    use super::*;
+
+    fn bands() -> (Model, Bands) {
+        let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
+        let mut bands = Bands::new(&model.geometry);
+        bands.wanted(Range { lbn: 0, count: model.geometry.capacity() });
+        (model, bands)
+    }
+
+    /// So many gaps before requests that are spread evenly over the sectors of the drive.
+    fn even_gaps(model: &Model, bands: &mut Bands, gaps: u64) {
+        for i in 0..gaps {
+            let lbn = model.geometry.capacity() * ((i * 619) % 1_000) / 1_000;
+            bands.gap(model.geometry.track_of(lbn).unwrap().cylinder);
+        }
+    }
+
+    #[test]
+    fn what_is_wanted_is_counted_by_band_and_gone_again() {
+        let (model, mut bands) = bands();
+        let capacity = model.geometry.capacity();
+        assert_eq!(bands.wanted.iter().sum::<u64>(), capacity);
+        assert!(bands.wanted.iter().all(|&w| w.abs_diff(capacity / BANDS as u64) <= 1));
+        let half = capacity / 2 - 3;
+        bands.gone(Range { lbn: 0, count: half });
+        assert_eq!(bands.wanted.iter().sum::<u64>(), capacity - half);
+        bands.gone(Range { lbn: 0, count: u64::MAX });
+        assert_eq!(bands.wanted, [0; BANDS]);
+    }
+
+    #[test]
+    fn prices_are_even_while_everything_is_reached_alike() {
+        let (model, mut bands) = bands();
+        even_gaps(&model, &mut bands, 10_240);
+        let prices = bands.levels.map(|l| l.price);
+        let (low, high) = (prices.iter().min().unwrap(), prices.iter().max().unwrap());
+        assert!(*low >= ONE * 3 / 4 && *high <= ONE * 4 / 3, "{low} to {high}");
+        assert!(bands.levels.iter().all(|l| l.clears == 0), "all is wanted");
+    }
+
+    #[test]
+    fn what_is_behind_costs_more_and_what_is_done_little() {
+        let (model, mut bands) = bands();
+        let capacity = model.geometry.capacity();
+        // The outer half is down to a third, the inner one not begun.
+        bands.gone(Range { lbn: 0, count: capacity / 3 });
+        even_gaps(&model, &mut bands, 1_024);
+        let last = model.geometry.cylinders() - 1;
+        let (outer, inner) = (bands.level(0), bands.level(last));
+        assert!(outer.price <= ONE / 4 && inner.price > 3 * ONE, "{outer:?} {inner:?}");
+        assert_eq!((outer.clears, inner.clears), (ONE, 0));
+        assert_eq!(bands.highest(0, last).clears, ONE);
+        assert_eq!(bands.highest(0, last).price, bands.levels.iter().map(|l| l.price).max().unwrap());
+        assert_eq!(bands.highest(0, 0), outer);
+    }
+
+    #[test]
+    fn where_gaps_seldom_end_blocks_cost_more_from_the_beginning() {
+        let (model, mut bands) = bands();
+        // All requests go to the outer quarter.
+        for i in 0..40_960u64 {
+            let lbn = model.geometry.capacity() / 4 * ((i * 619) % 1_000) / 1_000;
+            bands.gap(model.geometry.track_of(lbn).unwrap().cylinder);
+        }
+        assert!(bands.level(0).price < ONE && bands.level(model.geometry.cylinders() - 1).price > ONE);
+    }
+}
