@@ -23,7 +23,7 @@ static SPEC: Spec = Spec {
             rule: "holds: over all numbers of regions at most 5% from 8 regions",
             checks: &[Check { what: "largest difference from 8 regions", unit: "%", test: Test::AtMost(5.0) }],
             quick: true,
-            note: "",
+            note: "Quick runs scan a sixteenth of the cylinders, on the same stroke, for 60 s instead of all of them for 1,200.",
         },
         Claim {
             id: "S3b",

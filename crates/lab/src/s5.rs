@@ -24,7 +24,10 @@ static SPEC: Spec = Spec {
         rule: "at least 8% less",
         checks: &[Check { what: "shorter", unit: "%", test: Test::AtLeast(8.0) }],
         quick: true,
-        note: "",
+        note: "About 1% on the whole drive, and about 4% when a search has its quick pass alone (table). There is little to gain: \
+               BW-EP-Greedy brings the last block of the outermost zone after 91% of the time that it takes for all, so the bias \
+               towards dense tracks costs it no more than the rest. Why the paper's system leaves so much more to its inner zones \
+               cannot be told from the paper. Quick runs scan an eighth of the cylinders on the same stroke.",
     }],
     alone: false,
 };
