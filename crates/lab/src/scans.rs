@@ -26,6 +26,8 @@ pub(crate) struct Scan {
     pub drive: &'static str,
     /// One cylinder of so many ([`narrowed`]); 1: the drive as it is.
     pub narrowed: u32,
+    /// Its write-back cache is switched off, if it has one.
+    pub write_through: bool,
     /// Sectors of the unit in which the disk is wanted.
     pub unit: u32,
     /// Who goes next.
@@ -160,12 +162,13 @@ impl Scan {
     /// Of a drive as it is, beside `oltp`, without FILL.
     pub(crate) fn new(drive: &'static str, unit: u32, order: Order, window: Window) -> Scan {
         let (load, errors) = (Load::Oltp, Errors::AsProfile);
-        Scan { drive, narrowed: 1, unit, order, load, errors, fill: None, towards: None, window }
+        Scan { drive, narrowed: 1, write_through: false, unit, order, load, errors, fill: None, towards: None, window }
     }
 
     /// The drive of the run.
     pub(crate) fn profile(&self, spec: &Spec) -> Result<Profile, RunError> {
-        let full = profile::builtin(self.drive).map_err(|e| filled::failed(spec, e))?;
+        let mut full = profile::builtin(self.drive).map_err(|e| filled::failed(spec, e))?;
+        full.electronics.cache.write_back &= !self.write_through;
         match self.narrowed {
             0 | 1 => Ok(full),
             by => narrowed(&full, by).map_err(|e| filled::failed(spec, e)),

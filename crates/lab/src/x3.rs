@@ -19,13 +19,14 @@ const PLANNER_NOTE: &str = "Both with adaptive conservatism; what Angle-EP-Frag 
     is the profile's with one cylinder of twenty, for a whole scan of the real one takes days of a busy drive's time: zones, \
     spares and serpentine groups a twentieth as wide, seeks by share of the stroke, everything along a track and in the \
     electronics as it is. The unit is what a scan of the whole real drive takes when nothing is said, 8 KiB; on the Atlas 10K \
-    4 KiB.";
+    4 KiB. The modern drive's write-back cache is switched off: with it on, the drive moves its arm when it sees fit, and no planner \
+    gets to fill anything (S13).";
 
 static SPEC: Spec = Spec {
     id: "X3",
     title: "headtime's planner against Angle-EP-Frag",
     source: "headtime's own; Angle-EP-Frag: Thereska et al., A Framework for Building Unobtrusive Disk Maintenance Applications (FAST 2004)",
-    drive: "atlas10k; hitachi-7k1000c, one cylinder of twenty",
+    drive: "atlas10k; hitachi-7k1000c, one cylinder of twenty, write-back off",
     workload: "oltp under SPTF-SW60%; one read of the whole disk in the background, to its end",
     claims: &[
         Claim {
@@ -86,7 +87,11 @@ impl Experiment for X3 {
         for (drive, narrowed, claim, title) in DRIVES {
             let real = profile::builtin(drive).map_err(|e| failed(&SPEC, e))?;
             let unit = scan_unit(real.geometry.usable_sectors(), real.sector_bytes);
-            let scan = Scan { narrowed, ..Scan::new(drive, unit, Order::SptfSw(60), Window::Whole(MOST_SECONDS)) };
+            let scan = Scan {
+                narrowed,
+                write_through: true,
+                ..Scan::new(drive, unit, Order::SptfSw(60), Window::Whole(MOST_SECONDS))
+            };
             let without = Scan { window: Window::First(ALONE_SECONDS), ..scan }.measure(&SPEC, run)?;
             let mut scans = Vec::new();
             for (name, fill) in cases() {

@@ -6,15 +6,19 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Prefetch, Profile};
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::conservatism::Margins;
-use headtime_sched::fill::gap::{Gap, Leg};
+use headtime_sched::fill::gap::{Gap, Leg, Plan};
 use headtime_sched::fill::headtime::habit::{Habit, holds};
 use headtime_sched::fill::headtime::prices::Prices;
 use headtime_sched::fill::headtime::visit::Asked;
 use headtime_sched::fill::headtime::{Planner, Settings};
 use headtime_sched::fill::placement::Placement;
+use headtime_sched::fill::planner as fill_planner;
 use headtime_sched::fill::regions::Regions;
+use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::tasks::{Range, SessionId, Who};
+use headtime_testkit::gap::{Wish, Wishes, any_gap};
 use headtime_testkit::gap_exhaustive::{UnitList, best_plan};
 use headtime_testkit::gap_replay::Situation;
 use headtime_testkit::profiles::{between, layouts, plain_cache, plain_profile, rng, small_geometry};
@@ -221,4 +225,49 @@ fn a_read_on_the_track_of_the_last_read_is_late_on_the_drive_and_does_not_hold()
     }
     println!("{late} of {seen} would have been late");
     assert!(late > 10, "{late} of {seen}");
+}
+
+/// Seed 002 section 4.5: what the lottery's winner cannot use is not lost to the others.
+#[test]
+fn a_gap_that_the_winner_cannot_use_serves_others() {
+    let (mut others, mut own) = (0, 0);
+    for seed in 0..40u64 {
+        println!("seed {seed}");
+        let model = Model::new(&drive(seed as usize % layouts().len(), seed)).unwrap();
+        let mut rng = rng(5_000 + seed);
+        let gap = any_gap(&model, &mut rng);
+        let units = (model.geometry.capacity() / 8) as u32;
+        // The winner wants one unit somewhere, the other session everything.
+        let lbn = between(&mut rng, 0, u64::from(units) - 1) * 8;
+        let list = vec![Wish::new(0, Kind::Read, lbn, 1, 8), Wish::new(1, Kind::Read, 0, units, 8)];
+        let wishes = Wishes { list };
+        let mut regions = Regions::new(&model.geometry, 8);
+        regions.has_unit(8);
+        wishes.list.iter().for_each(|w| regions.add(w.session, &model.geometry, w.range));
+        let config = FillConfig::new(Algorithm::Headtime);
+        let task = |winner| fill_planner::Task {
+            model: &model,
+            gap: &gap,
+            wants: &wishes,
+            regions: &regions,
+            winner: SessionId(winner),
+            exclude: &[],
+            last_read: None,
+            legs_before: 0,
+        };
+        let plan = |winner| fill_planner::Planner::new(&config, &model.geometry).plan(&task(winner));
+        let (first, second) = (plan(0), plan(1));
+        let brings = |p: &Plan| p.legs().iter().any(|l| l.lbn <= lbn && l.range().end() >= lbn + 8);
+        match first {
+            // Few gaps reach the one unit that the winner wants; those that do bring it.
+            Some(p) if brings(&p) => own += 1,
+            Some(p) => {
+                others += 1;
+                assert!(second.is_some_and(|s| s.sectors >= p.sectors), "{p:?} {second:?}");
+            }
+            None => assert!(second.is_none(), "{second:?}"),
+        }
+    }
+    println!("{own} for the winner, {others} for others");
+    assert!(others > 10, "{others}");
 }
