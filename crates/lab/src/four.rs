@@ -201,38 +201,3 @@ impl Pair {
         scan_report::add(f, figure, &scans);
     }
 }
-
-#[cfg(test)]
-mod probe {
-    use super::*;
-
-    #[test]
-    #[ignore]
-    fn probe() {
-        static SPEC: Spec = Spec { id: "X", title: "", source: "", drive: "", workload: "", claims: &[], alone: false };
-        let env = |n: &str, d: u64| std::env::var(n).ok().and_then(|v| v.parse().ok()).unwrap_or(d);
-        let fewer = env("FEWER", 8) as u32;
-        let seed = env("SEED", 1);
-        let budget = (env("QUICK", 64) as u32, env("REFINE", 0) as u32);
-        for algorithm in Algorithm::ALL.into_iter().skip(env("SKIP", 0) as usize).take(env("TAKE", 4) as usize) {
-            let t = std::time::Instant::now();
-            let s = scan(&SPEC, Key { algorithm, budget, seed, fewer }).unwrap();
-            let p = |x| s.scan.percent_at(x).map_or(f64::NAN, |t| t.as_secs_f64());
-            println!(
-                "{budget:?} {:>16} {:7.0} s; 50% {:.0} 90% {:.0} 99% {:.0} zones {:?} near {:?} waits {} frag {:?} loss {:.2} ({:.1}/s) wall {:.1}",
-                algorithm.name(),
-                s.seconds(),
-                p(50.),
-                p(90.),
-                p(99.),
-                s.zones().iter().map(|z| z.round()).collect::<Vec<_>>(),
-                s.scan.zones_nearly_at().iter().map(|z| z.unwrap().as_secs_f64().round()).collect::<Vec<_>>(),
-                s.scan.waits(),
-                s.scan.fragments().map(|f| f.stretches),
-                s.loss(),
-                s.per_second.1,
-                t.elapsed().as_secs_f64()
-            );
-        }
-    }
-}
