@@ -28,7 +28,7 @@ static SPEC: Spec = Spec {
             Check { what: "outermost zone, BW-EP-Greedy over BW-Greedy", unit: "times", test: Test::Below(1.0) },
         ],
         quick: true,
-        note: "The innermost zone ends later, by 1 to 2%. BW-Greedy has hardly a bias here that an extra pass could mend: with it all \
+        note: "The innermost zone ends 2% later, and the outermost when it did, to half a percent. BW-Greedy has hardly a bias here that an extra pass could mend: with it all \
                zones end within the last 7% of the scan (table), because requests come from all over the disk and a search goes \
                on from wherever they are; and the third of the search that begins at the edges presumably finds little that can be reached \
                in the gap, and is missing elsewhere. A smaller budget makes no difference: with the quick pass alone (table), and \
