@@ -1,6 +1,6 @@
 //! Arm and platter: how long a media access takes from where the head is.
 //!
-//! One access (seed 001 section 2.1): T_access = T_seek + T_rotate + T_transfer. Moving to another track takes
+//! One access (Lumb 2002 section 2.1): T_access = T_seek + T_rotate + T_transfer. Moving to another track takes
 //! max(seek(d), head switch if the surface changes), plus the write settle before a write when it moved at all.
 //! Then the head waits for the first sector, and reads along the track; at a track's end it moves to the next one.
 

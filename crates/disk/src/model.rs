@@ -51,7 +51,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Seek, rotational latency and transfer: the time the head is given to this request (seed 001 section 4.2).
+    /// Seek, rotational latency and transfer: the time the head is given to this request (Lumb 2002 section 4.2).
     #[inline]
     pub fn head_time(&self) -> Dur {
         self.seek + self.latency + self.transfer

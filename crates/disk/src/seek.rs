@@ -160,7 +160,7 @@ impl SeekCurve {
     /// a million, and by the offset in ns that belongs to its distance. `offsets` are `(distance in cylinders, ns)`,
     /// distances ascending from 1 or more, with straight lines between them; before the first and behind the last the
     /// nearest one counts. No time becomes less than zero or more than [`LONGEST_SEEK`] (behind the last point: than
-    /// the line leads to). Seed 002 section 4.8: what is added to predicted seeks should closely track the true ones.
+    /// the line leads to). Thereska 2003 section 4.8: what is added to predicted seeks should closely track the true ones.
     ///
     /// It takes a pass over the points and the index, some microseconds for a usual table, so that it can be done anew
     /// every few dozen requests. The floor is worked out anew with it.

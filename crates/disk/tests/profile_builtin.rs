@@ -73,7 +73,7 @@ fn an_unknown_drive_is_answered_with_the_known_ones() {
     assert!(e.starts_with("no built-in drive is called `atlas10`; there are: cheetah9lp, atlas3, "), "{e}");
 }
 
-/// Seed 004 equation 5 with the figures of its table 1: the longest time a 64 KB request can take.
+/// Reuther 2003 equation 5 with the figures of its table 1: the longest time a 64 KB request can take.
 fn worst_case_ms(p: &Profile) -> f64 {
     let (num, den) = p.mechanics.rpm;
     let turn = 60_000.0 * den as f64 / num as f64;
@@ -95,14 +95,14 @@ fn the_drives_of_the_das_paper_have_its_worst_case() {
 
 #[test]
 fn published_figures_are_the_profiles_figures() {
-    // Seed 002 table 1: sectors per track outside and inside, cylinders, heads.
+    // Thereska 2003 table 1: sectors per track outside and inside, cylinders, heads.
     for (name, outer, inner, cylinders, surfaces) in [
         ("atlas3", 256, 168, 8057, 10),
         ("ultrastar18lzx", 382, 195, 11_634, 10),
         ("cheetah36es", 738, 574, 26_302, 2),
         ("atlas10k3", 686, 396, 31_022, 4),
         ("cheetah73lp", 746, 448, 29_550, 8),
-        // Seed 001 table 1, and H. Wong's measurements.
+        // Lumb 2002 table 1, and H. Wong's measurements.
         ("cheetah18lp", 360, 230, 9801, 6),
         ("toshiba-x300-5tb", 500, 229, 327_958, 10),
     ] {
@@ -114,7 +114,7 @@ fn published_figures_are_the_profiles_figures() {
             "{name}"
         );
     }
-    // The Atlas 10K is the one drive of seed 001 table 1 that differs from it: DIXtrac's extraction of the drive whose
+    // The Atlas 10K is the one drive of Lumb 2002 table 1 that differs from it: DIXtrac's extraction of the drive whose
     // trace is compared counts for more. The table has 6 heads, 334 to 224 sectors a track, 10,000 rpm, a head switch of
     // 0.8 ms, an average seek of 5.0 ms, zero-latency access and 9 GB.
     let atlas = get("atlas10k");

@@ -16,7 +16,7 @@ use headtime_sim::workload::{GroupSpec, Population, Target, Workload};
 use crate::experiment::{RunError, Spec};
 use crate::filled::failed;
 
-/// The drive of seed 002.
+/// The drive of Thereska 2003.
 pub(crate) const DRIVE: &str = "cheetah36es";
 /// Its blksize: 32 KiB, in sectors.
 pub(crate) const UNIT: u32 = 64;
@@ -37,7 +37,7 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// The drive of seed 002 with its default algorithm, as careful as the drive shows to be needed.
+    /// The drive of Thereska 2003 with its default algorithm, as careful as the drive shows to be needed.
     pub(crate) fn new(spec: &Spec, seed: u64) -> Result<Beside, RunError> {
         let profile = profile::builtin(DRIVE).map_err(|e| failed(spec, e))?;
         let fill = Some(FillConfig { seed, ..FillConfig::new(Algorithm::AngleEpFrag) });

@@ -1,4 +1,4 @@
-//! Drives that nobody built: a built-in one with denser tracks, more cylinders or more surfaces (seed 002 section 4.7,
+//! Drives that nobody built: a built-in one with denser tracks, more cylinders or more surfaces (Thereska 2003 section 4.7,
 //! figure 12), or fewer cylinders for short runs.
 //!
 //! | what | how it scales |

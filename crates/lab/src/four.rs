@@ -1,4 +1,4 @@
-//! Whole scans of the Cheetah 36ES beside the microbenchmark of seed 002, one for each algorithm, shared by the experiments
+//! Whole scans of the Cheetah 36ES beside the microbenchmark of Thereska 2003, one for each algorithm, shared by the experiments
 //! that compare them (S4 to S7): a scan is run once for a seed, by whoever asks first.
 //!
 //! # The setup

@@ -80,7 +80,7 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Seed 002 table 1: drive, task manager and scheduling layer in MB.
+/// Thereska 2003 table 1: drive, task manager and scheduling layer in MB.
 const PAPER: [(&str, f64, f64); 5] = [
     ("atlas3", 2.7, 1.3),
     ("ultrastar18lzx", 3.1, 1.6),

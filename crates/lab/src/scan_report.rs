@@ -1,4 +1,4 @@
-//! Tables and pictures of whole scans, as in seed 002 figures 5 to 7.
+//! Tables and pictures of whole scans, as in Thereska 2003 figures 5 to 7.
 
 use headtime_disk::time::Time;
 

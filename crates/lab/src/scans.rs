@@ -1,6 +1,6 @@
 //! Scans of a whole disk beside `oltp`, measured once however many experiments ask for them.
 //!
-//! Figures 9 and 10 of seed 001 are a few dozen scans, and several claims rest on the same ones. Each is run when it is first
+//! Figures 9 and 10 of Lumb 2002 are a few dozen scans, and several claims rest on the same ones. Each is run when it is first
 //! asked for, and kept; an experiment alone runs only what it needs.
 
 use std::sync::{Arc, Mutex, PoisonError};

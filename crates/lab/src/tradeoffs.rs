@@ -1,4 +1,4 @@
-//! Scans over a stated time by pick-up size and by regions a cylinder (seed 002 figure 4), shared by S2 and S3.
+//! Scans over a stated time by pick-up size and by regions a cylinder (Thereska 2003 figure 4), shared by S2 and S3.
 //!
 //! # What efficiency is
 //!

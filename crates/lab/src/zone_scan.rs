@@ -1,4 +1,4 @@
-//! A scan of the whole disk that keeps what is left of each zone: the background of seed 002 figures 5 to 7.
+//! A scan of the whole disk that keeps what is left of each zone: the background of Thereska 2003 figures 5 to 7.
 //!
 //! A block that lies across the border of two zones belongs to neither. Spares lie at a zone's end, so the two parts of
 //! such a block are ten cylinders apart on the Cheetah 36ES; no gap brings it, and it is fetched without a gap when nothing else

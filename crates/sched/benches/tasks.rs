@@ -125,7 +125,7 @@ fn wanted_by_a_task_of_100_000_ranges(bencher: Bencher) {
     ask(bencher, &tasks, SMALL, Who::Anyone);
 }
 
-/// The load of seed 002 table 1.
+/// The load of Thereska 2003 table 1.
 #[divan::bench]
 fn wanted_under_the_load_of_table_1(bencher: Bencher) {
     let mut rng = rng(5);

@@ -13,7 +13,7 @@ pub const OVERLAP: Dur = Dur::from_ms(1);
 /// A completion this much earlier than seek and transfer alone would allow came from the cache.
 const IMPOSSIBLE: Dur = Dur::from_us(400);
 
-/// What the difference between a predicted access and the head time observed looks like (seed 001 section 5.2 and
+/// What the difference between a predicted access and the head time observed looks like (Lumb 2002 section 5.2 and
 /// figure 7 show all of these). `media` is the time in which the request's sectors pass under the head.
 pub fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) -> Surprise {
     let predicted = access.head_time();

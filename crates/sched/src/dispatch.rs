@@ -1,6 +1,6 @@
 //! The dispatch queue: the commands at the drive.
 //!
-//! It keeps the drive supplied with up to two commands, one being served and one waiting behind it (seed 001 sections
+//! It keeps the drive supplied with up to two commands, one being served and one waiting behind it (Lumb 2002 sections
 //! 3.3 and 4.1): with one the drive would stand still while a completion is on its way to the host and the next
 //! command on its way back; with more than two the drive could choose among those that wait. Whenever there is room
 //! the next request is chosen at that moment and sent at once, so every choice is made as late as it can be and

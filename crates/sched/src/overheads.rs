@@ -49,7 +49,7 @@ pub fn hit_ready(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> T
 }
 
 /// Time between the end of one media access and the beginning of the next, when the next command was waiting in the
-/// drive (seed 004 section 3.3.1, eq. 6).
+/// drive (Reuther 2003 section 3.3.1, eq. 6).
 #[inline]
 pub fn between(model: &Model, last: Kind, kind: Kind) -> Dur {
     let q = &model.overheads.queued;

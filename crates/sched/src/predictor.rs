@@ -1,11 +1,11 @@
 //! The predictor: where the head will be, and when.
 //!
 //! Every command sent is followed through the model: it begins when the one before has ended and the overhead between
-//! the two has passed (seed 004 section 3.3.1, eq. 6), or, when the drive was idle, once the command has reached the
+//! the two has passed (Reuther 2003 section 3.3.1, eq. 6), or, when the drive was idle, once the command has reached the
 //! drive; then seek, rotational latency and transfer follow. That gives its head time, and the head's position at its
 //! end, from which the next request is chosen.
 //!
-//! A media transfer always ends at the same angle, that of the request's last sector, however long it took (seed 001
+//! A media transfer always ends at the same angle, that of the request's last sector, however long it took (Lumb 2002
 //! section 3.3). So each completion tells the angle of the platter again: a surprise spoils one prediction, and at most
 //! the next, which began from it.
 //!

@@ -213,7 +213,7 @@ fn a_whole_disk_of_twenty_terabytes_takes_a_byte_a_cell() {
     assert!(little.total() < 2_000, "{little:?}");
 }
 
-/// How an algorithm values a leg, by the words of seed 002 section 4.4.
+/// How an algorithm values a leg, by the words of Thereska 2003 section 4.4.
 fn score_of(algorithm: Algorithm, case: &Case, pending: &[[bool; 2]], f: &Feasible) -> [u64; 3] {
     let geometry = &case.model.geometry;
     let track = match f.leg.merged {

@@ -227,7 +227,7 @@ fn a_read_on_the_track_of_the_last_read_is_late_on_the_drive_and_does_not_hold()
     assert!(late > 10, "{late} of {seen}");
 }
 
-/// Seed 002 section 4.5: what the lottery's winner cannot use is not lost to the others.
+/// Thereska 2003 section 4.5: what the lottery's winner cannot use is not lost to the others.
 #[test]
 fn a_gap_that_the_winner_cannot_use_serves_others() {
     let (mut others, mut own) = (0, 0);

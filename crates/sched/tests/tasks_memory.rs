@@ -1,4 +1,4 @@
-//! What the task manager takes under the load of seed 002 tables 1 and 2, and that its limit is kept.
+//! What the task manager takes under the load of Thereska 2003 tables 1 and 2, and that its limit is kept.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::Model;
@@ -60,7 +60,7 @@ fn print(name: &str, m: &Memory) {
 
 #[test]
 fn the_load_of_table_1_takes_no_more_than_the_paper_says() {
-    // Seed 002 table 1, task manager, MB.
+    // Thereska 2003 table 1, task manager, MB.
     let table =
         [("atlas3", 2.7), ("ultrastar18lzx", 3.1), ("cheetah36es", 3.1), ("atlas10k3", 3.9), ("cheetah73lp", 5.7)];
     for (name, paper_mb) in table {

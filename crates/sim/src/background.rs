@@ -81,7 +81,7 @@ pub struct Job {
     pub priority: u32,
     /// The tasks it registers, all at the beginning.
     pub tasks: Vec<TaskSpec>,
-    /// It wants each block again as soon as it has it: so much is wanted at all times (seed 002 section 4.6, figure 10).
+    /// It wants each block again as soon as it has it: so much is wanted at all times (Thereska 2003 section 4.6, figure 10).
     pub again: bool,
 }
 
@@ -156,7 +156,7 @@ impl Jobs {
         Jobs::new(vec![Job::scan(capacity, unit)])
     }
 
-    /// Promotes what is left of a job when that is no more than `sectors`: it becomes ordinary requests (seed 002
+    /// Promotes what is left of a job when that is no more than `sectors`: it becomes ordinary requests (Thereska 2003
     /// section 2.1, `fb_promote`). On a disk that is never idle a few blocks are in nobody's way for hours: those that lie
     /// across a stretch of spare sectors take most of a turn to read, and few gaps are so long.
     pub fn promoting_last(self, sectors: u64) -> Jobs {

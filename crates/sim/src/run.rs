@@ -6,7 +6,7 @@
 //! wake-up; then the requests that are due, in the order they became so. After every telling the scheduler is polled
 //! until it has nothing more to say. An application that does not think sends its next request the moment it hears that
 //! its last one is finished, and the scheduler knows of it before it decides what to send to the drive next (as in the
-//! measurements of seed 001, where application and scheduler were one program).
+//! measurements of Lumb 2002, where application and scheduler were one program).
 //!
 //! Nothing is allocated per request once the tables have grown to the number of requests in flight.
 

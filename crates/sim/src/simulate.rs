@@ -67,7 +67,7 @@ impl<'a> Setup<'a> {
     }
 
     /// The same with freeblock work. A scheduler inside the drive knows the truth: its drive has no noise and none of the
-    /// habits that a drive has towards a host (seed 001 section 5.3: "simulated in-firmware").
+    /// habits that a drive has towards a host (Lumb 2002 section 5.3: "simulated in-firmware").
     pub fn filled(mut self, fill: FillConfig) -> Setup<'a> {
         let inside = fill.placement != Placement::Host;
         self.drive.noiseless |= inside;

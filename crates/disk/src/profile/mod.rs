@@ -338,7 +338,7 @@ pub struct Overheads {
     /// DiskSim's `Extradisc` times, for drives that let go of the bus once more in a write.
     pub extra_disconnect: Option<ExtraDisconnect>,
     /// Between two commands when the second was already waiting in the drive: by pair (read-read, read-write,
-    /// write-read, write-write), seed 004 equation 6, queue of two.
+    /// write-read, write-write), Reuther 2003 equation 6, queue of two.
     pub queued: QueuedOverheads,
 }
 
@@ -389,7 +389,7 @@ pub struct CacheSpec {
     /// Prefetch only behind a read that begins where the read before it ended.
     pub prefetch_only_sequential: bool,
     /// Two reads in a row on one track make the drive read the rest of the track, and commands that wait in the
-    /// queue wait for it (seed 001 section 4.3: why an external scheduler must merge).
+    /// queue wait for it (Lumb 2002 section 4.3: why an external scheduler must merge).
     pub same_track_prefetch_delays: bool,
     /// Data just delivered may be hit again.
     pub keep_delivered: bool,
@@ -485,7 +485,7 @@ pub struct NoiseSpec {
     pub completion_jitter: Dur,
     /// How much of a transfer's bus time overlaps with its media time varies by up to this much, evenly spread, for
     /// each 4 KiB up to 40 KiB; a longer transfer varies by as much as one of 40 KiB, for which the figure was given
-    /// (seed 001 section 5.2).
+    /// (Lumb 2002 section 5.2).
     pub overlap_jitter_per_4k: Dur,
     /// Chance, in parts per million, that the head needs more turns to settle after a move.
     pub settle_retry_ppm: u32,

@@ -1,4 +1,4 @@
-//! The freeblock calls: what applications tell the core of background work (seed 002 section 2.1).
+//! The freeblock calls: what applications tell the core of background work (Thereska 2003 section 2.1).
 //!
 //! They are tellings like any other: none waits for the disk, each is followed by polling, and what comes of them comes as
 //! [`crate::request::Action::Background`].

@@ -1,7 +1,7 @@
 //! What is put before a foreground request and into idle time.
 //!
 //! ORDER has chosen a request; it is held in the dispatch queue while FILL looks for something that fits before it
-//! (seed 001 section 4.1, figure 5). One command is found at a time: when there is room at the drive again the rest of
+//! (Lumb 2002 section 4.1, figure 5). One command is found at a time: when there is room at the drive again the rest of
 //! the gap is looked at afresh, with what has been learned meanwhile. So a head that is late makes no plan wrong: the
 //! next look begins where it really is.
 
@@ -111,7 +111,7 @@ impl Core {
     /// Looks for what could be put before the request that goes next, without sending anything; whether more could still be
     /// found. A driver with processor time to spare, which need not send at once because a command is at the drive, may
     /// call this between a telling and [`Core::poll`], as often as it likes: poll takes the best plan that there is then
-    /// (seed 002 section 4.3). Without this, poll itself looks as far as is configured. `budget`: tracks and tasks to be
+    /// (Thereska 2003 section 4.3). Without this, poll itself looks as far as is configured. `budget`: tracks and tasks to be
     /// looked at. Requests told after the first call at one instant have no part in the choice.
     pub fn refine(&mut self, budget: u64) -> bool {
         let blocked = !self.dispatch.has_room() || self.now < self.hold_until || !self.again.is_empty();
@@ -190,7 +190,7 @@ impl Core {
     /// The gap before the request in `slot`, if it has one.
     ///
     /// With nothing at the drive the platter turns while one searches: what lies under the head until the search is over
-    /// is out of reach (seed 002 section 4.6).
+    /// is out of reach (Thereska 2003 section 4.6).
     fn gap_before(&mut self, slot: u32) -> Option<Gap> {
         let request = self.pool.get(slot);
         let (kind, place) = (request.request.kind, request.place?);

@@ -4,13 +4,13 @@
 //! ([`super::evidence`]):
 //!
 //! * *Corrections*, signed, by class of seek distance: what the drive's seeks take more than its profile says. "This
-//!   factor adaptively changes and attempts to closely track the true seek time" (seed 002 section 4.8). They go into the
+//!   factor adaptively changes and attempts to closely track the true seek time" (Thereska 2003 section 4.8). They go into the
 //!   curves that ORDER and the predictor use, not into FILL alone: a profile that is 5% quick makes SPTF choose just
 //!   those requests whose sectors it will miss. Most drives that differ differ by a factor (another unit of the same
 //!   model, another temperature), so first one scale is found for which all classes speak together, which takes a few
 //!   dozen completions; then, class by class, what is left.
 //! * *Margins*, by class of seek distance: how much longer than predicted, corrections included, a move may take before
-//!   FILL loses a turn (seed 001 sections 3.3 and 4.2). Aimed at are [`TARGET_PPM`] misses in a million moves
+//!   FILL loses a turn (Lumb 2002 sections 3.3 and 4.2). Aimed at are [`TARGET_PPM`] misses in a million moves
 //!   whose slack was about the margin.
 //!
 //! The margin is a quantile found by stochastic approximation (H. Robbins and S. Monro, 1951): at each move whose slack
@@ -26,9 +26,9 @@ use super::conservatism::{CLASSES, Margins, centre_of, class_of};
 use super::evidence::{BIT, Belief, SHORTER, Seen, arrival, likeliest};
 use crate::request::Surprise;
 
-/// Margins before anything is known: what seed 001 section 5.3 found to cost the foreground less than 2%.
+/// Margins before anything is known: what Lumb 2002 section 5.3 found to cost the foreground less than 2%.
 pub const START: Dur = Dur::from_us(300);
-/// Margins never get smaller than this: seeks of one distance differ by "tens of us" (seed 001 section 4.2), and the
+/// Margins never get smaller than this: seeks of one distance differ by "tens of us" (Lumb 2002 section 4.2), and the
 /// end of the move before is known to some us only.
 pub const FLOOR: Dur = Dur::from_us(50);
 /// Nor larger: with a quarter of a turn lost for each move, filling a gap hardly brings anything.
@@ -36,7 +36,7 @@ pub const CEILING: Dur = Dur::from_us(1_500);
 
 /// Misses aimed at, in a million moves whose slack was about the margin (one in 128). Less than half of all filled gaps
 /// end in such a move and a miss costs a turn, two thirds of a small request: so it costs the foreground a quarter of a
-/// percent, an eighth of the 2% that seed 001 section 5.3 accepts.
+/// percent, an eighth of the 2% that Lumb 2002 section 5.3 accepts.
 pub const TARGET_PPM: i64 = 7_812;
 /// A miss widens the margin of its class by this and by [`STEP_COMMON`], a success narrows it by 1/128 of that: 0.6 us.
 /// With the fifty such moves a second of a busy disk the way from 300 us to 100 us takes some ten seconds; the way up three

@@ -1,4 +1,4 @@
-//! BW-Greedy: the most wanted sectors, looked for from source and destination outwards (seed 001 section 4.3, seed 002
+//! BW-Greedy: the most wanted sectors, looked for from source and destination outwards (Lumb 2002 section 4.3, Thereska 2003
 //! section 4.4).
 //!
 //! It favours the outer cylinders, which are denser, and those near the middle of the disk, for it looks from both ends of

@@ -3,7 +3,7 @@
 //! The head is at a track from an instant to another ([`Window`]). Which sectors pass whole in that time, and which LBNs
 //! those are, is arithmetic on the track ([`TrackMap::passing`]). A command is one range of LBNs, so there are two ways to
 //! use what passes: begin with the first sector that passes and read at most to the track's end, or wait for the track's
-//! first sector and read from there (seed 001 figure 11). A range that reaches the end goes on to the track that follows,
+//! first sector and read from there (Lumb 2002 figure 11). A range that reaches the end goes on to the track that follows,
 //! as far as time allows there: only so can a unit be had that lies on both. A range that *begins* on the track before
 //! belongs to that track, and is found when it is looked at. A drive that reads on arrival has the whole track in one
 //! range when there is time for a turn.

@@ -1,6 +1,6 @@
 //! Cells: the neighbouring tracks that share one entry in the region bitmaps.
 //!
-//! Seed 002 section 4.2 divides each cylinder into angular regions, all its surfaces together: what cannot be had on
+//! Thereska 2003 section 4.2 divides each cylinder into angular regions, all its surfaces together: what cannot be had on
 //! one surface can most likely not be had on another at the same angle, because all have about the same skew. That
 //! holds where LBNs run through a cylinder. On a seek-first layout they run along one surface, and the tracks of a
 //! cylinder have nothing to do with each other; a cell is then as many neighbouring tracks of one surface as the drive

@@ -1,7 +1,7 @@
 //! What completions tell about seek times, and what to make of it.
 //!
 //! From outside, a command is seen only when it has completed, and its transfer ends at the same angle however long the
-//! arm was on its way (seed 001 section 3.3). So one completion never shows a seek time; it shows on which side of an
+//! arm was on its way (Lumb 2002 section 3.3). So one completion never shows a seek time; it shows on which side of an
 //! instant the arm arrived:
 //!
 //! * as predicted, with latency *l*: before the first sector passed, so the seek took at most *l* longer than predicted;
@@ -115,7 +115,7 @@ pub fn arrival(seen: &Seen, turn: Dur, on_arrival: bool) -> Option<Arrival> {
     one_turn.then_some(Arrival { after: due, before: due + turn, exact: false })
 }
 
-/// Distance between neighbouring corrections of the grid: the spread of seeks of one distance ("tens of us", seed 001
+/// Distance between neighbouring corrections of the grid: the spread of seeks of one distance ("tens of us", Lumb 2002
 /// section 4.2), below which the grid would only resolve noise.
 pub const STEP_NS: i64 = 24_000;
 /// Corrections on either side of zero; the largest, 1.25 ms, is 8% of the longest seeks that drives make.
@@ -123,12 +123,12 @@ pub const SIDE: i64 = 52;
 /// The deviation that seeks of one distance are taken to have. Where the true one is larger, what is found is larger than
 /// the mean: more of the slacks beyond it turn out to be misses than expected. Where it is smaller, less. Slacks on the
 /// other side of what is believed are rarely tried, so nothing balances that; and as a seek thought too short costs turns
-/// and one thought too long hardly anything (seed 001 section 3.2), the smallest usual spread is assumed.
+/// and one thought too long hardly anything (Lumb 2002 section 3.2), the smallest usual spread is assumed.
 const SPREAD_NS: i64 = 16_000;
 const CELLS: usize = 2 * SIDE as usize + 1;
 
 /// That a seek is shorter than thought must be this much better founded than that it is longer: taking it for too short
-/// costs turns, for too long hardly anything (seed 001 section 3.2), and where latencies are short no completion ever says
+/// costs turns, for too long hardly anything (Lumb 2002 section 3.2), and where latencies are short no completion ever says
 /// that it was too long.
 pub const SHORTER: i64 = 4;
 

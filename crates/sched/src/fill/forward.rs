@@ -1,6 +1,6 @@
 //! Background work that goes as foreground: promoted tasks, and stragglers.
 //!
-//! What is left of a promoted task no longer waits for gaps; it joins the foreground a few pieces at a time (seed 002 section
+//! What is left of a promoted task no longer waits for gaps; it joins the foreground a few pieces at a time (Thereska 2003 section
 //! 2.1, `fb_promote`). A *straggler* is a unit that nothing else would ever bring: it lies on two tracks of which one
 //! passes just before the other, so that no gap is long enough, or it holds a sector known to be bad, which gaps and idle
 //! time leave alone. One is fetched when nothing at all has been brought for [`PATIENCE`], or nothing for one of the

@@ -1,4 +1,4 @@
-//! The gap before a foreground request: rotational latency that something else can use (seed 001 section 2, seed 002
+//! The gap before a foreground request: rotational latency that something else can use (Lumb 2002 section 2, Thereska 2003
 //! section 2.2).
 //!
 //! The head comes from the *source* (where the command before ends), may visit other tracks, and must be at the

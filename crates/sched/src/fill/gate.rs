@@ -2,7 +2,7 @@
 //!
 //! A scheduler outside the drive fills gaps by predicting to the tenth of a millisecond when the head passes a sector. Where
 //! the drive goes its own ways (a write-back cache that moves the arm when it sees fit, internal activity, firmware that
-//! reorders), "cache hits and prefetch activities will often surprise it" (seed 001 section 3.1), and what was meant to be
+//! reorders), "cache hits and prefetch activities will often surprise it" (Lumb 2002 section 3.1), and what was meant to be
 //! free costs the foreground turns. Predictions go on while the gate is shut: they are how it is known that the drive has
 //! calmed.
 
@@ -11,7 +11,7 @@ use crate::request::Surprise;
 /// Predictions that are looked at to shut the gate.
 pub const WINDOW: u32 = 64;
 /// That many surprises among the last [`WINDOW`] shut it: one in three. The worst workload that filling is known to be
-/// worth its while on, files of a file system on a drive with a cache, surprises in one of six (seed 001 section 5.2: of
+/// worth its while on, files of a file system on a drive with a cache, surprises in one of six (Lumb 2002 section 5.2: of
 /// 24% not predicted within 150 us, 5% are overlap of bus and media, which do no harm); three deviations of a count
 /// with that mean are below this. Write-back surprises in about every second.
 pub const SHUT_AT: u32 = 21;

@@ -1,4 +1,4 @@
-//! Idle time: when there is some (seed 002 section 4.6).
+//! Idle time: when there is some (Thereska 2003 section 4.6).
 //!
 //! "Most idle periods are just a few milliseconds in length, but the bulk of idle time comes in very long durations." So
 //! there are two timers, both begun when the last foreground request completes. After the short one, what is wanted on the
@@ -22,7 +22,7 @@ pub struct Thresholds {
 }
 
 impl Default for Thresholds {
-    /// 2 ms, with which requests that follow each other at once are left alone, and the 20 ms of seed 002 (its section 4.6,
+    /// 2 ms, with which requests that follow each other at once are left alone, and the 20 ms of Thereska 2003 (its section 4.6,
     /// footnote 5).
     fn default() -> Thresholds {
         Thresholds { short: Dur::from_ms(2), long: Dur::from_ms(20) }

@@ -1,4 +1,4 @@
-//! What is fetched while the drive has nothing else to do (seed 002 section 4.6).
+//! What is fetched while the drive has nothing else to do (Thereska 2003 section 4.6).
 //!
 //! Short idle time is spent on the track where the head is: of a drive that reads ahead, on what lies in its buffer then, so
 //! that nothing moves; of another, on all the track. Long idle time is spent on what gaps would not bring

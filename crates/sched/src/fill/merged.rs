@@ -1,4 +1,4 @@
-//! Merged legs: the destination's own command begins earlier on its track (seed 001 sections 3.3 and 4.3).
+//! Merged legs: the destination's own command begins earlier on its track (Lumb 2002 sections 3.3 and 4.3).
 //!
 //! The drive sees one command, so nothing provokes its read-ahead, and no command costs more. It must be of the
 //! destination's kind, and run without a break up to its first LBN. Where LBNs run on from the track before, and the arm

@@ -1,4 +1,4 @@
-//! FILL: what background work fits before the next foreground request, for free? (seeds 000, 001, 002)
+//! FILL: what background work fits before the next foreground request, for free? (Lumb 2001 and 2002, Thereska 2003)
 //!
 //! * [`gap`]: the opportunity, and the last word on whether a plan keeps it
 //! * [`conservatism`]: how much longer than predicted a move may take

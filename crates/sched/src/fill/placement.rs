@@ -1,4 +1,4 @@
-//! Placement: what a freeblock scheduler may do inside the drive that it may not do outside (seed 001 sections 3.3, 4.3 and
+//! Placement: what a freeblock scheduler may do inside the drive that it may not do outside (Lumb 2002 sections 3.3, 4.3 and
 //! 5.3).
 
 /// Where the scheduler is.
@@ -9,7 +9,7 @@ pub enum Placement {
     Host,
     /// Inside the drive: it knows the truth and sees single sectors pass.
     Firmware,
-    /// Inside the drive, but without commands of their own on a foreground request's track: what seed 001 figure 10 calls
+    /// Inside the drive, but without commands of their own on a foreground request's track: what Lumb 2002 figure 10 calls
     /// "simulation no track".
     FirmwareNoTrack,
 }

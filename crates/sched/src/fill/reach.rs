@@ -1,7 +1,7 @@
 //! What to fetch in idle time: what gaps would not bring.
 //!
 //! "The innermost and outermost cylinders are often difficult to service in rotational latency gaps", and so are fragments
-//! and what has been pending for long (seed 002 section 4.6). How difficult depends on the foreground's own places,
+//! and what has been pending for long (Thereska 2003 section 4.6). How difficult depends on the foreground's own places,
 //! on the algorithm that fills gaps, and on how much is left. So it is not presumed but measured. The disk is divided
 //! into [`BANDS`]; of each it is known how much is wanted there still, *w*, and how much the foreground brings for
 //! free lately, *g* (in gaps and by itself); and of all together how much idle time brings, *i*. The more is wanted
@@ -193,7 +193,7 @@ impl Reach {
 /// What is fetched in long idle time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdlePolicy {
-    /// What gaps would not bring in time ("idle_SMART" in seed 002 figure 11).
+    /// What gaps would not bring in time ("idle_SMART" in Thereska 2003 figure 11).
     #[default]
     Smart,
     /// What is nearest ("idle_SPTF" there).

@@ -1,4 +1,4 @@
-//! Regions: where on the disk something is wanted, coarsely (seed 002 section 4.2).
+//! Regions: where on the disk something is wanted, coarsely (Thereska 2003 section 4.2).
 //!
 //! The disk is divided into [`cells`](super::cells), each into R angular regions (8 by default). One bit per session,
 //! cell and region says whether some wanted sector lies there. A search goes from one cell to the next that has a bit
@@ -6,7 +6,7 @@
 //!
 //! # What is kept, and what the paper keeps
 //!
-//! | seed 002, table 2 | here |
+//! | Thereska 2003, table 2 | here |
 //! |---|---|
 //! | a map of tasks for each region (2.53 MB of 3.2) | none: the task layer finds the tasks of a stretch by its own index |
 //! | one region bitmap | one *per session*, in chunks of [`CHUNK`] words made where something is wanted; and their union |
@@ -41,7 +41,7 @@ use super::track::TrackMap;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, SessionId, Wants, Who};
 
-/// Regions a cell has unless said otherwise (seed 002 section 4.2).
+/// Regions a cell has unless said otherwise (Thereska 2003 section 4.2).
 pub const REGIONS: u32 = 8;
 
 /// Where each session wants something.
@@ -68,7 +68,7 @@ struct Session {
     chunks_at_most: usize,
 }
 
-/// Bytes, by structure (seed 002 table 2).
+/// Bytes, by structure (Thereska 2003 table 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegionMemory {
     /// The sessions' bitmaps.
@@ -505,7 +505,7 @@ fn around(map: &TrackMap, geometry: &Geometry, widest: u32, out: &mut Wanted) {
     out.reset(low, (high - low) as u32);
 }
 
-/// How many sectors of a track `who` wants: what Angle-EP-Frag compares (seed 002 section 4.4). Units that reach over
+/// How many sectors of a track `who` wants: what Angle-EP-Frag compares (Thereska 2003 section 4.4). Units that reach over
 /// the track's ends count with what lies on it.
 pub fn remaining(
     map: &TrackMap,

@@ -1,5 +1,5 @@
 //! The search that the papers' algorithms have in common: which cells are looked at, in what order, and what is kept
-//! (seed 002 sections 4.4 to 4.6).
+//! (Thereska 2003 sections 4.4 to 4.6).
 //!
 //! A [`Policy`] is an algorithm: whether it also starts from the edges of the disk, and how it compares candidates. The
 //! search itself is the same, and can be interrupted anywhere: [`Search::step`] goes on for a given cost,
@@ -11,7 +11,7 @@
 //! 2. the destination's cell, the source's, and those next to the source's;
 //! 3. from source and destination outwards, in turns: up, down, up, down;
 //! 4. where the policy wants that ("EP", extra pass): for every two parts of the cost spent so, one on cells from the
-//!    outermost and innermost cylinders, in turns. Seed 002 splits the quanta of the quick pass two to one; interleaved,
+//!    outermost and innermost cylinders, in turns. Thereska 2003 splits the quanta of the quick pass two to one; interleaved,
 //!    the split is the same wherever the search is stopped.
 //!
 //! Cells without a wanted region are never entered; in a cell only tracks are looked at over whose wanted regions the
@@ -44,7 +44,7 @@ pub type Score = [u64; 3];
 /// One of the papers' algorithms.
 #[derive(Debug)]
 pub struct Policy {
-    /// Its name, as in seed 002.
+    /// Its name, as in Thereska 2003.
     pub name: &'static str,
     /// A third of the search starts from the innermost and outermost cylinders.
     pub edges: bool,

@@ -1,4 +1,4 @@
-//! The freeblock subsystem put together: the task manager above, the scheduling layer below (seed 002 section 3.3, figure 2),
+//! The freeblock subsystem put together: the task manager above, the scheduling layer below (Thereska 2003 section 3.3, figure 2),
 //! and what watches over both: conservatism, the gate, the idle detectors.
 
 use std::collections::VecDeque;
@@ -405,7 +405,7 @@ impl Freeblock {
         more
     }
 
-    /// The lottery: one of the sessions, the likelier the higher its priority (seed 002 section 4.5).
+    /// The lottery: one of the sessions, the likelier the higher its priority (Thereska 2003 section 4.5).
     pub(super) fn draw(&mut self) -> Option<SessionId> {
         self.random = self.random.wrapping_add(STEP);
         self.tasks.draw(mixed(self.random))

@@ -77,7 +77,7 @@ pub struct View<'a> {
     pub now: Time,
     /// The head at the instant a read, if chosen, would begin to move it.
     pub read: Head,
-    /// The same for a write. It differs from `read` where overheads depend on the kind of command (seed 004 eq. 6).
+    /// The same for a write. It differs from `read` where overheads depend on the kind of command (Reuther 2003 eq. 6).
     pub write: Head,
     /// One past the last LBN of the command sent last.
     pub lbn: u64,

@@ -1,4 +1,4 @@
-//! Shortest positioning time first, also called SATF: seek and rotational latency together (seed 001 section 4.2).
+//! Shortest positioning time first, also called SATF: seek and rotational latency together (Lumb 2002 section 4.2).
 
 use headtime_disk::time::Dur;
 

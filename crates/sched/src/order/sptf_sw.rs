@@ -1,4 +1,4 @@
-//! SPTF-SWn%: short positioning, but rather by waiting than by seeking (seed 001 section 4.2). What it gives away in
+//! SPTF-SWn%: short positioning, but rather by waiting than by seeking (Lumb 2002 section 4.2). What it gives away in
 //! positioning time it leaves as rotational latency, which FILL can use.
 
 use headtime_disk::time::Dur;

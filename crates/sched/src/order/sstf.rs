@@ -1,4 +1,4 @@
-//! Shortest seek time first, by distance in cylinders (seed 001 section 4.2).
+//! Shortest seek time first, by distance in cylinders (Lumb 2002 section 4.2).
 
 use super::View;
 

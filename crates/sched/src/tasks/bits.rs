@@ -1,4 +1,4 @@
-//! The bits of one range: one a unit, set while the unit is still wanted (seed 002 section 4.2).
+//! The bits of one range: one a unit, set while the unit is still wanted (Thereska 2003 section 4.2).
 //!
 //! Bits are only ever cleared. A range of up to 64 units has its bits in place. A larger one is cut into chunks, and a
 //! chunk that is still all wanted, or all done, has no words: of a disk that is scanned in whatever order, only the part

@@ -1,4 +1,4 @@
-//! The task manager: sessions, tasks, and the calls of applications (seed 002 sections 2.1 and 4.2).
+//! The task manager: sessions, tasks, and the calls of applications (Thereska 2003 sections 2.1 and 4.2).
 //!
 //! It is told what applications want and which commands completed, and is asked what is wanted where
 //! ([`Wants`](super::Wants)) and which [`Event`]s there are. It decides nothing about when.

@@ -1,4 +1,4 @@
-//! What the task manager's structures take, in bytes (seed 002 tables 1 and 2).
+//! What the task manager's structures take, in bytes (Thereska 2003 tables 1 and 2).
 
 /// Bytes allocated, by structure. Exact: capacities, not lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The task manager: what background applications want of the disk (seed 002 sections 2.1, 3.3 and 4.2).
+//! The task manager: what background applications want of the disk (Thereska 2003 sections 2.1, 3.3 and 4.2).
 //!
 //! An application opens a *session* with a priority and registers *tasks* in it: sets of block ranges that it wants read
 //! or written, in any order, whenever that costs the foreground nothing. Nothing blocks: blocks come back as

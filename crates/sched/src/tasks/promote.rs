@@ -1,4 +1,4 @@
-//! Promoted tasks: what could not wait any more becomes foreground requests (seed 002 section 2.1, `fb_promote`).
+//! Promoted tasks: what could not wait any more becomes foreground requests (Thereska 2003 section 2.1, `fb_promote`).
 
 use headtime_disk::command::Kind;
 

@@ -1,4 +1,4 @@
-//! Free writes: the data is asked for just in time (seed 002 sections 2.1 and 3.4).
+//! Free writes: the data is asked for just in time (Thereska 2003 sections 2.1 and 3.4).
 //!
 //! When a search chose to write a stretch, [`ask`](TaskManager::ask) makes one [`Event::GetBuffer`] for each task's part
 //! of it. The applications [`answer`](TaskManager::answer). At the next occasion the core looks whether all of it is

@@ -15,7 +15,7 @@ use headtime_sched::tasks::{Event, Range, SessionId, TaskId, TaskSpec};
 use headtime_testkit::profiles::{between, rng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Seed 002's drive.
+/// Thereska 2003's drive.
 pub fn cheetah() -> Profile {
     profile::builtin("cheetah36es").expect("a built-in drive")
 }

@@ -1,4 +1,4 @@
-//! The microbenchmark of seed 002 (section 4.1), the foreground of most of its measurements.
+//! The microbenchmark of Thereska 2003 (section 4.1), the foreground of most of its measurements.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -7,7 +7,7 @@ use super::population::{Arrivals, Gaps, GroupSpec, Think};
 use super::size::SizeSpec;
 use super::variates::Share;
 
-/// Requests outstanding in seed 002: "two requests are kept outstanding at a time".
+/// Requests outstanding in Thereska 2003: "two requests are kept outstanding at a time".
 pub const MICRO_OUTSTANDING: u32 = 2;
 
 /// Small reads and writes, two to one, `outstanding` of them at all times: a new one is asked for when one is finished.

@@ -1,4 +1,4 @@
-//! `oltp`: the foreground of seeds 000 and 001 (section 6.1).
+//! `oltp`: the foreground of Lumb 2001 and 2002 (section 6.1).
 
 use headtime_disk::time::{Dur, Time};
 

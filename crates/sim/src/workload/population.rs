@@ -65,7 +65,7 @@ pub enum Gaps {
     /// Exponentially: a Poisson process.
     #[default]
     Exponential,
-    /// Evenly between 0 and twice the mean (seed 002 section 4.1).
+    /// Evenly between 0 and twice the mean (Thereska 2003 section 4.1).
     Uniform,
 }
 

@@ -1,4 +1,4 @@
-//! `random-4k`, `random-40k`, `local-4k`: the workloads of the head-time predictions (seed 001, figure 7).
+//! `random-4k`, `random-40k`, `local-4k`: the workloads of the head-time predictions (Lumb 2002, figure 7).
 
 use super::closed::closed;
 use super::generator::{PatternSpec, PlaceSpec};
@@ -8,7 +8,7 @@ use super::population::GroupSpec;
 /// the next one waiting.
 pub(super) const OUTSTANDING: u32 = 2;
 
-/// How many cylinders wide `local-4k` is (seed 001 section 6.2).
+/// How many cylinders wide `local-4k` is (Lumb 2002 section 6.2).
 const LOCAL_CYLINDERS: u32 = 50;
 
 /// Random reads of 4 KiB, so many outstanding.

@@ -1,5 +1,5 @@
 //! Sectors merged with the request: its command made to begin earlier, on its own track or, LBNs running on, on the one
-//! before (seed 001 section 3.3, "Request merging").
+//! before (Lumb 2002 section 3.3, "Request merging").
 //!
 //! They cost no command and wake no habit. What passes before the request's first sector is known backwards from the
 //! instant at which that passes: a head on its track t before then has the t / sector time LBNs before it. Where these

@@ -1,7 +1,7 @@
 //! What a drive does behind two reads in a row on one track, and what follows for a plan.
 //!
 //! Some drives take two reads in a row that end on one track for a sequential pattern: behind the second they read the
-//! track to its end before they take up anything else (seed 001 sections 3.2 and 4.3; `same_track_prefetch_delays` of
+//! track to its end before they take up anything else (Lumb 2002 sections 3.2 and 4.3; `same_track_prefetch_delays` of
 //! a profile). The papers therefore send nothing of their own to the tracks on which foreground requests lie. That gives
 //! away more than the habit asks for. Reading on is head time like any other, and its length is known. So a plan is
 //! followed command by command with the reading on in it, and is good when the request

@@ -1,13 +1,13 @@
 //! What a block is worth: the head time that it takes whenever it is read, and how hard it is to reach.
 //!
 //! Sectors are worth the time in which they pass, so that outer tracks, which hold more of them, are not preferred
-//! (Angle-EP-Greedy's reason, seed 002 section 4.4). To that is added what a plan spares later gaps:
+//! (Angle-EP-Greedy's reason, Thereska 2003 section 4.4). To that is added what a plan spares later gaps:
 //!
 //! * A unit that lies on two tracks takes the passing over from one to the other as well, a skew that is longer than the
 //!   unit itself; few gaps are long enough for both, and these units make the tail of a scan. So the time of passing over
 //!   is priced too ([`Prices::crossing`]), when the unit on both sides is wanted.
 //! * A stretch of wanted sectors costs a later gap a visit, however short it is. A leg that takes all of one spares that
-//!   visit, and a leg that takes the middle out of one makes a second visit necessary ([`Prices::fragment`]). Seed 002's
+//!   visit, and a leg that takes the middle out of one makes a second visit necessary ([`Prices::fragment`]). Thereska 2003's
 //!   Angle-EP-Frag clears tracks for this reason; a price says how much it may cost.
 //! * Everything is worth more where gaps come to rarely for what is wanted there ([`super::bands`]).
 //!

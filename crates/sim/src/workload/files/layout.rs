@@ -68,7 +68,7 @@ pub struct LayoutSpec {
 }
 
 impl Default for LayoutSpec {
-    /// Seed 001, section 5.2; the size of a fragment is newfs's default.
+    /// Lumb 2002, section 5.2; the size of a fragment is newfs's default.
     fn default() -> LayoutSpec {
         LayoutSpec { block_bytes: 4096, fragment_bytes: 1024, directories: 2_000, files_each: 50, file_bytes: 3072 }
     }

@@ -1,4 +1,4 @@
-//! Reading small files from a file system: the foreground of seed 001's figure 7(c).
+//! Reading small files from a file system: the foreground of Lumb 2002's figure 7(c).
 //!
 //! One process reads files chosen at random, one after another, as with `open`, `read` and `close`. What the file system
 //! does for each is a chain in which each step must be finished before the next is known:
@@ -43,7 +43,7 @@ pub struct FilesSpec {
 }
 
 impl Default for FilesSpec {
-    /// Seed 001, section 5.2: 10,000 reads of 3 KB files in 2,000 directories of 50. The host has 128 MB (section 5.1), of
+    /// Lumb 2002, section 5.2: 10,000 reads of 3 KB files in 2,000 directories of 50. The host has 128 MB (section 5.1), of
     /// which half is assumed to be there for the cache. All that is read in such a run takes some 60 MB, so nothing has
     /// to give way; with less, metadata are read again. The processor was busy for 5.1% of the time (section 5.4): 0.4 ms
     /// of the 7 or so that a request takes.
