@@ -4,7 +4,6 @@ use headtime_disk::time::Dur;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::{Conservatism, FillConfig};
-use headtime_sched::tasks::register::MOST_PICKUP;
 
 use crate::background::{Background, Job, Jobs, Nothing, PROMOTED, scan_unit};
 use crate::workload::{Target, WorkloadError, unknown};
@@ -18,8 +17,8 @@ pub const PLACEMENTS: [&str; 3] = ["host", "firmware", "firmware-no-track"];
 pub const BACKGROUNDS: [&str; 5] = ["none", "scan", "scan:KIB", "rescan", "rescan:KIB"];
 /// Largest conservatism, us.
 const MOST_CONSERVATISM_US: u64 = 100_000;
-/// Largest unit, KiB: what can be picked up at once of the smallest sectors, 512 bytes.
-const MOST_UNIT_KIB: u32 = MOST_PICKUP / 2;
+/// Largest unit, KiB. What no gap can hold is read like a program's request now and then, and larger units would be felt.
+const MOST_UNIT_KIB: u32 = 1_024;
 
 /// An algorithm by its name; `None` for `none`.
 pub fn algorithm(name: &str) -> Result<Option<Algorithm>, WorkloadError> {

@@ -74,8 +74,8 @@ pub struct ResponseMs {
     pub p99: Option<f64>,
     /// Largest.
     pub max: Option<f64>,
-    /// Half the width of the mean's 95% confidence interval (batch means); for all requests together only.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Half the width of the mean's 95% confidence interval (batch means); for all requests together only, and only when
+    /// there are enough.
     pub mean_plus_minus: Option<f64>,
 }
 

@@ -11,6 +11,7 @@
 //! Nothing is allocated per request once the tables have grown to the number of requests in flight.
 
 use headtime_disk::command::{Command, Outcome, SubmitError};
+use headtime_disk::drive::HiddenWork;
 use headtime_disk::time::Time;
 use headtime_sched::core::Refused;
 use headtime_sched::request::{Action, Finished, Request};
@@ -96,6 +97,10 @@ struct Loop<'a, D, S, W: ?Sized, O> {
     most_requests: u64,
     /// The run ends when the background work has all it wanted.
     until_scanned: bool,
+    /// It ends with the workload's last request, whatever is still wanted in the background.
+    ends_with_workload: bool,
+    /// What the drive did unseen and has been booked.
+    hidden: HiddenWork,
     dead: bool,
 }
 
@@ -128,6 +133,7 @@ pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     if workload.endless() && limits.until.is_none() && limits.requests.is_none() && !background_ends {
         return Err(RunError::Endless);
     }
+    let filled = scheduler.core().is_some_and(|core| core.freeblock().is_some());
     let stats = Stats { decision_ns: clock.map(|_| 0), ..Stats::new(workload.classes()) };
     let mut l = Loop {
         device,
@@ -145,6 +151,8 @@ pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
         next_sequence: 0,
         most_requests: limits.requests.unwrap_or(u64::MAX),
         until_scanned: background_ends,
+        ends_with_workload: filled && !background_ends && limits.until.is_none(),
+        hidden: HiddenWork::default(),
         dead: false,
     };
     let until = limits.until.unwrap_or(Time::NEVER);
@@ -153,11 +161,11 @@ pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
         l.drain()?;
     }
     let end = l.go(until)?;
-    let Loop { now, device, scheduler, workload, background, mut stats, .. } = l;
+    l.book_hidden();
+    let Loop { now, scheduler, workload, background, mut stats, .. } = l;
     if let Some(p) = scheduler.prediction() {
         stats.prediction = p.clone();
     }
-    stats.head.add_hidden(&device.hidden_work());
     stats.end = end;
     stats.ended_at = if end == End::Time { until } else { now };
     if let Some(r) = workload.refusals() {
@@ -210,6 +218,13 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             if self.scanned() {
                 return Ok(End::Scanned);
             }
+            if self.ends_with_workload
+                && self.workload.next_due().is_none()
+                && self.in_flight() == 0
+                && self.held.is_none()
+            {
+                return Ok(End::Workload);
+            }
             // Asked again: what became due with a completion of this very instant has been told already.
             if self.held.is_none() && self.workload.next_due().is_some_and(|t| t <= self.now) {
                 let ask = self.workload.take()?;
@@ -228,6 +243,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
 
     fn drive_events(&mut self) -> Result<(), RunError> {
         while let Some(completion) = self.device.advance(self.now) {
+            self.book_hidden();
             let at = self
                 .at_drive
                 .iter()
@@ -249,6 +265,17 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             self.submit(ask)?;
         }
         Ok(())
+    }
+
+    /// What the drive did unseen since the last time is booked to the background when everything at the drive is.
+    fn book_hidden(&mut self) {
+        let all = self.device.hidden_work();
+        if all != self.hidden {
+            let more = all.since(&self.hidden);
+            let free = !self.at_drive.is_empty() && self.at_drive.iter().all(|(c, free)| *free == c.count);
+            self.stats.head.add_hidden(&more, free);
+            self.hidden = all;
+        }
     }
 
     /// Submits a request and does what the scheduler wants done then.
@@ -326,6 +353,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                     self.at_drive.push((command, free));
                     self.observer.issued(&command, self.now);
                     self.device.submit(command, self.now).map_err(RunError::Device)?;
+                    self.book_hidden();
                 }
                 Some(Action::Finish(f)) => {
                     self.finish(&f);

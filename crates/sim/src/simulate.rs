@@ -98,6 +98,14 @@ pub enum SimError {
         /// The profile's name.
         name: String,
     },
+    /// FILL puts one command between two.
+    #[error(
+        "depth: background work is fitted between one command in service and one that waits: expected {DEPTH}, found {depth}"
+    )]
+    FillDepth {
+        /// Asked for.
+        depth: u32,
+    },
     /// Room for no request at all.
     #[error("requests that may wait: expected 1 or more, found 0")]
     NoRoom,
@@ -138,6 +146,9 @@ impl Simulation {
         });
         if depth == 0 || depth as usize > most {
             return Err(SimError::Depth { depth, most, name: setup.profile.name.clone() });
+        }
+        if let (Some(depth), true) = (setup.depth, setup.fill.is_some() && setup.depth != Some(DEPTH)) {
+            return Err(SimError::FillDepth { depth });
         }
         if setup.capacity == 0 {
             return Err(SimError::NoRoom);

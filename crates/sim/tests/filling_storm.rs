@@ -22,16 +22,21 @@ fn holds(t: &Tally) {
     assert_eq!((t.unaccounted(), t.left_over), (0, 0));
     assert_eq!(t.bytes.1, t.bytes.0, "bytes after and before");
     // What was not exercised was not tested.
-    assert!(t.merged > 0 && t.alone > 0 && t.idle > 0 && t.refused > 0 && t.failed > 0);
+    assert!(t.merged > 0 && t.alone > 0 && t.idle > 0 && t.refused > 0);
     assert!(t.delivered > 0 && t.written > 0 && t.superseded > 0 && t.unreadable > 0 && t.aborted > 0);
 }
 
 #[test]
 fn whatever_is_called_every_block_ends_once_and_nothing_is_left() {
     let profile = profile::builtin("cheetah36es").expect("a built-in drive");
+    let mut failed = 0;
     for (i, algorithm) in Algorithm::ALL.into_iter().enumerate() {
-        holds(&storm(&profile, &profile, algorithm, 20_000, 1 + i as u64));
+        let t = storm(&profile, &profile, algorithm, 20_000, 1 + i as u64);
+        holds(&t);
+        failed += t.failed;
     }
+    // A request meets one of the few bad sectors now and then, not in every run.
+    assert!(failed > 0);
 }
 
 #[test]

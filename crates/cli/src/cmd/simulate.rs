@@ -8,6 +8,7 @@ use headtime_disk::profile::Profile;
 use headtime_disk::time::Time;
 use headtime_lab::output::WholeFile;
 use headtime_sched::core::Order;
+use headtime_sched::fill::placement::Placement;
 use headtime_sched::tasks::Event;
 use headtime_sim::observe::Observer;
 use headtime_sim::perfetto;
@@ -110,6 +111,11 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     let mut setup = Setup { scheduling, depth: scenario.depth, ..Setup::new(&profile, Order::Fcfs, seed) };
     if let Some(fill) = scenario.fill(seed).map_err(Failure::input)? {
         setup = setup.filled(fill);
+    } else {
+        // What gaps filled inside the drive are compared with is that drive without them.
+        let inside = scenario.placement().map_err(Failure::input)? != Placement::Host;
+        setup.drive.noiseless |= inside;
+        setup.drive.inside |= inside;
     }
     let simulation = Simulation::new(&setup).map_err(Failure::input)?;
     let mut workload = scenario.workload(simulation.target(), seed).map_err(Failure::input)?;
@@ -304,6 +310,14 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
             // Not all until it is all.
             percent(if b.scan_seconds.is_some() { 1.0 } else { b.scanned_fraction.min(0.999) }),
             b.scan_seconds.map_or_else(String::new, |s| format!(" after {s:.0} virtual seconds"))
+        );
+    }
+    if let Some(report) = stats.freeblock.as_ref().filter(|report| report.times_shut > 0) {
+        out += &format!(
+            "background: filling gaps was stopped {} times{}: the drive surprised too often (a write-back cache moves the arm \
+             unseen)\n",
+            report.times_shut,
+            if report.shut { ", and is stopped" } else { "" }
         );
     }
     let p = &r.prediction;

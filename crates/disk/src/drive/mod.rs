@@ -121,6 +121,17 @@ pub struct HiddenWork {
     pub transfer: Dur,
 }
 
+impl HiddenWork {
+    /// What came to it since it was `before`.
+    pub fn since(&self, before: &HiddenWork) -> HiddenWork {
+        HiddenWork {
+            seek: self.seek - before.seek,
+            rotate: self.rotate - before.rotate,
+            transfer: self.transfer - before.transfer,
+        }
+    }
+}
+
 /// A virtual drive.
 #[derive(Clone, Debug)]
 pub struct Drive {

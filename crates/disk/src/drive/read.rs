@@ -11,6 +11,7 @@ impl Drive {
     /// Brings the segment being prefetched up to date.
     pub(super) fn sync_stream(&mut self, now: Time) {
         if self.stream.running {
+            self.stream.forget_passed(now);
             self.cache.fill_to(self.stream.segment, self.stream.reached(now));
             if self.stream.end() <= now {
                 self.stream.running = false;

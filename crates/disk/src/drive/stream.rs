@@ -30,6 +30,16 @@ pub struct Stopped {
 }
 
 impl Stream {
+    /// A stream that is extended again and again would be walked through from ever farther back: of what has passed only the
+    /// last legs are kept, more than any segment holds tracks of that a read could still hit.
+    pub fn forget_passed(&mut self, now: Time) {
+        const KEPT: usize = 16;
+        let passed = self.legs.iter().take_while(|l| l.end() <= now).count();
+        if passed > 2 * KEPT {
+            self.legs.drain(..passed - KEPT);
+        }
+    }
+
     /// When the last leg will have passed.
     pub fn end(&self) -> Time {
         self.legs.last().map_or(Time::ZERO, Leg::end)

@@ -63,11 +63,14 @@ impl HeadTime {
         self.busy_until = self.busy_until.max(m.end);
     }
 
-    /// Adds what the drive did unseen over the whole run: once, at its end.
-    pub fn add_hidden(&mut self, h: &HiddenWork) {
+    /// Adds what the drive did unseen, for background work or not.
+    pub fn add_hidden(&mut self, h: &HiddenWork, free: bool) {
         self.seek += h.seek;
         self.rotate += h.rotate;
-        self.transfer += h.transfer;
+        match free {
+            true => self.free += h.transfer,
+            false => self.transfer += h.transfer,
+        }
     }
 
     /// Seek, rotational latency and transfer: all the time the head was given to foreground requests.
@@ -138,7 +141,7 @@ mod tests {
     fn write_backs_are_not_idle_time() {
         let mut h = HeadTime::default();
         h.record(&media(0, 10, 20, 30));
-        h.add_hidden(&HiddenWork { seek: Dur(20), rotate: Dur(10), transfer: Dur(10) });
+        h.add_hidden(&HiddenWork { seek: Dur(20), rotate: Dur(10), transfer: Dur(10) }, false);
         let s = h.shares(Time(100));
         assert_eq!((s.seek, s.rotate, s.transfer), (0.3, 0.2, 0.2));
         assert!((s.idle - 0.3).abs() < 1e-12);

@@ -32,6 +32,7 @@ use serde::Deserialize;
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Order;
+use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
 
 use super::source::{in_plain_words, sources};
@@ -308,6 +309,11 @@ impl Scenario {
         let work = self.background.as_deref().is_some_and(|b| b != "none");
         let default = if work { "headtime" } else { "none" };
         filling::fill(self.fill.as_deref().unwrap_or(default), self.placement.as_deref(), margin.as_deref(), seed)
+    }
+
+    /// Where gaps are filled, or would be.
+    pub fn placement(&self) -> Result<Placement, WorkloadError> {
+        filling::placement(self.placement.as_deref().unwrap_or("host"))
     }
 
     /// Background work for a disk.
