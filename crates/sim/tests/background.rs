@@ -1,0 +1,75 @@
+//! Runs with background work beside them: when they end, and whose the head's time is.
+
+use headtime_disk::command::Kind;
+use headtime_disk::profile;
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::core::Order;
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sim::background::Jobs;
+use headtime_sim::run::Limits;
+use headtime_sim::simulate::{Setup, SimError, Simulation};
+use headtime_sim::stats::{End, Stats};
+use headtime_sim::workload::{Ask, Workload, WorkloadError};
+
+/// So many reads, one each tenth of a second.
+struct Few {
+    left: u32,
+    next: Time,
+}
+
+impl Workload for Few {
+    fn next_due(&self) -> Option<Time> {
+        (self.left > 0).then_some(self.next)
+    }
+
+    fn take(&mut self) -> Result<Ask, WorkloadError> {
+        let due = self.next;
+        self.left -= 1;
+        self.next = due + Dur::from_ms(100);
+        Ok(Ask { due, kind: Kind::Read, lbn: 8 * u64::from(self.left), count: 8, fua: false, owner: 0, class: 0 })
+    }
+
+    fn finished(&mut self, _: u32, _: Time) {}
+
+    fn endless(&self) -> bool {
+        false
+    }
+}
+
+fn run(reads: u32, limits: Limits) -> Stats {
+    let profile = profile::builtin("hitachi-7k1000c").expect("a built-in drive");
+    let setup = Setup::new(&profile, Order::Sptf, 1).filled(FillConfig::new(Algorithm::Headtime));
+    let simulation = Simulation::new(&setup).expect("a drive that works");
+    let mut jobs = Jobs::scan(simulation.target().capacity, 64);
+    let mut few = Few { left: reads, next: Time::ZERO };
+    simulation.run_with(&mut few, &mut jobs, limits, None, &mut ()).expect("nothing fails")
+}
+
+#[test]
+fn a_run_ends_with_its_last_request_whatever_is_still_wanted() {
+    let stats = run(20, Limits::default());
+    assert_eq!((stats.end, stats.requests), (End::Workload, 20));
+    assert!(stats.ended_at < Time::ZERO + Dur::from_ms(2_000), "{}", stats.ended_at);
+    assert!(stats.background.sectors > 0 && stats.background.fraction < 0.1);
+}
+
+#[test]
+fn what_the_drive_reads_ahead_for_the_background_is_the_backgrounds_time() {
+    let stats = run(1, Limits { until: Some(Time::ZERO + Dur::from_secs(20)), ..Limits::default() });
+    let shares = stats.head.shares(stats.ended_at);
+    assert!(shares.free > 0.5 && shares.transfer < 0.01, "{shares:?}");
+    // 20 s of a drive that reads some 100 MB/s.
+    assert!(stats.background.sectors > 20 * 100_000, "{}", stats.background.sectors);
+}
+
+#[test]
+fn filling_gaps_needs_two_commands_at_the_drive() {
+    let profile = profile::builtin("atlas10k").expect("a built-in drive");
+    let filled = || Setup::new(&profile, Order::Sptf, 1).filled(FillConfig::new(Algorithm::Headtime));
+    for depth in [1, 3, 8] {
+        let refused = Simulation::new(&Setup { depth: Some(depth), ..filled() });
+        assert!(matches!(refused, Err(SimError::FillDepth { depth: d }) if d == depth));
+    }
+    assert!(Simulation::new(&Setup { depth: Some(2), ..filled() }).is_ok());
+}
