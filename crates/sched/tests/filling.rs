@@ -3,10 +3,11 @@
 mod filling_rig;
 
 use filling_rig::{Rig, Says, cheetah, gaps_only};
-use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::drive::Fault;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::tasks::Event;
 
@@ -355,4 +356,32 @@ fn on_an_idle_drive_nothing_is_planned_for_the_time_that_searching_takes() {
     assert!(none.2 > some.2 * 11 / 10 && some.2 > 2 * much.2, "{none:?} {some:?} {much:?}");
     // Whatever is planned, the requests end when they would.
     assert!(none.0.since(much.0.min(none.0)) < Dur::from_ms(1) && much.0.since(none.0.min(much.0)) < Dur::from_ms(1));
+}
+
+#[test]
+fn inside_the_drive_but_for_requests_tracks_means_that_for_every_algorithm() {
+    let run = |algorithm, placement| {
+        let fill = FillConfig { algorithm, placement, ..gaps_only() };
+        let mut rig = Rig::new(&cheetah(), Some(fill), vec![]);
+        rig.scan();
+        rig.busy(300);
+        rig
+    };
+    let track = |rig: &Rig, lbn| rig.core.model().geometry.track_of(lbn).map(|t| (t.cylinder, t.surface));
+    for algorithm in Algorithm::ALL {
+        // Commands of freeblock work alone on the track of the request before or behind them.
+        let on_requests_tracks = |rig: &Rig| {
+            let own = |(_, c, free): &(Time, Command, u32)| *free == c.count;
+            let last = |c: &Command| c.lbn + u64::from(c.count) - 1;
+            let side_by_side = |w: &[(Time, Command, u32)]| {
+                own(&w[0]) != own(&w[1]) && track(rig, last(&w[0].1)) == track(rig, w[1].1.lbn)
+            };
+            rig.sent.windows(2).filter(|w| side_by_side(w)).count()
+        };
+        let name = algorithm.name();
+        let (inside, no_track) = (run(algorithm, Placement::Firmware), run(algorithm, Placement::FirmwareNoTrack));
+        println!("{name}: {} and {}", on_requests_tracks(&inside), on_requests_tracks(&no_track));
+        assert_eq!(on_requests_tracks(&no_track), 0, "{name}");
+        assert!(on_requests_tracks(&inside) > 10, "{name}");
+    }
 }

@@ -36,23 +36,25 @@ const ROUNDING: Dur = Dur(1_000);
 pub struct Habit {
     has: bool,
     last_read: Option<Track>,
+    /// No commands of its own on the tracks of requests, whatever the drive would make of them: [`Placement::FirmwareNoTrack`].
+    bars: bool,
 }
 
 impl Habit {
     /// A drive, or a scheduler inside it, without the habit.
-    pub const NONE: Habit = Habit { has: false, last_read: None };
+    pub const NONE: Habit = Habit { has: false, last_read: None, bars: false };
 
     /// The habit that a scheduler in this place has to reckon with. `last_read`: the track on which the command before
     /// the gap ends, if that is a read.
     pub fn before(model: &Model, placement: Placement, last_read: Option<Track>) -> Habit {
         let has = placement == Placement::Host && model.cache.same_track_prefetch_delays && model.cache.segments > 0;
-        Habit { has, last_read: last_read.filter(|_| has) }
+        Habit { has, last_read: last_read.filter(|_| has), bars: placement == Placement::FirmwareNoTrack }
     }
 
-    /// Whether the drive has it.
+    /// Whether nothing of its own may be sent to a track of this gap.
     #[inline]
-    pub fn exists(&self) -> bool {
-        self.has
+    pub fn bars(&self, gap: &Gap, track: Track) -> bool {
+        self.bars && (track == gap.source() || track == gap.destination())
     }
 
     /// Whether the drive reads on behind a command of this kind that ends on `track`.
@@ -152,7 +154,14 @@ fn follow(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg], late: bool) -> O
         if leg.merged {
             return None;
         }
-        f.go(leg.kind, &model.place(leg.lbn, leg.count, leg.kind)?);
+        let place = model.place(leg.lbn, leg.count, leg.kind)?;
+        if [(place.cylinder, place.surface), (place.end_cylinder, place.end_surface)]
+            .iter()
+            .any(|t| habit.bars(gap, *t))
+        {
+            return None;
+        }
+        f.go(leg.kind, &place);
     }
     Some(match front {
         None => f.go(gap.dest_kind, &gap.dest),

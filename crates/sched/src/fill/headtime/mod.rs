@@ -209,6 +209,9 @@ impl Planner {
 
     /// Looks at one track for a first leg; `mask`: the regions of its cell in which something is wanted.
     fn look(&mut self, asked: &Asked, regions: &Regions, track: (u32, u16), mask: u64) {
+        if asked.habit.bars(asked.gap, track) {
+            return;
+        }
         let mut line = None;
         for (i, kind) in KINDS.into_iter().enumerate() {
             if !self.kinds[i] {
