@@ -307,3 +307,34 @@ fn a_task_in_large_units_does_not_make_others_commands_long() {
     let longest = rig.sent[from..].iter().map(|s| s.1.count).max().expect("idle time is used");
     assert!(longest <= 738, "{longest} sectors, more than a track");
 }
+
+/// A unit that only a straggler brings comes within ten seconds of a busy disk beside a session that wants all of the disk
+/// and may be given nothing, which `hold_off` sees to.
+fn a_straggler_comes_beside(hold_off: fn(&mut Rig, SessionId)) {
+    let lbn = 30_000_000;
+    let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![Fault::Unreadable { lbn, count: 1 }]);
+    rig.submit(Kind::Read, lbn, 8);
+    rig.finish();
+    let (nothing, other) = (rig.session(1), rig.session(1));
+    hold_off(&mut rig, nothing);
+    rig.drain();
+    let all = rig.capacity();
+    rig.task(nothing, Kind::Read, &[(0, all)], 64);
+    // Until the window is used up.
+    rig.busy(100);
+    let (task, from) = (rig.task(other, Kind::Read, &[(lbn, 8)], 8), rig.now);
+    while !rig.is_done(task) {
+        rig.busy(10);
+        assert!(rig.now.since(from) < Dur::from_secs(10), "it waits although nothing else is to be had");
+    }
+}
+
+#[test]
+fn stragglers_come_beside_a_client_that_takes_nothing() {
+    a_straggler_comes_beside(|rig, session| rig.core.set_window(session, 640, rig.now).expect("it is open"));
+}
+
+#[test]
+fn stragglers_come_beside_a_session_suspended_before_it_had_a_task() {
+    a_straggler_comes_beside(|rig, session| rig.core.suspend(session, rig.now).expect("it is open"));
+}

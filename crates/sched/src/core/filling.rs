@@ -266,16 +266,15 @@ impl Core {
                 // nothing in its way: the drive drops what it reads ahead, but not what it was asked for. Where it stops
                 // it is asked for no more, and reads on if that is its habit: in the middle of a unit, if need be, which
                 // is read whole later.
-                let ahead = self.predictor.reads_ahead(&self.model, leg.lbn, leg.range().end(), self.now);
-                if let Some((end, there)) = ahead {
+                let mut end = leg.range().end();
+                if let Some((until, there)) = self.predictor.reads_ahead(&self.model, leg.lbn, end, self.now) {
                     if there + IN_BUFFER > self.now && there > Time::ZERO {
                         fill.idle_waits(there + IN_BUFFER);
                         return None;
                     }
-                    let leg = Leg { count: (end - leg.lbn) as u32, ..leg };
-                    return Some(self.send_free(&leg, true));
+                    end = until;
                 }
-                return Some(self.send_free(&leg, true));
+                return Some(self.send_free(&Leg { count: (end - leg.lbn) as u32, ..leg }, true));
             }
             if !conflicts && fill.ask(&leg, true, self.now) {
                 return None;
