@@ -96,6 +96,13 @@ proptest! {
             prop_assert_eq!((found.cylinder, found.surface, found.spt), (t.cylinder, t.surface, t.spt));
             prop_assert_eq!((found.first_lbn, found.lbns), (*first, lbns.len() as u32), "{:?}", t);
             prop_assert!(apart(found.angle.turns(), t.turns) < 1e-12, "{t:?}: {found:?}");
+            let held = |k| {
+                let at = SectorAddress { cylinder: t.cylinder, surface: t.surface, sector: k };
+                geometry.lbn_at(at) == Some(first + u64::from(k))
+            };
+            // A spare may by chance hold the very LBN that would follow: that is not the track's own.
+            let own = t.lbns.iter().all(Option::is_some);
+            prop_assert_eq!(found.plain, own && (0..t.spt).all(held), "{:?}", t);
             for lbn in lbns {
                 prop_assert_eq!(geometry.track_of(lbn), Some(found), "LBN {}", lbn);
             }

@@ -114,8 +114,9 @@ impl Case {
         let wants = Mixed { unit, units: capacity / unit, permille };
         // The bits of a scan that has not been rechecked: every search asks the task layer, the dear case.
         let mut regions = Regions::new(&model.geometry, 8);
-        regions.has_unit(unit as u32);
-        regions.add(SessionId(0), &model.geometry, Range { lbn: 0, count: wants.units * unit });
+        let range = Range { lbn: 0, count: wants.units * unit };
+        regions.has_units(unit as u32, &[range]);
+        regions.add(SessionId(0), &model.geometry, range);
         let mut rng = rng(7);
         let mut gaps = Vec::new();
         while gaps.len() < GAPS {
@@ -137,9 +138,10 @@ impl Case {
 #[divan::bench(args = CASES)]
 fn headtime(bencher: Bencher, case: (&str, u64, u64)) {
     let Case { model, wants, regions, gaps } = Case::new(case);
-    let (mut planner, mut prices, next) = (Planner::default(), Prices::new(&model.geometry), Cell::new(0));
+    let (mut planner, mut prices, next) = (Planner::default(), Prices::new(&model), Cell::new(0));
     // As after a scan that has come so far: the rest is wanted, about the same everywhere.
     let capacity = model.geometry.capacity();
+    prices.grain.set(wants.unit as u32);
     prices.bands.wanted(Range { lbn: 0, count: capacity });
     for lbn in (0..capacity).step_by(1 << 14) {
         prices.bands.gone(Range { lbn, count: ((1 << 14) * (1_000 - wants.permille) / 1_000).min(capacity - lbn) });

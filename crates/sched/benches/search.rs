@@ -57,7 +57,7 @@ fn bed(profile: &str, percent: u64) -> Bed {
     let units = model.geometry.capacity() / UNIT;
     let scan = Scan((0..units).map(|_| between(&mut rng, 0, 99) < percent).collect());
     let mut regions = Regions::new(&model.geometry, 8);
-    regions.has_unit(UNIT as u32);
+    regions.has_units(UNIT as u32, &[Range { lbn: 0, count: units * UNIT }]);
     for (unit, _) in (0..).zip(&scan.0).filter(|u| *u.1) {
         regions.add(SessionId(1), &model.geometry, Range { lbn: unit * UNIT, count: UNIT });
     }

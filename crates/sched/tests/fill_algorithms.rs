@@ -62,7 +62,7 @@ fn at_cylinder(slip: &Slip, cylinder: u32) -> bool {
 fn regions_of(model: &Model, wishes: &Wishes, per_cell: u32) -> Regions {
     let mut regions = Regions::new(&model.geometry, per_cell);
     for w in &wishes.list {
-        regions.has_unit(w.unit);
+        regions.has_units(w.unit, &[w.range]);
         for (low, high) in w.units() {
             regions.add(w.session, &model.geometry, Range { lbn: low, count: high - low });
         }
@@ -109,7 +109,7 @@ fn regions_hide_nothing_and_forget_what_is_done() {
         let mut wishes = any_wishes(geometry.capacity(), sessions, &mut rng);
         for w in &mut wishes.list {
             w.pending.fill(true);
-            regions.has_unit(w.unit);
+            regions.has_units(w.unit, &[w.range]);
             regions.add(w.session, geometry, w.range);
         }
         let exact = (0..geometry.capacity()).all(|l| !geometry.is_remapped(l));

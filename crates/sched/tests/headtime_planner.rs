@@ -44,7 +44,7 @@ fn drive(layout: usize, seed: u64) -> Profile {
 
 fn regions(model: &Model, units: &UnitList, unit: u64) -> Regions {
     let mut regions = Regions::new(&model.geometry, 8);
-    regions.has_unit(unit as u32);
+    regions.has_units(unit as u32, &[Range { lbn: 0, count: unit }]);
     for (_, u) in &units.units {
         regions.add(SessionId(0), &model.geometry, *u);
     }
@@ -72,7 +72,8 @@ fn no_plan_makes_the_request_or_the_one_behind_it_later() {
             let model = Model::new(&profile).unwrap();
             let mut rng = rng(1_000 + seed);
             let mut planner = Planner::default();
-            let prices = Prices::new(&model.geometry);
+            let mut prices = Prices::new(&model);
+            prices.grain.set(4);
             for _ in 0..60 {
                 let s = Situation {
                     profile: &profile,
@@ -119,14 +120,15 @@ fn no_plan_makes_the_request_or_the_one_behind_it_later() {
 fn plans_are_worth_what_an_exhaustive_search_finds() {
     let (mut ours, mut quickly, mut best_of_all, mut gaps, mut worse) = (0u64, 0u64, 0u64, 0, 0);
     for layout in 0..layouts().len() {
-        for seed in 0..4u64 {
+        for seed in 0..24u64 {
             println!("layout {layout} seed {seed}");
             let model = Model::new(&drive(layout, seed)).unwrap();
             let mut rng = rng(2_000 + seed);
             let mut planner = Planner::default();
             planner.settings = Settings { beam: 4, second: 6, cuts: 4, ..Settings::default() };
             let mut quick = Planner::default();
-            let prices = Prices { crossing: 0, fragment: Dur::ZERO, ..Prices::new(&model.geometry) };
+            let mut prices = Prices { crossing: 0, fragment: Dur::ZERO, ..Prices::new(&model) };
+            prices.grain.set(8);
             for _ in 0..12 {
                 let unit = 8;
                 let units =
@@ -242,7 +244,7 @@ fn a_gap_that_the_winner_cannot_use_serves_others() {
         let list = vec![Wish::new(0, Kind::Read, lbn, 1, 8), Wish::new(1, Kind::Read, 0, units, 8)];
         let wishes = Wishes { list };
         let mut regions = Regions::new(&model.geometry, 8);
-        regions.has_unit(8);
+        wishes.list.iter().for_each(|w| regions.has_units(8, &[w.range]));
         wishes.list.iter().for_each(|w| regions.add(w.session, &model.geometry, w.range));
         let config = FillConfig::new(Algorithm::Headtime);
         let task = |winner| fill_planner::Task {
@@ -255,7 +257,7 @@ fn a_gap_that_the_winner_cannot_use_serves_others() {
             last_read: None,
             legs_before: 0,
         };
-        let plan = |winner| fill_planner::Planner::new(&config, &model.geometry).plan(&task(winner));
+        let plan = |winner| fill_planner::Planner::new(&config, &model).plan(&task(winner));
         let (first, second) = (plan(0), plan(1));
         let brings = |p: &Plan| p.legs().iter().any(|l| l.lbn <= lbn && l.range().end() >= lbn + 8);
         match first {

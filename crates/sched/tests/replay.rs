@@ -85,9 +85,10 @@ fn replay(profile: &Profile, algorithm: Algorithm, placement: Placement, seed: u
     let (capacity, mut rng) = (model.geometry.capacity(), rng(seed));
     let unit = 8;
     let mut regions = Regions::new(&model.geometry, 8);
-    regions.has_unit(unit as u32);
-    regions.add(SessionId(0), &model.geometry, Range { lbn: 0, count: capacity / unit * unit });
-    let mut planner = Planner::new(&FillConfig { placement, ..FillConfig::new(algorithm) }, &model.geometry);
+    let all = Range { lbn: 0, count: capacity / unit * unit };
+    regions.has_units(unit as u32, &[all]);
+    regions.add(SessionId(0), &model.geometry, all);
+    let mut planner = Planner::new(&FillConfig { placement, ..FillConfig::new(algorithm) }, &model);
     let mut seen = Seen::default();
     for _ in 0..situations {
         let percent = [100, 50, 5][between(&mut rng, 0, 2) as usize];

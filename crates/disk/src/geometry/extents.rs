@@ -143,10 +143,10 @@ impl Extents {
         (first, (end - first) as u32)
     }
 
-    /// What [`Extents::lbns_on`] gives, for a track that no extent is known of.
+    /// The last extent that begins on a track's first sector or before it, with the extent or the mark behind it.
     #[inline]
-    pub(super) fn lbns_on_track(&self, track: &TrackSpot<'_>) -> (u64, u32) {
-        self.lbns_on(track, self.at_sector(track.first_sector()))
+    pub(super) fn on_track(&self, track: &TrackSpot<'_>) -> Option<(&Extent, &Extent)> {
+        self.at_sector(track.first_sector())
     }
 
     /// LBNs before `sector` of a track, when `found` is the last extent that can hold some of them.

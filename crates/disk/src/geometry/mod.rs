@@ -81,6 +81,8 @@ pub struct Track {
     pub lbns: u32,
     /// Angle of its physical sector 0.
     pub angle: Angle,
+    /// Every sector of it holds an LBN, and none was moved away: sector k holds LBN `first_lbn` + k.
+    pub plain: bool,
 }
 
 /// A stretch of consecutive LBNs on one track.
@@ -182,19 +184,26 @@ impl Geometry {
         let extent = &extents[0];
         let (spot, _) = self.natural(extent, lbn);
         let (first_lbn, lbns) = self.extents.lbns_on(&spot, Some((extent, &extents[1])));
-        Some(track(&spot, first_lbn, lbns, extent.push))
+        Some(track(&spot, first_lbn, lbns, (extent, &extents[1])))
     }
 
     /// The track at a cylinder and surface; `None` where the drive has none or it holds no data.
     #[inline]
     pub fn track(&self, cylinder: u32, surface: u16) -> Option<Track> {
         let spot = self.order.track(cylinder, surface)?;
-        let (first_lbn, lbns) = self.extents.lbns_on_track(&spot);
+        let near = self.extents.on_track(&spot);
+        let (first_lbn, lbns) = self.extents.lbns_on(&spot, near);
         if lbns == 0 {
             return None;
         }
-        let push = self.extents.starting_with(first_lbn)[0].push;
-        Some(track(&spot, first_lbn, lbns, push))
+        let first = match near {
+            Some((extent, next)) if extent.lbn <= first_lbn && first_lbn < next.lbn => (extent, next),
+            _ => {
+                let extents = self.extents.starting_with(first_lbn);
+                (&extents[0], &extents[1])
+            }
+        };
+        Some(track(&spot, first_lbn, lbns, first))
     }
 
     /// The longest stretch of consecutive LBNs from `lbn`, at most `max` of them, on one track. A remapped LBN is a
@@ -317,13 +326,16 @@ fn position(spot: &TrackSpot<'_>, sector: u32, push: Angle) -> Position {
 }
 
 #[inline]
-fn track(spot: &TrackSpot<'_>, first_lbn: u64, lbns: u32, push: Angle) -> Track {
+fn track(spot: &TrackSpot<'_>, first_lbn: u64, lbns: u32, (extent, next): (&Extent, &Extent)) -> Track {
+    // Consecutive slots on one track are consecutive sectors but for holes, and with as many LBNs as sectors there is none.
+    let one_extent = extent.lbn <= first_lbn && first_lbn + u64::from(lbns) <= next.lbn;
     Track {
         cylinder: spot.cylinder(),
         surface: spot.leg.surface,
         spt: spot.spt(),
         first_lbn,
         lbns,
-        angle: spot.angle() + push,
+        angle: spot.angle() + extent.push,
+        plain: lbns == spot.spt() && one_extent && !extent.is_moved(),
     }
 }

@@ -31,7 +31,7 @@ impl Freeblock {
             return Err(TaskError::Full { what: "bytes of regions", limit });
         }
         let task = self.tasks.register(session, spec)?;
-        self.regions.has_unit(spec.min_pickup);
+        self.regions.has_units(spec.min_pickup, &spec.ranges);
         for range in &spec.ranges {
             self.regions.add(session, &model.geometry, *range);
             self.planner.wanted(*range);

@@ -150,6 +150,18 @@ impl Cells {
         }
     }
 
+    /// The same from one end: cylinders ascending when `up`, else descending.
+    #[inline]
+    pub fn tracks_from(&self, cell: u32, up: bool) -> impl Iterator<Item = (u32, u16)> + use<> {
+        let (first, last) = self.cylinders(cell);
+        let surfaces = match self.groups {
+            None => 0..self.surfaces as u16,
+            Some(_) => (cell % self.surfaces) as u16..(cell % self.surfaces) as u16 + 1,
+        };
+        let cylinders = (0..last + 1 - first).map(move |i| if up { first + i } else { last - i });
+        cylinders.flat_map(move |c| surfaces.clone().map(move |s| (c, s)))
+    }
+
     /// The LBNs of a cell (remaps not counted), which follow each other; `None` when it has none.
     pub fn lbns(&self, geometry: &Geometry, cell: u32) -> Option<Range> {
         let mut found: Option<(u64, u64)> = None;
@@ -239,6 +251,11 @@ mod tests {
                 let mut last_low = 0;
                 for cell in 0..cells.count() {
                     let tracks: Vec<_> = cells.tracks(cell).collect();
+                    assert!(cells.tracks_from(cell, true).eq(tracks.iter().copied()));
+                    let mut down: Vec<_> = cells.tracks_from(cell, false).collect();
+                    assert!(down.is_sorted_by_key(|t| std::cmp::Reverse(t.0)));
+                    down.sort();
+                    assert_eq!(down, tracks);
                     assert!(tracks.iter().all(|t| cells.of(t.0, t.1) == cell), "{layout:?} {surfaces}");
                     let (low, high) = cells.cylinders(cell);
                     assert!(tracks.iter().all(|t| (low..=high).contains(&t.0)) && low >= last_low);

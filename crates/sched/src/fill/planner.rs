@@ -1,6 +1,5 @@
 //! The algorithms behind one call: a gap in, the best plan for it out.
 
-use headtime_disk::geometry::Geometry;
 use headtime_disk::model::Model;
 
 use super::candidate::Look;
@@ -63,10 +62,10 @@ struct Paper {
 
 impl Planner {
     /// As configured.
-    pub fn new(config: &FillConfig, geometry: &Geometry) -> Planner {
+    pub fn new(config: &FillConfig, model: &Model) -> Planner {
         let which = match config.algorithm.policy() {
             Some(policy) => Which::Paper(Box::new(Paper { policy, search: None, rest: None })),
-            None => Which::Own(Box::default(), Box::new(Prices::new(geometry))),
+            None => Which::Own(Box::default(), Box::new(Prices::new(model))),
         };
         Planner { placement: config.placement, budget: config.budget, which }
     }
@@ -100,6 +99,7 @@ impl Planner {
         let who = Who::Session(task.winner);
         match &mut self.which {
             Which::Own(planner, prices) => {
+                prices.grain.set(task.regions.grain());
                 if task.legs_before == 0 {
                     prices.bands.gap(task.gap.dest.lbn);
                 }

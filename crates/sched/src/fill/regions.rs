@@ -56,6 +56,9 @@ pub struct Regions {
     sessions: Vec<Session>,
     union: Bitmap,
     widest: u32,
+    /// What is wanted begins and ends at whole multiples of so many sectors from `origin`; 0: nothing is wanted.
+    grain: u64,
+    origin: u64,
     scratch: Wanted,
 }
 
@@ -97,6 +100,8 @@ impl Regions {
             sessions: Vec::new(),
             union: Bitmap::default(),
             widest: 1,
+            grain: 0,
+            origin: 0,
             scratch: Wanted::new(),
         }
     }
@@ -125,9 +130,24 @@ impl Regions {
         self.widest
     }
 
-    /// To be said of every task before its ranges are added: its pick-up unit in sectors.
-    pub fn has_unit(&mut self, min_pickup: u32) {
+    /// Stretches of what is wanted or was are multiples of so many sectors long, for all units are.
+    #[inline]
+    pub fn grain(&self) -> u32 {
+        self.grain.clamp(1, u64::from(u32::MAX)) as u32
+    }
+
+    /// To be said of every task before its ranges are added: its pick-up unit in sectors, and where it wants some.
+    pub fn has_units(&mut self, min_pickup: u32, ranges: &[Range]) {
         self.widest = self.widest.max(min_pickup);
+        for range in ranges {
+            if self.grain == 0 {
+                self.origin = range.lbn;
+            }
+            let rest = range.count % u64::from(min_pickup.max(1));
+            for part in [u64::from(min_pickup), rest, range.lbn.abs_diff(self.origin)] {
+                self.grain = gcd(self.grain, part);
+            }
+        }
     }
 
     /// The regions that an arc touches: from `from` on, `span` of 2^64 of a turn.
@@ -302,7 +322,7 @@ impl Regions {
         if self.sessions.is_empty() {
             // Nothing is left of them, neither their table nor how wide their units were.
             self.sessions = Vec::new();
-            self.widest = 1;
+            (self.widest, self.grain) = (1, 0);
         }
     }
 
@@ -362,6 +382,10 @@ impl Regions {
             rest: size_of::<Regions>() + self.sessions.capacity() * size_of::<Session>(),
         }
     }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// The word and the bits of a mask of a cell.
@@ -537,5 +561,19 @@ mod tests {
         assert_eq!(arc(3, 0xff, Angle(5), 0), 0);
         assert_eq!(arc(0, 1, Angle(77), 1), 1);
         assert_eq!(arc(6, u64::MAX, Angle(u64::MAX), 2), 1 << 63 | 1);
+    }
+
+    #[test]
+    fn the_grain_is_what_all_units_are_made_of() {
+        let profile = headtime_disk::profile::builtin("atlas10k").unwrap();
+        let mut regions = Regions::new(&Geometry::new(&profile.geometry).unwrap(), 8);
+        assert_eq!(regions.grain(), 1);
+        let range = |lbn, count| Range { lbn, count };
+        regions.has_units(128, &[range(63, 1_280)]);
+        assert_eq!(regions.grain(), 128, "where they begin does not matter while all begin so");
+        regions.has_units(64, &[range(63 + 96, 640)]);
+        assert_eq!(regions.grain(), 32, "two that overlap by 32");
+        regions.has_units(64, &[range(63, 72)]);
+        assert_eq!(regions.grain(), 8, "the last unit is 8 long");
     }
 }

@@ -182,7 +182,7 @@ impl Freeblock {
             tasks: TaskManager::new(config.limits, model.geometry.capacity()),
             idling: config.idle.as_ref().map(|idle| Idling::new(idle, model, &regions)),
             regions,
-            planner: Planner::new(config, &model.geometry),
+            planner: Planner::new(config, model),
             margins,
             adaptive,
             gate: Gate::default(),

@@ -35,8 +35,38 @@ const PRIOR: u32 = 256;
 /// Gaps are halved when there are so many, so that old ones count less and less.
 const MOST_GAPS: u32 = 1 << 20;
 
-/// Slots of neighbouring cylinders that have a price.
-const SLOTS: usize = 256;
+/// The most slots of neighbouring cylinders that are told apart.
+pub(super) const SLOTS: usize = 256;
+
+/// How cylinders fall into slots: a power of two of them each, found without a division.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slots {
+    last: u32,
+    shift: u32,
+}
+
+impl Slots {
+    /// For a drive of so many cylinders.
+    pub(super) fn new(cylinders: u32) -> Slots {
+        let last = cylinders.saturating_sub(1);
+        let shift = (u32::BITS - last.leading_zeros()).saturating_sub(SLOTS.trailing_zeros());
+        Slots { last, shift }
+    }
+
+    /// The slot of a cylinder; of one beyond the last, the last's.
+    #[inline]
+    pub(super) fn of(&self, cylinder: u32) -> usize {
+        (cylinder.min(self.last) >> self.shift) as usize
+    }
+
+    /// First and last cylinder of each slot that has any.
+    pub(super) fn all(self) -> impl Iterator<Item = (u32, u32)> {
+        (0..=self.of(self.last) as u32).map(move |i| {
+            let first = i << self.shift;
+            (first, (first + ((1 << self.shift) - 1)).min(self.last))
+        })
+    }
+}
 
 /// What a search needs to know of a part of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +89,7 @@ impl Level {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bands {
     capacity: u64,
-    cylinders: u32,
+    slots: Slots,
     /// The band in the middle of each slot.
     bands: [u8; SLOTS],
     wanted: [u64; BANDS],
@@ -71,14 +101,18 @@ pub struct Bands {
 impl Bands {
     /// Of a drive of which nothing is wanted.
     pub fn new(geometry: &Geometry) -> Bands {
-        let (capacity, cylinders) = (geometry.capacity().max(1), geometry.cylinders().max(1));
+        let (capacity, slots) = (geometry.capacity().max(1), Slots::new(geometry.cylinders()));
         let begins: [u32; BANDS] =
             std::array::from_fn(|b| geometry.track_of(first(capacity, b)).map_or(u32::MAX, |t| t.cylinder));
-        let middle = |slot: usize| ((2 * slot as u64 + 1) * u64::from(cylinders) / (2 * SLOTS as u64)) as u32;
+        let mut in_middle = [0; SLOTS];
+        for (band, (first, last)) in in_middle.iter_mut().zip(slots.all()) {
+            let middle = first + (last - first) / 2;
+            *band = begins[1..].partition_point(|&b| b <= middle) as u8;
+        }
         let mut bands = Bands {
             capacity,
-            cylinders,
-            bands: std::array::from_fn(|s| begins[1..].partition_point(|&b| b <= middle(s)) as u8),
+            slots,
+            bands: in_middle,
             wanted: [0; BANDS],
             gaps: [PRIOR; BANDS],
             fresh: 0,
@@ -93,21 +127,16 @@ impl Bands {
         (u128::from(lbn.min(self.capacity - 1)) * BANDS as u128 / u128::from(self.capacity)) as usize
     }
 
-    #[inline]
-    fn slot(&self, cylinder: u32) -> usize {
-        (u64::from(cylinder.min(self.cylinders - 1)) * SLOTS as u64 / u64::from(self.cylinders)) as usize
-    }
-
     /// What is to be known about a cylinder.
     #[inline]
     pub fn level(&self, cylinder: u32) -> Level {
-        self.levels[self.slot(cylinder)]
+        self.levels[self.slots.of(cylinder)]
     }
 
     /// The highest of the cylinders `low..=high`.
     #[inline]
     pub fn highest(&self, low: u32, high: u32) -> Level {
-        let slots = &self.levels[self.slot(low)..=self.slot(high.max(low))];
+        let slots = &self.levels[self.slots.of(low)..=self.slots.of(high.max(low))];
         slots.iter().fold(Level { price: 0, clears: 0 }, |a, b| a.or(*b))
     }
 

@@ -152,6 +152,6 @@ impl Front {
 
 /// Sectors of the request itself that may complete a unit which begins before it.
 #[inline]
-fn own(asked: &Asked) -> u32 {
+pub(super) fn own(asked: &Asked) -> u32 {
     if asked.gap.dest_kind.is_read() { asked.gap.dest.count.min(asked.widest) } else { 0 }
 }

@@ -6,6 +6,7 @@
 //! time t are at most two stretches of the track.
 
 use headtime_disk::angle::Angle;
+use headtime_disk::command::Kind;
 use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::mechanics::Mechanics;
 use headtime_disk::profile::SectorAddress;
@@ -38,16 +39,14 @@ impl Line {
     /// Looks at a track.
     #[inline]
     pub fn new(geometry: &Geometry, mechanics: &Mechanics, track: Track) -> Line {
+        let (step, sector_fx) = (Angle(u64::MAX / u64::from(track.spt)), mechanics.rotation.sector_fx(track.spt));
+        if track.plain {
+            return Line { track, first_sector: 0, plain: true, step, sector_fx };
+        }
         let run = geometry.run_at(track.first_lbn, track.lbns);
         let on_track = run.filter(|r| (r.start.cylinder, r.start.surface) == (track.cylinder, track.surface));
         let plain = on_track.is_some_and(|r| r.count == track.lbns && r.span == track.lbns);
-        Line {
-            track,
-            first_sector: on_track.filter(|_| plain).map_or(0, |r| r.start.sector),
-            plain,
-            step: Angle(u64::MAX / u64::from(track.spt)),
-            sector_fx: mechanics.rotation.sector_fx(track.spt),
-        }
+        Line { track, first_sector: on_track.filter(|_| plain).map_or(0, |r| r.start.sector), plain, step, sector_fx }
     }
 
     /// The track's address.
@@ -72,6 +71,17 @@ impl Line {
     #[inline]
     pub fn sector_fx(&self) -> u64 {
         self.sector_fx
+    }
+
+    /// From the end of its last LBN until the first of the next track passes, for reads.
+    pub fn over(&self, geometry: &Geometry, mechanics: &Mechanics) -> Option<Dur> {
+        let next = geometry.track_of(self.end())?;
+        let next = Line::new(geometry, mechanics, next);
+        let moved = mechanics.reposition(self.at(), next.at(), Kind::Read);
+        let behind = self.angle_of(self.sector_behind(geometry, self.end()));
+        let arrived = behind + mechanics.rotation.angle_after(moved);
+        let first = next.sector_of(geometry, next.track.first_lbn);
+        Some(moved + mechanics.rotation.wait(arrived, next.angle_of(first)))
     }
 
     /// How many whole sectors pass in a time, a turn's at most.

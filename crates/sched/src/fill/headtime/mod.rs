@@ -5,11 +5,15 @@
 //! * [`front`]: sectors merged with the request, also from the track before
 //! * [`habit`]: what the drive does behind two reads on one track, and the last word on a plan
 //! * [`prices`], [`bands`]: what a block is worth
+//! * [`grain`]: what a length of time can bring at most when blocks come in whole units
 //!
 //! A search goes on in steps of a given cost ([`Planner::step`]) until no track left can beat the best plan by more than a
 //! little; the best plan so far can be taken at any moment ([`Planner::best`]). Only a plan's first leg is binding: when
 //! there is room at the drive again, the rest is planned anew. To favour the winner of a lottery, ask for its blocks first
 //! and for anyone's when that finds nothing.
+//!
+//! A first leg is followed further in three ways: with a second one looked for on the tracks that offered most, cut short and
+//! then so, and with any other leg that was offered, if that can follow as it stands.
 //!
 //! # Cost
 //!
@@ -17,6 +21,7 @@
 
 pub mod bands;
 pub mod front;
+pub mod grain;
 pub mod habit;
 pub mod line;
 pub mod prices;
@@ -25,6 +30,7 @@ pub mod walk;
 
 use headtime_disk::command::Kind;
 use headtime_disk::rotation::JUST_PASSED;
+use headtime_disk::time::Time;
 
 use super::gap::{Plan, Window};
 use crate::fill::regions::Regions;
@@ -68,6 +74,8 @@ pub struct Planner {
     /// How far a search goes.
     pub settings: Settings,
     walk: Walk,
+    /// Sectors of the request itself that may complete a unit.
+    own: u32,
     front: Option<Front>,
     /// Read, write: does anyone asked about want any?
     kinds: [bool; 2],
@@ -78,6 +86,11 @@ pub struct Planner {
     firsts: Vec<Visit>,
     /// The tracks that offered most, best first.
     lines: Vec<(u64, Line)>,
+    /// All legs that were offered.
+    offered: Vec<Visit>,
+    /// Which of them may come first, by value, best first, with the instant at which they end; and which second, with that
+    /// at which they begin.
+    pairs: [Vec<(u64, Time, u16)>; 2],
     /// The best plans, best first.
     best: Vec<Found>,
     cost: u64,
@@ -88,6 +101,8 @@ pub struct Planner {
 
 /// Plans kept, for when the best does not hold.
 const KEPT: usize = 6;
+/// Legs that are remembered for putting them together.
+const OFFERED: usize = 128;
 /// What a track looked at costs.
 const LOOK: u64 = 2;
 const KINDS: [Kind; 2] = [Kind::Read, Kind::Write];
@@ -113,6 +128,7 @@ impl Planner {
         self.best.clear();
         self.firsts.clear();
         self.lines.clear();
+        self.offered.clear();
         self.windows = [[None; 4]; 2];
         (self.cost, self.fresh, self.through) = (1, false, false);
         self.kinds = KINDS.map(|k| asked.wants.any(asked.who, k));
@@ -122,7 +138,8 @@ impl Planner {
         if let Some(m) = merged {
             self.keep(Plan::of(m.leg, m.sectors), m.value);
         }
-        self.walk.begin(&land(asked, regions));
+        self.own = front::own(asked);
+        self.walk.begin(&land(asked, regions), self.kinds);
     }
 
     /// Goes on until `budget` more has been spent, or a little more than that, or nothing is left that could be better.
@@ -137,7 +154,16 @@ impl Planner {
             self.cost += 1;
             if self.could_gain(stop.worth) {
                 let mask = regions.mask(asked.who, stop.cell);
-                for track in regions.cells().tracks(stop.cell) {
+                for track in regions.cells().tracks_from(stop.cell, stop.up) {
+                    // Where a cell has one cylinder, the whole cell was judged.
+                    if stop.cylinders > 1
+                        && !self.could_gain(asked.prices.most_at(self.walk.left(&land, track), track.0, self.own))
+                    {
+                        if stop.falls {
+                            break;
+                        }
+                        continue;
+                    }
                     self.look(asked, regions, track, mask);
                 }
             }
@@ -168,7 +194,8 @@ impl Planner {
     /// Whether a plan of this value would be better than the best so far by more than the slack.
     #[inline]
     fn could_gain(&self, value: u64) -> bool {
-        self.best.first().is_none_or(|b| value * 1000 > b.value * (1000 + self.settings.slack_permille))
+        let best = self.best.first().map_or(0, |b| b.value);
+        value * 1000 > best * (1000 + self.settings.slack_permille)
     }
 
     fn keep(&mut self, plan: Plan, value: u64) {
@@ -218,7 +245,7 @@ impl Planner {
                 continue;
             }
             let Some((window, arc)) = self.window(asked, regions, track, i) else { continue };
-            if mask & arc == 0 || !self.could_gain(asked.prices.most_at(window.length(), track.0)) {
+            if mask & arc == 0 || !self.could_gain(asked.prices.most_at(window.length(), track.0, self.own)) {
                 continue;
             }
             let line = match line {
@@ -233,9 +260,11 @@ impl Planner {
             let mut most = 0;
             for mut v in visits.into_iter().flatten() {
                 if !self.is_worth_appraising(asked, &v) {
+                    self.offer(v);
                     continue;
                 }
                 asked.appraise(&mut v, &mut self.near);
+                self.offer(v);
                 most = v.value.max(most);
                 self.keep(Plan::of(v.leg, v.sectors), v.value);
                 self.finish(asked, Plan::of(v.leg, v.sectors), v.value, &v.end);
@@ -258,7 +287,7 @@ impl Planner {
     #[inline]
     fn front_at_most(&self, asked: &Asked, end: &Point) -> u64 {
         let left = asked.gap.starts.saturating_since(end.head.at);
-        self.front.as_ref().map_or(0, |_| asked.prices.most_at(left, asked.gap.dest.cylinder))
+        self.front.as_ref().map_or(0, |_| asked.prices.most_at(left, asked.gap.dest.cylinder, self.own))
     }
 
     /// A plan so far, with the request's command made to begin earlier behind it.
@@ -297,12 +326,58 @@ impl Planner {
         }
         self.firsts = firsts;
         self.lines = lines;
+        self.pair(asked);
+    }
+
+    fn offer(&mut self, v: Visit) {
+        if self.offered.len() < OFFERED {
+            self.offered.push(v);
+        }
+    }
+
+    /// Puts together what was offered, two and two, where the second leg can follow as it stands.
+    fn pair(&mut self, asked: &Asked) {
+        let offered = std::mem::take(&mut self.offered);
+        let mut lists = std::mem::take(&mut self.pairs);
+        let most = offered.iter().map(|v| v.value).max().unwrap_or(0);
+        // Where much is wanted, all end as late as they may, and nothing can follow.
+        let first_end = offered.iter().map(|v| v.end.head.at).min().unwrap_or(Time::ZERO);
+        let last_begin = offered.iter().map(|v| v.begins).max().unwrap_or(Time::ZERO);
+        for (list, second) in lists.iter_mut().zip([false, true]) {
+            list.clear();
+            for (v, i) in offered.iter().zip(0u16..) {
+                let (at, fits) =
+                    if second { (v.begins, v.begins > first_end) } else { (v.end.head.at, v.end.head.at < last_begin) };
+                if fits && self.could_gain(v.value + most) {
+                    list.push((v.value, at, i));
+                }
+            }
+            list.sort_unstable_by_key(|&(value, _, i)| (std::cmp::Reverse(value), i));
+        }
+        for &(a, ends, first) in &lists[0] {
+            for &(b, begins, second) in &lists[1] {
+                if !self.could_gain(a + b) {
+                    break;
+                }
+                if begins <= ends {
+                    continue;
+                }
+                let (first, second) = (&offered[usize::from(first)], &offered[usize::from(second)]);
+                if asked.follows(first, second)
+                    && let Some(plan) = Plan::of(first.leg, first.sectors).and(second.leg, second.sectors)
+                {
+                    self.keep(plan, a + b);
+                    self.finish(asked, plan, a + b, &second.end);
+                }
+            }
+        }
+        (self.offered, self.pairs) = (offered, lists);
     }
 
     /// Looks at one track for a second leg.
     fn second(&mut self, asked: &Asked, v: &Visit, line: &Line) {
         let left = asked.gap.starts.saturating_since(v.end.head.at);
-        if !self.could_gain(v.value + asked.prices.most_at(left, line.track.cylinder)) {
+        if !self.could_gain(v.value + asked.prices.most_at(left, line.track.cylinder, self.own)) {
             return;
         }
         for (i, kind) in KINDS.into_iter().enumerate() {
@@ -311,7 +386,7 @@ impl Planner {
             }
             let head = v.end.head_for(asked, kind);
             let Some(window) = asked.window(&head, line.at(), kind) else { continue };
-            if !self.could_gain(v.value + asked.prices.most_at(window.length(), line.track.cylinder)) {
+            if !self.could_gain(v.value + asked.prices.most_at(window.length(), line.track.cylinder, self.own)) {
                 continue;
             }
             self.cost += LOOK;
@@ -332,7 +407,8 @@ impl Planner {
 }
 
 fn land<'a>(asked: &Asked<'a>, regions: &'a Regions) -> Land<'a> {
-    Land { model: asked.model, gap: asked.gap, regions, who: asked.who, prices: asked.prices }
+    let (model, gap, who, prices, own) = (asked.model, asked.gap, asked.who, asked.prices, front::own(asked));
+    Land { model, gap, regions, who, prices, own }
 }
 
 /// Puts something into a list of the `most` best, best first. False when it is not one of them.

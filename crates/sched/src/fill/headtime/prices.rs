@@ -11,16 +11,18 @@
 //!   Angle-EP-Frag clears tracks for this reason; a price says how much it may cost.
 //! * Everything is worth more where gaps come to rarely for what is wanted there ([`super::bands`]).
 //!
-//! With f the fragments that a leg removes less those that it leaves, at most one,
+//! With f the fragments that a leg removes less those that it leaves, at most one, and c the share of stretches that can be
+//! cleared at one visit ([`Level::clears`]: none while nearly everything is wanted, for then any leg breaks a stretch up),
 //!
 //! ```text
-//! value = (time of wanted sectors + crossing * time of passing over + fragment * f) * price of the band
+//! value = (time of wanted sectors + crossing * time of passing over + fragment * c * f) * price of the band
 //! ```
 
-use headtime_disk::geometry::Geometry;
+use headtime_disk::model::Model;
 use headtime_disk::time::Dur;
 
 use super::bands::{Bands, Level, ONE};
+use super::grain::Grain;
 
 /// What things are worth, in nanoseconds of head time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +35,15 @@ pub struct Prices {
     pub fragment: Dur,
     /// Of parts of the disk.
     pub bands: Bands,
+    /// What a length of time can bring.
+    pub grain: Grain,
 }
 
 impl Prices {
     /// For a drive of which nothing is wanted.
-    pub fn new(geometry: &Geometry) -> Prices {
-        Prices { crossing: 128, fragment: Dur::from_us(450), bands: Bands::new(geometry) }
+    pub fn new(model: &Model) -> Prices {
+        let (bands, grain) = (Bands::new(&model.geometry), Grain::new(&model.geometry, &model.mechanics));
+        Prices { crossing: 128, fragment: Dur::from_us(450), bands, grain }
     }
 
     /// The worth of `time` of wanted sectors on a cylinder, `over` spent on passing over between them, and of so many
@@ -46,23 +51,43 @@ impl Prices {
     #[inline]
     pub fn value(&self, cylinder: u32, time: Dur, over: Dur, fragments: i64) -> u64 {
         let plain = time.0 + over.0.saturating_mul(u64::from(self.crossing)) / 256;
-        let fragment = (self.fragment.0 as i64).saturating_mul(fragments.min(1));
+        let level = self.bands.level(cylinder);
+        let fragment =
+            (self.fragment.0 as i64 * i64::from(level.clears) / i64::from(ONE)).saturating_mul(fragments.min(1));
         // What brings anything is worth something.
         let value = plain.saturating_add_signed(fragment).max(1);
-        (value * u64::from(self.bands.level(cylinder).price) / u64::from(ONE)).max(1)
+        (value * u64::from(level.price) / u64::from(ONE)).max(1)
     }
 
-    /// The most that a leg that takes any time can be expected to be worth.
+    /// The most that a leg that takes so much time, on a cylinder or one that has no more of it, can be expected to be
+    /// worth at this level; 0 when nothing that is wanted is that short. `own`: sectors of the request itself that may complete a unit.
     #[inline]
-    pub fn most(&self, time: Dur, level: Level) -> u64 {
-        let time = time.0.saturating_mul(u64::from(self.crossing.max(256))) / 256;
+    pub fn most(&self, time: Dur, cylinder: u32, own: u32, level: Level) -> u64 {
+        let time = match self.crossing <= 256 {
+            true => {
+                let (sectors, over) = self.grain.within(time, cylinder, own);
+                if sectors == Dur::ZERO {
+                    return 0;
+                }
+                sectors.0 + over.0 * u64::from(self.crossing) / 256
+            }
+            false => time.0.saturating_mul(u64::from(self.crossing)) / 256,
+        };
         let fragment = self.fragment.0 * u64::from(level.clears) / u64::from(ONE);
         (time + fragment).saturating_mul(u64::from(level.price)) / u64::from(ONE)
     }
 
+    /// The same were any sector wanted by itself: for comparing places.
+    #[inline]
+    pub fn chance(&self, time: Dur, cylinder: u32) -> u64 {
+        let level = self.bands.level(cylinder);
+        let fragment = self.fragment.0 * u64::from(level.clears) / u64::from(ONE);
+        (time.0 + fragment).saturating_mul(u64::from(level.price)) / u64::from(ONE)
+    }
+
     /// The same on a cylinder.
     #[inline]
-    pub fn most_at(&self, time: Dur, cylinder: u32) -> u64 {
-        self.most(time, self.bands.level(cylinder))
+    pub fn most_at(&self, time: Dur, cylinder: u32, own: u32) -> u64 {
+        self.most(time, cylinder, own, self.bands.level(cylinder))
     }
 }

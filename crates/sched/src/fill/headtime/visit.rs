@@ -67,6 +67,8 @@ pub struct Visit {
     pub sectors: u32,
     /// What they are worth; until [`Asked::appraise`] was asked, at most.
     pub value: u64,
+    /// When its first sector passes.
+    pub begins: Time,
     /// Where it leaves the head.
     pub end: Point,
     /// Its track.
@@ -76,6 +78,17 @@ pub struct Visit {
     runs: u32,
     /// Spent on passing over between wanted sectors.
     over: Dur,
+}
+
+impl Visit {
+    /// The track on which it begins.
+    #[inline]
+    pub fn track(&self) -> (u32, u16) {
+        match &self.stretch.next {
+            Some((next, _)) if self.leg.lbn >= self.line.end() => next.at(),
+            _ => self.line.at(),
+        }
+    }
 }
 
 impl Point {
@@ -229,7 +242,17 @@ impl Asked<'_> {
             over = begins.saturating_since(ended);
         }
         let runs = out.runs(first, last).take(3).count() as u32;
-        let mut visit = Visit { leg, sectors, value: 0, end, line: *line, stretch: *s, runs, over };
+        let begins = match &s.next {
+            Some((next, begins)) if first >= line.end() => {
+                *begins
+                    + next.takes(
+                        next.sector_of(&self.model.geometry, first)
+                            - next.sector_of(&self.model.geometry, next.track.first_lbn),
+                    )
+            }
+            _ => s.at + line.takes(line.sector_of(&self.model.geometry, first).saturating_sub(s.sector)),
+        };
+        let mut visit = Visit { leg, sectors, value: 0, begins, end, line: *line, stretch: *s, runs, over };
         visit.value = self.worth(&visit, 1);
         Some(visit)
     }
@@ -276,6 +299,20 @@ impl Asked<'_> {
             left += i64::from(near.is_set(last));
         }
         left
+    }
+
+    /// Whether `second` can follow `first` as it stands: the head gets to its track before its first sector passes. What
+    /// passes when does not depend on where the head was before.
+    #[inline]
+    pub fn follows(&self, first: &Visit, second: &Visit) -> bool {
+        if second.begins <= first.end.head.at || second.leg.range().overlaps(&first.leg.range()) {
+            return false;
+        }
+        let (kind, to) = (second.leg.kind, second.track());
+        let head = first.end.head_for(self, kind);
+        let from = (head.cylinder, head.surface);
+        let arrive = head.at + self.model.mechanics.reposition(from, to, kind) + self.gap.margins.of_move(from, to);
+        arrive <= second.begins && !first.end.habit.wakes(kind, to)
     }
 
     /// The same leg without its last unit.

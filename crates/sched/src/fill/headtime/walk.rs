@@ -7,16 +7,21 @@
 //! seek-first layout a track on the same surface is nearer than its neighbour on another, which takes a head switch: the
 //! surfaces of the two ends have walks of their own, and all others together have one.
 //!
+//! What every plan loses is taken off beforehand: the margins of the two moves, and the time that the drive takes between
+//! the last command of a plan and the request's ([`Room`]).
+//!
 //! Measured seek tables are not quite monotone. What is compared is the least seek at a distance or beyond, so a bound
 //! is never too low for its own cell; only between the ends may a cell further on be worth a little more.
 
+use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Mechanics;
 use headtime_disk::model::Model;
-use headtime_disk::time::Dur;
+use headtime_disk::time::{Dur, Time};
 
-use crate::fill::cells::Cells;
+use crate::fill::conservatism::{CLASSES, class_of};
 use crate::fill::gap::Gap;
 use crate::fill::regions::Regions;
+use crate::overheads::between;
 use crate::tasks::Who;
 
 use super::bands::Level;
@@ -35,6 +40,8 @@ pub struct Land<'a> {
     pub who: Who,
     /// What it is worth.
     pub prices: &'a Prices,
+    /// Sectors of the request itself that may complete a unit.
+    pub own: u32,
 }
 
 /// A cell on the way.
@@ -46,6 +53,67 @@ pub struct Stop {
     pub worth: u64,
     /// The most that one can be worth that begins there or anywhere further on.
     pub ahead: u64,
+    /// Which end of the cell is the nearer one: the lowest cylinder when the walk goes up.
+    pub up: bool,
+    /// Cylinders that the cell has tracks of.
+    pub cylinders: u32,
+    /// From that end on, the time that is left on a track falls: neither end of the gap lies within the cell.
+    pub falls: bool,
+}
+
+/// The time of a gap that moves can be taken off.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// From the earliest instant at which the head may set out to the latest at which it may set out for the request.
+    time: Dur,
+    /// The least margin of a move of each class of distance, or of any longer one.
+    margins: [Dur; CLASSES],
+    /// The same where the head may stay on its track.
+    stay: Dur,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room { time: Dur::ZERO, margins: [Dur::ZERO; CLASSES], stay: Dur::ZERO }
+    }
+}
+
+impl Room {
+    /// Of a gap, for commands of these kinds (read, write).
+    fn of(land: &Land, kinds: [bool; 2]) -> Room {
+        let Land { model, gap, .. } = *land;
+        let time = |kind: Kind| {
+            let leave = gap.starts.0.saturating_sub(between(model, kind, gap.dest_kind).0);
+            Time(leave).saturating_since(gap.head(kind).at)
+        };
+        let (read, write) = (kinds[0].then(|| time(Kind::Read)), kinds[1].then(|| time(Kind::Write)));
+        let time = read.max(write).unwrap_or(Dur::ZERO);
+        let mut margins = [Dur::ZERO; CLASSES];
+        let mut least = Dur(u64::MAX);
+        for class in (0..CLASSES).rev() {
+            least = least.min(gap.margins.of_class(class));
+            margins[class] = least;
+        }
+        Room { time, margins, stay: gap.margins.of_move((0, 0), (0, 0)).min(least) }
+    }
+
+    /// The most time that is left on a surface (or any) of the cylinders `lo..=hi`.
+    #[inline]
+    pub fn left(&self, land: &Land, (lo, hi): (u32, u32), surface: Option<u16>) -> Dur {
+        let m = &land.model.mechanics;
+        // A write settle below zero may make even a head switch shorter.
+        let switch = m.head_switch.saturating_add_signed(m.write_settle_ns.min(0));
+        let away = |end: (u32, u16)| {
+            let distance = if end.0 < lo { lo - end.0 } else { end.0.saturating_sub(hi) };
+            let t = m.reposition_floor(distance);
+            match surface {
+                Some(s) if s != end.1 => t.max(switch) + self.margins[class_of(distance)],
+                _ if distance == 0 => t + self.stay,
+                _ => t + self.margins[class_of(distance)],
+            }
+        };
+        self.time.saturating_sub(away(land.gap.source()) + away(land.gap.destination()))
+    }
 }
 
 /// Which cells a way leads through.
@@ -70,6 +138,8 @@ struct Way {
     bound: Dur,
     /// What that time is worth at most.
     worth: u64,
+    /// What it is worth whatever whole units fit in: the more time, the likelier they do.
+    chance: u64,
     /// The highest level from here to the end of this way.
     level: Level,
 }
@@ -79,12 +149,14 @@ struct Way {
 pub struct Walk {
     ways: Vec<Way>,
     mask: u64,
+    room: Room,
 }
 
 impl Walk {
-    /// Sets out.
-    pub fn begin(&mut self, land: &Land) {
+    /// Sets out, to find what can be read, written.
+    pub fn begin(&mut self, land: &Land, kinds: [bool; 2]) {
         self.ways.clear();
+        self.room = Room::of(land, kinds);
         let Land { model, gap, regions, .. } = *land;
         let rotation = &model.mechanics.rotation;
         let begin = gap.read.at.min(gap.write.at);
@@ -96,7 +168,7 @@ impl Walk {
         };
         let (s, d) = (gap.source(), gap.destination());
         let (a, b) = (s.0.min(d.0), s.0.max(d.0));
-        let far = reach(&model.mechanics, all, b - a);
+        let far = reach(&model.mechanics, self.room.time, b - a);
         let (low, high) = (a.saturating_sub(far), (b + far).min(model.geometry.cylinders().saturating_sub(1)));
         // Between the ends the two ways meet half way.
         let half = a + (b - a) / 2;
@@ -125,7 +197,7 @@ impl Walk {
         let mut set_out = |up: bool, cell: u32, last: u32| {
             let (first, end) = (cells.cylinders(cell.min(last)).0, cells.cylinders(cell.max(last)).1);
             let level = bands.highest(first, end);
-            self.push(land, Way { lane, up, cell, last, bound: Dur::ZERO, worth: 0, level });
+            self.push(land, Way { lane, up, cell, last, bound: Dur::ZERO, worth: 0, chance: 0, level });
         };
         set_out(false, a.1, low.0);
         if a == b {
@@ -173,9 +245,11 @@ impl Walk {
             };
             let skip = matches!((way.lane, surface), (Lane::Others(s, d), Some(x)) if x == s || x == d);
             if !skip {
-                way.bound = bound(land, cells, cell, surface);
+                way.bound = self.room.left(land, cells.cylinders(cell), surface);
                 if way.bound > Dur::ZERO {
-                    way.worth = land.prices.most_at(way.bound, cells.cylinders(cell).0);
+                    let cylinder = cells.cylinders(cell).0;
+                    way.worth = land.prices.most_at(way.bound, cylinder, land.own);
+                    way.chance = land.prices.chance(way.bound, cylinder);
                     self.ways.push(way);
                 }
                 return;
@@ -186,10 +260,19 @@ impl Walk {
         }
     }
 
+    /// What time is left on a track at most.
+    #[inline]
+    pub fn left(&self, land: &Land, track: (u32, u16)) -> Dur {
+        self.room.left(land, (track.0, track.0), Some(track.1))
+    }
+
     /// The cell where most can be won.
     pub fn next(&mut self, land: &Land) -> Option<Stop> {
-        let best = (0..self.ways.len()).max_by_key(|&i| (self.ways[i].worth, std::cmp::Reverse(i)))?;
-        let ahead = self.ways.iter().map(|w| land.prices.most(w.bound, w.level)).max()?;
+        let best = (0..self.ways.len()).max_by_key(|&i| (self.ways[i].chance, std::cmp::Reverse(i)))?;
+        // Units further on may pass in a little more or less time; the level tells more.
+        let cells = land.regions.cells();
+        let ahead = |w: &Way| land.prices.most(w.bound, cells.cylinders(w.cell).0, land.own, w.level);
+        let ahead = self.ways.iter().map(ahead).max()?;
         let way = self.ways.swap_remove(best);
         let step = match way.lane {
             Lane::Surface(_) => u32::from(land.model.geometry.surfaces()),
@@ -199,7 +282,10 @@ impl Walk {
         if advance(&mut on, step) {
             self.push(land, on);
         }
-        Some(Stop { cell: way.cell, worth: way.worth, ahead })
+        let (lo, hi) = land.regions.cells().cylinders(way.cell);
+        let within = |cylinder| (lo..=hi).contains(&cylinder);
+        let falls = !within(land.gap.source().0) && !within(land.gap.destination().0);
+        Some(Stop { cell: way.cell, worth: way.worth, ahead, up: way.up, cylinders: hi - lo + 1, falls })
     }
 }
 
@@ -228,21 +314,4 @@ fn reach(m: &Mechanics, gap: Dur, apart: u32) -> u32 {
         if fits(mid) { near = mid } else { far = mid }
     }
     near
-}
-
-/// The most time that can be left on any track of a cell.
-#[inline]
-fn bound(land: &Land, cells: &Cells, cell: u32, surface: Option<u16>) -> Dur {
-    let m = &land.model.mechanics;
-    let (lo, hi) = cells.cylinders(cell);
-    let away = |end: (u32, u16)| {
-        let distance = if end.0 < lo { lo - end.0 } else { end.0.saturating_sub(hi) };
-        let t = m.reposition_floor(distance);
-        // A write settle below zero may make even a head switch shorter.
-        let switch = m.head_switch.saturating_add_signed(m.write_settle_ns.min(0));
-        if surface.is_some_and(|s| s != end.1) { t.max(switch) } else { t }
-    };
-    let gap = land.gap;
-    let begin = gap.read.at.min(gap.write.at);
-    gap.starts.saturating_since(begin).saturating_sub(away(gap.source()) + away(gap.destination()))
 }

@@ -1,0 +1,148 @@
+//! What is wanted comes in whole units, so that not every length of time brings more than a shorter one.
+//!
+//! With units of 64 KB, 2.3 ms on an old drive, a gap of 4 ms brings one, as one of 2.3 ms does: tracks on which there is
+//! time for one only need not be looked at once a plan with one is known. The *grain* is the largest number of sectors
+//! that all units are made of, with regard to their sizes and to where they begin.
+//!
+//! With u the time in which a grain passes and o that of passing over to the next track, which is priced at c of it
+//! ([`super::prices`]), a time t is worth at most, for c <= 1,
+//!
+//! ```text
+//! n * u + c * min(t - n * u, o),  n = floor(t / u)
+//! ```
+//!
+//! because who gives up grains for passing over gives up more than c * o.
+
+use headtime_disk::geometry::Geometry;
+use headtime_disk::mechanics::Mechanics;
+use headtime_disk::time::Dur;
+
+use super::bands::Slots;
+use super::line::Line;
+
+/// Integer nanoseconds can leave so much of a grain.
+const ROUNDING: u64 = 100;
+
+/// Times of a grain, by part of the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grain {
+    /// Sectors; 1: nothing is known.
+    sectors: u32,
+    slots: Slots,
+    times: Vec<Times>,
+}
+
+/// The times on the cylinders of a slot, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Times {
+    /// The shortest and the longest time of a sector, times 2^32.
+    sector_fx: (u64, u64),
+    /// The same of a grain.
+    grain: (u32, u32),
+    /// The longest time of passing over to the next track.
+    over: u64,
+}
+
+impl Grain {
+    /// Of a drive on which nothing is wanted.
+    pub fn new(geometry: &Geometry, mechanics: &Mechanics) -> Grain {
+        let slots = Slots::new(geometry.cylinders());
+        let times = |(first, last): (u32, u32)| {
+            let mut times = Times { sector_fx: (u64::MAX, 0), grain: (0, 0), over: 0 };
+            // Where a zone begins within a slot, its first cylinder and its last see both.
+            let both = [first, last].into_iter().flat_map(|c| (0..geometry.surfaces()).map(move |s| (c, s)));
+            for track in both.filter_map(|(c, s)| geometry.track(c, s)) {
+                let line = Line::new(geometry, mechanics, track);
+                let fx = line.sector_fx();
+                times.sector_fx = (times.sector_fx.0.min(fx), times.sector_fx.1.max(fx));
+                times.over = times.over.max(line.over(geometry, mechanics).map_or(0, |o| o.0));
+            }
+            times
+        };
+        Grain { sectors: 1, slots, times: slots.all().map(times).collect() }
+    }
+
+    /// What is wanted comes in multiples of so many sectors.
+    pub fn set(&mut self, sectors: u32) {
+        let sectors = sectors.max(1);
+        if sectors == self.sectors {
+            return;
+        }
+        self.sectors = sectors;
+        for times in &mut self.times {
+            let time =
+                |fx: u64| ((u128::from(fx) * u128::from(self.sectors)) >> 32).min(u128::from(u32::MAX / 2)) as u32;
+            // A cylinder without data says nothing.
+            times.grain =
+                if times.sector_fx.1 == 0 { (0, 0) } else { (time(times.sector_fx.0), time(times.sector_fx.1) + 1) };
+        }
+    }
+
+    /// The most that `time` on a cylinder can bring: time of wanted sectors, and of passing over between them. `own`:
+    /// sectors of the request itself that may complete a unit. Where a unit passes in another time elsewhere, a plan that
+    /// goes on there may bring a little more.
+    #[inline]
+    pub fn within(&self, time: Dur, cylinder: u32, own: u32) -> (Dur, Dur) {
+        let times = &self.times[self.slots.of(cylinder)];
+        let (least, most) = times.grain;
+        if self.sectors == 1 || least == 0 {
+            return (time, Dur::ZERO);
+        }
+        let time = time.0 + u64::from(own) * u64::from(most) / u64::from(self.sectors);
+        // Gaps are shorter than four seconds, and a division of 32 bits is cheaper.
+        let n = u32::try_from(time + ROUNDING).unwrap_or(u32::MAX) / least;
+        let sectors = (u64::from(n) * u64::from(most)).min(time);
+        (Dur(sectors), Dur((time - sectors).min(times.over)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_disk::model::Model;
+    use headtime_disk::profile;
+
+    fn atlas(sectors: u32) -> (Model, Grain) {
+        let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
+        let mut grain = Grain::new(&model.geometry, &model.mechanics);
+        grain.set(sectors);
+        (model, grain)
+    }
+
+    #[test]
+    fn whole_units_that_fit_are_within_and_what_is_shorter_than_one_brings_nothing() {
+        let (model, grain) = atlas(128);
+        for cylinder in (0..10_042).step_by(53) {
+            let Some(track) = model.geometry.track(cylinder, 2) else { continue };
+            let line = Line::new(&model.geometry, &model.mechanics, track);
+            for units in 0..4 {
+                let whole = line.takes(128 * units);
+                let (sectors, over) = grain.within(whole, cylinder, 0);
+                assert!(sectors + over >= whole, "cylinder {cylinder}: {sectors:?} of {whole:?}");
+                let half_more = whole + Dur(line.takes(64).0);
+                let (sectors, _) = grain.within(half_more, cylinder, 0);
+                // Zones that meet in a slot differ by some per cent.
+                assert!(sectors >= whole && sectors.0 <= whole.0 * 108 / 100, "cylinder {cylinder}: {sectors:?}");
+                // The request brings the other half.
+                assert!(grain.within(half_more, cylinder, 65).0 >= line.takes(128 * (units + 1)));
+            }
+        }
+    }
+
+    #[test]
+    fn passing_over_counts_once_and_only_what_it_takes() {
+        let (model, grain) = atlas(128);
+        let line = Line::new(&model.geometry, &model.mechanics, model.geometry.track(5_000, 1).unwrap());
+        let over = line.over(&model.geometry, &model.mechanics).unwrap();
+        assert!(over > model.mechanics.head_switch && over < Dur::from_ms(2), "{over:?}");
+        let (_, most) = grain.within(line.takes(128) + over + Dur::from_us(300), 5_000, 0);
+        assert!(most >= over && most <= over + Dur::from_us(300), "{most:?} of {over:?}");
+    }
+
+    #[test]
+    fn of_units_of_one_sector_nothing_is_known() {
+        let (_, grain) = atlas(1);
+        assert_eq!(grain.within(Dur(777), 5_000, 0), (Dur(777), Dur::ZERO));
+        assert_eq!(grain.within(Dur(777), u32::MAX, 0), (Dur(777), Dur::ZERO));
+    }
+}
