@@ -34,6 +34,9 @@ const BUDGET: u64 = 64 + 192;
 /// Gaps that are searched in turn.
 const GAPS: usize = 512;
 
+/// Each gap several times: searches differ by two orders of magnitude, so that a hundred say little of their mean.
+const SAMPLES: u32 = 4 * GAPS as u32;
+
 /// Of all units of a drive, those wanted that a mixing of their number picks: no memory, so that drives of any size do.
 /// Sixty-four units at a time, as the task manager finds them. A half that is left lies in stretches of eight units and more,
 /// a last hundredth (here 1 of 128) unit by unit, which is about how scans leave them.
@@ -135,7 +138,7 @@ impl Case {
     }
 }
 
-#[divan::bench(args = CASES)]
+#[divan::bench(args = CASES, sample_count = SAMPLES)]
 fn headtime(bencher: Bencher, case: (&str, u64, u64)) {
     let Case { model, wants, regions, gaps } = Case::new(case);
     let (mut planner, mut prices, next) = (Planner::default(), Prices::new(&model), Cell::new(0));
@@ -175,22 +178,22 @@ fn papers(bencher: Bencher, case: (&str, u64, u64), algorithm: Algorithm) {
     });
 }
 
-#[divan::bench(args = CASES)]
+#[divan::bench(args = CASES, sample_count = SAMPLES)]
 fn bw_greedy(bencher: Bencher, case: (&str, u64, u64)) {
     papers(bencher, case, Algorithm::BwGreedy);
 }
 
-#[divan::bench(args = CASES)]
+#[divan::bench(args = CASES, sample_count = SAMPLES)]
 fn bw_ep_greedy(bencher: Bencher, case: (&str, u64, u64)) {
     papers(bencher, case, Algorithm::BwEpGreedy);
 }
 
-#[divan::bench(args = CASES)]
+#[divan::bench(args = CASES, sample_count = SAMPLES)]
 fn angle_ep_greedy(bencher: Bencher, case: (&str, u64, u64)) {
     papers(bencher, case, Algorithm::AngleEpGreedy);
 }
 
-#[divan::bench(args = CASES)]
+#[divan::bench(args = CASES, sample_count = SAMPLES)]
 fn angle_ep_frag(bencher: Bencher, case: (&str, u64, u64)) {
     papers(bencher, case, Algorithm::AngleEpFrag);
 }

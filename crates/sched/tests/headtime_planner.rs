@@ -125,7 +125,7 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
             let model = Model::new(&drive(layout, seed)).unwrap();
             let mut rng = rng(2_000 + seed);
             let mut planner = Planner::default();
-            planner.settings = Settings { beam: 4, second: 6, cuts: 4, ..Settings::default() };
+            planner.settings = Settings { beam: 4, second: 6, cuts: 4, patience: u64::MAX, ..Settings::default() };
             let mut quick = Planner::default();
             let mut prices = Prices { crossing: 0, fragment: Dur::ZERO, ..Prices::new(&model) };
             prices.grain.set(8);

@@ -38,7 +38,7 @@ use crate::tasks::wanted::Wanted;
 use front::{Front, Merged};
 use line::Line;
 use visit::{Asked, Point, Visit};
-use walk::{Land, Walk};
+use walk::{Land, Stop, Walk};
 
 /// How far a search goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,11 +51,13 @@ pub struct Settings {
     pub cuts: usize,
     /// A plan is good enough when no other can be better by more than this, in thousandths.
     pub slack_permille: u64,
+    /// A search ends when so much more has brought no better plan.
+    pub patience: u64,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { beam: 2, second: 6, cuts: 2, slack_permille: 5 }
+        Settings { beam: 2, second: 6, cuts: 2, slack_permille: 5, patience: 144 }
     }
 }
 
@@ -94,6 +96,8 @@ pub struct Planner {
     /// The best plans, best first.
     best: Vec<Found>,
     cost: u64,
+    /// What it had cost when a better plan was found last.
+    gained: u64,
     /// First legs were found that have not been followed further.
     fresh: bool,
     through: bool,
@@ -103,6 +107,8 @@ pub struct Planner {
 const KEPT: usize = 6;
 /// Legs that are remembered for putting them together.
 const OFFERED: usize = 128;
+/// Pairs of them that are followed, best first, each time that a search stops for a while.
+const PAIRS: u32 = 128;
 /// What a track looked at costs.
 const LOOK: u64 = 2;
 const KINDS: [Kind; 2] = [Kind::Read, Kind::Write];
@@ -126,6 +132,7 @@ impl Planner {
     /// Begins a search. `asked` and `regions` are to be the same in every step.
     pub fn begin(&mut self, asked: &Asked, regions: &Regions) {
         self.best.clear();
+        self.gained = 0;
         self.firsts.clear();
         self.lines.clear();
         self.offered.clear();
@@ -153,20 +160,11 @@ impl Planner {
             };
             self.cost += 1;
             if self.could_gain(stop.worth) {
-                let mask = regions.mask(asked.who, stop.cell);
-                for track in regions.cells().tracks_from(stop.cell, stop.up) {
-                    // Where a cell has one cylinder, the whole cell was judged.
-                    if stop.cylinders > 1
-                        && !self.could_gain(asked.prices.most_at(self.walk.left(&land, track), track.0, self.own))
-                    {
-                        if stop.falls {
-                            break;
-                        }
-                        continue;
-                    }
-                    self.look(asked, regions, track, mask);
-                }
+                self.enter(asked, regions, &land, &stop);
             }
+            // Where a plan is known and so much has brought no better one, it is time to make do.
+            let patience = self.settings.patience;
+            self.through = !self.best.is_empty() && self.cost > self.gained.saturating_add(patience);
         }
         if std::mem::take(&mut self.fresh) {
             self.deepen(asked);
@@ -203,6 +201,9 @@ impl Planner {
             return;
         }
         let at = self.best.partition_point(|f| f.value >= value);
+        if at == 0 {
+            self.gained = self.cost;
+        }
         self.best.truncate(KEPT - 1);
         self.best.insert(at, Found { plan, value });
     }
@@ -232,6 +233,23 @@ impl Planner {
         });
         self.windows[i][which] = Some(Cached { cylinder: track.0, window });
         window
+    }
+
+    /// Looks at the tracks of a cell, the nearest first.
+    fn enter(&mut self, asked: &Asked, regions: &Regions, land: &Land, stop: &Stop) {
+        let mask = regions.mask(asked.who, stop.cell);
+        let left = |walk: &Walk, track: (u32, u16)| asked.prices.most_at(walk.left(land, track), track.0, land.own);
+        // Where even its far end is worth a look, its tracks need not be judged one by one.
+        let sure = stop.falls && self.could_gain(left(&self.walk, stop.furthest));
+        for track in regions.cells().tracks_from(stop.cell, stop.up) {
+            if !sure && !self.could_gain(left(&self.walk, track)) {
+                if stop.falls {
+                    break;
+                }
+                continue;
+            }
+            self.look(asked, regions, track, mask);
+        }
     }
 
     /// Looks at one track for a first leg; `mask`: the regions of its cell in which something is wanted.
@@ -354,14 +372,16 @@ impl Planner {
             }
             list.sort_unstable_by_key(|&(value, _, i)| (std::cmp::Reverse(value), i));
         }
+        let mut tries = PAIRS;
         for &(a, ends, first) in &lists[0] {
             for &(b, begins, second) in &lists[1] {
-                if !self.could_gain(a + b) {
+                if tries == 0 || !self.could_gain(a + b) {
                     break;
                 }
                 if begins <= ends {
                     continue;
                 }
+                tries -= 1;
                 let (first, second) = (&offered[usize::from(first)], &offered[usize::from(second)]);
                 if asked.follows(first, second)
                     && let Some(plan) = Plan::of(first.leg, first.sectors).and(second.leg, second.sectors)

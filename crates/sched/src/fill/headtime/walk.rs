@@ -55,9 +55,9 @@ pub struct Stop {
     pub ahead: u64,
     /// Which end of the cell is the nearer one: the lowest cylinder when the walk goes up.
     pub up: bool,
-    /// Cylinders that the cell has tracks of.
-    pub cylinders: u32,
-    /// From that end on, the time that is left on a track falls: neither end of the gap lies within the cell.
+    /// A track at the other end.
+    pub furthest: (u32, u16),
+    /// From end to end, the time that is left on a track falls: neither end of the gap lies within the cell.
     pub falls: bool,
 }
 
@@ -282,10 +282,16 @@ impl Walk {
         if advance(&mut on, step) {
             self.push(land, on);
         }
-        let (lo, hi) = land.regions.cells().cylinders(way.cell);
-        let within = |cylinder| (lo..=hi).contains(&cylinder);
-        let falls = !within(land.gap.source().0) && !within(land.gap.destination().0);
-        Some(Stop { cell: way.cell, worth: way.worth, ahead, up: way.up, cylinders: hi - lo + 1, falls })
+        let (lo, hi) = cells.cylinders(way.cell);
+        let within = |end: (u32, u16)| (lo..=hi).contains(&end.0);
+        let falls = !within(land.gap.source()) && !within(land.gap.destination());
+        let surface = match way.lane {
+            // Any: they are about as far away.
+            Lane::All => 0,
+            _ => (way.cell % u32::from(land.model.geometry.surfaces())) as u16,
+        };
+        let furthest = (if way.up { hi } else { lo }, surface);
+        Some(Stop { cell: way.cell, worth: way.worth, ahead, up: way.up, furthest, falls })
     }
 }
 
