@@ -31,7 +31,7 @@ const MOST: u64 = 4 * ONE as u64;
 /// Prices are worked out again after so many gaps, which takes a microsecond or two.
 const JUDGE_AFTER: u32 = 256;
 /// Gaps that each band is taken to have had before any was seen: chance is not to look like a pattern.
-const PRIOR: u32 = 256;
+const PRIOR: u32 = 1024;
 /// Gaps are halved when there are so many, so that old ones count less and less.
 const MOST_GAPS: u32 = 1 << 20;
 
