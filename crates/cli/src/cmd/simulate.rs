@@ -91,7 +91,7 @@ pub struct Simulate {
     #[arg(long)]
     json: bool,
     /// Write what the head did, and each request, as Chrome trace JSON, which ui.perfetto.dev opens
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = figures::output())]
     perfetto: Option<PathBuf>,
 }
 
