@@ -14,7 +14,7 @@ use headtime_sim::observe::Observer;
 use headtime_sim::perfetto;
 use headtime_sim::result::{About, ResponseMs, SimResult};
 use headtime_sim::run::Limits;
-use headtime_sim::simulate::{Setup, Simulation};
+use headtime_sim::simulate::{Setup, SimError, Simulation};
 use headtime_sim::stats::{Done, Stats};
 use headtime_sim::timeline::Timeline;
 use headtime_sim::workload::Workload;
@@ -105,7 +105,10 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     let scenario = scenario(args)?;
     scenario.check().map_err(Failure::input)?;
     let name = scenario.disk.clone().unwrap_or_else(|| "atlas10k".into());
-    let profile = drive::find(&name)?;
+    let profile = drive::find(&name).map_err(|e| match e {
+        Failure::Input(why) => Failure::Input(scenario.fault_at("disk", why)),
+        other => other,
+    })?;
     let seed = scenario.seed.unwrap_or(1);
     let scheduling = scenario.scheduling().map_err(Failure::input)?;
     let mut setup = Setup { scheduling, depth: scenario.depth, ..Setup::new(&profile, Order::Fcfs, seed) };
@@ -117,7 +120,10 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
         setup.drive.noiseless |= inside;
         setup.drive.inside |= inside;
     }
-    let simulation = Simulation::new(&setup).map_err(Failure::input)?;
+    let simulation = Simulation::new(&setup).map_err(|e| {
+        let key = if matches!(e, SimError::Model { .. }) { "disk" } else { "depth" };
+        Failure::Input(scenario.fault_at(key, e))
+    })?;
     let mut workload = scenario.workload(simulation.target(), seed).map_err(Failure::input)?;
     let mut background = scenario.background(simulation.target()).map_err(Failure::input)?;
     let mut limits = scenario.limits().map_err(Failure::input)?;
@@ -181,12 +187,7 @@ fn scenario(args: &Simulate) -> Result<Scenario, Failure> {
     };
     match &args.scenario {
         None => Ok(flags),
-        Some(path) => {
-            let both = flags.over(Scenario::load(path).map_err(Failure::input)?);
-            // Settings that do not go together may stand in the file, on the command line or in both.
-            both.check().map_err(|e| Failure::input(format!("{} and the flags: {e}", path.display())))?;
-            Ok(both)
-        }
+        Some(path) => Ok(flags.over(Scenario::load(path).map_err(Failure::input)?)),
     }
 }
 
