@@ -164,6 +164,16 @@ fn every_fill_and_placement_reads_beside_the_programs() {
     }
 }
 
+/// On a disk that is mostly idle few decisions search, and none of those may be among those that are timed in their turn.
+#[test]
+fn searches_are_timed_wherever_there_are_any() {
+    let args = ["--workload", "open:1", "--background", "scan", "--seconds", "20"];
+    let cost = headtime(&[&["simulate", "--json"], &args[..]].concat()).json()["cost"].clone();
+    let (all, searches) = (cost["decisions"].as_u64().unwrap(), cost["fill_searches"].as_u64().unwrap());
+    assert!(searches > 0 && searches * 64 < all, "{cost}");
+    assert!(cost["ns_per_fill_search"].as_f64().unwrap() > 0.0, "{cost}");
+}
+
 /// A disk of some 20 MB, so that a scan of it ends soon.
 const SMALL: &str = r#"format = 1
 name = "small"

@@ -154,7 +154,7 @@ pub struct Cost {
     pub ns_per_decision: Option<f64>,
     /// Searches for freeblock work.
     pub fill_searches: u64,
-    /// Wall time of a decision with its searches, ORDER's choice included; `null` when there was none or nobody measured.
+    /// Wall time of a decision with its searches, ORDER's choice included; `null` when nothing was searched or nobody measured.
     pub ns_per_fill_search: Option<f64>,
     /// Bytes of the model that the scheduler keeps of the drive.
     pub model_bytes: u64,
