@@ -181,6 +181,21 @@ fn a_scenarios_profile_lies_beside_it() {
     assert!(headtime(&["simulate", &path]).refused().contains("folder/none.toml: cannot be read"));
 }
 
+#[test]
+fn a_fill_without_background_work_is_said_to_do_nothing() {
+    let warned = |args: &[&str]| {
+        let r = headtime(&[&["simulate", "--requests", "10"], args].concat());
+        assert_eq!(r.status, Some(0), "{}", r.err);
+        r.err
+    };
+    let said = "headtime: warning: fill headtime was given, but no background: there is nothing to read in the gaps\n";
+    assert_eq!(warned(&["--fill", "headtime"]), said);
+    assert_eq!(warned(&["--fill", "headtime", "--json"]), said);
+    for quiet in [&["--fill", "none"][..], &["--fill", "headtime", "--background", "none"], &["--background", "scan"]] {
+        assert_eq!(warned(quiet), "", "{quiet:?}");
+    }
+}
+
 /// The README's table of commands and the program's help say the same, in both directions.
 #[test]
 fn the_readmes_table_names_every_flag_and_no_other() {

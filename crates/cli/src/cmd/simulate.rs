@@ -133,6 +133,12 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     }
     // Begun before the run: a file that cannot be written costs no minutes.
     let export = args.perfetto.as_deref().map(WholeFile::create).transpose()?;
+    // Said in so many words, `none` is what somebody means.
+    if let (Some(fill), None) = (scenario.fill.as_deref().filter(|f| *f != "none"), &scenario.background) {
+        screen::note(&format!(
+            "warning: fill {fill} was given, but no background: there is nothing to read in the gaps"
+        ));
+    }
     let timeline = export.is_some().then(|| Timeline::new(EXPORTED, limits.until));
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as u64;
