@@ -12,7 +12,7 @@ use headtime_sched::fill::placement::Placement;
 use headtime_sched::tasks::Event;
 use headtime_sim::observe::Observer;
 use headtime_sim::perfetto;
-use headtime_sim::result::{About, ResponseMs, SimResult};
+use headtime_sim::result::{About, NotFilled, ResponseMs, SimResult};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, SimError, Simulation};
 use headtime_sim::stats::{Done, Stats};
@@ -159,6 +159,7 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
         seed,
         sector_bytes: profile.sector_bytes,
         wall_seconds: Some(wall_seconds),
+        depth: simulation.depth(),
         model_bytes: simulation.model_bytes(),
         media_bytes_per_second: simulation.media_bytes_per_second(),
     };
@@ -319,12 +320,16 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
             b.scan_seconds.map_or_else(String::new, |s| format!(" after {s:.0} virtual seconds"))
         );
     }
-    if let Some(report) = stats.freeblock.as_ref().filter(|report| report.times_shut > 0) {
+    if b.not_filled == Some(NotFilled::OneCommandAtATime) {
+        out += "background: no gaps are filled: the drive takes one command at a time, and a gap lies between one in service and \
+                one that waits\n";
+    }
+    if b.times_stopped > 0 {
         out += &format!(
             "background: filling gaps was stopped {} times{}: the drive surprised too often (a write-back cache moves the arm \
              unseen)\n",
-            report.times_shut,
-            if report.shut { ", and is stopped" } else { "" }
+            b.times_stopped,
+            if b.stopped { ", and is stopped" } else { "" }
         );
     }
     let p = &r.prediction;
