@@ -1,9 +1,11 @@
-//! Figures on the command line: every fault says the range, in one line, and shows no more of what was typed than a
+//! Figures and names on the command line: every fault says the range, in one line, and shows no more of what was typed than a
 //! reader needs.
 
 use std::error::Error as _;
 use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Characters shown of what was typed.
@@ -41,6 +43,15 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     let most = headtime_sim::workload::scenario::LONGEST_RUN_S;
     let within = text.parse().ok().filter(|s| *s > 0.0 && *s <= most);
     within.ok_or_else(|| format!("expected more than 0 to {most} virtual seconds"))
+}
+
+/// A file or directory to be written. `-` is refused: elsewhere it means standard output, where the results go already, and
+/// nobody wants a file of that name unasked.
+pub fn output() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path == Path::new("-") {
+        true => Err("expected a name (standard output is for the results; what is really called - is ./-)"),
+        false => Ok(path),
+    })
 }
 
 /// The line for a figure that was refused; `None` for all other faults.

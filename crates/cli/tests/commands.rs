@@ -164,6 +164,56 @@ fn every_fill_and_placement_reads_beside_the_programs() {
     }
 }
 
+/// What the text says of gaps that are not filled, programs are told as well.
+#[test]
+fn drives_whose_gaps_are_not_filled_are_known_by_the_contracts_object() {
+    let args = ["simulate", "--background", "scan"];
+    let run = |more: &[&str]| headtime(&[&args[..], more, &["--json"]].concat()).json()["freeblock"].clone();
+    let text = |more: &[&str]| headtime(&[&args[..], more].concat()).ok();
+    // No command queueing.
+    let single = ["--disk", "maxtor-6l080l0", "--workload", "random-4k", "--seconds", "5"];
+    let r = run(&single);
+    assert_eq!((&r["not_filled"], &r["requests"]), (&"one-command-at-a-time".into(), &0.into()), "{r}");
+    assert!(text(&single).contains("no gaps are filled: the drive takes one command at a time"));
+    // A write-back cache.
+    let written = ["--disk", "hitachi-7k1000c", "--workload", "oltp", "--seconds", "20"];
+    let r = run(&written);
+    assert!(r["times_stopped"].as_u64().unwrap() > 0 && r["stopped"] == true, "{r}");
+    assert!(text(&written).contains("filling gaps was stopped "));
+    let r = run(&["--seconds", "5"]);
+    assert_eq!(
+        (&r["times_stopped"], &r["stopped"], r["not_filled"].is_null()),
+        (&0.into(), &false.into(), true),
+        "{r}"
+    );
+    // Nobody scans, so there is no session either.
+    let r = run(&["--fill", "none", "--seconds", "5"]);
+    assert_eq!((&r["not_filled"], &r["by_session"]), (&"no-fill".into(), &serde_json::json!({})), "{r}");
+}
+
+#[test]
+fn the_page_on_results_explains_every_figure() {
+    let page = std::fs::read_to_string(format!("{}/../../docs/results-format.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let (_, page) = page.split_once("# What `headtime simulate --json` prints").unwrap();
+    let r = headtime(&["simulate", "--background", "scan", "--requests", "100", "--json"]).json();
+    for part in ["freeblock", "prediction", "head_time", "cost"] {
+        let row = page.lines().find(|l| l.starts_with(&format!("| `{part}` |"))).unwrap_or_else(|| panic!("{part}"));
+        for key in r[part].as_object().unwrap().keys() {
+            assert!(row.contains(&format!("`{key}`")), "{part}: {key}");
+        }
+    }
+}
+
+/// On a disk that is mostly idle few decisions search, and none of those may be among those that are timed in their turn.
+#[test]
+fn searches_are_timed_wherever_there_are_any() {
+    let args = ["--workload", "open:1", "--background", "scan", "--seconds", "20"];
+    let cost = headtime(&[&["simulate", "--json"], &args[..]].concat()).json()["cost"].clone();
+    let (all, searches) = (cost["decisions"].as_u64().unwrap(), cost["fill_searches"].as_u64().unwrap());
+    assert!(searches > 0 && searches * 64 < all, "{cost}");
+    assert!(cost["ns_per_fill_search"].as_f64().unwrap() > 0.0, "{cost}");
+}
+
 /// A disk of some 20 MB, so that a scan of it ends soon.
 const SMALL: &str = r#"format = 1
 name = "small"

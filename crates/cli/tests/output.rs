@@ -35,6 +35,31 @@ fn a_full_disk_gives_one_line_and_status_2() {
     }
     let e = headtime(&["demo", "-o", "/dev/full"]).refused();
     assert!(e.contains("/dev/full"), "{e}");
+    let e = headtime(&["reproduce", "F1", "-o", "/dev/full"]).refused();
+    assert_eq!(e, "headtime: cannot write /dev/full: expected a directory, found a device, pipe or socket\n");
+}
+
+/// Results go to standard output, so nothing else can; and a file called `-` is nobody's wish.
+#[test]
+fn a_minus_is_not_taken_for_a_file() {
+    let there = Scratch::new("minus");
+    let trace = there.file("t.trace", "R Miss 100 8 5000 100\n");
+    for args in [
+        &["simulate", "--requests", "10", "--perfetto", "-"][..],
+        &["simulate", "--requests", "10", "--json", "--perfetto", "-"],
+        &["validate", "--disk", "atlas10k", "--trace", &trace, "--svg", "-"],
+        &["demo", "-o", "-"],
+        &["reproduce", "F1", "--quick", "-o", "-"],
+    ] {
+        let mut c = command(args);
+        c.current_dir(&there.0);
+        let e = run(c).refused();
+        assert!(e.contains("expected a name (standard output is for the results") && e.contains("found \"-\""), "{e}");
+    }
+    let mut c = command(&["simulate", "--requests", "10", "--perfetto", "./-"]);
+    c.current_dir(&there.0);
+    run(c).ok();
+    assert_eq!(there.names(), ["-", "t.trace"]);
 }
 
 #[test]

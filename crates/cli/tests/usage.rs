@@ -142,6 +142,60 @@ fn a_damaged_scenario_gives_file_and_line() {
     assert!(e.contains("s.toml:2: "), "{e}");
 }
 
+/// Whatever is found out late, too: with the disk, or with flags.
+#[test]
+fn faults_of_a_scenario_that_show_late_give_file_and_line() {
+    let there = Scratch::new("late");
+    for (lines, flags, said) in [
+        ("conservatism_us = true", &[][..], "expected a whole number or a word in quotes, found true"),
+        ("disk = \"atlas11k\"", &[], "no built-in drive and no file is called 'atlas11k'"),
+        ("depth = 500", &[], "depth: expected 1 to 32 (what atlas10k takes), found 500"),
+        ("depth = 5\nbackground = \"scan\"", &[], "depth: background work is fitted"),
+        ("order = \"drive\"", &["--fill", "headtime"], "order drive leaves the choice"),
+        ("trace = \"none\"\ntrace_format = \"mqsim\"", &[], "none: No such file"),
+    ] {
+        let path = there.file("s.toml", &format!("seed = 1\n{lines}\n"));
+        let e = headtime(&[&["simulate", &path], flags].concat()).refused();
+        assert!(e.starts_with(&format!("headtime: {path}:2: ")) && e.contains(said), "{lines}: {e}");
+    }
+    // What a flag replaces is not the file's fault.
+    let path = there.file("s.toml", "depth = 5\n");
+    let e = headtime(&["simulate", &path, "--depth", "500"]).refused();
+    assert!(e.starts_with("headtime: depth: expected"), "{e}");
+}
+
+#[test]
+fn a_scenarios_profile_lies_beside_it() {
+    let there = Scratch::new("beside");
+    std::fs::create_dir(there.0.join("folder")).unwrap();
+    let profile = headtime(&["profiles", "show", "atlas3"]).ok();
+    for (name, disk) in [("folder/d.toml", "d.toml"), ("folder/plain", "plain"), ("folder/atlas10k", "atlas3")] {
+        there.file(name, &profile);
+        let path = there.file("folder/s.toml", &format!("disk = \"{disk}\"\nrequests = 10\n"));
+        assert_eq!(headtime(&["simulate", &path, "--json"]).json()["disk"], "atlas3", "{name}");
+    }
+    // A built-in drive's name is that, whatever lies beside the file.
+    let path = there.file("folder/s.toml", "disk = \"atlas10k\"\nrequests = 10\n");
+    assert_eq!(headtime(&["simulate", &path, "--json"]).json()["disk"], "atlas10k");
+    let path = there.file("folder/s.toml", "disk = \"none.toml\"\n");
+    assert!(headtime(&["simulate", &path]).refused().contains("folder/none.toml: cannot be read"));
+}
+
+#[test]
+fn a_fill_without_background_work_is_said_to_do_nothing() {
+    let warned = |args: &[&str]| {
+        let r = headtime(&[&["simulate", "--requests", "10"], args].concat());
+        assert_eq!(r.status, Some(0), "{}", r.err);
+        r.err
+    };
+    let said = "headtime: warning: fill headtime was given, but no background: there is nothing to read in the gaps\n";
+    assert_eq!(warned(&["--fill", "headtime"]), said);
+    assert_eq!(warned(&["--fill", "headtime", "--json"]), said);
+    for quiet in [&["--fill", "none"][..], &["--fill", "headtime", "--background", "none"], &["--background", "scan"]] {
+        assert_eq!(warned(quiet), "", "{quiet:?}");
+    }
+}
+
 /// The README's table of commands and the program's help say the same, in both directions.
 #[test]
 fn the_readmes_table_names_every_flag_and_no_other() {

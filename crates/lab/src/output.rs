@@ -111,7 +111,17 @@ impl Drop for WholeFile {
 
 /// Makes a directory and those above it.
 pub fn make_directory(path: &Path) -> Result<(), WriteError> {
-    fs::create_dir_all(path).map_err(|source| WriteError { path: path.to_path_buf(), source })
+    fs::create_dir_all(path).map_err(|source| {
+        // "File exists" is what the system says of a name that is taken by something else: true, and no help.
+        let source = match fs::metadata(path) {
+            Ok(meta) if !meta.is_dir() => {
+                let found = if meta.is_file() { "a file" } else { "a device, pipe or socket" };
+                io::Error::new(io::ErrorKind::NotADirectory, format!("expected a directory, found {found}"))
+            }
+            _ => source,
+        };
+        WriteError { path: path.to_path_buf(), source }
+    })
 }
 
 /// Removes every temporary file. For a program that is about to leave in the middle of its work; it holds on to the
@@ -171,6 +181,17 @@ mod tests {
         let e = write_whole(&path, b"x").unwrap_err();
         assert!(e.to_string().contains("no/such/a.svg"), "{e}");
         assert!(!e.to_string().contains('\n'));
+    }
+
+    #[test]
+    fn a_name_that_is_taken_by_something_else_is_no_directory() {
+        let dir = scratch("taken");
+        let file = dir.join("file");
+        fs::write(&file, "x").unwrap();
+        let e = make_directory(&file).unwrap_err().to_string();
+        assert_eq!(e, format!("cannot write {}: expected a directory, found a file", file.display()));
+        make_directory(&dir).unwrap();
+        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -7,17 +7,15 @@
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::GeometrySpec;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::time::Time;
 use headtime_sched::core::Core;
+use headtime_sched::fill::forward::PATIENCE;
 use headtime_sched::fill::report::Report;
 use headtime_sched::tasks::{Event, Range, TaskError, TaskSpec};
 use headtime_sim::background::{Background, Progress};
 
 /// Points of a progress curve.
 const POINTS: u64 = 200;
-
-/// When nothing was brought for so long, the subsystem fetches a block without a gap.
-const PATIENCE: Dur = Dur::from_secs(2);
 
 /// How much of what was wanted is delivered when fragments are counted, percent.
 pub(crate) const COUNTED_AT: u64 = 90;

@@ -96,8 +96,28 @@ pub struct Freeblock {
     pub scanned_fraction: f64,
     /// When all of them were; `null` when they were not.
     pub scan_seconds: Option<f64>,
+    /// How often filling gaps was stopped because the drive surprised too often.
+    pub times_stopped: u64,
+    /// Whether it was stopped when the run ended.
+    pub stopped: bool,
+    /// Why no gap was filled in the whole run; `null` where some were, or could have been.
+    pub not_filled: Option<NotFilled>,
     /// The same by session.
     pub by_session: BTreeMap<String, Session>,
+}
+
+/// Why no gap is filled at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotFilled {
+    /// Nobody looks for work that fits.
+    NoFill,
+    /// There is no such work.
+    NothingWanted,
+    /// The drive has no queue: a command that waits behind the one in service is what makes a gap.
+    OneCommandAtATime,
+    /// It was stopped before anything fitted.
+    DriveSurprises,
 }
 
 /// What one session of the freeblock subsystem got.
@@ -154,7 +174,7 @@ pub struct Cost {
     pub ns_per_decision: Option<f64>,
     /// Searches for freeblock work.
     pub fill_searches: u64,
-    /// Wall time of a decision with its searches, ORDER's choice included; `null` when there was none or nobody measured.
+    /// Wall time of a decision with its searches, ORDER's choice included; `null` when nothing was searched or nobody measured.
     pub ns_per_fill_search: Option<f64>,
     /// Bytes of the model that the scheduler keeps of the drive.
     pub model_bytes: u64,
@@ -173,6 +193,8 @@ pub struct About {
     pub sector_bytes: u32,
     /// How long the run took, if measured.
     pub wall_seconds: Option<f64>,
+    /// Commands at the drive at most.
+    pub depth: u32,
     /// Bytes that the scheduler's model takes.
     pub model_bytes: usize,
     /// Bytes per second that pass under the head while it stays on a track, the mean over all tracks.
@@ -242,7 +264,14 @@ impl SimResult {
 
 fn freeblock(about: &About, stats: &Stats) -> Freeblock {
     let Some(report) = &stats.freeblock else {
-        return Freeblock::default();
+        return Freeblock { not_filled: Some(NotFilled::NoFill), ..Freeblock::default() };
+    };
+    let nothing_filled = report.commands + report.merged == 0;
+    let not_filled = match () {
+        _ if stats.background.by_session.is_empty() => Some(NotFilled::NothingWanted),
+        _ if about.depth < 2 => Some(NotFilled::OneCommandAtATime),
+        _ if nothing_filled && report.times_shut > 0 => Some(NotFilled::DriveSurprises),
+        _ => None,
     };
     let seconds = stats.ended_at.as_secs_f64();
     let bytes = |sectors: u64| sectors * u64::from(about.sector_bytes);
@@ -272,6 +301,9 @@ fn freeblock(about: &About, stats: &Stats) -> Freeblock {
         requests: report.commands + report.merged + report.idle,
         scanned_fraction: round6(p.fraction),
         scan_seconds: at(p.done_at),
+        times_stopped: report.times_shut,
+        stopped: report.shut,
+        not_filled,
         by_session,
     }
 }
@@ -303,11 +335,13 @@ fn round6(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::background::{Progress, SessionProgress};
     use crate::device::fixed::Fixed;
     use crate::run::{Limits, run};
     use crate::scheduler::Firmware;
     use crate::workload::{Population, Target, closed, oltp};
     use headtime_disk::time::Dur;
+    use headtime_sched::fill::report::Report;
 
     fn result(seed: u64) -> SimResult {
         let target = Target { capacity: 1_000_000, sector_bytes: 512, geometry: None };
@@ -321,6 +355,7 @@ mod tests {
             seed,
             sector_bytes: 512,
             wall_seconds: None,
+            depth: 2,
             model_bytes: 12_345,
             media_bytes_per_second: 20e6,
         };
@@ -353,6 +388,9 @@ mod tests {
             "/freeblock/requests",
             "/freeblock/scanned_fraction",
             "/freeblock/scan_seconds",
+            "/freeblock/times_stopped",
+            "/freeblock/stopped",
+            "/freeblock/not_filled",
             "/freeblock/by_session",
             "/prediction/samples",
             "/prediction/within_50us",
@@ -387,6 +425,7 @@ mod tests {
             seed: 0,
             sector_bytes: 512,
             wall_seconds: None,
+            depth: 2,
             model_bytes: 0,
             media_bytes_per_second: 20e6,
         };
@@ -394,5 +433,39 @@ mod tests {
         assert_eq!(r.foreground.response_ms, ResponseMs::default());
         assert_eq!(r.head_time.idle, 1.0);
         assert!(r.foreground.by_class.is_empty());
+    }
+
+    #[test]
+    fn why_no_gap_was_filled_is_said() {
+        let about = About {
+            disk: "d".into(),
+            seed: 0,
+            sector_bytes: 512,
+            wall_seconds: None,
+            depth: 2,
+            model_bytes: 0,
+            media_bytes_per_second: 20e6,
+        };
+        let session = SessionProgress { name: "scan".into(), priority: 1, sectors: 0, fraction: 0.0, done_at: None };
+        let wanted = Progress { by_session: vec![session], ..Progress::default() };
+        let stats = |commands, times_shut| Stats {
+            freeblock: Some(Report { commands, times_shut, shut: times_shut > 0, ..Report::default() }),
+            background: wanted.clone(),
+            ..Stats::default()
+        };
+        let said = |about: &About, stats: &Stats| {
+            let f = SimResult::new(about, stats).freeblock;
+            (f.times_stopped, f.stopped, f.not_filled)
+        };
+        assert_eq!(said(&about, &Stats::default()), (0, false, Some(NotFilled::NoFill)));
+        let unwanted = Stats { background: Progress::default(), ..stats(0, 0) };
+        assert_eq!(said(&about, &unwanted), (0, false, Some(NotFilled::NothingWanted)));
+        assert_eq!(said(&about, &stats(0, 0)), (0, false, None));
+        assert_eq!(said(&about, &stats(5, 1)), (1, true, None));
+        assert_eq!(said(&about, &stats(0, 2)), (2, true, Some(NotFilled::DriveSurprises)));
+        let single = About { depth: 1, ..about };
+        assert_eq!(said(&single, &stats(0, 1)), (1, true, Some(NotFilled::OneCommandAtATime)));
+        let json = SimResult::new(&single, &stats(0, 1)).to_json();
+        assert!(json.contains("\"not_filled\":\"one-command-at-a-time\""), "{json}");
     }
 }

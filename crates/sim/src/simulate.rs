@@ -181,6 +181,11 @@ impl Simulation {
         &self.drive
     }
 
+    /// Commands at the drive at most.
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
     /// Bytes that the scheduler's model takes.
     pub fn model_bytes(&self) -> usize {
         self.model.geometry.memory_bytes() + self.model.mechanics.memory_bytes()

@@ -54,6 +54,7 @@ fn json(profile: &Profile, order: Order, seed: u64) -> String {
         seed,
         sector_bytes: profile.sector_bytes,
         wall_seconds: None,
+        depth: sim.depth(),
         model_bytes: sim.model_bytes(),
         media_bytes_per_second: sim.media_bytes_per_second(),
     };

@@ -18,7 +18,7 @@ use crate::screen;
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Where to draw the picture
-    #[arg(short, long, value_name = "FILE", default_value = "headtime-demo.svg")]
+    #[arg(short, long, value_name = "FILE", default_value = "headtime-demo.svg", value_parser = figures::output())]
     output: PathBuf,
     /// Seed of the requests and of the drive's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = figures::seed, allow_negative_numbers = true)]

@@ -26,7 +26,7 @@ pub struct Reproduce {
     #[arg(long)]
     json: bool,
     /// Write index.html, and JSON, CSV and SVG files of each experiment, into this directory
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = figures::output())]
     output: Option<PathBuf>,
     /// The first of the three seeds; a claim holds only if it holds for each of them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = figures::seed, allow_negative_numbers = true)]

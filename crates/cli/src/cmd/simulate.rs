@@ -12,9 +12,9 @@ use headtime_sched::fill::placement::Placement;
 use headtime_sched::tasks::Event;
 use headtime_sim::observe::Observer;
 use headtime_sim::perfetto;
-use headtime_sim::result::{About, ResponseMs, SimResult};
+use headtime_sim::result::{About, NotFilled, ResponseMs, SimResult};
 use headtime_sim::run::Limits;
-use headtime_sim::simulate::{Setup, Simulation};
+use headtime_sim::simulate::{Setup, SimError, Simulation};
 use headtime_sim::stats::{Done, Stats};
 use headtime_sim::timeline::Timeline;
 use headtime_sim::workload::Workload;
@@ -91,7 +91,7 @@ pub struct Simulate {
     #[arg(long)]
     json: bool,
     /// Write what the head did, and each request, as Chrome trace JSON, which ui.perfetto.dev opens
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = figures::output())]
     perfetto: Option<PathBuf>,
 }
 
@@ -105,7 +105,10 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     let scenario = scenario(args)?;
     scenario.check().map_err(Failure::input)?;
     let name = scenario.disk.clone().unwrap_or_else(|| "atlas10k".into());
-    let profile = drive::find(&name)?;
+    let profile = drive::find(&name).map_err(|e| match e {
+        Failure::Input(why) => Failure::Input(scenario.fault_at("disk", why)),
+        other => other,
+    })?;
     let seed = scenario.seed.unwrap_or(1);
     let scheduling = scenario.scheduling().map_err(Failure::input)?;
     let mut setup = Setup { scheduling, depth: scenario.depth, ..Setup::new(&profile, Order::Fcfs, seed) };
@@ -117,7 +120,10 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
         setup.drive.noiseless |= inside;
         setup.drive.inside |= inside;
     }
-    let simulation = Simulation::new(&setup).map_err(Failure::input)?;
+    let simulation = Simulation::new(&setup).map_err(|e| {
+        let key = if matches!(e, SimError::Model { .. }) { "disk" } else { "depth" };
+        Failure::Input(scenario.fault_at(key, e))
+    })?;
     let mut workload = scenario.workload(simulation.target(), seed).map_err(Failure::input)?;
     let mut background = scenario.background(simulation.target()).map_err(Failure::input)?;
     let mut limits = scenario.limits().map_err(Failure::input)?;
@@ -127,6 +133,12 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     }
     // Begun before the run: a file that cannot be written costs no minutes.
     let export = args.perfetto.as_deref().map(WholeFile::create).transpose()?;
+    // Said in so many words, `none` is what somebody means.
+    if let (Some(fill), None) = (scenario.fill.as_deref().filter(|f| *f != "none"), &scenario.background) {
+        screen::note(&format!(
+            "warning: fill {fill} was given, but no background: there is nothing to read in the gaps"
+        ));
+    }
     let timeline = export.is_some().then(|| Timeline::new(EXPORTED, limits.until));
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as u64;
@@ -147,6 +159,7 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
         seed,
         sector_bytes: profile.sector_bytes,
         wall_seconds: Some(wall_seconds),
+        depth: simulation.depth(),
         model_bytes: simulation.model_bytes(),
         media_bytes_per_second: simulation.media_bytes_per_second(),
     };
@@ -181,12 +194,7 @@ fn scenario(args: &Simulate) -> Result<Scenario, Failure> {
     };
     match &args.scenario {
         None => Ok(flags),
-        Some(path) => {
-            let both = flags.over(Scenario::load(path).map_err(Failure::input)?);
-            // Settings that do not go together may stand in the file, on the command line or in both.
-            both.check().map_err(|e| Failure::input(format!("{} and the flags: {e}", path.display())))?;
-            Ok(both)
-        }
+        Some(path) => Ok(flags.over(Scenario::load(path).map_err(Failure::input)?)),
     }
 }
 
@@ -312,12 +320,16 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
             b.scan_seconds.map_or_else(String::new, |s| format!(" after {s:.0} virtual seconds"))
         );
     }
-    if let Some(report) = stats.freeblock.as_ref().filter(|report| report.times_shut > 0) {
+    if b.not_filled == Some(NotFilled::OneCommandAtATime) {
+        out += "background: no gaps are filled: the drive takes one command at a time, and a gap lies between one in service and \
+                one that waits\n";
+    }
+    if b.times_stopped > 0 {
         out += &format!(
             "background: filling gaps was stopped {} times{}: the drive surprised too often (a write-back cache moves the arm \
              unseen)\n",
-            report.times_shut,
-            if report.shut { ", and is stopped" } else { "" }
+            b.times_stopped,
+            if b.stopped { ", and is stopped" } else { "" }
         );
     }
     let p = &r.prediction;

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::drive;
 use crate::failure::Failure;
+use crate::figures;
 use crate::screen;
 
 /// Hold the drive model against response times measured on a real drive
@@ -27,7 +28,7 @@ pub struct Validate {
     #[arg(long)]
     json: bool,
     /// Draw both distributions of response times into this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = figures::output())]
     svg: Option<PathBuf>,
     /// Where the gap on a trace line lies: before its request, or after it (as DiskSim reads it)
     #[arg(long, value_enum, default_value = "after")]

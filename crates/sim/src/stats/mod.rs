@@ -109,9 +109,10 @@ pub struct Stats {
     pub decision_ns: Option<u64>,
     /// How many were timed: one in 64.
     pub timed_decisions: u64,
-    /// Wall time of those among them that searched for freeblock work.
+    /// Wall time of decisions that searched for freeblock work: those among them, and one in 64 of the searches at least, the
+    /// first included.
     pub search_ns: Option<u64>,
-    /// How many did.
+    /// How many of these were timed.
     pub timed_searches: u64,
     /// What background work has come to.
     pub background: Progress,

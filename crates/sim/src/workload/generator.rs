@@ -126,7 +126,9 @@ impl Pattern {
             _ => target.capacity,
         };
         if room < u64::from(longest) {
-            return Err(WorkloadError::range("request size in sectors", longest, 1, room));
+            return Err(WorkloadError::Conflict(format!(
+                "part of the disk: expected room for a request of {longest} sectors, found {room} sectors"
+            )));
         }
         if align > room {
             return Err(WorkloadError::range("alignment in sectors", align, 1, room));
@@ -207,8 +209,16 @@ fn compile_place(spec: &PlaceSpec, target: &Target, rng: &mut Variates) -> Resul
     match spec {
         PlaceSpec::Uniform => Ok(Place::Part { from: 0, to: target.capacity }),
         PlaceSpec::Part { from, to } => {
-            if !(0.0..=1.0).contains(from) || !(*from..=1.0).contains(to) {
-                return Err(WorkloadError::range("part of the disk", format!("{from} to {to}"), 0, 1));
+            if !(0.0..1.0).contains(from) {
+                return Err(WorkloadError::range("from (a share of the disk)", from, 0, "less than 1"));
+            }
+            if to <= from || !(0.0..=1.0).contains(to) {
+                return Err(WorkloadError::range(
+                    "to (a share of the disk)",
+                    to,
+                    format!("more than {from} (from)"),
+                    1,
+                ));
             }
             let at = |share: f64| ((target.capacity as f64 * share) as u64).min(target.capacity);
             Ok(Place::Part { from: at(*from), to: at(*to) })
@@ -374,7 +384,12 @@ mod tests {
         assert!(with(fixed(700), u.clone(), 4096).contains("expected 512 to"));
         assert!(with(fixed(1 << 20), u.clone(), 4096).contains("expected 1 to 1000"));
         assert!(with(fixed(512), u.clone(), 100).contains("alignment"));
-        assert!(with(fixed(512), PlaceSpec::Part { from: 0.7, to: 0.3 }, 512).contains("expected 0 to 1"));
+        let part = |from, to| with(fixed(4096), PlaceSpec::Part { from, to }, 512);
+        assert!(part(0.7, 0.3).contains("to (a share of the disk): expected more than 0.7 (from) to 1, found 0.3"));
+        assert!(part(0.7, 0.7).contains("expected more than 0.7 (from) to 1, found 0.7"));
+        assert!(part(0.0, 1.1).contains("expected more than 0 (from) to 1, found 1.1"));
+        assert!(part(1.0, 1.0).contains("from (a share of the disk): expected 0 to less than 1, found 1"));
+        assert!(part(0.7, 0.703).contains("expected room for a request of 8 sectors, found 3 sectors"));
         assert!(with(fixed(512), PlaceSpec::Window { cylinders: 5 }, 512).contains("needs the disk's geometry"));
         assert!(with(SizeSpec::Weighted(vec![]), u.clone(), 512).contains("sum of the weights"));
         assert!(with(SizeSpec::Exponential { mean_bytes: 512, step_bytes: 4096 }, u, 512).contains("expected 4096 to"));

@@ -19,6 +19,7 @@ pub mod scenario;
 mod size;
 mod source;
 mod task_table;
+mod values;
 pub mod variates;
 
 pub use beside::{Beside, FOREGROUND, Pace, READER, ReaderSpec, SCAN};
@@ -33,7 +34,9 @@ pub use random::{local_4k, random_4k, random_40k};
 pub use replay::{Beyond, Mode, Refusals, Replay};
 pub(crate) use scenario::unknown;
 pub use size::SizeSpec;
-pub use task_table::{Bytes, TaskTable};
+pub use source::Source;
+pub use task_table::TaskTable;
+pub use values::{Bytes, Figure, Sizes};
 
 use std::sync::Arc;
 

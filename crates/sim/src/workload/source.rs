@@ -7,11 +7,24 @@ use super::scenario::Scenario;
 
 /// A table of the file: where it begins, and where its keys stand.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Source {
+pub struct Source {
     file: String,
     line: usize,
     keys: Vec<(String, usize)>,
 }
+
+/// What faults that are found later call the settings of a task: they know nothing of files.
+const CALLED: [(&str, &[&str]); 9] = [
+    ("alignment", &["align"]),
+    ("request size", &["size", "sizes", "size_mean", "size_max", "like"]),
+    ("mean request size", &["size_mean", "size_step"]),
+    ("step of the request size", &["size_step"]),
+    ("smallest request size", &["size_min"]),
+    ("largest request size", &["size_max"]),
+    ("sum of the weights", &["sizes"]),
+    ("part of the disk", &["to", "from"]),
+    ("to (a share of the disk)", &["to", "from"]),
+];
 
 impl Source {
     /// The error with its file, and with the line of the key that it is about: the first key that its message names.
@@ -20,20 +33,49 @@ impl Source {
             return e;
         }
         let mut message = e.to_string();
-        let named = message
-            .split(|c: char| !c.is_alphanumeric() && c != '_')
-            .find_map(|word| self.keys.iter().find(|(key, _)| key == word));
-        let line = named.map_or(self.line, |(_, line)| *line);
+        let line = self.named(&message).unwrap_or(self.line);
         if let Some(name) = task.filter(|name| !name.is_empty() && !message.contains(&format!("task \"{name}\""))) {
             message = format!("task \"{}\": {message}", name.escape_debug());
         }
         WorkloadError::Scenario { place: format!("{}:{line}", self.file), message }
     }
 
+    /// The same, if the file has a key that the message names.
+    pub(super) fn fault_if_named(&self, e: WorkloadError) -> WorkloadError {
+        match self.named(&e.to_string()) {
+            Some(_) => self.fault(e, None),
+            None => e,
+        }
+    }
+
     /// The error at the line of `key`.
     pub(super) fn fault_at(&self, key: &str, e: &WorkloadError) -> WorkloadError {
-        let line = self.keys.iter().find(|(k, _)| k == key).map_or(self.line, |(_, line)| *line);
-        WorkloadError::Scenario { place: format!("{}:{line}", self.file), message: e.to_string() }
+        let place = self.place(key).unwrap_or_else(|| format!("{}:{}", self.file, self.line));
+        WorkloadError::Scenario { place, message: e.to_string() }
+    }
+
+    /// File and line of `key`, if it stands there.
+    pub(super) fn place(&self, key: &str) -> Option<String> {
+        self.line_of(key).map(|line| format!("{}:{line}", self.file))
+    }
+
+    /// What is left when only some keys are the file's.
+    pub(super) fn keeping(self, mut keep: impl FnMut(&str) -> bool) -> Source {
+        Source { keys: self.keys.into_iter().filter(|(key, _)| keep(key)).collect(), ..self }
+    }
+
+    fn line_of(&self, key: &str) -> Option<usize> {
+        self.keys.iter().find(|(k, _)| k == key).map(|(_, line)| *line)
+    }
+
+    /// The line of the key that a message is about.
+    fn named(&self, message: &str) -> Option<usize> {
+        if let Some((_, keys)) = CALLED.iter().find(|(words, _)| message.starts_with(words)) {
+            return keys.iter().find_map(|key| self.line_of(key));
+        }
+        // In "expected 1 to 5" nobody names the key `to`.
+        let about = message.split_once(": expected").map_or(message, |(about, _)| about);
+        about.split(|c: char| !c.is_alphanumeric() && c != '_').find_map(|word| self.line_of(word))
     }
 }
 
@@ -60,24 +102,81 @@ pub(super) fn sources(text: &str, file: &str) -> (Source, Vec<Source>) {
     (of(document, 1), tasks)
 }
 
-/// A type fault in words that are not those of the program's language.
-pub(super) fn in_plain_words(message: &str) -> String {
-    const WORDS: [(&str, &str); 9] = [
-        ("expected u32", "expected a whole number from 0 to 4294967295"),
-        ("expected u64", "expected a whole number, 0 or more"),
-        ("expected f64", "expected a number"),
-        ("expected path string", "expected text in quotes"),
-        ("expected a string", "expected text in quotes"),
-        ("expected a boolean", "expected true or false"),
-        ("expected a tuple of size 2", "expected a list of a size and a weight"),
-        ("expected a sequence", "expected a list, written as [[task]] for tasks"),
-        ("expected struct TaskTable", "expected a table [[task]]"),
+/// TOML's fault in one line and in plain words: the file's line, what was expected, what was found.
+pub(super) fn fault(text: &str, file: &str, e: &toml::de::Error) -> WorkloadError {
+    let Some(span) = e.span() else {
+        return WorkloadError::Scenario { place: file.to_owned(), message: e.message().to_owned() };
+    };
+    let start = (0..=span.start.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let before = &text[..start];
+    let place = format!("{file}:{}", before.matches('\n').count() + 1);
+    // A value that goes over several lines is known by its first.
+    let value = text.get(span).and_then(|v| v.lines().next()).unwrap_or("").trim();
+    let begin = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = text[begin..].lines().next().unwrap_or("").trim();
+    WorkloadError::Scenario { place, message: in_plain_words(e.message(), value, line) }
+}
+
+/// `message` in words that are not those of the program's language or of TOML's grammar. `value` is what it is about, `line`
+/// all that stands there.
+fn in_plain_words(message: &str, value: &str, line: &str) -> String {
+    const TYPES: [(&str, &str); 8] = [
+        ("u32", "a whole number from 0 to 4294967295"),
+        ("u64", "a whole number, 0 or more"),
+        ("f64", "a number"),
+        ("path string", "text in quotes"),
+        ("a string", "text in quotes"),
+        ("a boolean", "true or false"),
+        ("a sequence", "a list, written as [[task]]"),
+        ("struct TaskTable", "a table [[task]]"),
     ];
-    let mut message = message.replace('\n', " ").replace("floating point", "number");
-    for (theirs, ours) in WORDS {
-        message = message.replace(theirs, ours);
+    const GRAMMAR: [(&str, &str); 14] = [
+        ("duplicate key", "expected each key once"),
+        ("string values must be quoted", "expected text in quotes, a number, true or false"),
+        ("invalid basic string, expected `\"`", "expected text that ends with \" in its line"),
+        ("invalid literal string, expected `'`", "expected text that ends with ' in its line"),
+        ("invalid basic string", "expected text without control characters"),
+        ("invalid literal string", "expected text without control characters"),
+        ("invalid multi-line basic string, expected `\"`", "expected text that ends with \"\"\""),
+        ("invalid multi-line literal string, expected `'`", "expected text that ends with '''"),
+        ("missing escaped value", "expected \\\\ for each \\ in text, or text in '"),
+        ("unexpected key or value", "expected one key = value in a line"),
+        ("unquoted keys cannot be empty", "expected a key before ="),
+        ("unexpected leading zero", "expected a number without leading zeros"),
+        ("`_` may only go between digits", "expected a digit on both sides of each _"),
+        ("integer number overflowed", "expected a whole number"),
+    ];
+    let message = message.replace('\n', " ");
+    let is_of_type = ["invalid type: ", "invalid value: "].iter().any(|begin| message.starts_with(begin));
+    if let Some((_, theirs)) = message.rsplit_once(", expected ").filter(|_| is_of_type) {
+        let ours = TYPES.iter().find(|(t, _)| *t == theirs).map_or(theirs, |(_, ours)| *ours);
+        return format!("expected {ours}, found {}", start_of(value));
     }
-    message
+    if let Some(rest) = message.strip_prefix("unknown field") {
+        return format!("unknown key{rest}");
+    }
+    if message.contains(", found ") {
+        return message;
+    }
+    let ours =
+        GRAMMAR.iter().find(|(theirs, _)| message.starts_with(theirs)).map_or(message.as_str(), |(_, ours)| *ours);
+    format!("{ours}, found {}", if line.is_empty() { "nothing".into() } else { start_of(line) })
+}
+
+/// As much as a reader needs of what stands in the file, without what would move a terminal's cursor.
+fn start_of(text: &str) -> String {
+    const MOST: usize = 40;
+    let mut shown = String::new();
+    for c in text.chars().take(MOST) {
+        match c.is_control() {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    if text.chars().nth(MOST).is_some() {
+        shown.push_str("...");
+    }
+    shown
 }
 
 impl Scenario {

@@ -9,6 +9,7 @@ use super::population::{Arrivals, Gaps, GroupSpec, Think};
 use super::scenario::{LONGEST_RUN_S, LONGEST_WAIT_MS, unknown};
 use super::size::SizeSpec;
 use super::source::Source;
+use super::values::{Bytes, Sizes};
 use super::variates::Share;
 use super::{WorkloadError, by_name, open};
 
@@ -45,7 +46,7 @@ pub struct TaskTable {
     /// Largest of an even distribution.
     pub size_max: Option<Bytes>,
     /// Sizes with weights: `[["4k", 3], ["64k", 1]]`.
-    pub sizes: Option<Vec<(Bytes, u32)>>,
+    pub sizes: Option<Sizes>,
     /// `uniform`, `sequential`, `part`, `window`, `recent-group`.
     pub place: Option<String>,
     /// `part`: where it begins, a share of the disk.
@@ -67,35 +68,6 @@ pub struct TaskTable {
 
 /// Names that statistics use themselves.
 const TAKEN: [&str; 4] = ["read", "write", "flush", "all"];
-
-/// A number of bytes: a number, or text with `k`, `m` or `g` (powers of 1024) behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "toml::Value")]
-pub struct Bytes(pub u64);
-
-impl TryFrom<toml::Value> for Bytes {
-    type Error = String;
-    fn try_from(value: toml::Value) -> Result<Bytes, String> {
-        let parsed = match &value {
-            toml::Value::Integer(n) => u64::try_from(*n).ok(),
-            toml::Value::String(s) => parse_bytes(s),
-            _ => None,
-        };
-        parsed.map(Bytes).ok_or_else(|| format!("expected a number of bytes such as 4096 or \"4k\", found {value}"))
-    }
-}
-
-fn parse_bytes(text: &str) -> Option<u64> {
-    let lower = text.trim().to_ascii_lowercase();
-    let lower = lower.strip_suffix("ib").or(lower.strip_suffix('b')).unwrap_or(&lower);
-    let (digits, factor) = match lower.as_bytes().last()? {
-        b'k' => (&lower[..lower.len() - 1], 1u64 << 10),
-        b'm' => (&lower[..lower.len() - 1], 1 << 20),
-        b'g' => (&lower[..lower.len() - 1], 1 << 30),
-        _ => (lower, 1),
-    };
-    digits.trim().parse::<u64>().ok()?.checked_mul(factor)
-}
 
 impl TaskTable {
     /// The group of tasks it describes.
@@ -227,7 +199,7 @@ impl TaskTable {
             return Ok(Some(SizeSpec::Exponential { mean_bytes: mean.0, step_bytes: step }));
         }
         if let Some(sizes) = &self.sizes {
-            return Ok(Some(SizeSpec::Weighted(sizes.iter().map(|(b, w)| (b.0, *w)).collect())));
+            return Ok(Some(SizeSpec::Weighted(sizes.0.iter().map(|(b, w)| (b.0, *w)).collect())));
         }
         match (self.size_min, self.size_max) {
             (None, None) if self.size_step.is_some() => Err(self.conflict("size_step goes with size_mean or size_min")),

@@ -1,0 +1,151 @@
+//! The event loop against a drive that always takes the same time.
+
+use super::*;
+use crate::device::fixed::Fixed;
+use crate::scheduler::Firmware;
+use crate::traces::{ReadOptions, Reader, TraceFormat};
+use crate::workload::{Beyond, Mode, Population, Replay, Target, closed, oltp, open};
+use headtime_disk::time::Dur;
+
+fn target() -> Target {
+    Target { capacity: 1_000_000, sector_bytes: 512, geometry: None }
+}
+
+fn go(
+    device: &mut Fixed,
+    depth: u32,
+    capacity: usize,
+    workload: &mut dyn Workload,
+    limits: Limits,
+    observer: &mut impl Observer,
+) -> Result<Stats, RunError> {
+    run(device, &mut Firmware::new(depth, capacity), workload, limits, None, observer)
+}
+
+#[derive(Default)]
+struct Keep(Vec<Done>);
+impl Observer for Keep {
+    fn finished(&mut self, done: &Done) {
+        self.0.push(*done);
+    }
+}
+
+#[test]
+fn a_closed_system_is_served_at_the_drives_rate() {
+    let mut d = Fixed::new(Dur::from_ms(5), 4);
+    let mut w = Population::of(&closed(10), &target(), 1).unwrap();
+    let mut seen = Keep::default();
+    let limits = Limits { requests: Some(1000), ..Limits::default() };
+    let s = go(&mut d, 4, 100, &mut w, limits, &mut seen).unwrap();
+    assert_eq!((s.end, s.requests), (End::Requests, 1000));
+    assert_eq!(s.ended_at, Time(5_000_000_000));
+    assert_eq!(d.most, 4);
+    assert_eq!(s.most_waiting, 10);
+    // Ten always there, 5 ms each: once it runs, every request waits 50 ms.
+    assert!(seen.0[10..].iter().all(|d| d.response() == Dur::from_ms(50)));
+    assert!(seen.0[10..].iter().all(|d| d.service() == Dur::from_ms(20)));
+    let shares = s.head.shares(s.ended_at);
+    assert_eq!((shares.seek, shares.rotate, shares.transfer), (0.25, 0.25, 0.5));
+}
+
+#[test]
+fn stamps_of_a_request_never_go_back() {
+    let mut d = Fixed::new(Dur::from_ms(4), 2);
+    let mut w = Population::of(&oltp(), &target(), 3).unwrap();
+    let mut seen = Keep::default();
+    let limits = Limits { until: Some(Time(20_000_000_000)), ..Limits::default() };
+    let s = go(&mut d, 2, 100, &mut w, limits, &mut seen).unwrap();
+    assert_eq!((s.end, s.ended_at), (End::Time, Time(20_000_000_000)));
+    assert!(s.requests > 2000);
+    for d in &seen.0 {
+        assert!(d.due <= d.submitted && d.submitted <= d.dispatched && d.dispatched < d.done);
+    }
+    assert!(seen.0.windows(2).all(|w| w[0].done <= w[1].done));
+}
+
+#[test]
+fn a_full_scheduler_makes_requests_late_but_loses_none() {
+    // A thousand requests at once, room for eight.
+    let text: String = (0..1000).map(|i| format!("0,R,{},8\n", i * 8)).collect();
+    let reader = Reader::new(text.as_bytes(), "t".into(), TraceFormat::PlainCsv, ReadOptions::default());
+    let mut w = Replay::new(reader, &target(), Mode::Auto, Beyond::Stop).unwrap();
+    let mut d = Fixed::new(Dur::from_ms(1), 2);
+    let mut seen = Keep::default();
+    let s = go(&mut d, 2, 8, &mut w, Limits::default(), &mut seen).unwrap();
+    assert_eq!((s.end, s.requests, s.most_waiting), (End::Workload, 1000, 10));
+    let lbns: Vec<u64> = seen.0.iter().map(|d| d.lbn).collect();
+    assert!(lbns.iter().enumerate().all(|(i, &l)| l == i as u64 * 8));
+    let last = seen.0.last().unwrap();
+    assert_eq!((last.due, last.response()), (Time::ZERO, Dur::from_secs(1)));
+    assert_eq!(last.submitted, Time(990_000_000));
+}
+
+#[test]
+fn a_closed_replay_waits_for_each_completion() {
+    let text = "R Hit 0 8 1 500\nW Hit 8 8 1 700\nR Hit 16 8 1 900\n";
+    let reader = Reader::new(text.as_bytes(), "t".into(), TraceFormat::DisksimValidate, ReadOptions::default());
+    let mut w = Replay::new(reader, &target(), Mode::Auto, Beyond::Stop).unwrap();
+    let mut d = Fixed::new(Dur::from_ms(10), 2);
+    let mut seen = Keep::default();
+    go(&mut d, 2, 8, &mut w, Limits::default(), &mut seen).unwrap();
+    let due: Vec<u64> = seen.0.iter().map(|d| d.due.0).collect();
+    assert_eq!(due, [0, 10_500_000, 21_200_000]);
+}
+
+#[test]
+fn an_open_workload_below_saturation_waits_as_queueing_theory_says() {
+    // M/D/1 at 50% load: mean wait = service * rho / (2 (1 - rho)) = half a service time.
+    let mut d = Fixed::new(Dur::from_ms(5), 1);
+    let mut w = Population::of(&open(100.0).unwrap(), &target(), 11).unwrap();
+    let limits = Limits { requests: Some(100_000), ..Limits::default() };
+    let s = go(&mut d, 1, 10_000, &mut w, limits, &mut ()).unwrap();
+    let mean = s.responses().mean().unwrap().as_ms_f64();
+    assert!((mean - 7.5).abs() < 0.15, "{mean}");
+    let sure = s.batches.half_width_ns().unwrap() / 1e6;
+    assert!(sure < 0.3 && (mean - 7.5).abs() < 2.0 * sure, "{mean} +- {sure}");
+}
+
+#[test]
+fn a_dead_drive_ends_the_run() {
+    let mut d = Fixed::new(Dur::from_ms(5), 2);
+    d.dies_at = Time(100_000_000);
+    let mut w = Population::of(&closed(3), &target(), 1).unwrap();
+    let limits = Limits { until: Some(Time(10_000_000_000)), ..Limits::default() };
+    let s = go(&mut d, 2, 8, &mut w, limits, &mut ()).unwrap();
+    assert_eq!((s.end, s.requests, s.errors), (End::DeadDrive, 20, 1));
+}
+
+#[test]
+fn endless_workloads_need_a_limit() {
+    let mut w = Population::of(&closed(3), &target(), 1).unwrap();
+    let mut d = Fixed::new(Dur::from_ms(5), 2);
+    let e = go(&mut d, 2, 8, &mut w, Limits::default(), &mut ()).unwrap_err();
+    assert!(matches!(e, RunError::Endless), "{e}");
+}
+
+#[test]
+fn a_scheduler_that_overfills_the_drive_is_an_error() {
+    let mut w = Population::of(&closed(3), &target(), 1).unwrap();
+    let mut d = Fixed::new(Dur::from_ms(5), 2);
+    let limits = Limits { requests: Some(10), ..Limits::default() };
+    let e = go(&mut d, 3, 8, &mut w, limits, &mut ()).unwrap_err();
+    assert!(e.to_string().contains("2 commands outstanding"), "{e}");
+}
+
+#[test]
+fn decisions_are_timed_only_with_a_clock() {
+    use std::cell::Cell;
+    let at = Cell::new(0);
+    let clock = || {
+        at.set(at.get() + 10);
+        at.get()
+    };
+    let limits = Limits { requests: Some(10), ..Limits::default() };
+    let mut w = Population::of(&closed(3), &target(), 1).unwrap();
+    let mut d = Fixed::new(Dur::from_ms(5), 2);
+    let mut f = Firmware::new(2, 8);
+    let s = run(&mut d, &mut f, &mut w, limits, Some(&clock), &mut ()).unwrap();
+    assert_eq!(s.timed_decisions, s.decisions.div_ceil(TIMED_OF));
+    assert_eq!(s.decision_ns, Some(10 * s.timed_decisions));
+    assert!(s.decisions >= 10);
+}

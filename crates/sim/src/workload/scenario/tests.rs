@@ -1,0 +1,264 @@
+//! What scenarios say, and what is said of their faults.
+
+use super::super::variates::Share;
+use super::super::{Arrivals, Gaps, PatternSpec, SizeSpec, Think, oltp};
+use super::*;
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::subsystem::Conservatism;
+
+fn target() -> Target {
+    Target { capacity: 1_000_000, sector_bytes: 512, geometry: None }
+}
+
+fn parse(text: &str) -> Result<Scenario, WorkloadError> {
+    let s = Scenario::parse(text, "s.toml")?;
+    s.check()?;
+    Ok(s)
+}
+
+fn error(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+const MIX: &str = r#"
+    disk = "atlas10k"
+    order = "sptf-sw:60"
+    seconds = 60
+    seed = 7
+    [[task]]
+    name = "clients"
+    tasks = 8
+    think_ms = 20.0
+    think = "exponential"
+    reads = 0.7
+    size_mean = "8k"
+    [[task]]
+    name = "log"
+    rate = 50.0
+    reads = 0.0
+    size = "4KiB"
+    place = "sequential"
+    fua = true
+    start_s = 1.5
+"#;
+
+#[test]
+fn the_example_in_the_documentation_is_understood() {
+    let text: String = include_str!("../scenario.rs")
+        .lines()
+        .skip_while(|l| *l != "//! ```toml")
+        .skip(1)
+        .take_while(|l| *l != "//! ```")
+        .map(|l| format!("{}\n", l.trim_start_matches("//!")))
+        .collect();
+    let s = parse(&text).unwrap();
+    assert_eq!(s.task.len(), 2);
+    assert!(s.workload(&target(), 1).is_ok());
+}
+
+#[test]
+fn tasks_say_what_they_do() {
+    let s = parse(MIX).unwrap();
+    assert_eq!(s.scheduling().unwrap(), Scheduling::Host(Order::SptfSw(60)));
+    assert_eq!(s.limits().unwrap().until, Some(Time(60_000_000_000)));
+    let clients = s.task[0].group().unwrap();
+    assert_eq!(clients.arrivals, Arrivals::Closed { tasks: 8, think: Think::Exponential(Dur::from_ms(20)) });
+    assert_eq!(clients.pattern.size, SizeSpec::Exponential { mean_bytes: 8192, step_bytes: 4096 });
+    let log = s.task[1].group().unwrap();
+    assert_eq!(log.arrivals, Arrivals::Open { mean_gap: Dur::from_ms(20), gaps: Gaps::Exponential });
+    assert_eq!((log.pattern.reads, log.pattern.fua), (Share::from_f64(0.0).unwrap(), true));
+    assert_eq!(log.start, Time(1_500_000_000));
+    let mut w = s.workload(&target(), 7).unwrap();
+    assert_eq!(w.classes(), ["clients", "log"]);
+    assert!(w.take().is_ok());
+}
+
+#[test]
+fn background_work_is_understood_in_any_order_of_keys_and_flags() {
+    let file = "until_scanned = true\nbackground = \"scan:32\"\nconservatism_us = 300\nfill = \"angle-ep-frag\"\n";
+    let s = parse(file).unwrap();
+    let fill = s.fill(7).unwrap().unwrap();
+    assert_eq!((fill.algorithm, fill.seed), (Algorithm::AngleEpFrag, 7));
+    assert_eq!(fill.conservatism, Conservatism::Fixed(Dur::from_us(300)));
+    assert!(s.limits().unwrap().until_scanned && s.background(&target()).unwrap().ends());
+    // The file may leave the fill to a flag, or to headtime.
+    let half = Scenario::parse("background = \"rescan\"\n", "s.toml").unwrap();
+    assert_eq!(half.fill(1).unwrap().unwrap().algorithm, Algorithm::Headtime);
+    let none = Scenario { fill: Some("none".into()), ..Scenario::default() }.over(half.clone());
+    assert!(none.check().is_ok() && none.fill(1).unwrap().is_none());
+    let flags = Scenario { fill: Some("headtime".into()), ..Scenario::default() };
+    assert!(flags.clone().over(half).check().is_ok());
+    // Another end of the run replaces the file's.
+    let s = Scenario { seconds: Some(5.0), ..flags }.over(s);
+    assert!(!s.limits().unwrap().until_scanned && s.fill(1).unwrap().unwrap().algorithm == Algorithm::Headtime);
+}
+
+#[test]
+fn a_task_can_be_like_a_named_workload() {
+    let s = parse("[[task]]\nname = \"big\"\nlike = \"oltp\"\nsize = \"256k\"\n").unwrap();
+    let g = s.task[0].group().unwrap();
+    let like = oltp();
+    assert_eq!(g.arrivals, like.arrivals);
+    assert_eq!(g.pattern, PatternSpec { size: SizeSpec::Fixed { bytes: 262_144 }, ..like.pattern });
+}
+
+#[test]
+fn flags_win_over_the_file() {
+    let file = parse(MIX).unwrap();
+    let flags = Scenario { order: Some("fcfs".into()), requests: Some(10), ..Scenario::default() };
+    let s = flags.over(file.clone());
+    assert_eq!((s.order.as_deref(), s.seconds, s.requests), (Some("fcfs"), None, Some(10)));
+    assert_eq!((s.disk.as_deref(), s.task.len(), s.seed), (Some("atlas10k"), 2, Some(7)));
+    let flags = Scenario { workload: Some("closed:3".into()), ..Scenario::default() };
+    let s = flags.over(file);
+    assert!(s.task.is_empty());
+    assert!(s.check().is_ok());
+}
+
+#[test]
+fn mistakes_name_place_expectation_and_what_is_known() {
+    for (text, what) in [
+        ("disk = \"a\"\nfoo = 1\n", "s.toml:2: unknown key `foo`, expected one of `disk`"),
+        ("disk = \n", "s.toml:1: "),
+        ("depth = \"two\"\n", "s.toml:1: expected a whole number from 0 to 4294967295, found \"two\""),
+        ("order = \"elevator\"\n", "fcfs, clook, sstf, sptf, sptf-sw:N, satfuf:MS"),
+        ("order = \"sptf-sw:x\"\n", "expected 0 to 1000"),
+        ("order = \"satfuf:-1\"\n", "expected 0 to"),
+        ("admit = \"bfq\"\n", "known: none"),
+        ("fill = \"greedy\"\n", "s.toml:1: unknown fill \"greedy\"; known: none, bw-greedy"),
+        ("placement = \"drive\"\n", "s.toml:1: unknown placement \"drive\"; known: host, firmware"),
+        ("disk = \"a\"\nbackground = \"copy\"\n", "s.toml:2: unknown background \"copy\"; known: none, scan"),
+        ("fill = \"headtime\"\nbackground = \"scan:0\"\n", "s.toml:2: KIB of background scan:KIB: expected 1 to"),
+        ("fill = \"headtime\"\nconservatism_us = -1\n", "s.toml:2: conservatism_us: expected 0 to 100000, or"),
+        ("fill = \"headtime\"\nconservatism_us = \"bold\"\n", "s.toml:2: conservatism_us: expected 0 to 100000, or"),
+        ("fill = \"none\"\nbackground = \"scan\"\nuntil_scanned = true\n", "needs a fill that scans it"),
+        ("conservatism_us = 300\n", "conservatism_us was given, but no fill"),
+        ("placement = \"firmware\"\n", "a placement was given, but no fill"),
+        ("fill = \"headtime\"\norder = \"drive\"\n", "the drive, which fills no gaps"),
+        (
+            "seed = 1\nuntil_scanned = true\n",
+            "s.toml:2: until_scanned: a run until the disk is scanned needs background",
+        ),
+        ("seed = 1.5\n", "s.toml:1: expected a whole number, 0 or more, found 1.5"),
+        ("seed = 99999999999999999999\n", "s.toml:1: expected a whole number, 0 or more, found 99999999999999999999"),
+        ("disk = 1979-05-27\n", "s.toml:1: expected text in quotes, found 1979-05-27"),
+        ("seconds = [1,\n2]\n", "s.toml:1: expected a number, found [1,"),
+        ("seed = 1\nconservatism_us = true\n", "s.toml:2: expected a whole number or a word in quotes, found true"),
+        ("fill = \"headtime\"\nconservatism_us = 1.5\n", "s.toml:2: conservatism_us: expected 0 to 100000, or"),
+        ("disk = \"a\n", "s.toml:1: expected text that ends with \" in its line, found disk = \"a"),
+        ("disk = \"\u{1}\"\n", "without control characters, found disk = \"\\u{1}\""),
+        ("disk = a\n", "s.toml:1: expected text in quotes, a number, true or false, found disk = a"),
+        ("disk = \"a\\q\"\n", "s.toml:1: expected \\\\ for each \\ in text, or text in ', found disk = \"a\\q\""),
+        ("disk = '''a\n", "s.toml:2: expected text that ends with ''', found nothing"),
+        ("seed = 01\n", "s.toml:1: expected a number without leading zeros, found seed = 01"),
+        ("disk = \"a\" \"b\"\n", "s.toml:1: expected one key = value in a line, found disk = \"a\" \"b\""),
+        ("seed = 1\nseed = 2\n", "s.toml:2: expected each key once, found seed = 2"),
+        ("seed = 1\nplacement = \"firmware\"\n", "s.toml:2: a placement was given, but no fill"),
+        ("seed = 1\ndevice = 3\n", "s.toml:2: a device was given, but no trace"),
+        ("[task]\nname = \"a\"\n", "s.toml:1: expected a list, written as [[task]], found [task]"),
+        ("[[task]]\nname = \"a\"\nwhat = 1\n", "s.toml:3: unknown key `what`, expected one of `name`"),
+        (
+            "[[task]]\nname = \"a\"\nsizes = [[\"4k\", 3, 4]]\n",
+            "s.toml:3: expected a list of sizes with weights such as",
+        ),
+        ("[[task]]\nname = \"a\"\nsizes = [[\"4k\"]]\n", "found [\"4k\"]"),
+        ("[[task]]\nname = \"a\"\nsizes = 5\n", "found 5"),
+        ("fill = \"headtime\"\nbackground = \"rescan\"\nuntil_scanned = true\n", "background work that ends: scan"),
+        ("seed = 1\ndepth = 0\n", "s.toml:2: depth: expected 1 to"),
+        ("depth = -1\n", "expected a whole number from 0 to 4294967295"),
+        ("seconds = \"long\"\n", "expected a number"),
+        ("seconds = 1e300\n", "found 1e300"),
+        ("requests = 1.5\n", "expected a whole number, 0 or more"),
+        ("disk = 5\n", "expected text in quotes"),
+        ("task = 5\n", "expected a list, written as [[task]]"),
+        ("[[task]]\nname = \"a\"\nfua = 1\n", "s.toml:3: expected true or false, found 1"),
+        ("[[task]]\nname = \"a\"\n[[task]]\nname = \"a\"\n", "s.toml:4: task \"a\": two tasks have the name"),
+        ("[[task]]\nname = \"read\"\n", "s.toml:2: task \"read\": name: expected another than"),
+        ("[[task]]\nname = \"all\"\n", "read, write, flush or all"),
+        ("[[task]]\nname = \"a\\u001b[2J\"\n", "without control characters, found \"a\\u{1b}[2J\""),
+        ("[[task]]\nname = \"a\"\n\nreads = 7\n", "s.toml:4: reads of task \"a\""),
+        ("[[task]]\nname = \"a\"\nrate = 0.0\n", "s.toml:3: task \"a\": rate: "),
+        ("[[task]]\nname = \"a\"\nlike = \"b\"\n", "s.toml:3: task \"a\": like: unknown workload \"b\""),
+        ("workload = \"tpcc\"\n", "closed:N"),
+        ("seconds = 0.0\n", "more than 0"),
+        ("seconds = nan\n", "more than 0"),
+        ("requests = 0\n", "expected 1 to"),
+        ("workload = \"oltp\"\ntrace = \"t\"\ntrace_format = \"mqsim\"\n", "not several"),
+        ("trace = \"t\"\n", "disksim-validate, disksim-ascii, mqsim"),
+        ("trace_format = \"mqsim\"\n", "no trace"),
+        ("trace = \"t\"\ntrace_format = \"mqsim\"\nreplay = \"fast\"\n", "auto, open, closed"),
+        ("[[task]]\ntasks = 3\n", "without a name"),
+        ("[[task]]\nname = \"a\"\nrate = 5.0\ntasks = 3\n", "task \"a\": rate makes it open"),
+        ("[[task]]\nname = \"a\"\nsize = \"4q\"\n", "4096 or \"4k\""),
+        ("[[task]]\nname = \"a\"\nsize = -4\n", "4096 or \"4k\""),
+        ("[[task]]\nname = \"a\"\nsize = 4096\nsize_mean = 4096\n", "give one of size"),
+        ("[[task]]\nname = \"a\"\nreads = 1.5\n", "reads of task \"a\": expected 0 to 1, found 1.5"),
+        ("[[task]]\nname = \"a\"\nplace = \"here\"\n", "uniform, sequential, part, window, recent-group"),
+        ("[[task]]\nname = \"a\"\ncylinders = 5\n", "cylinders goes with place"),
+        ("[[task]]\nname = \"a\"\nplace = \"window\"\n", "needs cylinders"),
+        ("[[task]]\nname = \"a\"\nthink = \"long\"\n", "fixed, exponential"),
+        ("[[task]]\nname = \"a\"\nsize_min = 512\n", "go together"),
+    ] {
+        let e = error(text);
+        assert!(e.contains(what), "{text}: {e}");
+    }
+}
+
+#[test]
+fn faults_that_only_show_on_the_disk_name_line_and_task() {
+    for (lines, what) in [
+        ("size = 0\n", "s.toml:7: task \"b\": request size in bytes"),
+        ("place = \"window\"\ncylinders = 5\n", "task \"b\": "),
+        (
+            "to = 0.2\nfrom = 0.5\nplace = \"part\"\n",
+            "s.toml:7: task \"b\": to (a share of the disk): expected more than 0.5",
+        ),
+        (
+            "place = \"part\"\nfrom = 0.5\nto = 0.5\n",
+            "s.toml:9: task \"b\": to (a share of the disk): expected more than 0.5",
+        ),
+        ("place = \"part\"\nto = 1.5\n", "more than 0 (from) to 1, found 1.5"),
+        (
+            "place = \"part\"\nfrom = 1.0\n",
+            "s.toml:8: task \"b\": from (a share of the disk): expected 0 to less than 1, found 1",
+        ),
+        ("place = \"part\"\nfrom = 0.5\nto = 0.500001\n", "expected room for a request of 8 sectors, found 1 sectors"),
+        ("to = 1.0\nplace = \"part\"\nsizes = [[\"4k\", 0]]\n", "s.toml:9: task \"b\": sum of the weights"),
+        ("size_min = 8192\nsize_max = 4096\n", "s.toml:8: task \"b\": largest request size in bytes: expected 8192 to"),
+        ("size_step = 4096\nsize_mean = 0\n", "s.toml:8: task \"b\": mean request size"),
+        ("tasks = 1\nalign = 1000\n", "s.toml:8: task \"b\": alignment in bytes"),
+        ("tasks = 0\n", "s.toml:7: tasks of task \"b\": expected 1 to"),
+    ] {
+        let s = parse(&format!("seed = 1\n[[task]]\nname = \"a\"\n\n[[task]]\nname = \"b\"\n{lines}")).unwrap();
+        let e = s.workload(&target(), 1).err().unwrap().to_string();
+        assert!(e.starts_with("s.toml:") && e.contains(what), "{lines}: {e}");
+    }
+}
+
+#[test]
+fn a_missing_trace_is_named() {
+    let s = parse("trace = \"no/such/file\"\ntrace_format = \"mqsim\"\n").unwrap();
+    let e = s.workload(&target(), 1).err().unwrap().to_string();
+    assert!(e.starts_with("s.toml:1: no/such/file: "), "{e}");
+    let flags = Scenario { trace: s.trace.clone(), trace_format: s.trace_format.clone(), ..Scenario::default() };
+    let e = flags.over(s).workload(&target(), 1).err().unwrap().to_string();
+    assert!(e.starts_with("no/such/file: "), "{e}");
+    let e = Scenario::load(Path::new("no/such.toml")).unwrap_err().to_string();
+    assert!(e.starts_with("no/such.toml: "), "{e}");
+}
+
+#[test]
+fn a_flag_that_replaces_a_setting_takes_its_line() {
+    let file = || Scenario::parse("order = \"drive\"\ndisk = \"a\"\nseconds = 5\n", "s.toml").unwrap();
+    let flags = Scenario { fill: Some("headtime".into()), ..Scenario::default() };
+    let e = flags.clone().over(file()).check().unwrap_err().to_string();
+    assert_eq!(e, "s.toml:1: order drive leaves the choice to the drive, which fills no gaps");
+    let flags = Scenario { order: Some("drive".into()), disk: Some("b".into()), requests: Some(1), ..flags };
+    let both = flags.over(file());
+    assert_eq!(
+        both.check().unwrap_err().to_string(),
+        "order drive leaves the choice to the drive, which fills no gaps"
+    );
+    assert_eq!((both.fault_at("disk", "x"), both.fault_at("seconds", "x")), ("x".into(), "x".into()));
+    assert_eq!(Scenario::default().over(file()).fault_at("disk", "x"), "s.toml:2: x");
+}

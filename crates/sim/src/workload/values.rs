@@ -1,0 +1,98 @@
+//! Values of a scenario's keys that can be written in more than one way.
+//!
+//! Each is read from whatever stands in the file, so that its fault says what was expected and what was found, and not
+//! which types the program tried.
+
+use serde::Deserialize;
+use toml::Value;
+
+use super::shown;
+
+/// A number, or a word that stands for one.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Value")]
+pub enum Figure {
+    /// A number.
+    Number(u64),
+    /// A word, or a number in quotes; also a number that is out of every range, for its own check to refuse.
+    Word(String),
+}
+
+impl TryFrom<Value> for Figure {
+    type Error = String;
+    fn try_from(value: Value) -> Result<Figure, String> {
+        match value {
+            Value::Integer(n) => Ok(u64::try_from(n).map_or_else(|_| Figure::Word(n.to_string()), Figure::Number)),
+            Value::Float(f) => Ok(Figure::Word(f.to_string())),
+            Value::String(word) => Ok(Figure::Word(word)),
+            other => Err(format!("expected a whole number or a word in quotes, found {}", found(&other))),
+        }
+    }
+}
+
+impl Figure {
+    pub(super) fn text(&self) -> String {
+        match self {
+            Figure::Number(n) => n.to_string(),
+            Figure::Word(w) => w.clone(),
+        }
+    }
+}
+
+/// A number of bytes: a number, or text with `k`, `m` or `g` (powers of 1024) behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct Bytes(pub u64);
+
+impl TryFrom<Value> for Bytes {
+    type Error = String;
+    fn try_from(value: Value) -> Result<Bytes, String> {
+        let parsed = match &value {
+            Value::Integer(n) => u64::try_from(*n).ok(),
+            Value::String(s) => parse_bytes(s),
+            _ => None,
+        };
+        parsed
+            .map(Bytes)
+            .ok_or_else(|| format!("expected a number of bytes such as 4096 or \"4k\", found {}", found(&value)))
+    }
+}
+
+fn parse_bytes(text: &str) -> Option<u64> {
+    let lower = text.trim().to_ascii_lowercase();
+    let lower = lower.strip_suffix("ib").or(lower.strip_suffix('b')).unwrap_or(&lower);
+    let (digits, factor) = match lower.as_bytes().last()? {
+        b'k' => (&lower[..lower.len() - 1], 1u64 << 10),
+        b'm' => (&lower[..lower.len() - 1], 1 << 20),
+        b'g' => (&lower[..lower.len() - 1], 1 << 30),
+        _ => (lower, 1),
+    };
+    digits.trim().parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Sizes with weights.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct Sizes(pub Vec<(Bytes, u32)>);
+
+impl TryFrom<Value> for Sizes {
+    type Error = String;
+    fn try_from(value: Value) -> Result<Sizes, String> {
+        let fault = |v: &Value| {
+            format!("expected a list of sizes with weights such as [[\"4k\", 3], [\"64k\", 1]], found {}", found(v))
+        };
+        let Value::Array(all) = &value else { return Err(fault(&value)) };
+        let pair = |v: &Value| match v.as_array().map(Vec::as_slice) {
+            Some([size, weight]) => {
+                let weight = weight.as_integer().and_then(|w| u32::try_from(w).ok()).ok_or_else(|| fault(v))?;
+                Ok((Bytes::try_from(size.clone())?, weight))
+            }
+            _ => Err(fault(v)),
+        };
+        all.iter().map(pair).collect::<Result<_, _>>().map(Sizes)
+    }
+}
+
+fn found(value: &Value) -> String {
+    shown(value.to_string())
+}
