@@ -8,6 +8,7 @@
 //! * [`forward`]: what goes as foreground after all; [`bad`]: sectors that are left alone
 //! * [`placement`]: what a scheduler inside or outside the drive may do
 //! * [`cells`], [`regions`]: where something is wanted, coarsely, so that a search looks only where it can find something
+//! * `touched`: the cells and regions that a stretch of LBNs touches
 //! * [`subsystem`]: all of it put together; [`calls`]: the applications' calls; [`report`]: what it says of itself
 //! * [`offered`]: what a search is shown of what is wanted
 //! * [`track`]: which sectors of one track pass when
@@ -44,6 +45,7 @@ pub mod regions;
 pub mod report;
 pub mod search;
 pub mod subsystem;
+mod touched;
 pub mod track;
 
 use search::Policy;
