@@ -383,11 +383,16 @@ impl Planner {
                 }
                 tries -= 1;
                 let (first, second) = (&offered[usize::from(first)], &offered[usize::from(second)]);
-                if asked.follows(first, second)
-                    && let Some(plan) = Plan::of(first.leg, first.sectors).and(second.leg, second.sectors)
-                {
-                    self.keep(plan, a + b);
-                    self.finish(asked, plan, a + b, &second.end);
+                if !asked.follows(first, second) {
+                    continue;
+                }
+                // What they leave beside them may not have been looked at yet.
+                let (mut a, mut b) = (*first, *second);
+                asked.appraise(&mut a, &mut self.near);
+                asked.appraise(&mut b, &mut self.near);
+                if let Some(plan) = Plan::of(a.leg, a.sectors).and(b.leg, b.sectors) {
+                    self.keep(plan, a.value + b.value);
+                    self.finish(asked, plan, a.value + b.value, &b.end);
                 }
             }
         }
