@@ -171,6 +171,7 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
                     println!("{found} of {best}: {:?} instead of {best_legs:?}", plan.map(|p| p.plan.legs().to_vec()));
                 }
                 assert!(found <= best, "{found} of {best}");
+                assert!(best == 0 || found > 0, "nothing found where {best_legs:?} fits");
                 gaps += 1;
                 worse += usize::from(found < best);
                 ours += found;
@@ -272,4 +273,61 @@ fn a_gap_that_the_winner_cannot_use_serves_others() {
     }
     println!("{own} for the winner, {others} for others");
     assert!(others > 10, "{others}");
+}
+
+/// Bounds may cut away what cannot be better, never all there is: a unit that no search can find would end no scan.
+#[test]
+fn a_gap_into_which_a_unit_fits_is_never_left_empty() {
+    let mut cases: Vec<(Model, Range, u64)> = Vec::new();
+    for layout in 0..layouts().len() {
+        for seed in 0..12 {
+            let model = Model::new(&drive(layout, seed)).unwrap();
+            let all = Range { lbn: 0, count: model.geometry.capacity() };
+            cases.push((model, all, 24));
+        }
+    }
+    // Short seeks are quicker than a head switch on this one, so the surfaces of a cylinder are not equally near.
+    let model = Model::new(&headtime_disk::profile::builtin("ultrastar36z15").unwrap()).unwrap();
+    let middle = model.geometry.capacity() / 2;
+    cases.extend([64, 128, 256].map(|unit| (model.clone(), Range { lbn: middle, count: 60_000 }, unit)));
+    let (mut fits, mut gaps) = (0, 0);
+    for (i, (model, range, unit)) in cases.iter().enumerate() {
+        println!("case {i}");
+        let mut rng = rng(7_000 + i as u64);
+        let count = range.count / unit;
+        let all = UnitList::of_disk(count * unit, *unit, Kind::Read, |_| between(&mut rng, 1, 100) <= 30);
+        let shifted = all.units.iter().map(|(k, u)| (*k, Range { lbn: u.lbn + range.lbn, count: u.count })).collect();
+        let units = UnitList { units: shifted };
+        let regions = regions(model, &units, *unit);
+        let mut prices = Prices::new(model);
+        prices.grain.set(*unit as u32);
+        for n in 0..if i < 84 { 24 } else { 150 } {
+            // Requests in one half only: units in the other may be of another zone, where they pass in another time.
+            let half = n % 2 * (range.count / 2 - 4);
+            let place = |rng: &mut Xoshiro256PlusPlus| range.lbn + half + between(rng, 0, range.count / 2);
+            let from = model.place(place(&mut rng), 1, Kind::Read).unwrap();
+            let dest = model.place(place(&mut rng), 4, Kind::Read).unwrap();
+            let head = Head {
+                cylinder: from.end_cylinder,
+                surface: from.end_surface,
+                angle: Angle(between(&mut rng, 0, u64::MAX - 1)),
+                at: Time(1_000_000_000),
+            };
+            let margins = Margins::fixed(Dur::from_us(50));
+            let Some(gap) = Gap::before(model, (head, head), &dest, Kind::Read, Time::ZERO, &margins) else { continue };
+            gaps += 1;
+            let leg = |u: &Range| Leg { kind: Kind::Read, lbn: u.lbn, count: u.count as u32, merged: false };
+            let fitting = units.units.iter().map(|(_, u)| leg(u)).find(|l| holds(model, &gap, Habit::NONE, &[*l]));
+            let Some(fitting) = fitting else { continue };
+            fits += 1;
+            let mut planner = Planner::default();
+            planner.settings.patience = u64::MAX;
+            let (habit, who, widest) = (Habit::NONE, Who::Anyone, *unit as u32);
+            let q = Asked { model, gap: &gap, habit, wants: &units, who, exclude: &[], widest, prices: &prices };
+            let found = planner.search(&q, &regions, 100_000);
+            assert!(found.is_some(), "case {i}, gap {gaps}: nothing found, but {fitting:?} fits");
+        }
+    }
+    println!("a unit fits into {fits} of {gaps} gaps");
+    assert!(fits > 200 && gaps > fits + 200);
 }

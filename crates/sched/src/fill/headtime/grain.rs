@@ -13,6 +13,7 @@
 //!
 //! because who gives up grains for passing over gives up more than c * o.
 
+use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::mechanics::Mechanics;
 use headtime_disk::time::Dur;
@@ -20,6 +21,8 @@ use headtime_disk::time::Dur;
 use super::bands::Slots;
 use super::line::Line;
 
+/// Cylinders of a slot that are looked at.
+const SAMPLES: u64 = 5;
 /// Integer nanoseconds can leave so much of a grain.
 const ROUNDING: u64 = 100;
 
@@ -32,15 +35,29 @@ pub struct Grain {
     times: Vec<Times>,
 }
 
-/// The times on the cylinders of a slot, in ns.
+/// The times on neighbouring cylinders, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Times {
+pub struct Times {
     /// The shortest and the longest time of a sector, times 2^32.
     sector_fx: (u64, u64),
-    /// The same of a grain.
+    /// The same of a grain; zero: nothing is known.
     grain: (u32, u32),
     /// The longest time of passing over to the next track.
     over: u64,
+}
+
+impl Times {
+    /// Of no cylinder.
+    const NONE: Times = Times { sector_fx: (u64::MAX, 0), grain: (u32::MAX, 0), over: 0 };
+
+    /// On these cylinders and on others.
+    fn and(self, other: &Times) -> Times {
+        Times {
+            sector_fx: (self.sector_fx.0.min(other.sector_fx.0), self.sector_fx.1.max(other.sector_fx.1)),
+            grain: (self.grain.0.min(other.grain.0), self.grain.1.max(other.grain.1)),
+            over: self.over.max(other.over),
+        }
+    }
 }
 
 impl Grain {
@@ -48,14 +65,16 @@ impl Grain {
     pub fn new(geometry: &Geometry, mechanics: &Mechanics) -> Grain {
         let slots = Slots::new(geometry.cylinders());
         let times = |(first, last): (u32, u32)| {
-            let mut times = Times { sector_fx: (u64::MAX, 0), grain: (0, 0), over: 0 };
-            // Where a zone begins within a slot, its first cylinder and its last see both.
-            let both = [first, last].into_iter().flat_map(|c| (0..geometry.surfaces()).map(move |s| (c, s)));
-            for track in both.filter_map(|(c, s)| geometry.track(c, s)) {
+            let mut times = Times { grain: (0, 0), ..Times::NONE };
+            // Where a zone begins within a slot, some of these see either.
+            let some = (0..SAMPLES).map(|i| first + ((last - first) as u64 * i / (SAMPLES - 1)) as u32);
+            let tracks = some.flat_map(|c| (0..geometry.surfaces()).map(move |s| (c, s)));
+            for track in tracks.filter_map(|(c, s)| geometry.track(c, s)) {
                 let line = Line::new(geometry, mechanics, track);
                 let fx = line.sector_fx();
-                times.sector_fx = (times.sector_fx.0.min(fx), times.sector_fx.1.max(fx));
-                times.over = times.over.max(line.over(geometry, mechanics).map_or(0, |o| o.0));
+                let over = [Kind::Read, Kind::Write].map(|k| line.over(geometry, mechanics, k).map_or(0, |o| o.0));
+                let here = Times { sector_fx: (fx, fx), grain: (0, 0), over: over[0].max(over[1]) };
+                times = times.and(&here);
             }
             times
         };
@@ -78,18 +97,31 @@ impl Grain {
         }
     }
 
-    /// The most that `time` on a cylinder can bring: time of wanted sectors, and of passing over between them. `own`:
-    /// sectors of the request itself that may complete a unit. Where a unit passes in another time elsewhere, a plan that
-    /// goes on there may bring a little more.
+    /// The times on a cylinder.
     #[inline]
-    pub fn within(&self, time: Dur, cylinder: u32, own: u32) -> (Dur, Dur) {
-        let times = &self.times[self.slots.of(cylinder)];
+    pub fn at(&self, cylinder: u32) -> &Times {
+        &self.times[self.slots.of(cylinder)]
+    }
+
+    /// The times on the cylinders `low..=high`, taken together.
+    pub fn among(&self, low: u32, high: u32) -> Times {
+        if self.sectors == 1 {
+            return Times { grain: (0, 0), ..Times::NONE };
+        }
+        self.times[self.slots.of(low)..=self.slots.of(high.max(low))].iter().fold(Times::NONE, Times::and)
+    }
+
+    /// The most that `time` can bring where a grain takes so long: time of wanted sectors, and of passing over between
+    /// them. `own`: sectors of the request itself that may complete a unit. Where a unit passes in another time elsewhere,
+    /// a plan that goes on there may bring a little more.
+    #[inline]
+    pub fn within(&self, time: Dur, times: &Times, own: u32) -> (Dur, Dur) {
         let (least, most) = times.grain;
         if self.sectors == 1 || least == 0 {
             return (time, Dur::ZERO);
         }
-        let time = time.0 + u64::from(own) * u64::from(most) / u64::from(self.sectors);
         // Gaps are shorter than four seconds, and a division of 32 bits is cheaper.
+        let time = time.0 + u64::from(own) * u64::from(most) / u64::from(self.sectors);
         let n = u32::try_from(time + ROUNDING).unwrap_or(u32::MAX) / least;
         let sectors = (u64::from(n) * u64::from(most)).min(time);
         (Dur(sectors), Dur((time - sectors).min(times.over)))
@@ -117,14 +149,14 @@ mod tests {
             let line = Line::new(&model.geometry, &model.mechanics, track);
             for units in 0..4 {
                 let whole = line.takes(128 * units);
-                let (sectors, over) = grain.within(whole, cylinder, 0);
+                let (sectors, over) = grain.within(whole, grain.at(cylinder), 0);
                 assert!(sectors + over >= whole, "cylinder {cylinder}: {sectors:?} of {whole:?}");
                 let half_more = whole + Dur(line.takes(64).0);
-                let (sectors, _) = grain.within(half_more, cylinder, 0);
+                let (sectors, _) = grain.within(half_more, grain.at(cylinder), 0);
                 // Zones that meet in a slot differ by some per cent.
                 assert!(sectors >= whole && sectors.0 <= whole.0 * 108 / 100, "cylinder {cylinder}: {sectors:?}");
                 // The request brings the other half.
-                assert!(grain.within(half_more, cylinder, 65).0 >= line.takes(128 * (units + 1)));
+                assert!(grain.within(half_more, grain.at(cylinder), 65).0 >= line.takes(128 * (units + 1)));
             }
         }
     }
@@ -133,16 +165,16 @@ mod tests {
     fn passing_over_counts_once_and_only_what_it_takes() {
         let (model, grain) = atlas(128);
         let line = Line::new(&model.geometry, &model.mechanics, model.geometry.track(5_000, 1).unwrap());
-        let over = line.over(&model.geometry, &model.mechanics).unwrap();
+        let over = line.over(&model.geometry, &model.mechanics, Kind::Read).unwrap();
         assert!(over > model.mechanics.head_switch && over < Dur::from_ms(2), "{over:?}");
-        let (_, most) = grain.within(line.takes(128) + over + Dur::from_us(300), 5_000, 0);
+        let (_, most) = grain.within(line.takes(128) + over + Dur::from_us(300), grain.at(5_000), 0);
         assert!(most >= over && most <= over + Dur::from_us(300), "{most:?} of {over:?}");
     }
 
     #[test]
     fn of_units_of_one_sector_nothing_is_known() {
         let (_, grain) = atlas(1);
-        assert_eq!(grain.within(Dur(777), 5_000, 0), (Dur(777), Dur::ZERO));
-        assert_eq!(grain.within(Dur(777), u32::MAX, 0), (Dur(777), Dur::ZERO));
+        assert_eq!(grain.within(Dur(777), grain.at(5_000), 0), (Dur(777), Dur::ZERO));
+        assert_eq!(grain.within(Dur(777), grain.at(u32::MAX), 0), (Dur(777), Dur::ZERO));
     }
 }

@@ -73,11 +73,11 @@ impl Line {
         self.sector_fx
     }
 
-    /// From the end of its last LBN until the first of the next track passes, for reads.
-    pub fn over(&self, geometry: &Geometry, mechanics: &Mechanics) -> Option<Dur> {
+    /// From the end of its last LBN until the first of the next track passes.
+    pub fn over(&self, geometry: &Geometry, mechanics: &Mechanics, kind: Kind) -> Option<Dur> {
         let next = geometry.track_of(self.end())?;
         let next = Line::new(geometry, mechanics, next);
-        let moved = mechanics.reposition(self.at(), next.at(), Kind::Read);
+        let moved = mechanics.reposition(self.at(), next.at(), kind);
         let behind = self.angle_of(self.sector_behind(geometry, self.end()));
         let arrived = behind + mechanics.rotation.angle_after(moved);
         let first = next.sector_of(geometry, next.track.first_lbn);
@@ -121,7 +121,9 @@ impl Line {
         }
         let address = |sector| SectorAddress { cylinder: self.track.cylinder, surface: self.track.surface, sector };
         let here = self.track.first_lbn..self.end();
-        let found = (sector..self.track.spt).find_map(|s| geometry.lbn_at(address(s)).filter(|l| here.contains(l)));
+        // One that was moved to a spare of its own track is not where its neighbours are.
+        let own = |l: &u64| here.contains(l) && !geometry.is_remapped(*l);
+        let found = (sector..self.track.spt).find_map(|s| geometry.lbn_at(address(s)).filter(own));
         found.unwrap_or(self.end())
     }
 
@@ -133,7 +135,8 @@ impl Line {
         }
         let mut at = lbn;
         loop {
-            let place = geometry.locate(at).filter(|p| (p.cylinder, p.surface) == self.at());
+            let place =
+                geometry.locate(at).filter(|p| (p.cylinder, p.surface) == self.at() && !geometry.is_remapped(at));
             match place {
                 Some(p) => return p.sector + (lbn - at) as u32,
                 None if at > self.track.first_lbn => at -= 1,
@@ -177,5 +180,29 @@ mod tests {
             }
         }
         assert!(holes > 0);
+    }
+
+    /// A spare at the front of each track, and an LBN moved to the one of its own track.
+    #[test]
+    fn lbns_pass_in_order_though_one_was_moved_to_a_spare_of_its_own_track() {
+        use headtime_disk::profile::{SectorAddress, SpareUnit, Sparing};
+        use headtime_testkit::profiles::{layouts, rng, small_geometry};
+
+        for layout in layouts() {
+            let mut spec = small_geometry(layout, 3, &mut rng(3));
+            for zone in &mut spec.zones {
+                zone.sparing = Sparing { unit: SpareUnit::Track, spares: 1, at_front: true, ..Sparing::NONE };
+            }
+            let track = Geometry::new(&spec).unwrap().track(5, 1).unwrap();
+            let moved = track.first_lbn + 4;
+            spec.remaps = vec![(moved, SectorAddress { cylinder: 5, surface: 1, sector: 0 })];
+            let geometry = Geometry::new(&spec).unwrap();
+            let mechanics = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap().mechanics;
+            let line = Line::new(&geometry, &mechanics, geometry.track(5, 1).unwrap());
+            let from: Vec<u64> = (0..track.spt).map(|sector| line.lbn_from(&geometry, sector)).collect();
+            assert!(from.is_sorted() && from[0] == track.first_lbn, "{layout:?}: {from:?}");
+            let at: Vec<u32> = (track.first_lbn..line.end()).map(|lbn| line.sector_of(&geometry, lbn)).collect();
+            assert!(at.is_sorted() && at[0] == 1, "{layout:?}: {at:?}");
+        }
     }
 }

@@ -17,7 +17,8 @@
 //!
 //! # Cost
 //!
-//! One for each cell entered, two for each track looked at and each leg followed further.
+//! One for each cell entered, two for each track looked at and each leg that is looked for or cut behind another. Putting
+//! together what was offered is bounded by itself ([`PAIRS`]).
 
 pub mod bands;
 pub mod front;
@@ -88,8 +89,9 @@ pub struct Planner {
     firsts: Vec<Visit>,
     /// The tracks that offered most, best first.
     lines: Vec<(u64, Line)>,
-    /// All legs that were offered.
+    /// All legs that were offered, and how many there were when they were put together last.
     offered: Vec<Visit>,
+    paired: usize,
     /// Which of them may come first, by value, best first, with the instant at which they end; and which second, with that
     /// at which they begin.
     pairs: [Vec<(u64, Time, u16)>; 2],
@@ -136,6 +138,7 @@ impl Planner {
         self.firsts.clear();
         self.lines.clear();
         self.offered.clear();
+        self.paired = 0;
         self.windows = [[None; 4]; 2];
         (self.cost, self.fresh, self.through) = (1, false, false);
         self.kinds = KINDS.map(|k| asked.wants.any(asked.who, k));
@@ -163,12 +166,21 @@ impl Planner {
                 self.enter(asked, regions, &land, &stop);
             }
             // Where a plan is known and so much has brought no better one, it is time to make do.
-            let patience = self.settings.patience;
-            self.through = !self.best.is_empty() && self.cost > self.gained.saturating_add(patience);
+            if self.cost > self.gained.saturating_add(self.settings.patience) {
+                self.through = self.best(asked).is_some();
+                self.gained = self.cost;
+            }
         }
+        let before = self.cost;
         if std::mem::take(&mut self.fresh) {
             self.deepen(asked);
         }
+        if self.paired < self.offered.len() {
+            self.paired = self.offered.len();
+            self.pair(asked);
+        }
+        // Following what was found further is not looking in vain.
+        self.gained += self.cost - before;
     }
 
     /// Whether there is nothing left to look at that could be better.
@@ -239,8 +251,8 @@ impl Planner {
     fn enter(&mut self, asked: &Asked, regions: &Regions, land: &Land, stop: &Stop) {
         let mask = regions.mask(asked.who, stop.cell);
         let left = |walk: &Walk, track: (u32, u16)| asked.prices.most_at(walk.left(land, track), track.0, land.own);
-        // Where even its far end is worth a look, its tracks need not be judged one by one.
-        let sure = stop.falls && self.could_gain(left(&self.walk, stop.furthest));
+        // Where even its far end is worth a look, or all of it is equally near, its tracks need not be judged one by one.
+        let sure = stop.one || stop.falls && self.could_gain(left(&self.walk, stop.furthest));
         for track in regions.cells().tracks_from(stop.cell, stop.up) {
             if !sure && !self.could_gain(left(&self.walk, track)) {
                 if stop.falls {
@@ -344,7 +356,6 @@ impl Planner {
         }
         self.firsts = firsts;
         self.lines = lines;
-        self.pair(asked);
     }
 
     fn offer(&mut self, v: Visit) {

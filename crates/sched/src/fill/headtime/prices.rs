@@ -22,7 +22,7 @@ use headtime_disk::model::Model;
 use headtime_disk::time::Dur;
 
 use super::bands::{Bands, Level, ONE};
-use super::grain::Grain;
+use super::grain::{Grain, Times};
 
 /// What things are worth, in nanoseconds of head time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,13 +59,13 @@ impl Prices {
         (value * u64::from(level.price) / u64::from(ONE)).max(1)
     }
 
-    /// The most that a leg that takes so much time, on a cylinder or one that has no more of it, can be expected to be
-    /// worth at this level; 0 when nothing that is wanted is that short. `own`: sectors of the request itself that may complete a unit.
+    /// The most that a leg that takes so much time can be expected to be worth, where a grain takes such times and at this
+    /// level; 0 when no unit there is that short. `own`: sectors of the request itself that may complete a unit.
     #[inline]
-    pub fn most(&self, time: Dur, cylinder: u32, own: u32, level: Level) -> u64 {
+    pub fn most(&self, time: Dur, times: &Times, own: u32, level: Level) -> u64 {
         let time = match self.crossing <= 256 {
             true => {
-                let (sectors, over) = self.grain.within(time, cylinder, own);
+                let (sectors, over) = self.grain.within(time, times, own);
                 if sectors == Dur::ZERO {
                     return 0;
                 }
@@ -88,6 +88,6 @@ impl Prices {
     /// The same on a cylinder.
     #[inline]
     pub fn most_at(&self, time: Dur, cylinder: u32, own: u32) -> u64 {
-        self.most(time, cylinder, own, self.bands.level(cylinder))
+        self.most(time, self.grain.at(cylinder), own, self.bands.level(cylinder))
     }
 }

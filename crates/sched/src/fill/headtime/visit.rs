@@ -168,7 +168,7 @@ impl Asked<'_> {
         // Towards the track's end, and on to the next track.
         let lo = line.lbn_from(geometry, sector);
         if lo < line.end() {
-            let behind = line.sector_behind(geometry, line.end());
+            let behind = line.sector_behind(geometry, line.end()).max(sector);
             let mut stretch = Stretch { lo, hi: line.end(), at, sector, next: None };
             if sectors < behind - sector {
                 stretch.hi = line.lbn_from(geometry, sector + sectors);
@@ -177,7 +177,9 @@ impl Asked<'_> {
                 stretch.hi = upto;
                 stretch.next = Some((next, begins));
             }
-            found[0] = self.offer(from, line, kind, &stretch, out);
+            if stretch.hi > lo {
+                found[0] = self.offer(from, line, kind, &stretch, out);
+            }
         }
         // Round again from the first.
         let round = sectors.saturating_sub(spt - sector).min(sector);
@@ -244,11 +246,8 @@ impl Asked<'_> {
         let runs = out.runs(first, last).take(3).count() as u32;
         let begins = match &s.next {
             Some((next, begins)) if first >= line.end() => {
-                *begins
-                    + next.takes(
-                        next.sector_of(&self.model.geometry, first)
-                            - next.sector_of(&self.model.geometry, next.track.first_lbn),
-                    )
+                let [from, to] = [next.track.first_lbn, first].map(|lbn| next.sector_of(&self.model.geometry, lbn));
+                *begins + next.takes(to.saturating_sub(from))
             }
             _ => s.at + line.takes(line.sector_of(&self.model.geometry, first).saturating_sub(s.sector)),
         };
@@ -312,7 +311,9 @@ impl Asked<'_> {
         let head = first.end.head_for(self, kind);
         let from = (head.cylinder, head.surface);
         let arrive = head.at + self.model.mechanics.reposition(from, to, kind) + self.gap.margins.of_move(from, to);
-        arrive <= second.begins && !first.end.habit.wakes(kind, to)
+        // What the drive reads on behind is asked for the track on which a command ends.
+        let ends = (second.end.head.cylinder, second.end.head.surface);
+        arrive <= second.begins && !first.end.habit.wakes(kind, ends)
     }
 
     /// The same leg without its last unit.

@@ -3,9 +3,8 @@
 //! The time that the head can spend on a track is what is left of the gap when the moves there and back are taken off.
 //! It falls as one leaves the track that the head comes from or the one it must go to, on either side and between them;
 //! so cells are met about in the order of that time by walking outward from both, always where what is left of it is worth
-//! most. On a
-//! seek-first layout a track on the same surface is nearer than its neighbour on another, which takes a head switch: the
-//! surfaces of the two ends have walks of their own, and all others together have one.
+//! most. On a seek-first layout a track on the same surface is nearer than its neighbour on another, which takes a head
+//! switch: there the surfaces of the two ends have walks of their own, and all others together have one.
 //!
 //! What every plan loses is taken off beforehand: the margins of the two moves, and the time that the drive takes between
 //! the last command of a plan and the request's ([`Room`]).
@@ -24,7 +23,9 @@ use crate::fill::regions::Regions;
 use crate::overheads::between;
 use crate::tasks::Who;
 
+use super::KINDS;
 use super::bands::Level;
+use super::grain::Times;
 use super::prices::Prices;
 
 /// What a walk goes through.
@@ -51,13 +52,16 @@ pub struct Stop {
     pub cell: u32,
     /// The most that a plan that begins there can be worth.
     pub worth: u64,
-    /// The most that one can be worth that begins there or anywhere further on.
+    /// The most that one can be worth that begins there or anywhere that the walk has not come to.
     pub ahead: u64,
     /// Which end of the cell is the nearer one: the lowest cylinder when the walk goes up.
     pub up: bool,
+    /// It is one cylinder: its tracks were judged together.
+    pub one: bool,
     /// A track at the other end.
     pub furthest: (u32, u16),
-    /// From end to end, the time that is left on a track falls: neither end of the gap lies within the cell.
+    /// From end to end, the time that is left on a track falls: the cell is of one surface, and lies beyond both ends of the
+    /// gap.
     pub falls: bool,
 }
 
@@ -82,12 +86,15 @@ impl Room {
     /// Of a gap, for commands of these kinds (read, write).
     fn of(land: &Land, kinds: [bool; 2]) -> Room {
         let Land { model, gap, .. } = *land;
-        let time = |kind: Kind| {
-            let leave = gap.starts.0.saturating_sub(between(model, kind, gap.dest_kind).0);
-            Time(leave).saturating_since(gap.head(kind).at)
-        };
-        let (read, write) = (kinds[0].then(|| time(Kind::Read)), kinds[1].then(|| time(Kind::Write)));
-        let time = read.max(write).unwrap_or(Dur::ZERO);
+        // A plan's first command and its last may be of different kinds.
+        let of = |kind: &Kind| kinds[usize::from(*kind == Kind::Write)];
+        let begins = KINDS.iter().filter(|k| of(k)).map(|k| gap.head(*k).at).min();
+        let leaves = KINDS
+            .iter()
+            .filter(|k| of(k))
+            .map(|k| gap.starts.0.saturating_sub(between(model, *k, gap.dest_kind).0))
+            .max();
+        let time = begins.zip(leaves).map_or(Dur::ZERO, |(begin, leave)| Time(leave).saturating_since(begin));
         let mut margins = [Dur::ZERO; CLASSES];
         let mut least = Dur(u64::MAX);
         for class in (0..CLASSES).rev() {
@@ -142,6 +149,8 @@ struct Way {
     chance: u64,
     /// The highest level from here to the end of this way.
     level: Level,
+    /// The times of a grain there.
+    times: Times,
 }
 
 /// A walk through the cells around a gap's ends.
@@ -196,8 +205,8 @@ impl Walk {
         let bands = &land.prices.bands;
         let mut set_out = |up: bool, cell: u32, last: u32| {
             let (first, end) = (cells.cylinders(cell.min(last)).0, cells.cylinders(cell.max(last)).1);
-            let level = bands.highest(first, end);
-            self.push(land, Way { lane, up, cell, last, bound: Dur::ZERO, worth: 0, chance: 0, level });
+            let (level, times) = (bands.highest(first, end), land.prices.grain.among(first, end));
+            self.push(land, Way { lane, up, cell, last, bound: Dur::ZERO, worth: 0, chance: 0, level, times });
         };
         set_out(false, a.1, low.0);
         if a == b {
@@ -269,9 +278,8 @@ impl Walk {
     /// The cell where most can be won.
     pub fn next(&mut self, land: &Land) -> Option<Stop> {
         let best = (0..self.ways.len()).max_by_key(|&i| (self.ways[i].chance, std::cmp::Reverse(i)))?;
-        // Units further on may pass in a little more or less time; the level tells more.
         let cells = land.regions.cells();
-        let ahead = |w: &Way| land.prices.most(w.bound, cells.cylinders(w.cell).0, land.own, w.level);
+        let ahead = |w: &Way| land.prices.most(w.bound, &w.times, land.own, w.level);
         let ahead = self.ways.iter().map(ahead).max()?;
         let way = self.ways.swap_remove(best);
         let step = match way.lane {
@@ -283,15 +291,16 @@ impl Walk {
             self.push(land, on);
         }
         let (lo, hi) = cells.cylinders(way.cell);
-        let within = |end: (u32, u16)| (lo..=hi).contains(&end.0);
-        let falls = !within(land.gap.source()) && !within(land.gap.destination());
+        let (s, d) = (land.gap.source().0, land.gap.destination().0);
+        let falls = way.lane != Lane::All && (hi < s.min(d) || lo > s.max(d));
         let surface = match way.lane {
             // Any: they are about as far away.
             Lane::All => 0,
             _ => (way.cell % u32::from(land.model.geometry.surfaces())) as u16,
         };
         let furthest = (if way.up { hi } else { lo }, surface);
-        Some(Stop { cell: way.cell, worth: way.worth, ahead, up: way.up, furthest, falls })
+        let one = way.lane == Lane::All;
+        Some(Stop { cell: way.cell, worth: way.worth, ahead, up: way.up, one, furthest, falls })
     }
 }
 
