@@ -43,7 +43,8 @@ static SPEC: Spec = Spec {
             paper: "within 2 to 3%",
             rule: "within 4%",
             checks: &[Check { what: "largest difference from 0.3 ms on", unit: "%", test: Test::AtMost(4.0) }],
-            quick: true,
+            // One cylinder of twenty is read in minutes, which differ by 3 to 5% by chance alone.
+            quick: false,
             note: "At the same conservatism.",
         },
     ],
