@@ -67,9 +67,7 @@ impl Front {
         let prev = track.first_lbn.checked_sub(1).and_then(|lbn| geometry.track_of(lbn)).and_then(|p| {
             let line = Line::new(geometry, mechanics, p);
             let behind = line.sector_behind(geometry, line.end());
-            let moved = mechanics.reposition(line.at(), dest.at(), gap.dest_kind);
-            let arrived = line.angle_of(behind) + mechanics.rotation.angle_after(moved);
-            let crossing = moved + mechanics.rotation.wait(arrived, dest.angle_of(first_sector));
+            let crossing = line.over(&dest, geometry, mechanics, gap.dest_kind);
             let ends = gap.starts.0.checked_sub((dest.takes(before) + crossing).0)?;
             Some(Prev { line, behind, ends: Time(ends), crossing })
         });

@@ -13,11 +13,11 @@
 //!
 //! because who gives up grains for passing over gives up more than c * o.
 
-use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::mechanics::Mechanics;
 use headtime_disk::time::Dur;
 
+use super::KINDS;
 use super::bands::Slots;
 use super::line::Line;
 
@@ -72,7 +72,8 @@ impl Grain {
             for track in tracks.filter_map(|(c, s)| geometry.track(c, s)) {
                 let line = Line::new(geometry, mechanics, track);
                 let fx = line.sector_fx();
-                let over = [Kind::Read, Kind::Write].map(|k| line.over(geometry, mechanics, k).map_or(0, |o| o.0));
+                let next = geometry.track_of(line.end()).map(|next| Line::new(geometry, mechanics, next));
+                let over = KINDS.map(|k| next.map_or(0, |next| line.over(&next, geometry, mechanics, k).0));
                 let here = Times { sector_fx: (fx, fx), grain: (0, 0), over: over[0].max(over[1]) };
                 times = times.and(&here);
             }
@@ -165,7 +166,8 @@ mod tests {
     fn passing_over_counts_once_and_only_what_it_takes() {
         let (model, grain) = atlas(128);
         let line = Line::new(&model.geometry, &model.mechanics, model.geometry.track(5_000, 1).unwrap());
-        let over = line.over(&model.geometry, &model.mechanics, Kind::Read).unwrap();
+        let next = Line::new(&model.geometry, &model.mechanics, model.geometry.track_of(line.end()).unwrap());
+        let over = line.over(&next, &model.geometry, &model.mechanics, KINDS[0]);
         assert!(over > model.mechanics.head_switch && over < Dur::from_ms(2), "{over:?}");
         let (_, most) = grain.within(line.takes(128) + over + Dur::from_us(300), grain.at(5_000), 0);
         assert!(most >= over && most <= over + Dur::from_us(300), "{most:?} of {over:?}");

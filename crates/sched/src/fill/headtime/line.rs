@@ -73,15 +73,13 @@ impl Line {
         self.sector_fx
     }
 
-    /// From the end of its last LBN until the first of the next track passes.
-    pub fn over(&self, geometry: &Geometry, mechanics: &Mechanics, kind: Kind) -> Option<Dur> {
-        let next = geometry.track_of(self.end())?;
-        let next = Line::new(geometry, mechanics, next);
+    /// From the end of its last LBN until the first of the next track in LBN order passes, for a command of this kind.
+    pub fn over(&self, next: &Line, geometry: &Geometry, mechanics: &Mechanics, kind: Kind) -> Dur {
         let moved = mechanics.reposition(self.at(), next.at(), kind);
         let behind = self.angle_of(self.sector_behind(geometry, self.end()));
         let arrived = behind + mechanics.rotation.angle_after(moved);
         let first = next.sector_of(geometry, next.track.first_lbn);
-        Some(moved + mechanics.rotation.wait(arrived, next.angle_of(first)))
+        moved + mechanics.rotation.wait(arrived, next.angle_of(first))
     }
 
     /// How many whole sectors pass in a time, a turn's at most.
