@@ -52,11 +52,16 @@ impl Prices {
     pub fn value(&self, cylinder: u32, time: Dur, over: Dur, fragments: i64) -> u64 {
         let plain = time.0 + over.0.saturating_mul(u64::from(self.crossing)) / 256;
         let level = self.bands.level(cylinder);
-        let fragment =
-            (self.fragment.0 as i64 * i64::from(level.clears) / i64::from(ONE)).saturating_mul(fragments.min(1));
+        let fragment = (self.clearing(level) as i64).saturating_mul(fragments.min(1));
         // What brings anything is worth something.
         let value = plain.saturating_add_signed(fragment).max(1);
         (value * u64::from(level.price) / u64::from(ONE)).max(1)
+    }
+
+    /// What a fragment is worth at this level.
+    #[inline]
+    fn clearing(&self, level: Level) -> u64 {
+        self.fragment.0 * u64::from(level.clears) / u64::from(ONE)
     }
 
     /// The most that a leg that takes so much time can be expected to be worth, where a grain takes such times and at this
@@ -73,21 +78,41 @@ impl Prices {
             }
             false => time.0.saturating_mul(u64::from(self.crossing)) / 256,
         };
-        let fragment = self.fragment.0 * u64::from(level.clears) / u64::from(ONE);
-        (time + fragment).saturating_mul(u64::from(level.price)) / u64::from(ONE)
+        (time + self.clearing(level)).saturating_mul(u64::from(level.price)) / u64::from(ONE)
     }
 
     /// The same were any sector wanted by itself: for comparing places.
     #[inline]
     pub fn chance(&self, time: Dur, cylinder: u32) -> u64 {
         let level = self.bands.level(cylinder);
-        let fragment = self.fragment.0 * u64::from(level.clears) / u64::from(ONE);
-        (time.0 + fragment).saturating_mul(u64::from(level.price)) / u64::from(ONE)
+        (time.0 + self.clearing(level)).saturating_mul(u64::from(level.price)) / u64::from(ONE)
     }
 
     /// The same on a cylinder.
     #[inline]
     pub fn most_at(&self, time: Dur, cylinder: u32, own: u32) -> u64 {
         self.most(time, self.grain.at(cylinder), own, self.bands.level(cylinder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::Range;
+    use headtime_disk::profile;
+
+    #[test]
+    fn fragments_count_only_where_a_stretch_can_be_cleared() {
+        let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
+        let mut prices = Prices::new(&model);
+        let all = Range { lbn: 0, count: model.geometry.capacity() };
+        prices.bands.wanted(all);
+        (0..256).for_each(|i| prices.bands.gap(all.count / 256 * i));
+        let value = |prices: &Prices, fragments| prices.value(5_000, Dur::from_ms(2), Dur::ZERO, fragments);
+        assert_eq!(value(&prices, -1), value(&prices, 1), "all is wanted: any leg breaks a stretch up");
+        prices.bands.gone(Range { lbn: 0, count: all.count / 100 * 99 });
+        prices.bands.wanted(Range { lbn: 0, count: all.count / 100 });
+        (0..256).for_each(|i| prices.bands.gap(all.count / 256 * i));
+        assert!(value(&prices, -1) < value(&prices, 0) && value(&prices, 0) < value(&prices, 1));
     }
 }
