@@ -16,9 +16,9 @@ use headtime_sched::core::{Config, Core, Order, Refused};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::request::{Action, Request};
+use headtime_sched::scheduler::Scheduler;
 use headtime_sim::background::{Background, Jobs, Nothing};
 use headtime_sim::run::{Limits, run_with};
-use headtime_sim::scheduler::Scheduler;
 use headtime_sim::simulate::{CAPACITY, DEPTH};
 use headtime_sim::workload::{Population, Target, oltp};
 
@@ -226,6 +226,10 @@ impl Scheduler for Timed {
 
     fn free_sectors(&self, command: u64) -> u32 {
         self.core.free_sectors(command)
+    }
+
+    fn request_of(&self, command: u64) -> Option<u64> {
+        self.core.request_of(command)
     }
 
     fn searches(&self) -> u64 {

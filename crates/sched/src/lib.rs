@@ -24,5 +24,6 @@ pub mod overlap;
 pub mod pool;
 pub mod predictor;
 pub mod request;
+pub mod scheduler;
 pub mod stats;
 pub mod tasks;

@@ -1,7 +1,7 @@
 //! Virtual time: event loop, workloads, trace readers, statistics.
 //!
 //! * [`simulate::Simulation`] puts a profile's drive and the scheduling core together and runs a workload on them;
-//!   [`run::run`] is the event loop beneath, over any [`device::Device`] and [`scheduler::Scheduler`].
+//!   [`run::run`] is the event loop beneath, over any [`device::Device`] and [`headtime_sched::scheduler::Scheduler`].
 //! * [`workload`] makes requests: named ones, tasks of one's own, TOML scenarios, recorded [`traces`].
 //! * [`stats`] counts in constant memory, [`result`] prints it, [`observe`] lets others watch: [`timeline`] for
 //!   pictures, [`perfetto`] for a viewer.
@@ -18,7 +18,6 @@ pub mod observe;
 pub mod perfetto;
 pub mod result;
 pub mod run;
-pub mod scheduler;
 pub mod simulate;
 pub mod stats;
 pub mod storm;

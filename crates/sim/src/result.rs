@@ -338,10 +338,10 @@ mod tests {
     use crate::background::{Progress, SessionProgress};
     use crate::device::fixed::Fixed;
     use crate::run::{Limits, run};
-    use crate::scheduler::Firmware;
     use crate::workload::{Population, Target, closed, oltp};
     use headtime_disk::time::Dur;
     use headtime_sched::fill::report::Report;
+    use headtime_sched::scheduler::Firmware;
 
     fn result(seed: u64) -> SimResult {
         let target = Target { capacity: 1_000_000, sector_bytes: 512, geometry: None };

@@ -20,9 +20,9 @@ use headtime_sched::tasks::TaskError;
 use crate::background::{Background, Nothing};
 use crate::device::Device;
 use crate::observe::Observer;
-use crate::scheduler::Scheduler;
 use crate::stats::{Done, End, Stats};
 use crate::workload::{Ask, Workload, WorkloadError};
+use headtime_sched::scheduler::Scheduler;
 
 /// When a run ends, whichever comes first. A workload that comes to an end ends the run, too, when all its requests
 /// are finished.

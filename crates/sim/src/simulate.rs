@@ -12,9 +12,9 @@ use headtime_sched::fill::subsystem::FillConfig;
 use crate::background::{Background, Nothing};
 use crate::observe::Observer;
 use crate::run::{Limits, RunError, WallClock, run_with};
-use crate::scheduler::Firmware;
 use crate::stats::Stats;
 use crate::workload::{Target, Workload};
+use headtime_sched::scheduler::Firmware;
 
 /// Commands at the drive when nothing else is said: two hide the overheads and leave the drive no choice.
 pub const DEPTH: u32 = 2;

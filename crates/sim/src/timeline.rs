@@ -120,9 +120,9 @@ pub(crate) mod tests {
     use super::*;
     use crate::device::fixed::Fixed;
     use crate::run::{Limits, run};
-    use crate::scheduler::Firmware;
     use crate::workload::{Population, Target, oltp};
     use headtime_disk::time::Dur;
+    use headtime_sched::scheduler::Firmware;
 
     pub(crate) fn recorded(most: usize, until: Option<Time>) -> Timeline {
         let target = Target { capacity: 1_000_000, sector_bytes: 512, geometry: None };

@@ -2,10 +2,10 @@
 
 use headtime_disk::command::{Command, Completion, Outcome, SubmitError};
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::scheduler::Firmware;
 use headtime_sim::device::Device;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::{Limits, run};
-use headtime_sim::scheduler::Firmware;
 use headtime_sim::stats::Done;
 use headtime_sim::traces::{ReadOptions, Reader, TraceFormat};
 use headtime_sim::workload::{Beyond, Mode, Replay, Target};

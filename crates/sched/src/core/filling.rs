@@ -307,6 +307,19 @@ impl Core {
         }
     }
 
+    /// The driver's name of the foreground request that a command at the drive carries, behind what may be put at its front
+    /// for free ([`Core::free_sectors`]); `None` when all of the command is background work, or it is not at the drive.
+    pub fn request_of(&self, command: u64) -> Option<u64> {
+        let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command)?;
+        match sent.purpose {
+            Purpose::Request(slot) | Purpose::Merged(slot, ..) => {
+                let piece = self.fill.as_ref().is_some_and(|f| f.is_piece(slot));
+                (!piece).then(|| self.pool.get(slot).request.id)
+            }
+            Purpose::Free(_) => None,
+        }
+    }
+
     /// Whether what a command that is at the drive carries behind its free front is background work, too: a piece of a
     /// promoted task, or a straggler. Its data is then an application's that answered [`crate::tasks::Event::GetBuffer`].
     pub fn is_promoted(&self, command: u64) -> bool {

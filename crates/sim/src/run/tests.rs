@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::device::fixed::Fixed;
-use crate::scheduler::Firmware;
 use crate::traces::{ReadOptions, Reader, TraceFormat};
 use crate::workload::{Beyond, Mode, Population, Replay, Target, closed, oltp, open};
 use headtime_disk::time::Dur;
+use headtime_sched::scheduler::Firmware;
 
 fn target() -> Target {
     Target { capacity: 1_000_000, sector_bytes: 512, geometry: None }

@@ -250,8 +250,8 @@ mod tests {
     use crate::device::fixed::Fixed;
     use crate::observe::Observer;
     use crate::run::{Limits, RunError, run};
-    use crate::scheduler::Firmware;
     use crate::stats::{Done, End, Stats};
+    use headtime_sched::scheduler::Firmware;
 
     /// 300 MiB and a bit: as many sectors as the device of the tests has.
     fn target() -> Target {

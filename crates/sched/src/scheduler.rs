@@ -1,12 +1,14 @@
-//! What the event loop needs of a scheduler, and the scheduler that does nothing.
+//! What a driver needs of a scheduler, in virtual time or in real time, and the scheduler that does nothing.
 
 use std::collections::VecDeque;
 
 use headtime_disk::command::{Command, Outcome};
 use headtime_disk::time::Time;
-use headtime_sched::core::{Core, Refused};
-use headtime_sched::request::{Action, Finished, Request};
-use headtime_sched::stats::PredictionStats;
+
+use crate::core::{Core, Refused};
+use crate::fill::report::Report;
+use crate::request::{Action, Finished, Request};
+use crate::stats::PredictionStats;
 
 /// The core's contract as a trait: told things, asked things.
 pub trait Scheduler {
@@ -28,9 +30,15 @@ pub trait Scheduler {
     fn free_sectors(&self, _command: u64) -> u32 {
         0
     }
+    /// The foreground request that a command at the drive is for; `None` when all of it is background work.
+    fn request_of(&self, command: u64) -> Option<u64>;
     /// Searches for freeblock work so far.
     fn searches(&self) -> u64 {
         0
+    }
+    /// What the freeblock subsystem says of itself; `None` where there is none.
+    fn freeblock(&self) -> Option<Report> {
+        None
     }
     /// The core, for background work; `None` where there is none.
     fn core(&mut self) -> Option<&mut Core> {
@@ -66,8 +74,14 @@ impl Scheduler for Core {
     fn free_sectors(&self, command: u64) -> u32 {
         Core::free_sectors(self, command)
     }
+    fn request_of(&self, command: u64) -> Option<u64> {
+        Core::request_of(self, command)
+    }
     fn searches(&self) -> u64 {
         self.stats().cost.fill_searches
+    }
+    fn freeblock(&self) -> Option<Report> {
+        Core::freeblock(self)
     }
     fn core(&mut self) -> Option<&mut Core> {
         Some(self)
@@ -154,6 +168,11 @@ impl Scheduler for Firmware {
 
     fn next_wakeup(&self) -> Option<Time> {
         None
+    }
+
+    /// Commands have their requests' names.
+    fn request_of(&self, command: u64) -> Option<u64> {
+        self.at_drive.iter().find(|s| s.request == command).map(|s| s.request)
     }
 }
 

@@ -1,0 +1,234 @@
+//! A virtual drive that spins in real time and really holds data.
+//!
+//! [`Drive`] says when each command is done; a backing file (sparse: sectors that were never written read as zeros) holds
+//! what was written. A command's data is moved to or from the file as soon as the command is sent, and the host hears of
+//! it when the drive is done and the file is, too. So a command never completes before its data is where it survives the
+//! end of this program, and the file's own speed shows only as lateness, which is reported.
+//!
+//! Between a command's sending and its completion a drive may do its work in any order with what else is outstanding,
+//! which is why moving data early is allowed.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use bytes::Bytes;
+use headtime_disk::command::{Command, Completion, Kind, Outcome, SubmitError};
+use headtime_disk::drive::{Drive, DriveConfig};
+use headtime_disk::model::ModelError;
+use headtime_disk::profile::Profile;
+use headtime_disk::time::Time;
+
+use super::{Device, Done, Fault, bytes_of};
+use crate::ring::Ring;
+
+/// Commands outstanding at most, whatever the profile says: what the ring is made for.
+const DEEPEST: u32 = 256;
+
+#[derive(Debug)]
+struct Flight {
+    command: Command,
+    /// When the drive is done and how it ended.
+    drive: Option<Completion>,
+    /// What came of moving the data; `None` while it is being moved.
+    file: Option<Result<Bytes, Fault>>,
+}
+
+/// The drive and its backing file.
+#[derive(Debug)]
+pub struct VirtualDrive {
+    drive: Drive,
+    ring: Ring,
+    sectors: u64,
+    sector_bytes: u32,
+    depth: u32,
+    flights: Vec<Flight>,
+}
+
+/// Why there is no such drive.
+#[derive(Debug, thiserror::Error)]
+pub enum VirtualDriveError {
+    /// The profile describes no drive.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The backing file could not be used.
+    #[error("io_uring: {0}")]
+    Ring(io::Error),
+}
+
+impl VirtualDrive {
+    /// A drive as `profile` describes it over `backing`, a file as long as the drive at least.
+    pub fn new(profile: &Profile, config: DriveConfig, backing: OwnedFd) -> Result<VirtualDrive, VirtualDriveError> {
+        let drive = Drive::new(profile, config)?;
+        let depth = (drive.depth() as u32).min(DEEPEST);
+        let ring = Ring::new(backing, depth).map_err(VirtualDriveError::Ring)?;
+        let (sectors, sector_bytes) = (drive.capacity(), profile.sector_bytes);
+        Ok(VirtualDrive { drive, ring, sectors, sector_bytes, depth, flights: Vec::with_capacity(depth as usize) })
+    }
+
+    /// What has happened by `now` is noted.
+    fn catch_up(&mut self, now: Time) {
+        while let Some(done) = self.drive.advance(now) {
+            let flight = self.flights.iter_mut().find(|f| f.command.id == done.id);
+            flight.expect("the drive completed a command that it was sent").drive = Some(done);
+        }
+        while let Some(moved) = self.ring.poll() {
+            let flight = self.flights.iter_mut().find(|f| f.command.id == moved.token);
+            flight.expect("data was moved for a command").file = Some(moved.result.map_err(|e| Fault::of(&e)));
+        }
+    }
+}
+
+impl Device for VirtualDrive {
+    fn sectors(&self) -> u64 {
+        self.sectors
+    }
+    fn sector_bytes(&self) -> u32 {
+        self.sector_bytes
+    }
+    fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    fn submit(&mut self, command: &Command, data: Bytes, now: Time) {
+        self.catch_up(now);
+        match self.drive.submit(*command, now) {
+            Ok(()) => {}
+            // Whoever sends commands counts them and checks their ranges.
+            Err(e @ (SubmitError::Full { .. } | SubmitError::OutOfRange { .. })) => panic!("{e}"),
+        }
+        let len = bytes_of(command, self.sector_bytes);
+        let offset = command.lbn * u64::from(self.sector_bytes);
+        let begun = match command.kind {
+            Kind::Read => self.ring.read(command.id, offset, len),
+            Kind::Write => {
+                assert_eq!(data.len(), len, "a write brings exactly its data");
+                // Of the drive's two places, cache and media, the file stands for both.
+                self.ring.write(command.id, offset, data, false)
+            }
+            Kind::Flush => Ok(()),
+        };
+        let file = match (begun, command.kind) {
+            (Err(e), _) => Some(Err(Fault::of(&e))),
+            (Ok(()), Kind::Flush) => Some(Ok(Bytes::new())),
+            (Ok(()), Kind::Read | Kind::Write) => None,
+        };
+        self.flights.push(Flight { command: *command, drive: None, file });
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Done> {
+        self.catch_up(now);
+        let done = |f: &Flight| f.file.is_some().then_some(f.drive.map(|d| d.at)).flatten();
+        let (at, first) = self.flights.iter().enumerate().filter_map(|(i, f)| Some((done(f)?, i))).min()?;
+        let Flight { command, drive, file } = self.flights.remove(first);
+        let outcome = drive.expect("chosen for being done").outcome;
+        let late = Some(now.saturating_since(at));
+        let done = match (outcome, file.expect("chosen for being done")) {
+            (Outcome::Dead, _) => Done::failed(&command, Fault::Gone),
+            (Outcome::MediaError { .. }, _) => Done { outcome, ..Done::failed(&command, Fault::Io) },
+            (Outcome::Ok, Err(fault)) => Done::failed(&command, fault),
+            (Outcome::Ok, Ok(data)) => Done::ok(command.id, data),
+        };
+        Some(Done { late, ..done })
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let waiting = self.flights.iter().filter(|f| f.file.is_some()).filter_map(|f| Some(f.drive?.at)).min();
+        let next = self.drive.next_event();
+        match (waiting, next) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.ring.fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_disk::drive::Fault as Planted;
+    use headtime_disk::profile;
+
+    fn drive(config: DriveConfig) -> VirtualDrive {
+        let profile = profile::builtin("atlas10k").unwrap();
+        let backing = tempfile::tempfile().unwrap();
+        backing.set_len(10 << 30).unwrap();
+        VirtualDrive::new(&profile, config, backing.into()).unwrap()
+    }
+
+    fn command(id: u64, kind: Kind, lbn: u64) -> Command {
+        Command { id, kind, lbn, count: 8, fua: false }
+    }
+
+    /// Lets virtual time pass as fast as the file is.
+    fn next(d: &mut VirtualDrive, now: &mut Time) -> Done {
+        loop {
+            if let Some(done) = d.poll(*now) {
+                return done;
+            }
+            if let Some(t) = d.next_event() {
+                *now = t.max(*now);
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_command_ends_when_the_platter_says_and_not_before() {
+        let mut d = drive(DriveConfig::default());
+        let mut reference = Drive::new(&profile::builtin("atlas10k").unwrap(), DriveConfig::default()).unwrap();
+        let mut now = Time::ZERO;
+        for (id, lbn) in [(0, 1_000_000), (1, 5_000), (2, 17_000_000)] {
+            reference.submit(command(id, Kind::Read, lbn), now).unwrap();
+            let due = loop {
+                let t = reference.next_event().unwrap();
+                if let Some(c) = reference.advance(t) {
+                    break c.at;
+                }
+            };
+            d.submit(&command(id, Kind::Read, lbn), Bytes::new(), now);
+            assert!(d.poll(Time(due.0 - 1)).is_none());
+            now = due;
+            let done = next(&mut d, &mut now);
+            assert_eq!((done.id, done.fault, now), (id, None, due));
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_and_all_else_is_zero() {
+        let mut d = drive(DriveConfig::default());
+        let mut now = Time::ZERO;
+        d.submit(&command(0, Kind::Write, 800), Bytes::from(vec![6; 4096]), now);
+        assert_eq!(next(&mut d, &mut now).fault, None);
+        d.submit(&command(1, Kind::Read, 804), Bytes::new(), now);
+        let read = next(&mut d, &mut now).data;
+        assert!(read[..2048].iter().all(|&b| b == 6) && read[2048..].iter().all(|&b| b == 0));
+    }
+
+    #[test]
+    fn a_planted_fault_reaches_the_host_and_gives_no_data() {
+        let faults = vec![Planted::Unreadable { lbn: 100, count: 1 }, Planted::Death { at: Time(500_000_000) }];
+        let mut d = drive(DriveConfig { faults, ..DriveConfig::default() });
+        let mut now = Time::ZERO;
+        d.submit(&command(0, Kind::Read, 96), Bytes::new(), now);
+        let done = next(&mut d, &mut now);
+        assert_eq!((done.outcome, done.fault), (Outcome::MediaError { lbn: 100 }, Some(Fault::Io)));
+        assert!(done.data.is_empty());
+        now = Time(600_000_000);
+        d.submit(&command(1, Kind::Read, 0), Bytes::new(), now);
+        assert_eq!(next(&mut d, &mut now).fault, Some(Fault::Gone));
+    }
+
+    #[test]
+    fn a_file_that_cannot_grow_fails_the_write() {
+        let profile = profile::builtin("atlas10k").unwrap();
+        // The kernel's file that is always full.
+        let full = std::fs::OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
+        let mut d = VirtualDrive::new(&profile, DriveConfig::default(), full.into()).unwrap();
+        let mut now = Time::ZERO;
+        d.submit(&command(0, Kind::Write, 0), Bytes::from(vec![1; 4096]), now);
+        assert_eq!(next(&mut d, &mut now).fault, Some(Fault::NoSpace));
+    }
+}

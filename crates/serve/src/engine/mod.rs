@@ -1,0 +1,308 @@
+//! The engine: one thread that owns the core and the device, and carries tellings to the one and actions to the other.
+//!
+//! It does in real time what the simulator's loop does in virtual time: completions are told first, then what clients
+//! asked for, then the time; after each round the core is asked until it has nothing more to say. Between rounds it
+//! sleeps until something comes, or until shortly before the moment at which it is known that something will, and waits
+//! for that moment awake ([`crate::clock::SPIN`]).
+//!
+//! * this file: the loop
+//! * [`inbox`]: the way in; [`telling`]: what may be told
+//! * [`requests`]: foreground requests and their data
+//! * [`background`]: freeblock sessions, their data and their clients
+//! * [`gauges`]: what it counts
+
+pub mod background;
+pub mod gauges;
+pub mod inbox;
+pub mod requests;
+pub mod staged;
+pub mod telling;
+
+use std::io;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use headtime_disk::command::{Command, Kind};
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::core::Refused;
+use headtime_sched::request::{Action, Request};
+use headtime_sched::scheduler::Scheduler;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::clock::Clock;
+use crate::device::{Device, Done, Fault, bytes_of};
+use background::Background;
+use gauges::Gauges;
+use inbox::Inbox;
+use requests::Requests;
+use telling::{Ask, Telling};
+
+/// Tellings taken in one round, so that a flood of them does not make completions late.
+const MOST_A_ROUND: usize = 32;
+/// How long the end may take once it was asked for: what the device has not finished by then is given up.
+const LONGEST_END: Dur = Dur::from_secs(5);
+
+/// A command at the device.
+#[derive(Clone, Copy, Debug)]
+struct AtDevice {
+    command: Command,
+    sent: Time,
+}
+
+/// A command that has completed: what its requests and tasks take their data from.
+#[derive(Debug)]
+pub struct Landed {
+    lbn: u64,
+    data: Bytes,
+    fault: Option<Fault>,
+}
+
+impl Landed {
+    /// The data of these sectors, which the command covered.
+    pub fn sectors(&self, lbn: u64, count: u64, sector_bytes: u32) -> Bytes {
+        let from = (lbn - self.lbn) * u64::from(sector_bytes);
+        let len = count * u64::from(sector_bytes);
+        self.data.slice(from as usize..(from + len) as usize)
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Everything that was asked for was done, and the device has it.
+    Drained,
+    /// The device did not finish in time: so many requests were given up and told so.
+    GivenUp(usize),
+}
+
+/// The engine.
+#[derive(Debug)]
+pub struct Engine<S, D> {
+    clock: Clock,
+    core: S,
+    device: D,
+    sector_bytes: u32,
+    inbox: Inbox<Telling>,
+    requests: Requests,
+    background: Background,
+    gauges: Gauges,
+    at_device: Vec<AtDevice>,
+    /// Set when it was asked to end: by when it does.
+    ends_by: Option<Time>,
+    flushed: bool,
+}
+
+impl<S: Scheduler, D: Device> Engine<S, D> {
+    /// An engine that will be told through `inbox`.
+    pub fn new(clock: Clock, core: S, device: D, inbox: Inbox<Telling>) -> Engine<S, D> {
+        let sector_bytes = device.sector_bytes();
+        Engine {
+            clock,
+            core,
+            sector_bytes,
+            device,
+            inbox,
+            requests: Requests::default(),
+            background: Background::new(sector_bytes),
+            gauges: Gauges::new(),
+            at_device: Vec::new(),
+            ends_by: None,
+            flushed: false,
+        }
+    }
+
+    /// Runs until it is told to end, or nobody is left who could tell it anything. Fails when the thread cannot wait.
+    pub fn run(mut self) -> io::Result<End> {
+        // The kernel may add 50 us to a sleep to wake several sleepers at once.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        loop {
+            let now = self.clock.now();
+            self.round(now);
+            if let Some(end) = self.end(now) {
+                self.background.end();
+                return Ok(end);
+            }
+            self.wait()?;
+        }
+    }
+
+    /// Everything that can be done at this moment.
+    fn round(&mut self, now: Time) {
+        while let Some(done) = self.device.poll(now) {
+            self.completed(done, now);
+        }
+        for _ in 0..MOST_A_ROUND {
+            let Some(telling) = self.inbox.take() else { break };
+            self.told(telling, now);
+        }
+        if self.core.next_wakeup().is_some_and(|t| t <= now) {
+            self.core.tick(now);
+        }
+        self.drain(now);
+    }
+
+    fn told(&mut self, telling: Telling, now: Time) {
+        match telling {
+            Telling::Submit(ask) if self.ends_by.is_some() => ask.answer(Err(Fault::Gone)),
+            Telling::Submit(ask) => self.submit(ask, now),
+            Telling::Call(call) => match self.core.core() {
+                Some(core) => self.background.call(call, core, now),
+                None => call.refuse_without_core(),
+            },
+            Telling::Snapshot(reply) => {
+                let snapshot = self.gauges.snapshot(now, &self.core, self.requests.len(), self.at_device.len());
+                // Whoever asked may have gone.
+                let _ = reply.send(snapshot);
+            }
+            Telling::End => self.ends_by = Some(now + LONGEST_END),
+        }
+    }
+
+    fn submit(&mut self, ask: Ask, now: Time) {
+        let (kind, lbn, count, fua, owner) = (ask.kind, ask.lbn, ask.count, ask.fua, ask.owner);
+        let id = self.requests.insert(ask, now);
+        match self.core.submit(Request { id, kind, lbn, count, fua, owner }, now) {
+            Ok(()) => {}
+            Err(Refused::Full { .. } | Refused::OutOfRange { .. }) => {
+                // Both are checked before a request gets here; a client that finds a way round gets an error.
+                self.requests.remove(id).ask.answer(Err(Fault::Io));
+            }
+        }
+    }
+
+    fn completed(&mut self, done: Done, now: Time) {
+        let at = self.at_device.iter().position(|a| a.command.id == done.id);
+        let AtDevice { command, sent } = self.at_device.swap_remove(at.expect("the device completed a command it has"));
+        self.gauges.completed(&command, self.core.free_sectors(command.id), now.saturating_since(sent), &done);
+        let expected = if command.kind == Kind::Read { bytes_of(&command, self.sector_bytes) } else { 0 };
+        let (outcome, fault) = match done.fault {
+            None if done.data.len() != expected => (Fault::Io.outcome(&command), Some(Fault::Io)),
+            fault => (done.outcome, fault),
+        };
+        let landed = Landed { lbn: command.lbn, data: done.data, fault };
+        self.core.complete(command.id, outcome, now);
+        self.answer(&landed, now);
+    }
+
+    /// What follows from a completion is answered with its data; commands that go out meanwhile are sent.
+    fn answer(&mut self, landed: &Landed, now: Time) {
+        while let Some(action) = self.core.poll() {
+            self.act(action, Some(landed), now);
+        }
+        self.background.drained();
+    }
+
+    fn drain(&mut self, now: Time) {
+        while let Some(action) = self.core.poll() {
+            self.act(action, None, now);
+        }
+        self.background.drained();
+    }
+
+    fn act(&mut self, action: Action, landed: Option<&Landed>, now: Time) {
+        match action {
+            Action::Issue(command) => self.issue(&command),
+            Action::Finish(finished) => {
+                let request = self.requests.remove(finished.request);
+                self.gauges.finished(&request.ask, &finished);
+                let landed = landed.expect("a request finishes when a command has completed");
+                let answer = match landed.fault {
+                    Some(fault) => Err(fault),
+                    None if request.ask.kind == Kind::Read => {
+                        Ok(landed.sectors(request.ask.lbn, u64::from(request.ask.count), self.sector_bytes))
+                    }
+                    None => Ok(Bytes::new()),
+                };
+                request.ask.answer(answer);
+            }
+            Action::Background(event) => {
+                let core = self.core.core().expect("only a core has background work");
+                self.background.event(&event, landed, core, now);
+            }
+        }
+    }
+
+    fn issue(&mut self, command: &Command) {
+        let data = match command.kind {
+            Kind::Write => self.data_for(command),
+            Kind::Read | Kind::Flush => Bytes::new(),
+        };
+        // Deciding took time that the platter did not wait for.
+        let sent = self.clock.now();
+        self.at_device.push(AtDevice { command: *command, sent });
+        self.device.submit(command, data, sent);
+    }
+
+    /// What a write writes: background data in front, or all of it, and a request's behind that.
+    fn data_for(&self, command: &Command) -> Bytes {
+        let free = u64::from(self.core.free_sectors(command.id));
+        match self.core.request_of(command.id) {
+            Some(id) if free == 0 => self.requests.get(id).ask.data.clone(),
+            Some(id) => {
+                let mut data = BytesMut::with_capacity(bytes_of(command, self.sector_bytes));
+                self.background.gather(command.lbn, free, &mut data);
+                data.extend_from_slice(&self.requests.get(id).ask.data);
+                data.freeze()
+            }
+            None => {
+                let mut data = BytesMut::with_capacity(bytes_of(command, self.sector_bytes));
+                self.background.gather(command.lbn, u64::from(command.count), &mut data);
+                data.freeze()
+            }
+        }
+    }
+
+    /// Whether all is done that was under way when the end was asked for.
+    fn end(&mut self, now: Time) -> Option<End> {
+        let by = self.ends_by?;
+        if self.requests.is_empty() && self.at_device.is_empty() {
+            if std::mem::replace(&mut self.flushed, true) {
+                return Some(End::Drained);
+            }
+            // What was acknowledged from a cache of the device is put on its media.
+            self.submit(Ask::flush(), now);
+            self.drain(now);
+            return None;
+        }
+        (now >= by).then(|| {
+            let given_up = self.requests.drain();
+            let count = given_up.len();
+            given_up.into_iter().for_each(|r| r.ask.answer(Err(Fault::Gone)));
+            End::GivenUp(count)
+        })
+    }
+
+    /// Sleeps until there is something to do, or returns at once when that is soon.
+    fn wait(&mut self) -> io::Result<()> {
+        let soonest = [self.device.next_event(), self.core.next_wakeup(), self.ends_by].into_iter().flatten().min();
+        let sleep = match soonest.map(|at| self.clock.sleep_before(at, self.clock.now())) {
+            Some(None) => {
+                std::hint::spin_loop();
+                return Ok(());
+            }
+            Some(Some(sleep)) => Some(sleep),
+            None => None,
+        };
+        self.inbox.falls_asleep();
+        if let Some(telling) = self.inbox.take() {
+            self.inbox.wakes_up();
+            let now = self.clock.now();
+            self.told(telling, now);
+            self.drain(now);
+            return Ok(());
+        }
+        let fd = self.device.fd();
+        let mut fds = vec![PollFd::from_borrowed_fd(self.inbox.fd(), PollFlags::IN)];
+        fds.extend(fd.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let waited = poll(&mut fds, sleep.map(timespec).as_ref());
+        self.inbox.wakes_up();
+        match waited {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+fn timespec(d: Duration) -> Timespec {
+    Timespec { tv_sec: d.as_secs() as i64, tv_nsec: i64::from(d.subsec_nanos()) }
+}

@@ -1,0 +1,147 @@
+//! Data of write tasks that has come and is not on the disk yet.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use headtime_sched::tasks::{Range, TaskId};
+
+/// Stretches of data by task and first sector; no two of one task overlap.
+#[derive(Debug)]
+pub struct Staged {
+    sector_bytes: u32,
+    stretches: BTreeMap<(TaskId, u64), Bytes>,
+    bytes: u64,
+    most: u64,
+}
+
+impl Staged {
+    /// Nothing; `most` bytes may come.
+    pub fn new(sector_bytes: u32, most: u64) -> Staged {
+        Staged { sector_bytes, stretches: BTreeMap::new(), bytes: 0, most }
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn sectors(&self, data: &Bytes) -> u64 {
+        data.len() as u64 / u64::from(self.sector_bytes)
+    }
+
+    fn part(&self, data: &Bytes, from: u64, to: u64) -> Bytes {
+        let unit = u64::from(self.sector_bytes);
+        data.slice((from * unit) as usize..(to * unit) as usize)
+    }
+
+    /// Takes data; what was there before for the same sectors of the task is replaced. False, and nothing is taken, when
+    /// there is no room or the length is not the range's.
+    pub fn put(&mut self, task: TaskId, range: Range, data: Bytes) -> bool {
+        let len = range.count.checked_mul(u64::from(self.sector_bytes));
+        if range.count == 0
+            || range.lbn.checked_add(range.count).is_none()
+            || len != Some(data.len() as u64)
+            || self.bytes + data.len() as u64 > self.most
+        {
+            return false;
+        }
+        self.forget(task, range);
+        self.bytes += data.len() as u64;
+        self.stretches.insert((task, range.lbn), data);
+        true
+    }
+
+    /// The stretch that holds a sector.
+    fn at(&self, task: TaskId, lbn: u64) -> Option<(u64, &Bytes)> {
+        let (&(_, from), data) = self.stretches.range((task, 0)..=(task, lbn)).next_back()?;
+        (lbn < from + self.sectors(data)).then_some((from, data))
+    }
+
+    /// The data of a range of a task, in its pieces; `None` when not all of it is here.
+    pub fn get(&self, task: TaskId, range: Range) -> Option<Vec<Bytes>> {
+        let (mut at, mut pieces) = (range.lbn, Vec::new());
+        while at < range.end() {
+            let (from, data) = self.at(task, at)?;
+            let to = (from + self.sectors(data)).min(range.end());
+            pieces.push(self.part(data, at - from, to - from));
+            at = to;
+        }
+        Some(pieces)
+    }
+
+    /// Forgets what is there of a range.
+    pub fn forget(&mut self, task: TaskId, range: Range) {
+        let first = self.at(task, range.lbn).map_or(range.lbn, |(from, _)| from);
+        let hit: Vec<u64> = self.stretches.range((task, first)..(task, range.end())).map(|(k, _)| k.1).collect();
+        for from in hit {
+            let data = self.stretches.remove(&(task, from)).expect("found just now");
+            self.bytes -= data.len() as u64;
+            let to = from + self.sectors(&data);
+            for (a, b) in [(from, to.min(range.lbn)), (from.max(range.end()), to)] {
+                if a < b {
+                    let rest = self.part(&data, a - from, b - from);
+                    self.bytes += rest.len() as u64;
+                    self.stretches.insert((task, a), rest);
+                }
+            }
+        }
+    }
+
+    /// Forgets all of a task.
+    pub fn forget_task(&mut self, task: TaskId) {
+        self.forget(task, Range { lbn: 0, count: u64::MAX });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(lbn: u64, count: u64) -> Range {
+        Range { lbn, count }
+    }
+
+    /// Sectors of two bytes, the second of which is the sector's number.
+    fn data(lbn: u64, count: u64) -> Bytes {
+        (lbn..lbn + count).flat_map(|l| [0xaa, l as u8]).collect::<Vec<u8>>().into()
+    }
+
+    fn has(s: &Staged, task: u64, lbn: u64, count: u64) -> bool {
+        s.get(TaskId(task), range(lbn, count)).is_some()
+    }
+
+    #[test]
+    fn data_that_came_in_pieces_is_there_as_a_whole_and_goes_in_pieces() {
+        let mut s = Staged::new(2, 100);
+        let t = TaskId(3);
+        assert!(s.put(t, range(10, 4), data(10, 4)));
+        assert!(s.put(t, range(14, 4), data(14, 4)));
+        assert!(has(&s, 3, 10, 8) && !has(&s, 3, 9, 2) && !has(&s, 3, 17, 2));
+        assert!(!has(&s, 4, 10, 1), "another task's data is nobody else's");
+        assert_eq!(s.get(t, range(11, 6)).unwrap().concat(), data(11, 6));
+        s.forget(t, range(12, 4));
+        assert!(has(&s, 3, 10, 2) && has(&s, 3, 16, 2));
+        assert!(!has(&s, 3, 12, 1) && !has(&s, 3, 15, 1));
+        assert_eq!(s.bytes(), 8);
+        s.forget_task(t);
+        assert_eq!(s.bytes(), 0);
+    }
+
+    #[test]
+    fn newer_data_takes_the_place_of_older() {
+        let mut s = Staged::new(1, 100);
+        assert!(s.put(TaskId(1), range(0, 8), vec![1; 8].into()));
+        assert!(s.put(TaskId(1), range(4, 2), vec![2; 2].into()));
+        let now = s.get(TaskId(1), range(0, 8)).unwrap().concat();
+        assert_eq!((&now[..], s.bytes()), (&[1, 1, 1, 1, 2, 2, 1, 1][..], 8));
+    }
+
+    #[test]
+    fn too_much_and_too_little_are_refused() {
+        let mut s = Staged::new(512, 1024);
+        assert!(!s.put(TaskId(1), range(0, 1), vec![0; 511].into()));
+        assert!(!s.put(TaskId(1), range(0, u64::MAX), vec![0; 512].into()));
+        assert!(s.put(TaskId(1), range(0, 2), vec![0; 1024].into()));
+        assert!(!s.put(TaskId(1), range(5, 1), vec![0; 512].into()));
+    }
+}

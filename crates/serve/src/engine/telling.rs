@@ -1,0 +1,143 @@
+//! What clients tell the engine.
+
+use bytes::Bytes;
+use headtime_disk::command::Kind;
+use headtime_sched::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+
+use super::background::Told;
+use super::gauges::Snapshot;
+use crate::device::Fault;
+
+/// One telling.
+#[derive(Debug)]
+pub enum Telling {
+    /// A foreground request.
+    Submit(Ask),
+    /// A freeblock call.
+    Call(Call),
+    /// What has been counted so far is wanted.
+    Snapshot(oneshot::Sender<Snapshot>),
+    /// Take nothing more, finish what is under way, flush, and end.
+    End,
+}
+
+/// What became of a request: a read's data, nothing for others.
+pub type Answer = Result<Bytes, Fault>;
+
+/// A foreground request.
+#[derive(Debug)]
+pub struct Ask {
+    /// Read, write or flush.
+    pub kind: Kind,
+    /// First sector of the disk.
+    pub lbn: u64,
+    /// Sectors.
+    pub count: u32,
+    /// A write completes only when it is on the media.
+    pub fua: bool,
+    /// The application it belongs to: the number of its export.
+    pub owner: u32,
+    /// A write's data, exactly its sectors.
+    pub data: Bytes,
+    /// Who waits for the answer, and under what name; `None`: nobody.
+    pub reply: Option<(UnboundedSender<(u64, Answer)>, u64)>,
+}
+
+impl Ask {
+    /// A flush that nobody waits for.
+    pub fn flush() -> Ask {
+        Ask { kind: Kind::Flush, lbn: 0, count: 0, fua: false, owner: 0, data: Bytes::new(), reply: None }
+    }
+
+    /// Answers it. Requests under way are bounded where they come in, so answers that wait are, too.
+    pub fn answer(self, answer: Answer) {
+        if let Some((to, token)) = self.reply {
+            // A client that has gone needs no answer.
+            let _ = to.send((token, answer));
+        }
+    }
+}
+
+/// Where the answer of a call goes.
+pub type Reply<T> = oneshot::Sender<Result<T, TaskError>>;
+
+/// A freeblock call.
+#[derive(Debug)]
+pub enum Call {
+    /// Opens a session.
+    Open {
+        /// 1 to 1,000,000.
+        priority: u32,
+        /// Sectors that may be on their way to the client.
+        window: u64,
+        /// Where its events go.
+        events: UnboundedSender<Told>,
+        /// The answer.
+        reply: Reply<SessionId>,
+    },
+    /// Registers a task.
+    Register {
+        /// In this session.
+        session: SessionId,
+        /// What is wanted.
+        spec: TaskSpec,
+        /// The answer.
+        reply: Reply<TaskId>,
+    },
+    /// Closes a session, aborts or promotes a task, suspends, resumes, changes a priority.
+    Change {
+        /// What is changed.
+        what: Change,
+        /// The answer.
+        reply: Reply<()>,
+    },
+    /// The client has taken so many sectors.
+    Taken {
+        /// Of this session.
+        session: SessionId,
+        /// How many.
+        sectors: u64,
+    },
+    /// Data of a write task.
+    Data {
+        /// The session.
+        session: SessionId,
+        /// The task.
+        task: TaskId,
+        /// Which sectors.
+        range: Range,
+        /// Exactly these sectors' bytes.
+        data: Bytes,
+    },
+}
+
+/// What may be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Closes a session and aborts its tasks.
+    Close(SessionId),
+    /// Ends a task.
+    Abort(SessionId, TaskId),
+    /// Makes what is left of a task foreground work.
+    Promote(SessionId, TaskId),
+    /// Nothing is picked up any more.
+    Suspend(SessionId),
+    /// Ends a suspension.
+    Resume(SessionId),
+    /// Another priority.
+    Priority(SessionId, u32),
+}
+
+impl Call {
+    /// Answers that there is no background work.
+    pub fn refuse_without_core(self) {
+        match self {
+            Call::Open { reply, .. } => _ = reply.send(Err(TaskError::NoFill)),
+            Call::Register { reply, .. } => _ = reply.send(Err(TaskError::NoFill)),
+            Call::Change { reply, .. } => _ = reply.send(Err(TaskError::NoFill)),
+            Call::Taken { .. } | Call::Data { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Real time: the scheduling core in front of a device, and everything that brings clients to it.
+//!
+//! ```text
+//! clients ── net (tokio) ──► ingress ──► engine thread: core + device ──► drive
+//!                 ▲                            │
+//!                 └──────── answers ───────────┘
+//! ```
+//!
+//! * [`engine`]: the one thread that owns the core and the device
+//! * [`device`]: what it drives: a block device, a file, a virtual drive
+//! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O beneath
+
+pub mod buffer;
+pub mod clock;
+pub mod device;
+pub mod engine;
+pub mod ring;
