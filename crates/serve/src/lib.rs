@@ -8,10 +8,14 @@
 //!
 //! * [`engine`]: the one thread that owns the core and the device
 //! * [`device`]: what it drives: a block device, a file, a virtual drive
+//! * [`net`]: clients over NBD
+//! * [`server`]: all of it together, from its start to its end
 //! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O beneath
 
 pub mod buffer;
 pub mod clock;
 pub mod device;
 pub mod engine;
+pub mod net;
 pub mod ring;
+pub mod server;

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use super::background::Told;
 use super::gauges::Snapshot;
 use crate::device::Fault;
+use crate::net::budget::Share;
 
 /// One telling.
 #[derive(Debug)]
@@ -43,12 +44,14 @@ pub struct Ask {
     pub data: Bytes,
     /// Who waits for the answer, and under what name; `None`: nobody.
     pub reply: Option<(UnboundedSender<(u64, Answer)>, u64)>,
+    /// Its part of what clients may have under way: given back with the answer.
+    pub share: Option<Share>,
 }
 
 impl Ask {
     /// A flush that nobody waits for.
     pub fn flush() -> Ask {
-        Ask { kind: Kind::Flush, lbn: 0, count: 0, fua: false, owner: 0, data: Bytes::new(), reply: None }
+        Ask { kind: Kind::Flush, lbn: 0, count: 0, fua: false, owner: 0, data: Bytes::new(), reply: None, share: None }
     }
 
     /// Answers it. Requests under way are bounded where they come in, so answers that wait are, too.

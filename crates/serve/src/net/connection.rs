@@ -1,0 +1,270 @@
+//! One NBD client: a task that moves bytes between its socket and the protocol's state machine, and requests between
+//! that and the engine.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use headtime_disk::command::Kind;
+use headtime_nbd::{Answer as Reply, Closed, Connection, Errno, Event, Limits, Op, Request, Tls};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use super::Stream;
+use super::budget::{Budget, Share};
+use super::exports::{ExportSpec, Exports};
+use crate::device::Fault;
+use crate::engine::inbox::Outbox;
+use crate::engine::telling::{Answer, Ask, Telling};
+
+/// Bytes read from a socket at once.
+const READ: usize = 256 << 10;
+/// Chunks sent with one system call.
+const CHUNKS: usize = 16;
+
+/// What all connections share.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    /// What is exported.
+    pub exports: Exports,
+    /// The way to the engine.
+    pub engine: Outbox<Telling>,
+    /// What all together may have under way.
+    pub budget: Budget,
+    /// What one may.
+    pub limits: Limits,
+    /// How long a client may take to negotiate.
+    pub handshake: Duration,
+    /// TLS, and whether a client must use it.
+    pub tls: Option<(TlsAcceptor, bool)>,
+}
+
+/// Why a connection ended otherwise than a client would have it.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// It took too long to negotiate.
+    #[error("no negotiation within {} s", .0.as_secs())]
+    Slow(Duration),
+    /// The socket failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It did not keep to the protocol.
+    #[error("{0}")]
+    Protocol(String),
+}
+
+#[derive(Debug)]
+struct Client<'a> {
+    shared: &'a Shared,
+    protocol: Connection,
+    export: Option<u32>,
+    answers: UnboundedReceiver<(u64, Answer)>,
+    reply: UnboundedSender<(u64, Answer)>,
+    /// A request that waits for its share of the budget.
+    waiting: Option<Request>,
+    input: BytesMut,
+    output: VecDeque<Bytes>,
+    start_tls: bool,
+    /// The server goes away.
+    ending: bool,
+    fault: Option<String>,
+}
+
+/// Serves one client until it leaves, fails, or `end` becomes true and what it has under way is answered.
+pub async fn serve(stream: Box<dyn Stream>, shared: &Shared, end: watch::Receiver<bool>) -> Result<(), Ended> {
+    let tls = match &shared.tls {
+        None => Tls::Off,
+        Some((_, false)) => Tls::Offered,
+        Some((_, true)) => Tls::Required,
+    };
+    let (reply, answers) = unbounded_channel();
+    let mut client = Client {
+        shared,
+        protocol: Connection::new(Arc::clone(&shared.exports.offered), tls, shared.limits),
+        export: None,
+        answers,
+        reply,
+        waiting: None,
+        input: BytesMut::with_capacity(READ),
+        output: VecDeque::new(),
+        start_tls: false,
+        ending: false,
+        fault: None,
+    };
+    let negotiated = tokio::time::Instant::now() + shared.handshake;
+    let Some(stream) = client.run(stream, end.clone(), negotiated).await? else { return client.result() };
+    // The client asked for TLS, and was told to go ahead.
+    let (acceptor, _) = shared.tls.as_ref().expect("only offered where there is some");
+    let accepted = tokio::time::timeout_at(negotiated, acceptor.accept(stream)).await;
+    let stream = accepted.map_err(|_| Ended::Slow(shared.handshake))??;
+    client.start_tls = false;
+    // What came before the handshake in the clear must not be taken for what comes under its protection.
+    client.input.clear();
+    client.protocol.tls_established();
+    client.run(Box::new(stream), end, negotiated).await?;
+    client.result()
+}
+
+impl Client<'_> {
+    fn result(self) -> Result<(), Ended> {
+        self.fault.map_or(Ok(()), |why| Err(Ended::Protocol(why)))
+    }
+
+    /// Until the connection ends (`None`), or is to go on under TLS (the stream).
+    async fn run(
+        &mut self,
+        stream: Box<dyn Stream>,
+        mut end: watch::Receiver<bool>,
+        negotiated: tokio::time::Instant,
+    ) -> Result<Option<Box<dyn Stream>>, Ended> {
+        let (mut reader, mut writer) = tokio::io::split(stream);
+        loop {
+            self.take_up();
+            if self.start_tls && self.output.is_empty() {
+                writer.flush().await?;
+                return Ok(Some(reader.unsplit(writer)));
+            }
+            let done = self.ending && self.protocol.in_flight() == 0 && !self.protocol.has_output();
+            if (done || self.protocol.is_closed()) && self.output.is_empty() {
+                // A client under TLS learns from this that nothing was cut off.
+                let _ = tokio::time::timeout(Duration::from_secs(1), writer.shutdown()).await;
+                return Ok(None);
+            }
+            let hears = self.protocol.wants_input() && self.waiting.is_none() && !self.start_tls;
+            let chunks: Vec<IoSlice<'_>> = self.output.iter().take(CHUNKS).map(|c| IoSlice::new(c)).collect();
+            tokio::select! {
+                biased;
+                Some((token, answer)) = self.answers.recv() => self.answer(token, answer),
+                sent = writer.write_vectored(&chunks), if !chunks.is_empty() => {
+                    let sent = sent?;
+                    if sent == 0 {
+                        return Err(io::Error::from(io::ErrorKind::WriteZero).into());
+                    }
+                    self.sent(sent);
+                    if self.output.is_empty() && !self.protocol.has_output() {
+                        writer.flush().await?;
+                    }
+                }
+                share = self.shared.budget.share(self.waiting.as_ref().map_or(0, |r| r.length)), if self.waiting.is_some() => {
+                    if let Some(request) = self.waiting.take() {
+                        self.submit(request, share);
+                    }
+                }
+                got = reader.read_buf(&mut self.input), if hears => {
+                    if got? == 0 {
+                        self.protocol.end_of_input();
+                    }
+                }
+                () = tokio::time::sleep_until(negotiated), if self.protocol.is_negotiating() => {
+                    return Err(Ended::Slow(self.shared.handshake));
+                }
+                changed = end.changed(), if !self.ending => {
+                    if changed.is_err() || *end.borrow() {
+                        self.ending = true;
+                        self.protocol.shut_down();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives the machine what has come, does what it wants done, and takes what it wants sent.
+    fn take_up(&mut self) {
+        loop {
+            while self.waiting.is_none()
+                && let Some(event) = self.protocol.poll()
+            {
+                match event {
+                    Event::Opened { export } => self.export = Some(export as u32),
+                    Event::StartTls => self.start_tls = true,
+                    Event::Closed(Closed::Protocol(why)) => self.fault = Some(why.to_string()),
+                    Event::Closed(Closed::ByClient | Closed::EndOfInput | Closed::ShutDown) => {}
+                    Event::Request(request) => match self.shared.budget.try_share(request.length) {
+                        Some(share) => self.submit(request, share),
+                        None => self.waiting = Some(request),
+                    },
+                }
+            }
+            if self.waiting.is_some() || self.start_tls || self.input.is_empty() {
+                break;
+            }
+            let taken = self.protocol.receive(&self.input);
+            if taken == 0 {
+                break;
+            }
+            self.input.advance(taken);
+        }
+        while self.output.len() < CHUNKS
+            && let Some(chunk) = self.protocol.output()
+        {
+            self.output.push_back(chunk);
+        }
+        if self.input.is_empty() {
+            // The buffer grew with what it held; its memory is used again from the beginning.
+            self.input.reserve(READ);
+        }
+    }
+
+    fn sent(&mut self, mut bytes: usize) {
+        while let Some(first) = self.output.front_mut() {
+            if bytes < first.len() {
+                first.advance(bytes);
+                return;
+            }
+            bytes -= first.len();
+            self.output.pop_front();
+        }
+    }
+
+    fn submit(&mut self, request: Request, share: Share) {
+        let Some(owner) = self.export else {
+            self.protocol.reply(request.token, Reply::Failed(Errno::Inval));
+            return;
+        };
+        let spec: &ExportSpec = &self.shared.exports.specs[owner as usize];
+        let kind = match request.op {
+            Op::Read => Kind::Read,
+            Op::Write => Kind::Write,
+            Op::Flush => Kind::Flush,
+            // Neither is offered.
+            Op::Trim | Op::WriteZeroes => {
+                self.protocol.reply(request.token, Reply::Failed(Errno::NotSup));
+                return;
+            }
+        };
+        let sector = u64::from(self.shared.exports.sector_bytes);
+        let (lbn, count) = match kind {
+            Kind::Flush => (0, 0),
+            // The machine checked that whole sectors of the export are asked for, and how many.
+            Kind::Read | Kind::Write => (spec.first + request.offset / sector, (request.length / sector) as u32),
+        };
+        let ask = Ask {
+            kind,
+            lbn,
+            count,
+            fua: request.fua,
+            owner,
+            data: request.data,
+            reply: Some((self.reply.clone(), request.token)),
+            share: Some(share),
+        };
+        if self.shared.engine.tell(Telling::Submit(ask)).is_err() {
+            self.protocol.reply(request.token, Reply::Failed(Errno::Shutdown));
+        }
+    }
+
+    fn answer(&mut self, token: u64, answer: Answer) {
+        let reply = match answer {
+            Ok(data) if data.is_empty() => Reply::Done,
+            Ok(data) => Reply::Data(data),
+            Err(Fault::Io) => Reply::Failed(Errno::Io),
+            Err(Fault::NoSpace) => Reply::Failed(Errno::NoSpc),
+            Err(Fault::Gone) => Reply::Failed(Errno::Shutdown),
+        };
+        self.protocol.reply(token, reply);
+    }
+}

@@ -1,0 +1,146 @@
+//! Exports: names for ranges of the disk.
+
+use std::sync::Arc;
+
+use headtime_nbd::{BlockSizes, Export};
+
+/// A named range of the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportSpec {
+    /// As clients ask for it; "" is what they get who ask for nothing.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// First sector.
+    pub first: u64,
+    /// Sectors.
+    pub sectors: u64,
+    /// Nothing can be written.
+    pub read_only: bool,
+}
+
+/// Bytes of one request at most.
+pub const MOST_BYTES: u32 = 32 << 20;
+
+/// Why exports are refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExportError {
+    /// None is given.
+    #[error("expected one export at least")]
+    None,
+    /// Two have one name.
+    #[error("two exports are called \"{0}\"")]
+    Twice(String),
+    /// It is not on the disk.
+    #[error("export \"{name}\": sectors {first} to {end} are not on a disk of {sectors}, or there are none")]
+    OutOfRange {
+        /// Which.
+        name: String,
+        /// First sector.
+        first: u64,
+        /// One past the last.
+        end: u64,
+        /// The disk's.
+        sectors: u64,
+    },
+    /// Two overlap and one of them can be written: its clients would destroy each other's data.
+    #[error("exports \"{0}\" and \"{1}\" overlap, and not both are read-only")]
+    Overlap(String, String),
+    /// A name that the protocol cannot carry.
+    #[error("export \"{name}\": expected a name of at most {most} bytes, found {found}")]
+    Name {
+        /// Its beginning.
+        name: String,
+        /// Bytes allowed.
+        most: usize,
+        /// Bytes found.
+        found: usize,
+    },
+}
+
+/// What the protocol allows.
+const LONGEST_NAME: usize = 4096;
+
+/// All exports of a disk, as the protocol and as the engine see them.
+#[derive(Clone, Debug)]
+pub struct Exports {
+    /// Where each is.
+    pub specs: Arc<[ExportSpec]>,
+    /// What clients are told of each, in the same order.
+    pub offered: Arc<[Export]>,
+    /// Bytes a sector of the disk.
+    pub sector_bytes: u32,
+}
+
+impl Exports {
+    /// These ranges of a disk of so many sectors.
+    pub fn new(specs: Vec<ExportSpec>, sectors: u64, sector_bytes: u32) -> Result<Exports, ExportError> {
+        if specs.is_empty() {
+            return Err(ExportError::None);
+        }
+        for (i, s) in specs.iter().enumerate() {
+            let end = s.first.saturating_add(s.sectors);
+            if s.sectors == 0 || end > sectors {
+                return Err(ExportError::OutOfRange { name: s.name.clone(), first: s.first, end, sectors });
+            }
+            let found = s.name.len();
+            if found > LONGEST_NAME {
+                let name = s.name.chars().take(20).collect();
+                return Err(ExportError::Name { name, most: LONGEST_NAME, found });
+            }
+            for t in &specs[..i] {
+                if s.name == t.name {
+                    return Err(ExportError::Twice(s.name.clone()));
+                }
+                let apart = end <= t.first || t.first + t.sectors <= s.first;
+                if !apart && !(s.read_only && t.read_only) {
+                    return Err(ExportError::Overlap(t.name.clone(), s.name.clone()));
+                }
+            }
+        }
+        let preferred = sector_bytes.max(4096);
+        let blocks = BlockSizes::new(sector_bytes, preferred, MOST_BYTES).expect("a sector is a power of two");
+        let offered = specs.iter().map(|s| Export {
+            name: s.name.clone(),
+            description: s.description.clone(),
+            size: s.sectors * u64::from(sector_bytes),
+            read_only: s.read_only,
+            rotational: true,
+            trim: false,
+            write_zeroes: false,
+            // All connections see one disk, and a flush of one covers what any of them was told is written.
+            multi_conn: true,
+            blocks,
+        });
+        Ok(Exports { offered: offered.collect(), specs: specs.into(), sector_bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str, first: u64, sectors: u64, read_only: bool) -> ExportSpec {
+        ExportSpec { name: name.into(), description: String::new(), first, sectors, read_only }
+    }
+
+    #[test]
+    fn exports_that_cannot_be_are_refused_with_what_is_wrong() {
+        let of = |specs| Exports::new(specs, 1000, 512).map(|_| ()).unwrap_err();
+        assert_eq!(of(vec![]), ExportError::None);
+        assert_eq!(of(vec![spec("a", 0, 5, false), spec("a", 5, 5, false)]), ExportError::Twice("a".into()));
+        assert!(matches!(of(vec![spec("a", 996, 5, false)]), ExportError::OutOfRange { end: 1001, .. }));
+        assert!(matches!(of(vec![spec("a", u64::MAX, 5, false)]), ExportError::OutOfRange { .. }));
+        assert!(matches!(of(vec![spec("a", 0, 0, false)]), ExportError::OutOfRange { .. }));
+        let overlap = of(vec![spec("a", 0, 6, true), spec("b", 5, 5, false)]);
+        assert_eq!(overlap, ExportError::Overlap("a".into(), "b".into()));
+        assert!(matches!(of(vec![spec(&"n".repeat(5000), 0, 5, false)]), ExportError::Name { found: 5000, .. }));
+    }
+
+    #[test]
+    fn ranges_beside_each_other_and_read_only_ones_anywhere_are_fine() {
+        let e = Exports::new(vec![spec("a", 0, 5, true), spec("b", 0, 1000, true)], 1000, 512).unwrap();
+        assert_eq!((e.offered[0].size, e.offered[1].size), (2560, 512_000));
+        assert!(Exports::new(vec![spec("a", 0, 5, false), spec("b", 5, 995, false)], 1000, 512).is_ok());
+    }
+}

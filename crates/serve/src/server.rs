@@ -1,0 +1,196 @@
+//! All of it together: the engine on its thread, clients on theirs, and an orderly end.
+
+use std::io;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use headtime_nbd::Limits;
+use headtime_sched::scheduler::Scheduler;
+use tokio::runtime::Runtime;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle as Task;
+use tokio_rustls::TlsAcceptor;
+
+use crate::clock::Clock;
+use crate::device::Device;
+use crate::engine::gauges::Snapshot;
+use crate::engine::inbox::{NotTold, Outbox, inbox};
+use crate::engine::telling::Telling;
+use crate::engine::{End, Engine};
+use crate::net::address::{Address, ListenError};
+use crate::net::budget::Budget;
+use crate::net::connection::Shared;
+use crate::net::exports::Exports;
+use crate::net::listener::{Note, accept};
+
+/// Requests that all clients together may have under way.
+pub const MOST_REQUESTS: usize = 4096;
+/// Tellings beside requests that may wait for the engine.
+const MOST_CALLS: usize = 4096;
+/// How long clients may take to fetch their last answers when the server ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// How clients are served.
+pub struct Service {
+    /// Where they come.
+    pub listen: Vec<Address>,
+    /// What they find.
+    pub exports: Exports,
+    /// What each may do.
+    pub limits: Limits,
+    /// How many there may be.
+    pub clients: usize,
+    /// Bytes that all together may have under way.
+    pub bytes: u64,
+    /// How long each may negotiate.
+    pub handshake: Duration,
+    /// TLS for TCP, and whether clients must use it.
+    pub tls: Option<(TlsAcceptor, bool)>,
+    /// Told of clients that did not leave in good order.
+    pub note: Note,
+}
+
+impl Service {
+    /// As is usual: 64 clients, 256 MiB under way, 10 s to negotiate.
+    pub fn new(listen: Vec<Address>, exports: Exports, note: Note) -> Service {
+        Service {
+            listen,
+            exports,
+            limits: Limits::default(),
+            clients: 64,
+            bytes: 256 << 20,
+            handshake: Duration::from_secs(10),
+            tls: None,
+            note,
+        }
+    }
+}
+
+/// Why a server did not begin, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It cannot listen where it should.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The machine is short of something that it needs.
+    #[error("{0}: {1}")]
+    System(&'static str, io::Error),
+    /// The engine's thread panicked: a bug.
+    #[error("the engine failed; what was acknowledged before is on the device as far as the device keeps it")]
+    Engine,
+}
+
+/// A server at work.
+#[derive(Debug)]
+pub struct Server {
+    runtime: Runtime,
+    engine: Option<JoinHandle<io::Result<End>>>,
+    ended: oneshot::Receiver<()>,
+    outbox: Outbox<Telling>,
+    end: watch::Sender<bool>,
+    listeners: Vec<Task<()>>,
+    ports: Vec<u16>,
+}
+
+impl Server {
+    /// Starts the engine and listens.
+    pub fn start<S, D>(scheduler: S, device: D, service: Service) -> Result<Server, ServeError>
+    where
+        S: Scheduler + Send + 'static,
+        D: Device + Send + 'static,
+    {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("headtime-net")
+            .enable_all()
+            .build()
+            .map_err(|e| ServeError::System("threads for clients", e))?;
+        let mut listening = Vec::with_capacity(service.listen.len());
+        for address in &service.listen {
+            listening.push(runtime.block_on(address.listen())?);
+        }
+        let (outbox, inbox) = inbox(MOST_REQUESTS + MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
+        let engine = Engine::new(Clock::start(), scheduler, device, inbox);
+        let (over, ended) = oneshot::channel();
+        let engine = std::thread::Builder::new().name("headtime-engine".into()).spawn(move || {
+            // Dropped when the engine ends, however it ends.
+            let _over = over;
+            engine.run()
+        });
+        let engine = Some(engine.map_err(|e| ServeError::System("the engine's thread", e))?);
+        let (end, ends) = watch::channel(false);
+        let shared = Shared {
+            exports: service.exports,
+            engine: outbox.clone(),
+            budget: Budget::new(MOST_REQUESTS, service.bytes),
+            limits: service.limits,
+            handshake: service.handshake,
+            tls: service.tls,
+        };
+        let ports = listening.iter().filter_map(|l| l.port()).collect();
+        let listeners = listening.into_iter().map(|l| {
+            let (shared, note) = (shared.clone(), service.note.clone());
+            runtime.spawn(accept(l, shared, service.clients, ends.clone(), note))
+        });
+        let listeners = listeners.collect();
+        Ok(Server { runtime, engine, ended, outbox, end, listeners, ports })
+    }
+
+    /// The runtime that its clients live on.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// The way to the engine.
+    pub fn engine(&self) -> Outbox<Telling> {
+        self.outbox.clone()
+    }
+
+    /// The ports of its TCP listeners, in their order.
+    pub fn ports(&self) -> &[u16] {
+        &self.ports
+    }
+
+    /// What it has counted so far.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        self.runtime.block_on(snapshot(&self.outbox)).ok()
+    }
+
+    /// Waits until `stop` is done, or the engine ends by itself.
+    pub fn wait_for<T>(&mut self, stop: impl Future<Output = T>) -> Option<T> {
+        let Server { runtime, ended, .. } = self;
+        runtime.block_on(async {
+            tokio::select! {
+                t = stop => Some(t),
+                _ = ended => None,
+            }
+        })
+    }
+
+    /// Takes no more clients or requests, answers those that are under way, flushes the device, and ends: within seconds,
+    /// whatever device and clients do.
+    pub fn stop(mut self) -> Result<End, ServeError> {
+        let _ = self.end.send(true);
+        let _ = self.outbox.tell(Telling::End);
+        let engine = self.engine.take().expect("a server is stopped once");
+        let end = engine.join().map_err(|_| ServeError::Engine)?;
+        let listeners = std::mem::take(&mut self.listeners);
+        self.runtime.block_on(async {
+            let _ = tokio::time::timeout(LAST_ANSWERS, async {
+                for l in listeners {
+                    let _ = l.await;
+                }
+            })
+            .await;
+        });
+        self.runtime.shutdown_timeout(Duration::from_millis(100));
+        end.map_err(|e| ServeError::System("waiting for the device", e))
+    }
+}
+
+/// Asks the engine what it has counted.
+pub async fn snapshot(engine: &Outbox<Telling>) -> Result<Snapshot, NotTold> {
+    let (sender, receiver) = oneshot::channel();
+    engine.tell(Telling::Snapshot(sender))?;
+    receiver.await.map_err(|_| NotTold::Ended)
+}
