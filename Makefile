@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
-PURE := disk sched
+PURE := disk sched nbd
 
 .PHONY: demo test check purity bench reproduce
 

@@ -4,6 +4,7 @@ mod cmd;
 mod drive;
 mod failure;
 mod figures;
+mod running;
 mod screen;
 
 use std::process::ExitCode;
@@ -30,24 +31,36 @@ enum Cmd {
     Simulate(Box<cmd::simulate::Simulate>),
     Validate(cmd::validate::Validate),
     Reproduce(cmd::reproduce::Reproduce),
+    Disk(cmd::disk::Disk),
+}
+
+impl Cmd {
+    /// Servers: a signal asks them to end, and they do so in good order.
+    fn ends_in_order(&self) -> bool {
+        matches!(self, Cmd::Disk(_))
+    }
 }
 
 fn main() -> ExitCode {
-    // The handler runs on a thread of its own, so it may do more than a signal handler could. A program that cannot
-    // have one still works; it only leaves temporary files behind when it is stopped.
-    let _ = ctrlc::set_handler(|| {
-        headtime_lab::output::discard_unfinished();
-        std::process::exit(130);
-    });
-    let done = match Cli::try_parse() {
-        Ok(cli) => match &cli.command {
-            Cmd::Demo(a) => cmd::demo::run(a),
-            Cmd::Profiles(a) => cmd::profiles::run(a),
-            Cmd::Simulate(a) => cmd::simulate::run(a),
-            Cmd::Validate(a) => cmd::validate::run(a),
-            Cmd::Reproduce(a) => cmd::reproduce::run(a),
-        },
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
         Err(e) => return refused(&e),
+    };
+    if !cli.command.ends_in_order() {
+        // The handler runs on a thread of its own, so it may do more than a signal handler could. A program that cannot
+        // have one still works; it only leaves temporary files behind when it is stopped.
+        let _ = ctrlc::set_handler(|| {
+            headtime_lab::output::discard_unfinished();
+            std::process::exit(130);
+        });
+    }
+    let done = match &cli.command {
+        Cmd::Demo(a) => cmd::demo::run(a),
+        Cmd::Profiles(a) => cmd::profiles::run(a),
+        Cmd::Simulate(a) => cmd::simulate::run(a),
+        Cmd::Validate(a) => cmd::validate::run(a),
+        Cmd::Reproduce(a) => cmd::reproduce::run(a),
+        Cmd::Disk(a) => cmd::disk::run(a),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,6 +12,7 @@
 //! * [`server`]: all of it together, from its start to its end
 //! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O beneath
 
+pub mod backing;
 pub mod buffer;
 pub mod clock;
 pub mod device;

@@ -27,7 +27,7 @@ const READ: usize = 256 << 10;
 const CHUNKS: usize = 16;
 
 /// What all connections share.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Shared {
     /// What is exported.
     pub exports: Exports,
@@ -57,7 +57,6 @@ pub enum Ended {
     Protocol(String),
 }
 
-#[derive(Debug)]
 struct Client<'a> {
     shared: &'a Shared,
     protocol: Connection,

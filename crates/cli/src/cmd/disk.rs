@@ -1,0 +1,60 @@
+//! `headtime disk`: a virtual drive, alone, in real time.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::model::Model;
+use headtime_sched::scheduler::Firmware;
+use headtime_serve::backing;
+use headtime_serve::device::Device;
+use headtime_serve::device::virtual_drive::VirtualDrive;
+use headtime_serve::net::address::Address;
+use headtime_serve::net::exports::{ExportSpec, Exports};
+use headtime_serve::server::{MOST_REQUESTS, Service};
+
+use crate::failure::Failure;
+use crate::{drive, figures, running};
+
+/// A virtual drive alone, in real time, over NBD
+///
+/// It takes its time as the real one would, and keeps what is written to it in a sparse file. Commands go to the drive as they
+/// come, up to the depth of its queue; nothing is scheduled outside it. Put any scheduler in front of it.
+#[derive(Debug, Args)]
+pub struct Disk {
+    /// A built-in drive (`headtime profiles`), a TOML profile or a DiskSim .parv file
+    #[arg(value_name = "NAME|FILE")]
+    drive: String,
+    /// Where its data is; made if it is not there, as a sparse file as long as the drive
+    #[arg(long, value_name = "FILE", value_parser = figures::output())]
+    backing: PathBuf,
+    /// Where clients come: unix:PATH or tcp:HOST:PORT; may be given several times
+    #[arg(long, value_name = "ADDRESS", required = true)]
+    nbd: Vec<Address>,
+    /// Seed of its noise
+    #[arg(long, value_name = "N", default_value = "1", value_parser = figures::seed)]
+    seed: u64,
+    /// Print one JSON object on stdout when it ends
+    #[arg(long)]
+    json: bool,
+}
+
+/// Serves until a signal.
+pub fn run(args: &Disk) -> Result<(), Failure> {
+    let profile = drive::find(&args.drive)?;
+    let config = DriveConfig { seed: args.seed, ..DriveConfig::default() };
+    let sectors = Model::new(&profile).map_err(Failure::input)?.geometry.capacity();
+    let file = backing::open(&args.backing, sectors * u64::from(profile.sector_bytes)).map_err(Failure::input)?;
+    let device = VirtualDrive::new(&profile, config, file).map_err(Failure::input)?;
+    let whole = ExportSpec {
+        name: String::new(),
+        description: profile.title.clone(),
+        first: 0,
+        sectors: device.sectors(),
+        read_only: false,
+    };
+    let exports = Exports::new(vec![whole], device.sectors(), device.sector_bytes()).map_err(Failure::input)?;
+    let scheduler = Firmware::new(device.depth(), MOST_REQUESTS);
+    let service = Service::new(args.nbd.clone(), exports, running::note());
+    running::serve(scheduler, device, service, &format!("{}: a virtual drive", profile.title), args.json)
+}

@@ -1,0 +1,126 @@
+//! A server from its start to its end, as `headtime disk` and `headtime serve` run it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headtime_sched::scheduler::Scheduler;
+use headtime_serve::device::Device;
+use headtime_serve::engine::End;
+use headtime_serve::engine::gauges::{Snapshot, Spread};
+use headtime_serve::net::address::Address;
+use headtime_serve::net::listener::Note;
+use headtime_serve::server::{Server, Service};
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::failure::Failure;
+use crate::screen;
+
+/// Notes about clients go to stderr.
+pub fn note() -> Note {
+    Arc::new(|line| screen::note(&line))
+}
+
+/// How to connect to an address.
+pub fn uri(address: &Address, export: &str) -> String {
+    match address {
+        Address::Unix(path) => format!("nbd+unix:///{export}?socket={}", path.display()),
+        Address::Tcp(host) => format!("nbd://{host}/{export}"),
+    }
+}
+
+/// Starts a server and runs it until a signal (SIGINT, SIGTERM) or its engine's end; then says what it did.
+pub fn serve<S, D>(scheduler: S, device: D, service: Service, what: &str, json: bool) -> Result<(), Failure>
+where
+    S: Scheduler + Send + 'static,
+    D: Device + Send + 'static,
+{
+    let listen = service.listen.clone();
+    let exports: Vec<String> = service.exports.specs.iter().map(|s| s.name.clone()).collect();
+    let mut server = Server::start(scheduler, device, service).map_err(Failure::input)?;
+    screen::note(&format!("{what}; Ctrl-C ends it"));
+    let mut ports = server.ports().iter();
+    for address in &listen {
+        // The port that the system chose, where it was to choose one.
+        let address = match address {
+            Address::Tcp(host) => {
+                let host = host.rsplit_once(':').map_or("", |h| h.0);
+                Address::Tcp(format!("{host}:{}", ports.next().copied().unwrap_or(0)))
+            }
+            Address::Unix(path) => Address::Unix(path.clone()),
+        };
+        for name in &exports {
+            screen::note(&format!("clients: {}", uri(&address, name)));
+        }
+    }
+    let stopped = server.wait_for(asked_to_stop());
+    if let Some(Err(e)) = stopped {
+        return Err(Failure::Input(format!("signals cannot be heard: {e}")));
+    }
+    let snapshot = server.snapshot();
+    let end = server.stop().map_err(Failure::input)?;
+    if let Some(s) = snapshot {
+        report(&s, json)?;
+    }
+    match end {
+        End::Drained => Ok(()),
+        End::GivenUp(requests) => Err(Failure::Input(format!(
+            "the device did not finish: {requests} requests were given up, and were told so"
+        ))),
+    }
+}
+
+async fn asked_to_stop() -> std::io::Result<()> {
+    let (mut terminated, mut interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminated.recv() => {}
+        _ = interrupted.recv() => {}
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Summary {
+    seconds: f64,
+    commands: u64,
+    failed: u64,
+    service_us: Shape,
+    lateness_us: Shape,
+    free_sectors: u64,
+}
+
+#[derive(Serialize)]
+struct Shape {
+    count: u64,
+    mean: f64,
+    p50: u64,
+    p99: u64,
+    max: u64,
+}
+
+fn shape(s: &Spread) -> Shape {
+    Shape { count: s.count, mean: s.mean_us, p50: s.p50_us, p99: s.p99_us, max: s.max_us }
+}
+
+fn report(s: &Snapshot, json: bool) -> Result<(), Failure> {
+    let seconds = Duration::from_nanos(s.at.0).as_secs_f64();
+    if json {
+        return screen::print_json(&Summary {
+            seconds,
+            commands: s.commands,
+            failed: s.failed,
+            service_us: shape(&s.service),
+            lateness_us: shape(&s.lateness),
+            free_sectors: s.free_sectors,
+        });
+    }
+    screen::note(&format!("{} commands in {seconds:.0} s, {} failed", s.commands, s.failed));
+    if s.lateness.count > 0 {
+        let l = &s.lateness;
+        screen::note(&format!(
+            "completions were late by p50 {} us, p99 {} us, at most {} us",
+            l.p50_us, l.p99_us, l.max_us
+        ));
+    }
+    Ok(())
+}
