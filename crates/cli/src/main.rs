@@ -32,12 +32,13 @@ enum Cmd {
     Validate(cmd::validate::Validate),
     Reproduce(cmd::reproduce::Reproduce),
     Disk(cmd::disk::Disk),
+    Serve(cmd::serve::Serve),
 }
 
 impl Cmd {
     /// Servers: a signal asks them to end, and they do so in good order.
     fn ends_in_order(&self) -> bool {
-        matches!(self, Cmd::Disk(_))
+        matches!(self, Cmd::Disk(_) | Cmd::Serve(_))
     }
 }
 
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Cmd::Validate(a) => cmd::validate::run(a),
         Cmd::Reproduce(a) => cmd::reproduce::run(a),
         Cmd::Disk(a) => cmd::disk::run(a),
+        Cmd::Serve(a) => cmd::serve::run(a),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -15,6 +15,8 @@
 pub mod backing;
 pub mod buffer;
 pub mod clock;
+pub mod config;
+pub mod control;
 pub mod device;
 pub mod engine;
 pub mod net;

@@ -1,6 +1,8 @@
 //! All of it together: the engine on its thread, clients on theirs, and an orderly end.
 
 use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use tokio::task::JoinHandle as Task;
 use tokio_rustls::TlsAcceptor;
 
 use crate::clock::Clock;
+use crate::control;
 use crate::device::Device;
 use crate::engine::gauges::Snapshot;
 use crate::engine::inbox::{NotTold, Outbox, inbox};
@@ -46,8 +49,23 @@ pub struct Service {
     pub handshake: Duration,
     /// TLS for TCP, and whether clients must use it.
     pub tls: Option<(TlsAcceptor, bool)>,
+    /// The control interface; `None`: there is none.
+    pub control: Option<ControlAt>,
     /// Told of clients that did not leave in good order.
     pub note: Note,
+}
+
+/// The control interface of a server.
+#[derive(Clone, Debug)]
+pub struct ControlAt {
+    /// Where its clients come: a unix socket.
+    pub path: PathBuf,
+    /// The drive's name, for them.
+    pub disk: String,
+    /// The disk's sectors.
+    pub sectors: u64,
+    /// Whether background work is done.
+    pub fills: bool,
 }
 
 impl Service {
@@ -61,6 +79,7 @@ impl Service {
             bytes: 256 << 20,
             handshake: Duration::from_secs(10),
             tls: None,
+            control: None,
             note,
         }
     }
@@ -109,6 +128,10 @@ impl Server {
         for address in &service.listen {
             listening.push(runtime.block_on(address.listen())?);
         }
+        let control = match &service.control {
+            Some(at) => Some((at, runtime.block_on(Address::Unix(at.path.clone()).listen())?)),
+            None => None,
+        };
         let (outbox, inbox) = inbox(MOST_REQUESTS + MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
         let engine = Engine::new(Clock::start(), scheduler, device, inbox);
         let (over, ended) = oneshot::channel();
@@ -127,6 +150,24 @@ impl Server {
             handshake: service.handshake,
             tls: service.tls,
         };
+        if let Some((at, listening)) = control {
+            let interface = control::service::Service {
+                disk: at.disk.clone(),
+                sectors: at.sectors,
+                exports: shared.exports.clone(),
+                fills: at.fills,
+                engine: outbox.clone(),
+                budget: shared.budget.clone(),
+                names: Arc::default(),
+            };
+            let (mut ends, note) = (ends.clone(), service.note.clone());
+            runtime.spawn(async move {
+                let ended = async move { _ = ends.wait_for(|&end| end).await };
+                if let Err(why) = control::service::serve(interface, listening, ended).await {
+                    note(format!("the control interface ended: {why}"));
+                }
+            });
+        }
         let ports = listening.iter().filter_map(|l| l.port()).collect();
         let listeners = listening.into_iter().map(|l| {
             let (shared, note) = (shared.clone(), service.note.clone());

@@ -52,6 +52,7 @@ pub fn run(args: &Disk) -> Result<(), Failure> {
         first: 0,
         sectors: device.sectors(),
         read_only: false,
+        weight: 100,
     };
     let exports = Exports::new(vec![whole], device.sectors(), device.sector_bytes()).map_err(Failure::input)?;
     let scheduler = Firmware::new(device.depth(), MOST_REQUESTS);

@@ -4,5 +4,6 @@ pub mod demo;
 pub mod disk;
 pub mod profiles;
 pub mod reproduce;
+pub mod serve;
 pub mod simulate;
 pub mod validate;

@@ -6,7 +6,8 @@ use bytes::{Bytes, BytesMut};
 use headtime_disk::time::Time;
 use headtime_sched::core::Core;
 use headtime_sched::tasks::{Event, Range, SessionId, TaskError, TaskId};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::TrySendError;
 
 use super::Landed;
 use super::staged::Staged;
@@ -15,6 +16,9 @@ use crate::device::Fault;
 
 /// Bytes of write data that a session may have here before it is written.
 pub const MOST_STAGED: u64 = 64 << 20;
+
+/// Events that may wait for a session's client; who lets more than that come is not listening, and its session is closed.
+pub const MOST_EVENTS: usize = 1 << 16;
 
 /// What a session's client hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +69,13 @@ pub enum Told {
         /// Which sectors.
         range: Range,
     },
+    /// Of a point-in-time task: these sectors were overwritten before they could be delivered. It was aborted.
+    Broken {
+        /// The task.
+        task: TaskId,
+        /// Which sectors.
+        range: Range,
+    },
     /// Nothing of the task is wanted any more.
     Done {
         /// The task.
@@ -74,9 +85,26 @@ pub enum Told {
     End,
 }
 
+impl Told {
+    /// Which task it is about.
+    pub fn task(&self) -> Option<TaskId> {
+        match *self {
+            Told::Delivered { task, .. }
+            | Told::Wanted { task, .. }
+            | Told::Written { task, .. }
+            | Told::Superseded { task, .. }
+            | Told::Failed { task, .. }
+            | Told::NotTaken { task, .. }
+            | Told::Broken { task, .. }
+            | Told::Done { task } => Some(task),
+            Told::End => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Session {
-    events: UnboundedSender<Told>,
+    events: Sender<Told>,
     staged: Staged,
     /// Tasks that it registered and that have not ended. A client's calls reach its own tasks only.
     tasks: Vec<TaskId>,
@@ -115,7 +143,7 @@ impl Background {
                 }
                 let _ = reply.send(opened);
             }
-            Call::Register { session, spec, reply } => {
+            Call::Register { session, spec, reply, .. } => {
                 let registered = core.register(session, &spec, now);
                 if let (Ok(task), Some(s)) = (registered, self.sessions.get_mut(&session)) {
                     s.tasks.push(task);
@@ -130,7 +158,7 @@ impl Background {
             Call::Data { session, task, range, data } => {
                 let Some(s) = self.sessions.get_mut(&session) else { return };
                 if !s.tasks.contains(&task) || !s.staged.put(task, range, data) {
-                    let _ = s.events.send(Told::NotTaken { task, range });
+                    self.tell(session, Told::NotTaken { task, range }, core, now);
                 }
             }
         }
@@ -139,7 +167,7 @@ impl Background {
     fn change(&mut self, what: Change, core: &mut Core, now: Time) -> Result<(), TaskError> {
         match what {
             Change::Close(session) => {
-                self.sessions.remove(&session);
+                self.sessions.remove(&session).ok_or(TaskError::NoSession(session))?;
                 core.close(session, now)
             }
             Change::Abort(session, task) => {
@@ -211,9 +239,19 @@ impl Background {
                 Told::Done { task }
             }
         };
-        // What waits is bounded by the session's window and its units; a client that has gone closes the session.
-        if let Some(s) = self.sessions.get(&event.session()) {
-            let _ = s.events.send(told);
+        self.tell(event.session(), told, core, now);
+    }
+
+    /// Data that waits to be fetched is bounded by the session's window, everything else by the number of events.
+    fn tell(&mut self, session: SessionId, told: Told, core: &mut Core, now: Time) {
+        let Some(s) = self.sessions.get(&session) else { return };
+        match s.events.try_send(told) {
+            Ok(()) => {}
+            // Either way nobody listens any more. A client that has gone closes its session itself, too; once is enough.
+            Err(TrySendError::Full(_) | TrySendError::Closed(_)) => {
+                self.sessions.remove(&session);
+                core.close(session, now).expect("a session that is here is the core's, too");
+            }
         }
     }
 
@@ -238,7 +276,7 @@ impl Background {
     /// Tells every client that the server ends.
     pub fn end(&mut self) {
         for s in self.sessions.values() {
-            let _ = s.events.send(Told::End);
+            let _ = s.events.try_send(Told::End);
         }
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use headtime_disk::command::Kind;
 use headtime_sched::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::oneshot;
 
 use super::background::Told;
@@ -76,7 +76,7 @@ pub enum Call {
         /// Sectors that may be on their way to the client.
         window: u64,
         /// Where its events go.
-        events: UnboundedSender<Told>,
+        events: Sender<Told>,
         /// The answer.
         reply: Reply<SessionId>,
     },
@@ -86,6 +86,8 @@ pub enum Call {
         session: SessionId,
         /// What is wanted.
         spec: TaskSpec,
+        /// What is read is the disk as it is now: what the foreground is about to overwrite is read first.
+        point_in_time: bool,
         /// The answer.
         reply: Reply<TaskId>,
     },

@@ -17,6 +17,8 @@ pub struct ExportSpec {
     pub sectors: u64,
     /// Nothing can be written.
     pub read_only: bool,
+    /// Its clients' part of the disk, in proportion, when they compete.
+    pub weight: u32,
 }
 
 /// Bytes of one request at most.
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
 
     fn spec(name: &str, first: u64, sectors: u64, read_only: bool) -> ExportSpec {
-        ExportSpec { name: name.into(), description: String::new(), first, sectors, read_only }
+        ExportSpec { name: name.into(), description: String::new(), first, sectors, read_only, weight: 100 }
     }
 
     #[test]

@@ -1,0 +1,108 @@
+//! `headtime serve`: the scheduler in front of a disk.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::model::Model;
+use headtime_disk::profile::Profile;
+use headtime_sched::core::{Config as CoreConfig, Core};
+use headtime_serve::backing;
+use headtime_serve::config::Config;
+use headtime_serve::device::Device;
+use headtime_serve::device::virtual_drive::VirtualDrive;
+use headtime_serve::net::exports::Exports;
+use headtime_serve::net::tls;
+use headtime_serve::server::{ControlAt, MOST_REQUESTS, Service};
+use headtime_sim::filling;
+use headtime_sim::simulate::Scheduling;
+use headtime_sim::workload::scenario::order;
+
+use crate::failure::Failure;
+use crate::{drive, running, screen};
+
+/// The scheduler in front of a disk, for NBD clients, with background work in its gaps
+///
+/// Reads a configuration file (examples/serve.toml is one), serves its exports until SIGTERM or Ctrl-C, and then finishes what is
+/// under way. Background applications come over the control interface: `headtime scrub`, `backup`, `destage`, `task`, `top`.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// The configuration, TOML
+    #[arg(value_name = "CONFIG.toml")]
+    config: PathBuf,
+    /// Only say whether the configuration is in order, and what would be served
+    #[arg(long)]
+    check: bool,
+    /// Print one JSON object on stdout when it ends
+    #[arg(long)]
+    json: bool,
+}
+
+/// Longest configuration, bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// Serves until a signal.
+pub fn run(args: &Serve) -> Result<(), Failure> {
+    let text = headtime_sim::input::text(&args.config, LONGEST)
+        .map_err(|why| Failure::Input(format!("{}: {why}", args.config.display())))?;
+    let config = Config::read(&text, &args.config).map_err(Failure::input)?;
+    let beside = |why: String| Failure::Input(format!("{}: {why}", args.config.display()));
+    let profile = find_drive(&config.disk.drive, &args.config)?;
+    let model = Model::new(&profile).map_err(Failure::input)?;
+    let Scheduling::Host(order) = order(&config.scheduler.order).map_err(|e| beside(e.to_string()))? else {
+        return Err(beside(
+            "scheduler.order: expected an order of headtime's, found \"drive\" (`headtime disk` serves a drive alone)"
+                .into(),
+        ));
+    };
+    let s = &config.scheduler;
+    let fill =
+        filling::fill(&s.fill, None, Some(&s.conservatism_us), config.disk.seed).map_err(|e| beside(e.to_string()))?;
+    let fills = fill.is_some();
+    if !(1..=32).contains(&s.outstanding) {
+        return Err(beside(format!("scheduler.outstanding: expected 1 to 32, found {}", s.outstanding)));
+    }
+    let (sectors, sector_bytes) = (model.geometry.capacity(), profile.sector_bytes);
+    let specs = config.exports(sectors, sector_bytes).map_err(beside)?;
+    let exports = Exports::new(specs, sectors, sector_bytes).map_err(|e| beside(e.to_string()))?;
+    let tls = match config.tls() {
+        Some((files, required)) => Some((tls::acceptor(&files).map_err(Failure::input)?, required)),
+        None => None,
+    };
+    if args.check {
+        return checked(&profile, &exports);
+    }
+    let mut service = Service::new(config.addresses(), exports, running::note());
+    service.clients = config.listen.clients;
+    service.tls = tls;
+    service.control =
+        config.listen.control.clone().map(|path| ControlAt { path, disk: profile.title.clone(), sectors, fills });
+    let core = CoreConfig { order, max_outstanding: s.outstanding, capacity: MOST_REQUESTS, fill };
+    let Some(path) = &config.disk.backing else {
+        return Err(beside("disk.device: real devices are not served yet".into()));
+    };
+    let file = backing::open(path, sectors * u64::from(sector_bytes)).map_err(Failure::input)?;
+    let noise = DriveConfig { seed: config.disk.seed, ..DriveConfig::default() };
+    let device = VirtualDrive::new(&profile, noise, file).map_err(Failure::input)?;
+    let core = CoreConfig { max_outstanding: core.max_outstanding.min(device.depth()), ..core };
+    running::serve(Core::new(core, model), device, service, &profile.title, args.json)
+}
+
+/// The drive of a configuration: a file's name is meant beside it.
+fn find_drive(name: &str, config: &Path) -> Result<Profile, Failure> {
+    let there = config.parent().unwrap_or(Path::new("")).join(name);
+    match there.is_file() {
+        true => drive::find(&there.display().to_string()),
+        false => drive::find(name),
+    }
+}
+
+fn checked(profile: &Profile, exports: &Exports) -> Result<(), Failure> {
+    let mut text = format!("{}\n", profile.title);
+    for s in exports.specs.iter() {
+        let gib = (s.sectors * u64::from(exports.sector_bytes)) as f64 / (1u64 << 30) as f64;
+        let kind = if s.read_only { ", read-only" } else { "" };
+        text += &format!("    {:<20} {gib:>9.2} GiB from sector {}, weight {}{kind}\n", s.name, s.first, s.weight);
+    }
+    screen::print(&text)
+}

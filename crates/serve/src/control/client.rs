@@ -1,0 +1,127 @@
+//! The client's side of the control interface, as the background applications use it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::{Status, Streaming};
+
+use super::MOST_MESSAGE;
+use super::v1::control_client::ControlClient;
+use super::v1::session_call::Call;
+use super::v1::session_event::Event;
+use super::v1::{InfoReply, InfoRequest, Open, Opened, SessionCall, SessionEvent};
+
+/// Why a client did not get what it asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens there.
+    #[error("{}: {why}", path.display())]
+    Connect {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The server refused, or the connection broke.
+    #[error("{}", .0.message())]
+    Status(Box<Status>),
+    /// The server ends, or has ended the session.
+    #[error("the server ended the session")]
+    Ended,
+}
+
+impl From<Status> for ClientError {
+    fn from(s: Status) -> ClientError {
+        ClientError::Status(Box::new(s))
+    }
+}
+
+impl ClientError {
+    /// Whether it may go better when the server is there again.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            ClientError::Connect { .. } | ClientError::Ended => true,
+            ClientError::Status(s) => matches!(s.code(), tonic::Code::Unavailable | tonic::Code::Unknown),
+        }
+    }
+}
+
+/// A connection to a server.
+pub type Control = ControlClient<Channel>;
+
+/// Connects to the server at `path`.
+pub async fn connect(path: &Path) -> Result<Control, ClientError> {
+    let socket: PathBuf = path.into();
+    // The address means nothing: every connection goes to the socket.
+    let endpoint = Endpoint::from_static("http://headtime.invalid");
+    let connector = tower::service_fn(move |_: Uri| {
+        let socket = socket.clone();
+        async move { Ok::<_, io::Error>(TokioIo::new(UnixStream::connect(socket).await?)) }
+    });
+    let channel = endpoint.connect_with_connector(connector).await;
+    let channel = channel.map_err(|e| ClientError::Connect { path: path.into(), why: root(&e) })?;
+    Ok(ControlClient::new(channel).max_decoding_message_size(MOST_MESSAGE).max_encoding_message_size(MOST_MESSAGE))
+}
+
+/// The cause at the bottom: the layers above it only say that something failed.
+fn root(e: &dyn std::error::Error) -> String {
+    e.source().map_or_else(|| e.to_string(), root)
+}
+
+/// What is served.
+pub async fn info(control: &mut Control) -> Result<InfoReply, ClientError> {
+    Ok(control.info(InfoRequest {}).await?.into_inner())
+}
+
+/// An open freeblock session.
+#[derive(Debug)]
+pub struct Session {
+    calls: Sender<SessionCall>,
+    events: Streaming<SessionEvent>,
+    /// What the server said of it.
+    pub opened: Opened,
+}
+
+/// Calls that may wait to be sent.
+const CALLS: usize = 64;
+
+impl Session {
+    /// Opens a session of this name and priority; at most `window` sectors are on their way to it.
+    pub async fn open(control: &mut Control, name: &str, priority: u32, window: u64) -> Result<Session, ClientError> {
+        let (calls, sent) = channel(CALLS);
+        let open = Call::Open(Open { name: name.into(), priority, window });
+        let _ = calls.send(SessionCall { call: Some(open) }).await;
+        let mut events = control.session(ReceiverStream::new(sent)).await?.into_inner();
+        match events.message().await?.and_then(|e| e.event) {
+            Some(Event::Opened(opened)) => Ok(Session { calls, events, opened }),
+            _ => Err(ClientError::Ended),
+        }
+    }
+
+    /// Says something. Waits while the server does not listen; whoever says much must fetch events meanwhile
+    /// ([`Session::split`]).
+    pub async fn say(&self, call: Call) -> Result<(), ClientError> {
+        self.calls.send(SessionCall { call: Some(call) }).await.map_err(|_| ClientError::Ended)
+    }
+
+    /// The next event.
+    pub async fn next(&mut self) -> Result<Event, ClientError> {
+        loop {
+            match self.events.message().await? {
+                Some(SessionEvent { event: Some(Event::End(_)) }) | None => return Err(ClientError::Ended),
+                Some(SessionEvent { event: Some(e) }) => return Ok(e),
+                Some(SessionEvent { event: None }) => {}
+            }
+        }
+    }
+
+    /// The way in and the way out apart, for two tasks.
+    pub fn split(self) -> (Sender<SessionCall>, Streaming<SessionEvent>) {
+        (self.calls, self.events)
+    }
+}

@@ -1,0 +1,54 @@
+//! What the engine has counted, as messages.
+
+use std::collections::BTreeMap;
+
+use super::v1;
+use crate::engine::gauges::{Snapshot, Spread};
+
+fn spread(s: &Spread) -> v1::Spread {
+    v1::Spread { count: s.count, mean_us: s.mean_us, p50_us: s.p50_us, p99_us: s.p99_us, max_us: s.max_us }
+}
+
+/// `exports`: the names of the owners of requests, in the order of their numbers; what is beyond them came over the control
+/// interface. `sessions`: what clients call their sessions.
+pub fn message(s: &Snapshot, exports: &[String], sessions: &BTreeMap<u32, String>, sector_bytes: u32) -> v1::Snapshot {
+    let bytes = |sectors: u64| sectors * u64::from(sector_bytes);
+    let owners = s.owners.iter().map(|(&owner, o)| v1::ExportCounts {
+        name: exports.get(owner as usize).cloned().unwrap_or_else(|| "(control)".into()),
+        reads: o.reads,
+        writes: o.writes,
+        flushes: o.flushes,
+        failed: o.failed,
+        bytes: bytes(o.sectors),
+        response: Some(spread(&o.response)),
+    });
+    let report = s.freeblock.as_ref();
+    let at_work = report.into_iter().flat_map(|r| &r.sessions).map(|i| v1::SessionCounts {
+        session: i.id.0,
+        name: sessions.get(&i.id.0).cloned().unwrap_or_default(),
+        priority: i.priority,
+        suspended: i.suspended,
+        done_bytes: bytes(i.delivered_sectors),
+        wanted_bytes: bytes(i.left_read_sectors + i.left_write_sectors),
+        tasks: u64::from(i.tasks),
+    });
+    v1::Snapshot {
+        at_ns: s.at.0,
+        under_way: s.under_way as u64,
+        at_device: s.at_device as u64,
+        commands: s.commands,
+        failed: s.failed,
+        exports: owners.collect(),
+        service: Some(spread(&s.service)),
+        lateness: Some(spread(&s.lateness)),
+        seek_ns: s.head_time.seek.0,
+        rotate_ns: s.head_time.rotate.0,
+        transfer_ns: s.head_time.transfer.0,
+        free_bytes: bytes(s.free_sectors),
+        predictions: s.predictions.0,
+        predictions_within_150us: s.predictions.1,
+        sessions: at_work.collect(),
+        fill_stopped: report.is_some_and(|r| r.shut),
+        times_stopped: report.map_or(0, |r| r.times_shut),
+    }
+}

@@ -1,0 +1,18 @@
+//! The control interface (`proto/headtime.proto`): gRPC over a unix socket.
+//!
+//! * [`service`]: the server's side; [`session`]: one freeblock session of it; [`counts`]: what it counts, as messages
+//! * [`client`]: the client's side, as the background applications use it
+
+pub mod client;
+pub mod counts;
+pub mod service;
+pub mod session;
+
+/// The interface's types, made from its description.
+#[allow(missing_docs, clippy::all)]
+pub mod v1 {
+    tonic::include_proto!("headtime.v1");
+}
+
+/// Bytes of one message at most: a unit with its data fits.
+pub const MOST_MESSAGE: usize = 64 << 20;

@@ -1,0 +1,165 @@
+//! The server's side of the control interface.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use headtime_sched::tasks::SessionId;
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::sync::oneshot;
+use tokio_stream::Stream;
+use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::MOST_MESSAGE;
+use super::counts;
+use super::session;
+use super::v1::control_server::{Control, ControlServer};
+use super::v1::{
+    ChangeReply, ChangeRequest, Export, InfoReply, InfoRequest, SessionCall, SessionEvent, Snapshot, StatisticsRequest,
+    change_request,
+};
+use crate::engine::inbox::{NotTold, Outbox};
+use crate::engine::telling::{Call, Change, Telling};
+use crate::net::address::Listening;
+use crate::net::budget::Budget;
+use crate::net::exports::Exports;
+use crate::server;
+
+/// Statistics are not made more often than this.
+const FASTEST: Duration = Duration::from_millis(50);
+/// Messages that may wait for a client's connection.
+const MESSAGES: usize = 16;
+
+/// What is known of the served disk, and the way to its engine.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// The drive's name.
+    pub disk: String,
+    /// Its sectors.
+    pub sectors: u64,
+    /// What is exported.
+    pub exports: Exports,
+    /// Whether background work is done.
+    pub fills: bool,
+    /// The way to the engine.
+    pub engine: Outbox<Telling>,
+    /// What all clients together may have under way.
+    pub budget: Budget,
+    /// What clients call their sessions.
+    pub names: Arc<Mutex<BTreeMap<u32, String>>>,
+}
+
+impl Service {
+    /// The number under which requests over this interface are counted.
+    pub fn owner(&self) -> u32 {
+        self.exports.specs.len() as u32
+    }
+
+    async fn snapshot(&self) -> Result<Snapshot, NotTold> {
+        let all = server::snapshot(&self.engine).await?;
+        let exports: Vec<String> = self.exports.specs.iter().map(|s| s.name.clone()).collect();
+        let names = self.names.lock().unwrap_or_else(|e| e.into_inner());
+        Ok(counts::message(&all, &exports, &names, self.exports.sector_bytes))
+    }
+
+    async fn send_statistics(self, every: Option<Duration>, out: Sender<Result<Snapshot, Status>>) {
+        loop {
+            let Ok(snapshot) = self.snapshot().await else { return };
+            if out.send(Ok(snapshot)).await.is_err() {
+                return;
+            }
+            match every {
+                Some(every) => tokio::time::sleep(every).await,
+                None => return,
+            }
+        }
+    }
+}
+
+/// The engine has ended.
+pub fn ended(_: NotTold) -> Status {
+    Status::unavailable("the server ends")
+}
+
+/// Tells the engine something that has an answer, and waits for it.
+pub async fn call<T>(
+    engine: &Outbox<Telling>,
+    call: impl FnOnce(crate::engine::telling::Reply<T>) -> Call,
+) -> Result<Result<T, headtime_sched::tasks::TaskError>, NotTold> {
+    let (reply, answer) = oneshot::channel();
+    engine.tell(Telling::Call(call(reply)))?;
+    answer.await.map_err(|_| NotTold::Ended)
+}
+
+type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Control for Service {
+    async fn info(&self, _: Request<InfoRequest>) -> Result<Response<InfoReply>, Status> {
+        let exports = self.exports.specs.iter().map(|s| Export {
+            name: s.name.clone(),
+            first: s.first,
+            sectors: s.sectors,
+            read_only: s.read_only,
+            weight: s.weight,
+        });
+        Ok(Response::new(InfoReply {
+            version: env!("CARGO_PKG_VERSION").into(),
+            disk: self.disk.clone(),
+            sectors: self.sectors,
+            sector_bytes: self.exports.sector_bytes,
+            exports: exports.collect(),
+            fills: self.fills,
+        }))
+    }
+
+    type SessionStream = Messages<SessionEvent>;
+
+    async fn session(&self, request: Request<Streaming<SessionCall>>) -> Result<Response<Self::SessionStream>, Status> {
+        let (out, events) = channel(MESSAGES);
+        tokio::spawn(session::run(self.clone(), request.into_inner(), out));
+        Ok(Response::new(Box::pin(ReceiverStream::new(events))))
+    }
+
+    type StatisticsStream = Messages<Snapshot>;
+
+    async fn statistics(
+        &self,
+        request: Request<StatisticsRequest>,
+    ) -> Result<Response<Self::StatisticsStream>, Status> {
+        let every = Duration::from_millis(u64::from(request.into_inner().every_ms));
+        let every = (!every.is_zero()).then(|| every.max(FASTEST));
+        let (out, events) = channel(1);
+        tokio::spawn(self.clone().send_statistics(every, out));
+        Ok(Response::new(Box::pin(ReceiverStream::new(events))))
+    }
+
+    async fn change(&self, request: Request<ChangeRequest>) -> Result<Response<ChangeReply>, Status> {
+        let ChangeRequest { session, change } = request.into_inner();
+        let session = SessionId(session);
+        let what = match change {
+            Some(change_request::Change::Suspended(true)) => Change::Suspend(session),
+            Some(change_request::Change::Suspended(false)) => Change::Resume(session),
+            Some(change_request::Change::Priority(p)) => Change::Priority(session, p),
+            Some(change_request::Change::Close(_)) => Change::Close(session),
+            None => return Err(Status::invalid_argument("expected a change, found none")),
+        };
+        let done = call(&self.engine, |reply| Call::Change { what, reply }).await.map_err(ended)?;
+        done.map_err(|e| Status::failed_precondition(e.to_string()))?;
+        Ok(Response::new(ChangeReply {}))
+    }
+}
+
+/// Serves clients of the interface until `end` is done.
+pub async fn serve(service: Service, listening: Listening, end: impl Future<Output = ()>) -> Result<(), String> {
+    let Listening::Unix(listener, _file) = listening else {
+        return Err("the control interface is for a unix socket".into());
+    };
+    let server =
+        ControlServer::new(service).max_decoding_message_size(MOST_MESSAGE).max_encoding_message_size(MOST_MESSAGE);
+    let incoming = UnixListenerStream::new(listener);
+    let serving = tonic::transport::Server::builder().add_service(server).serve_with_incoming_shutdown(incoming, end);
+    serving.await.map_err(|e| e.to_string())
+}

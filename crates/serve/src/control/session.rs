@@ -1,0 +1,277 @@
+//! One freeblock session of a client: its calls become the engine's, and what comes of them goes back.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use headtime_disk::command::Kind;
+use headtime_sched::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
+use tonic::{Status, Streaming};
+
+use super::service::{Service, call, ended};
+use super::v1::session_call::Call as Says;
+use super::v1::session_event::Event as Hears;
+use super::v1::{self, SessionCall, SessionEvent};
+use crate::engine::background::{MOST_EVENTS, Told};
+use crate::engine::telling::{Answer, Ask, Call, Change, Telling};
+use crate::net::exports::MOST_BYTES;
+
+/// What a session is told when its client fetches nothing.
+const OVERRUN: &str = "the client does not fetch its events; the session was closed";
+
+/// The way back to the client.
+type Out = Sender<Result<SessionEvent, Status>>;
+
+/// Serves one session until either side ends it.
+pub async fn run(service: Service, mut calls: Streaming<SessionCall>, out: Out) {
+    let end = match open(&service, &mut calls).await {
+        Ok((mut session, events)) => {
+            let end = session.serve(calls, events, &out).await;
+            session.close().await;
+            end
+        }
+        Err(status) => Err(status),
+    };
+    if let Err(status) = end {
+        let _ = out.send(Err(status)).await;
+    }
+}
+
+struct Session {
+    service: Service,
+    id: SessionId,
+    tasks: BTreeMap<u64, TaskId>,
+    names: BTreeMap<TaskId, u64>,
+    reply: UnboundedSender<(u64, Answer)>,
+    answers: UnboundedReceiver<(u64, Answer)>,
+}
+
+async fn open(service: &Service, calls: &mut Streaming<SessionCall>) -> Result<(Session, Receiver<Told>), Status> {
+    let first = calls.message().await?.and_then(|c| c.call);
+    let Some(Says::Open(v1::Open { name, priority, window })) = first else {
+        return Err(Status::invalid_argument("the first call of a session: expected open, found another"));
+    };
+    if window == 0 {
+        return Err(Status::invalid_argument("window: expected 1 sector or more, found 0"));
+    }
+    let (events, told) = channel(MOST_EVENTS);
+    let opened = call(&service.engine, |reply| Call::Open { priority, window, events, reply }).await.map_err(ended)?;
+    let id = opened.map_err(|e| Status::failed_precondition(e.to_string()))?;
+    let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
+    service.names.lock().unwrap_or_else(|e| e.into_inner()).insert(id.0, name);
+    let (reply, answers) = unbounded_channel();
+    let session =
+        Session { service: service.clone(), id, tasks: BTreeMap::new(), names: BTreeMap::new(), reply, answers };
+    Ok((session, told))
+}
+
+impl Session {
+    async fn close(self) {
+        self.service.names.lock().unwrap_or_else(|e| e.into_inner()).remove(&self.id.0);
+        let what = Change::Close(self.id);
+        // It may have been closed by an operator, and the engine may have ended.
+        let _ = call(&self.service.engine, |reply| Call::Change { what, reply }).await;
+    }
+
+    async fn serve(
+        &mut self,
+        mut calls: Streaming<SessionCall>,
+        mut events: Receiver<Told>,
+        out: &Out,
+    ) -> Result<(), Status> {
+        let exports = &self.service.exports;
+        let opened =
+            v1::Opened { session: self.id.0, sector_bytes: exports.sector_bytes, sectors: self.service.sectors };
+        // A client that has gone: nothing is left to be done.
+        if out.send(event(Hears::Opened(opened))).await.is_err() {
+            return Ok(());
+        }
+        loop {
+            let hears = tokio::select! {
+                told = events.recv() => match told {
+                    Some(Told::End) => {
+                        let _ = out.send(event(Hears::End(v1::Empty {}))).await;
+                        return Ok(());
+                    }
+                    Some(told) => self.told(told).await?,
+                    None => return Err(Status::resource_exhausted(OVERRUN)),
+                },
+                Some((token, answer)) = self.answers.recv() => Some(answered(token, answer)),
+                said = calls.message() => match said {
+                    Ok(Some(SessionCall { call: Some(says) })) => self.says(says).await?,
+                    Ok(Some(SessionCall { call: None })) => Some(refused(None, "expected a call, found none")),
+                    Ok(None) | Err(_) => return Ok(()),
+                },
+                () = out.closed() => return Ok(()),
+            };
+            if let Some(hears) = hears
+                && out.send(event(hears)).await.is_err()
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The client says something; what it hears of that at once.
+    async fn says(&mut self, says: Says) -> Result<Option<Hears>, Status> {
+        let (task, done) = match says {
+            Says::Open(_) => return Ok(Some(refused(None, "the session is open already"))),
+            Says::Register(r) => return self.register(r).await.map(Some),
+            Says::Abort(t) => {
+                let done = self.change(t.task, Change::Abort).await?;
+                if done.is_ok()
+                    && let Some(id) = self.tasks.remove(&t.task)
+                {
+                    self.names.remove(&id);
+                }
+                (Some(t.task), done)
+            }
+            Says::Promote(t) => (Some(t.task), self.change(t.task, Change::Promote).await?),
+            Says::Suspend(_) => (None, self.tell(Change::Suspend(self.id)).await?),
+            Says::Resume(_) => (None, self.tell(Change::Resume(self.id)).await?),
+            Says::Priority(p) => (None, self.tell(Change::Priority(self.id, p)).await?),
+            Says::Taken(sectors) => {
+                self.taken(sectors)?;
+                return Ok(None);
+            }
+            Says::Data(d) => return self.data(d),
+            Says::Foreground(f) => return self.foreground(f).await,
+        };
+        Ok(done.err().map(|why| refused(task, &why)))
+    }
+
+    async fn register(&mut self, r: v1::Register) -> Result<Hears, Status> {
+        let task = Some(r.task);
+        if self.tasks.contains_key(&r.task) {
+            return Ok(refused(task, "a task of this session has this name already"));
+        }
+        let kind = match v1::Kind::try_from(r.kind) {
+            Ok(v1::Kind::Read) => Kind::Read,
+            Ok(v1::Kind::Write) if r.point_in_time => {
+                return Ok(refused(task, "only a read can be of one point in time"));
+            }
+            Ok(v1::Kind::Write) => Kind::Write,
+            Ok(v1::Kind::Flush) | Err(_) => return Ok(refused(task, &TaskError::Kind.to_string())),
+        };
+        let ranges = r.ranges.iter().map(|r| Range { lbn: r.lbn, count: r.count }).collect();
+        let spec = TaskSpec { kind, ranges, blksize: r.blksize, min_pickup: r.min_pickup };
+        let (session, point_in_time) = (self.id, r.point_in_time);
+        let registered =
+            call(&self.service.engine, |reply| Call::Register { session, spec, point_in_time, reply }).await;
+        Ok(match registered.map_err(ended)? {
+            Ok(id) => {
+                self.tasks.insert(r.task, id);
+                self.names.insert(id, r.task);
+                Hears::Registered(v1::TaskRef { task: r.task })
+            }
+            Err(why) => refused(task, &why.to_string()),
+        })
+    }
+
+    async fn change(&self, task: u64, what: fn(SessionId, TaskId) -> Change) -> Result<Result<(), String>, Status> {
+        match self.tasks.get(&task) {
+            Some(&id) => self.tell(what(self.id, id)).await,
+            None => Ok(Err("no such task, or it has ended".into())),
+        }
+    }
+
+    async fn tell(&self, what: Change) -> Result<Result<(), String>, Status> {
+        let done = call(&self.service.engine, |reply| Call::Change { what, reply }).await.map_err(ended)?;
+        Ok(done.map_err(|e| e.to_string()))
+    }
+
+    fn taken(&self, sectors: u64) -> Result<(), Status> {
+        self.service.engine.tell(Telling::Call(Call::Taken { session: self.id, sectors })).map_err(ended)
+    }
+
+    fn data(&self, d: v1::Data) -> Result<Option<Hears>, Status> {
+        let sector = u64::from(self.service.exports.sector_bytes);
+        let (count, rest) = (d.data.len() as u64 / sector, d.data.len() as u64 % sector);
+        let Some(&task) = self.tasks.get(&d.task).filter(|_| rest == 0 && count > 0) else {
+            return Ok(Some(Hears::NotTaken(v1::Piece { task: d.task, lbn: d.lbn, count })));
+        };
+        let range = Range { lbn: d.lbn, count };
+        let told = Telling::Call(Call::Data { session: self.id, task, range, data: d.data });
+        self.service.engine.tell(told).map_err(ended)?;
+        Ok(None)
+    }
+
+    async fn foreground(&self, f: v1::Foreground) -> Result<Option<Hears>, Status> {
+        let sector = u64::from(self.service.exports.sector_bytes);
+        let (bytes, end) = (u64::from(f.count) * sector, f.lbn.checked_add(u64::from(f.count)));
+        let fits = f.count > 0 && bytes <= u64::from(MOST_BYTES) && end.is_some_and(|e| e <= self.service.sectors);
+        let (kind, right) = match v1::Kind::try_from(f.kind) {
+            Ok(v1::Kind::Read) => (Kind::Read, fits && f.data.is_empty()),
+            Ok(v1::Kind::Write) => (Kind::Write, fits && f.data.len() as u64 == bytes),
+            Ok(v1::Kind::Flush) => (Kind::Flush, f.data.is_empty()),
+            Err(_) => (Kind::Flush, false),
+        };
+        if !right {
+            let why_not = "a request: expected sectors of the disk and a write's data, found something else".into();
+            return Ok(Some(Hears::Answered(v1::Answered { token: f.token, data: Bytes::new(), why_not })));
+        }
+        let share = self.service.budget.share(bytes).await;
+        let (lbn, count) = if kind == Kind::Flush { (0, 0) } else { (f.lbn, f.count) };
+        let ask = Ask {
+            kind,
+            lbn,
+            count,
+            fua: f.fua,
+            owner: self.service.owner(),
+            data: f.data,
+            reply: Some((self.reply.clone(), f.token)),
+            share: Some(share),
+        };
+        self.service.engine.tell(Telling::Submit(ask)).map_err(ended)?;
+        Ok(None)
+    }
+
+    /// The engine says something; what the client hears of it.
+    async fn told(&mut self, told: Told) -> Result<Option<Hears>, Status> {
+        let piece = |task, range: Range| v1::Piece { task, lbn: range.lbn, count: range.count };
+        let name = told.task().and_then(|t| self.names.get(&t).copied());
+        let Some(task) = name else {
+            // Of a task that was aborted meanwhile: what it still got is dealt with.
+            if let Told::Delivered { range, .. } = told {
+                self.taken(range.count)?;
+            }
+            return Ok(None);
+        };
+        Ok(Some(match told {
+            Told::Delivered { range, data, .. } => Hears::Delivered(v1::Data { task, lbn: range.lbn, data }),
+            Told::Wanted { range, .. } => Hears::Wanted(piece(task, range)),
+            Told::Written { range, .. } => Hears::Written(piece(task, range)),
+            Told::Superseded { range, .. } => Hears::Superseded(piece(task, range)),
+            Told::Failed { range, fault, .. } => {
+                Hears::Failed(v1::Failed { task, lbn: range.lbn, count: range.count, why: fault.to_string() })
+            }
+            Told::NotTaken { range, .. } => Hears::NotTaken(piece(task, range)),
+            Told::Done { task: id } => {
+                self.names.remove(&id);
+                self.tasks.remove(&task);
+                Hears::Done(v1::TaskRef { task })
+            }
+            Told::Broken { task: id, range } => {
+                self.names.remove(&id);
+                self.tasks.remove(&task);
+                Hears::Broken(piece(task, range))
+            }
+            Told::End => Hears::End(v1::Empty {}),
+        }))
+    }
+}
+
+fn event(e: Hears) -> Result<SessionEvent, Status> {
+    Ok(SessionEvent { event: Some(e) })
+}
+
+fn refused(task: Option<u64>, why: &str) -> Hears {
+    Hears::Refused(v1::Refused { task, why: why.into() })
+}
+
+fn answered(token: u64, answer: Answer) -> Hears {
+    Hears::Answered(match answer {
+        Ok(data) => v1::Answered { token, data, why_not: String::new() },
+        Err(fault) => v1::Answered { token, data: Bytes::new(), why_not: fault.to_string() },
+    })
+}
