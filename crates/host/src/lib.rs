@@ -13,6 +13,7 @@ pub mod blockdev;
 pub mod process;
 pub mod state;
 pub mod sys;
+pub mod tuning;
 pub mod usage;
 
 #[cfg(test)]
