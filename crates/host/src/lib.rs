@@ -9,10 +9,13 @@
 //! Everything that is read from `/sys`, `/proc` and `/etc` goes through a [`sys::Sys`], so that tests can show it a tree
 //! of their own. What must outlive a crash is in small files: [`state`] and [`process`].
 
+pub mod accounts;
 pub mod blockdev;
+pub mod privileges;
 pub mod process;
 pub mod state;
 pub mod sys;
+pub mod systemd;
 pub mod tuning;
 pub mod usage;
 
