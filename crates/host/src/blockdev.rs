@@ -184,7 +184,7 @@ impl RegularFile {
         if usage::is_swap_file(&self.sys, &self.path)? {
             return Err(UseError::Swap { path: self.path.clone(), part: part() });
         }
-        match usage::loop_upon(&self.sys, &self.path)? {
+        match usage::loops_upon(&self.sys, &self.path)?.into_iter().next() {
             Some(by) => Err(UseError::Held { path: self.path.clone(), part: part(), by }),
             None => Ok(()),
         }
@@ -317,9 +317,17 @@ impl BlockDevice {
     /// # Errors
     /// [`UseError`].
     pub fn refuse_if_in_use(&self) -> Result<(), UseError> {
+        self.claim().map(drop)
+    }
+
+    /// As [`BlockDevice::refuse_if_in_use`], and nobody begins to use it as long as the descriptor is open.
+    ///
+    /// # Errors
+    /// [`UseError`].
+    pub fn claim(&self) -> Result<OwnedFd, UseError> {
         self.refuse_if_used()?;
         // For reading: closing what was open for writing makes udev look at the device anew.
-        self.open_exclusively(OFlags::RDONLY).map(drop)
+        self.open_exclusively(OFlags::RDONLY)
     }
 
     /// Opens it past the page cache and exclusively: as long as the descriptor is open, nobody mounts it or any

@@ -10,6 +10,7 @@
 //! of their own. What must outlive a crash is in small files: [`state`] and [`process`].
 
 pub mod accounts;
+pub mod attach;
 pub mod blockdev;
 pub mod privileges;
 pub mod process;

@@ -290,7 +290,12 @@ fn leftover(sys: &Sys, boot: &str, path: &Path) -> Result<Option<Leftover>, Tuni
     Ok(Some(Leftover::Restored { disk, restored }))
 }
 
-fn put_back(setting: &Setting, file: &File, queue: &Path, restored: &mut Restored) -> Result<(), TuningError> {
+pub(crate) fn put_back(
+    setting: &Setting,
+    file: &File,
+    queue: &Path,
+    restored: &mut Restored,
+) -> Result<(), TuningError> {
     let path = queue.join(&setting.name);
     let now = current(file).map_err(SysError::read(&path))?;
     if now == setting.before {
@@ -316,7 +321,7 @@ fn taken(sys: &Sys, path: PathBuf) -> Result<TuningError, TuningError> {
 
 /// A value as it is written: of a choice such as `[none] mq-deadline`, the one in brackets. `None` when there is
 /// nothing to choose.
-fn chosen(text: &str) -> Option<String> {
+pub(crate) fn chosen(text: &str) -> Option<String> {
     let text = text.trim();
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(chosen, _)| chosen);
     match bracketed {
@@ -334,7 +339,7 @@ fn current(file: &File) -> io::Result<String> {
 }
 
 /// Sysfs takes a value in one write, from the beginning.
-fn set(file: &File, path: &Path, value: &str) -> Result<(), TuningError> {
+pub(crate) fn set(file: &File, path: &Path, value: &str) -> Result<(), TuningError> {
     let failed = |source| TuningError::Set { path: path.to_path_buf(), value: value.to_string(), source };
     let written = file.write_at(value.as_bytes(), 0).map_err(failed)?;
     if written != value.len() {

@@ -136,21 +136,22 @@ pub fn is_swap_file(sys: &Sys, file: &Path) -> Result<bool, SysError> {
     Ok(swaps.lines().skip(1).any(|line| unescaped(line.split_ascii_whitespace().next().unwrap_or_default()) == file))
 }
 
-/// The kernel name of a loop device that has this file behind it.
+/// The kernel names of the loop devices that have this file behind them.
 ///
 /// # Errors
 /// [`SysError`] when sysfs cannot be read.
-pub fn loop_upon(sys: &Sys, file: &Path) -> Result<Option<String>, SysError> {
+pub fn loops_upon(sys: &Sys, file: &Path) -> Result<Vec<String>, SysError> {
+    let mut found = Vec::new();
     for name in sys::names(&sys.sys.join("class/block"))? {
         if name.starts_with("loop") {
             // The directory is there only while a file is behind the device.
             let behind = sys::text_if_there(&sys.block(&name).join("loop/backing_file"))?;
             if behind.is_some_and(|behind| Path::new(&behind) == file) {
-                return Ok(Some(name));
+                found.push(name);
             }
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// Whether something is mounted at this absolute path.
@@ -246,8 +247,8 @@ mod tests {
         let sys = Sys::below(dir.path());
         dir.file("sys/class/block/loop0/dev", "7:0\n");
         dir.file("sys/class/block/loop1/loop/backing_file", "/srv/disk.img\n");
-        assert_eq!(loop_upon(&sys, Path::new("/srv/disk.img")).unwrap().as_deref(), Some("loop1"));
-        assert_eq!(loop_upon(&sys, Path::new("/srv/other.img")).unwrap(), None);
+        assert_eq!(loops_upon(&sys, Path::new("/srv/disk.img")).unwrap(), ["loop1"]);
+        assert!(loops_upon(&sys, Path::new("/srv/other.img")).unwrap().is_empty());
     }
 
     #[test]
