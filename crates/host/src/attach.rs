@@ -12,7 +12,8 @@
 //! FUSE another one between. When a program needs memory in order to write, and the memory would have to come from
 //! pages that wait for that very program, nobody gets on. `nbdfuse`'s manual warns of this in as many words. What is
 //! done against it: `nbdfuse` is started as an *I/O flusher* (its own allocations do not wait for writing) and is not
-//! chosen when the kernel kills for want of memory, both as far as our rights go. What a server must do itself is call
+//! chosen when the kernel kills for want of memory. Both need `CAP_SYS_RESOURCE`; without it the attachment carries a
+//! warning. What a server must do itself is call
 //! [`become_flusher`] in each of its threads before it serves, and keep its memory (`mlockall`). What remains is a
 //! risk: use attached devices for tests and measurement, do not swap to them, and prefer the kernel's NBD, or a server
 //! on another machine, for data that matters.
@@ -39,7 +40,7 @@ use serde::{Deserialize, Serialize};
 
 pub use errors::AttachError;
 
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::state::{self, Lock, StateError};
 use crate::sys::Sys;
 use crate::tuning::Setting;
@@ -104,8 +105,8 @@ pub struct Attached {
     pub means: Means,
     /// What was set of the device's queue, and what it was before.
     pub queue: Vec<Setting>,
-    /// What of the queue could not be set, and why; the device works all the same.
-    pub unset: Vec<String>,
+    /// What could not be set, and why; the device works all the same.
+    pub warnings: Vec<String>,
 }
 
 /// What stands between an export and its block device.
@@ -121,7 +122,10 @@ pub enum Means {
     },
     /// A kernel NBD device.
     Kernel {
-        /// What the device says of who connected it, by which our connection is told from a later one.
+        /// Since which start of the machine.
+        boot: String,
+        /// What the device says of who connected it, by which our connection is told from a later one; `None` when it
+        /// was not connected yet.
         pid: Option<String>,
     },
 }
@@ -199,11 +203,11 @@ impl Attachments {
         let _lock = Lock::take(&directory)?;
         let path = directory.join(format!("{PREFIX}{}.json", export.name));
         let means = match way {
-            Way::Kernel(_) => Means::Kernel { pid: None },
+            Way::Kernel(_) => Means::Kernel { boot: process::boot(&self.sys)?, pid: None },
             Way::Fuse => Means::Fuse { directory: directory.join(format!("{PREFIX}{}", export.name)), server: None },
         };
         let (name, uri) = (export.name.clone(), export.uri.clone());
-        let mut attached = Attached { name, uri, device: None, means, queue: Vec::new(), unset: Vec::new() };
+        let mut attached = Attached { name, uri, device: None, means, queue: Vec::new(), warnings: Vec::new() };
         match state::write_new(&path, &attached) {
             Ok(()) => {}
             Err(StateError::Exists { path }) => return Err(AttachError::Taken { name: attached.name, path }),
@@ -273,7 +277,7 @@ impl Attachments {
     pub fn status(&self, attached: &Attached) -> Result<Status, AttachError> {
         match &attached.means {
             Means::Fuse { directory, server } => fuse::status(self, attached, directory, server.as_ref()),
-            Means::Kernel { pid } => kernel::status(self, attached, pid.as_deref()),
+            Means::Kernel { boot, pid } => kernel::status(self, attached, boot, pid.as_deref()),
         }
     }
 
@@ -292,7 +296,7 @@ impl Attachments {
     fn take_down(&self, attached: &Attached, path: &Path) -> Result<Option<String>, AttachError> {
         let unflushed = match &attached.means {
             Means::Fuse { directory, server } => fuse::take_down(self, attached, directory, server.as_ref()),
-            Means::Kernel { pid } => kernel::take_down(self, attached, pid.as_deref()),
+            Means::Kernel { boot, pid } => kernel::take_down(self, attached, boot, pid.as_deref()),
         }?;
         state::remove(path)?;
         Ok(unflushed)

@@ -2,8 +2,9 @@
 //!
 //! A file is written under a temporary name, forced to the medium, and renamed, and then its directory is forced out,
 //! too: whoever finds it finds all of it. They belong in a directory that is empty after the machine was started,
-//! because what they describe is so, too.
+//! because what they describe is so, too. Whoever writes or removes one holds the directory's [`Lock`].
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -132,9 +133,9 @@ fn write(path: &Path, contents: &impl Serialize, how: RenameFlags) -> Result<(),
     };
     let mut text = serde_json::to_vec_pretty(contents).map_err(|e| failed(e.into()))?;
     text.push(b'\n');
-    let temporary = directory.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+    let temporary = temporary_for(directory, name);
     let renamed = || -> io::Result<()> {
-        // A name that is left from a process that died halfway and had our number.
+        // One that is left from a process that died halfway is written over.
         let mut options = fs::OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(&text)?;
@@ -149,6 +150,10 @@ fn write(path: &Path, contents: &impl Serialize, how: RenameFlags) -> Result<(),
             _ => failed(e),
         }
     })
+}
+
+fn temporary_for(directory: &Path, name: &OsStr) -> PathBuf {
+    directory.join(format!(".{}.tmp", name.to_string_lossy()))
 }
 
 /// What a file says; `None` when there is none.
@@ -174,6 +179,9 @@ pub fn remove(path: &Path) -> Result<(), StateError> {
         Ok(()) => {}
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(source) => return Err(StateError::Remove { path: path.to_path_buf(), source }),
+    }
+    if let (Some(directory), Some(name)) = (path.parent(), path.file_name()) {
+        let _ = fs::remove_file(temporary_for(directory, name));
     }
     // Best effort: should the file come back after a crash, whoever finds it sees that there is nothing to put back.
     if let Some(Ok(directory)) = path.parent().map(File::open) {
@@ -243,7 +251,7 @@ mod tests {
         let e = read::<u32>(&path).unwrap_err();
         assert!(matches!(e, StateError::Contents { .. }) && e.to_string().contains("tuning-x.json"), "{e}");
         dir.file("other", "");
-        dir.file(".tuning-x.json.1.tmp", "");
+        dir.file(".tuning-x.json.tmp", "");
         assert_eq!(files(dir.path(), "tuning-").unwrap(), [path]);
         assert!(files(&dir.path().join("none"), "").unwrap().is_empty());
     }

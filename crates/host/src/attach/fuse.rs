@@ -14,7 +14,7 @@ use crate::attach::{AttachError, Attached, Attachments, Export, Means, Status, W
 use crate::blockdev::BlockDevice;
 use crate::process::Process;
 use crate::state::StateError;
-use crate::sys;
+use crate::sys::{self, SysError};
 use crate::usage;
 
 /// In an attachment's directory: the file that is the export.
@@ -46,13 +46,13 @@ pub(super) fn attach(
     let file = directory.join(FILE);
     DirBuilder::new().mode(0o700).create(&directory).map_err(unusable(&directory))?;
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file).map_err(unusable(&file))?;
-    let mut child = start_server(host, export, &directory)?;
+    let mut child = start_server(host, export, &directory, &mut attached.warnings)?;
     let recorded = Process::of(&host.sys, child.id()).map_err(AttachError::from).and_then(|process| {
         attached.means = Means::Fuse { directory: directory.clone(), server: process };
         Ok(save(attached)?)
     });
     if let Err(e) = recorded {
-        // Without its number in the state file, it would be found again only once it serves.
+        // Without its number in the state file, it would have to be searched for.
         end(&mut child);
         return Err(e);
     }
@@ -85,7 +85,12 @@ pub(super) fn attach(
 }
 
 /// Starts nbdfuse in a session of its own, so that neither Ctrl-C nor a terminal that is closed reaches it.
-fn start_server(host: &Attachments, export: &Export, directory: &Path) -> Result<Child, AttachError> {
+fn start_server(
+    host: &Attachments,
+    export: &Export,
+    directory: &Path,
+    warnings: &mut Vec<String>,
+) -> Result<Child, AttachError> {
     let log_path = directory.join(LOG);
     let log = File::create_new(&log_path).map_err(unusable(&log_path))?;
     let same = log.try_clone().map_err(unusable(&log_path))?;
@@ -99,14 +104,18 @@ fn start_server(host: &Attachments, export: &Export, directory: &Path) -> Result
     command.stdout(Stdio::from(log)).stderr(Stdio::from(same)).current_dir("/");
     // It inherits what this thread is, which is put right again at once.
     let was = rustix::process::is_io_flusher().unwrap_or(false);
-    let _ = become_flusher();
+    if let Err(e) = become_flusher() {
+        warnings.push(format!("nbdfuse is no I/O flusher: {e}"));
+    }
     let child = start(&mut command);
     if !was {
         let _ = rustix::process::configure_io_flusher_behavior(false);
     }
     let child = child?;
     let spared = host.sys.proc.join(child.id().to_string()).join("oom_score_adj");
-    let _ = fs::write(spared, "-1000");
+    if let Err(e) = fs::write(&spared, "-1000") {
+        warnings.push(format!("nbdfuse may be killed when memory is short: cannot write {}: {e}", spared.display()));
+    }
     Ok(child)
 }
 
@@ -116,14 +125,15 @@ fn wait_for_server(host: &Attachments, child: &mut Child, directory: &Path) -> R
     let said = || fs::read_to_string(directory.join(LOG)).unwrap_or_default().trim().to_string();
     let ready = wait_until(host.within, || match child.try_wait() {
         Ok(Some(status)) => Some(Err(AttachError::Ended { status, said: said() })),
-        _ => server_number(directory).map(|_| Ok(())),
+        _ => serves(directory).then_some(Ok(())),
     });
     let what = "nbdfuse".to_string();
     ready.unwrap_or_else(|| Err(AttachError::NotReady { what, within: host.within, said: said() }))
 }
 
-fn server_number(directory: &Path) -> Option<u32> {
-    fs::read_to_string(directory.join(PID)).ok()?.trim().parse().ok()
+/// Whether nbdfuse has written its number.
+fn serves(directory: &Path) -> bool {
+    fs::metadata(directory.join(PID)).is_ok_and(|number| number.len() > 0)
 }
 
 pub(super) fn status(
@@ -156,7 +166,10 @@ pub(super) fn take_down(
     for name in usage::loops_upon(&host.sys, &file)? {
         unflushed = detach_loop(host, &name, &attached.queue)?.or(unflushed);
     }
-    let server = server.cloned().or_else(|| unrecorded_server(host, directory));
+    let server = match server {
+        Some(server) => Some(server.clone()),
+        None => unrecorded_server(host, directory)?,
+    };
     let mounted = unmount(host, &file)?;
     if let Some(server) = server {
         // One that serves nothing has no reason to end by itself.
@@ -211,13 +224,28 @@ fn unmount(host: &Attachments, file: &Path) -> Result<bool, AttachError> {
     }
 }
 
-/// An nbdfuse that serves this directory and is not in the state file, because we ended in between.
-fn unrecorded_server(host: &Attachments, directory: &Path) -> Option<Process> {
-    let process = Process::of(&host.sys, server_number(directory)?).ok()??;
-    let line = fs::read(host.sys.proc.join(process.pid.to_string()).join("cmdline")).ok()?;
+/// An nbdfuse that has this directory's file in its command line and is not in the state file, because we ended in
+/// between.
+fn unrecorded_server(host: &Attachments, directory: &Path) -> Result<Option<Process>, SysError> {
     let file = directory.join(FILE);
-    let ours = line.split(|byte| *byte == 0).any(|word| word == file.as_os_str().as_encoded_bytes());
-    ours.then_some(process)
+    for name in sys::names(&host.sys.proc)? {
+        let Ok(pid) = name.parse() else { continue };
+        let line = fs::read(host.sys.proc.join(&name).join("cmdline")).unwrap_or_default();
+        if line.split(|byte| *byte == 0).any(|word| word == file.as_os_str().as_encoded_bytes())
+            && is_nbdfuse(&line)
+            && let Some(process) = Process::of(&host.sys, pid)?
+        {
+            return Ok(Some(process));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a command line is nbdfuse's, or setsid's that is about to become it: its first two words tell. Others, such
+/// as a losetup or an editor, may have the same file in theirs.
+fn is_nbdfuse(line: &[u8]) -> bool {
+    let name = Program::NbdFuse.name().as_bytes();
+    line.split(|byte| *byte == 0).take(2).any(|word| word.rsplit(|byte| *byte == b'/').next() == Some(name))
 }
 
 fn end_server(host: &Attachments, server: &Process, patience: Duration) -> Result<(), AttachError> {

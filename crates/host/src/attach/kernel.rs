@@ -7,6 +7,7 @@ use crate::attach::programs::{Program, ProgramError, wait_until};
 use crate::attach::uri::{self, Server};
 use crate::attach::{AttachError, Attached, Attachments, Export, Means, Status, Way, queue};
 use crate::blockdev::BlockDevice;
+use crate::process;
 use crate::state::StateError;
 use crate::sys::{self, Sys, SysError};
 
@@ -47,7 +48,9 @@ pub(super) fn attach(
         let connected = owner(&host.sys, name)?;
         // Recorded even when it is of no use, for it is ours to disconnect.
         attached.device = Some(device.clone());
-        attached.means = Means::Kernel { pid: connected };
+        if let Means::Kernel { pid, .. } = &mut attached.means {
+            *pid = connected;
+        }
         save(attached)?;
         if ready.is_none() {
             let (what, said) = (device.display().to_string(), "it has no size".to_string());
@@ -74,12 +77,17 @@ fn arguments(export: &Export, parsed: &uri::Export, device: &Path) -> Vec<OsStri
     arguments
 }
 
-pub(super) fn status(host: &Attachments, attached: &Attached, pid: Option<&str>) -> Result<Status, AttachError> {
+pub(super) fn status(
+    host: &Attachments,
+    attached: &Attached,
+    boot: &str,
+    pid: Option<&str>,
+) -> Result<Status, AttachError> {
     let (Some(device), Some(pid)) = (&attached.device, pid) else { return Ok(Status::Half) };
-    match owner(&host.sys, &name(device))? {
-        Some(owner) if owner == pid => Ok(Status::Working),
-        _ => Ok(Status::Broken { what: "the NBD device is not connected any more" }),
+    if is_ours(&host.sys, &name(device), boot, pid)? {
+        return Ok(Status::Working);
     }
+    Ok(Status::Broken { what: "the NBD device is not connected any more" })
 }
 
 /// Disconnects the device if it is still ours; why the last flush failed.
@@ -89,12 +97,13 @@ pub(super) fn status(host: &Attachments, attached: &Attached, pid: Option<&str>)
 pub(super) fn take_down(
     host: &Attachments,
     attached: &Attached,
+    boot: &str,
     pid: Option<&str>,
 ) -> Result<Option<String>, AttachError> {
     let (Some(device), Some(pid)) = (&attached.device, pid) else { return Ok(None) };
     let name = name(device);
-    let ours = |owner: Option<String>| owner.as_deref() == Some(pid);
-    if !ours(owner(&host.sys, &name)?) {
+    let ours = || is_ours(&host.sys, &name, boot, pid);
+    if !ours()? {
         return Ok(None);
     }
     // Held until it is disconnected: nobody can mount it in between.
@@ -103,7 +112,7 @@ pub(super) fn take_down(
     queue::put_back(&host.sys, device, &attached.queue);
     host.run(Program::NbdClient, &["-d".as_ref(), device.as_os_str()])?;
     drop(claimed);
-    let gone = wait_until(host.within, || owner(&host.sys, &name).is_ok_and(|now| !ours(now)).then_some(()));
+    let gone = wait_until(host.within, || ours().is_ok_and(|ours| !ours).then_some(()));
     gone.map(|()| unflushed).ok_or_else(|| AttachError::StillOpen { device: device.clone() })
 }
 
@@ -120,6 +129,12 @@ fn devices(sys: &Sys) -> Result<Vec<String>, SysError> {
 /// Who connected a device; `None` when it is free.
 fn owner(sys: &Sys, name: &str) -> Result<Option<String>, SysError> {
     sys::text_if_there(&sys.block(name).join("pid"))
+}
+
+/// Whether a device is still connected as it was recorded. Numbers of processes are given out again, at the latest
+/// after the machine was started anew.
+fn is_ours(sys: &Sys, name: &str, boot: &str, pid: &str) -> Result<bool, SysError> {
+    Ok(owner(sys, name)?.as_deref() == Some(pid) && process::boot(sys)? == boot)
 }
 
 fn name(device: &Path) -> String {

@@ -25,7 +25,7 @@ pub(super) fn set(sys: &Sys, device: &Path, export: &Export, attached: &mut Atta
         };
         match set() {
             Ok(setting) => attached.queue.extend(setting),
-            Err(why) => attached.unset.push(why),
+            Err(why) => attached.warnings.push(why),
         }
     }
 }

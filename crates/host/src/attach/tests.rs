@@ -109,9 +109,12 @@ fn the_kernels_nbd_is_used_where_there_is_one_and_a_free_device_taken() {
     machine.attribute("nbd1", "queue/rotational", "0");
     let attached = machine.host.attach(&export(Method::Auto)).unwrap();
     assert_eq!(attached.device, Some(machine.host.sys.dev.join("nbd1")));
-    assert_eq!(attached.means, Means::Kernel { pid: Some("4242".into()) });
+    assert_eq!(
+        attached.means,
+        Means::Kernel { boot: process::boot(&Sys::default()).unwrap(), pid: Some("4242".into()) }
+    );
     assert_eq!(attached.queue.len(), 2);
-    assert!(attached.unset.is_empty());
+    assert!(attached.warnings.is_empty());
     let device = machine.host.sys.dev.join("nbd1");
     assert_eq!(machine.said().trim(), format!("-unix /run/d.sock {} -block-size 512 -name a disk", device.display()));
     let listed: Vec<_> = machine.host.list().unwrap().into_iter().map(Result::unwrap).collect();
@@ -199,7 +202,7 @@ fn an_attachment_that_was_begun_and_not_recorded_further_is_taken_away() {
         device: None,
         means: Means::Fuse { directory, server: None },
         queue: Vec::new(),
-        unset: Vec::new(),
+        warnings: Vec::new(),
     };
     state::write_new(&machine.host.state_dir.join("attach-disk0.json"), &attached).unwrap();
     assert_eq!(machine.host.list().unwrap().remove(0).unwrap().status, Status::Half);
