@@ -1,0 +1,447 @@
+//! What a block device is, whether anybody uses it, and how it is opened so that nobody else does.
+//!
+//! A device is looked at through sysfs, by its numbers, and so no rights are needed until it is opened. A partition
+//! has no queue of its own: what is said of queues is its disk's.
+
+use std::fs::{self, Metadata};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::sys::{self, Sys, SysError};
+use crate::usage::{self, DeviceNumber, Use, number_of};
+
+mod errors;
+
+pub use errors::{InspectError, UseError};
+
+/// What a path leads to.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A block device.
+    Device(BlockDevice),
+    /// A regular file.
+    File(RegularFile),
+}
+
+/// A regular file to keep a drive's data in.
+#[derive(Clone, Debug)]
+pub struct RegularFile {
+    /// Its absolute name, links resolved.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    sys: Sys,
+}
+
+/// A block device, as it was when it was looked at.
+#[derive(Clone, Debug)]
+pub struct BlockDevice {
+    /// Its absolute name, links resolved.
+    pub path: PathBuf,
+    /// The kernel's name for it: `sda`, `nvme0n1p2`, `loop3`.
+    pub name: String,
+    /// Its numbers.
+    pub number: DeviceNumber,
+    /// Whole disk or partition.
+    pub part: Part,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The least that can be read or written, in bytes.
+    pub logical_sector: u32,
+    /// What the medium reads or writes at once, in bytes.
+    pub physical_sector: u32,
+    /// Whether the kernel thinks that it turns.
+    pub rotational: bool,
+    /// What its cache does with writes.
+    pub write_cache: WriteCache,
+    /// The kernel's I/O scheduler for it, and the others it offers; empty when its queue has none to choose.
+    pub schedulers: Schedulers,
+    /// How much the kernel refrains from merging requests: 0 not, 1 from searching long, 2 altogether.
+    pub nomerges: u32,
+    /// What its maker calls it.
+    pub model: Option<String>,
+    /// Whether parts of it can only be written in sequence.
+    pub zoned: Zoned,
+    /// Whether it refuses writes.
+    pub read_only: bool,
+    /// Devices that are built upon it, by kernel name.
+    pub holders: Vec<String>,
+    /// Its number among all disks since the machine started, given anew when the medium is changed; kernels before
+    /// 5.15 have none.
+    pub diskseq: Option<u64>,
+    sys: Sys,
+}
+
+/// How a device lies on its disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It is the disk.
+    Whole {
+        /// Its partitions, by kernel name.
+        partitions: Vec<String>,
+    },
+    /// It is a partition.
+    Partition {
+        /// Its number, from 1.
+        number: u32,
+        /// The disk's kernel name.
+        disk: String,
+        /// Where it begins, in bytes.
+        start: u64,
+    },
+}
+
+/// What a drive's cache does with writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteCache {
+    /// A write is reported done before it is on the medium; flushes matter.
+    Back,
+    /// What is done is on the medium.
+    Through,
+}
+
+/// The kernel's I/O schedulers of a queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedulers {
+    /// The one in use; `None` when the queue offers no choice.
+    pub current: Option<String>,
+    /// All that are offered, the one in use included.
+    pub offered: Vec<String>,
+}
+
+/// Whether zones of a device must be written in sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zoned {
+    /// There are no zones.
+    No,
+    /// Any block can be written, at a price that the drive hides.
+    HostAware,
+    /// Writes out of sequence fail.
+    HostManaged,
+}
+
+impl Target {
+    /// Looks at what `path` leads to.
+    ///
+    /// # Errors
+    /// [`InspectError`].
+    pub fn inspect(sys: &Sys, path: &Path) -> Result<Target, InspectError> {
+        let failed = |source| InspectError::Look { path: path.to_path_buf(), source };
+        let real = fs::canonicalize(path).map_err(failed)?;
+        let meta = fs::metadata(&real).map_err(failed)?;
+        if meta.file_type().is_block_device() {
+            let number = DeviceNumber::of(meta.rdev());
+            return BlockDevice::with_number(sys, &real, number).map(Target::Device);
+        }
+        if meta.is_file() {
+            return Ok(Target::File(RegularFile { path: real, size: meta.len(), sys: sys.clone() }));
+        }
+        Err(InspectError::NeitherDeviceNorFile { path: path.to_path_buf(), found: kind(&meta) })
+    }
+
+    /// Its size in bytes.
+    pub fn size(&self) -> u64 {
+        match self {
+            Target::Device(device) => device.size,
+            Target::File(file) => file.size,
+        }
+    }
+
+    /// As [`BlockDevice::open`] or [`RegularFile::open`].
+    ///
+    /// # Errors
+    /// [`UseError`].
+    pub fn open(&self, read_only: bool) -> Result<OwnedFd, UseError> {
+        match self {
+            Target::Device(device) => device.open(read_only),
+            Target::File(file) => file.open(read_only),
+        }
+    }
+}
+
+fn kind(meta: &Metadata) -> &'static str {
+    let kind = meta.file_type();
+    match () {
+        () if kind.is_dir() => "a directory",
+        () if kind.is_char_device() => "a character device",
+        () if kind.is_fifo() => "a pipe",
+        () if kind.is_socket() => "a socket",
+        () => "something else",
+    }
+}
+
+impl RegularFile {
+    /// Refuses a file that is swapped to or lies behind a loop device.
+    ///
+    /// # Errors
+    /// [`UseError`].
+    pub fn refuse_if_in_use(&self) -> Result<(), UseError> {
+        let part = || self.path.display().to_string();
+        if usage::is_swap_file(&self.sys, &self.path)? {
+            return Err(UseError::Swap { path: self.path.clone(), part: part() });
+        }
+        match usage::loops_upon(&self.sys, &self.path)?.into_iter().next() {
+            Some(by) => Err(UseError::Held { path: self.path.clone(), part: part(), by }),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens the file past the page cache and locks it (`flock`), so that of programs that lock the same way one has
+    /// it.
+    ///
+    /// # Errors
+    /// [`UseError`].
+    pub fn open(&self, read_only: bool) -> Result<OwnedFd, UseError> {
+        self.refuse_if_in_use()?;
+        if self.size == 0 {
+            return Err(UseError::Empty { path: self.path.clone() });
+        }
+        let fd = open(&self.path, access(read_only) | OFlags::DIRECT).map_err(|e| match e {
+            Errno::INVAL => UseError::NoDirect { path: self.path.clone() },
+            e => refused(&self.path, e),
+        })?;
+        match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(UseError::Busy { path: self.path.clone() }),
+            Err(e) => return Err(refused(&self.path, e)),
+        }
+        let size = rustix::fs::fstat(&fd).map_err(|e| refused(&self.path, e))?.st_size.cast_unsigned();
+        if size != self.size {
+            let (expected, found) = (format!("{} bytes", self.size), format!("{size} bytes"));
+            return Err(UseError::Exchanged { path: self.path.clone(), expected, found });
+        }
+        Ok(fd)
+    }
+}
+
+impl BlockDevice {
+    /// Looks at the block device that `path` leads to.
+    ///
+    /// # Errors
+    /// [`InspectError`].
+    pub fn inspect(sys: &Sys, path: &Path) -> Result<BlockDevice, InspectError> {
+        match Target::inspect(sys, path)? {
+            Target::Device(device) => Ok(device),
+            Target::File(_) => Err(InspectError::NotADevice { path: path.to_path_buf() }),
+        }
+    }
+
+    /// Looks at the device with these numbers. `path` is only what it is opened and called by.
+    ///
+    /// # Errors
+    /// [`InspectError::NoDevice`], [`InspectError::Sys`].
+    pub fn with_number(sys: &Sys, path: &Path, number: DeviceNumber) -> Result<BlockDevice, InspectError> {
+        let place = sys.sys.join("dev/block").join(number.to_string());
+        let no_device = || InspectError::NoDevice { path: path.to_path_buf(), number, place: place.clone() };
+        let own = fs::canonicalize(&place).map_err(|_| no_device())?;
+        let name = own.file_name().ok_or_else(no_device)?.to_string_lossy().into_owned();
+        let (part, disk) = match sys::number_if_there(&own.join("partition"))? {
+            None => (Part::Whole { partitions: partitions(&own)? }, own.clone()),
+            Some(number) => {
+                let disk = own.parent().ok_or_else(no_device)?.to_path_buf();
+                let disk_name = disk.file_name().ok_or_else(no_device)?.to_string_lossy().into_owned();
+                let start = sectors(&own.join("start"))?;
+                (Part::Partition { number, disk: disk_name, start }, disk)
+            }
+        };
+        let queue = disk.join("queue");
+        let schedulers = sys::text_if_there(&queue.join("scheduler"))?;
+        let read_only = flag(&own.join("ro"))? || flag(&disk.join("ro"))?;
+        let model = sys::text_if_there(&disk.join("device/model"))?.filter(|model| !model.is_empty());
+        Ok(BlockDevice {
+            path: path.to_path_buf(),
+            number,
+            part,
+            size: sectors(&own.join("size"))?,
+            logical_sector: sys::number(&queue.join("logical_block_size"))?,
+            physical_sector: sys::number(&queue.join("physical_block_size"))?,
+            rotational: flag(&queue.join("rotational"))?,
+            write_cache: write_cache(&queue.join("write_cache"))?,
+            schedulers: schedulers.as_deref().map(Schedulers::parse).unwrap_or_default(),
+            nomerges: sys::number(&queue.join("nomerges"))?,
+            model,
+            zoned: zoned(&queue.join("zoned"))?,
+            read_only,
+            holders: sys::names(&own.join("holders"))?,
+            diskseq: sys::number_if_there(&disk.join("diskseq"))?,
+            name,
+            sys: sys.clone(),
+        })
+    }
+
+    /// The kernel name of the disk it is, or is a partition of.
+    pub fn disk(&self) -> &str {
+        match &self.part {
+            Part::Whole { .. } => &self.name,
+            Part::Partition { disk, .. } => disk,
+        }
+    }
+
+    /// The directory in sysfs of that disk.
+    pub fn disk_directory(&self) -> PathBuf {
+        self.sys.block(self.disk())
+    }
+
+    /// Refuses a device that is mounted, swapped to or held: itself, any of its partitions, or the disk that it is a
+    /// partition of. Other partitions of the same disk do not matter.
+    ///
+    /// # Errors
+    /// [`UseError`].
+    pub fn refuse_if_used(&self) -> Result<(), UseError> {
+        let mut parts = vec![self.name.clone()];
+        match &self.part {
+            Part::Whole { partitions } => parts.extend(partitions.iter().cloned()),
+            Part::Partition { disk, .. } => parts.push(disk.clone()),
+        }
+        for part in parts {
+            let number = if part == self.name { self.number } else { number_of(&self.sys, &part)? };
+            let path = self.path.clone();
+            return Err(match usage::uses(&self.sys, &part, number)?.into_iter().next() {
+                None => continue,
+                Some(Use::Mounted { at }) if part == self.name => UseError::Mounted { path, at },
+                Some(Use::Mounted { at }) => UseError::PartMounted { path, part, at },
+                Some(Use::Swap) => UseError::Swap { path, part },
+                Some(Use::Held { by }) => UseError::Held { path, part, by },
+            });
+        }
+        Ok(())
+    }
+
+    /// As [`BlockDevice::refuse_if_used`], and asks the kernel, too, by opening it exclusively for a moment: that also
+    /// meets mounts of other namespaces and programs that have it for themselves.
+    ///
+    /// # Errors
+    /// [`UseError`].
+    pub fn refuse_if_in_use(&self) -> Result<(), UseError> {
+        self.claim().map(drop)
+    }
+
+    /// As [`BlockDevice::refuse_if_in_use`], and nobody begins to use it as long as the descriptor is open.
+    ///
+    /// # Errors
+    /// [`UseError`].
+    pub fn claim(&self) -> Result<OwnedFd, UseError> {
+        self.refuse_if_used()?;
+        // For reading: closing what was open for writing makes udev look at the device anew.
+        self.open_exclusively(OFlags::RDONLY)
+    }
+
+    /// Opens it past the page cache and exclusively: as long as the descriptor is open, nobody mounts it or any
+    /// partition of it, and nobody else opens it exclusively.
+    ///
+    /// # Errors
+    /// [`UseError`].
+    pub fn open(&self, read_only: bool) -> Result<OwnedFd, UseError> {
+        self.refuse_if_used()?;
+        if self.size == 0 {
+            return Err(UseError::Empty { path: self.path.clone() });
+        }
+        if self.read_only && !read_only {
+            return Err(UseError::ReadOnly { path: self.path.clone() });
+        }
+        self.open_exclusively(access(read_only) | OFlags::DIRECT)
+    }
+
+    fn open_exclusively(&self, how: OFlags) -> Result<OwnedFd, UseError> {
+        let fd = open(&self.path, how | OFlags::EXCL).map_err(|e| refused(&self.path, e))?;
+        // The name may lead elsewhere by now, and the medium may have been changed.
+        let opened = DeviceNumber::of(rustix::fs::fstat(&fd).map_err(|e| refused(&self.path, e))?.st_rdev);
+        if opened != self.number {
+            let (expected, found) = (format!("device {}", self.number), format!("device {opened}"));
+            return Err(UseError::Exchanged { path: self.path.clone(), expected, found });
+        }
+        let diskseq: Option<u64> = sys::number_if_there(&self.disk_directory().join("diskseq"))?;
+        if diskseq != self.diskseq {
+            let say = |seq: Option<u64>| seq.map_or("no disk number".into(), |seq| format!("disk number {seq}"));
+            let (expected, found) = (say(self.diskseq), say(diskseq));
+            return Err(UseError::Exchanged { path: self.path.clone(), expected, found });
+        }
+        Ok(fd)
+    }
+}
+
+fn access(read_only: bool) -> OFlags {
+    if read_only { OFlags::RDONLY } else { OFlags::RDWR }
+}
+
+fn open(path: &Path, how: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, how | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn refused(path: &Path, e: Errno) -> UseError {
+    let path = path.to_path_buf();
+    match e {
+        Errno::BUSY => UseError::Busy { path },
+        Errno::ROFS => UseError::ReadOnly { path },
+        Errno::NOMEDIUM => UseError::Empty { path },
+        e => UseError::Open { path, source: e.into() },
+    }
+}
+
+impl Schedulers {
+    /// From what `queue/scheduler` says: `[none] mq-deadline`, or `none` alone where there is nothing to choose.
+    fn parse(text: &str) -> Schedulers {
+        let mut schedulers = Schedulers::default();
+        for word in text.split_ascii_whitespace() {
+            let current = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
+            schedulers.offered.push(current.unwrap_or(word).to_string());
+            if let Some(current) = current {
+                schedulers.current = Some(current.to_string());
+            }
+        }
+        schedulers
+    }
+}
+
+/// The partitions of a disk, by kernel name: the directories in the disk's own that say that they are.
+fn partitions(disk: &Path) -> Result<Vec<String>, SysError> {
+    let mut names = sys::names(disk)?;
+    names.retain(|name| disk.join(name).join("partition").is_file());
+    Ok(names)
+}
+
+/// A size in bytes. Sysfs counts units of 512 bytes whatever the device's sectors are.
+fn sectors(path: &Path) -> Result<u64, SysError> {
+    let sectors: u64 = sys::number(path)?;
+    sectors.checked_mul(512).ok_or_else(|| SysError::Unexpected {
+        path: path.to_path_buf(),
+        expected: "a number of 512-byte units that fits in 64 bits as bytes",
+        found: sectors.to_string(),
+    })
+}
+
+fn flag(path: &Path) -> Result<bool, SysError> {
+    match sys::text(path)?.as_str() {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        found => Err(unexpected(path, "0 or 1", found)),
+    }
+}
+
+fn write_cache(path: &Path) -> Result<WriteCache, SysError> {
+    match sys::text(path)?.as_str() {
+        "write back" => Ok(WriteCache::Back),
+        "write through" => Ok(WriteCache::Through),
+        found => Err(unexpected(path, "\"write back\" or \"write through\"", found)),
+    }
+}
+
+fn zoned(path: &Path) -> Result<Zoned, SysError> {
+    match sys::text_if_there(path)?.as_deref() {
+        None | Some("none") => Ok(Zoned::No),
+        Some("host-aware") => Ok(Zoned::HostAware),
+        Some("host-managed") => Ok(Zoned::HostManaged),
+        Some(found) => Err(unexpected(path, "\"none\", \"host-aware\" or \"host-managed\"", found)),
+    }
+}
+
+fn unexpected(path: &Path, expected: &'static str, found: &str) -> SysError {
+    SysError::Unexpected { path: path.to_path_buf(), expected, found: found.to_string() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! Becoming an ordinary user once everything is open that needs more.
+//!
+//! The system calls behind this act on the thread that makes them, not on the process as those of the C library do. So
+//! [`drop_to`] must be called while there is one thread; it looks, and refuses otherwise. What was opened before stays
+//! open and usable, the settings that a [`Tuning`](crate::tuning::Tuning) puts back included.
+
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
+use rustix::thread::{self, CapabilitySet, CapabilitySets};
+
+pub use crate::accounts::{Account, AccountError};
+use crate::sys::{self, Sys, SysError};
+
+/// Why privileges were not given up. Whoever is told so should end: some may be gone and some not.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivilegeError {
+    /// There are other threads, which would keep theirs.
+    #[error("expected one thread when privileges are dropped, found {found} in {}", path.display())]
+    Threads {
+        /// Where they were counted.
+        path: PathBuf,
+        /// How many there are.
+        found: usize,
+    },
+    /// Only root can become somebody else.
+    #[error("cannot become user {wanted}: expected to be root or that user, found user {own}")]
+    NotRoot {
+        /// Whom to become.
+        wanted: u32,
+        /// Who we are.
+        own: u32,
+    },
+    /// Root is whom to stop being.
+    #[error("expected an ordinary user to become, found root")]
+    StaysRoot,
+    /// A system call was refused.
+    #[error("cannot {what}: {source}")]
+    Refused {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It was all done, and something is still there.
+    #[error("{}: expected {expected} after privileges were dropped, found {found:?}", path.display())]
+    Kept {
+        /// Where it stands.
+        path: PathBuf,
+        /// What was expected.
+        expected: String,
+        /// What was found.
+        found: String,
+    },
+    /// The system's description is not usable.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+}
+
+/// Becomes `account` for good: its user, its group and no other group, no capabilities, and none that a program
+/// started later could bring back. Then looks whether that is so.
+///
+/// Our files below `/proc/self` belong to root afterwards, as those of every process that changed its user.
+///
+/// # Errors
+/// [`PrivilegeError`].
+pub fn drop_to(sys: &Sys, account: Account) -> Result<(), PrivilegeError> {
+    let tasks = sys.proc.join("self/task");
+    let found = sys::names(&tasks)?.len();
+    if found != 1 {
+        return Err(PrivilegeError::Threads { path: tasks, found });
+    }
+    if account.uid == 0 {
+        return Err(PrivilegeError::StaysRoot);
+    }
+    let own = rustix::process::geteuid().as_raw();
+    let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
+    if own == 0 {
+        refused("give up what root may keep", thread::set_keep_capabilities(false))?;
+        refused("set the groups", thread::set_thread_groups(&[gid]))?;
+        refused("set the group", thread::set_thread_res_gid(gid, gid, gid))?;
+        refused("set the user", thread::set_thread_res_uid(uid, uid, uid))?;
+    } else if own != account.uid {
+        return Err(PrivilegeError::NotRoot { wanted: account.uid, own });
+    }
+    match thread::clear_ambient_capability_set() {
+        // Kernels before 4.3 know no ambient set.
+        Ok(()) | Err(Errno::INVAL) => {}
+        refusal => refused("clear the ambient capabilities", refusal)?,
+    }
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    refused("give up the capabilities", thread::set_capabilities(None, sets))?;
+    refused("forbid new privileges", thread::set_no_new_privs(true))?;
+    verify(sys, account, own == 0)
+}
+
+fn refused(what: &'static str, result: rustix::io::Result<()>) -> Result<(), PrivilegeError> {
+    result.map_err(|e| PrivilegeError::Refused { what, source: e.into() })
+}
+
+/// Whether it is all gone, as `/proc/self/status` tells it and as trying shows. Groups are looked at only when they were
+/// ours to set.
+fn verify(sys: &Sys, account: Account, groups: bool) -> Result<(), PrivilegeError> {
+    let path = sys.proc.join("self/status");
+    let status = sys::text(&path)?;
+    let expect = |field: &str, expected: String, optional: bool| {
+        let found = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        let Some(found) = found else {
+            let found = format!("no {field}");
+            return if optional { Ok(()) } else { Err(PrivilegeError::Kept { path: path.clone(), expected, found }) };
+        };
+        let words: Vec<&str> = found.split_ascii_whitespace().collect();
+        if words.join(" ") == expected {
+            return Ok(());
+        }
+        let (expected, found) = (format!("{field} {expected}"), words.join(" "));
+        Err(PrivilegeError::Kept { path: path.clone(), expected, found })
+    };
+    let four = |number: u32| [number; 4].map(|number| number.to_string()).join(" ");
+    expect("Uid", four(account.uid), false)?;
+    if groups {
+        expect("Gid", four(account.gid), false)?;
+        expect("Groups", account.gid.to_string(), false)?;
+    }
+    for set in ["CapInh", "CapPrm", "CapEff"] {
+        expect(set, "0".repeat(16), false)?;
+    }
+    expect("CapAmb", "0".repeat(16), true)?;
+    expect("NoNewPrivs", "1".into(), true)?;
+    let root = Uid::ROOT;
+    match thread::set_thread_res_uid(root, root, root) {
+        Err(Errno::PERM) => Ok(()),
+        Err(e) => Err(PrivilegeError::Refused { what: "find out whether root could be regained", source: e.into() }),
+        Ok(()) => {
+            let (expected, found) = ("no way back to root".into(), "root regained".into());
+            Err(PrivilegeError::Kept { path, expected, found })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_threads_are_refused() {
+        // The test harness has some itself; this one makes sure.
+        let (send, wait) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || wait.recv());
+        let refusal = drop_to(&Sys::default(), Account { uid: 65534, gid: 65534 });
+        drop(send);
+        let _ = other.join();
+        match refusal.unwrap_err() {
+            PrivilegeError::Threads { found, .. } => assert!(found > 1),
+            e => panic!("{e}"),
+        }
+    }
+}
