@@ -19,7 +19,6 @@ pub mod staged;
 pub mod telling;
 
 use std::io;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use headtime_disk::command::{Command, Kind};
@@ -27,9 +26,8 @@ use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Refused;
 use headtime_sched::request::{Action, Request};
 use headtime_sched::scheduler::Scheduler;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Timer};
 use crate::device::{Device, Done, Fault, bytes_of};
 use background::Background;
 use gauges::Gauges;
@@ -77,8 +75,8 @@ pub enum End {
 
 /// The engine.
 #[derive(Debug)]
-pub struct Engine<S, D> {
-    clock: Clock,
+pub struct Engine<S, D, T = Clock> {
+    clock: T,
     core: S,
     device: D,
     sector_bytes: u32,
@@ -92,9 +90,9 @@ pub struct Engine<S, D> {
     flushed: bool,
 }
 
-impl<S: Scheduler, D: Device> Engine<S, D> {
+impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     /// An engine that will be told through `inbox`.
-    pub fn new(clock: Clock, core: S, device: D, inbox: Inbox<Telling>) -> Engine<S, D> {
+    pub fn new(clock: T, core: S, device: D, inbox: Inbox<Telling>) -> Engine<S, D, T> {
         let sector_bytes = device.sector_bytes();
         Engine {
             clock,
@@ -113,11 +111,7 @@ impl<S: Scheduler, D: Device> Engine<S, D> {
 
     /// Runs until it is told to end, or nobody is left who could tell it anything. Fails when the thread cannot wait.
     pub fn run(mut self) -> io::Result<End> {
-        // The kernel may add 50 us to a sleep to wake several sleepers at once.
-        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        // The platter waits for nobody. This thread sleeps most of the time; where it may, it goes before others when it does
-        // not. (The system call is about the calling thread, in spite of its name.)
-        let _ = rustix::process::nice(-20);
+        self.clock.prepare();
         loop {
             let now = self.clock.now();
             self.round(now);
@@ -134,14 +128,20 @@ impl<S: Scheduler, D: Device> Engine<S, D> {
         while let Some(done) = self.device.poll(now) {
             self.completed(done, now);
         }
+        // Asked only when it was told something: each asking may search a gap.
+        let mut told = false;
         for _ in 0..MOST_A_ROUND {
             let Some(telling) = self.inbox.take() else { break };
             self.told(telling, now);
+            told = true;
         }
         if self.core.next_wakeup().is_some_and(|t| t <= now) {
             self.core.tick(now);
+            told = true;
         }
-        self.drain(now);
+        if told {
+            self.drain(now);
+        }
     }
 
     fn told(&mut self, telling: Telling, now: Time) {
@@ -278,14 +278,10 @@ impl<S: Scheduler, D: Device> Engine<S, D> {
     /// Sleeps until there is something to do, or returns at once when that is soon.
     fn wait(&mut self) -> io::Result<()> {
         let soonest = [self.device.next_event(), self.core.next_wakeup(), self.ends_by].into_iter().flatten().min();
-        let sleep = match soonest.map(|at| self.clock.sleep_before(at, self.clock.now())) {
-            Some(None) => {
-                std::hint::spin_loop();
-                return Ok(());
-            }
-            Some(Some(sleep)) => Some(sleep),
-            None => None,
-        };
+        if soonest.is_some_and(|at| !self.clock.may_sleep(at)) {
+            std::hint::spin_loop();
+            return Ok(());
+        }
         self.inbox.falls_asleep();
         if let Some(telling) = self.inbox.take() {
             self.inbox.wakes_up();
@@ -294,18 +290,11 @@ impl<S: Scheduler, D: Device> Engine<S, D> {
             self.drain(now);
             return Ok(());
         }
-        let fd = self.device.fd();
-        let mut fds = vec![PollFd::from_borrowed_fd(self.inbox.fd(), PollFlags::IN)];
-        fds.extend(fd.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let waited = poll(&mut fds, sleep.map(timespec).as_ref());
+        let slept = match self.device.fd() {
+            Some(device) => self.clock.sleep(soonest, &[self.inbox.fd(), device]),
+            None => self.clock.sleep(soonest, &[self.inbox.fd()]),
+        };
         self.inbox.wakes_up();
-        match waited {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(e) => Err(e.into()),
-        }
+        slept
     }
-}
-
-fn timespec(d: Duration) -> Timespec {
-    Timespec { tv_sec: d.as_secs() as i64, tv_nsec: i64::from(d.subsec_nanos()) }
 }
