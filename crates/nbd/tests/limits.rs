@@ -79,6 +79,7 @@ fn a_client_that_asks_and_never_listens_is_not_understood_any_further() {
     while session.conn.wants_input() {
         session.send(&list);
         asked += 1;
+        assert!(asked < 100, "it understands without end");
     }
     assert_eq!(session.offer(&list), 0, "nothing is taken while it does not listen");
     assert!(asked > 5 && session.conn.held_bytes() < 2 * OUTPUT_ROOM as u64, "{}", session.conn.held_bytes());
@@ -96,9 +97,27 @@ fn refusals_wait_for_a_client_that_listens() {
     while session.conn.wants_input() {
         session.send(&wrong);
         asked += 1;
+        assert!(asked < OUTPUT_ROOM, "it understands without end");
     }
     assert_eq!(asked, OUTPUT_ROOM / 16 + 1, "the last one is taken, and waits");
     assert_eq!(session.offer(&wrong), 0);
+    assert_eq!(session.hear().len(), asked);
+    session.assert_in_step();
+}
+
+#[test]
+fn options_that_are_too_big_wait_for_a_client_that_listens() {
+    let limits = Limits { options: u32::MAX, option_bytes: 8, ..Limits::default() };
+    let mut session = Session::greeted_with(vec![disk("a")], Tls::Off, limits);
+    let long = option(99, &[0; 9]);
+    let mut asked = 0;
+    while session.conn.wants_input() {
+        session.send(&long);
+        asked += 1;
+        assert!(asked < OUTPUT_ROOM, "it understands without end");
+    }
+    assert!(asked > 100, "{asked}");
+    assert_eq!(session.offer(&long), 0);
     assert_eq!(session.hear().len(), asked);
     session.assert_in_step();
 }

@@ -411,6 +411,13 @@ fn a_minimum_of_4096_is_kept_to() {
     assert_eq!(session.one_request().offset, 8192);
 }
 
+#[test]
+fn a_connection_may_move_to_another_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<headtime_nbd::Connection>();
+    is_send::<Event>();
+}
+
 fn open_read() -> (Session, u64) {
     let mut session = Session::open(true);
     session.read(1, 0, 512);

@@ -332,11 +332,10 @@ impl Run {
     fn finish(&mut self) {
         // Everything that was sent is taken, unless something ended it.
         loop {
-            let before = (self.unsent.len(), self.in_flight.len());
-            self.listen(usize::MAX);
+            let (unsent, answers) = (self.unsent.len(), !self.in_flight.is_empty());
             self.answer(0, 0);
             self.listen(usize::MAX);
-            if before == (self.unsent.len(), self.in_flight.len()) {
+            if !answers && self.unsent.len() == unsent {
                 break;
             }
         }
