@@ -184,7 +184,7 @@ fn taking_output_makes_room_for_what_waits() {
 #[test]
 fn what_carries_no_data_waits_for_no_bytes() {
     let mut session = Session::open_with(disk("a"), true, tight());
-    session.read(1, 0, 8192);
+    session.read(1, 0, MAXIMUM);
     session.send(&request(TRIM, 0, 2, 0, 1 << 19));
     assert_eq!(tokens(session.events()).len(), 2);
 }
@@ -243,6 +243,7 @@ fn a_request_that_waits_when_the_client_stops_sending_is_still_served() {
     session.conn.end_of_input();
     let first = session.one_request();
     assert!(!session.conn.wants_input());
+    assert_eq!(session.offer(&request(FLUSH, 0, 3, 0, 0)), 0);
     session.reply(first.token, Answer::Data(vec![0; 8192].into()));
     session.hear();
     let events = session.events();

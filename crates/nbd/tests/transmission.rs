@@ -220,6 +220,15 @@ fn a_range_beyond_the_end_is_refused() {
 }
 
 #[test]
+fn the_last_block_belongs_to_the_export() {
+    let mut session = Session::open(true);
+    session.read(1, SIZE - 512, 512);
+    assert_eq!(session.one_request().offset, SIZE - 512);
+    session.send(&request(TRIM, 0, 1, 0, SIZE as u32));
+    assert_eq!(session.one_request().length, SIZE);
+}
+
+#[test]
 fn a_write_beyond_the_end_is_refused() {
     for structured in BOTH {
         let far = u64::MAX - 511;
@@ -361,6 +370,15 @@ fn a_client_that_leaves_gets_what_it_asked_for_before() {
     session.reply(token, Answer::Data(vec![0; 512].into()));
     assert!(!session.conn.is_closed(), "the reply is not sent yet");
     assert_eq!(session.hear_reply().cookie(), 1);
+    assert!(session.conn.is_closed());
+}
+
+#[test]
+fn a_connection_is_not_closed_before_its_end_was_told() {
+    let mut session = Session::open(true);
+    session.conn.receive(&request(DISC, 0, 2, 0, 0));
+    assert!(!session.conn.is_closed());
+    assert_eq!(session.conn.poll(), Some(Event::Closed(Closed::ByClient)));
     assert!(session.conn.is_closed());
 }
 
