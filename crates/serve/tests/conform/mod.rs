@@ -32,36 +32,60 @@ pub struct Arrival {
 /// What was told and what was decided, a line each.
 pub type Log = Rc<RefCell<Vec<String>>>;
 
+/// What was told, to be told again: by the line of the log that says so.
+#[derive(Clone, Copy, Debug)]
+pub enum Told {
+    Submit(Request, Time),
+    Complete(u64, Outcome, Time),
+    Tick(Time),
+}
+
+impl Told {
+    pub fn at(&self) -> Time {
+        match *self {
+            Told::Submit(_, t) | Told::Complete(_, _, t) | Told::Tick(t) => t,
+        }
+    }
+}
+
 /// A scheduler that is listened to.
 pub struct Recorded<S> {
     pub inner: S,
     pub log: Log,
+    pub told: Rc<RefCell<Vec<(usize, Told)>>>,
+}
+
+impl<S> Recorded<S> {
+    pub fn new(inner: S, log: &Log) -> Recorded<S> {
+        Recorded { inner, log: Rc::clone(log), told: Rc::default() }
+    }
+
+    fn note(&self, told: Told, line: String) {
+        let mut log = self.log.borrow_mut();
+        self.told.borrow_mut().push((log.len(), told));
+        log.push(line);
+    }
 }
 
 impl<S: Scheduler> Scheduler for Recorded<S> {
     fn submit(&mut self, r: Request, now: Time) -> Result<(), Refused> {
         // The drivers number requests each in their own way.
-        self.log.borrow_mut().push(format!("{now} submit {:?} {}+{}", r.kind, r.lbn, r.count));
+        self.note(Told::Submit(r, now), format!("{now} submit {:?} {}+{}", r.kind, r.lbn, r.count));
         self.inner.submit(r, now)
     }
     fn complete(&mut self, command: u64, outcome: Outcome, now: Time) {
-        self.log.borrow_mut().push(format!("{now} complete {command} {outcome:?}"));
+        self.note(Told::Complete(command, outcome, now), format!("{now} complete {command} {outcome:?}"));
         self.inner.complete(command, outcome, now);
     }
     fn tick(&mut self, now: Time) {
-        self.log.borrow_mut().push(format!("{now} tick"));
+        self.note(Told::Tick(now), format!("{now} tick"));
         self.inner.tick(now);
     }
     fn poll(&mut self) -> Option<Action> {
         let action = self.inner.poll();
-        let line = match &action {
-            None => return None,
-            Some(Action::Finish(f)) => {
-                format!("finish {:?} submitted {} dispatched {} done {}", f.outcome, f.submitted, f.dispatched, f.done)
-            }
-            Some(other) => format!("{other:?}"),
-        };
-        self.log.borrow_mut().push(line);
+        if let Some(action) = &action {
+            self.log.borrow_mut().push(line(action));
+        }
         action
     }
     fn next_wakeup(&self) -> Option<Time> {
@@ -78,6 +102,15 @@ impl<S: Scheduler> Scheduler for Recorded<S> {
     }
     fn core(&mut self) -> Option<&mut Core> {
         self.inner.core()
+    }
+}
+
+pub fn line(action: &Action) -> String {
+    match action {
+        Action::Finish(f) => {
+            format!("finish {:?} submitted {} dispatched {} done {}", f.outcome, f.submitted, f.dispatched, f.done)
+        }
+        other => format!("{other:?}"),
     }
 }
 
@@ -196,6 +229,7 @@ pub struct Stepping {
     pub arrivals: RefCell<VecDeque<Arrival>>,
     pub engine: Outbox<Telling>,
     pub until: Time,
+    pub ended: Cell<bool>,
 }
 
 pub fn ask(a: &Arrival) -> Ask {
@@ -222,13 +256,16 @@ impl Timer for Stepping {
     fn sleep(&self, at: Option<Time>, _: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut arrivals = self.arrivals.borrow_mut();
         let next = arrivals.front().map_or(Time::NEVER, |a| a.at);
-        let now = at.unwrap_or(Time::NEVER).min(next).min(self.until).max(self.now.get());
+        let end = if self.ended.get() { Time::NEVER } else { self.until };
+        let now = at.unwrap_or(Time::NEVER).min(next).min(end).max(self.now.get());
+        assert!(now < Time::NEVER, "the engine would sleep for ever");
         self.now.set(now);
         while let Some(a) = arrivals.front().filter(|a| a.at <= now) {
             self.engine.tell(Telling::Submit(ask(a))).expect("it listens");
             arrivals.pop_front();
         }
-        if now >= self.until {
+        if now >= self.until && !self.ended.replace(true) {
+            arrivals.clear();
             self.engine.tell(Telling::End).expect("it listens");
         }
         Ok(())
