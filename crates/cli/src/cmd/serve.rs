@@ -13,7 +13,7 @@ use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::net::exports::Exports;
 use headtime_serve::net::tls;
-use headtime_serve::server::{ControlAt, MOST_REQUESTS, Service};
+use headtime_serve::server::{CAPACITY, ControlAt, Service};
 use headtime_sim::filling;
 use headtime_sim::simulate::Scheduling;
 use headtime_sim::workload::scenario::order;
@@ -77,7 +77,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     service.tls = tls;
     service.control =
         config.listen.control.clone().map(|path| ControlAt { path, disk: profile.title.clone(), sectors, fills });
-    let core = CoreConfig { order, max_outstanding: s.outstanding, capacity: MOST_REQUESTS, fill };
+    let core = CoreConfig { order, max_outstanding: s.outstanding, capacity: CAPACITY, fill };
     let Some(path) = &config.disk.backing else {
         return Err(beside("disk.device: real devices are not served yet".into()));
     };

@@ -9,10 +9,12 @@
 //! * [`inbox`]: the way in; [`telling`]: what may be told
 //! * [`requests`]: foreground requests and their data
 //! * [`background`]: freeblock sessions, their data and their clients
+//! * [`image`]: what must be read before it is overwritten
 //! * [`gauges`]: what it counts
 
 pub mod background;
 pub mod gauges;
+pub mod image;
 pub mod inbox;
 pub mod requests;
 pub mod staged;
@@ -26,6 +28,7 @@ use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Refused;
 use headtime_sched::request::{Action, Request};
 use headtime_sched::scheduler::Scheduler;
+use headtime_sched::tasks::Range;
 
 use crate::clock::{Clock, Timer};
 use crate::device::{Device, Done, Fault, bytes_of};
@@ -56,6 +59,11 @@ pub struct Landed {
 }
 
 impl Landed {
+    /// A copy of the data of a range: what a client has not taken must not keep the whole command's memory.
+    pub fn copy(&self, range: &Range, sector_bytes: u32) -> Bytes {
+        Bytes::copy_from_slice(&self.sectors(range.lbn, range.count, sector_bytes))
+    }
+
     /// The data of these sectors, which the command covered.
     pub fn sectors(&self, lbn: u64, count: u64, sector_bytes: u32) -> Bytes {
         let from = (lbn - self.lbn) * u64::from(sector_bytes);
@@ -113,9 +121,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     pub fn run(mut self) -> io::Result<End> {
         self.clock.prepare();
         loop {
-            let now = self.clock.now();
-            self.round(now);
-            if let Some(end) = self.end(now) {
+            self.round();
+            if let Some(end) = self.end() {
                 self.background.end();
                 return Ok(end);
             }
@@ -124,10 +131,15 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     }
 
     /// Everything that can be done at this moment.
-    fn round(&mut self, now: Time) {
-        while let Some(done) = self.device.poll(now) {
+    fn round(&mut self) {
+        // The clock is read again each time: what followed from the last completion took a while, and the device has been told
+        // the time since.
+        loop {
+            let now = self.clock.now();
+            let Some(done) = self.device.poll(now) else { break };
             self.completed(done, now);
         }
+        let now = self.clock.now();
         // Asked only when it was told something: each asking may search a gap.
         let mut told = false;
         for _ in 0..MOST_A_ROUND {
@@ -162,6 +174,17 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     }
 
     fn submit(&mut self, ask: Ask, now: Time) {
+        if ask.kind == Kind::Write {
+            let range = Range { lbn: ask.lbn, count: u64::from(ask.count) };
+            if let Some(old) = self.background.to_preserve(&range) {
+                // It goes first because it comes first: the two overlap, and one of them writes.
+                self.put(Ask::preserve(&old), now);
+            }
+        }
+        self.put(ask, now);
+    }
+
+    fn put(&mut self, ask: Ask, now: Time) {
         let (kind, lbn, count, fua, owner) = (ask.kind, ask.lbn, ask.count, ask.fua, ask.owner);
         let id = self.requests.insert(ask, now);
         match self.core.submit(Request { id, kind, lbn, count, fua, owner }, now) {
@@ -207,8 +230,14 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             Action::Issue(command) => self.issue(&command),
             Action::Finish(finished) => {
                 let request = self.requests.remove(finished.request);
-                self.gauges.finished(&request.ask, &finished);
                 let landed = landed.expect("a request finishes when a command has completed");
+                if request.ask.preserves {
+                    let range = Range { lbn: request.ask.lbn, count: u64::from(request.ask.count) };
+                    let core = self.core.core().expect("only a core has background work");
+                    self.background.preserved(&range, landed, core, now);
+                    return;
+                }
+                self.gauges.finished(&request.ask, &finished);
                 let answer = match landed.fault {
                     Some(fault) => Err(fault),
                     None if request.ask.kind == Kind::Read => {
@@ -256,8 +285,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     }
 
     /// Whether all is done that was under way when the end was asked for.
-    fn end(&mut self, now: Time) -> Option<End> {
-        let by = self.ends_by?;
+    fn end(&mut self) -> Option<End> {
+        let (by, now) = (self.ends_by?, self.clock.now());
         if self.requests.is_empty() && self.at_device.is_empty() {
             if std::mem::replace(&mut self.flushed, true) {
                 return Some(End::Drained);

@@ -257,6 +257,7 @@ impl Client<'_> {
             data: request.data,
             reply: Some((self.reply.clone(), request.token)),
             share: Some(share),
+            preserves: false,
         };
         if self.shared.engine.tell(Telling::Submit(ask)).is_err() {
             self.protocol.reply(request.token, Reply::Failed(Errno::Shutdown));

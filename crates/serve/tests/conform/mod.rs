@@ -243,6 +243,7 @@ pub fn ask(a: &Arrival) -> Ask {
         data: vec![7; bytes].into(),
         reply: None,
         share: None,
+        preserves: false,
     }
 }
 
