@@ -70,6 +70,8 @@ struct Client<'a> {
     start_tls: bool,
     /// The server goes away.
     ending: bool,
+    /// The client went away, and said so.
+    left: bool,
     fault: Option<String>,
 }
 
@@ -92,6 +94,7 @@ pub async fn serve(stream: Box<dyn Stream>, shared: &Shared, end: watch::Receive
         output: VecDeque::new(),
         start_tls: false,
         ending: false,
+        left: false,
         fault: None,
     };
     let negotiated = tokio::time::Instant::now() + shared.handshake;
@@ -139,7 +142,11 @@ impl Client<'_> {
                 biased;
                 Some((token, answer)) = self.answers.recv() => self.answer(token, answer),
                 sent = writer.write_vectored(&chunks), if !chunks.is_empty() => {
-                    let sent = sent?;
+                    let sent = match sent {
+                        // Whoever has said goodbye need not listen any more.
+                        Err(_) if self.left => return Ok(None),
+                        sent => sent?,
+                    };
                     if sent == 0 {
                         return Err(io::Error::from(io::ErrorKind::WriteZero).into());
                     }
@@ -207,7 +214,8 @@ impl Client<'_> {
             Event::Opened { export } => self.export = Some(export as u32),
             Event::StartTls => self.start_tls = true,
             Event::Closed(Closed::Protocol(why)) => self.fault = Some(why.to_string()),
-            Event::Closed(Closed::ByClient | Closed::EndOfInput | Closed::ShutDown) => {}
+            Event::Closed(Closed::ByClient) => self.left = true,
+            Event::Closed(Closed::EndOfInput | Closed::ShutDown) => {}
             Event::Request(request) => match self.shared.budget.try_share(request.length) {
                 Some(share) => self.submit(request, share),
                 None => self.waiting = Some(request),
