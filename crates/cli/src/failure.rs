@@ -12,6 +12,8 @@ pub enum Failure {
     Check,
     /// Bad usage or bad input, or output that cannot be written: status 2, and one line on stderr.
     Input(String),
+    /// A signal asked it to stop, and it did so in good order: status 130. What is to be said has been.
+    Stopped,
     /// Whoever read our output has gone: nothing to say, nobody to say it to.
     Pipe,
 }
@@ -26,6 +28,7 @@ impl Failure {
     pub fn report(self) -> ExitCode {
         match self {
             Failure::Check => ExitCode::from(1),
+            Failure::Stopped => ExitCode::from(130),
             Failure::Pipe => ExitCode::SUCCESS,
             Failure::Input(why) => {
                 // One line whatever the cause says: scripts and log files read it too.

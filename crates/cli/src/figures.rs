@@ -4,6 +4,7 @@
 use std::error::Error as _;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -45,6 +46,42 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     within.ok_or_else(|| format!("expected more than 0 to {most} virtual seconds"))
 }
 
+/// `--at-least`: megabytes a second.
+pub fn mb_s(text: &str) -> Result<f64, String> {
+    let within = text.parse().ok().filter(|r: &f64| *r > 0.0 && *r <= 1e6);
+    within.ok_or_else(|| "expected more than 0 and at most 1000000 MB/s".into())
+}
+
+/// `--done-by`: how long from now.
+pub fn done_by(text: &str) -> Result<Duration, String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    until(text, now)
+}
+
+/// A duration, or the time until a time of day, when it is `now` (seconds since 1970).
+fn until(text: &str, now: u64) -> Result<Duration, String> {
+    const DAY: u64 = 86_400;
+    let time_of_day = text.split_once(':').and_then(|(h, m)| {
+        let (h, m) = (h.parse::<u64>().ok().filter(|h| *h < 24)?, m.parse::<u64>().ok().filter(|m| *m < 60)?);
+        // The next time it is that late, within a day.
+        Some((h * 3600 + m * 60 + DAY - now % DAY - 1) % DAY + 1)
+    });
+    let duration = || {
+        let (figure, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        let seconds = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            "d" => DAY,
+            _ => return None,
+        };
+        figure.parse::<u64>().ok().filter(|&n| n > 0)?.checked_mul(seconds).filter(|&s| s <= 366 * DAY)
+    };
+    let seconds = time_of_day.or_else(duration);
+    let expected = "expected a duration (90m, 36h, 2d; at most 366d) or a time of day in UTC (06:30)";
+    seconds.map(Duration::from_secs).ok_or_else(|| expected.into())
+}
+
 /// A file or directory to be written. `-` is refused: elsewhere it means standard output, where the results go already, and
 /// nobody wants a file of that name unasked.
 pub fn output() -> impl TypedValueParser<Value = PathBuf> {
@@ -70,4 +107,19 @@ pub fn fault(e: &clap::Error) -> Option<String> {
         shown.push_str("...");
     }
     Some(format!("{flag}: {why}, found \"{shown}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_a_duration_or_the_next_time_of_day() {
+        let at = |text: &str| until(text, 86_400 * 3 + 3600).map(|d| d.as_secs());
+        assert_eq!([at("90m"), at("2d"), at("5s")], [Ok(5400), Ok(172_800), Ok(5)]);
+        assert_eq!([at("06:30"), at("00:30"), at("01:00")], [Ok(19_800), Ok(84_600), Ok(86_400)]);
+        for wrong in ["", "m", "0h", "9", "24:00", "1:60", "-1h", "1.5h", "99999999999999999999d", "999d", "\u{e9}"] {
+            assert!(at(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! `headtime`, the one binary.
 
+mod background;
 mod cmd;
 mod drive;
 mod failure;
@@ -33,12 +34,15 @@ enum Cmd {
     Reproduce(cmd::reproduce::Reproduce),
     Disk(cmd::disk::Disk),
     Serve(cmd::serve::Serve),
+    Scrub(cmd::scrub::Scrub),
+    Backup(cmd::backup::Backup),
+    Task(cmd::task::Task),
 }
 
 impl Cmd {
-    /// Servers: a signal asks them to end, and they do so in good order.
+    /// Servers and background applications: a signal asks them to end, and they do so in good order.
     fn ends_in_order(&self) -> bool {
-        matches!(self, Cmd::Disk(_) | Cmd::Serve(_))
+        matches!(self, Cmd::Disk(_) | Cmd::Serve(_) | Cmd::Scrub(_) | Cmd::Backup(_) | Cmd::Task(_))
     }
 }
 
@@ -63,6 +67,9 @@ fn main() -> ExitCode {
         Cmd::Reproduce(a) => cmd::reproduce::run(a),
         Cmd::Disk(a) => cmd::disk::run(a),
         Cmd::Serve(a) => cmd::serve::run(a),
+        Cmd::Scrub(a) => cmd::scrub::run(a),
+        Cmd::Backup(a) => cmd::backup::run(a),
+        Cmd::Task(a) => cmd::task::run(a),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -45,6 +45,32 @@ impl Bar {
         Bar(bar)
     }
 
+    /// A bar that is told how it goes ([`Bar::say`]), rather than reckoning that itself.
+    pub fn told(steps: u64, what: &str) -> Bar {
+        let bar = Bar::new(steps, "");
+        let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent}% {msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("=> ");
+        bar.0.set_style(style);
+        bar.0.set_prefix(what.to_string());
+        bar
+    }
+
+    /// How it goes.
+    pub fn say(&self, how: &str) {
+        self.0.set_message(how.to_string());
+    }
+
+    /// A line above the bar, or alone where there is none.
+    pub fn note(&self, text: &str) {
+        self.0.suspend(|| note(text));
+    }
+
+    /// It is over so many steps.
+    pub fn spread(&self, steps: u64) {
+        self.0.set_length(steps);
+    }
+
     /// So much is done in all.
     pub fn reach(&self, step: u64) {
         self.0.set_position(step);

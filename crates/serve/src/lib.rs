@@ -9,9 +9,11 @@
 //! * [`engine`]: the one thread that owns the core and the device
 //! * [`device`]: what it drives: a block device, a file, a virtual drive
 //! * [`net`]: clients over NBD
+//! * [`control`]: clients over the control interface; [`apps`]: the background applications, which are such clients
 //! * [`server`]: all of it together, from its start to its end
 //! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O beneath
 
+pub mod apps;
 pub mod backing;
 pub mod buffer;
 pub mod clock;

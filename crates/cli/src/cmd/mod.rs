@@ -1,9 +1,12 @@
 //! The subcommands, one file each: its flags, and what it does.
 
+pub mod backup;
 pub mod demo;
 pub mod disk;
 pub mod profiles;
 pub mod reproduce;
+pub mod scrub;
 pub mod serve;
 pub mod simulate;
+pub mod task;
 pub mod validate;

@@ -46,7 +46,11 @@ impl ClientError {
     pub fn is_temporary(&self) -> bool {
         match self {
             ClientError::Connect { .. } | ClientError::Ended => true,
-            ClientError::Status(s) => matches!(s.code(), tonic::Code::Unavailable | tonic::Code::Unknown),
+            // A connection that breaks in the middle of a stream shows as any of these.
+            ClientError::Status(s) => {
+                use tonic::Code::{Cancelled, Internal, Unavailable, Unknown};
+                matches!(s.code(), Unavailable | Unknown | Internal | Cancelled)
+            }
         }
     }
 }

@@ -148,6 +148,10 @@ impl Control for Service {
         };
         let done = call(&self.engine, |reply| Call::Change { what, reply }).await.map_err(ended)?;
         done.map_err(|e| Status::failed_precondition(e.to_string()))?;
+        if let Change::Close(session) = what {
+            // A session that finds itself closed and its name gone knows that somebody wanted it so.
+            self.names.lock().unwrap_or_else(|e| e.into_inner()).remove(&session.0);
+        }
         Ok(Response::new(ChangeReply {}))
     }
 }

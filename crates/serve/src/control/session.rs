@@ -19,6 +19,9 @@ use crate::net::exports::MOST_BYTES;
 /// What a session is told when its client fetches nothing.
 const OVERRUN: &str = "the client does not fetch its events; the session was closed";
 
+/// What a session is told that somebody else closed ([`Change::Close`] over the interface).
+const CLOSED: &str = "the session was closed by an operator";
+
 /// The way back to the client.
 type Out = Sender<Result<SessionEvent, Status>>;
 
@@ -73,6 +76,18 @@ impl Session {
         let _ = call(&self.service.engine, |reply| Call::Change { what, reply }).await;
     }
 
+    /// Why the engine has no such session any more.
+    async fn closed(&self) -> Status {
+        // Whoever closes a session takes its name away right after.
+        for _ in 0..10 {
+            if !self.service.names.lock().unwrap_or_else(|e| e.into_inner()).contains_key(&self.id.0) {
+                return Status::aborted(CLOSED);
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        Status::resource_exhausted(OVERRUN)
+    }
+
     async fn serve(
         &mut self,
         mut calls: Streaming<SessionCall>,
@@ -94,7 +109,7 @@ impl Session {
                         return Ok(());
                     }
                     Some(told) => self.told(told).await?,
-                    None => return Err(Status::resource_exhausted(OVERRUN)),
+                    None => return Err(self.closed().await),
                 },
                 Some((token, answer)) = self.answers.recv() => Some(answered(token, answer)),
                 said = calls.message() => match said {

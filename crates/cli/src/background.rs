@@ -1,0 +1,207 @@
+//! What `headtime scrub`, `backup` and `task` share: flags, signals, the progress bar.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use headtime_sched::tasks::Range;
+use headtime_serve::apps::error::AppError;
+use headtime_serve::apps::pace::Floor;
+use headtime_serve::apps::runner::{Job, State, Status};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::failure::Failure;
+use crate::screen::Bar;
+use crate::{figures, screen};
+
+/// Where the server is.
+#[derive(Debug, Args)]
+pub struct Server {
+    /// The server's control socket [default: control.sock here, else headtime/control.sock in $XDG_RUNTIME_DIR or /run]
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
+}
+
+impl Server {
+    /// The socket.
+    pub fn path(&self) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.control {
+            return Ok(path.clone());
+        }
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let beside = |dir: PathBuf| dir.join("headtime/control.sock");
+        let usual = [Some(PathBuf::from("control.sock")), runtime.map(beside), Some(beside("/run".into()))];
+        let usual: Vec<PathBuf> = usual.into_iter().flatten().collect();
+        usual.iter().find(|p| p.exists()).cloned().ok_or_else(|| {
+            let names: Vec<String> = usual.iter().map(|p| p.display().to_string()).collect();
+            Failure::Input(format!(
+                "expected a server's socket at {}, found none: say --control PATH",
+                names.join(" or ")
+            ))
+        })
+    }
+}
+
+/// How much of the disk's time it may have.
+#[derive(Debug, Args)]
+pub struct Rate {
+    /// Its part of what is free, in proportion to that of other sessions
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub priority: u32,
+    /// Keep up so many MB/s at least: what gaps do not bring is read as foreground work
+    #[arg(long, value_name = "MB/S", value_parser = figures::mb_s)]
+    pub at_least: Option<f64>,
+    /// Be done within a time (90m, 36h, 2d) or at a time of day in UTC (06:30): what gaps do not bring is read as foreground work
+    #[arg(long, value_name = "DURATION|TIME", value_parser = figures::done_by)]
+    pub done_by: Option<Duration>,
+}
+
+impl Rate {
+    /// A job with these.
+    pub fn job(&self, control: PathBuf, name: &str) -> Job {
+        let floor = Floor { bytes_s: self.at_least.map(|mb| mb * 1e6), within: self.done_by };
+        Job { priority: self.priority, floor, ..Job::new(control, name) }
+    }
+}
+
+/// Runs an application; SIGINT, SIGTERM and SIGHUP ask it to stop, and it does so in good order. A second one is not waited
+/// for.
+pub fn run<T>(app: impl AsyncFnOnce(watch::Receiver<bool>) -> T) -> Result<T, Failure> {
+    let failed = |e| Failure::Input(format!("threads for the connection: {e}"));
+    // One thread for the connection while this one writes files.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
+    let (tell, stop) = watch::channel(false);
+    let heard = {
+        let _inside = runtime.enter();
+        let heard = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+        heard.into_iter().collect::<Result<Vec<_>, _>>()
+    };
+    let mut heard = heard.map_err(|e| Failure::Input(format!("signals cannot be heard: {e}")))?;
+    runtime.spawn(async move {
+        for times in 0.. {
+            let [a, b, c] = &mut heard[..] else { return };
+            tokio::select! {
+                _ = a.recv() => {}
+                _ = b.recv() => {}
+                _ = c.recv() => {}
+            }
+            if times > 0 {
+                std::process::exit(130);
+            }
+            let _ = tell.send(true);
+        }
+    });
+    Ok(runtime.block_on(app(stop)))
+}
+
+/// The exit status of what an application did not reach: a lost image is a result, everything else a fault.
+pub fn failure(e: AppError) -> Failure {
+    match e {
+        AppError::Lost(_) | AppError::Gone => {
+            screen::note(&e.to_string());
+            Failure::Check
+        }
+        e => Failure::input(e),
+    }
+}
+
+/// Bytes for people.
+pub fn bytes(n: u64) -> String {
+    match n as f64 {
+        n if n >= 1e12 => format!("{:.2} TB", n / 1e12),
+        n if n >= 1e9 => format!("{:.2} GB", n / 1e9),
+        n if n >= 1e6 => format!("{:.1} MB", n / 1e6),
+        n if n >= 1e3 => format!("{:.1} kB", n / 1e3),
+        n => format!("{n} bytes"),
+    }
+}
+
+/// A time for people.
+pub fn time(d: Duration) -> String {
+    let s = d.as_secs();
+    match (s / 86_400, s / 3_600 % 24, s / 60 % 60, s % 60) {
+        (0, 0, 0, s) => format!("{s} s"),
+        (0, 0, m, s) => format!("{m} min {s:02} s"),
+        (0, h, m, _) => format!("{h} h {m:02} min"),
+        (d, h, _, _) => format!("{d} d {h} h"),
+    }
+}
+
+/// Part of a whole, in percent.
+pub fn percent(part: u64, of: u64) -> f64 {
+    part as f64 * 100.0 / of.max(1) as f64
+}
+
+/// The bar, and notes when something changes that is worth a line in a log.
+pub struct Watcher {
+    bar: Bar,
+    what: String,
+    state: State,
+}
+
+impl Watcher {
+    /// Over so many bytes.
+    pub fn new(what: &str, bytes: u64) -> Watcher {
+        Watcher { bar: Bar::told(bytes, what), what: what.into(), state: State::Working }
+    }
+
+    /// It is so far.
+    pub fn see(&mut self, s: &Status) {
+        self.bar.spread(s.total);
+        self.bar.reach(s.done);
+        let how = match (s.state, s.left) {
+            (State::Paused, _) => "paused".to_string(),
+            (State::Away, _) => "the server is away".to_string(),
+            (State::Working, None) => format!("{:.2} MB/s", s.lately / 1e6),
+            (State::Working, Some(left)) => format!("{:.2} MB/s, {} left", s.lately / 1e6, time(left)),
+        };
+        let promoted = match s.promoted {
+            0 => String::new(),
+            p => format!(", {:.0}% promoted", percent(p, s.done)),
+        };
+        let bad = match s.unreadable {
+            0 => String::new(),
+            n => format!(", {n} sectors unreadable"),
+        };
+        self.bar.say(&format!("{how}{promoted}{bad}"));
+        if s.state != self.state {
+            self.state = s.state;
+            let session = s.session.map_or(String::new(), |n| format!(" (session {n})"));
+            self.bar.note(&match s.state {
+                State::Working => format!("{}: goes on{session}", self.what),
+                State::Paused => format!("{}: suspended by somebody{session}", self.what),
+                State::Away => format!("{}: the server is away; waiting for it", self.what),
+            });
+        }
+    }
+}
+
+/// `LBN+COUNT`.
+pub fn range(text: &str) -> Result<Range, String> {
+    let parsed = text.split_once('+').and_then(|(lbn, count)| Some((lbn.parse().ok()?, count.parse().ok()?)));
+    match parsed {
+        Some((lbn, count)) if count > 0 => Ok(Range { lbn, count }),
+        _ => Err("expected LBN+COUNT, both in sectors, such as 2048+64".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_a_first_sector_and_a_count() {
+        assert_eq!(range("2048+64"), Ok(Range { lbn: 2048, count: 64 }));
+        for wrong in ["", "1", "1+", "1+0", "-1+4", "1+2+3", "99999999999999999999+1"] {
+            assert!(range(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn figures_are_for_people() {
+        assert_eq!([bytes(12), bytes(8192), bytes(9_100_000_000)], ["12 bytes", "8.2 kB", "9.10 GB"]);
+        let s = |n| time(Duration::from_secs(n));
+        assert_eq!([s(59), s(61), s(7_260), s(180_000)], ["59 s", "1 min 01 s", "2 h 01 min", "2 d 2 h"]);
+    }
+}

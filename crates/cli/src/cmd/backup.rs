@@ -1,0 +1,168 @@
+//! `headtime backup`: an image of an export or of the disk.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use headtime_serve::apps::backup::{self, Backup as Plan, Moment, Report, Step};
+use headtime_serve::apps::error::AppError;
+
+use super::scrub::{cost, list};
+use crate::background::{self, Rate, Server, Watcher, bytes};
+use crate::failure::Failure;
+use crate::figures;
+use crate::screen::{self, Bar};
+
+/// Make an image of an export or of the disk, for free
+///
+/// The image is of one point in time, the moment at which the backup begins, whatever is written meanwhile: like a snapshot
+/// of a volume manager it is what a power cut at that moment would have left. Unlike one, nothing is kept on disk for it: when
+/// the server or this program ends before it does, it is lost and begun anew (--retry does so by itself). An image of a
+/// read-only export goes on after any restart, and so does one with --live, which has each block as it was when it was read.
+/// It is a sparse file, verified against checksums of what was received. Exit status 1: the image is lost or not right, or
+/// something could not be read.
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// Where the image goes; it is called IMAGE.part until it has been verified
+    #[arg(value_name = "IMAGE", value_parser = figures::output())]
+    image: PathBuf,
+    #[command(flatten)]
+    server: Server,
+    /// Only this export; otherwise the whole disk
+    #[arg(long, value_name = "NAME")]
+    export: Option<String>,
+    #[command(flatten)]
+    rate: Rate,
+    /// Each block as it is when it is read: goes on after a restart, but a mounted file system's image is not consistent
+    #[arg(long)]
+    live: bool,
+    /// Begin anew when an image of one point in time is lost, so many times
+    #[arg(long, value_name = "TIMES", default_value_t = 0, num_args = 0..=1, default_missing_value = "3")]
+    retry: u32,
+    /// Sectors that are read as one [default: 8 KiB, more on disks beyond 512 GiB]
+    #[arg(long, value_name = "SECTORS", value_parser = clap::value_parser!(u32).range(1..))]
+    unit: Option<u32>,
+    /// Replace an image that is there
+    #[arg(long)]
+    overwrite: bool,
+    /// Begin anew, whatever an unfinished backup left
+    #[arg(long)]
+    restart: bool,
+    /// Read the disk a second time, and say how much differs from the image by now
+    #[arg(long)]
+    verify_disk: bool,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// Makes an image.
+pub fn run(args: &Backup) -> Result<(), Failure> {
+    let mut plan = Plan {
+        job: args.rate.job(args.server.path()?, "backup"),
+        export: args.export.clone(),
+        image: args.image.clone(),
+        live: args.live,
+        unit: args.unit,
+        overwrite: args.overwrite,
+        restart: args.restart,
+        verify_disk: args.verify_disk,
+    };
+    let mut left = args.retry;
+    let made = background::run(async |stop| {
+        loop {
+            let mut show = Show::default();
+            let made = backup::run(&plan, &mut |step| show.see(step), stop.clone()).await;
+            drop(show);
+            match made {
+                Err(e @ (AppError::Lost(_) | AppError::Client(_))) if left > 0 && !*stop.borrow() => {
+                    left -= 1;
+                    screen::note(&format!("{e}; beginning anew"));
+                    // The server may be on its way back.
+                    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                    plan.restart = true;
+                }
+                made => return made,
+            }
+        }
+    })?;
+    let report = match made.map_err(background::failure)? {
+        Some(report) => report,
+        None => {
+            let goes_on = args.live || plan.image.with_added_extension("journal").exists();
+            let how = if goes_on {
+                "the same command goes on with it"
+            } else {
+                "an image of one point in time cannot be gone on with"
+            };
+            screen::note(&format!("stopped; {how}"));
+            return Err(Failure::Stopped);
+        }
+    };
+    if args.json {
+        screen::print_json(&report)?;
+    } else {
+        screen::print(&told(&report))?;
+    }
+    if report.is_good() { Ok(()) } else { Err(Failure::Check) }
+}
+
+/// A bar for each step.
+#[derive(Default)]
+struct Show {
+    reading: Option<Watcher>,
+    verifying: Option<Bar>,
+    comparing: Option<Watcher>,
+}
+
+impl Show {
+    fn see(&mut self, step: Step) {
+        match step {
+            Step::Begins(moment, done) => {
+                let what = match moment {
+                    Moment::PointInTime => "an image of this moment",
+                    Moment::ReadOnly => "an image of a read-only export",
+                    Moment::Live => "a live image: each block as it is when it is read",
+                };
+                let again = if done > 0 { format!("; goes on after {}", bytes(done)) } else { String::new() };
+                screen::note(&format!("{what}{again}"));
+            }
+            Step::Reading(s) => self.reading.get_or_insert_with(|| Watcher::new("backup", s.total)).see(s),
+            Step::Verifying(read, total) => {
+                self.reading = None;
+                self.verifying.get_or_insert_with(|| Bar::told(total, "verify")).reach(read);
+            }
+            Step::Comparing(s) => {
+                self.verifying = None;
+                self.comparing.get_or_insert_with(|| Watcher::new("compare with the disk", s.total)).see(s);
+            }
+        }
+    }
+}
+
+fn told(r: &Report) -> String {
+    let rate = r.bytes as f64 / 1e6 / r.seconds.max(1e-3);
+    let mut text = format!(
+        "{}, {}: {} in {:.0} s, {rate:.2} MB/s\nimage: {}\n",
+        r.disk,
+        r.what,
+        bytes(r.bytes),
+        r.seconds,
+        r.image.display()
+    );
+    text += match r.moment {
+        Moment::PointInTime => "of one point in time: when the backup began\n",
+        Moment::ReadOnly => "of a read-only export\n",
+        Moment::Live => "live: each block as it was when it was read, which is no point in time\n",
+    };
+    text += &cost(r.promoted_bytes, r.bytes);
+    text += &list("unreadable, zeros in the image", &r.unreadable);
+    text += &list("NOT AS RECEIVED", &r.wrong);
+    match r.wrong.is_empty() {
+        true => text += "verified: the image holds what was received\n",
+        false => text += "NOT VERIFIED: the file does not hold what was received\n",
+    }
+    if let Some(differ) = r.differ_from_disk_bytes {
+        text += &format!("the disk, read again, differs in {}\n", bytes(differ));
+    }
+    text
+}

@@ -1,0 +1,276 @@
+//! `headtime task`: sessions and ranges by hand.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use headtime_sched::tasks::Range;
+use headtime_serve::apps::error::AppError;
+use headtime_serve::apps::hand::{self, Reading, Writing, Written};
+use headtime_serve::apps::image::Image;
+use headtime_serve::apps::link::look;
+use headtime_serve::apps::progress::Progress;
+use headtime_serve::apps::runner::{self, End};
+use headtime_serve::apps::scrub::{Report, Scrub};
+use headtime_serve::apps::units::{Units, usual_unit};
+use headtime_serve::control::client::{self, ClientError};
+use headtime_serve::control::v1::change_request::Change;
+use headtime_serve::control::v1::{ChangeRequest, Empty, SessionCounts, StatisticsRequest};
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::scrub::list;
+use crate::background::{self, Rate, Server, Watcher, bytes, percent};
+use crate::failure::Failure;
+use crate::figures;
+use crate::screen::{self, Bar};
+
+/// List background sessions, change them, or read and write ranges by hand
+#[derive(Debug, Args)]
+pub struct Task {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    List(List),
+    Read(Read),
+    Write(Write),
+    /// Suspend a session: nothing is read or written for it
+    Pause(Which),
+    /// End a suspension
+    Resume(Which),
+    /// Give a session another part of what is free
+    Priority(Priority),
+    /// End a session; its application is told so
+    Close(Which),
+}
+
+/// Show the sessions
+#[derive(Debug, Args)]
+struct List {
+    #[command(flatten)]
+    server: Server,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct Which {
+    /// The session's number (`headtime task list`)
+    #[arg(value_name = "SESSION")]
+    session: u32,
+    #[command(flatten)]
+    server: Server,
+}
+
+#[derive(Debug, Args)]
+struct Priority {
+    #[command(flatten)]
+    which: Which,
+    /// 1 to 1,000,000
+    #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    priority: u32,
+}
+
+/// Read ranges for free
+#[derive(Debug, Args)]
+struct Read {
+    #[command(flatten)]
+    server: Server,
+    /// First sector and number of sectors; may be given several times
+    #[arg(long, value_name = "LBN+COUNT", required = true, value_parser = background::range)]
+    range: Vec<Range>,
+    /// Where the data goes, one range behind the other in ascending order; without it, it is read and dropped
+    #[arg(short, long, value_name = "FILE", value_parser = figures::output())]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    rate: Rate,
+    /// Sectors that are read as one
+    #[arg(long, value_name = "SECTORS", value_parser = clap::value_parser!(u32).range(1..))]
+    unit: Option<u32>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// Write ranges for free: what newer writes of others overtake is left out
+#[derive(Debug, Args)]
+struct Write {
+    #[command(flatten)]
+    server: Server,
+    /// First sector and number of sectors; may be given several times
+    #[arg(long, value_name = "LBN+COUNT", required = true, value_parser = background::range)]
+    range: Vec<Range>,
+    /// The data, one range behind the other in ascending order
+    #[arg(long, value_name = "FILE")]
+    input: PathBuf,
+    /// The session's part of what is free, in proportion to that of other sessions
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    priority: u32,
+    /// Sectors that are written as one
+    #[arg(long, value_name = "SECTORS", value_parser = clap::value_parser!(u32).range(1..))]
+    unit: Option<u32>,
+    /// Do not wait for gaps: write as foreground work
+    #[arg(long)]
+    promote: bool,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does it.
+pub fn run(args: &Task) -> Result<(), Failure> {
+    match &args.what {
+        What::List(a) => show(a),
+        What::Read(a) => read(a),
+        What::Write(a) => write(a),
+        What::Pause(w) => change(w, Change::Suspended(true)),
+        What::Resume(w) => change(w, Change::Suspended(false)),
+        What::Priority(p) => change(&p.which, Change::Priority(p.priority)),
+        What::Close(w) => change(w, Change::Close(Empty {})),
+    }
+}
+
+#[derive(Serialize)]
+struct Row {
+    session: u32,
+    name: String,
+    priority: u32,
+    suspended: bool,
+    tasks: u64,
+    done_bytes: u64,
+    wanted_bytes: u64,
+}
+
+fn show(args: &List) -> Result<(), Failure> {
+    let control = args.server.path()?;
+    let sessions = background::run(async |_| {
+        let mut control = client::connect(&control).await?;
+        let once = control.statistics(StatisticsRequest { every_ms: 0 }).await.map_err(ClientError::from)?;
+        let snapshot = once.into_inner().message().await.map_err(ClientError::from)?;
+        Ok::<Vec<SessionCounts>, AppError>(snapshot.unwrap_or_default().sessions)
+    })?;
+    let rows = sessions.map_err(background::failure)?.into_iter().map(|s| Row {
+        session: s.session,
+        name: s.name,
+        priority: s.priority,
+        suspended: s.suspended,
+        tasks: s.tasks,
+        done_bytes: s.done_bytes,
+        wanted_bytes: s.wanted_bytes,
+    });
+    let rows: Vec<Row> = rows.collect();
+    if args.json {
+        return screen::print_json(&serde_json::json!({ "sessions": rows }));
+    }
+    if rows.is_empty() {
+        return screen::print("no session is open\n");
+    }
+    let mut lines = vec![["session", "name", "priority", "done", "wanted", "tasks", ""].map(String::from).to_vec()];
+    lines.extend(rows.iter().map(|r| {
+        vec![
+            r.session.to_string(),
+            r.name.clone(),
+            r.priority.to_string(),
+            bytes(r.done_bytes),
+            bytes(r.wanted_bytes),
+            r.tasks.to_string(),
+            if r.suspended { "paused".into() } else { String::new() },
+        ]
+    }));
+    screen::print(&screen::columns(&lines, &[0, 2, 3, 4, 5]))
+}
+
+fn change(which: &Which, change: Change) -> Result<(), Failure> {
+    let path = which.server.path()?;
+    let changed = background::run(async |_| {
+        let mut control = client::connect(&path).await?;
+        let request = ChangeRequest { session: which.session, change: Some(change) };
+        control.change(request).await.map_err(ClientError::from)?;
+        Ok::<(), AppError>(())
+    })?;
+    changed.map_err(background::failure)
+}
+
+fn read(args: &Read) -> Result<(), Failure> {
+    let control = args.server.path()?;
+    let done = background::run(async move |stop| reading(args, control, stop).await)?;
+    let (report, end) = done.map_err(background::failure)?;
+    if args.json {
+        screen::print_json(&report)?;
+    } else {
+        let rate = report.bytes as f64 / 1e6 / report.seconds.max(1e-3);
+        let mut text = format!("read {} in {:.1} s, {rate:.2} MB/s\n", bytes(report.bytes), report.seconds);
+        text += &super::scrub::cost(report.promoted_bytes, report.bytes);
+        text += &list("unreadable", &report.unreadable);
+        screen::print(&text)?;
+    }
+    match end {
+        End::Stopped => Err(Failure::Stopped),
+        End::Complete if report.is_clean() => Ok(()),
+        End::Complete => Err(Failure::Check),
+    }
+}
+
+async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> Result<(Report, End), AppError> {
+    let (_, info) = look(&control).await?;
+    let wanted = args.range.iter().map(|r| r.count).fold(0, u64::saturating_add);
+    let unit = args.unit.unwrap_or_else(|| usual_unit(wanted, info.sector_bytes));
+    let units = Units::new(args.range.clone(), unit, info.sectors, info.sector_bytes)?;
+    let sector_bytes = u64::from(info.sector_bytes);
+    let out = match &args.output {
+        Some(path) => Some(Image::open(path, units.sectors() * sector_bytes, false)?),
+        None => None,
+    };
+    let mut progress = Progress::new("task read", &info.disk, info.sectors, info.sector_bytes, "ranges", units.clone());
+    let mut sink = Reading { out, units, sector_bytes };
+    let job = args.rate.job(control, "task read");
+    let mut watcher = Watcher::new("read", progress.bytes().1);
+    let end = runner::run(&job, &mut progress, &mut sink, &mut |s| watcher.see(s), stop).await?;
+    if let Some(out) = &sink.out {
+        out.sync()?;
+    }
+    Ok((Report::new(&info, &progress, &Scrub::default()), end))
+}
+
+fn write(args: &Write) -> Result<(), Failure> {
+    let writing = Writing {
+        control: args.server.path()?,
+        priority: args.priority,
+        ranges: args.range.clone(),
+        unit: args.unit,
+        input: args.input.clone(),
+        promote: args.promote,
+    };
+    let done = background::run(async |stop| {
+        let mut bar = None;
+        let mut watch = |done, total| bar.get_or_insert_with(|| Bar::told(total, "write")).reach(done);
+        hand::write(&writing, &mut watch, stop).await
+    })?;
+    let done: Written = done.map_err(background::failure)?;
+    if args.json {
+        screen::print_json(&done)?;
+    } else {
+        screen::print(&written(&done))?;
+    }
+    match done {
+        Written { complete: false, .. } => Err(Failure::Stopped),
+        Written { failed_bytes: 0, .. } => Ok(()),
+        Written { .. } => Err(Failure::Check),
+    }
+}
+
+fn written(w: &Written) -> String {
+    let mut text = format!("written: {}\n", bytes(w.written_bytes));
+    let all = w.written_bytes + w.superseded_bytes + w.failed_bytes;
+    if w.superseded_bytes > 0 {
+        let part = percent(w.superseded_bytes, all);
+        text += &format!("left out, since others wrote there: {} ({part:.1}%)\n", bytes(w.superseded_bytes));
+    }
+    if w.failed_bytes > 0 {
+        text += &format!("could not be written: {}\n", bytes(w.failed_bytes));
+    }
+    text
+}

@@ -1,0 +1,269 @@
+//! `headtime backup`: an image of an export or of the disk.
+//!
+//! Three kinds of image are told apart, in the journal and in what the user is told:
+//!
+//! * of *one point in time*: the disk as it was when the backup began. The server reads each block before the foreground
+//!   overwrites it, and keeps nothing on any disk for that, so it lasts only as long as its session: when that ends (a
+//!   restart of either side), the image is lost and has to be begun anew. Like a snapshot of a volume manager it is what the
+//!   disk would hold after a power cut at that moment: file systems recover from it with their journals.
+//! * of a *read-only* export: nothing changes, so it is of one point in time however often it is interrupted.
+//! * *live*: each block as it was when it was read. It survives restarts. It is for what does not change meanwhile (an
+//!   unmounted file system), or as raw material for rescue; a mounted file system's live image is not consistent.
+//!
+//! The image grows under the name `IMAGE.part` and gets its own only when it has been verified.
+
+use std::path::{Path, PathBuf};
+
+use headtime_sched::tasks::Range;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::error::AppError;
+use super::image::Image;
+use super::link::{covered, export, look};
+use super::progress::{Notes, Progress};
+use super::ranges::Ranges;
+use super::runner::{self, End, Job, Sink, Status};
+use super::scrub::{Place, places};
+use super::sums::{Known, Sums, sum};
+use super::units::{Units, usual_unit};
+
+/// Which moment an image is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Moment {
+    /// The moment at which the backup began.
+    PointInTime,
+    /// Nothing could be written.
+    ReadOnly,
+    /// Each block's own.
+    Live,
+}
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub struct Backup {
+    /// How it is read. Its journal and point in time are decided here.
+    pub job: Job,
+    /// The export; `None`: the whole disk.
+    pub export: Option<String>,
+    /// Where the image goes.
+    pub image: PathBuf,
+    /// Each block as it is when it is read.
+    pub live: bool,
+    /// Sectors a unit; `None`: as is usual.
+    pub unit: Option<u32>,
+    /// An image that is there is replaced.
+    pub overwrite: bool,
+    /// What an earlier run left is discarded.
+    pub restart: bool,
+    /// The disk is read a second time and compared with the image.
+    pub verify_disk: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The disk.
+    pub disk: String,
+    /// What of it.
+    pub what: String,
+    /// The image's file.
+    pub image: PathBuf,
+    /// Which moment it is of.
+    pub moment: Moment,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Seconds of reading, in all its runs.
+    pub seconds: f64,
+    /// Bytes that were read as foreground work: what the floor cost.
+    pub promoted_bytes: u64,
+    /// What could not be read; it is zeros in the image.
+    pub unreadable: Vec<Place>,
+    /// What the image's file does not hold as it came.
+    pub wrong: Vec<Place>,
+    /// Bytes that the disk, read a second time, has otherwise; `None`: it was not asked for.
+    pub differ_from_disk_bytes: Option<u64>,
+}
+
+impl Report {
+    /// Whether the image is all that it should be. A disk that differs from it by now is no fault of it, unless nothing could
+    /// be written.
+    pub fn is_good(&self) -> bool {
+        let changed = self.moment == Moment::ReadOnly && self.differ_from_disk_bytes.is_some_and(|b| b > 0);
+        self.unreadable.is_empty() && self.wrong.is_empty() && !changed
+    }
+}
+
+/// What a backup is doing, for whoever watches.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// It begins, or goes on, with so many bytes done.
+    Begins(Moment, u64),
+    /// Reading the disk.
+    Reading(&'a Status),
+    /// Reading the image: bytes so far.
+    Verifying(u64, u64),
+    /// Reading the disk again.
+    Comparing(&'a Status),
+}
+
+struct Into<'a> {
+    image: &'a Image,
+    sums: &'a Sums,
+    /// Where each unit goes.
+    units: Units,
+    sector: u64,
+}
+
+impl Sink for Into<'_> {
+    fn unit(&mut self, index: u64, range: Range, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
+        self.image.put(self.units.offset(range.lbn) * self.sector, data)?;
+        Ok(self.sums.set(index, sum(data))?)
+    }
+
+    fn damaged(&mut self, index: u64, range: Range, data: &[u8], _: &[Range]) -> Result<(), AppError> {
+        self.image.put(self.units.offset(range.lbn) * self.sector, data)?;
+        Ok(self.sums.clear(index)?)
+    }
+
+    fn save(&mut self) -> Result<(), AppError> {
+        self.image.sync()?;
+        Ok(self.sums.sync()?)
+    }
+}
+
+struct Compare<'a> {
+    sums: &'a Sums,
+    sector: u64,
+    differ: u64,
+}
+
+impl Sink for Compare<'_> {
+    fn unit(&mut self, index: u64, range: Range, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
+        if matches!(self.sums.get(index)?, Known::Sum(s) if s != sum(data)) {
+            self.differ += range.count * self.sector;
+        }
+        Ok(())
+    }
+
+    fn damaged(&mut self, _: u64, _: Range, _: &[u8], _: &[Range]) -> Result<(), AppError> {
+        Ok(())
+    }
+}
+
+/// A file that belongs to an image.
+fn beside(image: &Path, what: &str) -> PathBuf {
+    let mut name = image.file_name().unwrap_or_default().to_os_string();
+    name.push(what);
+    image.with_file_name(name)
+}
+
+fn remove(path: &Path) -> Result<(), AppError> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(AppError::file(path, e)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes an image. `None`: it was stopped before the end.
+pub async fn run(
+    b: &Backup,
+    watch: &mut (dyn FnMut(Step) + Send),
+    stop: watch::Receiver<bool>,
+) -> Result<Option<Report>, AppError> {
+    let (_, info) = look(&b.job.control).await?;
+    let (what, range) = covered(&info, b.export.as_deref())?;
+    let read_only = match &b.export {
+        Some(name) => export(&info, name)?.read_only,
+        None => false,
+    };
+    let moment = match (read_only, b.live) {
+        (true, _) => Moment::ReadOnly,
+        (false, true) => Moment::Live,
+        (false, false) => Moment::PointInTime,
+    };
+    if !b.overwrite && b.image.exists() {
+        return Err(AppError::Exists(b.image.clone()));
+    }
+    let unit = b.unit.unwrap_or_else(|| usual_unit(range.count, info.sector_bytes));
+    let units = Units::new(vec![range], unit, info.sectors, info.sector_bytes)?;
+    let what = match moment {
+        Moment::Live => format!("{what}, live"),
+        Moment::ReadOnly | Moment::PointInTime => what,
+    };
+    let mut progress = Progress::new("backup", &info.disk, info.sectors, info.sector_bytes, &what, units.clone());
+    let (part, journal, sums_path) =
+        (beside(&b.image, ".part"), beside(&b.image, ".journal"), beside(&b.image, ".sums"));
+    let again = !b.restart && journal.exists();
+    if again && moment == Moment::PointInTime {
+        let why = "an unfinished image is here that is not of one point in time (--live goes on with a live one)";
+        return Err(AppError::Leftover { path: journal, why });
+    }
+    let again = again && progress.resume(&journal)?;
+    let bytes = range.count * u64::from(info.sector_bytes);
+    let image = Image::open(&part, bytes, again)?;
+    if !again {
+        // Only now that the image is nobody else's.
+        remove(&sums_path)?;
+        remove(&journal)?;
+    }
+    let (sums, there) = Sums::open(&sums_path, progress.identity(), units.len())?;
+    if again && !there {
+        return Err(AppError::Leftover { path: sums_path, why: "expected the checksums of the unfinished image" });
+    }
+    let job = Job {
+        journal: (moment != Moment::PointInTime).then(|| journal.clone()),
+        point_in_time: moment == Moment::PointInTime,
+        ..b.job.clone()
+    };
+    watch(Step::Begins(moment, progress.bytes().0));
+    let sector = u64::from(info.sector_bytes);
+    let mut into = Into { image: &image, sums: &sums, units: units.clone(), sector };
+    let read = runner::run(&job, &mut progress, &mut into, &mut |s| watch(Step::Reading(s)), stop.clone()).await;
+    if moment == Moment::PointInTime && !matches!(read, Ok(End::Complete)) {
+        // Nothing could ever be made of it.
+        remove(&part)?;
+        remove(&sums_path)?;
+    }
+    if read? == End::Stopped {
+        return Ok(None);
+    }
+    let verified = image.verify(&progress, &sums, |read| {
+        watch(Step::Verifying(read, bytes));
+        *stop.borrow()
+    })?;
+    let Some(wrong) = verified else { return Ok(None) };
+    let mut differ = None;
+    if b.verify_disk && wrong.is_empty() {
+        let mut compare = Compare { sums: &sums, sector, differ: 0 };
+        let mut second = Progress::new("verify", &info.disk, info.sectors, info.sector_bytes, &what, units);
+        let job = Job { journal: None, point_in_time: false, ..b.job.clone() };
+        let end = runner::run(&job, &mut second, &mut compare, &mut |s| watch(Step::Comparing(s)), stop).await?;
+        if end == End::Stopped {
+            return Ok(None);
+        }
+        differ = Some(compare.differ);
+    }
+    finish(&b.image, &part, &[&journal, &sums_path], &wrong)?;
+    Ok(Some(Report {
+        disk: info.disk.clone(),
+        what,
+        image: if wrong.is_empty() { b.image.clone() } else { part },
+        moment,
+        bytes,
+        seconds: progress.notes.milliseconds as f64 / 1e3,
+        promoted_bytes: progress.notes.promoted_bytes,
+        unreadable: places(&info, progress.unreadable_ranges()),
+        wrong: places(&info, &wrong),
+        differ_from_disk_bytes: differ,
+    }))
+}
+
+/// The image gets its name, if it is right; what was kept for going on with it is needed no more.
+fn finish(image: &Path, part: &Path, helpers: &[&Path], wrong: &Ranges) -> Result<(), AppError> {
+    if wrong.is_empty() {
+        std::fs::rename(part, image).map_err(|e| AppError::file(image, e))?;
+    }
+    helpers.iter().try_for_each(|h| remove(h))
+}

@@ -1,0 +1,100 @@
+//! Why a background application did not reach its end.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::control::client::ClientError;
+
+use super::progress::JournalError;
+use super::sums::SumsError;
+use super::units::UnitsError;
+
+/// Why.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The server cannot be reached or refuses.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The journal is damaged, or of another job.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The file of checksums is damaged, or of another job.
+    #[error(transparent)]
+    Sums(#[from] SumsError),
+    /// What is to be read is not there.
+    #[error(transparent)]
+    Units(#[from] UnitsError),
+    /// A file of ours.
+    #[error("{}: {why}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+    /// No room for a file of ours.
+    #[error("{}: no room is left for it; what was done is kept, and the same command goes on with it", .0.display())]
+    Full(PathBuf),
+    /// There is something already where the result should go.
+    #[error("{}: expected no file of this name, found one (--overwrite replaces it)", .0.display())]
+    Exists(PathBuf),
+    /// Something of an earlier run does not fit.
+    #[error("{}: {why}; --restart begins anew", path.display())]
+    Leftover {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Another headtime works on this file.
+    #[error("{}: another headtime uses it", .0.display())]
+    InUse(PathBuf),
+    /// The input of a write is not as long as what is to be written.
+    #[error("{}: expected {expected} bytes, as the range has, found {found}", path.display())]
+    Length {
+        /// Which file.
+        path: PathBuf,
+        /// Bytes of the range.
+        expected: u64,
+        /// Bytes of the file.
+        found: u64,
+    },
+    /// The server has no such export.
+    #[error("expected one of the exports {there}, found \"{name}\"")]
+    NoExport {
+        /// The name asked for.
+        name: String,
+        /// Those that there are.
+        there: String,
+    },
+    /// The server does no background work.
+    #[error("the server does no background work: its scheduler.fill is \"none\"")]
+    NoFill,
+    /// It is not the disk it was before.
+    #[error("the server has another disk now: expected {expected}, found {found}")]
+    OtherDisk {
+        /// What was served before.
+        expected: String,
+        /// What is served now.
+        found: String,
+    },
+    /// The server refused a call.
+    #[error("the server refused: {0}")]
+    Refused(String),
+    /// The disk does not answer any more.
+    #[error("the disk is gone")]
+    Gone,
+    /// Blocks of a point-in-time image were overwritten before they could be read, or the session ended.
+    #[error("the image of one point in time is lost: {0}")]
+    Lost(String),
+}
+
+impl AppError {
+    /// What the system says of a file of ours; a full disk is told apart, since more room cures it.
+    pub fn file(path: &Path, why: io::Error) -> AppError {
+        match why.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => AppError::Full(path.into()),
+            _ => AppError::File { path: path.into(), why },
+        }
+    }
+}

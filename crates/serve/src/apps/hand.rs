@@ -1,0 +1,192 @@
+//! `headtime task`: ranges that somebody wants read or written, by hand.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use headtime_sched::tasks::Range;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::error::AppError;
+use super::image::Image;
+use super::link::{Link, look};
+use super::progress::Notes;
+use super::runner::Sink;
+use super::units::Units;
+use crate::control::v1::session_call::Call;
+use crate::control::v1::session_event::Event;
+use crate::control::v1::{self, Data, Foreground, Kind, Register, TaskRef};
+
+/// A write of so many bytes is sent whole before anybody asks for it; more than that, as it is wanted.
+const SENT_AHEAD: u64 = 32 << 20;
+/// Bytes of data that may be at the server and not on the disk.
+const MOST_SENT: u64 = 48 << 20;
+
+/// What is read by hand: into a file, one range behind the other, or nowhere.
+#[derive(Debug)]
+pub struct Reading {
+    /// Where it goes.
+    pub out: Option<Image>,
+    /// Where each unit goes.
+    pub units: Units,
+    /// Bytes a sector.
+    pub sector_bytes: u64,
+}
+
+impl Sink for Reading {
+    fn unit(&mut self, _: u64, range: Range, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
+        match &self.out {
+            Some(out) => out.put(self.units.offset(range.lbn) * self.sector_bytes, data),
+            None => Ok(()),
+        }
+    }
+
+    fn damaged(&mut self, index: u64, range: Range, data: &[u8], _: &[Range]) -> Result<(), AppError> {
+        self.unit(index, range, data, &mut Notes::default())
+    }
+}
+
+/// What is written by hand.
+#[derive(Clone, Debug)]
+pub struct Writing {
+    /// The server's socket.
+    pub control: PathBuf,
+    /// The session's priority.
+    pub priority: u32,
+    /// Where.
+    pub ranges: Vec<Range>,
+    /// Sectors a unit; `None`: as is usual.
+    pub unit: Option<u32>,
+    /// The data, one range behind the other.
+    pub input: PathBuf,
+    /// As foreground work, at once.
+    pub promote: bool,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Written {
+    /// Bytes that are on the disk.
+    pub written_bytes: u64,
+    /// Bytes that were not written, since somebody wrote newer data there.
+    pub superseded_bytes: u64,
+    /// Bytes that could not be written.
+    pub failed_bytes: u64,
+    /// Whether all of it was dealt with.
+    pub complete: bool,
+}
+
+/// Writes for free. It does not outlive its session: while nobody watches, newer data may be written by others, which old data
+/// must never overwrite. What was written by then is told.
+pub async fn write(
+    w: &Writing,
+    watch: &mut (dyn FnMut(u64, u64) + Send),
+    mut stop: watch::Receiver<bool>,
+) -> Result<Written, AppError> {
+    let (mut control, info) = look(&w.control).await?;
+    if !info.fills {
+        return Err(AppError::NoFill);
+    }
+    let sector = u64::from(info.sector_bytes);
+    let wanted: u64 = w.ranges.iter().map(|r| r.count).sum();
+    let unit = w.unit.unwrap_or_else(|| super::units::usual_unit(wanted, info.sector_bytes));
+    let units = Units::new(w.ranges.clone(), unit, info.sectors, info.sector_bytes)?;
+    let failed = |why| AppError::file(&w.input, why);
+    let file = File::open(&w.input).map_err(failed)?;
+    let (total, found) = (units.sectors() * sector, file.metadata().map_err(failed)?.len());
+    if found != total {
+        return Err(AppError::Length { path: w.input.clone(), expected: total, found });
+    }
+    let mut link = Link::open(&mut control, "task write", w.priority, 1).await?;
+    link.say(Call::Register(Register {
+        task: 1,
+        kind: Kind::Write.into(),
+        ranges: units.ranges().iter().map(|r| v1::Range { lbn: r.lbn, count: r.count }).collect(),
+        blksize: unit,
+        min_pickup: unit,
+        point_in_time: false,
+    }));
+    let mut writer = Writer { file, units, sector, sent: BTreeMap::new(), at_server: 0, path: w.input.clone() };
+    if total <= SENT_AHEAD {
+        for index in 0..writer.units.len() {
+            writer.send(index, &mut link)?;
+        }
+    }
+    if w.promote {
+        link.say(Call::Promote(TaskRef { task: 1 }));
+    }
+    let mut done = Written::default();
+    loop {
+        let event = tokio::select! {
+            event = link.next() => event?,
+            () = async { let _ = stop.wait_for(|&s| s).await; } => return Ok(done),
+        };
+        match event {
+            Event::Wanted(p) => writer.wanted(p.lbn, p.count, &mut link)?,
+            Event::Written(p) => done.written_bytes += writer.over(p.lbn, p.count),
+            Event::Superseded(p) => done.superseded_bytes += writer.over(p.lbn, p.count),
+            Event::Failed(f) => done.failed_bytes += writer.over(f.lbn, f.count),
+            Event::NotTaken(p) => _ = writer.over(p.lbn, p.count),
+            // Written it is; a flush makes it last.
+            Event::Done(_) => {
+                link.say(Call::Foreground(Foreground { kind: Kind::Flush.into(), ..Foreground::default() }))
+            }
+            Event::Answered(a) if a.why_not.is_empty() => {
+                done.complete = true;
+                return Ok(done);
+            }
+            Event::Answered(a) => return Err(AppError::Refused(format!("the flush failed: {}", a.why_not))),
+            Event::Refused(r) => return Err(AppError::Refused(r.why)),
+            Event::Opened(_) | Event::Registered(_) | Event::Delivered(_) | Event::End(_) | Event::Broken(_) => {}
+        }
+        watch(done.written_bytes + done.superseded_bytes + done.failed_bytes, total);
+    }
+}
+
+struct Writer {
+    file: File,
+    path: PathBuf,
+    units: Units,
+    sector: u64,
+    /// Units whose data is at the server, with their bytes.
+    sent: BTreeMap<u64, u64>,
+    at_server: u64,
+}
+
+impl Writer {
+    fn send(&mut self, index: u64, link: &mut Link) -> Result<(), AppError> {
+        let range = self.units.range(index);
+        let bytes = range.count * self.sector;
+        if self.sent.contains_key(&index) || self.at_server + bytes > MOST_SENT {
+            return Ok(());
+        }
+        let mut data = vec![0; bytes as usize];
+        let offset = self.units.offset(range.lbn) * self.sector;
+        self.file.read_exact_at(&mut data, offset).map_err(|e| AppError::file(&self.path, e))?;
+        link.say(Call::Data(Data { task: 1, lbn: range.lbn, data: Bytes::from(data) }));
+        self.sent.insert(index, bytes);
+        self.at_server += bytes;
+        Ok(())
+    }
+
+    /// The units that hold these sectors.
+    fn holding(&self, lbn: u64, count: u64) -> std::ops::Range<u64> {
+        let (first, last) = (self.units.holding(lbn), self.units.holding(lbn + count.max(1) - 1));
+        first.unwrap_or(0)..last.map_or(0, |l| l + 1)
+    }
+
+    fn wanted(&mut self, lbn: u64, count: u64, link: &mut Link) -> Result<(), AppError> {
+        self.holding(lbn, count).try_for_each(|index| self.send(index, link))
+    }
+
+    /// The data of these sectors is at the server no more; how many bytes.
+    fn over(&mut self, lbn: u64, count: u64) -> u64 {
+        for index in self.holding(lbn, count) {
+            self.at_server -= self.sent.remove(&index).unwrap_or(0);
+        }
+        count * self.sector
+    }
+}

@@ -1,0 +1,177 @@
+//! A file that an image is put into, block by block and in any order; blocks of zeros are holes.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use headtime_sched::tasks::Range;
+use rustix::fs::{Advice, FallocateFlags, FlockOperation, fadvise, fallocate, flock};
+
+use super::error::AppError;
+use super::progress::Progress;
+use super::ranges::Ranges;
+use super::sums::{Known, Sums, sum};
+
+/// What file systems keep or leave out as one.
+const BLOCK: usize = 4096;
+
+/// The file.
+#[derive(Debug)]
+pub struct Image {
+    file: File,
+    path: PathBuf,
+    /// Something may be there already, which zeros must replace.
+    used: bool,
+}
+
+impl Image {
+    /// The file at `path`, of so many bytes. `again`: one that is there already is gone on with; otherwise it is emptied.
+    /// Nobody else can use it meanwhile.
+    pub fn open(path: &Path, bytes: u64, again: bool) -> Result<Image, AppError> {
+        let failed = |why| AppError::file(path, why);
+        if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+            return Err(AppError::Leftover { path: path.into(), why: "expected a plain file, or none" });
+        }
+        let mut how = OpenOptions::new();
+        let file = how.read(true).write(true).create(!again).truncate(false).open(path).map_err(failed)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(AppError::InUse(path.into())),
+            Err(e) => return Err(failed(e.into())),
+        }
+        if again {
+            let len = file.metadata().map_err(failed)?.len();
+            if len != bytes {
+                return Err(AppError::Leftover { path: path.into(), why: "the unfinished image has another length" });
+            }
+        } else {
+            file.set_len(0).and_then(|()| file.set_len(bytes)).map_err(failed)?;
+        }
+        Ok(Image { file, path: path.into(), used: again })
+    }
+
+    /// Puts data at `offset`.
+    pub fn put(&self, offset: u64, data: &[u8]) -> Result<(), AppError> {
+        if self.used {
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            if fallocate(&self.file, hole, offset, data.len() as u64).is_err() {
+                // A file system without holes: the zeros are written.
+                return self.write(offset, data);
+            }
+        }
+        let is_zero = |block: &[u8]| block.iter().all(|&b| b == 0);
+        let mut at = 0;
+        for run in data.chunks(BLOCK).collect::<Vec<_>>().chunk_by(|a, b| is_zero(a) == is_zero(b)) {
+            let len: usize = run.iter().map(|b| b.len()).sum();
+            if !is_zero(run[0]) {
+                self.write(offset + at as u64, &data[at..at + len])?;
+            }
+            at += len;
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<(), AppError> {
+        self.file.write_all_at(data, offset).map_err(|e| AppError::file(&self.path, e))
+    }
+
+    /// What was put survives.
+    pub fn sync(&self) -> Result<(), AppError> {
+        self.file.sync_data().map_err(|e| AppError::file(&self.path, e))
+    }
+
+    /// Reads everything back from the medium and compares it with the sums. What differs is the answer; `stop` is asked from
+    /// time to time whether nobody waits for it any more (`None` then), and told how many bytes were read.
+    pub fn verify(
+        &self,
+        progress: &Progress,
+        sums: &Sums,
+        mut stop: impl FnMut(u64) -> bool,
+    ) -> Result<Option<Ranges>, AppError> {
+        self.sync()?;
+        // Not what memory still has of it. Where that cannot be had, memory is better than nothing.
+        let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
+        let _ = fadvise(&self.file, 0, None, Advice::Sequential);
+        let (units, sector) = (progress.units(), progress.sector_bytes());
+        let (mut data, mut wrong, mut read) = (Vec::new(), Ranges::default(), 0);
+        for index in 0..units.len() {
+            let range: Range = units.range(index);
+            data.resize((range.count * sector) as usize, 0);
+            let offset = units.offset(range.lbn) * sector;
+            self.file.read_exact_at(&mut data, offset).map_err(|e| AppError::file(&self.path, e))?;
+            match sums.get(index)? {
+                Known::Sum(s) if s == sum(&data) => {}
+                // A unit with unreadable sectors has no sum.
+                Known::Nothing if holds_unreadable(progress, range) => {}
+                Known::Sum(_) | Known::Nothing | Known::Damaged => wrong.insert(range),
+            }
+            read += data.len() as u64;
+            if index % 64 == 0 && stop(read) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(wrong))
+    }
+}
+
+fn holds_unreadable(progress: &Progress, range: Range) -> bool {
+    progress.unreadable_ranges().iter().any(|r| r.overlaps(&range))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apps::units::Units;
+    use std::os::unix::fs::MetadataExt;
+
+    fn parts(dir: &Path) -> (Image, Sums, Progress) {
+        let units = Units::new(vec![Range { lbn: 8, count: 1000 }], 64, 2000, 512).unwrap();
+        let progress = Progress::new("backup", "d", 2000, 512, "x", units);
+        let sums = Sums::open(&dir.join("s"), progress.identity(), progress.units().len()).unwrap().0;
+        (Image::open(&dir.join("i"), 1000 * 512, false).unwrap(), sums, progress)
+    }
+
+    #[test]
+    fn zeros_are_holes_and_replace_what_was_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("i");
+        let image = Image::open(&path, 1 << 20, false).unwrap();
+        image.put(0, &[0; 65536]).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().blocks(), 0);
+        let mut data = vec![0; 65536];
+        data[5000] = 1;
+        image.put(65536, &data).unwrap();
+        image.sync().unwrap();
+        assert!(std::fs::metadata(&path).unwrap().blocks() <= 16);
+        assert!(matches!(Image::open(&path, 1 << 20, true), Err(AppError::InUse(_))));
+        drop(image);
+        let image = Image::open(&path, 1 << 20, true).unwrap();
+        image.put(65536, &[0; 65536]).unwrap();
+        assert!(std::fs::read(&path).unwrap().iter().all(|&b| b == 0));
+        drop(image);
+        assert!(matches!(Image::open(&path, 1 << 19, true), Err(AppError::Leftover { .. })));
+        assert!(matches!(Image::open(&dir.path().join("none"), 1 << 19, true), Err(AppError::File { .. })));
+    }
+
+    #[test]
+    fn an_image_that_differs_from_what_came_is_found_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let (image, sums, mut progress) = parts(dir.path());
+        for index in 0..progress.units().len() {
+            let range = progress.units().range(index);
+            let data = vec![index as u8; (range.count * 512) as usize];
+            image.put(progress.units().offset(range.lbn) * 512, &data).unwrap();
+            sums.set(index, sum(&data)).unwrap();
+            progress.mark(index);
+        }
+        assert!(image.verify(&progress, &sums, |_| false).unwrap().unwrap().is_empty());
+        assert!(image.verify(&progress, &sums, |_| true).unwrap().is_none());
+        image.write(64 * 512 * 3 + 7, &[99]).unwrap();
+        sums.clear(5).unwrap();
+        let wrong = image.verify(&progress, &sums, |_| false).unwrap().unwrap();
+        let unit = |i: u64| Range { lbn: 8 + i * 64, count: 64 };
+        assert_eq!(wrong.iter().collect::<Vec<_>>(), [unit(3), unit(5)]);
+        progress.unreadable(Range { lbn: unit(5).lbn + 1, count: 1 });
+        assert_eq!(image.verify(&progress, &sums, |_| false).unwrap().unwrap().len(), 1);
+    }
+}

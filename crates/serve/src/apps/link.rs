@@ -1,0 +1,142 @@
+//! A session of an application: what it says never waits, and is sent while it listens.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::Duration;
+
+use headtime_sched::tasks::Range;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tonic::Streaming;
+
+use super::error::AppError;
+use crate::control::client::{self, ClientError, Control, Session};
+use crate::control::v1::session_call::Call;
+use crate::control::v1::session_event::Event;
+use crate::control::v1::{Export, InfoReply, Opened, SessionCall, SessionEvent, StatisticsRequest};
+
+/// How often it is asked whether somebody suspended the session.
+const ASK: Duration = Duration::from_millis(1000);
+
+/// An open session.
+#[derive(Debug)]
+pub struct Link {
+    calls: Sender<SessionCall>,
+    events: Streaming<SessionEvent>,
+    /// What the server said of it.
+    pub opened: Opened,
+    waiting: VecDeque<Call>,
+    /// Sectors that were taken and not yet acknowledged, and from how many on they are.
+    taken: u64,
+    batch: u64,
+}
+
+/// What is served at `path`, by a server that does background work.
+pub async fn look(path: &Path) -> Result<(Control, InfoReply), AppError> {
+    let mut control = client::connect(path).await?;
+    let info = client::info(&mut control).await?;
+    Ok((control, info))
+}
+
+/// The export of this name.
+pub fn export<'a>(info: &'a InfoReply, name: &str) -> Result<&'a Export, AppError> {
+    info.exports.iter().find(|e| e.name == name).ok_or_else(|| AppError::NoExport {
+        name: name.chars().take(80).collect(),
+        there: info.exports.iter().map(|e| format!("{:?}", e.name)).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// What an application covers: an export, or the whole disk; in words, and as ranges.
+pub fn covered(info: &InfoReply, name: Option<&str>) -> Result<(String, Range), AppError> {
+    Ok(match name {
+        Some(name) => {
+            let e = export(info, name)?;
+            (format!("export {name:?}"), Range { lbn: e.first, count: e.sectors })
+        }
+        None => ("the whole disk".into(), Range { lbn: 0, count: info.sectors }),
+    })
+}
+
+impl Link {
+    /// Opens a session of this name and priority; at most `window` sectors are on their way to it.
+    pub async fn open(control: &mut Control, name: &str, priority: u32, window: u64) -> Result<Link, ClientError> {
+        let session = Session::open(control, name, priority, window).await?;
+        let opened = session.opened;
+        let (calls, events) = session.split();
+        Ok(Link { calls, events, opened, waiting: VecDeque::new(), taken: 0, batch: window.div_ceil(4) })
+    }
+
+    /// Says something, as soon as the server listens and [`Link::next`] is waited for.
+    pub fn say(&mut self, call: Call) {
+        self.waiting.push_back(call);
+    }
+
+    /// How much waits to be said.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// So many delivered sectors were dealt with.
+    pub fn took(&mut self, sectors: u64) {
+        self.taken += sectors;
+        if self.taken >= self.batch {
+            self.waiting.push_back(Call::Taken(std::mem::take(&mut self.taken)));
+        }
+    }
+
+    /// The next event. Nothing is lost when it is not waited for to the end.
+    pub async fn next(&mut self) -> Result<Event, ClientError> {
+        loop {
+            tokio::select! {
+                permit = self.calls.reserve(), if !self.waiting.is_empty() => match permit {
+                    Ok(permit) => permit.send(SessionCall { call: self.waiting.pop_front() }),
+                    // The stream has ended; the events will say why.
+                    Err(_) => self.waiting.clear(),
+                },
+                event = self.events.message() => match event? {
+                    Some(SessionEvent { event: Some(Event::End(_)) }) | None => return Err(ClientError::Ended),
+                    Some(SessionEvent { event: Some(e) }) => return Ok(e),
+                    Some(SessionEvent { event: None }) => {}
+                },
+            }
+        }
+    }
+}
+
+/// Knows whether a session is suspended. Nobody tells the session itself, so the statistics are watched.
+#[derive(Debug)]
+pub struct Suspended {
+    now: watch::Receiver<bool>,
+    asking: JoinHandle<()>,
+}
+
+impl Suspended {
+    /// Watches session `session`.
+    pub fn watch(mut control: Control, session: u32) -> Suspended {
+        let (tell, now) = watch::channel(false);
+        let asking = tokio::spawn(async move {
+            let request = StatisticsRequest { every_ms: ASK.as_millis() as u32 };
+            let Ok(all) = control.statistics(request).await else { return };
+            let mut all = all.into_inner();
+            while let Ok(Some(snapshot)) = all.message().await {
+                let ours = snapshot.sessions.iter().find(|s| s.session == session);
+                if tell.send(ours.is_some_and(|s| s.suspended)).is_err() {
+                    return;
+                }
+            }
+        });
+        Suspended { now, asking }
+    }
+
+    /// Whether it is.
+    pub fn is(&self) -> bool {
+        *self.now.borrow()
+    }
+}
+
+impl Drop for Suspended {
+    fn drop(&mut self) {
+        self.asking.abort();
+    }
+}

@@ -1,0 +1,426 @@
+//! Which units of a job are done, and the journal that remembers it.
+//!
+//! In memory it is one bit a unit. The journal is a line of JSON that says whose it is, the bits behind it, and a checksum
+//! over both: a journal that is damaged, or of another disk or job, is refused and never silently used. It is written
+//! under another name and renamed, so it is whole whenever the machine stops; it may lag behind what was done by a few
+//! seconds, and those units are then done again.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use headtime_sched::tasks::Range;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::ranges::Ranges;
+use super::units::Units;
+
+/// The first line of a journal.
+const MAGIC: &[u8] = b"headtime journal 1\n";
+/// Stretches of unreadable sectors that are remembered one by one; a disk with more of them has no use for the list.
+const MOST_UNREADABLE: usize = 1 << 16;
+
+/// Whose journal it is: another job's is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The application.
+    pub app: String,
+    /// The disk's name.
+    pub disk: String,
+    /// The disk's sectors.
+    pub sectors: u64,
+    /// Bytes a sector.
+    pub sector_bytes: u32,
+    /// What of it: an export's name, or the ranges.
+    pub what: String,
+    /// Sectors a unit.
+    pub unit: u32,
+    /// First sector and count of each range.
+    pub ranges: Vec<(u64, u64)>,
+}
+
+impl Identity {
+    /// How `found` differs from what is expected, for people.
+    fn differs(&self, found: &Identity) -> Option<String> {
+        let mut differ = Vec::new();
+        let mut compare = |what: &str, a: String, b: String| {
+            if a != b {
+                differ.push(format!("{what}: expected {a}, found {b}"));
+            }
+        };
+        compare("application", self.app.clone(), found.app.clone());
+        compare("disk", self.disk.clone(), found.disk.clone());
+        compare("sectors", self.sectors.to_string(), found.sectors.to_string());
+        compare("bytes a sector", self.sector_bytes.to_string(), found.sector_bytes.to_string());
+        compare("job", self.what.clone(), found.what.clone());
+        compare("sectors a unit", self.unit.to_string(), found.unit.to_string());
+        if self.ranges != found.ranges {
+            differ.push("the ranges".into());
+        }
+        (!differ.is_empty()).then(|| differ.join("; "))
+    }
+}
+
+/// What else a journal remembers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notes {
+    /// Sectors that could not be read: first and count.
+    unreadable: Vec<(u64, u64)>,
+    /// Bytes that were promoted.
+    pub promoted_bytes: u64,
+    /// Milliseconds that it has taken so far, pauses left out.
+    pub milliseconds: u64,
+    /// What the application found changed: first sector and count.
+    pub changed: Vec<(u64, u64)>,
+    /// What the application counts.
+    pub counts: BTreeMap<String, u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    identity: Identity,
+    notes: Notes,
+}
+
+/// Why a journal was not taken or not written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The system refuses.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+    /// It is no journal, or not whole.
+    #[error("{}: {what}; --restart begins anew", path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// It is another job's.
+    #[error("{}: this journal is of another job ({how}); --restart begins anew", path.display())]
+    Foreign {
+        /// Which.
+        path: PathBuf,
+        /// How they differ.
+        how: String,
+    },
+}
+
+/// Which units are done.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    identity: Identity,
+    units: Units,
+    /// One bit a unit: done.
+    bits: Vec<u64>,
+    done: u64,
+    done_sectors: u64,
+    unreadable: Ranges,
+    /// What else is remembered.
+    pub notes: Notes,
+}
+
+impl Progress {
+    /// Nothing is done yet.
+    pub fn new(app: &str, disk: &str, sectors: u64, sector_bytes: u32, what: &str, units: Units) -> Progress {
+        let identity = Identity {
+            app: app.into(),
+            disk: disk.into(),
+            sectors,
+            sector_bytes,
+            what: what.into(),
+            unit: units.unit(),
+            ranges: units.ranges().iter().map(|r| (r.lbn, r.count)).collect(),
+        };
+        let bits = vec![0; units.len().div_ceil(64) as usize];
+        Progress {
+            identity,
+            units,
+            bits,
+            done: 0,
+            done_sectors: 0,
+            unreadable: Ranges::default(),
+            notes: Notes::default(),
+        }
+    }
+
+    /// Whose it is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// What it is about.
+    pub fn units(&self) -> &Units {
+        &self.units
+    }
+
+    /// Bytes a sector.
+    pub fn sector_bytes(&self) -> u64 {
+        self.identity.sector_bytes.into()
+    }
+
+    /// Whether unit `index` is done.
+    pub fn is_done(&self, index: u64) -> bool {
+        self.bits[(index / 64) as usize] >> (index % 64) & 1 == 1
+    }
+
+    /// Unit `index` is done. False when it was before.
+    pub fn mark(&mut self, index: u64) -> bool {
+        if self.is_done(index) {
+            return false;
+        }
+        self.bits[(index / 64) as usize] |= 1 << (index % 64);
+        self.done += 1;
+        self.done_sectors += self.units.range(index).count;
+        true
+    }
+
+    /// Everything is to be done again.
+    pub fn forget(&mut self) {
+        self.bits.fill(0);
+        (self.done, self.done_sectors) = (0, 0);
+        self.unreadable = Ranges::default();
+        self.notes = Notes::default();
+    }
+
+    /// Units done.
+    pub fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Whether all is done.
+    pub fn is_complete(&self) -> bool {
+        self.done == self.units.len()
+    }
+
+    /// Bytes done, and in all.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.done_sectors * self.sector_bytes(), self.units.sectors() * self.sector_bytes())
+    }
+
+    /// These sectors could not be read.
+    pub fn unreadable(&mut self, range: Range) {
+        if self.unreadable.len() < MOST_UNREADABLE {
+            self.unreadable.insert(range);
+        }
+        let sectors = self.unreadable.sectors();
+        self.notes.counts.insert("unreadable_sectors".into(), sectors);
+    }
+
+    /// Sectors that could not be read.
+    pub fn unreadable_ranges(&self) -> &Ranges {
+        &self.unreadable
+    }
+
+    /// The first unit from `from` on, up to `to`, that is done (or is not).
+    fn find(&self, from: u64, to: u64, done: bool) -> u64 {
+        let mut at = from;
+        while at < to {
+            let word = self.bits[(at / 64) as usize];
+            let word = (if done { word } else { !word }) >> (at % 64);
+            if word != 0 {
+                return (at + u64::from(word.trailing_zeros())).min(to);
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        to
+    }
+
+    /// The next stretch of units that are not done, from unit `from` on: its first and one past its last.
+    pub fn next_left(&self, from: u64) -> Option<(u64, u64)> {
+        let len = self.units.len();
+        let first = self.find(from, len, false);
+        (first < len).then(|| (first, self.find(first, len, true)))
+    }
+
+    /// What is not done as at most about `most` ranges of sectors: where it is more fragmented than that, stretches between
+    /// which little is done are taken together, and what is done already comes again.
+    pub fn left(&self, most: usize) -> Vec<Range> {
+        let mut gap = 0;
+        loop {
+            match self.left_with(gap, most.max(self.units.ranges().len())) {
+                Some(left) => return left.into_iter().flat_map(|(a, b)| self.units.stretches(a, b)).collect(),
+                None => gap = (gap * 4).max(1),
+            }
+        }
+    }
+
+    /// Stretches that are not done; those that are `gap` units or fewer apart count as one. `None`: too many.
+    fn left_with(&self, gap: u64, most: usize) -> Option<Vec<(u64, u64)>> {
+        let (mut all, mut from): (Vec<(u64, u64)>, u64) = (Vec::new(), 0);
+        while let Some((first, end)) = self.next_left(from) {
+            let full = all.len() == most;
+            match all.last_mut() {
+                Some(last) if first - last.1 <= gap => last.1 = end,
+                _ if full => return None,
+                _ => all.push((first, end)),
+            }
+            from = end;
+        }
+        Some(all)
+    }
+
+    /// Writes the journal: the old one or the new one is there at any moment.
+    pub fn save(&mut self, path: &Path) -> Result<(), JournalError> {
+        let failed = |why| JournalError::Io { path: path.into(), why };
+        self.notes.unreadable = self.unreadable.iter().map(|r| (r.lbn, r.count)).collect();
+        let header = Header { identity: self.identity.clone(), notes: self.notes.clone() };
+        let mut text = MAGIC.to_vec();
+        serde_json::to_writer(&mut text, &header).map_err(|e| failed(e.into()))?;
+        text.push(b'\n');
+        self.bits.iter().for_each(|w| text.extend_from_slice(&w.to_le_bytes()));
+        text.extend_from_slice(&xxh3_64(&text).to_le_bytes());
+        write_whole(path, &text).map_err(failed)
+    }
+
+    /// Takes up what the journal at `path` remembers. False when there is none; one that is not this job's is refused, and
+    /// nothing is changed then.
+    pub fn resume(&mut self, path: &Path) -> Result<bool, JournalError> {
+        let text = match std::fs::read(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(why) => return Err(JournalError::Io { path: path.into(), why }),
+        };
+        let damaged = |what| JournalError::Damaged { path: path.into(), what };
+        if !text.starts_with(MAGIC) {
+            return Err(damaged("expected a journal of headtime's, found something else"));
+        }
+        let (body, sum) = text.split_last_chunk::<8>().ok_or_else(|| damaged("the journal is cut short"))?;
+        if xxh3_64(body) != u64::from_le_bytes(*sum) {
+            return Err(damaged("the journal is damaged: its checksum is wrong"));
+        }
+        let body = body.strip_prefix(MAGIC).ok_or_else(|| damaged("the journal is cut short"))?;
+        let end = body.iter().position(|&b| b == b'\n').ok_or_else(|| damaged("the journal has no header"))?;
+        let Header { identity, notes } =
+            serde_json::from_slice(&body[..end]).map_err(|_| damaged("the journal's header is not as expected"))?;
+        if let Some(how) = self.identity.differs(&identity) {
+            return Err(JournalError::Foreign { path: path.into(), how });
+        }
+        let words = &body[end + 1..];
+        if words.len() != self.bits.len() * 8 {
+            return Err(damaged("the journal is not as long as it should be"));
+        }
+        self.forget();
+        for (i, word) in words.as_chunks::<8>().0.iter().enumerate() {
+            let word = u64::from_le_bytes(*word);
+            for index in (0..64).filter(|b| word >> b & 1 == 1).map(|b| i as u64 * 64 + b) {
+                if index < self.units.len() {
+                    self.mark(index);
+                }
+            }
+        }
+        self.unreadable = notes.unreadable.iter().map(|&(lbn, count)| Range { lbn, count }).collect();
+        self.notes = notes;
+        Ok(true)
+    }
+}
+
+/// Writes a file, whole or not at all.
+fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".new");
+    let new = path.with_file_name(name);
+    let written = (|| {
+        let mut file = File::create(&new)?;
+        file.write_all(contents)?;
+        file.sync_all()?;
+        std::fs::rename(&new, path)
+    })();
+    if written.is_err() {
+        // What is half written must not take the room that is missing already.
+        let _ = std::fs::remove_file(&new);
+    }
+    written?;
+    // The new name itself is to survive, too.
+    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(disk: &str, len: u64) -> Progress {
+        let units = Units::new(vec![Range { lbn: 16, count: len * 8 - 3 }], 8, 1 << 20, 512).unwrap();
+        Progress::new("scrub", disk, 1 << 20, 512, "data", units)
+    }
+
+    #[test]
+    fn what_is_left_is_what_was_not_marked() {
+        let mut p = progress("d", 200);
+        for i in (0..200).filter(|i| !(70..=130).contains(i) && i % 50 != 0) {
+            assert!(p.mark(i) && !p.mark(i));
+        }
+        let left = p.left(100);
+        let expect = |i: u64, n: u64| Range { lbn: 16 + i * 8, count: n * 8 };
+        assert_eq!(left, [expect(0, 1), expect(50, 1), expect(70, 61), expect(150, 1)]);
+        assert_eq!(p.bytes(), ((200 - 64) * 4096 - 3 * 512, 200 * 4096 - 3 * 512));
+        assert_eq!(p.next_left(199), None);
+    }
+
+    #[test]
+    fn what_is_too_fragmented_is_taken_together() {
+        let mut p = progress("d", 2000);
+        (0..2000).filter(|i| i % 2 == 1).for_each(|i| _ = p.mark(i));
+        let left = p.left(10);
+        assert!(left.len() <= 10);
+        for i in (0..2000).step_by(2) {
+            let r = p.units().range(i);
+            assert!(left.iter().any(|l| l.lbn <= r.lbn && r.end() <= l.end()));
+        }
+        assert_eq!(p.left(1000).len(), 1000);
+    }
+
+    #[test]
+    fn a_journal_brings_everything_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        let mut p = progress("d", 130);
+        assert!(!p.resume(&path).unwrap());
+        [0, 63, 64, 129].into_iter().for_each(|i| _ = p.mark(i));
+        p.unreadable(Range { lbn: 40, count: 2 });
+        p.notes.promoted_bytes = 7;
+        p.save(&path).unwrap();
+        let mut q = progress("d", 130);
+        assert!(q.resume(&path).unwrap());
+        assert_eq!((q.done(), q.bytes(), q.left(9)), (4, p.bytes(), p.left(9)));
+        assert_eq!((q.unreadable_ranges(), &q.notes), (p.unreadable_ranges(), &p.notes));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left beside it");
+    }
+
+    #[test]
+    fn a_journal_of_another_job_is_refused_and_says_how_it_differs() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        progress("d", 130).save(&path).unwrap();
+        let e = progress("e", 130).resume(&path).unwrap_err();
+        assert!(matches!(&e, JournalError::Foreign { how, .. } if how == "disk: expected e, found d"), "{e}");
+        assert!(matches!(progress("d", 131).resume(&path), Err(JournalError::Foreign { .. })));
+    }
+
+    #[test]
+    fn a_journal_with_any_byte_changed_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        let mut p = progress("d", 130);
+        p.mark(5);
+        p.save(&path).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut text = whole.clone();
+            text[at] ^= 1;
+            std::fs::write(&path, &text).unwrap();
+            assert!(matches!(p.resume(&path), Err(JournalError::Damaged { .. })), "byte {at}");
+            std::fs::write(&path, &whole[..at]).unwrap();
+            assert!(matches!(p.resume(&path), Err(JournalError::Damaged { .. })), "cut at {at}");
+        }
+        assert_eq!(p.done(), 1, "and nothing was changed by it");
+    }
+}

@@ -1,0 +1,79 @@
+//! Sets of sectors, kept as stretches that do not touch.
+
+use std::collections::BTreeMap;
+
+use headtime_sched::tasks::Range;
+
+/// A set of sectors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranges {
+    /// First sector to one past the last.
+    stretches: BTreeMap<u64, u64>,
+}
+
+impl Ranges {
+    /// Puts a stretch in; what touches becomes one.
+    pub fn insert(&mut self, range: Range) {
+        let (mut first, mut end) = (range.lbn, range.end());
+        while let Some((&f, &e)) = self.stretches.range(..=end).next_back().filter(|&(_, &e)| e >= first) {
+            (first, end) = (first.min(f), end.max(e));
+            self.stretches.remove(&f);
+        }
+        self.stretches.insert(first, end);
+    }
+
+    /// The stretches in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = Range> + '_ {
+        self.stretches.iter().map(|(&lbn, &end)| Range { lbn, count: end - lbn })
+    }
+
+    /// How many stretches there are.
+    pub fn len(&self) -> usize {
+        self.stretches.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.stretches.is_empty()
+    }
+
+    /// Sectors in all.
+    pub fn sectors(&self) -> u64 {
+        self.iter().map(|r| r.count).sum()
+    }
+}
+
+impl FromIterator<Range> for Ranges {
+    fn from_iter<I: IntoIterator<Item = Range>>(all: I) -> Ranges {
+        let mut ranges = Ranges::default();
+        all.into_iter().for_each(|r| ranges.insert(r));
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(all: &[(u64, u64)]) -> Ranges {
+        all.iter().map(|&(lbn, count)| Range { lbn, count }).collect()
+    }
+
+    #[test]
+    fn stretches_that_touch_or_overlap_become_one() {
+        let s = set(&[(10, 5), (30, 1), (15, 5), (12, 1)]);
+        assert_eq!(s.iter().map(|r| (r.lbn, r.count)).collect::<Vec<_>>(), [(10, 10), (30, 1)]);
+        let s = set(&[(10, 5), (30, 5), (50, 5), (0, 100)]);
+        assert_eq!((s.len(), s.sectors()), (1, 100));
+    }
+
+    #[test]
+    fn the_order_of_insertion_does_not_matter() {
+        let all = [(7, 2), (1, 3), (4, 3), (20, 1), (9, 1)];
+        let mut turned = all;
+        for _ in 0..all.len() {
+            turned.rotate_left(1);
+            assert_eq!(set(&turned), set(&all));
+        }
+    }
+}

@@ -1,0 +1,581 @@
+//! What all reading applications share: what is not done yet becomes a task, what comes is handed on once, and a server that
+//! goes away is waited for.
+//!
+//! Three kinds of tasks are registered. The *main* one covers all that is left, and waits for gaps. A *pushed* one covers
+//! some of it and is promoted at once, when the job falls behind its floor ([`super::pace`]); what it brings satisfies the
+//! main one, too, which therefore delivers it as well: whatever comes a second time is acknowledged and dropped. A *narrow*
+//! one covers units that could not be read, sector by sector, and is promoted: gaps avoid sectors that are known to be bad.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use headtime_sched::tasks::Range;
+use tokio::sync::watch;
+use tonic::Code;
+
+use super::error::AppError;
+use super::link::{Link, Suspended, look};
+use super::pace::{Debt, Floor, Rates};
+use super::progress::{Notes, Progress};
+use super::units::LARGEST_BYTES;
+use crate::control::client::{ClientError, Control};
+use crate::control::v1::session_call::Call;
+use crate::control::v1::session_event::Event;
+use crate::control::v1::{self, Kind, Register, TaskRef};
+use crate::device::Fault;
+
+/// Bytes on their way to us.
+const WINDOW: u64 = 4 * LARGEST_BYTES;
+/// Ranges of one registration; more fragmented progress is coalesced.
+const MOST_RANGES: usize = 8192;
+/// Ranges of one pushed task.
+const MOST_PUSHED: usize = 256;
+/// A pushed task is at least so large, or a second's worth: small pieces cost the foreground more than they bring.
+const LEAST_PUSHED: u64 = 256 << 10;
+/// How often the pace is looked at.
+const TICK: Duration = Duration::from_millis(250);
+/// Bytes of units that are read sector by sector at one time; a disk with more damage is reported in whole units.
+const MOST_NARROW: u64 = 16 << 20;
+/// Waiting for a server that went away: first, and at most.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// What is to be done, beside what [`Progress`] says.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The server's socket.
+    pub control: PathBuf,
+    /// The session's name, for people.
+    pub name: String,
+    /// Its priority.
+    pub priority: u32,
+    /// What it must not fall behind.
+    pub floor: Floor,
+    /// What is read is the disk as it is when the job begins; it cannot outlive its session then.
+    pub point_in_time: bool,
+    /// Where progress is kept.
+    pub journal: Option<PathBuf>,
+    /// How often it is kept.
+    pub save_every: Duration,
+}
+
+impl Job {
+    /// As is usual: no floor, no journal.
+    pub fn new(control: PathBuf, name: &str) -> Job {
+        Job {
+            control,
+            name: name.into(),
+            priority: 100,
+            floor: Floor::default(),
+            point_in_time: false,
+            journal: None,
+            save_every: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What an application does with what it gets.
+pub trait Sink {
+    /// Unit `index` with its data; each once.
+    fn unit(&mut self, index: u64, range: Range, data: &[u8], notes: &mut Notes) -> Result<(), AppError>;
+    /// Unit `index`, of which the sectors `bad` could not be read; they are zeros in `data`.
+    fn damaged(&mut self, index: u64, range: Range, data: &[u8], bad: &[Range]) -> Result<(), AppError>;
+    /// Everything so far must survive: the journal that says so is written next.
+    fn save(&mut self) -> Result<(), AppError> {
+        Ok(())
+    }
+}
+
+/// How a run ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every unit is done.
+    Complete,
+    /// It was asked to stop; the journal has what was done.
+    Stopped,
+}
+
+/// What it is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Reading.
+    Working,
+    /// Somebody suspended the session.
+    Paused,
+    /// The server is away; it is tried again and again.
+    Away,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Status {
+    /// What it is doing.
+    pub state: State,
+    /// Its session's number, while it has one.
+    pub session: Option<u32>,
+    /// Bytes done.
+    pub done: u64,
+    /// Bytes in all.
+    pub total: u64,
+    /// Bytes a second over the last minutes.
+    pub lately: f64,
+    /// Bytes a second since it was started.
+    pub overall: f64,
+    /// How long the rest will take.
+    pub left: Option<Duration>,
+    /// Bytes that were promoted.
+    pub promoted: u64,
+    /// Sectors that could not be read.
+    pub unreadable: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Main,
+    /// With the bytes that have not come yet.
+    Pushed(u64),
+    Narrow,
+}
+
+/// A unit that is read sector by sector.
+struct Narrow {
+    data: Vec<u8>,
+    /// Sectors of which nothing was heard yet.
+    left: u64,
+    bad: Vec<Range>,
+}
+
+/// What lasts as long as a session.
+#[derive(Default)]
+struct Tasks {
+    roles: BTreeMap<u64, Role>,
+    next: u64,
+    narrow: BTreeMap<u64, Narrow>,
+    /// Where the next pushed task begins to look, in units.
+    push_from: u64,
+}
+
+impl Tasks {
+    fn pushed(&self) -> u64 {
+        self.roles.values().map(|r| if let Role::Pushed(left) = r { *left } else { 0 }).sum()
+    }
+}
+
+struct Runner<'a, S> {
+    job: &'a Job,
+    progress: &'a mut Progress,
+    sink: &'a mut S,
+    watch: &'a mut (dyn FnMut(&Status) + Send),
+    rates: Rates,
+    debt: Debt,
+    begun: Instant,
+    /// Milliseconds of work in earlier runs.
+    before: u64,
+    /// Time at work, and up to when it was reckoned.
+    worked: Duration,
+    reckoned: Instant,
+    saved: Instant,
+    save_after: Duration,
+    session: Option<u32>,
+    /// Something came since the last connection.
+    heard: bool,
+    connected: bool,
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // Whoever could stop it has gone: that is as good as stopping it.
+    let _ = stop.wait_for(|&s| s).await;
+}
+
+/// Runs a job to its end, until `stop` turns true, or until it fails. Whatever happens, the journal says what was done.
+pub async fn run<S: Sink>(
+    job: &Job,
+    progress: &mut Progress,
+    sink: &mut S,
+    watch: &mut (dyn FnMut(&Status) + Send),
+    mut stop: watch::Receiver<bool>,
+) -> Result<End, AppError> {
+    let now = Instant::now();
+    let before = progress.notes.milliseconds;
+    let mut runner = Runner {
+        job,
+        before,
+        progress,
+        sink,
+        watch,
+        rates: Rates::default(),
+        debt: Debt::new(job.floor),
+        begun: now,
+        worked: Duration::ZERO,
+        reckoned: now,
+        saved: now,
+        save_after: job.save_every,
+        session: None,
+        heard: false,
+        connected: false,
+    };
+    let end = runner.sessions(&mut stop).await;
+    let saved = runner.save();
+    end.and_then(|end| saved.map(|()| end))
+}
+
+/// Whether another session may be had after this.
+fn may_come_again(e: &AppError) -> bool {
+    match e {
+        // Closed because its events were not fetched in time: this machine, or this program, was asleep.
+        AppError::Client(ClientError::Status(s)) if s.code() == Code::ResourceExhausted => true,
+        AppError::Client(e) => e.is_temporary(),
+        _ => false,
+    }
+}
+
+impl<S: Sink> Runner<'_, S> {
+    async fn sessions(&mut self, stop: &mut watch::Receiver<bool>) -> Result<End, AppError> {
+        let mut wait = BACKOFF.0;
+        loop {
+            let why = match self.session(stop).await {
+                // One that was never there is a mistake of the user's, and he should hear of it.
+                Err(e) if self.connected && may_come_again(&e) => e,
+                end => return end,
+            };
+            self.session = None;
+            if self.job.point_in_time {
+                return Err(AppError::Lost(why.to_string()));
+            }
+            if std::mem::take(&mut self.heard) {
+                wait = BACKOFF.0;
+            }
+            self.save()?;
+            self.tell(State::Away);
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = stopped(stop) => return Ok(End::Stopped),
+            }
+            wait = (wait * 2).min(BACKOFF.1);
+            self.reckoned = Instant::now();
+        }
+    }
+
+    /// One session, from its beginning to its end.
+    async fn session(&mut self, stop: &mut watch::Receiver<bool>) -> Result<End, AppError> {
+        if self.progress.is_complete() {
+            return Ok(End::Complete);
+        }
+        let opening = async {
+            let (mut control, info) = look(&self.job.control).await?;
+            check(self.progress, &info)?;
+            let window = (WINDOW / self.progress.sector_bytes()).max(1);
+            let link = Link::open(&mut control, &self.job.name, self.job.priority, window).await?;
+            Ok::<(Control, Link), AppError>((control, link))
+        };
+        let (control, mut link) = tokio::select! {
+            opened = opening => opened?,
+            () = stopped(stop) => return Ok(End::Stopped),
+        };
+        self.connected = true;
+        self.session = Some(link.opened.session);
+        self.reckoned = Instant::now();
+        let suspended = Suspended::watch(control, link.opened.session);
+        let mut tasks = Tasks::default();
+        self.register_main(&mut tasks, &mut link);
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            if self.progress.is_complete() {
+                return Ok(End::Complete);
+            }
+            tokio::select! {
+                event = link.next() => self.hears(event?, &mut tasks, &mut link)?,
+                _ = tick.tick() => self.tick(&mut tasks, &mut link, suspended.is())?,
+                () = stopped(stop) => return Ok(End::Stopped),
+            }
+        }
+    }
+
+    fn register(&mut self, tasks: &mut Tasks, link: &mut Link, role: Role, ranges: &[Range], unit: u32) -> u64 {
+        let task = tasks.next;
+        tasks.next += 1;
+        tasks.roles.insert(task, role);
+        link.say(Call::Register(Register {
+            task,
+            kind: Kind::Read.into(),
+            ranges: ranges.iter().map(|r| v1::Range { lbn: r.lbn, count: r.count }).collect(),
+            blksize: unit,
+            min_pickup: unit,
+            point_in_time: self.job.point_in_time && role == Role::Main,
+        }));
+        if role != Role::Main {
+            link.say(Call::Promote(TaskRef { task }));
+        }
+        task
+    }
+
+    fn register_main(&mut self, tasks: &mut Tasks, link: &mut Link) {
+        let (left, unit) = (self.progress.left(MOST_RANGES), self.progress.units().unit());
+        self.register(tasks, link, Role::Main, &left, unit);
+    }
+
+    fn hears(&mut self, event: Event, tasks: &mut Tasks, link: &mut Link) -> Result<(), AppError> {
+        self.heard = true;
+        match event {
+            Event::Delivered(d) => {
+                let sector = self.progress.sector_bytes();
+                let range = Range { lbn: d.lbn, count: d.data.len() as u64 / sector };
+                let role = tasks.roles.get(&d.task).copied();
+                if let Some(Role::Pushed(left)) = role {
+                    let came = d.data.len() as u64;
+                    tasks.roles.insert(d.task, Role::Pushed(left.saturating_sub(came)));
+                    self.progress.notes.promoted_bytes += came;
+                }
+                match role {
+                    Some(Role::Narrow) => self.narrowed(tasks, range, Some(&d.data))?,
+                    Some(Role::Main | Role::Pushed(_)) => self.delivered(tasks, range, &d.data)?,
+                    None => {}
+                }
+                link.took(range.count);
+            }
+            Event::Failed(f) => {
+                if f.why == Fault::Gone.to_string() {
+                    return Err(AppError::Gone);
+                }
+                let range = Range { lbn: f.lbn, count: f.count };
+                match tasks.roles.get_mut(&f.task) {
+                    Some(Role::Narrow) => self.narrowed(tasks, range, None)?,
+                    Some(Role::Pushed(left)) => {
+                        *left = left.saturating_sub(f.count * self.progress.sector_bytes());
+                        self.failed(tasks, link, range)?;
+                    }
+                    Some(Role::Main) => self.failed(tasks, link, range)?,
+                    None => {}
+                }
+            }
+            Event::Done(t) => match tasks.roles.remove(&t.task) {
+                // Everything has been delivered or failed; what is left is with the narrow tasks. Should something be
+                // missing all the same, it is asked for again.
+                Some(Role::Main) if tasks.narrow.is_empty() && !self.progress.is_complete() => {
+                    self.register_main(tasks, link);
+                }
+                _ => {}
+            },
+            Event::Refused(r) => match r.task.and_then(|t| tasks.roles.get(&t).copied()) {
+                Some(Role::Main) => return Err(AppError::Refused(r.why)),
+                // It has ended before it could be promoted, or the server is full: the main task has it, too.
+                Some(Role::Pushed(_)) => _ = r.task.and_then(|t| tasks.roles.remove(&t)),
+                Some(Role::Narrow) => self.give_up_narrow(tasks)?,
+                None => {}
+            },
+            Event::Broken(p) => {
+                return Err(AppError::Lost(format!(
+                    "sectors {} to {} were overwritten before they could be read",
+                    p.lbn,
+                    p.lbn + p.count
+                )));
+            }
+            Event::Opened(_)
+            | Event::Registered(_)
+            | Event::Wanted(_)
+            | Event::Written(_)
+            | Event::Superseded(_)
+            | Event::NotTaken(_)
+            | Event::Answered(_)
+            | Event::End(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Whole units came.
+    fn delivered(&mut self, tasks: &mut Tasks, range: Range, data: &[u8]) -> Result<(), AppError> {
+        let (mut lbn, sector) = (range.lbn, self.progress.sector_bytes());
+        while lbn < range.end() {
+            let unit = self.progress.units().holding(lbn).map(|i| (i, self.progress.units().range(i)));
+            let Some((index, r)) = unit.filter(|(_, r)| r.lbn == lbn && r.end() <= range.end()) else {
+                return Err(AppError::Refused(format!("sector {lbn} came, which is no unit of the task")));
+            };
+            let from = ((lbn - range.lbn) * sector) as usize;
+            let data = &data[from..from + (r.count * sector) as usize];
+            if !self.progress.is_done(index) {
+                tasks.narrow.remove(&index);
+                self.sink.unit(index, r, data, &mut self.progress.notes)?;
+                self.done(index, r);
+            }
+            lbn = r.end();
+        }
+        Ok(())
+    }
+
+    fn done(&mut self, index: u64, range: Range) {
+        self.progress.mark(index);
+        let bytes = range.count * self.progress.sector_bytes();
+        self.rates.add(bytes);
+        self.debt.came(bytes);
+    }
+
+    /// Whole units could not be read: which of their sectors is found out by reading each of them alone.
+    fn failed(&mut self, tasks: &mut Tasks, link: &mut Link, range: Range) -> Result<(), AppError> {
+        let (mut lbn, sector) = (range.lbn, self.progress.sector_bytes());
+        let mut single = Vec::new();
+        while let Some(index) = self.progress.units().holding(lbn).filter(|_| lbn < range.end()) {
+            let r = self.progress.units().range(index);
+            lbn = r.end();
+            if self.progress.is_done(index) || tasks.narrow.contains_key(&index) {
+                continue;
+            }
+            let room: u64 = tasks.narrow.values().map(|n| n.data.len() as u64).sum();
+            if r.count == 1 || room + r.count * sector > MOST_NARROW {
+                self.give_up(index, vec![0; (r.count * sector) as usize], vec![r])?;
+                continue;
+            }
+            let data = vec![0; (r.count * sector) as usize];
+            tasks.narrow.insert(index, Narrow { data, left: r.count, bad: Vec::new() });
+            single.push(r);
+        }
+        if !single.is_empty() {
+            self.register(tasks, link, Role::Narrow, &single, 1);
+        }
+        Ok(())
+    }
+
+    /// Of units that are read sector by sector these came, or could not be read.
+    fn narrowed(&mut self, tasks: &mut Tasks, range: Range, data: Option<&[u8]>) -> Result<(), AppError> {
+        let sector = self.progress.sector_bytes();
+        for lbn in range.lbn..range.end() {
+            let Some(index) = self.progress.units().holding(lbn) else { continue };
+            let Some(unit) = tasks.narrow.get_mut(&index) else { continue };
+            let of = self.progress.units().range(index);
+            match data {
+                Some(data) => {
+                    let (from, to) = ((lbn - range.lbn) * sector, (lbn - of.lbn) * sector);
+                    unit.data[to as usize..(to + sector) as usize]
+                        .copy_from_slice(&data[from as usize..(from + sector) as usize]);
+                }
+                None => unit.bad.push(Range { lbn, count: 1 }),
+            }
+            unit.left = unit.left.saturating_sub(1);
+            if unit.left > 0 {
+                continue;
+            }
+            let Some(Narrow { data, bad, .. }) = tasks.narrow.remove(&index) else { continue };
+            if bad.is_empty() {
+                // It could be read after all.
+                self.sink.unit(index, of, &data, &mut self.progress.notes)?;
+                self.done(index, of);
+            } else {
+                self.give_up(index, data, bad)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// No more can be had of a unit.
+    fn give_up(&mut self, index: u64, data: Vec<u8>, bad: Vec<Range>) -> Result<(), AppError> {
+        let range = self.progress.units().range(index);
+        bad.iter().for_each(|&b| self.progress.unreadable(b));
+        self.sink.damaged(index, range, &data, &bad)?;
+        self.done(index, range);
+        Ok(())
+    }
+
+    /// The server would not read single sectors: their units are reported as a whole.
+    fn give_up_narrow(&mut self, tasks: &mut Tasks) -> Result<(), AppError> {
+        for (index, unit) in std::mem::take(&mut tasks.narrow) {
+            let range = self.progress.units().range(index);
+            self.give_up(index, unit.data, vec![range])?;
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, tasks: &mut Tasks, link: &mut Link, suspended: bool) -> Result<(), AppError> {
+        let now = Instant::now();
+        if !suspended {
+            self.worked += now - self.reckoned;
+        }
+        self.reckoned = now;
+        self.rates.at(self.worked);
+        let (done, total) = self.progress.bytes();
+        let wall = now - self.begun;
+        let owed = self.debt.owes(wall, total - done, !suspended).saturating_sub(tasks.pushed());
+        let rate = self.debt.needed(wall, total - done).unwrap_or(0.0);
+        if !suspended && owed > 0 && owed >= LEAST_PUSHED.min(rate as u64).min(total - done) {
+            self.push(tasks, link, owed);
+        }
+        if now - self.saved >= self.save_after {
+            self.save()?;
+        }
+        self.tell(if suspended { State::Paused } else { State::Working });
+        Ok(())
+    }
+
+    /// Registers so many bytes of what is left, lowest sectors first, and promotes them.
+    fn push(&mut self, tasks: &mut Tasks, link: &mut Link, bytes: u64) {
+        let (units, sector) = (self.progress.units(), self.progress.sector_bytes());
+        let each = u64::from(units.unit()) * sector;
+        let (mut left, mut ranges, mut taken) = (bytes, VecDeque::new(), 0);
+        while left > 0 && ranges.len() < MOST_PUSHED {
+            let Some((first, end)) = self.progress.next_left(tasks.push_from) else {
+                // From the beginning again, but not while some of it is on its way.
+                if tasks.pushed() == 0 && ranges.is_empty() && tasks.push_from > 0 {
+                    tasks.push_from = 0;
+                    continue;
+                }
+                break;
+            };
+            let end = end.min(first + left.div_ceil(each));
+            for range in units.stretches(first, end) {
+                taken += range.count * sector;
+                ranges.push_back(range);
+            }
+            left = left.saturating_sub((end - first) * each);
+            tasks.push_from = end;
+        }
+        if taken > 0 {
+            let unit = units.unit();
+            self.register(tasks, link, Role::Pushed(taken), &Vec::from(ranges), unit);
+        }
+    }
+
+    fn tell(&mut self, state: State) {
+        let (done, total) = self.progress.bytes();
+        let status = Status {
+            state,
+            session: self.session,
+            done,
+            total,
+            lately: self.rates.lately(),
+            overall: self.rates.overall(),
+            left: self.rates.left(total - done).filter(|_| state == State::Working),
+            promoted: self.progress.notes.promoted_bytes,
+            unreadable: self.progress.notes.counts.get("unreadable_sectors").copied().unwrap_or(0),
+        };
+        (self.watch)(&status);
+    }
+
+    /// First what was done, then the journal that says so.
+    fn save(&mut self) -> Result<(), AppError> {
+        let begun = Instant::now();
+        self.progress.notes.milliseconds = self.before + self.worked.as_millis() as u64;
+        if let Some(journal) = &self.job.journal {
+            self.sink.save()?;
+            self.progress.save(journal)?;
+        }
+        // A slow disk, or the journal of a large one, must not take a large part of the time.
+        self.save_after = self.job.save_every.max(begun.elapsed() * 20);
+        self.saved = Instant::now();
+        Ok(())
+    }
+}
+
+/// Whether the server still has the disk that the progress is of.
+fn check(progress: &Progress, info: &v1::InfoReply) -> Result<(), AppError> {
+    if !info.fills {
+        return Err(AppError::NoFill);
+    }
+    let i = progress.identity();
+    let name = |disk: &str, sectors: u64, bytes: u32| format!("{disk} ({sectors} sectors of {bytes} bytes)");
+    if (i.disk.as_str(), i.sectors, i.sector_bytes) != (&info.disk, info.sectors, info.sector_bytes) {
+        return Err(AppError::OtherDisk {
+            expected: name(&i.disk, i.sectors, i.sector_bytes),
+            found: name(&info.disk, info.sectors, info.sector_bytes),
+        });
+    }
+    Ok(())
+}
