@@ -14,6 +14,8 @@ pub enum Failure {
     Input(String),
     /// Whoever read our output has gone: nothing to say, nobody to say it to.
     Pipe,
+    /// A signal ended it, in good order: status 130.
+    Stopped,
 }
 
 impl Failure {
@@ -27,6 +29,7 @@ impl Failure {
         match self {
             Failure::Check => ExitCode::from(1),
             Failure::Pipe => ExitCode::SUCCESS,
+            Failure::Stopped => ExitCode::from(130),
             Failure::Input(why) => {
                 // One line whatever the cause says: scripts and log files read it too.
                 let line = why.split_whitespace().collect::<Vec<_>>().join(" ");

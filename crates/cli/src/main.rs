@@ -1,6 +1,7 @@
 //! `headtime`, the one binary.
 
 mod cmd;
+mod control_socket;
 mod drive;
 mod failure;
 mod figures;
@@ -33,12 +34,15 @@ enum Cmd {
     Reproduce(cmd::reproduce::Reproduce),
     Disk(cmd::disk::Disk),
     Serve(cmd::serve::Serve),
+    Attach(cmd::attach::Attach),
+    Detach(cmd::attach::Detach),
+    Top(cmd::top::Top),
 }
 
 impl Cmd {
-    /// Servers: a signal asks them to end, and they do so in good order.
+    /// A signal asks these to end, and they do so in good order: servers, and what must give the terminal back.
     fn ends_in_order(&self) -> bool {
-        matches!(self, Cmd::Disk(_) | Cmd::Serve(_))
+        matches!(self, Cmd::Disk(_) | Cmd::Serve(_) | Cmd::Top(_))
     }
 }
 
@@ -63,6 +67,9 @@ fn main() -> ExitCode {
         Cmd::Reproduce(a) => cmd::reproduce::run(a),
         Cmd::Disk(a) => cmd::disk::run(a),
         Cmd::Serve(a) => cmd::serve::run(a),
+        Cmd::Attach(a) => cmd::attach::attach(a),
+        Cmd::Detach(a) => cmd::attach::detach(a),
+        Cmd::Top(a) => cmd::top::run(a),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
