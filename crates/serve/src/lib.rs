@@ -9,6 +9,7 @@
 //! * [`engine`]: the one thread that owns the core and the device
 //! * [`device`]: what it drives: a block device, a file, a virtual drive
 //! * [`net`]: clients over NBD
+//! * [`control`]: clients of the control interface; [`metrics`]: figures for Prometheus
 //! * [`server`]: all of it together, from its start to its end
 //! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O beneath
 
@@ -19,6 +20,7 @@ pub mod config;
 pub mod control;
 pub mod device;
 pub mod engine;
+pub mod metrics;
 pub mod net;
 pub mod ring;
 pub mod server;

@@ -25,7 +25,7 @@ pub struct Attach {
     /// What the attachment is called [default: the export's name, or "disk"]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// By which way
+    /// The kernel's NBD, or nbdfuse; auto takes the kernel's where there is one
     #[arg(long, value_enum, default_value = "auto")]
     method: Way,
     /// Refuse writes
@@ -52,13 +52,11 @@ pub struct Detach {
     attachment: String,
 }
 
+// The variants' names say enough, and help shows them in one line without words of their own.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Way {
-    /// The kernel's NBD where there is one, else nbdfuse
     Auto,
-    /// The kernel's NBD
     Kernel,
-    /// nbdfuse and a loop device
     Fuse,
 }
 
