@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::nbd_client::{FLUSH, Nbd, READ, WRITE, greeted, option, request};
-use super::{Server, next, noise, scratch};
+use super::{SMALL_BYTES, Server, next, noise, scratch};
 use crate::support::wait_until;
 
 const MIB: u64 = 1 << 20;
@@ -21,6 +21,7 @@ fn thirty_two_clients_at_once_each_find_their_own_data() {
             let socket = socket.clone();
             thread::spawn(move || {
                 let mut nbd = Nbd::open(&socket, "").unwrap();
+                assert_eq!(nbd.size, SMALL_BYTES);
                 let data = noise(64 << 10, n);
                 for (at, piece) in data.chunks(16 << 10).enumerate() {
                     nbd.write(0, n * MIB + (at as u64) * 16_384, piece).unwrap();

@@ -66,8 +66,9 @@ impl Server {
         let _ = fs::remove_file(&said);
         let err = fs::OpenOptions::new().create(true).append(true).open(&said).unwrap();
         let child = command.stdout(Stdio::null()).stderr(err).spawn().unwrap();
-        let server = Server { child, dir: dir.into(), said };
-        assert!(wait_until(|| server.said().contains("clients: ")), "it did not start: {}", server.said());
+        let mut server = Server { child, dir: dir.into(), said };
+        let ready = wait_until(|| server.said().contains("clients: ") || server.child.try_wait().unwrap().is_some());
+        assert!(ready && server.said().contains("clients: "), "it did not start: {}", server.said());
         server
     }
 

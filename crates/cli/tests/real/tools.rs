@@ -83,7 +83,9 @@ fn patterns_of_qemu_io_are_read_as_they_were_written() {
     let io = |commands: &[&str], uri: &str| {
         let mut command = Command::new("qemu-io");
         command.args(["-f", "raw"]);
-        commands.iter().for_each(|c| drop(command.args(["-c", c])));
+        for c in commands {
+            command.args(["-c", c]);
+        }
         finish(command.arg(uri))
     };
     let uri = server.uri("");
