@@ -112,7 +112,8 @@ fn patterns_of_qemu_io_are_read_as_they_were_written() {
     // Beyond its end.
     let beyond = format!("read {SMALL_BYTES} 512");
     let (_, out, err) = io(&[&beyond], &uri);
-    assert!((out + &err).contains("failed"), "{err}");
+    let said = out + &err;
+    assert!(said.contains("failed") || said.contains("past end") || said.contains("error"), "{said}");
     assert!(server.stop().0.success());
 }
 

@@ -146,6 +146,7 @@ fn metrics_count_what_clients_did() {
     }
     nbd.flush().unwrap();
     nbd.read(0, 8192).unwrap();
+    assert!(wait_until(|| server.said().contains("/metrics")));
     let said = server.said();
     let at = said.lines().find_map(|l| l.split_once("metrics: http://")?.1.strip_suffix("/metrics")).expect(&said);
     let mut stream = TcpStream::connect(at).unwrap();

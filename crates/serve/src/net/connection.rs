@@ -174,24 +174,24 @@ impl Client<'_> {
         }
     }
 
-    /// Gives the machine what has come, does what it wants done, and takes what it wants sent.
+    /// Gives the machine what has come, does what it wants done, and takes what it wants sent, until it has nothing more to
+    /// say: a request that it held back for lack of room comes when output was taken or another was answered.
     fn take_up(&mut self) {
         loop {
-            while self.waiting.is_none()
-                && let Some(event) = self.protocol.poll()
+            while self.output.len() < CHUNKS
+                && self.output.iter().map(Bytes::len).sum::<usize>() < READY
+                && let Some(chunk) = self.protocol.output()
             {
-                match event {
-                    Event::Opened { export } => self.export = Some(export as u32),
-                    Event::StartTls => self.start_tls = true,
-                    Event::Closed(Closed::Protocol(why)) => self.fault = Some(why.to_string()),
-                    Event::Closed(Closed::ByClient | Closed::EndOfInput | Closed::ShutDown) => {}
-                    Event::Request(request) => match self.shared.budget.try_share(request.length) {
-                        Some(share) => self.submit(request, share),
-                        None => self.waiting = Some(request),
-                    },
-                }
+                self.output.push_back(chunk);
             }
-            if self.waiting.is_some() || self.start_tls || self.input.is_empty() {
+            if self.waiting.is_some() {
+                break;
+            }
+            if let Some(event) = self.protocol.poll() {
+                self.event(event);
+                continue;
+            }
+            if self.start_tls || self.input.is_empty() {
                 break;
             }
             let taken = self.protocol.receive(&self.input);
@@ -200,15 +200,22 @@ impl Client<'_> {
             }
             self.input.advance(taken);
         }
-        while self.output.len() < CHUNKS
-            && self.output.iter().map(Bytes::len).sum::<usize>() < READY
-            && let Some(chunk) = self.protocol.output()
-        {
-            self.output.push_back(chunk);
-        }
         if self.input.is_empty() {
             // The buffer grew with what it held; its memory is used again from the beginning.
             self.input.reserve(READ);
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Opened { export } => self.export = Some(export as u32),
+            Event::StartTls => self.start_tls = true,
+            Event::Closed(Closed::Protocol(why)) => self.fault = Some(why.to_string()),
+            Event::Closed(Closed::ByClient | Closed::EndOfInput | Closed::ShutDown) => {}
+            Event::Request(request) => match self.shared.budget.try_share(request.length) {
+                Some(share) => self.submit(request, share),
+                None => self.waiting = Some(request),
+            },
         }
     }
 
@@ -254,6 +261,7 @@ impl Client<'_> {
             data: request.data,
             reply: Some((self.reply.clone(), request.token)),
             share: Some(share),
+            preserves: false,
         };
         if self.shared.engine.tell(Telling::Submit(ask)).is_err() {
             self.protocol.reply(request.token, Reply::Failed(Errno::Shutdown));
