@@ -4,20 +4,40 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd
 
-.PHONY: demo test check purity bench reproduce
+.PHONY: demo test tools check purity bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --release --locked -p headtime -- demo
 
-test: ## Run every test
-	@echo "make test: nothing is installed; Rust and Cargo are all it needs"
-	$(CARGO) test --workspace --locked --quiet
-	@if [ -d "$${HEADTIME_DATA:-../shared/data}/disksim/ref" ]; then \
-	    echo "make test: every test passed, none was skipped"; \
+test: tools ## Run every test
+	@skipped=$$(mktemp) && trap 'rm -f "$$skipped"' EXIT && \
+	HEADTIME_SKIPPED=$$skipped $(CARGO) test --workspace --locked --quiet && \
+	if [ ! -d "$${HEADTIME_DATA:-../shared/data}/disksim/ref" ]; then \
+	    for name in disksim_load disksim_maps disksim_responses validation; do \
+	        echo "skipped: $$name: no measured traces and DiskSim vectors here (HEADTIME_DATA is the directory above disksim/)"; \
+	    done >>"$$skipped"; \
+	fi && \
+	if [ -s "$$skipped" ]; then \
+	    echo "make test: every test that ran passed; these did not run:"; sort -u "$$skipped"; \
 	else \
-	    echo "make test: every test passed; skipped, because the measured traces and DiskSim's vectors are not here"; \
-	    echo "           (HEADTIME_DATA names the directory that holds disksim/): disksim_load, disksim_maps,"; \
-	    echo "           disksim_responses, validation"; \
+	    echo "make test: every test passed, none was skipped"; \
+	fi
+
+# Programs that tests run, each with its Debian package. Without them the tests are skipped, and said to be.
+TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3
+
+tools:
+	@PATH="$$PATH:/usr/sbin:/sbin"; missing=; \
+	for tool in $(TOOLS); do \
+	    command -v "$${tool%%:*}" >/dev/null || missing="$$missing $${tool##*:}"; \
+	done; \
+	if [ -z "$$missing" ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "make test: installs what tests run:$$missing"; \
+	    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $$missing; } \
+	        >/dev/null 2>&1 || echo "make test: that failed; tests that need it are skipped"; \
+	else \
+	    echo "make test: tests that run these are skipped:$$missing (Debian packages; root's make test installs them)"; \
 	fi
 
 check: purity ## Formatting, lints, purity
@@ -25,11 +45,15 @@ check: purity ## Formatting, lints, purity
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@echo "make check: formatting, lints and purity are in order"
 
-# The second net under clippy's lists: it also catches what a list forgot to name. Comment lines may say the words.
+# The second net under clippy's lists: it also catches what a list forgot to name. Comment lines may say the words. And one
+# file alone may say `unsafe`, tests included: the one that hands buffers to the kernel.
 purity:
 	@found=$$(grep -rnE 'std::(fs|net|thread|process|env|os)\b|\b(Instant|SystemTime|HashMap|HashSet|RandomState)\b' \
 	    $(PURE:%=crates/%/src) | grep -vE '^[^:]+:[0-9]+: *//' || true); \
 	if [ -n "$$found" ]; then echo "not pure:"; echo "$$found"; exit 1; fi
+	@found=$$(grep -rsnw --include='*.rs' unsafe crates fuzz | grep -v '^crates/serve/src/ring\.rs:' | \
+	    sed 's|//.*||' | grep -w unsafe || true); \
+	if [ -n "$$found" ]; then echo "unsafe elsewhere than in crates/serve/src/ring.rs:"; echo "$$found"; exit 1; fi
 
 bench: ## Measure speed
 	$(CARGO) bench --workspace --locked

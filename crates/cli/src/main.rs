@@ -2,6 +2,7 @@
 
 mod background;
 mod cmd;
+mod control_socket;
 mod drive;
 mod failure;
 mod figures;
@@ -37,12 +38,16 @@ enum Cmd {
     Scrub(cmd::scrub::Scrub),
     Backup(cmd::backup::Backup),
     Task(cmd::task::Task),
+    Attach(cmd::attach::Attach),
+    Detach(cmd::attach::Detach),
+    Top(cmd::top::Top),
 }
 
 impl Cmd {
-    /// Servers and background applications: a signal asks them to end, and they do so in good order.
+    /// A signal asks these to end, and they do so in good order: servers, background applications, and what must give the
+    /// terminal back.
     fn ends_in_order(&self) -> bool {
-        matches!(self, Cmd::Disk(_) | Cmd::Serve(_) | Cmd::Scrub(_) | Cmd::Backup(_) | Cmd::Task(_))
+        matches!(self, Cmd::Disk(_) | Cmd::Serve(_) | Cmd::Scrub(_) | Cmd::Backup(_) | Cmd::Task(_) | Cmd::Top(_))
     }
 }
 
@@ -70,6 +75,9 @@ fn main() -> ExitCode {
         Cmd::Scrub(a) => cmd::scrub::run(a),
         Cmd::Backup(a) => cmd::backup::run(a),
         Cmd::Task(a) => cmd::task::run(a),
+        Cmd::Attach(a) => cmd::attach::attach(a),
+        Cmd::Detach(a) => cmd::attach::detach(a),
+        Cmd::Top(a) => cmd::top::run(a),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

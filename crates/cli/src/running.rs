@@ -1,5 +1,6 @@
 //! A server from its start to its end, as `headtime disk` and `headtime serve` run it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,7 +51,10 @@ where
     S: Scheduler + Send + 'static,
     D: Device + Send + 'static,
 {
-    let listen = service.listen.clone();
+    // Where our own exports are attached on this machine, memory waits for our writes: our threads must not wait for memory
+    // that waits for them. It takes a privilege that most servers do not have, nor need.
+    let _ = headtime_host::attach::become_flusher();
+    let (listen, metrics) = (service.listen.clone(), service.metrics);
     let exports: Vec<String> = service.exports.specs.iter().map(|s| s.name.clone()).collect();
     let mut server = Server::start(scheduler, device, service).map_err(Failure::input)?;
     screen::note(&format!("{what}; Ctrl-C ends it"));
@@ -67,6 +71,9 @@ where
         for name in &exports {
             screen::note(&format!("clients: {}", uri(&address, name)));
         }
+    }
+    if let (Some(at), Some(port)) = (metrics, server.metrics_port()) {
+        screen::note(&format!("metrics: http://{}/metrics", SocketAddr::new(at.ip(), port)));
     }
     tell_manager(Notice::Ready);
     let stopped = server.wait_for(asked_to_stop(&hooks));

@@ -9,7 +9,8 @@
 //! * [`engine`]: the one thread that owns the core and the device
 //! * [`device`]: what it drives: a block device, a file, a virtual drive
 //! * [`net`]: clients over NBD
-//! * [`control`]: clients over the control interface; [`apps`]: the background applications, which are such clients
+//! * [`control`]: clients of the control interface; [`apps`]: the background applications, which are such clients
+//! * [`metrics`]: figures for Prometheus
 //! * [`server`]: all of it together, from its start to its end
 //! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O beneath
 
@@ -21,6 +22,7 @@ pub mod config;
 pub mod control;
 pub mod device;
 pub mod engine;
+pub mod metrics;
 pub mod net;
 pub mod ring;
 pub mod server;

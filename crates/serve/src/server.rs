@@ -1,8 +1,10 @@
 //! All of it together: the engine on its thread, clients on theirs, and an orderly end.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use crate::engine::gauges::Snapshot;
 use crate::engine::inbox::{NotTold, Outbox, inbox};
 use crate::engine::telling::Telling;
 use crate::engine::{End, Engine};
+use crate::metrics;
 use crate::net::address::{Address, ListenError};
 use crate::net::budget::Budget;
 use crate::net::connection::Shared;
@@ -54,6 +57,8 @@ pub struct Service {
     pub tls: Option<(TlsAcceptor, bool)>,
     /// The control interface; `None`: there is none.
     pub control: Option<ControlAt>,
+    /// Where metrics are fetched, an address of this machine's own; `None`: nowhere.
+    pub metrics: Option<SocketAddr>,
     /// Told of clients that did not leave in good order.
     pub note: Note,
 }
@@ -83,6 +88,7 @@ impl Service {
             handshake: Duration::from_secs(10),
             tls: None,
             control: None,
+            metrics: None,
             note,
         }
     }
@@ -112,6 +118,7 @@ pub struct Server {
     end: watch::Sender<bool>,
     listeners: Vec<Task<()>>,
     ports: Vec<u16>,
+    metrics_port: Option<u16>,
 }
 
 impl Server {
@@ -135,6 +142,11 @@ impl Server {
             Some(at) => Some((at, runtime.block_on(Address::Unix(at.path.clone()).listen())?)),
             None => None,
         };
+        let metrics = match service.metrics {
+            Some(at) => Some(runtime.block_on(Address::Tcp(at.to_string()).listen())?),
+            None => None,
+        };
+        let metrics_port = metrics.as_ref().and_then(|l| l.port());
         let (outbox, inbox) = inbox(MOST_REQUESTS + MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
         let engine = Engine::new(Clock::start(), scheduler, device, inbox);
         let (over, ended) = oneshot::channel();
@@ -153,6 +165,11 @@ impl Server {
             handshake: service.handshake,
             tls: service.tls,
         };
+        let names: Arc<Mutex<BTreeMap<u32, String>>> = Arc::default();
+        if let Some(listening) = metrics {
+            let (exports, engine, names) = (shared.exports.clone(), outbox.clone(), Arc::clone(&names));
+            runtime.spawn(metrics::serve(metrics::Source { exports, engine, names }, listening, ends.clone()));
+        }
         if let Some((at, listening)) = control {
             let interface = control::service::Service {
                 disk: at.disk.clone(),
@@ -161,7 +178,7 @@ impl Server {
                 fills: at.fills,
                 engine: outbox.clone(),
                 budget: shared.budget.clone(),
-                names: Arc::default(),
+                names,
             };
             let (mut ends, note) = (ends.clone(), service.note.clone());
             runtime.spawn(async move {
@@ -177,7 +194,7 @@ impl Server {
             runtime.spawn(accept(l, shared, service.clients, ends.clone(), note))
         });
         let listeners = listeners.collect();
-        Ok(Server { runtime, engine, ended, outbox, end, listeners, ports })
+        Ok(Server { runtime, engine, ended, outbox, end, listeners, ports, metrics_port })
     }
 
     /// The runtime that its clients live on.
@@ -193,6 +210,11 @@ impl Server {
     /// The ports of its TCP listeners, in their order.
     pub fn ports(&self) -> &[u16] {
         &self.ports
+    }
+
+    /// The port where metrics are fetched.
+    pub fn metrics_port(&self) -> Option<u16> {
+        self.metrics_port
     }
 
     /// What it has counted so far.

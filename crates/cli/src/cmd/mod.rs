@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its flags, and what it does.
 
+pub mod attach;
 pub mod backup;
 pub mod demo;
 pub mod disk;
@@ -9,4 +10,5 @@ pub mod scrub;
 pub mod serve;
 pub mod simulate;
 pub mod task;
+pub mod top;
 pub mod validate;

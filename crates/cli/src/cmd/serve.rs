@@ -78,6 +78,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let mut service = Service::new(config.addresses(), exports, running::note());
     service.clients = config.listen.clients;
     service.tls = tls;
+    service.metrics = config.metrics().map_err(beside)?;
     service.control =
         config.listen.control.clone().map(|path| ControlAt { path, disk: profile.title.clone(), sectors, fills });
     let mut core = CoreConfig { order, max_outstanding: s.outstanding, capacity: CAPACITY, fill };

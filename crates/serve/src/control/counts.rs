@@ -1,9 +1,26 @@
 //! What the engine has counted, as messages.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use super::v1;
 use crate::engine::gauges::{Snapshot, Spread};
+use crate::engine::inbox::{NotTold, Outbox};
+use crate::engine::telling::Telling;
+use crate::net::exports::Exports;
+use crate::server;
+
+/// Asks the engine what it has counted so far.
+pub async fn take(
+    engine: &Outbox<Telling>,
+    exports: &Exports,
+    sessions: &Mutex<BTreeMap<u32, String>>,
+) -> Result<v1::Snapshot, NotTold> {
+    let all = server::snapshot(engine).await?;
+    let names: Vec<String> = exports.specs.iter().map(|s| s.name.clone()).collect();
+    let sessions = sessions.lock().unwrap_or_else(|e| e.into_inner());
+    Ok(message(&all, &names, &sessions, exports.sector_bytes))
+}
 
 fn spread(s: &Spread) -> v1::Spread {
     v1::Spread { count: s.count, mean_us: s.mean_us, p50_us: s.p50_us, p99_us: s.p99_us, max_us: s.max_us }

@@ -25,7 +25,6 @@ use crate::engine::telling::{Call, Change, Telling};
 use crate::net::address::Listening;
 use crate::net::budget::Budget;
 use crate::net::exports::Exports;
-use crate::server;
 
 /// Statistics are not made more often than this.
 const FASTEST: Duration = Duration::from_millis(50);
@@ -58,10 +57,7 @@ impl Service {
     }
 
     async fn snapshot(&self) -> Result<Snapshot, NotTold> {
-        let all = server::snapshot(&self.engine).await?;
-        let exports: Vec<String> = self.exports.specs.iter().map(|s| s.name.clone()).collect();
-        let names = self.names.lock().unwrap_or_else(|e| e.into_inner());
-        Ok(counts::message(&all, &exports, &names, self.exports.sector_bytes))
+        counts::take(&self.engine, &self.exports, &self.names).await
     }
 
     async fn send_statistics(self, every: Option<Duration>, out: Sender<Result<Snapshot, Status>>) {

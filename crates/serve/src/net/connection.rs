@@ -25,6 +25,9 @@ use crate::engine::telling::{Answer, Ask, Telling};
 const READ: usize = 256 << 10;
 /// Chunks sent with one system call.
 const CHUNKS: usize = 16;
+/// Once so many bytes wait for the socket, the rest stays with the machine, which counts it towards what the client may have
+/// under way: one that reads nothing would otherwise hold sixteen of the longest answers beside it.
+const READY: usize = 256 << 10;
 
 /// What all connections share.
 #[derive(Clone)]
@@ -183,6 +186,7 @@ impl Client<'_> {
     fn take_up(&mut self) {
         loop {
             while self.output.len() < CHUNKS
+                && self.output.iter().map(Bytes::len).sum::<usize>() < READY
                 && let Some(chunk) = self.protocol.output()
             {
                 self.output.push_back(chunk);

@@ -1,0 +1,221 @@
+//! `headtime attach` and `headtime detach`: an export as a block device of this machine, and away again.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use headtime_host::attach::{Attachments, Export, Listed, Means, Method, Status};
+use headtime_host::state;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::{control_socket, screen};
+
+/// An export as a block device, for file systems and programs that know no NBD
+///
+/// Prints the device. Uses the kernel's NBD client where there is one (module nbd, and nbd-client), else nbdfuse and a loop
+/// device. Needs to be root. The device is there until `headtime detach`, whatever becomes of this command.
+#[derive(Debug, Args)]
+pub struct Attach {
+    /// The export's name ("" for the one without), or an NBD URI
+    #[arg(value_name = "EXPORT|URI", required_unless_present = "list")]
+    export: Option<String>,
+    /// The server's NBD socket [default: nbd.sock here, or in $XDG_RUNTIME_DIR/headtime, or in /run/headtime]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// What the attachment is called [default: the export's name, or "disk"]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// The kernel's NBD, or nbdfuse; auto takes the kernel's where there is one
+    #[arg(long, value_enum, default_value = "auto")]
+    method: Way,
+    /// Refuse writes
+    #[arg(long)]
+    read_only: bool,
+    /// Bytes of the device's sectors: 512, 1024, 2048 or 4096
+    #[arg(long, value_name = "N", default_value = "512")]
+    sector_size: u32,
+    /// Only list what is attached
+    #[arg(long, conflicts_with_all = ["export", "socket", "name", "read_only"])]
+    list: bool,
+    /// Print JSON on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// Takes an attached export away
+///
+/// What was written is flushed first. A device that is mounted or in use stays as it is.
+#[derive(Debug, Args)]
+pub struct Detach {
+    /// What the attachment is called, or its device
+    #[arg(value_name = "NAME|DEVICE")]
+    attachment: String,
+}
+
+// The variants' names say enough, and help shows them in one line without words of their own.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Way {
+    Auto,
+    Kernel,
+    Fuse,
+}
+
+impl From<Way> for Method {
+    fn from(way: Way) -> Method {
+        match way {
+            Way::Auto => Method::Auto,
+            Way::Kernel => Method::Kernel,
+            Way::Fuse => Method::Fuse,
+        }
+    }
+}
+
+fn attachments() -> Attachments {
+    Attachments::in_directory(state::default_directory())
+}
+
+/// Attaches, or lists.
+pub fn attach(args: &Attach) -> Result<(), Failure> {
+    let host = attachments();
+    let export = match &args.export {
+        Some(export) if !args.list => export,
+        _ => return list(&host, args.json),
+    };
+    let (uri, exported) = match scheme(export) {
+        true if args.socket.is_some() => {
+            return Err(Failure::input("--socket: expected an export's name beside it, found a URI, which says where"));
+        }
+        true => (export.clone(), name_in(export)),
+        false => {
+            (uri(export, &args.socket.clone().unwrap_or_else(|| control_socket::usual("nbd.sock")))?, export.clone())
+        }
+    };
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None if exported.is_empty() => "disk".into(),
+        None => exported,
+    };
+    let (method, sector_size, read_only) = (args.method.into(), args.sector_size, args.read_only);
+    let attached =
+        host.attach(&Export { method, sector_size, read_only, ..Export::new(uri, name) }).map_err(Failure::input)?;
+    for warning in &attached.warnings {
+        screen::note(&format!("warning: {warning}"));
+    }
+    if args.json {
+        return screen::print_json(&attached);
+    }
+    let device = attached.device.as_deref().unwrap_or(Path::new(""));
+    screen::print(&format!("{}\n", device.display()))
+}
+
+/// Detaches.
+pub fn detach(args: &Detach) -> Result<(), Failure> {
+    let host = attachments();
+    let Some(detached) = host.detach(&args.attachment).map_err(Failure::input)? else {
+        let known: Vec<String> =
+            host.list().unwrap_or_default().into_iter().flatten().map(|l| l.attached.name).collect();
+        let known = if known.is_empty() { "nothing is".to_string() } else { known.join(", ") };
+        return Err(Failure::Input(format!("nothing called '{}' is attached (attached: {known})", args.attachment)));
+    };
+    match detached.unflushed {
+        None => Ok(()),
+        Some(why) => {
+            screen::note(&format!("detached, but the last flush failed, so that writes may be lost: {why}"));
+            Err(Failure::Check)
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    device: Option<PathBuf>,
+    uri: String,
+    method: &'static str,
+    status: String,
+}
+
+fn row(listed: Listed) -> Row {
+    let Listed { attached, status } = listed;
+    Row {
+        name: attached.name,
+        device: attached.device,
+        uri: attached.uri,
+        method: match attached.means {
+            Means::Fuse { .. } => "fuse",
+            Means::Kernel { .. } => "kernel",
+        },
+        status: match status {
+            Status::Working => "working".into(),
+            Status::Half => "half attached".into(),
+            Status::Broken { what } => format!("broken: {what}"),
+        },
+    }
+}
+
+fn list(host: &Attachments, json: bool) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    let mut unreadable = None;
+    for listed in host.list().map_err(Failure::input)? {
+        match listed {
+            Ok(listed) => rows.push(row(listed)),
+            Err(e) => unreadable = Some(e),
+        }
+    }
+    if json {
+        screen::print_json(&rows)?;
+    } else {
+        let cells = rows.into_iter().map(|r| {
+            let device = r.device.map_or("-".into(), |d| d.display().to_string());
+            vec![r.name, device, r.method.into(), r.status, r.uri]
+        });
+        screen::print(&screen::columns(&cells.collect::<Vec<_>>(), &[]))?;
+    }
+    unreadable.map_or(Ok(()), |e| Err(Failure::input(e)))
+}
+
+/// Whether it says where the server is.
+fn scheme(text: &str) -> bool {
+    text.starts_with("nbd") && text.contains("://")
+}
+
+/// The name at the end of a URI, where it can be part of a file's name as it is.
+fn name_in(uri: &str) -> String {
+    let place = uri.split_once('?').map_or(uri, |(place, _)| place);
+    let name = place.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, name)| name);
+    if name.contains('%') { String::new() } else { name.into() }
+}
+
+/// The URI of an export at a unix socket. What has a meaning in URIs is written by its number.
+fn uri(export: &str, socket: &Path) -> Result<String, Failure> {
+    let socket = std::path::absolute(socket).map_err(|e| Failure::Input(format!("{}: {e}", socket.display())))?;
+    let Some(path) = socket.to_str() else {
+        return Err(Failure::Input(format!("{}: expected a name in UTF-8", socket.display())));
+    };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
+    let written = |text: &str| -> String {
+        text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+    };
+    Ok(format!("nbd+unix:///{}?socket={}", written(export), written(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exports_name_and_a_socket_become_a_uri() {
+        assert_eq!(uri("data", Path::new("/run/a b")).unwrap(), "nbd+unix:///data?socket=/run/a%20b");
+        assert_eq!(uri("", Path::new("/run/ü?")).unwrap(), "nbd+unix:///?socket=/run/%C3%BC%3F");
+        assert_eq!(uri("a?b", Path::new("/s")).unwrap(), "nbd+unix:///a%3Fb?socket=/s");
+    }
+
+    #[test]
+    fn a_uris_name_is_the_attachments() {
+        assert_eq!(name_in("nbd+unix:///data?socket=/run/s"), "data");
+        assert_eq!(name_in("nbd://host:1/archive"), "archive");
+        assert_eq!(name_in("nbd://host"), "");
+        assert_eq!(name_in("nbd+unix:///a%20b?socket=/run/s"), "");
+        assert!(scheme("nbd://host") && !scheme("nbd") && !scheme("data"));
+    }
+}

@@ -1,0 +1,136 @@
+//! The connection to the server: a thread of its own, so that a server that does not answer holds up no key and no drawing.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use headtime_serve::control::client::{ClientError, Control, connect, info};
+use headtime_serve::control::v1::{ChangeRequest, InfoReply, Snapshot, StatisticsRequest};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// How often a server that has gone is looked for.
+const AGAIN: Duration = Duration::from_millis(500);
+/// How long a server may take beyond an interval before it is taken to be gone.
+const SILENCE: Duration = Duration::from_secs(10);
+/// Updates that may wait to be shown.
+const WAITING: usize = 4;
+
+/// What is heard of the server.
+#[derive(Debug)]
+pub enum Update {
+    /// Connected, for the first time or again.
+    Info(InfoReply),
+    /// Its counters.
+    Snapshot(Snapshot),
+    /// The connection is gone, and why. It is made again as soon as that can be done.
+    Lost(String),
+    /// A change was not made, and why.
+    Refused(String),
+}
+
+/// A way to hear of a server and to change its sessions.
+#[derive(Debug)]
+pub struct Feed {
+    /// What is heard.
+    pub updates: Receiver<Update>,
+    changes: UnboundedSender<ChangeRequest>,
+}
+
+impl Feed {
+    /// Connects; fails when there is no server now. One that goes later is waited for.
+    pub fn start(path: &Path, every: Duration) -> Result<Feed, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|e| format!("cannot start: {e}"))?;
+        let first = runtime.block_on(connected(path)).map_err(|e| format!("no server to look at: {e}"))?;
+        let (out, updates) = sync_channel(WAITING);
+        let (changes, asked) = unbounded_channel();
+        let path = path.to_owned();
+        let thread = std::thread::Builder::new().name("headtime-feed".into());
+        let thread = thread.spawn(move || runtime.block_on(run(path, every, first, out, asked)));
+        thread.map_err(|e| format!("cannot start a thread: {e}"))?;
+        Ok(Feed { updates, changes })
+    }
+
+    /// Asks for a change; what was refused comes as an update.
+    pub fn change(&self, change: ChangeRequest) {
+        let _ = self.changes.send(change);
+    }
+}
+
+/// A connection that has answered.
+async fn connected(path: &Path) -> Result<(Control, InfoReply), ClientError> {
+    let answered = tokio::time::timeout(SILENCE, async {
+        let mut control = connect(path).await?;
+        let info = info(&mut control).await?;
+        Ok((control, info))
+    });
+    let silent = |_| ClientError::Connect { path: path.into(), why: "it does not answer".into() };
+    answered.await.map_err(silent)?
+}
+
+/// Until nobody listens any more.
+async fn run(
+    path: PathBuf,
+    every: Duration,
+    first: (Control, InfoReply),
+    out: SyncSender<Update>,
+    mut asked: UnboundedReceiver<ChangeRequest>,
+) {
+    let mut next = Some(first);
+    loop {
+        if let Some((control, info)) = next.take() {
+            if out.send(Update::Info(info)).is_err() {
+                return;
+            }
+            let Some(why) = watch(control, every, &out, &mut asked).await else { return };
+            if out.send(Update::Lost(why)).is_err() {
+                return;
+            }
+        }
+        tokio::time::sleep(AGAIN).await;
+        next = connected(&path).await.ok();
+        // What was asked of a server that was not there is not kept for the next one: its sessions are others.
+        while asked.try_recv().is_ok() {
+            let _ = out.try_send(Update::Refused("the server is gone".into()));
+        }
+        if asked.is_closed() {
+            return;
+        }
+    }
+}
+
+/// Hands on what one connection says until it ends, and why it did; `None` when nobody listens any more.
+async fn watch(
+    mut control: Control,
+    every: Duration,
+    out: &SyncSender<Update>,
+    asked: &mut UnboundedReceiver<ChangeRequest>,
+) -> Option<String> {
+    let every_ms = every.as_millis().try_into().unwrap_or(u32::MAX);
+    let mut snapshots = match control.statistics(StatisticsRequest { every_ms }).await {
+        Ok(reply) => reply.into_inner(),
+        Err(status) => return Some(status.message().to_string()),
+    };
+    loop {
+        tokio::select! {
+            snapshot = tokio::time::timeout(every + SILENCE, snapshots.message()) => {
+                let update = match snapshot {
+                    Ok(Ok(Some(snapshot))) => Update::Snapshot(snapshot),
+                    Ok(Ok(None)) => return Some("it ended".into()),
+                    Ok(Err(status)) => return Some(status.message().to_string()),
+                    Err(_) => return Some("it does not answer".into()),
+                };
+                out.send(update).ok()?;
+            }
+            change = asked.recv() => {
+                let refused = tokio::time::timeout(SILENCE, control.change(change?)).await;
+                let why = match refused {
+                    Ok(Ok(_)) => continue,
+                    Ok(Err(status)) => status.message().to_string(),
+                    Err(_) => "no answer".into(),
+                };
+                out.send(Update::Refused(why)).ok()?;
+            }
+        }
+    }
+}

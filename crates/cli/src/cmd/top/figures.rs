@@ -1,0 +1,349 @@
+//! What two snapshots of a server's counters say of the time between them.
+
+use std::collections::BTreeMap;
+
+use headtime_serve::control::v1::{ExportCounts, InfoReply, SessionCounts, Snapshot, Spread};
+use serde::Serialize;
+
+/// Seconds over which the rate of a finish estimate is smoothed: gaps come as the foreground's requests do, unevenly.
+const SMOOTHED_S: f64 = 30.0;
+const NS: f64 = 1e9;
+const MB: f64 = 1e6;
+
+/// Everything there is to be shown of one interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct View {
+    /// The drive.
+    pub disk: String,
+    /// Seconds since the server began.
+    pub up_seconds: f64,
+    /// Seconds that rates are of.
+    pub interval_seconds: f64,
+    /// By export; what came over the control interface is one of them.
+    pub exports: Vec<Export>,
+    /// What the head did.
+    pub head_time: HeadTime,
+    /// Requests that wait or are at the drive.
+    pub under_way: u64,
+    /// Commands at the drive.
+    pub at_device: u64,
+    /// Commands in a second.
+    pub commands_per_second: f64,
+    /// Commands that failed since the server began.
+    pub failed_commands: u64,
+    /// From sending a command to its end, since the server began.
+    pub service: Distribution,
+    /// How late completions were heard of, since the server began.
+    pub lateness: Distribution,
+    /// Moved for free in a second.
+    pub free_mb_s: f64,
+    /// Moved for free since the server began.
+    pub free_bytes: u64,
+    /// Predictions of this interval that were within 150 us; without predictions none.
+    pub predicted_within_150us: Option<f64>,
+    /// Whether there is background work.
+    pub fill: Fill,
+    /// Freeblock sessions.
+    pub sessions: Vec<Session>,
+}
+
+/// One export's clients.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Export {
+    /// Its name.
+    pub name: String,
+    /// Reads in a second.
+    pub reads_per_second: f64,
+    /// Writes in a second.
+    pub writes_per_second: f64,
+    /// Bytes in a second, in millions.
+    pub mb_s: f64,
+    /// Mean response in the interval; without requests none.
+    pub response_mean_ms: Option<f64>,
+    /// Response since the server began.
+    pub response: Distribution,
+    /// Requests that failed since the server began.
+    pub failed: u64,
+}
+
+/// A distribution since the server began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Distribution {
+    /// Samples.
+    pub count: u64,
+    /// Mean.
+    pub mean_ms: f64,
+    /// Half are at most this.
+    pub p50_ms: f64,
+    /// 99 of 100 are.
+    pub p99_ms: f64,
+    /// All are.
+    pub max_ms: f64,
+}
+
+/// Shares of the interval. The first three are the foreground's; the rest went to free work, or was nobody's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct HeadTime {
+    /// Moving.
+    pub seek: f64,
+    /// Waiting for the sector.
+    pub rotate: f64,
+    /// Sectors passing.
+    pub transfer: f64,
+    /// What the foreground had no use for. The server does not count how much of it free work took.
+    pub free_or_idle: f64,
+}
+
+/// Whether gaps are filled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Fill {
+    /// Whether the server fills any.
+    pub fills: bool,
+    /// Filling is stopped, because the drive surprises.
+    pub stopped: bool,
+    /// How often it was.
+    pub times_stopped: u64,
+}
+
+/// One freeblock session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Session {
+    /// Its number.
+    pub session: u32,
+    /// What its client calls it.
+    pub name: String,
+    /// Its part of what is free is in proportion to it.
+    pub priority: u32,
+    /// Nothing is picked up for it.
+    pub suspended: bool,
+    /// Tasks that have not ended.
+    pub tasks: u64,
+    /// Bytes that its tasks got or wrote.
+    pub done_bytes: u64,
+    /// Bytes that they still want.
+    pub wanted_bytes: u64,
+    /// Done in a second.
+    pub mb_s: f64,
+    /// Seconds until nothing is wanted any more, at the pace of the last half minute; none while nothing moves.
+    pub finish_seconds: Option<f64>,
+}
+
+impl Session {
+    /// Done, as a part of all.
+    pub fn share(&self) -> f64 {
+        ratio(self.done_bytes as f64, (self.done_bytes + self.wanted_bytes) as f64).unwrap_or(0.0)
+    }
+}
+
+/// What was seen before, of one run of a server.
+#[derive(Debug, Default)]
+pub struct History {
+    disk: String,
+    fills: bool,
+    last: Option<Snapshot>,
+    /// Bytes a second, by session.
+    paces: BTreeMap<u32, f64>,
+}
+
+impl History {
+    /// A connection was made: to the same server, or to another run of it.
+    pub fn info(&mut self, info: &InfoReply) {
+        (self.disk, self.fills) = (plain(&info.disk), info.fills);
+        self.last = None;
+        self.paces.clear();
+    }
+
+    /// What a snapshot says, once there is one before it.
+    pub fn view(&mut self, now: Snapshot) -> Option<View> {
+        let before = self.last.replace(now)?;
+        let now = self.last.as_ref()?;
+        let seconds = now.at_ns.saturating_sub(before.at_ns) as f64 / NS;
+        if seconds <= 0.0 {
+            return None;
+        }
+        let per_second = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        let exports = now.exports.iter().map(|e| {
+            let none = ExportCounts::default();
+            let b = before.exports.iter().find(|b| b.name == e.name).unwrap_or(&none);
+            Export {
+                name: plain(&e.name),
+                reads_per_second: per_second(e.reads, b.reads),
+                writes_per_second: per_second(e.writes, b.writes),
+                mb_s: per_second(e.bytes, b.bytes) / MB,
+                response_mean_ms: mean_between(e.response.as_ref(), b.response.as_ref()),
+                response: distribution(e.response.as_ref()),
+                failed: e.failed,
+            }
+        });
+        let exports = exports.collect();
+        let paces = &mut self.paces;
+        paces.retain(|id, _| now.sessions.iter().any(|s| s.session == *id));
+        let sessions = now.sessions.iter().map(|s| {
+            let begun = before.sessions.iter().find(|b| b.session == s.session);
+            session(s, begun, seconds, paces)
+        });
+        let sessions = sessions.collect();
+        let predictions = now.predictions.saturating_sub(before.predictions) as f64;
+        let within = now.predictions_within_150us.saturating_sub(before.predictions_within_150us) as f64;
+        Some(View {
+            disk: self.disk.clone(),
+            up_seconds: now.at_ns as f64 / NS,
+            interval_seconds: seconds,
+            exports,
+            head_time: head_time(now, &before, seconds),
+            under_way: now.under_way,
+            at_device: now.at_device,
+            commands_per_second: per_second(now.commands, before.commands),
+            failed_commands: now.failed,
+            service: distribution(now.service.as_ref()),
+            lateness: distribution(now.lateness.as_ref()),
+            free_mb_s: per_second(now.free_bytes, before.free_bytes) / MB,
+            free_bytes: now.free_bytes,
+            predicted_within_150us: ratio(within, predictions),
+            fill: Fill { fills: self.fills, stopped: now.fill_stopped, times_stopped: now.times_stopped },
+            sessions,
+        })
+    }
+}
+
+fn session(s: &SessionCounts, before: Option<&SessionCounts>, seconds: f64, paces: &mut BTreeMap<u32, f64>) -> Session {
+    let moved = before.map_or(0, |b| s.done_bytes.saturating_sub(b.done_bytes)) as f64 / seconds;
+    if before.is_some() {
+        let weight = 1.0 - (-seconds / SMOOTHED_S).exp();
+        let pace = paces.entry(s.session).or_insert(moved);
+        *pace += weight * (moved - *pace);
+    }
+    let pace = paces.get(&s.session).copied().filter(|p| *p > 1.0 && !s.suspended);
+    Session {
+        session: s.session,
+        name: plain(&s.name),
+        priority: s.priority,
+        suspended: s.suspended,
+        tasks: s.tasks,
+        done_bytes: s.done_bytes,
+        wanted_bytes: s.wanted_bytes,
+        mb_s: moved / MB,
+        finish_seconds: pace.filter(|_| s.wanted_bytes > 0).map(|p| s.wanted_bytes as f64 / p),
+    }
+}
+
+/// Predictions are counted when a request is sent, so that an interval may hold a little more than it has.
+fn head_time(now: &Snapshot, before: &Snapshot, seconds: f64) -> HeadTime {
+    let part = |now: u64, before: u64| now.saturating_sub(before) as f64 / NS / seconds;
+    let (seek, rotate) = (part(now.seek_ns, before.seek_ns), part(now.rotate_ns, before.rotate_ns));
+    let transfer = part(now.transfer_ns, before.transfer_ns);
+    let whole = (seek + rotate + transfer).max(1.0);
+    let (seek, rotate, transfer) = (seek / whole, rotate / whole, transfer / whole);
+    HeadTime { seek, rotate, transfer, free_or_idle: (1.0 - seek - rotate - transfer).max(0.0) }
+}
+
+/// The mean of what came between two cumulative means.
+fn mean_between(now: Option<&Spread>, before: Option<&Spread>) -> Option<f64> {
+    let sum = |s: &Spread| s.mean_us * s.count as f64;
+    let none = Spread::default();
+    let (now, before) = (now?, before.unwrap_or(&none));
+    let count = now.count.checked_sub(before.count)? as f64;
+    ratio((sum(now) - sum(before)).max(0.0) / 1e3, count)
+}
+
+fn distribution(s: Option<&Spread>) -> Distribution {
+    let none = Spread::default();
+    let s = s.unwrap_or(&none);
+    let ms = |us: u64| us as f64 / 1e3;
+    let mean_ms = s.mean_us / 1e3;
+    Distribution { count: s.count, mean_ms, p50_ms: ms(s.p50_us), p99_ms: ms(s.p99_us), max_ms: ms(s.max_us) }
+}
+
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+/// Names come from clients, and a terminal does what some signs tell it.
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spread(count: u64, mean_us: f64) -> Option<Spread> {
+        Some(Spread { count, mean_us, p50_us: 5_000, p99_us: 20_000, max_us: 30_000 })
+    }
+
+    fn snapshot(at_s: u64, reads: u64, mean_us: f64, done: u64, wanted: u64) -> Snapshot {
+        Snapshot {
+            at_ns: at_s * 1_000_000_000,
+            exports: vec![ExportCounts {
+                name: "data".into(),
+                reads,
+                bytes: reads * 4096,
+                response: spread(reads, mean_us),
+                ..ExportCounts::default()
+            }],
+            seek_ns: reads * 5_000_000,
+            rotate_ns: reads * 3_000_000,
+            transfer_ns: reads * 100_000,
+            free_bytes: done,
+            predictions: reads,
+            predictions_within_150us: reads / 2,
+            sessions: vec![SessionCounts {
+                session: 7,
+                name: "scrub\u{1b}[2J".into(),
+                priority: 100,
+                done_bytes: done,
+                wanted_bytes: wanted,
+                ..SessionCounts::default()
+            }],
+            ..Snapshot::default()
+        }
+    }
+
+    #[test]
+    fn rates_are_those_between_two_snapshots() {
+        let mut history = History::default();
+        history.info(&InfoReply { disk: "Atlas".into(), fills: true, ..InfoReply::default() });
+        assert_eq!(history.view(snapshot(10, 100, 8_000.0, 0, 40_000_000)), None);
+        let v = history.view(snapshot(12, 300, 9_000.0, 8_000_000, 32_000_000)).unwrap();
+        let e = &v.exports[0];
+        assert_eq!((e.reads_per_second, e.mb_s), (100.0, 0.4096));
+        // 300 at 9 ms less 100 at 8 ms: 200 at 9.5 ms.
+        assert!((e.response_mean_ms.unwrap() - 9.5).abs() < 1e-9);
+        assert_eq!(e.response.p99_ms, 20.0);
+        let h = v.head_time;
+        assert!((h.seek - 0.5).abs() < 1e-9 && (h.rotate - 0.3).abs() < 1e-9 && (h.free_or_idle - 0.19).abs() < 1e-9);
+        assert_eq!((v.free_mb_s, v.predicted_within_150us), (4.0, Some(0.5)));
+        let s = &v.sessions[0];
+        assert_eq!((s.name.as_str(), s.share(), s.mb_s, s.finish_seconds), ("scrub[2J", 0.2, 4.0, Some(8.0)));
+    }
+
+    #[test]
+    fn a_server_that_began_anew_is_not_compared_with_the_one_before() {
+        let mut history = History::default();
+        let info = InfoReply::default();
+        history.info(&info);
+        history.view(snapshot(1_000, 50_000, 8_000.0, 0, 1));
+        history.info(&info);
+        assert_eq!(history.view(snapshot(1, 10, 8_000.0, 0, 1)), None);
+        // Even when nobody said that it did.
+        assert_eq!(history.view(snapshot(1, 10, 8_000.0, 0, 1)), None);
+        assert_eq!(history.view(snapshot(2, 20, 8_000.0, 0, 1)).unwrap().exports[0].reads_per_second, 10.0);
+    }
+
+    #[test]
+    fn more_head_time_than_time_fills_the_interval_and_no_more() {
+        let mut history = History::default();
+        history.view(snapshot(0, 0, 0.0, 0, 0));
+        let h = history.view(snapshot(1, 1_000, 8_000.0, 0, 0)).unwrap().head_time;
+        assert!((h.seek + h.rotate + h.transfer - 1.0).abs() < 1e-9 && h.free_or_idle < 1e-9, "{h:?}");
+    }
+
+    #[test]
+    fn what_does_not_move_has_no_finish() {
+        let mut history = History::default();
+        history.view(snapshot(0, 0, 0.0, 5, 10));
+        let v = history.view(snapshot(1, 0, 0.0, 5, 10)).unwrap();
+        assert_eq!((v.sessions[0].finish_seconds, v.exports[0].response_mean_ms), (None, None));
+        assert_eq!(v.predicted_within_150us, None);
+    }
+}

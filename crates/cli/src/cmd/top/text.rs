@@ -1,0 +1,187 @@
+//! Words and columns, alike for the terminal and for files.
+
+use super::figures::{Export, HeadTime, Session, View};
+use crate::screen::columns;
+
+/// Cells of a bar in plain text.
+const BAR: usize = 40;
+
+/// The whole view as plain text.
+pub fn page(view: &View) -> String {
+    let mut text = format!("{}\n\n", title(view));
+    text += &format!("head time  [{}]  {}\n", bar(&view.head_time, BAR), legend(&view.head_time));
+    for line in lines(view) {
+        text += &format!("{line}\n");
+    }
+    text += "\n";
+    text += &columns(&table(EXPORT_HEADS, view.exports.iter().map(export)), &[1, 2, 3, 4, 5, 6]);
+    if !view.sessions.is_empty() {
+        text += "\n";
+        text += &columns(&table(SESSION_HEADS, view.sessions.iter().map(session)), &[0, 2, 4, 5, 6, 7]);
+    }
+    text
+}
+
+fn table<const N: usize>(heads: [&str; N], rows: impl Iterator<Item = [String; N]>) -> Vec<Vec<String>> {
+    std::iter::once(heads.map(String::from)).chain(rows).map(Vec::from).collect()
+}
+
+/// Which server, since when.
+pub fn title(view: &View) -> String {
+    format!("{}, up {}; rates of {:.1} s", view.disk, span(view.up_seconds), view.interval_seconds)
+}
+
+/// Queues, free work and predictions, in words.
+pub fn lines(view: &View) -> Vec<String> {
+    let failed = match view.failed_commands {
+        0 => String::new(),
+        n => format!(", {n} FAILED since start"),
+    };
+    let mut lines = vec![format!(
+        "queue      {} under way, {} at the drive, {:.1} commands/s{failed}",
+        view.under_way, view.at_device, view.commands_per_second
+    )];
+    let fill = match (view.fill.fills, view.fill.stopped, view.fill.times_stopped) {
+        (false, ..) => "nothing fills gaps".to_string(),
+        (true, true, n) => format!("filling is STOPPED, the drive surprises ({n} times since start)"),
+        (true, false, 0) => "filling".to_string(),
+        (true, false, n) => format!("filling (was stopped {n} times since start)"),
+    };
+    lines.push(format!("free       {:.2} MB/s, {} since start; {fill}", view.free_mb_s, bytes(view.free_bytes)));
+    let predicted = match view.predicted_within_150us {
+        Some(share) => format!("{:.1}% within 150 us", share * 100.0),
+        None => "none in this interval".into(),
+    };
+    lines.push(format!("predicted  {predicted}"));
+    let s = &view.service;
+    lines.push(format!("service    mean {:.2} ms, p99 {:.2} ms since start", s.mean_ms, s.p99_ms));
+    if view.lateness.count > 0 {
+        let l = &view.lateness;
+        lines.push(format!(
+            "lateness   p50 {:.0} us, p99 {:.0} us, at most {:.0} us since start",
+            l.p50_ms * 1e3,
+            l.p99_ms * 1e3,
+            l.max_ms * 1e3
+        ));
+    }
+    lines
+}
+
+/// Heads of [`export`]'s columns.
+pub const EXPORT_HEADS: [&str; 7] = ["export", "reads/s", "writes/s", "MB/s", "mean ms", "p99 ms (start)", "failed"];
+
+/// One export in columns.
+pub fn export(e: &Export) -> [String; 7] {
+    [
+        if e.name.is_empty() { "(unnamed)".into() } else { e.name.clone() },
+        format!("{:.1}", e.reads_per_second),
+        format!("{:.1}", e.writes_per_second),
+        format!("{:.2}", e.mb_s),
+        e.response_mean_ms.map_or("-".into(), |ms| format!("{ms:.2}")),
+        if e.response.count > 0 { format!("{:.2}", e.response.p99_ms) } else { "-".into() },
+        e.failed.to_string(),
+    ]
+}
+
+/// Heads of [`session`]'s columns.
+pub const SESSION_HEADS: [&str; 8] = ["session", "name", "priority", "state", "MB/s", "done", "of", "finish in"];
+
+/// One session in columns.
+pub fn session(s: &Session) -> [String; 8] {
+    let state = match (s.suspended, s.wanted_bytes) {
+        (true, _) => "suspended",
+        (false, 0) => "nothing to do",
+        (false, _) => "at work",
+    };
+    [
+        s.session.to_string(),
+        if s.name.is_empty() { "-".into() } else { s.name.clone() },
+        s.priority.to_string(),
+        state.into(),
+        format!("{:.2}", s.mb_s),
+        format!("{:.1}%", s.share() * 100.0),
+        bytes(s.done_bytes + s.wanted_bytes),
+        s.finish_seconds.map_or("-".into(), span),
+    ]
+}
+
+/// The head's time as a bar of so many signs: s, r, t, and dots for the rest.
+pub fn bar(h: &HeadTime, width: usize) -> String {
+    cells(h, width).into_iter().zip(["s", "r", "t", "."]).map(|(n, sign)| sign.repeat(n)).collect()
+}
+
+/// Cells of a bar for each of the four parts; together the whole width.
+pub fn cells(h: &HeadTime, width: usize) -> [usize; 4] {
+    let ends = [h.seek, h.seek + h.rotate, h.seek + h.rotate + h.transfer];
+    let mut ends = ends.map(|end| ((end * width as f64).round() as usize).min(width));
+    ends.sort_unstable();
+    [ends[0], ends[1] - ends[0], ends[2] - ends[1], width - ends[2]]
+}
+
+/// What the bar's parts are.
+pub fn legend(h: &HeadTime) -> String {
+    let percent = |share: f64| format!("{:.0}%", share * 100.0);
+    format!(
+        "seek {}, rotate {}, transfer {}, free or idle {}",
+        percent(h.seek),
+        percent(h.rotate),
+        percent(h.transfer),
+        percent(h.free_or_idle)
+    )
+}
+
+/// A number of bytes in a unit of its size.
+pub fn bytes(bytes: u64) -> String {
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let found = units.into_iter().find(|(unit, _)| bytes as f64 >= *unit);
+    found.map_or_else(|| format!("{bytes} B"), |(unit, name)| format!("{:.1} {name}", bytes as f64 / unit))
+}
+
+/// A span of time in its two largest units.
+pub fn span(seconds: f64) -> String {
+    let whole = seconds.max(0.0) as u64;
+    let (d, h, m, s) = (whole / 86_400, whole / 3_600 % 24, whole / 60 % 60, whole % 60);
+    match (d, h, m) {
+        (0, 0, 0) => format!("{s} s"),
+        (0, 0, _) => format!("{m} min {s:02} s"),
+        (0, ..) => format!("{h} h {m:02} min"),
+        (1..10_000, ..) => format!("{d} d {h:02} h"),
+        _ => "years".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmd::top::figures::Fill;
+
+    #[test]
+    fn a_bar_is_as_wide_as_it_should_be_whatever_the_shares() {
+        let h = HeadTime { seek: 0.5, rotate: 0.25, transfer: 0.05, free_or_idle: 0.2 };
+        assert_eq!(bar(&h, 20), "ssssssssssrrrrrt....");
+        let odd = HeadTime { seek: 0.333, rotate: 0.333, transfer: 0.334, free_or_idle: 0.0 };
+        for width in 0..50 {
+            assert_eq!(cells(&odd, width).iter().sum::<usize>(), width);
+        }
+        let none = HeadTime { seek: f64::NAN, ..HeadTime::default() };
+        assert_eq!(cells(&none, 10).iter().sum::<usize>(), 10);
+    }
+
+    #[test]
+    fn spans_and_sizes_are_in_units_of_their_size() {
+        assert_eq!([5.0, 65.0, 3_700.0, 200_000.0].map(span), ["5 s", "1 min 05 s", "1 h 01 min", "2 d 07 h"]);
+        assert_eq!((span(-1.0), span(1e300)), ("0 s".into(), "years".into()));
+        assert_eq!([0, 999, 1_500, 2_000_000].map(bytes), ["0 B", "999 B", "1.5 kB", "2.0 MB"]);
+    }
+
+    #[test]
+    fn a_page_says_what_is_wrong() {
+        let mut view = View { disk: "Atlas".into(), ..View::default() };
+        assert!(page(&view).contains("nothing fills gaps"), "{}", page(&view));
+        view.fill = Fill { fills: true, stopped: true, times_stopped: 3 };
+        view.failed_commands = 2;
+        let text = page(&view);
+        assert!(text.contains("STOPPED") && text.contains("2 FAILED"), "{text}");
+        assert!(!text.contains("session"), "{text}");
+    }
+}

@@ -1,0 +1,30 @@
+//! Where the control interface of `headtime serve` is, for the commands that are its clients.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+/// Its name where none is given.
+const NAME: &str = "control.sock";
+
+/// `--control PATH`, for commands to flatten into their flags.
+#[derive(Clone, Debug, Args)]
+pub struct ControlSocket {
+    /// The server's control socket [default: control.sock here, or in $XDG_RUNTIME_DIR/headtime, or in /run/headtime]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+}
+
+impl ControlSocket {
+    /// The path to connect to.
+    pub fn path(&self) -> PathBuf {
+        self.control.clone().unwrap_or_else(|| usual(NAME))
+    }
+}
+
+/// Where a server's socket of this name is usually found: here, in the user's directory of sockets, or in the system's.
+pub fn usual(name: &str) -> PathBuf {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("headtime").join(name));
+    let first = [Some(PathBuf::from(name)), runtime].into_iter().flatten().find(|path| path.exists());
+    first.unwrap_or_else(|| Path::new("/run/headtime").join(name))
+}

@@ -1,0 +1,255 @@
+//! What is left when a server ends: by a signal it can hear, and by one it cannot.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use super::nbd_client::{FLUSH, FUA, Nbd, WRITE};
+use super::{Server, disk, finish, next, run, scratch};
+use crate::support::{self, Process};
+
+const SECTOR: usize = 512;
+const BLOCK: u64 = 4096;
+/// Blocks of each writer, beside the others'.
+const BLOCKS: u64 = 64;
+const WRITERS: u64 = 4;
+/// Requests that a writer has under way.
+const DEPTH: usize = 8;
+/// Times that the server is killed.
+const ROUNDS: u64 = 3;
+
+/// What one block may hold after a crash: the generation that was promised last, and the last one sent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    promised: u64,
+    answered: u64,
+    sent: u64,
+}
+
+/// A client that writes its own blocks over and over and keeps account of what it was promised.
+struct Writer {
+    first: u64,
+    blocks: Vec<Block>,
+    seed: u64,
+}
+
+/// A request that is not answered yet.
+enum Asked {
+    Write {
+        block: usize,
+        generation: u64,
+        fua: bool,
+    },
+    /// With what had been answered when it was sent, by block: this much it promises.
+    Flush(Vec<u64>),
+}
+
+/// A block of this generation: each of its sectors says which it is of, so that a torn one can be told.
+fn contents(block: u64, generation: u64) -> Vec<u8> {
+    let sector = |s: u64| {
+        let mut bytes = Vec::with_capacity(SECTOR);
+        let mut seed = block << 40 ^ generation << 8 ^ s;
+        bytes.extend_from_slice(&generation.to_le_bytes());
+        while bytes.len() < SECTOR {
+            seed = next(seed);
+            bytes.extend_from_slice(&seed.to_le_bytes());
+        }
+        bytes
+    };
+    (0..BLOCK / SECTOR as u64).flat_map(sector).collect()
+}
+
+impl Writer {
+    fn new(number: u64) -> Writer {
+        Writer { first: number * BLOCKS, blocks: vec![Block::default(); BLOCKS as usize], seed: number }
+    }
+
+    fn chance(&mut self, of: u64) -> u64 {
+        self.seed = next(self.seed);
+        self.seed % of
+    }
+
+    /// Writes until the server is gone.
+    fn write(&mut self, socket: &Path) {
+        let Ok(mut nbd) = Nbd::open(socket, "") else { return };
+        let mut under_way: BTreeMap<u64, Asked> = BTreeMap::new();
+        for cookie in 1.. {
+            let sent = self.ask(&mut nbd, cookie, &mut under_way);
+            // Answers that came before the end count, even when a request could not be sent any more.
+            while under_way.len() >= DEPTH || sent.is_err() {
+                let Ok((cookie, error)) = nbd.answer() else { return };
+                assert_eq!(error, 0, "a request failed");
+                self.answered(under_way.remove(&cookie).expect("an answer to what was asked"));
+            }
+        }
+    }
+
+    fn ask(&mut self, nbd: &mut Nbd, cookie: u64, under_way: &mut BTreeMap<u64, Asked>) -> std::io::Result<()> {
+        if self.chance(16) == 0 {
+            under_way.insert(cookie, Asked::Flush(self.blocks.iter().map(|b| b.answered).collect()));
+            return nbd.send(FLUSH, 0, cookie, 0, 0, &[]);
+        }
+        // One write of a block at a time: two could be carried out in either order.
+        let busy = |n: usize| under_way.values().any(|a| matches!(a, Asked::Write { block, .. } if *block == n));
+        let start = self.chance(BLOCKS) as usize;
+        let block =
+            (start..start + BLOCKS as usize).map(|n| n % BLOCKS as usize).find(|n| !busy(*n)).expect("a free one");
+        self.blocks[block].sent += 1;
+        let (generation, fua) = (self.blocks[block].sent, self.chance(4) == 0);
+        under_way.insert(cookie, Asked::Write { block, generation, fua });
+        let number = self.first + block as u64;
+        let flags = if fua { FUA } else { 0 };
+        nbd.send(WRITE, flags, cookie, number * BLOCK, BLOCK as u32, &contents(number, generation))
+    }
+
+    fn answered(&mut self, asked: Asked) {
+        match asked {
+            Asked::Write { block, generation, fua } => {
+                let b = &mut self.blocks[block];
+                b.answered = generation;
+                if fua {
+                    b.promised = generation;
+                }
+            }
+            Asked::Flush(by_then) => {
+                for (b, generation) in self.blocks.iter_mut().zip(by_then) {
+                    b.promised = b.promised.max(generation);
+                }
+            }
+        }
+    }
+
+    /// Looks at every block; from now on, what is found is what was promised. How many were promised something.
+    fn check(&mut self, nbd: &mut Nbd) -> usize {
+        let promised = self.blocks.iter().filter(|b| b.promised > 0).count();
+        for (n, b) in self.blocks.iter_mut().enumerate() {
+            let number = self.first + n as u64;
+            let found = nbd.read(number * BLOCK, BLOCK as u32).unwrap();
+            let mut newest = 0;
+            for (s, sector) in found.chunks(SECTOR).enumerate() {
+                let generation = u64::from_le_bytes(sector[..8].try_into().unwrap());
+                let said = format!("block {number}, sector {s}: generation {generation}, of {b:?}");
+                assert!((b.promised..=b.sent).contains(&generation), "lost: {said}");
+                let whole = if generation == 0 { vec![0; SECTOR] } else { piece(number, generation, s) };
+                assert!(sector == whole, "a torn sector: {said}");
+                newest = newest.max(generation);
+            }
+            // A block may be torn between sectors when its write was not answered. It is written anew, as a file system would.
+            nbd.write(FUA, number * BLOCK, &contents(number, b.sent + 1)).unwrap();
+            let now = b.sent + 1;
+            *b = Block { promised: now, answered: now, sent: now };
+        }
+        promised
+    }
+}
+
+fn piece(block: u64, generation: u64, sector: usize) -> Vec<u8> {
+    contents(block, generation)[sector * SECTOR..][..SECTOR].to_vec()
+}
+
+/// fio beside the writers, in the part of the drive that is not theirs; it ends with the server.
+fn fio(server: &Server, dir: &Path) -> Option<Process> {
+    support::missing_program(&["fio"]).is_none().then(|| {
+        let mut fio = Command::new("fio");
+        fio.current_dir(dir).args(["--name=beside", "--ioengine=nbd", "--rw=randrw", "--bs=4k", "--offset=4M"]);
+        fio.args(["--size=16M", "--iodepth=8", "--fsync=8", "--time_based", "--runtime=60", "--uri"])
+            .arg(server.uri(""));
+        Process(fio.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    })
+}
+
+#[test]
+fn what_was_promised_before_kill_9_is_there_after_it() {
+    const NAME: &str = "what_was_promised_before_kill_9_is_there_after_it";
+    if let Some(why) = support::missing_program(&["fio"]) {
+        support::skipped(NAME, &format!("the part with fio beside it: {why}"));
+    }
+    let dir = scratch("kill");
+    let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
+    for round in 0..ROUNDS {
+        let server = Server::disk(dir.path());
+        let beside = fio(&server, dir.path());
+        let socket: PathBuf = server.socket();
+        let writing = writers.into_iter().map(|mut w| {
+            let socket = socket.clone();
+            thread::spawn(move || {
+                w.write(&socket);
+                w
+            })
+        });
+        let writing: Vec<_> = writing.collect();
+        thread::sleep(Duration::from_millis(1_000 + 137 * round));
+        server.kill();
+        writers = writing.into_iter().map(|w| w.join().unwrap()).collect();
+        drop(beside);
+        assert!(socket.exists(), "a killed server leaves its socket");
+        let server = Server::disk(dir.path());
+        let mut nbd = Nbd::open(&server.socket(), "").unwrap();
+        let promised: usize = writers.iter_mut().map(|w| w.check(&mut nbd)).sum();
+        assert!(promised > 20, "only {promised} blocks were promised anything: nothing was tested");
+        assert!(server.stop().0.success());
+    }
+}
+
+#[test]
+fn a_server_that_is_asked_to_end_answers_first_and_leaves_with_0() {
+    let dir = scratch("drain");
+    let server = Server::disk(dir.path());
+    let mut nbd = Nbd::open(&server.socket(), "").unwrap();
+    let count = 32;
+    for n in 0..count {
+        nbd.send(WRITE, 0, n, n * (1 << 20), BLOCK as u32, &contents(n, 1)).unwrap();
+    }
+    let (socket, dir_path) = (server.socket(), dir.path().to_owned());
+    let ending = thread::spawn(move || server.stop());
+    let mut kept = Vec::new();
+    // Those that it had taken are carried out; others are told that it ends (ESHUTDOWN is 108 in the protocol).
+    while let Ok((cookie, error)) = nbd.answer() {
+        assert!(error == 0 || error == 108, "error {error}");
+        kept.extend((error == 0).then_some(cookie));
+    }
+    let (status, took) = ending.join().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    assert!(!socket.exists(), "its socket goes with it");
+    let server = Server::disk(&dir_path);
+    let mut nbd = Nbd::open(&server.socket(), "").unwrap();
+    for n in &kept {
+        assert!(nbd.read(n * (1 << 20), BLOCK as u32).unwrap() == contents(*n, 1), "write {n}");
+    }
+    // SIGINT does the same.
+    drop(nbd);
+    let mut server = server;
+    server.signal("INT");
+    assert_eq!(server.ended().0.code(), Some(0));
+}
+
+#[test]
+fn a_second_server_gets_neither_the_data_nor_the_socket_of_the_first() {
+    let dir = scratch("second");
+    let first = Server::disk(dir.path());
+    let elsewhere = format!("unix:{}", dir.path().join("other.sock").display());
+    let refused = |command: &mut Command| {
+        let (status, out, err) = finish(command);
+        assert_eq!((status.code(), out.as_str(), err.lines().count()), (Some(2), "", 1), "{err}");
+        err
+    };
+    let mut same_data = disk(dir.path());
+    let same_data = refused(same_data.args(["--nbd", &elsewhere]));
+    assert!(same_data.contains("another virtual drive uses it"), "{same_data}");
+    let mut same_socket = super::headtime();
+    same_socket.args(["disk", super::SMALL, "--backing"]).arg(dir.path().join("other.img"));
+    same_socket.arg("--nbd").arg(format!("unix:{}", first.socket().display()));
+    let same_socket = refused(&mut same_socket);
+    assert!(same_socket.contains("another server listens there"), "{same_socket}");
+    // The first has not noticed.
+    Nbd::open(&first.socket(), "").unwrap().read(0, 512).unwrap();
+    first.kill();
+    // What the dead one left is nobody's.
+    let again = Server::disk(dir.path());
+    Nbd::open(&again.socket(), "").unwrap().read(0, 512).unwrap();
+    assert!(again.stop().0.success());
+    run(Command::new("test").arg("!").arg("-e").arg(super::socket(dir.path())));
+}

@@ -1,0 +1,170 @@
+//! Metrics for Prometheus: HTTP on an address of this machine's own, `GET /metrics`.
+//!
+//! One page for one kind of client needs little of HTTP, so that little is here: a request's head of at most 8 KiB within five
+//! seconds, one answer, and the connection ends. Whatever a client sends, it costs no more than that, and no more clients than
+//! eight are listened to at a time.
+//!
+//! * this file: the server
+//! * [`exposition`]: the page
+
+pub mod exposition;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{Semaphore, watch};
+
+use crate::control::counts;
+use crate::engine::inbox::Outbox;
+use crate::engine::telling::Telling;
+use crate::net::Stream;
+use crate::net::address::Listening;
+use crate::net::exports::Exports;
+
+/// Bytes of a request's head at most.
+const LONGEST_HEAD: usize = 8 << 10;
+/// How long a client may take for its request, and again for its answer.
+const SLOWEST: Duration = Duration::from_secs(5);
+/// Clients at a time.
+const MOST_CLIENTS: usize = 8;
+/// After the machine ran short of something, the next client is waited for this long later.
+const SHORT_OF: Duration = Duration::from_millis(100);
+/// What a client still sends after its answer is thrown away, so that the answer is not lost with it: so much, for so long.
+const MOST_IGNORED: u64 = 256 << 10;
+const LONGEST_IGNORED: Duration = Duration::from_secs(1);
+
+/// Where the figures come from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What is exported.
+    pub exports: Exports,
+    /// The way to the engine.
+    pub engine: Outbox<Telling>,
+    /// What clients call their sessions.
+    pub names: Arc<Mutex<BTreeMap<u32, String>>>,
+}
+
+/// An answer.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer {
+    status: &'static str,
+    kind: &'static str,
+    body: String,
+    /// The client wants to know how long it would be, and no more.
+    head_only: bool,
+}
+
+/// Serves clients until `end` becomes true.
+pub async fn serve(source: Source, listening: Listening, mut end: watch::Receiver<bool>) {
+    let places = Arc::new(Semaphore::new(MOST_CLIENTS));
+    while !*end.borrow_and_update() {
+        let place = tokio::select! {
+            place = Arc::clone(&places).acquire_owned() => place.expect("never closed"),
+            _ = end.changed() => continue,
+        };
+        let accepted = tokio::select! {
+            accepted = listening.accept() => accepted,
+            _ = end.changed() => continue,
+        };
+        match accepted {
+            Ok(stream) => {
+                let source = source.clone();
+                tokio::spawn(async move {
+                    let _place = place;
+                    // A client that goes away has nothing to be told, and nobody else cares.
+                    let _ = client(stream, &source).await;
+                });
+            }
+            Err(_) => tokio::time::sleep(SHORT_OF).await,
+        }
+    }
+}
+
+async fn client(mut stream: Box<dyn Stream>, source: &Source) -> io::Result<()> {
+    let answer = match tokio::time::timeout(SLOWEST, head(&mut stream)).await {
+        Ok(head) => match head? {
+            Some(head) => answer(&head, source).await,
+            None => plain("431 Request Header Fields Too Large", "expected a request of at most 8 KiB\n"),
+        },
+        Err(_) => plain("408 Request Timeout", "expected a request within 5 s\n"),
+    };
+    let Answer { status, kind, body, head_only } = &answer;
+    let mut text = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nConnection: close\r\n",
+        body.len()
+    );
+    if status.starts_with("405") {
+        text += "Allow: GET, HEAD\r\n";
+    }
+    text += "\r\n";
+    if !head_only {
+        text += body;
+    }
+    tokio::time::timeout(SLOWEST, async {
+        stream.write_all(text.as_bytes()).await?;
+        stream.shutdown().await
+    })
+    .await??;
+    let mut rest = stream.take(MOST_IGNORED);
+    let _ = tokio::time::timeout(LONGEST_IGNORED, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
+    Ok(())
+}
+
+/// A request up to its empty line; `None` when it is too long.
+async fn head(stream: &mut Box<dyn Stream>) -> io::Result<Option<Vec<u8>>> {
+    let mut head = Vec::with_capacity(1024);
+    let mut piece = [0; 1024];
+    loop {
+        let got = stream.read(&mut piece).await?;
+        if got == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        // The end may lie across two pieces.
+        let from = head.len().saturating_sub(3);
+        head.extend_from_slice(&piece[..got]);
+        if head[from..].windows(4).any(|w| w == b"\r\n\r\n") || head[from..].windows(2).any(|w| w == b"\n\n") {
+            return Ok(Some(head));
+        }
+        if head.len() > LONGEST_HEAD {
+            return Ok(None);
+        }
+    }
+}
+
+async fn answer(head: &[u8], source: &Source) -> Answer {
+    let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
+    let Ok(line) = std::str::from_utf8(line) else {
+        return plain("400 Bad Request", "expected a request of HTTP, found something else\n");
+    };
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let &[method, target, version] = &words[..] else {
+        return plain("400 Bad Request", "expected a request of HTTP, found something else\n");
+    };
+    if !version.starts_with("HTTP/1.") {
+        return plain("505 HTTP Version Not Supported", "expected HTTP/1.1\n");
+    }
+    let head_only = method == "HEAD";
+    if !head_only && method != "GET" {
+        return plain("405 Method Not Allowed", "expected GET\n");
+    }
+    if target.split('?').next() != Some("/metrics") {
+        return Answer { head_only, ..plain("404 Not Found", "the metrics are at /metrics\n") };
+    }
+    match counts::take(&source.engine, &source.exports, &source.names).await {
+        Ok(snapshot) => {
+            let kind = "text/plain; version=0.0.4; charset=utf-8";
+            Answer { status: "200 OK", kind, body: exposition::page(&snapshot), head_only }
+        }
+        Err(_) => Answer { head_only, ..plain("503 Service Unavailable", "the server ends\n") },
+    }
+}
+
+fn plain(status: &'static str, body: &str) -> Answer {
+    Answer { status, kind: "text/plain; charset=utf-8", body: body.into(), head_only: false }
+}
+
+#[cfg(test)]
+mod tests;

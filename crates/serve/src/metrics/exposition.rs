@@ -1,0 +1,200 @@
+//! The page of metrics, in Prometheus's text format (version 0.0.4).
+//!
+//! Names and units are as Prometheus would have them: seconds and bytes, `_total` for what only grows. The counters begin anew
+//! when the server does, which Prometheus's `rate` expects. Distributions are summaries since the server began: quantiles of
+//! several servers cannot be added up.
+
+use std::fmt::{Display, Write};
+
+use crate::control::v1::{Snapshot, Spread};
+
+const NS: f64 = 1e9;
+const US: f64 = 1e6;
+
+/// A metric in the making: its head goes out once, before its first sample.
+struct Metric<'a> {
+    out: &'a mut String,
+    name: &'static str,
+}
+
+impl Metric<'_> {
+    /// Writing to a string does not fail.
+    fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
+        self.suffixed("", labels, value)
+    }
+
+    fn suffixed(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
+        let _ = write!(self.out, "{}{suffix}", self.name);
+        for (at, (name, text)) in labels.iter().enumerate() {
+            let _ = write!(self.out, "{}{name}=\"{}\"", if at == 0 { '{' } else { ',' }, escaped(text));
+        }
+        let _ = writeln!(self.out, "{} {value}", if labels.is_empty() { "" } else { "}" });
+        self
+    }
+
+    /// Quantiles, sum and count in seconds.
+    fn summary(&mut self, labels: &[(&str, &str)], spread: Option<&Spread>) -> &mut Self {
+        let none = Spread::default();
+        let s = spread.unwrap_or(&none);
+        for (quantile, us) in [("0.5", s.p50_us), ("0.99", s.p99_us), ("1", s.max_us)] {
+            let labels = [labels, &[("quantile", quantile)]].concat();
+            self.sample(&labels, us as f64 / US);
+        }
+        self.suffixed("_sum", labels, s.mean_us * s.count as f64 / US);
+        self.suffixed("_count", labels, s.count)
+    }
+}
+
+/// A label's value between its quotation marks.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn metric<'a>(out: &'a mut String, name: &'static str, kind: &str, help: &str) -> Metric<'a> {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    Metric { out, name }
+}
+
+/// The page.
+pub fn page(s: &Snapshot) -> String {
+    let mut out = String::with_capacity(8 << 10);
+    let o = &mut out;
+    metric(o, "headtime_build_info", "gauge", "1, with the server's version.")
+        .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+    metric(o, "headtime_uptime_seconds", "gauge", "Time since the server began.").sample(&[], s.at_ns as f64 / NS);
+    exports(o, s);
+    drive(o, s);
+    background(o, s);
+    out
+}
+
+fn exports(o: &mut String, s: &Snapshot) {
+    let mut requests = metric(o, "headtime_requests_total", "counter", "Requests of clients that were finished.");
+    for e in &s.exports {
+        for (kind, count) in [("read", e.reads), ("write", e.writes), ("flush", e.flushes)] {
+            requests.sample(&[("export", &e.name), ("kind", kind)], count);
+        }
+    }
+    let mut failures = metric(o, "headtime_request_failures_total", "counter", "Requests of clients that failed.");
+    for e in &s.exports {
+        failures.sample(&[("export", &e.name)], e.failed);
+    }
+    let mut bytes = metric(o, "headtime_request_bytes_total", "counter", "Bytes that clients read and wrote.");
+    for e in &s.exports {
+        bytes.sample(&[("export", &e.name)], e.bytes);
+    }
+    let help = "Time from taking a request to its end, since the server began.";
+    let mut response = metric(o, "headtime_response_seconds", "summary", help);
+    for e in &s.exports {
+        response.summary(&[("export", &e.name)], e.response.as_ref());
+    }
+    metric(o, "headtime_requests_under_way", "gauge", "Requests that wait or are at the drive.")
+        .sample(&[], s.under_way);
+}
+
+fn drive(o: &mut String, s: &Snapshot) {
+    metric(o, "headtime_commands_total", "counter", "Commands that the drive carried out.").sample(&[], s.commands);
+    metric(o, "headtime_command_failures_total", "counter", "Commands that failed.").sample(&[], s.failed);
+    metric(o, "headtime_commands_at_device", "gauge", "Commands at the drive.").sample(&[], s.at_device);
+    let help = "Time from sending a command to its end, since the server began.";
+    metric(o, "headtime_service_seconds", "summary", help).summary(&[], s.service.as_ref());
+    let help = "How late completions were heard of, where their moment was known: a virtual drive.";
+    metric(o, "headtime_completion_lateness_seconds", "summary", help).summary(&[], s.lateness.as_ref());
+    let help = "Head time of clients' requests, as predicted when they were sent to the drive.";
+    let mut head_time = metric(o, "headtime_head_time_seconds_total", "counter", help);
+    for (part, ns) in [("seek", s.seek_ns), ("rotate", s.rotate_ns), ("transfer", s.transfer_ns)] {
+        head_time.sample(&[("part", part)], ns as f64 / NS);
+    }
+    let help = "Predictions that were compared with what happened.";
+    metric(o, "headtime_predictions_total", "counter", help).sample(&[], s.predictions);
+    let help = "Predictions that were right to 150 microseconds.";
+    metric(o, "headtime_predictions_within_150us_total", "counter", help).sample(&[], s.predictions_within_150us);
+}
+
+fn background(o: &mut String, s: &Snapshot) {
+    metric(o, "headtime_free_bytes_total", "counter", "Bytes moved for free.").sample(&[], s.free_bytes);
+    let help = "1 while gaps are not filled because the drive surprises.";
+    metric(o, "headtime_fill_stopped", "gauge", help).sample(&[], u8::from(s.fill_stopped));
+    metric(o, "headtime_fill_stops_total", "counter", "How often filling stopped.").sample(&[], s.times_stopped);
+    metric(o, "headtime_sessions", "gauge", "Freeblock sessions that are open.").sample(&[], s.sessions.len());
+    type Figure = fn(&crate::control::v1::SessionCounts) -> u64;
+    let figures: [(&'static str, &str, Figure); 5] = [
+        ("headtime_session_done_bytes", "Bytes that a session's tasks got or wrote.", |s| s.done_bytes),
+        ("headtime_session_wanted_bytes", "Bytes that a session's tasks still want.", |s| s.wanted_bytes),
+        ("headtime_session_tasks", "Tasks of a session that have not ended.", |s| s.tasks),
+        ("headtime_session_priority", "A session's priority.", |s| u64::from(s.priority)),
+        ("headtime_session_suspended", "1 while nothing is picked up for a session.", |s| u64::from(s.suspended)),
+    ];
+    for (name, help, figure) in figures {
+        let mut m = metric(o, name, "gauge", help);
+        for session in &s.sessions {
+            let id = session.session.to_string();
+            m.sample(&[("session", &id), ("name", &session.name)], figure(session));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::v1::{ExportCounts, SessionCounts};
+
+    fn snapshot() -> Snapshot {
+        let spread = Spread { count: 4, mean_us: 2_500.0, p50_us: 2_000, p99_us: 9_000, max_us: 9_100 };
+        Snapshot {
+            at_ns: 1_500_000_000,
+            exports: vec![ExportCounts {
+                name: "a \"b\"\n\\c".into(),
+                reads: 3,
+                writes: 1,
+                bytes: 16_384,
+                response: Some(spread),
+                ..ExportCounts::default()
+            }],
+            seek_ns: 250_000_000,
+            sessions: vec![SessionCounts { session: 9, name: "scrub".into(), suspended: true, ..Default::default() }],
+            ..Snapshot::default()
+        }
+    }
+
+    #[test]
+    fn figures_are_in_base_units_with_their_labels() {
+        let page = page(&snapshot());
+        for line in [
+            "headtime_uptime_seconds 1.5",
+            r#"headtime_requests_total{export="a \"b\"\n\\c",kind="read"} 3"#,
+            r#"headtime_response_seconds{export="a \"b\"\n\\c",quantile="0.99"} 0.009"#,
+            r#"headtime_response_seconds_sum{export="a \"b\"\n\\c"} 0.01"#,
+            r#"headtime_response_seconds_count{export="a \"b\"\n\\c"} 4"#,
+            r#"headtime_head_time_seconds_total{part="seek"} 0.25"#,
+            r#"headtime_session_suspended{session="9",name="scrub"} 1"#,
+            "headtime_service_seconds_count 0",
+        ] {
+            assert!(page.lines().any(|l| l == line), "{line} is not in\n{page}");
+        }
+    }
+
+    /// What a reader of the format insists on: every sample belongs to the metric above it, each metric is there once, and the
+    /// page ends with a line's end.
+    #[test]
+    fn the_page_is_what_prometheus_reads() {
+        let page = page(&snapshot());
+        assert!(page.ends_with('\n'));
+        let mut seen: Vec<&str> = Vec::new();
+        let mut lines = page.lines().peekable();
+        while let Some(line) = lines.next() {
+            let name = line.strip_prefix("# HELP ").and_then(|rest| rest.split(' ').next()).expect(line);
+            assert!(!seen.contains(&name), "{name} is there twice");
+            seen.push(name);
+            let kind = lines.next().and_then(|l| l.strip_prefix("# TYPE ")?.strip_prefix(name)).expect(name).trim();
+            assert_eq!(name.ends_with("_total"), kind == "counter", "{name}");
+            while let Some(sample) = lines.next_if(|l| !l.starts_with('#')) {
+                let rest = sample.strip_prefix(name).expect(sample);
+                let rest = rest.strip_prefix("_sum").or(rest.strip_prefix("_count")).unwrap_or(rest);
+                assert!(rest.starts_with(['{', ' ']), "{sample}");
+                assert!(rest.rsplit(' ').next().unwrap().parse::<f64>().is_ok(), "{sample}");
+            }
+        }
+        assert!(seen.len() > 15);
+    }
+}

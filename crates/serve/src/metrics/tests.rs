@@ -1,0 +1,92 @@
+//! Metrics over a socket, fetched plainly and otherwise.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use headtime_sched::scheduler::Firmware;
+
+use crate::device::Device;
+use crate::device::null::Null;
+use crate::net::exports::{ExportSpec, Exports};
+use crate::server::{Server, Service};
+
+fn server() -> (Server, SocketAddr) {
+    let device = Null::new(1000, 512, 1);
+    let spec = ExportSpec {
+        name: "data".into(),
+        description: String::new(),
+        first: 0,
+        sectors: device.sectors(),
+        read_only: false,
+        weight: 100,
+    };
+    let exports = Exports::new(vec![spec], 1000, 512).unwrap();
+    let mut service = Service::new(Vec::new(), exports, Arc::new(|_| {}));
+    service.metrics = Some((Ipv4Addr::LOCALHOST, 0).into());
+    let server = Server::start(Firmware::new(1, 16), device, service).unwrap();
+    let port = server.metrics_port().unwrap();
+    (server, (Ipv4Addr::LOCALHOST, port).into())
+}
+
+/// What a server answers to these bytes.
+fn ask(at: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    // It may have answered before everything was sent.
+    let _ = stream.write_all(bytes);
+    let mut text = Vec::new();
+    let _ = stream.read_to_end(&mut text);
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn a_plain_get_finds_the_figures() {
+    let (server, at) = server();
+    let page = ask(at, b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+    let (head, body) = page.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.contains("Content-Type: text/plain; version=0.0.4"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
+    assert!(body.contains("headtime_uptime_seconds "), "{body}");
+    let head = ask(at, b"HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK") && head.ends_with("\r\n\r\n"), "{head}");
+    server.stop().unwrap();
+}
+
+#[test]
+fn other_requests_are_answered_with_what_was_expected() {
+    let (server, at) = server();
+    for (asked, status) in [
+        (&b"POST /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"[..], "405"),
+        (b"GET / HTTP/1.1\r\n\r\n", "404"),
+        (b"GET /metrics\r\n\r\n", "400"),
+        (b"GET /metrics HTTP/2\r\n\r\n", "505"),
+        (b"\x16\x03\x01\xff\xff\n\n", "400"),
+        (b"\n\n", "400"),
+    ] {
+        let answer = ask(at, asked);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(answer.contains("expected") || answer.contains("/metrics"), "{answer}");
+    }
+    server.stop().unwrap();
+}
+
+#[test]
+fn a_request_without_an_end_is_cut_off_and_others_are_served_meanwhile() {
+    let (server, at) = server();
+    let endless = [&b"GET /metrics HTTP/1.1\r\nX: "[..], &vec![b'x'; 1 << 20]].concat();
+    assert!(ask(at, &endless).starts_with("HTTP/1.1 431 "));
+    // As many as are listened to at a time say nothing: they hold the places, but not for long.
+    let silent: Vec<TcpStream> = (0..super::MOST_CLIENTS).map(|_| TcpStream::connect(at).unwrap()).collect();
+    let begun = Instant::now();
+    assert!(ask(at, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    assert!(begun.elapsed() < 3 * super::SLOWEST);
+    for mut s in silent {
+        let mut text = String::new();
+        s.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 408 "), "{text}");
+    }
+    server.stop().unwrap();
+}
