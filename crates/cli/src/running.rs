@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use headtime_host::systemd::{Notice, notify, watchdog_interval};
 use headtime_sched::scheduler::Scheduler;
 use headtime_serve::device::Device;
 use headtime_serve::engine::End;
@@ -29,8 +30,22 @@ pub fn uri(address: &Address, export: &str) -> String {
     }
 }
 
+/// What a server does at a signal, beside ending.
+#[derive(Default)]
+pub struct Hooks {
+    /// SIGHUP; `None`: it ends the server like the others.
+    pub reload: Option<Box<dyn Fn()>>,
+}
+
 /// Starts a server and runs it until a signal (SIGINT, SIGTERM) or its engine's end; then says what it did.
-pub fn serve<S, D>(scheduler: S, device: D, service: Service, what: &str, json: bool) -> Result<(), Failure>
+pub fn serve<S, D>(
+    scheduler: S,
+    device: D,
+    service: Service,
+    hooks: Hooks,
+    what: &str,
+    json: bool,
+) -> Result<(), Failure>
 where
     S: Scheduler + Send + 'static,
     D: Device + Send + 'static,
@@ -53,7 +68,9 @@ where
             screen::note(&format!("clients: {}", uri(&address, name)));
         }
     }
-    let stopped = server.wait_for(asked_to_stop());
+    tell_manager(Notice::Ready);
+    let stopped = server.wait_for(asked_to_stop(&hooks));
+    tell_manager(Notice::Stopping);
     if let Some(Err(e)) = stopped {
         return Err(Failure::Input(format!("signals cannot be heard: {e}")));
     }
@@ -70,13 +87,34 @@ where
     }
 }
 
-async fn asked_to_stop() -> std::io::Result<()> {
-    let (mut terminated, mut interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = terminated.recv() => {}
-        _ = interrupted.recv() => {}
+/// A service manager, where there is one, is told how far we are. That it cannot be told is no reason not to serve.
+fn tell_manager(notice: Notice<'_>) {
+    if let Err(e) = notify(notice) {
+        screen::note(&format!("warning: {e}"));
     }
-    Ok(())
+}
+
+async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
+    let (mut terminated, mut interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut hung_up = signal(SignalKind::hangup())?;
+    let alive = watchdog_interval().ok().flatten();
+    // Without a watchdog the moment never comes.
+    let mut alive = tokio::time::interval(alive.unwrap_or(Duration::from_secs(u64::from(u32::MAX))));
+    loop {
+        tokio::select! {
+            _ = terminated.recv() => return Ok(()),
+            _ = interrupted.recv() => return Ok(()),
+            _ = hung_up.recv() => match &hooks.reload {
+                None => return Ok(()),
+                Some(reload) => {
+                    tell_manager(Notice::Reloading);
+                    reload();
+                    tell_manager(Notice::Ready);
+                }
+            },
+            _ = alive.tick() => tell_manager(Notice::Watchdog),
+        }
+    }
 }
 
 #[derive(Serialize)]

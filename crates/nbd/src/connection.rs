@@ -93,9 +93,6 @@ impl Connection {
     /// Takes what the client sent; how many bytes of it. Where that is not all, there was no room (see
     /// [`Connection::wants_input`]), TLS is to begin, or the connection takes nothing more.
     pub fn receive(&mut self, bytes: &[u8]) -> usize {
-        if self.ended {
-            return 0;
-        }
         let mut rest = bytes;
         self.advance(&mut rest);
         bytes.len() - rest.len()

@@ -28,6 +28,9 @@ use crate::net::listener::{Note, accept};
 
 /// Requests that all clients together may have under way.
 pub const MOST_REQUESTS: usize = 4096;
+/// Requests that a core behind these must be able to hold: before each write one read may be needed ([`crate::engine::image`]),
+/// and the last flush.
+pub const CAPACITY: usize = 2 * MOST_REQUESTS + 1;
 /// Tellings beside requests that may wait for the engine.
 const MOST_CALLS: usize = 4096;
 /// How long clients may take to fetch their last answers when the server ends.

@@ -14,6 +14,7 @@ use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{MOST_REQUESTS, Service};
 
 use crate::failure::Failure;
+use crate::running::Hooks;
 use crate::{drive, figures, running};
 
 /// A virtual drive alone, in real time, over NBD
@@ -57,5 +58,12 @@ pub fn run(args: &Disk) -> Result<(), Failure> {
     let exports = Exports::new(vec![whole], device.sectors(), device.sector_bytes()).map_err(Failure::input)?;
     let scheduler = Firmware::new(device.depth(), MOST_REQUESTS);
     let service = Service::new(args.nbd.clone(), exports, running::note());
-    running::serve(scheduler, device, service, &format!("{}: a virtual drive", profile.title), args.json)
+    running::serve(
+        scheduler,
+        device,
+        service,
+        Hooks::default(),
+        &format!("{}: a virtual drive", profile.title),
+        args.json,
+    )
 }

@@ -13,13 +13,16 @@ use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::net::exports::Exports;
 use headtime_serve::net::tls;
-use headtime_serve::server::{ControlAt, MOST_REQUESTS, Service};
+use headtime_serve::server::{CAPACITY, ControlAt, Service};
 use headtime_sim::filling;
 use headtime_sim::simulate::Scheduling;
 use headtime_sim::workload::scenario::order;
 
 use crate::failure::Failure;
+use crate::running::Hooks;
 use crate::{drive, running, screen};
+
+mod real;
 
 /// The scheduler in front of a disk, for NBD clients, with background work in its gaps
 ///
@@ -77,15 +80,61 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     service.tls = tls;
     service.control =
         config.listen.control.clone().map(|path| ControlAt { path, disk: profile.title.clone(), sectors, fills });
-    let core = CoreConfig { order, max_outstanding: s.outstanding, capacity: MOST_REQUESTS, fill };
-    let Some(path) = &config.disk.backing else {
-        return Err(beside("disk.device: real devices are not served yet".into()));
-    };
-    let file = backing::open(path, sectors * u64::from(sector_bytes)).map_err(Failure::input)?;
-    let noise = DriveConfig { seed: config.disk.seed, ..DriveConfig::default() };
-    let device = VirtualDrive::new(&profile, noise, file).map_err(Failure::input)?;
-    let core = CoreConfig { max_outstanding: core.max_outstanding.min(device.depth()), ..core };
-    running::serve(Core::new(core, model), device, service, &profile.title, args.json)
+    let mut core = CoreConfig { order, max_outstanding: s.outstanding, capacity: CAPACITY, fill };
+    let hooks = Hooks { reload: Some(reload(&args.config, &service.exports)), ..Hooks::default() };
+    match (&config.disk.backing, &config.disk.device) {
+        (Some(path), _) => {
+            let file = backing::open(path, sectors * u64::from(sector_bytes)).map_err(Failure::input)?;
+            let noise = DriveConfig { seed: config.disk.seed, ..DriveConfig::default() };
+            let device = VirtualDrive::new(&profile, noise, file).map_err(Failure::input)?;
+            core.max_outstanding = core.max_outstanding.min(device.depth());
+            real::become_user(config.user.as_deref())?;
+            running::serve(Core::new(core, model), device, service, hooks, &profile.title, args.json)
+        }
+        (None, device) => {
+            let path = device.as_deref().expect("checked when the configuration was read");
+            let real::Real { device, tuning, predictable } = real::open(path, sectors, sector_bytes, s.outstanding)?;
+            if !predictable {
+                core.fill = None;
+            }
+            if let Some(control) = &mut service.control {
+                control.fills &= predictable;
+            }
+            real::become_user(config.user.as_deref())?;
+            let done = running::serve(Core::new(core, model), device, service, hooks, &profile.title, args.json);
+            if let Some(tuning) = tuning {
+                let put_back = tuning.restore().map_err(Failure::input)?;
+                put_back.left.iter().for_each(|l| screen::note(&format!("left as somebody else set it: {l}")));
+            }
+            done
+        }
+    }
+}
+
+/// On SIGHUP the configuration is read again. Weights change at once; anything else needs a new start, and is said.
+fn reload(path: &Path, exports: &Exports) -> Box<dyn Fn()> {
+    let (path, exports) = (path.to_owned(), exports.clone());
+    Box::new(move || {
+        let read = headtime_sim::input::text(&path, LONGEST);
+        let config = match read.map(|text| Config::read(&text, &path)) {
+            Ok(Ok(config)) => config,
+            Ok(Err(e)) => return screen::note(&format!("not reloaded: {e}")),
+            Err(e) => return screen::note(&format!("not reloaded: {}: {e}", path.display())),
+        };
+        let mut other = config.exports.len() != exports.specs.len();
+        for e in &config.exports {
+            match exports.set_weight(&e.name, e.weight) {
+                Some(before) if before != e.weight => {
+                    screen::note(&format!("export \"{}\": weight {before} is now {}", e.name, e.weight));
+                }
+                Some(_) => {}
+                None => other = true,
+            }
+        }
+        if other {
+            screen::note("reloaded: weights only; other exports need a new start");
+        }
+    })
 }
 
 /// The drive of a configuration: a file's name is meant beside it.

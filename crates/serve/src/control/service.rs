@@ -98,12 +98,12 @@ type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 #[tonic::async_trait]
 impl Control for Service {
     async fn info(&self, _: Request<InfoRequest>) -> Result<Response<InfoReply>, Status> {
-        let exports = self.exports.specs.iter().map(|s| Export {
+        let exports = self.exports.specs.iter().enumerate().map(|(at, s)| Export {
             name: s.name.clone(),
             first: s.first,
             sectors: s.sectors,
             read_only: s.read_only,
-            weight: s.weight,
+            weight: self.exports.weight(at),
         });
         Ok(Response::new(InfoReply {
             version: env!("CARGO_PKG_VERSION").into(),

@@ -236,6 +236,7 @@ impl Session {
             data: f.data,
             reply: Some((self.reply.clone(), f.token)),
             share: Some(share),
+            preserves: false,
         };
         self.service.engine.tell(Telling::Submit(ask)).map_err(ended)?;
         Ok(None)

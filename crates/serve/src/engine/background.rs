@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use bytes::{Bytes, BytesMut};
 use headtime_disk::time::Time;
 use headtime_sched::core::Core;
-use headtime_sched::tasks::{Event, Range, SessionId, TaskError, TaskId};
+use headtime_sched::tasks::{Event, Range, SessionId, TaskError, TaskId, TaskSpec};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::Landed;
+use super::image::{Image, MOST_IMAGES};
 use super::staged::Staged;
 use super::telling::{Call, Change};
 use crate::device::Fault;
@@ -19,6 +20,9 @@ pub const MOST_STAGED: u64 = 64 << 20;
 
 /// Events that may wait for a session's client; who lets more than that come is not listening, and its session is closed.
 pub const MOST_EVENTS: usize = 1 << 16;
+
+/// Bytes that a point-in-time task may bring beyond its session's window, for writes that could not wait.
+pub const MOST_BEYOND: u64 = 64 << 20;
 
 /// What a session's client hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +112,8 @@ struct Session {
     staged: Staged,
     /// Tasks that it registered and that have not ended. A client's calls reach its own tasks only.
     tasks: Vec<TaskId>,
+    /// Sectors of point-in-time tasks that were sent beyond the window and are not taken yet.
+    beyond: u64,
 }
 
 /// All sessions.
@@ -117,6 +123,7 @@ pub struct Background {
     sessions: BTreeMap<SessionId, Session>,
     /// Data that the core was promised in this round of polling, by first sector.
     granted: BTreeMap<u64, Granted>,
+    images: Vec<Image>,
 }
 
 /// Data of one stretch. It is held here from the promise on, so that nothing that a client does can take it away.
@@ -129,7 +136,7 @@ struct Granted {
 impl Background {
     /// No session.
     pub fn new(sector_bytes: u32) -> Background {
-        Background { sector_bytes, sessions: BTreeMap::new(), granted: BTreeMap::new() }
+        Background { sector_bytes, sessions: BTreeMap::new(), granted: BTreeMap::new(), images: Vec::new() }
     }
 
     /// A client calls. Answers of calls whose client has gone are dropped.
@@ -139,19 +146,19 @@ impl Background {
                 let opened = core.open(priority, now).and_then(|s| core.set_window(s, window, now).map(|()| s));
                 if let Ok(session) = opened {
                     let staged = Staged::new(self.sector_bytes, MOST_STAGED);
-                    self.sessions.insert(session, Session { events, staged, tasks: Vec::new() });
+                    self.sessions.insert(session, Session { events, staged, tasks: Vec::new(), beyond: 0 });
                 }
                 let _ = reply.send(opened);
             }
-            Call::Register { session, spec, reply, .. } => {
-                let registered = core.register(session, &spec, now);
-                if let (Ok(task), Some(s)) = (registered, self.sessions.get_mut(&session)) {
-                    s.tasks.push(task);
-                }
-                let _ = reply.send(registered);
+            Call::Register { session, spec, point_in_time, reply } => {
+                _ = reply.send(self.register(session, &spec, point_in_time, core, now));
             }
             Call::Change { what, reply } => _ = reply.send(self.change(what, core, now)),
             Call::Taken { session, sectors } => {
+                let Some(s) = self.sessions.get_mut(&session) else { return };
+                let beyond = sectors.min(s.beyond);
+                s.beyond -= beyond;
+                let sectors = sectors - beyond;
                 // A session that has just been closed takes nothing more.
                 let _ = core.taken(session, sectors, now);
             }
@@ -164,10 +171,66 @@ impl Background {
         }
     }
 
+    fn register(
+        &mut self,
+        session: SessionId,
+        spec: &TaskSpec,
+        point_in_time: bool,
+        core: &mut Core,
+        now: Time,
+    ) -> Result<TaskId, TaskError> {
+        if point_in_time && self.images.len() == MOST_IMAGES {
+            return Err(TaskError::Full { what: "point-in-time tasks", limit: MOST_IMAGES });
+        }
+        let task = core.register(session, spec, now)?;
+        if point_in_time {
+            self.images.push(Image::new(session, task, &spec.ranges, spec.min_pickup));
+        }
+        if let Some(s) = self.sessions.get_mut(&session) {
+            s.tasks.push(task);
+        }
+        Ok(task)
+    }
+
+    /// What must be read before these sectors may be written.
+    pub fn to_preserve(&self, range: &Range) -> Option<Range> {
+        let all = self.images.iter().filter_map(|i| i.pending(range));
+        all.reduce(|a, b| {
+            let lbn = a.lbn.min(b.lbn);
+            Range { lbn, count: a.end().max(b.end()) - lbn }
+        })
+    }
+
+    /// These sectors were read to be preserved. What point-in-time tasks have not got of them by now goes to them whatever
+    /// their windows say: it is about to be overwritten.
+    pub fn preserved(&mut self, range: &Range, landed: &Landed, core: &mut Core, now: Time) {
+        for at in (0..self.images.len()).rev() {
+            let (session, task) = (self.images[at].session, self.images[at].task);
+            for range in self.images[at].take(range) {
+                let room = MOST_BEYOND / u64::from(self.sector_bytes);
+                let Some(s) = self.sessions.get_mut(&session) else { break };
+                if let Some(fault) = landed.fault {
+                    self.tell(session, Told::Failed { task, range, fault }, core, now);
+                } else if s.beyond + range.count > room {
+                    // The client does not take what comes. The foreground does not wait for it: the image is lost.
+                    self.tell(session, Told::Broken { task, range }, core, now);
+                    let _ = core.abort(task, now);
+                    self.ended(session, task);
+                    break;
+                } else {
+                    s.beyond += range.count;
+                    let data = landed.copy(&range, self.sector_bytes);
+                    self.tell(session, Told::Delivered { task, range, data }, core, now);
+                }
+            }
+        }
+    }
+
     fn change(&mut self, what: Change, core: &mut Core, now: Time) -> Result<(), TaskError> {
         match what {
             Change::Close(session) => {
                 self.sessions.remove(&session).ok_or(TaskError::NoSession(session))?;
+                self.images.retain(|i| i.session != session);
                 core.close(session, now)
             }
             Change::Abort(session, task) => {
@@ -193,6 +256,7 @@ impl Background {
     }
 
     fn ended(&mut self, session: SessionId, task: TaskId) {
+        self.images.retain(|i| i.task != task);
         if let Some(s) = self.sessions.get_mut(&session) {
             s.tasks.retain(|&t| t != task);
             s.staged.forget_task(task);
@@ -206,14 +270,26 @@ impl Background {
             return;
         };
         let told = match *event {
-            Event::Delivered { task, range, .. } => {
+            Event::Delivered { task, range, session } => {
                 let landed = landed.expect("what is delivered has just been read");
-                // A copy: what the client has not taken must not keep the whole command's memory.
-                let data = Bytes::copy_from_slice(&landed.sectors(range.lbn, range.count, self.sector_bytes));
-                Told::Delivered { task, range, data }
+                let Some(image) = self.images.iter_mut().find(|i| i.task == task) else {
+                    let data = landed.copy(&range, self.sector_bytes);
+                    return self.tell(session, Told::Delivered { task, range, data }, core, now);
+                };
+                let mut old = range.count;
+                for range in image.take(&range) {
+                    old -= range.count;
+                    let data = landed.copy(&range, self.sector_bytes);
+                    self.tell(session, Told::Delivered { task, range, data }, core, now);
+                }
+                // The rest was preserved before it was written, and its client has it.
+                let _ = core.taken(session, old, now);
+                return;
             }
             Event::GetBuffer { task, range, .. } => {
-                let data = s.staged.get(task, range);
+                // What a point-in-time task has not got yet is not written before it has.
+                let data =
+                    s.staged.get(task, range).filter(|_| self.images.iter().all(|i| i.pending(&range).is_none()));
                 core.buffer(task, range, data.is_some(), now).expect("there is FILL where data is asked for");
                 if let Some(pieces) = data {
                     self.granted.insert(range.lbn, Granted { end: range.end(), pieces });
@@ -231,6 +307,11 @@ impl Background {
             }
             Event::Failed { task, range, .. } => {
                 s.staged.forget(task, range);
+                let image = self.images.iter_mut().find(|i| i.task == task);
+                if image.is_some_and(|i| i.take(&range).is_empty()) {
+                    // It was preserved before; that it cannot be read now is nobody's loss.
+                    return;
+                }
                 let fault = landed.and_then(|l| l.fault).unwrap_or(Fault::Io);
                 Told::Failed { task, range, fault }
             }
@@ -250,6 +331,7 @@ impl Background {
             // Either way nobody listens any more. A client that has gone closes its session itself, too; once is enough.
             Err(TrySendError::Full(_) | TrySendError::Closed(_)) => {
                 self.sessions.remove(&session);
+                self.images.retain(|i| i.session != session);
                 core.close(session, now).expect("a session that is here is the core's, too");
             }
         }

@@ -9,17 +9,18 @@
 //! * [`inbox`]: the way in; [`telling`]: what may be told
 //! * [`requests`]: foreground requests and their data
 //! * [`background`]: freeblock sessions, their data and their clients
+//! * [`image`]: what must be read before it is overwritten
 //! * [`gauges`]: what it counts
 
 pub mod background;
 pub mod gauges;
+pub mod image;
 pub mod inbox;
 pub mod requests;
 pub mod staged;
 pub mod telling;
 
 use std::io;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use headtime_disk::command::{Command, Kind};
@@ -27,9 +28,9 @@ use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Refused;
 use headtime_sched::request::{Action, Request};
 use headtime_sched::scheduler::Scheduler;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use headtime_sched::tasks::Range;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Timer};
 use crate::device::{Device, Done, Fault, bytes_of};
 use background::Background;
 use gauges::Gauges;
@@ -58,6 +59,11 @@ pub struct Landed {
 }
 
 impl Landed {
+    /// A copy of the data of a range: what a client has not taken must not keep the whole command's memory.
+    pub fn copy(&self, range: &Range, sector_bytes: u32) -> Bytes {
+        Bytes::copy_from_slice(&self.sectors(range.lbn, range.count, sector_bytes))
+    }
+
     /// The data of these sectors, which the command covered.
     pub fn sectors(&self, lbn: u64, count: u64, sector_bytes: u32) -> Bytes {
         let from = (lbn - self.lbn) * u64::from(sector_bytes);
@@ -77,8 +83,8 @@ pub enum End {
 
 /// The engine.
 #[derive(Debug)]
-pub struct Engine<S, D> {
-    clock: Clock,
+pub struct Engine<S, D, T = Clock> {
+    clock: T,
     core: S,
     device: D,
     sector_bytes: u32,
@@ -92,9 +98,9 @@ pub struct Engine<S, D> {
     flushed: bool,
 }
 
-impl<S: Scheduler, D: Device> Engine<S, D> {
+impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     /// An engine that will be told through `inbox`.
-    pub fn new(clock: Clock, core: S, device: D, inbox: Inbox<Telling>) -> Engine<S, D> {
+    pub fn new(clock: T, core: S, device: D, inbox: Inbox<Telling>) -> Engine<S, D, T> {
         let sector_bytes = device.sector_bytes();
         Engine {
             clock,
@@ -113,15 +119,10 @@ impl<S: Scheduler, D: Device> Engine<S, D> {
 
     /// Runs until it is told to end, or nobody is left who could tell it anything. Fails when the thread cannot wait.
     pub fn run(mut self) -> io::Result<End> {
-        // The kernel may add 50 us to a sleep to wake several sleepers at once.
-        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        // The platter waits for nobody. This thread sleeps most of the time; where it may, it goes before others when it does
-        // not. (The system call is about the calling thread, in spite of its name.)
-        let _ = rustix::process::nice(-20);
+        self.clock.prepare();
         loop {
-            let now = self.clock.now();
-            self.round(now);
-            if let Some(end) = self.end(now) {
+            self.round();
+            if let Some(end) = self.end() {
                 self.background.end();
                 return Ok(end);
             }
@@ -130,18 +131,29 @@ impl<S: Scheduler, D: Device> Engine<S, D> {
     }
 
     /// Everything that can be done at this moment.
-    fn round(&mut self, now: Time) {
-        while let Some(done) = self.device.poll(now) {
+    fn round(&mut self) {
+        // The clock is read again each time: what followed from the last completion took a while, and the device has been told
+        // the time since.
+        loop {
+            let now = self.clock.now();
+            let Some(done) = self.device.poll(now) else { break };
             self.completed(done, now);
         }
+        let now = self.clock.now();
+        // Asked only when it was told something: each asking may search a gap.
+        let mut told = false;
         for _ in 0..MOST_A_ROUND {
             let Some(telling) = self.inbox.take() else { break };
             self.told(telling, now);
+            told = true;
         }
         if self.core.next_wakeup().is_some_and(|t| t <= now) {
             self.core.tick(now);
+            told = true;
         }
-        self.drain(now);
+        if told {
+            self.drain(now);
+        }
     }
 
     fn told(&mut self, telling: Telling, now: Time) {
@@ -162,6 +174,17 @@ impl<S: Scheduler, D: Device> Engine<S, D> {
     }
 
     fn submit(&mut self, ask: Ask, now: Time) {
+        if ask.kind == Kind::Write {
+            let range = Range { lbn: ask.lbn, count: u64::from(ask.count) };
+            if let Some(old) = self.background.to_preserve(&range) {
+                // It goes first because it comes first: the two overlap, and one of them writes.
+                self.put(Ask::preserve(&old), now);
+            }
+        }
+        self.put(ask, now);
+    }
+
+    fn put(&mut self, ask: Ask, now: Time) {
         let (kind, lbn, count, fua, owner) = (ask.kind, ask.lbn, ask.count, ask.fua, ask.owner);
         let id = self.requests.insert(ask, now);
         match self.core.submit(Request { id, kind, lbn, count, fua, owner }, now) {
@@ -207,8 +230,14 @@ impl<S: Scheduler, D: Device> Engine<S, D> {
             Action::Issue(command) => self.issue(&command),
             Action::Finish(finished) => {
                 let request = self.requests.remove(finished.request);
-                self.gauges.finished(&request.ask, &finished);
                 let landed = landed.expect("a request finishes when a command has completed");
+                if request.ask.preserves {
+                    let range = Range { lbn: request.ask.lbn, count: u64::from(request.ask.count) };
+                    let core = self.core.core().expect("only a core has background work");
+                    self.background.preserved(&range, landed, core, now);
+                    return;
+                }
+                self.gauges.finished(&request.ask, &finished);
                 let answer = match landed.fault {
                     Some(fault) => Err(fault),
                     None if request.ask.kind == Kind::Read => {
@@ -256,8 +285,8 @@ impl<S: Scheduler, D: Device> Engine<S, D> {
     }
 
     /// Whether all is done that was under way when the end was asked for.
-    fn end(&mut self, now: Time) -> Option<End> {
-        let by = self.ends_by?;
+    fn end(&mut self) -> Option<End> {
+        let (by, now) = (self.ends_by?, self.clock.now());
         if self.requests.is_empty() && self.at_device.is_empty() {
             if std::mem::replace(&mut self.flushed, true) {
                 return Some(End::Drained);
@@ -278,14 +307,10 @@ impl<S: Scheduler, D: Device> Engine<S, D> {
     /// Sleeps until there is something to do, or returns at once when that is soon.
     fn wait(&mut self) -> io::Result<()> {
         let soonest = [self.device.next_event(), self.core.next_wakeup(), self.ends_by].into_iter().flatten().min();
-        let sleep = match soonest.map(|at| self.clock.sleep_before(at, self.clock.now())) {
-            Some(None) => {
-                std::hint::spin_loop();
-                return Ok(());
-            }
-            Some(Some(sleep)) => Some(sleep),
-            None => None,
-        };
+        if soonest.is_some_and(|at| !self.clock.may_sleep(at)) {
+            std::hint::spin_loop();
+            return Ok(());
+        }
         self.inbox.falls_asleep();
         if let Some(telling) = self.inbox.take() {
             self.inbox.wakes_up();
@@ -294,18 +319,11 @@ impl<S: Scheduler, D: Device> Engine<S, D> {
             self.drain(now);
             return Ok(());
         }
-        let fd = self.device.fd();
-        let mut fds = vec![PollFd::from_borrowed_fd(self.inbox.fd(), PollFlags::IN)];
-        fds.extend(fd.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let waited = poll(&mut fds, sleep.map(timespec).as_ref());
+        let slept = match self.device.fd() {
+            Some(device) => self.clock.sleep(soonest, &[self.inbox.fd(), device]),
+            None => self.clock.sleep(soonest, &[self.inbox.fd()]),
+        };
         self.inbox.wakes_up();
-        match waited {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(e) => Err(e.into()),
-        }
+        slept
     }
-}
-
-fn timespec(d: Duration) -> Timespec {
-    Timespec { tv_sec: d.as_secs() as i64, tv_nsec: i64::from(d.subsec_nanos()) }
 }

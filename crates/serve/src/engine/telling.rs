@@ -46,12 +46,29 @@ pub struct Ask {
     pub reply: Option<(UnboundedSender<(u64, Answer)>, u64)>,
     /// Its part of what clients may have under way: given back with the answer.
     pub share: Option<Share>,
+    /// Nobody asked for it: what it reads is about to be overwritten, and a point-in-time task wants it.
+    pub preserves: bool,
 }
 
 impl Ask {
     /// A flush that nobody waits for.
     pub fn flush() -> Ask {
-        Ask { kind: Kind::Flush, lbn: 0, count: 0, fua: false, owner: 0, data: Bytes::new(), reply: None, share: None }
+        Ask {
+            kind: Kind::Flush,
+            lbn: 0,
+            count: 0,
+            fua: false,
+            owner: 0,
+            data: Bytes::new(),
+            reply: None,
+            share: None,
+            preserves: false,
+        }
+    }
+
+    /// A read of what is about to be overwritten.
+    pub fn preserve(range: &Range) -> Ask {
+        Ask { kind: Kind::Read, lbn: range.lbn, count: range.count as u32, preserves: true, ..Ask::flush() }
     }
 
     /// Answers it. Requests under way are bounded where they come in, so answers that wait are, too.

@@ -70,6 +70,8 @@ struct Client<'a> {
     start_tls: bool,
     /// The server goes away.
     ending: bool,
+    /// The client went away, and said so.
+    left: bool,
     fault: Option<String>,
 }
 
@@ -92,6 +94,7 @@ pub async fn serve(stream: Box<dyn Stream>, shared: &Shared, end: watch::Receive
         output: VecDeque::new(),
         start_tls: false,
         ending: false,
+        left: false,
         fault: None,
     };
     let negotiated = tokio::time::Instant::now() + shared.handshake;
@@ -139,7 +142,11 @@ impl Client<'_> {
                 biased;
                 Some((token, answer)) = self.answers.recv() => self.answer(token, answer),
                 sent = writer.write_vectored(&chunks), if !chunks.is_empty() => {
-                    let sent = sent?;
+                    let sent = match sent {
+                        // Whoever has said goodbye need not listen any more.
+                        Err(_) if self.left => return Ok(None),
+                        sent => sent?,
+                    };
                     if sent == 0 {
                         return Err(io::Error::from(io::ErrorKind::WriteZero).into());
                     }
@@ -171,24 +178,23 @@ impl Client<'_> {
         }
     }
 
-    /// Gives the machine what has come, does what it wants done, and takes what it wants sent.
+    /// Gives the machine what has come, does what it wants done, and takes what it wants sent, until it has nothing more to
+    /// say: a request that it held back for lack of room comes when output was taken or another was answered.
     fn take_up(&mut self) {
         loop {
-            while self.waiting.is_none()
-                && let Some(event) = self.protocol.poll()
+            while self.output.len() < CHUNKS
+                && let Some(chunk) = self.protocol.output()
             {
-                match event {
-                    Event::Opened { export } => self.export = Some(export as u32),
-                    Event::StartTls => self.start_tls = true,
-                    Event::Closed(Closed::Protocol(why)) => self.fault = Some(why.to_string()),
-                    Event::Closed(Closed::ByClient | Closed::EndOfInput | Closed::ShutDown) => {}
-                    Event::Request(request) => match self.shared.budget.try_share(request.length) {
-                        Some(share) => self.submit(request, share),
-                        None => self.waiting = Some(request),
-                    },
-                }
+                self.output.push_back(chunk);
             }
-            if self.waiting.is_some() || self.start_tls || self.input.is_empty() {
+            if self.waiting.is_some() {
+                break;
+            }
+            if let Some(event) = self.protocol.poll() {
+                self.event(event);
+                continue;
+            }
+            if self.start_tls || self.input.is_empty() {
                 break;
             }
             let taken = self.protocol.receive(&self.input);
@@ -197,14 +203,23 @@ impl Client<'_> {
             }
             self.input.advance(taken);
         }
-        while self.output.len() < CHUNKS
-            && let Some(chunk) = self.protocol.output()
-        {
-            self.output.push_back(chunk);
-        }
         if self.input.is_empty() {
             // The buffer grew with what it held; its memory is used again from the beginning.
             self.input.reserve(READ);
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Opened { export } => self.export = Some(export as u32),
+            Event::StartTls => self.start_tls = true,
+            Event::Closed(Closed::Protocol(why)) => self.fault = Some(why.to_string()),
+            Event::Closed(Closed::ByClient) => self.left = true,
+            Event::Closed(Closed::EndOfInput | Closed::ShutDown) => {}
+            Event::Request(request) => match self.shared.budget.try_share(request.length) {
+                Some(share) => self.submit(request, share),
+                None => self.waiting = Some(request),
+            },
         }
     }
 
@@ -250,6 +265,7 @@ impl Client<'_> {
             data: request.data,
             reply: Some((self.reply.clone(), request.token)),
             share: Some(share),
+            preserves: false,
         };
         if self.shared.engine.tell(Telling::Submit(ask)).is_err() {
             self.protocol.reply(request.token, Reply::Failed(Errno::Shutdown));

@@ -1,6 +1,7 @@
 //! Exports: names for ranges of the disk.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use headtime_nbd::{BlockSizes, Export};
 
@@ -17,7 +18,7 @@ pub struct ExportSpec {
     pub sectors: u64,
     /// Nothing can be written.
     pub read_only: bool,
-    /// Its clients' part of the disk, in proportion, when they compete.
+    /// Its clients' part of the disk, in proportion, when they compete: as it was at the beginning ([`Exports::weight`]).
     pub weight: u32,
 }
 
@@ -72,6 +73,8 @@ pub struct Exports {
     pub offered: Arc<[Export]>,
     /// Bytes a sector of the disk.
     pub sector_bytes: u32,
+    /// Weights as they are now, in the same order.
+    weights: Arc<[AtomicU32]>,
 }
 
 impl Exports {
@@ -114,7 +117,19 @@ impl Exports {
             multi_conn: true,
             blocks,
         });
-        Ok(Exports { offered: offered.collect(), specs: specs.into(), sector_bytes })
+        let weights = specs.iter().map(|s| AtomicU32::new(s.weight)).collect();
+        Ok(Exports { offered: offered.collect(), specs: specs.into(), sector_bytes, weights })
+    }
+
+    /// The weight of the export with this number.
+    pub fn weight(&self, export: usize) -> u32 {
+        self.weights[export].load(Ordering::Relaxed)
+    }
+
+    /// Gives an export another weight; the one before, or `None` when there is no such export.
+    pub fn set_weight(&self, name: &str, weight: u32) -> Option<u32> {
+        let at = self.specs.iter().position(|s| s.name == name)?;
+        Some(self.weights[at].swap(weight, Ordering::Relaxed))
     }
 }
 
@@ -143,6 +158,8 @@ mod tests {
     fn ranges_beside_each_other_and_read_only_ones_anywhere_are_fine() {
         let e = Exports::new(vec![spec("a", 0, 5, true), spec("b", 0, 1000, true)], 1000, 512).unwrap();
         assert_eq!((e.offered[0].size, e.offered[1].size), (2560, 512_000));
-        assert!(Exports::new(vec![spec("a", 0, 5, false), spec("b", 5, 995, false)], 1000, 512).is_ok());
+        let e = Exports::new(vec![spec("a", 0, 5, false), spec("b", 5, 995, false)], 1000, 512).unwrap();
+        assert_eq!((e.set_weight("b", 7), e.set_weight("c", 7)), (Some(100), None));
+        assert_eq!((e.clone().weight(0), e.clone().weight(1)), (100, 7));
     }
 }

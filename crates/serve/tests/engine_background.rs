@@ -1,0 +1,182 @@
+//! Background work through the engine: its data is the right data, old data is never put over new, and a point in time is
+//! one.
+
+mod rig;
+
+use std::collections::BTreeMap;
+
+use headtime_disk::command::Kind;
+use headtime_sched::tasks::Range;
+use headtime_serve::engine::background::Told;
+use headtime_serve::engine::telling::Change;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rig::{Rig, next, sectors};
+
+/// Sectors of the part of the disk that tests use: small, so that a scan takes little time.
+const PART: u64 = 8192;
+const UNIT: u32 = 64;
+const ALL: Range = Range { lbn: 50_000, count: PART };
+
+fn random(seed: u64) -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(seed)
+}
+
+#[test]
+fn a_scan_beside_readers_brings_every_block_once_with_its_data() {
+    let mut rig = Rig::new();
+    rig.plant(ALL.lbn, &sectors(ALL.lbn, PART, 1));
+    let (session, mut told) = rig.open(512);
+    rig.register(session, Kind::Read, ALL, UNIT, false);
+    let (mut rng, mut seen) = (random(1), BTreeMap::new());
+    rig.ask(Kind::Read, 0, 8, vec![]);
+    loop {
+        match next(&mut told) {
+            Told::Delivered { range, data, .. } => {
+                assert_eq!(data, sectors(range.lbn, range.count, 1));
+                assert!(seen.insert(range.lbn, range.count).is_none(), "a block came twice");
+                rig.taken(session, range.count);
+            }
+            Told::Done { .. } => break,
+            other => panic!("{other:?}"),
+        }
+        // A reader with one request under way, near what is scanned and far from it.
+        if let Ok((_, answer)) = rig.engine_answer() {
+            assert!(answer.is_ok());
+            let lbn = if rng.next_u64().is_multiple_of(2) {
+                ALL.lbn + rng.next_u64() % PART
+            } else {
+                rng.next_u64() % 17_000_000
+            };
+            rig.ask(Kind::Read, lbn, 8, vec![]);
+        }
+    }
+    assert_eq!(seen.values().sum::<u64>(), PART);
+    let s = rig.snapshot();
+    assert!(s.free_sectors > 0 && s.failed == 0);
+}
+
+#[test]
+fn an_image_is_of_one_point_in_time_whatever_is_written_meanwhile() {
+    for seed in 1..4 {
+        let mut rig = Rig::new();
+        rig.plant(ALL.lbn, &sectors(ALL.lbn, PART, 1));
+        let (session, mut told) = rig.open(256);
+        rig.register(session, Kind::Read, ALL, UNIT, true);
+        let (mut rng, mut image) = (random(seed), vec![0u8; PART as usize * rig::SECTOR]);
+        let mut written = 0;
+        let mut pending = 0;
+        loop {
+            while pending < 4 {
+                let count = 1 + rng.next_u64() % 100;
+                let lbn = ALL.lbn + rng.next_u64() % (PART - count);
+                rig.ask(Kind::Write, lbn, count as u32, sectors(lbn, count, 2));
+                (written, pending) = (written + 1, pending + 1);
+            }
+            while let Ok((_, answer)) = rig.engine_answer() {
+                answer.unwrap();
+                pending -= 1;
+            }
+            match next(&mut told) {
+                Told::Delivered { range, data, .. } => {
+                    let at = (range.lbn - ALL.lbn) as usize * rig::SECTOR;
+                    let place = &mut image[at..at + data.len()];
+                    assert!(place.iter().all(|&b| b == 0), "a block came twice");
+                    place.copy_from_slice(&data);
+                    rig.taken(session, range.count);
+                }
+                Told::Done { .. } => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(image == sectors(ALL.lbn, PART, 1), "seed {seed}: the image is not of the moment of its beginning");
+        assert!(written > 10);
+    }
+}
+
+#[test]
+fn an_image_whose_client_takes_nothing_is_given_up_and_nobody_waits_for_it() {
+    let mut rig = Rig::new();
+    let big = Range { lbn: 0, count: 400_000 };
+    let (session, mut told) = rig.open(64);
+    rig.register(session, Kind::Read, big, 2048, true);
+    rig.change(Change::Suspend(session));
+    let mut at = 0;
+    let broken = loop {
+        // 64 MiB may go beyond the window; each of these writes makes a MiB go.
+        rig.write(at, sectors(at, 8, 2)).unwrap();
+        at += 2048;
+        assert!(at < big.end(), "it was never given up");
+        match told.try_recv() {
+            Ok(Told::Broken { range, .. }) => break range,
+            Ok(Told::Delivered { data, .. }) => assert!(data.iter().all(|&b| b == 0)),
+            _ => {}
+        }
+    };
+    assert!(broken.lbn >= 60 * 2048, "{broken:?}");
+    rig.write(at, sectors(at, 8, 2)).unwrap();
+}
+
+#[test]
+fn background_writes_reach_the_disk_and_never_cover_newer_data() {
+    for seed in 1..4 {
+        let mut rig = Rig::new();
+        let (session, mut told) = rig.open(256);
+        let task = rig.register(session, Kind::Write, ALL, UNIT, false);
+        rig.data(session, task, ALL.lbn, sectors(ALL.lbn, PART, 1));
+        let (mut rng, mut newer, mut pending) = (random(seed), BTreeMap::new(), 0);
+        loop {
+            if pending < 2 {
+                let lbn = ALL.lbn + rng.next_u64() % (PART - 8);
+                rig.ask(Kind::Write, lbn, 8, sectors(lbn, 8, 2));
+                (lbn..lbn + 8).for_each(|l| _ = newer.insert(l, 2));
+                pending += 1;
+            }
+            while let Ok((_, answer)) = rig.engine_answer() {
+                answer.unwrap();
+                pending -= 1;
+            }
+            match next(&mut told) {
+                Told::Written { .. } | Told::Wanted { .. } => {}
+                Told::Superseded { range, .. } => {
+                    // What is not written for the task holds what was there before, or the newer data.
+                    (range.lbn..range.end()).for_each(|l| _ = newer.entry(l).or_insert(0));
+                }
+                Told::Done { .. } => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        while pending > 0 {
+            rig.answer().1.unwrap();
+            pending -= 1;
+        }
+        for l in ALL.lbn..ALL.end() {
+            let found = rig.on_disk(l, 1);
+            match newer.get(&l) {
+                None => assert_eq!(found, sectors(l, 1, 1), "sector {l}"),
+                Some(0) => assert!(found == vec![0; 512] || found == sectors(l, 1, 1), "sector {l}"),
+                Some(_) => assert_eq!(found, sectors(l, 1, 2), "sector {l}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn data_of_another_tasks_sectors_is_never_written_for_it() {
+    let rig = Rig::new();
+    let (a, mut told_a) = rig.open(256);
+    let (b, mut told_b) = rig.open(256);
+    let mine = Range { lbn: 1000, count: 64 };
+    let yours = Range { lbn: 2000, count: 64 };
+    let task_a = rig.register(a, Kind::Write, mine, UNIT, false);
+    let task_b = rig.register(b, Kind::Write, yours, UNIT, false);
+    // A session sends data for sectors that its task does not cover, and for a task that is not its own.
+    rig.data(a, task_a, 2000, sectors(2000, 64, 66));
+    rig.data(a, task_b, 2000, sectors(2000, 64, 66));
+    rig.data(b, task_b, 2000, sectors(2000, 64, 7));
+    rig.data(a, task_a, 1000, sectors(1000, 64, 6));
+    while !matches!(next(&mut told_a), Told::Done { .. }) {}
+    while !matches!(next(&mut told_b), Told::Done { .. }) {}
+    assert_eq!(rig.on_disk(2000, 64), sectors(2000, 64, 7));
+    assert_eq!(rig.on_disk(1000, 64), sectors(1000, 64, 6));
+}

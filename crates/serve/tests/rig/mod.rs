@@ -1,0 +1,184 @@
+//! An engine on a thread of its own over a virtual drive, for tests.
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use headtime_disk::command::Kind;
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::model::Model;
+use headtime_disk::profile;
+use headtime_sched::core::{Config, Core, Order};
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::tasks::{Range, SessionId, TaskId, TaskSpec};
+use headtime_serve::clock::Clock;
+use headtime_serve::device::Device;
+use headtime_serve::device::virtual_drive::VirtualDrive;
+use headtime_serve::engine::background::Told;
+use headtime_serve::engine::gauges::Snapshot;
+use headtime_serve::engine::inbox::{Outbox, inbox};
+use headtime_serve::engine::telling::{Answer, Ask, Call, Change, Telling};
+use headtime_serve::engine::{End, Engine};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
+use tokio::sync::oneshot;
+
+/// Bytes a sector.
+pub const SECTOR: usize = 512;
+
+/// The engine, and ways to it.
+pub struct Rig {
+    pub engine: Outbox<Telling>,
+    pub file: File,
+    thread: JoinHandle<std::io::Result<End>>,
+    reply: UnboundedSender<(u64, Answer)>,
+    answers: UnboundedReceiver<(u64, Answer)>,
+    next: u64,
+}
+
+/// A scheduler as `headtime serve` has it, for the drive of [`drive`].
+pub fn core(capacity: usize) -> Core {
+    let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
+    let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
+    Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity, fill }, model)
+}
+
+/// An Atlas 10K over a sparse file.
+pub fn drive(config: DriveConfig) -> (VirtualDrive, File) {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(10 << 30).unwrap();
+    let drive = VirtualDrive::new(&profile::builtin("atlas10k").unwrap(), config, file.try_clone().unwrap().into());
+    (drive.unwrap(), file)
+}
+
+impl Rig {
+    /// Over a drive as it is.
+    pub fn new() -> Rig {
+        let (device, file) = drive(DriveConfig::default());
+        Rig::over(device, file)
+    }
+
+    /// Over a device, whose data is in `file`.
+    pub fn over(device: impl Device + Send + 'static, file: File) -> Rig {
+        let (engine, inbox) = inbox(4096).unwrap();
+        let thread = std::thread::spawn(move || Engine::new(Clock::start(), core(2000), device, inbox).run());
+        let (reply, answers) = unbounded_channel();
+        Rig { engine, file, thread, reply, answers, next: 0 }
+    }
+
+    /// Sends a request; its number.
+    pub fn ask(&mut self, kind: Kind, lbn: u64, count: u32, data: Vec<u8>) -> u64 {
+        self.next += 1;
+        let reply = Some((self.reply.clone(), self.next));
+        let ask = Ask { kind, lbn, count, data: data.into(), reply, ..Ask::flush() };
+        self.engine.tell(Telling::Submit(ask)).unwrap();
+        self.next
+    }
+
+    /// The next answer.
+    pub fn answer(&mut self) -> (u64, Answer) {
+        self.answers.blocking_recv().expect("the engine answers")
+    }
+
+    /// An answer, if one is there.
+    pub fn engine_answer(&mut self) -> Result<(u64, Answer), tokio::sync::mpsc::error::TryRecvError> {
+        self.answers.try_recv()
+    }
+
+    /// Reads, and waits.
+    pub fn read(&mut self, lbn: u64, count: u32) -> Answer {
+        self.ask(Kind::Read, lbn, count, vec![]);
+        self.answer().1
+    }
+
+    /// Writes, and waits.
+    pub fn write(&mut self, lbn: u64, data: Vec<u8>) -> Answer {
+        self.ask(Kind::Write, lbn, (data.len() / SECTOR) as u32, data);
+        self.answer().1
+    }
+
+    /// Calls, and waits.
+    pub fn call<T>(&self, call: impl FnOnce(headtime_serve::engine::telling::Reply<T>) -> Call) -> T {
+        let (reply, answer) = oneshot::channel();
+        self.engine.tell(Telling::Call(call(reply))).unwrap();
+        answer.blocking_recv().unwrap().unwrap()
+    }
+
+    /// Opens a session.
+    pub fn open(&self, window: u64) -> (SessionId, Receiver<Told>) {
+        let (events, told) = channel(1 << 16);
+        (self.call(|reply| Call::Open { priority: 1, window, events, reply }), told)
+    }
+
+    /// Registers a task of one range.
+    pub fn register(&self, session: SessionId, kind: Kind, range: Range, unit: u32, point_in_time: bool) -> TaskId {
+        let spec = TaskSpec { kind, ranges: vec![range], blksize: unit, min_pickup: unit };
+        self.call(|reply| Call::Register { session, spec, point_in_time, reply })
+    }
+
+    /// Changes something.
+    pub fn change(&self, what: Change) {
+        self.call(|reply| Call::Change { what, reply });
+    }
+
+    /// The client has taken what came.
+    pub fn taken(&self, session: SessionId, sectors: u64) {
+        self.engine.tell(Telling::Call(Call::Taken { session, sectors })).unwrap();
+    }
+
+    /// Data of a write task.
+    pub fn data(&self, session: SessionId, task: TaskId, lbn: u64, data: Vec<u8>) {
+        let range = Range { lbn, count: (data.len() / SECTOR) as u64 };
+        self.engine.tell(Telling::Call(Call::Data { session, task, range, data: Bytes::from(data) })).unwrap();
+    }
+
+    /// What was counted.
+    pub fn snapshot(&self) -> Snapshot {
+        let (reply, answer) = oneshot::channel();
+        self.engine.tell(Telling::Snapshot(reply)).unwrap();
+        answer.blocking_recv().unwrap()
+    }
+
+    /// What is in the file.
+    pub fn on_disk(&self, lbn: u64, count: usize) -> Vec<u8> {
+        let mut data = vec![0; count * SECTOR];
+        self.file.read_exact_at(&mut data, lbn * SECTOR as u64).unwrap();
+        data
+    }
+
+    /// Puts something into the file behind the engine's back.
+    pub fn plant(&self, lbn: u64, data: &[u8]) {
+        self.file.write_all_at(data, lbn * SECTOR as u64).unwrap();
+    }
+
+    /// Ends it.
+    pub fn end(self) -> End {
+        self.engine.tell(Telling::End).unwrap();
+        self.thread.join().expect("no panic").unwrap()
+    }
+}
+
+/// The next event, if it comes within seconds.
+pub fn next(told: &mut Receiver<Told>) -> Told {
+    for _ in 0..20_000 {
+        if let Ok(t) = told.try_recv() {
+            return t;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("nothing was told in 20 s");
+}
+
+/// `count` sectors, each filled with what says which it is and of which generation.
+pub fn sectors(lbn: u64, count: u64, generation: u8) -> Vec<u8> {
+    (lbn..lbn + count)
+        .flat_map(|l| {
+            let mut s = vec![generation; SECTOR];
+            s[..8].copy_from_slice(&l.to_le_bytes());
+            s
+        })
+        .collect()
+}
