@@ -119,6 +119,25 @@ pub fn plain_profile(geometry: GeometrySpec, rng: &mut Xoshiro256PlusPlus) -> Pr
     }
 }
 
+/// The first cylinders of a drive, as a drive: real figures, few enough sectors that a test in real time reads all of them.
+pub fn cut(mut p: Profile, cylinders: u32) -> Profile {
+    let g = &mut p.geometry;
+    g.cylinders = cylinders.min(g.cylinders);
+    g.zones.retain(|z| z.first_cylinder < cylinders);
+    for z in &mut g.zones {
+        z.last_cylinder = z.last_cylinder.min(cylinders - 1);
+        // They lie anywhere in the whole zone.
+        z.slips.clear();
+        z.defects.clear();
+        z.sparing = Sparing::NONE;
+    }
+    g.remaps.clear();
+    p.stated_sectors = None;
+    p.name = format!("{}-{cylinders}", p.name);
+    p.title = format!("{}, its first {cylinders} cylinders", p.title);
+    p
+}
+
 /// A small cache of no particular habits.
 pub fn plain_cache() -> CacheSpec {
     CacheSpec {

@@ -88,7 +88,7 @@ pub fn run(args: &Backup) -> Result<(), Failure> {
     let report = match made.map_err(background::failure)? {
         Some(report) => report,
         None => {
-            let goes_on = args.live || plan.image.with_added_extension("journal").exists();
+            let goes_on = args.live || backup::journal(&plan.image).exists();
             let how = if goes_on {
                 "the same command goes on with it"
             } else {

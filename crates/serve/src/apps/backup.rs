@@ -159,6 +159,11 @@ fn beside(image: &Path, what: &str) -> PathBuf {
     image.with_file_name(name)
 }
 
+/// The journal of an unfinished image.
+pub fn journal(image: &Path) -> PathBuf {
+    beside(image, ".journal")
+}
+
 fn remove(path: &Path) -> Result<(), AppError> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(AppError::file(path, e)),
@@ -193,8 +198,7 @@ pub async fn run(
         Moment::ReadOnly | Moment::PointInTime => what,
     };
     let mut progress = Progress::new("backup", &info.disk, info.sectors, info.sector_bytes, &what, units.clone());
-    let (part, journal, sums_path) =
-        (beside(&b.image, ".part"), beside(&b.image, ".journal"), beside(&b.image, ".sums"));
+    let (part, journal, sums_path) = (beside(&b.image, ".part"), self::journal(&b.image), beside(&b.image, ".sums"));
     let again = !b.restart && journal.exists();
     if again && moment == Moment::PointInTime {
         let why = "an unfinished image is here that is not of one point in time (--live goes on with a live one)";

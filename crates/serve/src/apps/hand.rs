@@ -101,6 +101,8 @@ pub async fn write(
         return Err(AppError::Length { path: w.input.clone(), expected: total, found });
     }
     let mut link = Link::open(&mut control, "task write", w.priority, 1).await?;
+    // Data that is there when it is first asked for saves a refusal, after which a gap is not looked for at once.
+    link.say(Call::Suspend(v1::Empty {}));
     link.say(Call::Register(Register {
         task: 1,
         kind: Kind::Write.into(),
@@ -115,6 +117,7 @@ pub async fn write(
             writer.send(index, &mut link)?;
         }
     }
+    link.say(Call::Resume(v1::Empty {}));
     if w.promote {
         link.say(Call::Promote(TaskRef { task: 1 }));
     }
