@@ -197,7 +197,7 @@ impl Core {
         debug_assert!(self.drained || now == self.now, "poll() must be called until None before time goes on");
         self.now = now;
         if let Some(fill) = &mut self.fill {
-            fill.told();
+            fill.told(now);
         }
     }
 

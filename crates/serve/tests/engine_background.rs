@@ -180,3 +180,23 @@ fn data_of_another_tasks_sectors_is_never_written_for_it() {
     assert_eq!(rig.on_disk(2000, 64), sectors(2000, 64, 7));
     assert_eq!(rig.on_disk(1000, 64), sectors(1000, 64, 6));
 }
+
+#[test]
+fn a_write_whose_data_comes_late_goes_out_on_an_idle_disk() {
+    let rig = Rig::new();
+    let (session, mut told) = rig.open(256);
+    let range = Range { lbn: 300_000, count: 64 };
+    let task = rig.register(session, Kind::Write, range, UNIT, false);
+    // The disk is idle, the data is asked for and not there.
+    assert_eq!(next(&mut told), Told::Wanted { task, range });
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    rig.data(session, task, range.lbn, sectors(range.lbn, 64, 5));
+    loop {
+        match next(&mut told) {
+            Told::Done { .. } => break,
+            Told::Wanted { .. } | Told::Written { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(rig.on_disk(range.lbn, 64), sectors(range.lbn, 64, 5));
+}

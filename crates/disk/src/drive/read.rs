@@ -110,7 +110,8 @@ impl Drive {
         };
         if delays && let Some(i) = segment {
             // The firmware takes the two reads for a sequential pattern and reads the track to its end first.
-            let upto = self.track_end(end - 1);
+            // What cannot be read there ends it, and never gets into the cache.
+            let upto = self.readable_to(end, self.track_end(end - 1), at);
             if upto > end {
                 let more = self.mech.pass(&Pass::ahead(end, upto - end, times.end), &mut self.legs);
                 self.free_at = more.end;

@@ -209,8 +209,10 @@ impl Freeblock {
     }
 
     /// Something was told: what a search was begun with may be different now.
-    pub(crate) fn told(&mut self) {
+    pub(crate) fn told(&mut self, now: Time) {
         self.thought = None;
+        // What was refused is offered again when its time has come, also on a disk on which nothing completes.
+        self.tasks.advance(now);
     }
 
     /// A foreground request has arrived.
