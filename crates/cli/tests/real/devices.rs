@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::{Server, finish, headtime, noise, run, scratch};
 use crate::support::{self, Mount};
@@ -29,7 +29,8 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        let _ = headtime().args(["detach", &self.name]).status();
+        // As a rule it has gone already, and says so.
+        let _ = headtime().args(["detach", &self.name]).stderr(Stdio::null()).status();
     }
 }
 
