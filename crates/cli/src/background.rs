@@ -15,34 +15,6 @@ use crate::failure::Failure;
 use crate::screen::Bar;
 use crate::{figures, screen};
 
-/// Where the server is.
-#[derive(Debug, Args)]
-pub struct Server {
-    /// The server's control socket [default: control.sock here, else headtime/control.sock in $XDG_RUNTIME_DIR or /run]
-    #[arg(long, value_name = "PATH")]
-    pub control: Option<PathBuf>,
-}
-
-impl Server {
-    /// The socket.
-    pub fn path(&self) -> Result<PathBuf, Failure> {
-        if let Some(path) = &self.control {
-            return Ok(path.clone());
-        }
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-        let beside = |dir: PathBuf| dir.join("headtime/control.sock");
-        let usual = [Some(PathBuf::from("control.sock")), runtime.map(beside), Some(beside("/run".into()))];
-        let usual: Vec<PathBuf> = usual.into_iter().flatten().collect();
-        usual.iter().find(|p| p.exists()).cloned().ok_or_else(|| {
-            let names: Vec<String> = usual.iter().map(|p| p.display().to_string()).collect();
-            Failure::Input(format!(
-                "expected a server's socket at {}, found none: say --control PATH",
-                names.join(" or ")
-            ))
-        })
-    }
-}
-
 /// How much of the disk's time it may have.
 #[derive(Debug, Args)]
 pub struct Rate {

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::failure::Failure;
+
 /// Its name where none is given.
 const NAME: &str = "control.sock";
 
@@ -16,9 +18,16 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// The path to connect to.
-    pub fn path(&self) -> PathBuf {
-        self.control.clone().unwrap_or_else(|| usual(NAME))
+    /// The path to connect to. Without one, a socket must be where servers usually have it.
+    pub fn path(&self) -> Result<PathBuf, Failure> {
+        let path = self.control.clone().unwrap_or_else(|| usual(NAME));
+        match self.control.is_some() || path.exists() {
+            true => Ok(path),
+            false => Err(Failure::Input(format!(
+                "expected a server's socket at {NAME}, in $XDG_RUNTIME_DIR/headtime or at {}, found none: say --control PATH",
+                path.display()
+            ))),
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use headtime_serve::apps::backup::{self, Backup as Plan, Moment, Report, Step};
 use headtime_serve::apps::error::AppError;
 
 use super::scrub::{cost, list};
-use crate::background::{self, Rate, Server, Watcher, bytes};
+use crate::background::{self, Rate, Watcher, bytes};
+use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
 use crate::figures;
 use crate::screen::{self, Bar};
@@ -26,7 +27,7 @@ pub struct Backup {
     #[arg(value_name = "IMAGE", value_parser = figures::output())]
     image: PathBuf,
     #[command(flatten)]
-    server: Server,
+    server: ControlSocket,
     /// Only this export; otherwise the whole disk
     #[arg(long, value_name = "NAME")]
     export: Option<String>,

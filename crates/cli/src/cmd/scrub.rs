@@ -13,7 +13,8 @@ use headtime_serve::apps::units::{Units, usual_unit};
 use headtime_serve::control::v1::InfoReply;
 use tokio::sync::watch;
 
-use crate::background::{self, Rate, Server, Watcher, bytes, percent};
+use crate::background::{self, Rate, Watcher, bytes, percent};
+use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
 use crate::{figures, screen};
 
@@ -26,7 +27,7 @@ use crate::{figures, screen};
 #[derive(Debug, Args)]
 pub struct Scrub {
     #[command(flatten)]
-    server: Server,
+    server: ControlSocket,
     /// Only this export; otherwise the whole disk
     #[arg(long, value_name = "NAME")]
     export: Option<String>,

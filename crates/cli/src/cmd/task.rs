@@ -19,7 +19,8 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::scrub::list;
-use crate::background::{self, Rate, Server, Watcher, bytes, percent};
+use crate::background::{self, Rate, Watcher, bytes, percent};
+use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
 use crate::figures;
 use crate::screen::{self, Bar};
@@ -50,7 +51,7 @@ enum What {
 #[derive(Debug, Args)]
 struct List {
     #[command(flatten)]
-    server: Server,
+    server: ControlSocket,
     /// Print one JSON object on stdout
     #[arg(long)]
     json: bool,
@@ -62,7 +63,7 @@ struct Which {
     #[arg(value_name = "SESSION")]
     session: u32,
     #[command(flatten)]
-    server: Server,
+    server: ControlSocket,
 }
 
 #[derive(Debug, Args)]
@@ -78,7 +79,7 @@ struct Priority {
 #[derive(Debug, Args)]
 struct Read {
     #[command(flatten)]
-    server: Server,
+    server: ControlSocket,
     /// First sector and number of sectors; may be given several times
     #[arg(long, value_name = "LBN+COUNT", required = true, value_parser = background::range)]
     range: Vec<Range>,
@@ -99,7 +100,7 @@ struct Read {
 #[derive(Debug, Args)]
 struct Write {
     #[command(flatten)]
-    server: Server,
+    server: ControlSocket,
     /// First sector and number of sectors; may be given several times
     #[arg(long, value_name = "LBN+COUNT", required = true, value_parser = background::range)]
     range: Vec<Range>,

@@ -59,7 +59,7 @@ pub fn run(args: &Top) -> Result<(), Failure> {
         true => stop.store(true, Ordering::Relaxed),
         false => std::process::exit(130),
     });
-    let feed = Feed::start(&args.control.path(), every).map_err(Failure::input)?;
+    let feed = Feed::start(&args.control.path()?, every).map_err(Failure::input)?;
     if watched {
         return live::run(&feed, &stopped);
     }
