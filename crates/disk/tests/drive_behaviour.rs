@@ -221,6 +221,28 @@ fn unreadable_sectors_fail_after_retries_and_a_write_mends_them() {
 }
 
 #[test]
+fn what_cannot_be_read_is_in_no_cache_whatever_the_drive_reads_ahead() {
+    for (habit, prefetch) in [(false, Prefetch::Sectors(64)), (true, Prefetch::Sectors(64)), (true, Prefetch::None)] {
+        let mut p = cached();
+        p.electronics.cache.segments = 8;
+        p.electronics.cache.prefetch = prefetch;
+        p.electronics.cache.same_track_prefetch_delays = habit;
+        let faults = vec![Fault::Unreadable { lbn: 20, count: 5 }];
+        let mut d = Drive::new(&p, DriveConfig { faults, ..DriveConfig::default() }).unwrap();
+        // Two reads on one track before the bad sectors, both at the drive at once: it may read on over them.
+        d.submit(read(0, 0, 4), Time::ZERO).unwrap();
+        d.submit(read(1, 8, 4), Time::ZERO).unwrap();
+        let mut now = drain(&mut d).last().unwrap().at + Dur::from_ms(100);
+        for lbn in 14..30 {
+            let done = one(&mut d, read(lbn, lbn, 1), now);
+            let bad = (20..25).contains(&lbn);
+            assert_eq!(done.outcome == Outcome::MediaError { lbn }, bad, "sector {lbn}, {habit}, {prefetch:?}");
+            now = done.at + Dur::from_ms(50);
+        }
+    }
+}
+
+#[test]
 fn slow_sectors_hangs_and_death_do_what_they_say() {
     let plain = one(&mut drive(&profile()), read(1, 500, 4), Time::ZERO).at;
     let slow = |fault| Drive::new(&profile(), DriveConfig { faults: vec![fault], ..DriveConfig::default() }).unwrap();

@@ -98,6 +98,43 @@ fn an_unreadable_sector_in_the_requests_own_part_fails_it() {
 }
 
 #[test]
+fn a_write_that_was_refused_on_an_idle_disk_is_offered_again_without_anything_else_happening() {
+    let mut rig = Rig::new(&cheetah(), Some(FillConfig::new(Algorithm::Headtime)), vec![]);
+    let session = rig.session(1);
+    rig.says = Says::NotNow;
+    let task = rig.task(session, Kind::Write, &[(100_000, 64)], 64);
+    rig.run(Dur::from_ms(300));
+    assert!(rig.events.iter().filter(|(_, e)| matches!(e, Event::GetBuffer { .. })).count() >= 2);
+    rig.says = Says::Yes;
+    rig.run(Dur::from_ms(300));
+    assert!(rig.is_done(task));
+}
+
+#[test]
+fn a_driver_is_told_which_request_a_command_carries_behind_its_free_front() {
+    let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
+    rig.scan();
+    let (mut merged, mut alone) = (0, 0);
+    for _ in 0..600 {
+        while rig.ids < rig.finished.len() as u64 + 2 {
+            rig.submit_random();
+        }
+        // Commands still at the drive can be asked about; only reads are wanted, so what carries nothing is all free.
+        for (_, c, free) in rig.sent.clone().iter().rev().take(2) {
+            let ended = rig.ended.iter().any(|e| e.1.id == c.id);
+            match rig.core.request_of(c.id) {
+                _ if ended => assert_eq!(rig.core.request_of(c.id), None),
+                None => assert_eq!(*free, c.count),
+                Some(_) if *free > 0 => merged += 1,
+                Some(_) => alone += 1,
+            }
+        }
+        assert!(rig.step(Time::NEVER));
+    }
+    assert!(merged > 20 && alone > 20, "{merged} merged, {alone} alone");
+}
+
+#[test]
 fn units_that_were_refused_are_left_alone_for_a_while() {
     for says in [Says::NotNow, Says::Nothing] {
         let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
