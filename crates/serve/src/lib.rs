@@ -10,6 +10,7 @@
 //! * [`device`]: what it drives: a block device, a file, a virtual drive
 //! * [`net`]: clients over NBD
 //! * [`server`]: all of it together, from its start to its end
+//! * [`destage`]: an export with a write-back cache, as a client of the control interface
 //! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O beneath
 
 pub mod backing;
@@ -17,6 +18,7 @@ pub mod buffer;
 pub mod clock;
 pub mod config;
 pub mod control;
+pub mod destage;
 pub mod device;
 pub mod engine;
 pub mod net;
