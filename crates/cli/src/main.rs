@@ -33,12 +33,13 @@ enum Cmd {
     Reproduce(cmd::reproduce::Reproduce),
     Disk(cmd::disk::Disk),
     Serve(cmd::serve::Serve),
+    Destage(cmd::destage::Destage),
 }
 
 impl Cmd {
     /// Servers: a signal asks them to end, and they do so in good order.
     fn ends_in_order(&self) -> bool {
-        matches!(self, Cmd::Disk(_) | Cmd::Serve(_))
+        matches!(self, Cmd::Disk(_) | Cmd::Serve(_) | Cmd::Destage(_))
     }
 }
 
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Cmd::Reproduce(a) => cmd::reproduce::run(a),
         Cmd::Disk(a) => cmd::disk::run(a),
         Cmd::Serve(a) => cmd::serve::run(a),
+        Cmd::Destage(a) => cmd::destage::run(a),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

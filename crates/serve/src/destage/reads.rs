@@ -113,4 +113,3 @@ impl Reading {
         self.ask.answer(Ok(data));
     }
 }
-
