@@ -81,7 +81,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     service.control =
         config.listen.control.clone().map(|path| ControlAt { path, disk: profile.title.clone(), sectors, fills });
     let mut core = CoreConfig { order, max_outstanding: s.outstanding, capacity: CAPACITY, fill };
-    let hooks = Hooks { reload: Some(reload(&args.config, &service.exports)), ..Hooks::default() };
+    let hooks = Hooks { reload: Some(reload(&args.config, &service.exports)) };
     match (&config.disk.backing, &config.disk.device) {
         (Some(path), _) => {
             let file = backing::open(path, sectors * u64::from(sector_bytes)).map_err(Failure::input)?;

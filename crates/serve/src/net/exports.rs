@@ -98,7 +98,8 @@ impl Exports {
                     return Err(ExportError::Twice(s.name.clone()));
                 }
                 let apart = end <= t.first || t.first + t.sectors <= s.first;
-                if !apart && !(s.read_only && t.read_only) {
+                let harmless = apart || (s.read_only && t.read_only);
+                if !harmless {
                     return Err(ExportError::Overlap(t.name.clone(), s.name.clone()));
                 }
             }
