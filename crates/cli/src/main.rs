@@ -41,13 +41,23 @@ enum Cmd {
     Attach(cmd::attach::Attach),
     Detach(cmd::attach::Detach),
     Top(cmd::top::Top),
+    Destage(cmd::destage::Destage),
 }
 
 impl Cmd {
     /// A signal asks these to end, and they do so in good order: servers, background applications, and what must give the
     /// terminal back.
     fn ends_in_order(&self) -> bool {
-        matches!(self, Cmd::Disk(_) | Cmd::Serve(_) | Cmd::Scrub(_) | Cmd::Backup(_) | Cmd::Task(_) | Cmd::Top(_))
+        matches!(
+            self,
+            Cmd::Disk(_)
+                | Cmd::Serve(_)
+                | Cmd::Scrub(_)
+                | Cmd::Backup(_)
+                | Cmd::Task(_)
+                | Cmd::Destage(_)
+                | Cmd::Top(_)
+        )
     }
 }
 
@@ -78,6 +88,7 @@ fn main() -> ExitCode {
         Cmd::Attach(a) => cmd::attach::attach(a),
         Cmd::Detach(a) => cmd::attach::detach(a),
         Cmd::Top(a) => cmd::top::run(a),
+        Cmd::Destage(a) => cmd::destage::run(a),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

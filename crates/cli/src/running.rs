@@ -31,6 +31,19 @@ pub fn uri(address: &Address, export: &str) -> String {
     }
 }
 
+/// Addresses with the ports that the system chose, where it was to choose one.
+pub fn chosen(listen: &[Address], ports: &[u16]) -> Vec<Address> {
+    let mut ports = ports.iter();
+    let of = |address: &Address| match address {
+        Address::Tcp(host) => {
+            let host = host.rsplit_once(':').map_or("", |h| h.0);
+            Address::Tcp(format!("{host}:{}", ports.next().copied().unwrap_or(0)))
+        }
+        Address::Unix(path) => Address::Unix(path.clone()),
+    };
+    listen.iter().map(of).collect()
+}
+
 /// What a server does at a signal, beside ending.
 #[derive(Default)]
 pub struct Hooks {
@@ -58,16 +71,7 @@ where
     let exports: Vec<String> = service.exports.specs.iter().map(|s| s.name.clone()).collect();
     let mut server = Server::start(scheduler, device, service).map_err(Failure::input)?;
     screen::note(&format!("{what}; Ctrl-C ends it"));
-    let mut ports = server.ports().iter();
-    for address in &listen {
-        // The port that the system chose, where it was to choose one.
-        let address = match address {
-            Address::Tcp(host) => {
-                let host = host.rsplit_once(':').map_or("", |h| h.0);
-                Address::Tcp(format!("{host}:{}", ports.next().copied().unwrap_or(0)))
-            }
-            Address::Unix(path) => Address::Unix(path.clone()),
-        };
+    for address in chosen(&listen, server.ports()) {
         for name in &exports {
             screen::note(&format!("clients: {}", uri(&address, name)));
         }
@@ -95,13 +99,14 @@ where
 }
 
 /// A service manager, where there is one, is told how far we are. That it cannot be told is no reason not to serve.
-fn tell_manager(notice: Notice<'_>) {
+pub fn tell_manager(notice: Notice<'_>) {
     if let Err(e) = notify(notice) {
         screen::note(&format!("warning: {e}"));
     }
 }
 
-async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
+/// Waits for a signal that asks for the end, and does meanwhile what others ask for.
+pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
     let (mut terminated, mut interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut hung_up = signal(SignalKind::hangup())?;
     let alive = watchdog_interval().ok().flatten();

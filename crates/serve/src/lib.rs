@@ -12,6 +12,7 @@
 //! * [`control`]: clients of the control interface; [`apps`]: the background applications, which are such clients
 //! * [`metrics`]: figures for Prometheus
 //! * [`server`]: all of it together, from its start to its end
+//! * [`destage`]: an export with a write-back cache, as a client of the control interface
 //! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O beneath
 
 pub mod apps;
@@ -20,6 +21,7 @@ pub mod buffer;
 pub mod clock;
 pub mod config;
 pub mod control;
+pub mod destage;
 pub mod device;
 pub mod engine;
 pub mod metrics;

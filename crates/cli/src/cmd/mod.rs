@@ -3,6 +3,7 @@
 pub mod attach;
 pub mod backup;
 pub mod demo;
+pub mod destage;
 pub mod disk;
 pub mod profiles;
 pub mod reproduce;

@@ -1,0 +1,109 @@
+//! `headtime destage`: an export with a write-back cache in memory.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use headtime_host::systemd::Notice;
+use headtime_serve::config;
+use headtime_serve::destage::driver::{Left, Upstream};
+use headtime_serve::destage::server::{Destage as Cache, Setup};
+use headtime_serve::destage::{LEAST_MEMORY, Limits, MOST_MEMORY};
+use headtime_serve::net::address::Address;
+use serde::Serialize;
+
+use crate::control_socket::ControlSocket;
+use crate::failure::Failure;
+use crate::running::{self, Hooks};
+use crate::screen;
+
+/// An export with a write-back cache in memory, whose dirty blocks are written for free
+///
+/// Exports EXPORT of a running `headtime serve` under the same name. Writes are acknowledged when they are in memory, and written in
+/// gaps and in idle time; flushes and writes with FUA are answered when the disk has the data. Nobody else may write to the export
+/// meanwhile: the cache would not see it. What was not flushed is lost when this program is killed.
+#[derive(Debug, Args)]
+pub struct Destage {
+    /// The export, as the server's configuration calls it
+    #[arg(value_name = "EXPORT")]
+    export: String,
+    #[command(flatten)]
+    control: ControlSocket,
+    /// Where clients come: unix:PATH or tcp:HOST:PORT; may be given several times
+    #[arg(long, value_name = "ADDRESS", required = true)]
+    nbd: Vec<Address>,
+    /// Memory for dirty blocks: bytes, or a number with KiB, MiB or GiB
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = memory)]
+    memory: u64,
+    /// Part of what is free, beside other background work: 1 to 1000000
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    priority: u32,
+    /// Print one JSON object on stdout when it ends
+    #[arg(long)]
+    json: bool,
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    let within = config::bytes(text).filter(|b| (LEAST_MEMORY..=MOST_MEMORY).contains(b));
+    within.ok_or_else(|| "expected bytes, or a number and KiB, MiB or GiB, from 1 MiB to 16 GiB".into())
+}
+
+/// Serves until a signal; then writes everything out.
+pub fn run(args: &Destage) -> Result<(), Failure> {
+    let setup = Setup {
+        upstream: Upstream { control: args.control.path()?, export: args.export.clone(), priority: args.priority },
+        listen: args.nbd.clone(),
+        limits: Limits { memory: args.memory },
+        note: Arc::new(|line| screen::note(&line)),
+    };
+    let cache = Cache::start(setup).map_err(Failure::input)?;
+    screen::note(&format!("\"{}\" with a cache of {} MiB; Ctrl-C ends it", args.export, args.memory >> 20));
+    for address in running::chosen(&args.nbd, cache.ports()) {
+        screen::note(&format!("clients: {}", running::uri(&address, &args.export)));
+    }
+    running::tell_manager(Notice::Ready);
+    let asked = cache.wait_for(running::asked_to_stop(&Hooks::default()));
+    running::tell_manager(Notice::Stopping);
+    let left = cache.stop().map_err(Failure::input)?;
+    report(&left, args.json)?;
+    asked.map_err(|e| Failure::Input(format!("signals cannot be heard: {e}")))?;
+    match left.bytes {
+        0 => Ok(()),
+        bytes if bytes == left.failed => Err(Failure::Input(format!(
+            "{bytes} bytes were acknowledged, and the disk does not take them: they are lost"
+        ))),
+        bytes => Err(Failure::Input(format!(
+            "{bytes} bytes were acknowledged and not flushed, and the server is not there to take them: they are lost"
+        ))),
+    }
+}
+
+#[derive(Serialize)]
+struct Summary {
+    accepted_bytes: u64,
+    free_bytes: u64,
+    promoted_bytes: u64,
+    read_hits: u64,
+    read_misses: u64,
+    left_bytes: u64,
+}
+
+fn report(left: &Left, json: bool) -> Result<(), Failure> {
+    let c = &left.counts;
+    if json {
+        return screen::print_json(&Summary {
+            accepted_bytes: c.accepted,
+            free_bytes: c.free,
+            promoted_bytes: c.through,
+            read_hits: c.hits,
+            read_misses: c.misses,
+            left_bytes: left.bytes,
+        });
+    }
+    screen::note(&format!(
+        "{} bytes taken; {} written for free, {} in the foreground (flushes, FUA, no room)",
+        c.accepted, c.free, c.through
+    ));
+    screen::note(&format!("{} reads from the cache, {} from the disk", c.hits, c.misses));
+    Ok(())
+}

@@ -1,0 +1,411 @@
+//! What was acknowledged and is not on the disk yet, by sector.
+//!
+//! The cache is a set of *extents*: stretches of sectors that were written together, at most [`LONGEST`] bytes each, no two
+//! overlapping. Each knows two sequence numbers. `seq` is the write that its data came with. `since` is the oldest write to
+//! these sectors of which the disk may have nothing, neither its data nor newer data: an extent that replaces another takes
+//! over its `since`, so that a flush that waits for the older write goes on waiting when the client overwrites it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use headtime_sched::tasks::Range;
+
+/// Bytes of one extent at most. What is cut from an extent is copied, so that a few sectors never keep the memory of a large
+/// write; this bounds what a cut costs.
+pub const LONGEST: u64 = 64 << 10;
+/// What an extent takes beside its data, roughly: many small ones must not take more memory than was allowed.
+const OVERHEAD: u64 = 256;
+
+/// How an extent gets to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// For free, when there is a gap.
+    Waiting,
+    /// In the foreground, as soon as there is room for it.
+    Urgent,
+    /// The foreground write of this token is under way.
+    Through(u64),
+    /// It could not be written.
+    Failed,
+}
+
+/// A stretch of dirty sectors.
+#[derive(Clone, Debug)]
+pub struct Extent {
+    /// Its data: whole sectors.
+    pub data: Bytes,
+    /// The write that it came with.
+    pub seq: u64,
+    /// The oldest write whose sectors it is responsible for.
+    pub since: u64,
+    /// How it gets to the disk.
+    pub state: State,
+    /// The task upstream that has this data, if one has.
+    pub task: Option<u64>,
+    /// It failed together with others, and is now tried alone.
+    pub alone: bool,
+    /// That it failed was said.
+    pub noted: bool,
+}
+
+/// A part of a lookup: with its data when it is dirty.
+pub type Part = (Range, Option<Bytes>);
+
+/// All extents, and what is looked for among them.
+#[derive(Debug)]
+pub struct Cache {
+    sector: u64,
+    extents: BTreeMap<u64, Extent>,
+    /// `since` and first sector of each.
+    ages: BTreeSet<(u64, u64)>,
+    /// The same of those that wait.
+    waiting: BTreeSet<(u64, u64)>,
+    /// First sectors of those that wait and that no task has.
+    loose: BTreeSet<u64>,
+    /// As `waiting`, of the urgent ones.
+    urgent: BTreeSet<(u64, u64)>,
+    failed: BTreeSet<u64>,
+    bytes: u64,
+    /// Of these, urgent and under way.
+    leaving: u64,
+    seq: u64,
+}
+
+impl Cache {
+    /// Nothing, of a disk with sectors of so many bytes.
+    pub fn new(sector_bytes: u32) -> Cache {
+        Cache {
+            sector: u64::from(sector_bytes),
+            extents: BTreeMap::new(),
+            ages: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            loose: BTreeSet::new(),
+            urgent: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            bytes: 0,
+            leaving: 0,
+            seq: 0,
+        }
+    }
+
+    /// Memory that it takes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Of this, what is urgent or under way in the foreground.
+    pub fn leaving(&self) -> u64 {
+        self.leaving
+    }
+
+    /// Bytes of data that are not on the disk.
+    pub fn data_bytes(&self) -> u64 {
+        self.bytes - self.extents.len() as u64 * OVERHEAD
+    }
+
+    /// Memory that so many bytes of data would take.
+    pub fn cost(bytes: u64) -> u64 {
+        bytes + bytes.div_ceil(LONGEST) * OVERHEAD
+    }
+
+    /// Whether everything is on the disk.
+    pub fn is_empty(&self) -> bool {
+        self.extents.is_empty()
+    }
+
+    /// The last write that came.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// The oldest write that is not on the disk.
+    pub fn oldest(&self) -> Option<u64> {
+        self.ages.first().map(|a| a.0)
+    }
+
+    /// The oldest write to these sectors that is not on the disk.
+    pub fn oldest_in(&self, range: &Range) -> Option<u64> {
+        self.inside(range).iter().map(|lbn| self.extents[lbn].since).min()
+    }
+
+    /// The extent that begins at this sector. Panics when none does.
+    pub fn at(&self, lbn: u64) -> &Extent {
+        &self.extents[&lbn]
+    }
+
+    /// Where it ends.
+    pub fn range_of(&self, lbn: u64) -> Range {
+        Range { lbn, count: self.extents[&lbn].data.len() as u64 / self.sector }
+    }
+
+    /// Whether an extent begins there, and in this state.
+    pub fn is(&self, lbn: u64, state: State) -> bool {
+        self.extents.get(&lbn).is_some_and(|e| e.state == state)
+    }
+
+    /// First sector of the oldest that waits, and its age.
+    pub fn first_waiting(&self) -> Option<(u64, u64)> {
+        self.waiting.first().copied()
+    }
+
+    /// The urgent ones, oldest first.
+    pub fn urgent(&self) -> impl Iterator<Item = u64> {
+        self.urgent.iter().map(|u| u.1)
+    }
+
+    /// Those that wait and that no task has, by sector.
+    pub fn loose(&self) -> impl Iterator<Item = u64> {
+        self.loose.iter().copied()
+    }
+
+    /// Those that could not be written.
+    pub fn failed(&self) -> Vec<u64> {
+        self.failed.iter().copied().collect()
+    }
+
+    /// Sectors that each of the extents touching a range begins at.
+    pub fn inside(&self, range: &Range) -> Vec<u64> {
+        let first = self.holding(range.lbn).unwrap_or(range.lbn);
+        self.extents.range(first..range.end()).map(|e| *e.0).collect()
+    }
+
+    /// First sector of the extent that holds this sector.
+    fn holding(&self, lbn: u64) -> Option<u64> {
+        let (&from, e) = self.extents.range(..=lbn).next_back()?;
+        (lbn < from + e.data.len() as u64 / self.sector).then_some(from)
+    }
+
+    /// Takes the data of a write; its sequence number. What it replaces is gone; where that was urgent, the new data is.
+    pub fn write(&mut self, range: &Range, data: &Bytes, state: State) -> u64 {
+        self.seq += 1;
+        let most = (LONGEST / self.sector).max(1);
+        let mut at = range.lbn;
+        while at < range.end() {
+            let piece = Range { lbn: at, count: most.min(range.end() - at) };
+            self.cut(&piece);
+            let (mut since, mut state) = (self.seq, state);
+            for lbn in self.inside(&piece) {
+                let old = self.remove(lbn);
+                since = since.min(old.since);
+                if old.state == State::Urgent {
+                    state = State::Urgent;
+                }
+            }
+            let from = ((at - range.lbn) * self.sector) as usize;
+            let data = Bytes::copy_from_slice(&data[from..from + (piece.count * self.sector) as usize]);
+            let new = Extent { data, seq: self.seq, since, state, task: None, alone: false, noted: false };
+            self.insert(at, new);
+            at = piece.end();
+        }
+        self.seq
+    }
+
+    /// A range in its parts, in order: dirty ones with their data, and what is between them.
+    pub fn look_up(&self, range: &Range) -> Vec<Part> {
+        let (mut at, mut parts) = (range.lbn, Vec::new());
+        for lbn in self.inside(range) {
+            let e = self.range_of(lbn);
+            if at < e.lbn {
+                parts.push((Range { lbn: at, count: e.lbn - at }, None));
+            }
+            let (from, to) = (e.lbn.max(range.lbn), e.end().min(range.end()));
+            let bytes = ((from - lbn) * self.sector) as usize..((to - lbn) * self.sector) as usize;
+            parts.push((Range { lbn: from, count: to - from }, Some(self.extents[&lbn].data.slice(bytes))));
+            at = to;
+        }
+        if at < range.end() {
+            parts.push((Range { lbn: at, count: range.end() - at }, None));
+        }
+        parts
+    }
+
+    /// Changes an extent. Panics when none begins there.
+    pub fn change(&mut self, lbn: u64, how: impl FnOnce(&mut Extent)) {
+        let mut e = self.remove(lbn);
+        how(&mut e);
+        self.insert(lbn, e);
+    }
+
+    /// What a task has of a range: its extents, cut to it.
+    pub fn of_task(&mut self, range: &Range, task: u64) -> Vec<u64> {
+        self.cut(range);
+        let mut all = self.inside(range);
+        all.retain(|lbn| self.extents[lbn].task == Some(task));
+        all
+    }
+
+    /// All extents that a task has.
+    pub fn all_of_tasks(&self) -> Vec<u64> {
+        self.extents.iter().filter(|e| e.1.task.is_some()).map(|e| *e.0).collect()
+    }
+
+    /// What is under way with a token in a range: its extents, cut to it.
+    pub fn of_token(&mut self, range: &Range, token: u64) -> Vec<u64> {
+        self.cut(range);
+        let mut all = self.inside(range);
+        all.retain(|lbn| self.extents[lbn].state == State::Through(token));
+        all
+    }
+
+    /// These sectors are on the disk as the write `seq` left them: newer extents are responsible for newer writes only.
+    pub fn settle(&mut self, range: &Range, seq: u64) {
+        self.cut(range);
+        for lbn in self.inside(range) {
+            let e = &self.extents[&lbn];
+            if e.since <= seq && seq < e.seq {
+                self.change(lbn, |e| e.since = seq + 1);
+            }
+        }
+    }
+
+    /// Cuts the extents of a range into such of so many sectors.
+    pub fn mince(&mut self, range: &Range, sectors: u64) {
+        let mut at = range.lbn;
+        while at < range.end() {
+            let piece = Range { lbn: at, count: sectors.min(range.end() - at) };
+            self.cut(&piece);
+            at = piece.end();
+        }
+    }
+
+    /// Forgets an extent: it is on the disk. Panics when none begins there.
+    pub fn remove(&mut self, lbn: u64) -> Extent {
+        let e = self.extents.remove(&lbn).expect("an extent begins there");
+        let cost = e.data.len() as u64 + OVERHEAD;
+        self.bytes -= cost;
+        self.ages.remove(&(e.since, lbn));
+        match e.state {
+            State::Waiting => {
+                self.waiting.remove(&(e.since, lbn));
+                self.loose.remove(&lbn);
+            }
+            State::Urgent => {
+                self.urgent.remove(&(e.since, lbn));
+                self.leaving -= cost;
+            }
+            State::Through(_) => self.leaving -= cost,
+            State::Failed => _ = self.failed.remove(&lbn),
+        }
+        e
+    }
+
+    fn insert(&mut self, lbn: u64, e: Extent) {
+        let cost = e.data.len() as u64 + OVERHEAD;
+        self.bytes += cost;
+        self.ages.insert((e.since, lbn));
+        match e.state {
+            State::Waiting => {
+                self.waiting.insert((e.since, lbn));
+                if e.task.is_none() {
+                    self.loose.insert(lbn);
+                }
+            }
+            State::Urgent => {
+                self.urgent.insert((e.since, lbn));
+                self.leaving += cost;
+            }
+            State::Through(_) => self.leaving += cost,
+            State::Failed => _ = self.failed.insert(lbn),
+        }
+        self.extents.insert(lbn, e);
+    }
+
+    /// From here on every extent lies within the range, or outside it.
+    fn cut(&mut self, range: &Range) {
+        for edge in [range.lbn, range.end()] {
+            let Some(from) = self.holding(edge).filter(|&from| from < edge) else { continue };
+            let whole = self.remove(from);
+            let middle = ((edge - from) * self.sector) as usize;
+            let part = |data: &[u8]| Extent { data: Bytes::copy_from_slice(data), ..whole.clone() };
+            self.insert(from, part(&whole.data[..middle]));
+            self.insert(edge, part(&whole.data[middle..]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(lbn: u64, count: u64) -> Range {
+        Range { lbn, count }
+    }
+
+    /// A cache of sectors of two bytes.
+    fn cache() -> Cache {
+        Cache::new(2)
+    }
+
+    fn write(c: &mut Cache, lbn: u64, count: u64, fill: u8) -> u64 {
+        c.write(&range(lbn, count), &vec![fill; 2 * count as usize].into(), State::Waiting)
+    }
+
+    fn found(c: &Cache, lbn: u64, count: u64) -> Vec<(u64, u64, Option<u8>)> {
+        c.look_up(&range(lbn, count)).iter().map(|(r, d)| (r.lbn, r.count, d.as_ref().map(|d| d[0]))).collect()
+    }
+
+    #[test]
+    fn newer_data_replaces_older_and_what_lies_between_is_missing() {
+        let mut c = cache();
+        write(&mut c, 10, 8, 1);
+        write(&mut c, 12, 2, 2);
+        write(&mut c, 20, 2, 3);
+        let expected =
+            [(8, 2, None), (10, 2, Some(1)), (12, 2, Some(2)), (14, 4, Some(1)), (18, 2, None), (20, 1, Some(3))];
+        assert_eq!(found(&c, 8, 13), expected);
+        assert_eq!(c.data_bytes(), 20);
+        assert_eq!(found(&c, 100, 1), [(100, 1, None)]);
+    }
+
+    #[test]
+    fn who_replaces_a_write_answers_for_it_until_one_of_them_is_on_the_disk() {
+        let mut c = cache();
+        let first = write(&mut c, 0, 4, 1);
+        let second = write(&mut c, 0, 4, 2);
+        assert_eq!((c.at(0).seq, c.at(0).since, c.oldest()), (second, first, Some(first)));
+        c.settle(&range(0, 4), first);
+        assert_eq!(c.oldest(), Some(second));
+        // What is newer than an extent says nothing of it.
+        c.settle(&range(0, 4), second + 5);
+        assert_eq!(c.oldest(), Some(second));
+    }
+
+    #[test]
+    fn a_task_has_what_it_was_given_and_not_what_came_later() {
+        let mut c = cache();
+        write(&mut c, 0, 8, 1);
+        c.change(0, |e| e.task = Some(7));
+        write(&mut c, 2, 2, 2);
+        assert_eq!(c.of_task(&range(1, 4), 7), [1, 4]);
+        assert_eq!(c.loose().collect::<Vec<_>>(), [2]);
+        for lbn in c.of_task(&range(0, 8), 7) {
+            c.remove(lbn);
+        }
+        assert_eq!(found(&c, 0, 8), [(0, 2, None), (2, 2, Some(2)), (4, 4, None)]);
+    }
+
+    #[test]
+    fn what_replaces_something_urgent_is_urgent() {
+        let mut c = cache();
+        c.write(&range(0, 4), &vec![1; 8].into(), State::Urgent);
+        write(&mut c, 2, 4, 2);
+        assert_eq!(c.urgent().collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(c.leaving(), c.bytes());
+    }
+
+    #[test]
+    fn books_are_balanced_whatever_happens() {
+        let mut c = cache();
+        for i in 0..200u64 {
+            write(&mut c, i * 37 % 101, 1 + i * 13 % 29, i as u8);
+            if let Some((_, lbn)) = c.first_waiting().filter(|_| i % 3 == 0) {
+                c.change(lbn, |e| e.state = State::Through(i));
+            }
+            c.mince(&range(i % 90, 11), 3);
+        }
+        let all = c.inside(&range(0, 1000));
+        assert!(!all.is_empty());
+        all.into_iter().for_each(|lbn| _ = c.remove(lbn));
+        assert_eq!((c.bytes(), c.leaving(), c.oldest(), c.loose().count()), (0, 0, None, 0));
+    }
+}

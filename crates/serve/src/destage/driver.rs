@@ -1,0 +1,255 @@
+//! Between the machine and the server upstream: one session, and another when it is lost.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{Sender, UnboundedReceiver, channel};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tonic::Streaming;
+
+use super::Counts;
+use super::machine::Machine;
+use crate::control::client::{ClientError, Session, connect, info};
+use crate::control::v1::session_event::Event;
+use crate::control::v1::{Export, InfoReply, SessionCall, SessionEvent};
+use crate::engine::telling::Telling;
+use crate::net::listener::Note;
+
+/// How long dirty data waits for more to go into one task.
+const BATCH: Duration = Duration::from_millis(50);
+/// How often what could not be written is tried again.
+const RETRY: Duration = Duration::from_secs(2);
+/// Pauses between attempts to reach the server.
+const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
+/// At the end, how long a server that is not there is waited for.
+const LAST: Duration = Duration::from_secs(5);
+/// Tellings taken in one go.
+const MOST_A_ROUND: usize = 64;
+
+/// What is written to, and how.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// The control interface's socket.
+    pub control: PathBuf,
+    /// The export's name.
+    pub export: String,
+    /// The session's part of what is free.
+    pub priority: u32,
+}
+
+/// Why an export cannot be destaged to.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamError {
+    /// The server cannot be asked.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// It has no such export.
+    #[error("the server has no export \"{0}\"")]
+    NoExport(String),
+    /// Nothing can be written to it.
+    #[error("export \"{0}\" is read-only")]
+    ReadOnly(String),
+    /// Nothing is written for free there.
+    #[error("the server does no background work (its `fill` is \"none\", or the disk's write cache is on)")]
+    NoFill,
+    /// After a new start of the server it is something else.
+    #[error("export \"{0}\" is another than before; what is cached was meant for the old one")]
+    Changed(String),
+}
+
+/// What is left at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Bytes that clients were told are written, and that are not on the disk.
+    pub bytes: u64,
+    /// Those of them that the disk did not take.
+    pub failed: u64,
+    /// What was done.
+    pub counts: Counts,
+}
+
+type Link = (Sender<SessionCall>, Streaming<SessionEvent>);
+
+impl Upstream {
+    /// The export, if it can be destaged to.
+    pub async fn look(&self) -> Result<(Export, InfoReply), UpstreamError> {
+        let mut control = connect(&self.control).await?;
+        let info = info(&mut control).await?;
+        let found = info.exports.iter().find(|e| e.name == self.export).cloned();
+        let export = found.ok_or_else(|| UpstreamError::NoExport(self.export.clone()))?;
+        match (export.read_only, info.fills) {
+            (true, _) => Err(UpstreamError::ReadOnly(self.export.clone())),
+            (_, false) => Err(UpstreamError::NoFill),
+            _ => Ok((export, info)),
+        }
+    }
+
+    async fn open(&self, as_before: &(Export, InfoReply)) -> Result<Link, UpstreamError> {
+        let (export, info) = self.look().await?;
+        let before = (as_before.0.first, as_before.0.sectors, as_before.1.sector_bytes, as_before.1.sectors);
+        if (export.first, export.sectors, info.sector_bytes, info.sectors) != before {
+            return Err(UpstreamError::Changed(self.export.clone()));
+        }
+        let mut control = connect(&self.control).await?;
+        let name = format!("destage {}", self.export);
+        // Nothing is read in the background, so nothing is ever on its way.
+        let session = Session::open(&mut control, &name, self.priority, 1).await?;
+        Ok(session.split())
+    }
+
+    /// Tries until there is a session, or nobody waits for it any more.
+    async fn find(self, as_before: (Export, InfoReply), links: Sender<Link>, note: Note, first: Duration) {
+        let (mut pause, mut said) = (PAUSES[0], String::new());
+        sleep(first).await;
+        loop {
+            match self.open(&as_before).await {
+                Ok(link) => {
+                    // Whoever does not wait for it any more is at its end.
+                    let _ = links.send(link).await;
+                    return;
+                }
+                Err(e) => {
+                    let why = e.to_string();
+                    if why != said {
+                        note(format!("the server cannot be reached: {why}; everything is kept, and tried again"));
+                        said = why;
+                    }
+                }
+            }
+            tokio::select! {
+                () = sleep(pause) => pause = (2 * pause).min(PAUSES[1]),
+                () = links.closed() => return,
+            }
+        }
+    }
+}
+
+/// Runs a machine against a server until `stop` becomes true and everything is written, or cannot be.
+#[derive(Debug)]
+pub struct Driver {
+    /// What it runs.
+    pub machine: Machine,
+    /// Where requests come from.
+    pub ingress: UnboundedReceiver<Telling>,
+    /// Where counts go.
+    pub counts: watch::Sender<Counts>,
+}
+
+impl Driver {
+    /// Runs it.
+    pub async fn run(
+        mut self,
+        upstream: Upstream,
+        export: (Export, InfoReply),
+        mut stop: watch::Receiver<bool>,
+        note: Note,
+    ) -> Left {
+        let (found, mut links) = channel::<Link>(1);
+        let find = |pause| {
+            tokio::spawn(upstream.clone().find(export.clone(), found.clone(), note.clone(), pause));
+        };
+        find(Duration::ZERO);
+        let (mut calls, mut events): (Option<Sender<SessionCall>>, Option<Streaming<SessionEvent>>) = (None, None);
+        let (mut batch, mut retry) = (interval(BATCH), interval(RETRY));
+        batch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut was_up, mut gives_up) = (false, None::<Instant>);
+        loop {
+            let mut lost = None;
+            tokio::select! {
+                Some(told) = self.ingress.recv() => {
+                    self.told(told);
+                    for _ in 1..MOST_A_ROUND {
+                        let Ok(told) = self.ingress.try_recv() else { break };
+                        self.told(told);
+                    }
+                }
+                event = hear(&mut events) => match event {
+                    Ok(event) => self.machine.event(event),
+                    Err(why) => lost = Some(why),
+                },
+                // Whoever learns here that the session has ended learns it from its events, too.
+                there_is = room(&calls), if self.machine.has_calls() => if there_is && let Some(calls) = &calls {
+                    while self.machine.has_calls() && let Ok(permit) = calls.try_reserve() {
+                        permit.send(SessionCall { call: self.machine.next_call() });
+                    }
+                } else {
+                    lost = Some("the session has ended".into());
+                },
+                Some(link) = links.recv(), if events.is_none() => {
+                    (calls, events) = (Some(link.0), Some(link.1));
+                    if std::mem::replace(&mut was_up, true) {
+                        note("the server is there again".into());
+                    }
+                    self.machine.connected();
+                    gives_up = gives_up.map(|_| Instant::now() + LAST);
+                }
+                _ = batch.tick() => {
+                    self.machine.tick();
+                    self.counts.send_replace(self.machine.counts());
+                    if gives_up.is_some_and(|at| self.is_over(events.is_some(), at)) {
+                        let (bytes, failed) = self.machine.left();
+                        return Left { bytes, failed, counts: self.machine.counts() };
+                    }
+                }
+                _ = retry.tick() => self.machine.retry(),
+                changed = stop.changed(), if gives_up.is_none() => {
+                    if changed.is_err() || *stop.borrow() {
+                        self.machine.drain();
+                        gives_up = Some(Instant::now() + LAST);
+                    }
+                }
+            }
+            self.machine.notes().into_iter().for_each(|n| note(n));
+            if self.machine.is_gone() && events.is_some() {
+                lost = Some("its device is gone".into());
+            }
+            if let Some(why) = lost.filter(|_| events.is_some()) {
+                (calls, events) = (None, None);
+                self.machine.disconnected();
+                note(format!("the server is gone ({why}); requests wait until it is there again"));
+                find(PAUSES[0]);
+            }
+        }
+    }
+
+    /// At the end: whether nothing more can be done.
+    fn is_over(&self, up: bool, gives_up: Instant) -> bool {
+        let (bytes, failed) = self.machine.left();
+        let late = Instant::now() >= gives_up;
+        match up {
+            _ if self.machine.is_idle() => true,
+            // What does not work is tried for as long as a server would be waited for.
+            true => late && bytes == failed,
+            false => late,
+        }
+    }
+
+    fn told(&mut self, telling: Telling) {
+        match telling {
+            Telling::Submit(ask) => self.machine.ask(ask),
+            // Whoever has no engine does no background work, and ends otherwise.
+            Telling::Call(call) => call.refuse_without_core(),
+            Telling::Snapshot(_) | Telling::End => {}
+        }
+    }
+}
+
+/// The next event; never when there is no session.
+async fn hear(events: &mut Option<Streaming<SessionEvent>>) -> Result<Event, String> {
+    let Some(events) = events else { return std::future::pending().await };
+    loop {
+        match events.message().await {
+            Ok(Some(SessionEvent { event: Some(Event::End(_)) })) | Ok(None) => return Err("it ended".into()),
+            Ok(Some(SessionEvent { event: Some(event) })) => return Ok(event),
+            Ok(Some(SessionEvent { event: None })) => {}
+            Err(status) => return Err(status.message().into()),
+        }
+    }
+}
+
+/// Whether there is room for a call, when there is or never will be; does not end while there is no session.
+async fn room(calls: &Option<Sender<SessionCall>>) -> bool {
+    let Some(calls) = calls else { return std::future::pending().await };
+    calls.reserve().await.is_ok()
+}

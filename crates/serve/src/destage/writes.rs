@@ -1,0 +1,259 @@
+//! How dirty data gets to the disk: for free, by tasks of many ranges, or in the foreground.
+
+use std::collections::BTreeMap;
+
+use bytes::BytesMut;
+use headtime_sched::tasks::Range;
+
+use super::cache::{Cache, State};
+use super::machine::{Calls, Tokens, WRITE, foreground};
+use crate::control::v1::session_call::Call;
+use crate::control::v1::{self, Data, Register};
+
+/// Bytes that upstream may have of tasks: it takes 64 MiB.
+const MOST_STAGED: u64 = 48 << 20;
+/// Bytes given to one task: what is sent in one go must not be much, for foreground writes come behind it.
+const MOST_TASK: u64 = 4 << 20;
+/// Ranges of one task.
+const MOST_RANGES: usize = 4096;
+/// Tasks upstream.
+const MOST_TASKS: usize = 1024;
+/// Calls that may wait before another task is registered.
+const MOST_CALLS: usize = 256;
+/// Bytes that gaps write at least: what programs write, too.
+const UNIT: u64 = 4096;
+/// Foreground writes under way: enough to choose from.
+const MOST_THROUGH: usize = 32;
+/// Bytes of one of them.
+const LONGEST_THROUGH: u64 = 1 << 20;
+/// How many urgent extents are looked at for one that may go.
+const TRIES: usize = 256;
+
+/// A foreground write under way.
+#[derive(Debug)]
+struct Through {
+    range: Range,
+    /// Its extents as they were, each with the write that it came with.
+    pieces: Vec<(Range, u64)>,
+}
+
+/// All that is under way.
+#[derive(Debug)]
+pub(super) struct Writes {
+    sector: u64,
+    /// Sectors of each task that upstream has data of.
+    tasks: BTreeMap<u64, u64>,
+    staged: u64,
+    through: BTreeMap<u64, Through>,
+    /// Their sectors: first, and one past the last. No two overlap.
+    busy: BTreeMap<u64, u64>,
+    next_task: u64,
+}
+
+impl Writes {
+    pub(super) fn new(sector_bytes: u32) -> Writes {
+        Writes {
+            sector: u64::from(sector_bytes),
+            tasks: BTreeMap::new(),
+            staged: 0,
+            through: BTreeMap::new(),
+            busy: BTreeMap::new(),
+            next_task: 0,
+        }
+    }
+
+    fn is_busy(&self, range: &Range) -> bool {
+        self.busy.range(..range.end()).next_back().is_some_and(|(_, &end)| end > range.lbn)
+    }
+
+    /// Registers one task for what waits and is nobody's. Sectors that a foreground write is under way for are left for later,
+    /// so that the older data cannot come behind the newer.
+    pub(super) fn register(&mut self, cache: &mut Cache, calls: &mut Calls) {
+        if self.tasks.len() >= MOST_TASKS || calls.others.len() >= MOST_CALLS {
+            return;
+        }
+        let room = MOST_STAGED.saturating_sub(self.staged * self.sector).min(MOST_TASK);
+        let (mut chosen, mut ranges, mut sectors) = (Vec::new(), Vec::<v1::Range>::new(), 0);
+        for lbn in cache.loose() {
+            let r = cache.range_of(lbn);
+            if (sectors + r.count) * self.sector > room || ranges.len() == MOST_RANGES {
+                break;
+            }
+            if self.is_busy(&r) {
+                continue;
+            }
+            match ranges.last_mut() {
+                Some(last) if last.lbn + last.count == lbn => last.count += r.count,
+                _ => ranges.push(v1::Range { lbn, count: r.count }),
+            }
+            sectors += r.count;
+            chosen.push(lbn);
+        }
+        if chosen.is_empty() {
+            return;
+        }
+        self.next_task += 1;
+        let task = self.next_task;
+        let unit = (UNIT / self.sector).max(1) as u32;
+        calls.others.push_back(Call::Register(Register {
+            task,
+            kind: v1::Kind::Write.into(),
+            ranges,
+            blksize: unit,
+            min_pickup: unit,
+            point_in_time: false,
+        }));
+        for lbn in chosen {
+            calls.others.push_back(Call::Data(Data { task, lbn, data: cache.at(lbn).data.clone() }));
+            cache.change(lbn, |e| e.task = Some(task));
+        }
+        self.tasks.insert(task, sectors);
+        self.staged += sectors;
+    }
+
+    /// Upstream has so many sectors of a task less.
+    fn dealt_with(&mut self, task: u64, sectors: u64) {
+        if let Some(left) = self.tasks.get_mut(&task) {
+            let sectors = sectors.min(*left);
+            *left -= sectors;
+            self.staged -= sectors;
+        }
+    }
+
+    /// These sectors of a task are on the disk.
+    pub(super) fn written(&mut self, cache: &mut Cache, task: u64, range: &Range) {
+        self.dealt_with(task, range.count);
+        for lbn in cache.of_task(range, task) {
+            // One that is on its way in the foreground, too, is done when that is answered.
+            match cache.at(lbn).state {
+                State::Through(_) => cache.change(lbn, |e| e.task = None),
+                State::Waiting | State::Urgent | State::Failed => _ = cache.remove(lbn),
+            }
+        }
+    }
+
+    /// These sectors of a task will not be written by it. What is still the newest goes another way.
+    pub(super) fn not_written(&mut self, cache: &mut Cache, task: u64, range: &Range, then: State) {
+        self.dealt_with(task, range.count);
+        for lbn in cache.of_task(range, task) {
+            cache.change(lbn, |e| {
+                e.task = None;
+                if e.state == State::Waiting {
+                    e.state = then;
+                }
+            });
+        }
+    }
+
+    /// A task has ended, or never was. All of it has been told of when it has ended in good order.
+    pub(super) fn ended(&mut self, cache: &mut Cache, task: u64, then: State) {
+        let Some(left) = self.tasks.remove(&task) else { return };
+        self.staged -= left;
+        if left > 0 {
+            let all = Range { lbn: 0, count: u64::MAX };
+            self.not_written(cache, task, &all, then);
+        }
+    }
+
+    /// Sends what is urgent, oldest first and with its neighbours, as long as there is room.
+    pub(super) fn send(&mut self, cache: &mut Cache, tokens: &mut Tokens, calls: &mut Calls) {
+        while self.through.len() < MOST_THROUGH {
+            // Two writes of the same sectors go one after the other: each is answered before the next is sent.
+            let next = cache.urgent().take(TRIES).find(|&lbn| !self.is_busy(&cache.range_of(lbn)));
+            let Some(first) = next else { return };
+            let mut pieces = vec![cache.range_of(first)];
+            let mut end = pieces[0].end();
+            let alone = cache.at(first).alone;
+            while !alone && cache.is(end, State::Urgent) && !cache.at(end).alone {
+                let r = cache.range_of(end);
+                if (r.end() - first) * self.sector > LONGEST_THROUGH || self.is_busy(&r) {
+                    break;
+                }
+                pieces.push(r);
+                end = r.end();
+            }
+            let token = tokens.next(WRITE);
+            let range = Range { lbn: first, count: end - first };
+            let data = match &pieces[..] {
+                [one] => cache.at(one.lbn).data.clone(),
+                many => {
+                    let mut data = BytesMut::with_capacity((range.count * self.sector) as usize);
+                    many.iter().for_each(|r| data.extend_from_slice(&cache.at(r.lbn).data));
+                    data.freeze()
+                }
+            };
+            let pieces: Vec<(Range, u64)> = pieces.into_iter().map(|r| (r, cache.at(r.lbn).seq)).collect();
+            for (r, _) in &pieces {
+                cache.change(r.lbn, |e| e.state = State::Through(token));
+            }
+            self.busy.insert(first, end);
+            self.through.insert(token, Through { range, pieces });
+            calls.others.push_back(foreground(token, v1::Kind::Write, range, data));
+        }
+    }
+
+    fn take(&mut self, token: u64) -> Option<Through> {
+        let through = self.through.remove(&token)?;
+        self.busy.remove(&through.range.lbn);
+        Some(through)
+    }
+
+    /// A foreground write is on the disk; its bytes.
+    pub(super) fn answered(&mut self, cache: &mut Cache, token: u64) -> u64 {
+        let Some(through) = self.take(token) else { return 0 };
+        for lbn in cache.of_token(&through.range, token) {
+            cache.remove(lbn);
+        }
+        for (range, seq) in &through.pieces {
+            cache.settle(range, *seq);
+        }
+        through.range.count * self.sector
+    }
+
+    /// A foreground write failed. It is tried again in small pieces; when it was one, it is given up for now: what is given up.
+    pub(super) fn failed(&mut self, cache: &mut Cache, token: u64) -> Vec<u64> {
+        let Some(Through { range, .. }) = self.take(token) else { return Vec::new() };
+        let unit = (UNIT / self.sector).max(1);
+        let small = range.count <= unit;
+        cache.mince(&range, unit);
+        // What replaced some of it meanwhile may be waited for by whoever waited for this.
+        for lbn in cache.inside(&range) {
+            if cache.at(lbn).state == State::Waiting {
+                cache.change(lbn, |e| e.state = State::Urgent);
+            }
+        }
+        let all = cache.of_token(&range, token);
+        for &lbn in &all {
+            cache.change(lbn, |e| {
+                e.alone = true;
+                e.state = if small { State::Failed } else { State::Urgent };
+            });
+        }
+        if small { all } else { Vec::new() }
+    }
+
+    /// What could not be written is tried once more.
+    pub(super) fn retry(&mut self, cache: &mut Cache) {
+        for lbn in cache.failed() {
+            cache.change(lbn, |e| e.state = State::Urgent);
+        }
+    }
+
+    /// The session upstream is another. Nobody has anything, and what the last one may still be writing in the foreground is
+    /// written over in the foreground: upstream carries those out in their order.
+    pub(super) fn forget_session(&mut self, cache: &mut Cache) {
+        (self.staged, self.next_task) = (0, 0);
+        self.tasks.clear();
+        self.busy.clear();
+        for lbn in cache.all_of_tasks() {
+            cache.change(lbn, |e| e.task = None);
+        }
+        for Through { range, .. } in std::mem::take(&mut self.through).into_values() {
+            for lbn in cache.inside(&range) {
+                if cache.at(lbn).state != State::Failed {
+                    cache.change(lbn, |e| e.state = State::Urgent);
+                }
+            }
+        }
+    }
+}
