@@ -1,6 +1,5 @@
 //! `headtime destage`: an export with a write-back cache in memory.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
