@@ -115,6 +115,7 @@ fn sectors(bytes: usize, with: impl FnOnce(&mut [u8])) {
 
 #[test]
 fn a_file_system_on_an_attached_export_is_whole_and_nothing_is_left_of_it() {
+    let _turn = support::turn();
     const NAME: &str = "a_file_system_on_an_attached_export_is_whole_and_nothing_is_left_of_it";
     if let Some(why) = support::missing(&PROGRAMS).or_else(|| support::missing_program(&["fsck.ext4"])) {
         return support::skipped(NAME, &why);
@@ -160,6 +161,7 @@ fn a_file_system_on_an_attached_export_is_whole_and_nothing_is_left_of_it() {
 
 #[test]
 fn flushes_and_forced_writes_reach_the_server_and_nothing_is_cached_on_the_way() {
+    let _turn = support::turn();
     const NAME: &str = "flushes_and_forced_writes_reach_the_server_and_nothing_is_cached_on_the_way";
     if let Some(why) = support::missing(&PROGRAMS).or_else(|| support::missing_program(&["blkdiscard"])) {
         return support::skipped(NAME, &why);
@@ -219,6 +221,7 @@ fn flushes_and_forced_writes_reach_the_server_and_nothing_is_cached_on_the_way()
 
 #[test]
 fn nbdfuse_belongs_to_nobody_and_does_not_wait_for_its_own_writes() {
+    let _turn = support::turn();
     const NAME: &str = "nbdfuse_belongs_to_nobody_and_does_not_wait_for_its_own_writes";
     if let Some(why) = support::missing(&PROGRAMS) {
         return support::skipped(NAME, &why);
@@ -251,6 +254,7 @@ fn nbdfuse_belongs_to_nobody_and_does_not_wait_for_its_own_writes() {
 
 #[test]
 fn sectors_and_refusing_writes_are_as_asked_for() {
+    let _turn = support::turn();
     const NAME: &str = "sectors_and_refusing_writes_are_as_asked_for";
     if let Some(why) = support::missing(&PROGRAMS) {
         return support::skipped(NAME, &why);
@@ -274,6 +278,7 @@ fn sectors_and_refusing_writes_are_as_asked_for() {
 
 #[test]
 fn a_failure_at_any_step_leaves_nothing() {
+    let _turn = support::turn();
     const NAME: &str = "a_failure_at_any_step_leaves_nothing";
     if let Some(why) = support::missing(&PROGRAMS) {
         return support::skipped(NAME, &why);
@@ -311,6 +316,7 @@ fn a_failure_at_any_step_leaves_nothing() {
 
 #[test]
 fn what_broke_is_seen_and_can_be_detached() {
+    let _turn = support::turn();
     const NAME: &str = "what_broke_is_seen_and_can_be_detached";
     if let Some(why) = support::missing(&PROGRAMS) {
         return support::skipped(NAME, &why);
@@ -338,6 +344,7 @@ fn what_broke_is_seen_and_can_be_detached() {
 
 #[test]
 fn a_device_that_is_open_somewhere_goes_when_it_is_closed() {
+    let _turn = support::turn();
     const NAME: &str = "a_device_that_is_open_somewhere_goes_when_it_is_closed";
     if let Some(why) = support::missing(&PROGRAMS) {
         return support::skipped(NAME, &why);
@@ -359,6 +366,7 @@ fn a_device_that_is_open_somewhere_goes_when_it_is_closed() {
 /// What the next test starts and kills: attaches what it is told.
 #[test]
 fn attaches_when_told_to() {
+    let _turn = support::turn();
     let Some(uri) = std::env::var_os("HEADTIME_TEST_URI") else { return };
     let host = Attachments::in_directory(std::env::var_os("HEADTIME_TEST_STATE").unwrap());
     let export = Export { method: Method::Fuse, ..Export::new(uri.to_str().unwrap(), "disk0") };
@@ -367,6 +375,7 @@ fn attaches_when_told_to() {
 
 #[test]
 fn a_process_killed_at_any_moment_of_attaching_leaves_what_another_takes_away() {
+    let _turn = support::turn();
     const NAME: &str = "a_process_killed_at_any_moment_of_attaching_leaves_what_another_takes_away";
     if let Some(why) = support::missing(&PROGRAMS) {
         return support::skipped(NAME, &why);

@@ -24,6 +24,7 @@ fn value(device: &Loop, name: &str) -> String {
 
 #[test]
 fn a_loop_device_is_described_and_opened() {
+    let _turn = support::turn();
     needs!("a_loop_device_is_described_and_opened", "losetup");
     let device = Loop::with("described", 16, &["--sector-size", "4096"]);
     let found = inspect(&device);
@@ -45,6 +46,7 @@ fn a_loop_device_is_described_and_opened() {
 
 #[test]
 fn a_device_that_refuses_writes_is_not_opened_for_them() {
+    let _turn = support::turn();
     needs!("a_device_that_refuses_writes_is_not_opened_for_them", "losetup");
     let device = Loop::with("read-only", 16, &["-r"]);
     let found = inspect(&device);
@@ -55,6 +57,7 @@ fn a_device_that_refuses_writes_is_not_opened_for_them() {
 
 #[test]
 fn a_mounted_device_is_refused_and_its_mount_point_named() {
+    let _turn = support::turn();
     needs!("a_mounted_device_is_refused_and_its_mount_point_named", "losetup", "mkfs.ext4");
     let device = Loop::new("mounted", 16);
     run("mkfs.ext4", &["-q", device.path()]);
@@ -70,6 +73,7 @@ fn a_mounted_device_is_refused_and_its_mount_point_named() {
 
 #[test]
 fn a_disk_with_a_mounted_partition_is_refused_but_not_the_other_partition() {
+    let _turn = support::turn();
     const NAME: &str = "a_disk_with_a_mounted_partition_is_refused_but_not_the_other_partition";
     if let Some(why) = support::missing(&["losetup", "mkfs.ext4", "partx"]) {
         return support::skipped(NAME, &why);
@@ -115,6 +119,7 @@ fn a_disk_with_a_mounted_partition_is_refused_but_not_the_other_partition() {
 
 #[test]
 fn a_device_that_is_swapped_to_is_refused() {
+    let _turn = support::turn();
     const NAME: &str = "a_device_that_is_swapped_to_is_refused";
     if let Some(why) = support::missing(&["losetup", "mkswap", "swapon", "swapoff"]) {
         return support::skipped(NAME, &why);
@@ -139,6 +144,7 @@ fn a_device_that_is_swapped_to_is_refused() {
 
 #[test]
 fn a_device_under_another_is_refused_as_held() {
+    let _turn = support::turn();
     const NAME: &str = "a_device_under_another_is_refused_as_held";
     if let Some(why) = support::missing(&["losetup", "dmsetup"]) {
         return support::skipped(NAME, &why);
@@ -165,6 +171,7 @@ fn a_device_under_another_is_refused_as_held() {
 
 #[test]
 fn a_real_queue_is_set_and_put_back() {
+    let _turn = support::turn();
     needs!("a_real_queue_is_set_and_put_back", "losetup");
     let device = Loop::new("tuned", 16);
     fs::write(device.queue("scheduler"), "mq-deadline").unwrap();
@@ -185,6 +192,7 @@ fn a_real_queue_is_set_and_put_back() {
 /// What the next test starts and kills: tunes the device it is told and then waits.
 #[test]
 fn tunes_and_waits_when_told_to() {
+    let _turn = support::turn();
     let Some(device) = std::env::var_os("HEADTIME_TEST_TUNE") else { return };
     let state = std::env::var_os("HEADTIME_TEST_STATE").unwrap();
     let device = BlockDevice::inspect(&Sys::default(), Path::new(&device)).unwrap();
@@ -194,6 +202,7 @@ fn tunes_and_waits_when_told_to() {
 
 #[test]
 fn a_queue_is_put_back_after_its_process_was_killed_and_not_before() {
+    let _turn = support::turn();
     needs!("a_queue_is_put_back_after_its_process_was_killed_and_not_before", "losetup");
     let device = Loop::new("killed", 16);
     fs::write(device.queue("scheduler"), "mq-deadline").unwrap();
@@ -219,6 +228,7 @@ fn a_queue_is_put_back_after_its_process_was_killed_and_not_before() {
 
 #[test]
 fn a_queue_is_not_put_back_onto_another_file_behind_the_same_loop_device() {
+    let _turn = support::turn();
     needs!("a_queue_is_not_put_back_onto_another_file_behind_the_same_loop_device", "losetup");
     let device = Loop::new("another", 16);
     let Some(seq) = inspect(&device).diskseq else {

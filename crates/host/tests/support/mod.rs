@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Ends a test that cannot run here. It says so past the test harness, which keeps what passing tests print, and adds
@@ -26,6 +27,13 @@ macro_rules! needs {
             return $crate::support::skipped($name, &why);
         }
     };
+}
+
+/// Tests that claim devices go one after another: a program that another test starts has all open files of this process until it is
+/// executed, and so a device that was just closed may still be in use.
+pub fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What is missing for a test with loop devices that runs these programs.
