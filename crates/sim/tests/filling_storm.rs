@@ -22,7 +22,7 @@ fn holds(t: &Tally) {
     assert_eq!((t.unaccounted(), t.left_over), (0, 0));
     assert_eq!(t.bytes.1, t.bytes.0, "bytes after and before");
     // What was not exercised was not tested.
-    assert!(t.merged > 0 && t.alone > 0 && t.idle > 0 && t.refused > 0);
+    assert!(t.alone > 0 && t.idle > 0 && t.refused > 0);
     assert!(t.delivered > 0 && t.written > 0 && t.superseded > 0 && t.unreadable > 0 && t.aborted > 0);
 }
 
@@ -33,6 +33,7 @@ fn whatever_is_called_every_block_ends_once_and_nothing_is_left() {
     for (i, algorithm) in Algorithm::ALL.into_iter().enumerate() {
         let t = storm(&profile, &profile, algorithm, 20_000, 1 + i as u64);
         holds(&t);
+        assert!(t.merged > 0);
         failed += t.failed;
     }
     // A request meets one of the few bad sectors now and then, not in every run.
@@ -42,9 +43,14 @@ fn whatever_is_called_every_block_ends_once_and_nothing_is_left() {
 #[test]
 fn a_small_hot_area_has_many_conflicts_and_they_are_kept_apart() {
     let profile = profile::builtin("atlas10k").expect("a built-in drive");
+    // Here few units lie before a request and can be merged with it: some runs have none.
+    let mut merged = 0;
     for seed in 1..4 {
-        holds(&storm(&profile, &profile, Algorithm::Headtime, 1_500, seed));
+        let t = storm(&profile, &profile, Algorithm::Headtime, 1_500, seed);
+        holds(&t);
+        merged += t.merged;
     }
+    assert!(merged > 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One freeblock session of a client: its calls become the engine's, and what comes of them goes back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use headtime_disk::command::Kind;
@@ -21,6 +21,11 @@ const OVERRUN: &str = "the client does not fetch its events; the session was clo
 
 /// What a session is told that somebody else closed ([`Change::Close`] over the interface).
 const CLOSED: &str = "the session was closed by an operator";
+
+/// Events that wait here for the client's connection before no more are fetched from the engine, which bounds them there.
+const MOST_UNSAID: usize = 16;
+/// The same with answers to calls that are refused at once, before no more calls are heard.
+const MOST_ANSWERS: usize = 4096;
 
 /// The way back to the client.
 type Out = Sender<Result<SessionEvent, Status>>;
@@ -97,33 +102,37 @@ impl Session {
         let exports = &self.service.exports;
         let opened =
             v1::Opened { session: self.id.0, sector_bytes: exports.sector_bytes, sectors: self.service.sectors };
-        // A client that has gone: nothing is left to be done.
-        if out.send(event(Hears::Opened(opened))).await.is_err() {
-            return Ok(());
-        }
+        // What the client is to hear and its connection does not take yet. Its calls are heard meanwhile: a client that says much
+        // before it listens again would otherwise wait for us as we wait for it.
+        let mut unsaid = VecDeque::from([Hears::Opened(opened)]);
         loop {
+            let (room, listens) = (unsaid.len() < MOST_UNSAID, unsaid.len() < MOST_ANSWERS);
             let hears = tokio::select! {
-                told = events.recv() => match told {
+                place = out.reserve(), if !unsaid.is_empty() => {
+                    // A client that has gone: nothing is left to be done.
+                    let Ok(place) = place else { return Ok(()) };
+                    place.send(event(unsaid.pop_front().expect("looked at above")));
+                    None
+                }
+                told = events.recv(), if room => match told {
                     Some(Told::End) => {
-                        let _ = out.send(event(Hears::End(v1::Empty {}))).await;
+                        for hears in unsaid.into_iter().chain([Hears::End(v1::Empty {})]) {
+                            let _ = out.send(event(hears)).await;
+                        }
                         return Ok(());
                     }
                     Some(told) => self.told(told).await?,
                     None => return Err(self.closed().await),
                 },
-                Some((token, answer)) = self.answers.recv() => Some(answered(token, answer)),
-                said = calls.message() => match said {
+                Some((token, answer)) = self.answers.recv(), if room => Some(answered(token, answer)),
+                said = calls.message(), if listens => match said {
                     Ok(Some(SessionCall { call: Some(says) })) => self.says(says).await?,
                     Ok(Some(SessionCall { call: None })) => Some(refused(None, "expected a call, found none")),
                     Ok(None) | Err(_) => return Ok(()),
                 },
                 () = out.closed() => return Ok(()),
             };
-            if let Some(hears) = hears
-                && out.send(event(hears)).await.is_err()
-            {
-                return Ok(());
-            }
+            unsaid.extend(hears);
         }
     }
 
