@@ -32,10 +32,10 @@ pub trait Device {
     fn poll(&mut self, now: Time) -> Option<Done>;
     /// When something will have finished, where that is known beforehand.
     fn next_event(&self) -> Option<Time>;
-    /// Readable when something has finished that was not known beforehand.
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
+    /// Readable when something has finished that was not known beforehand; `None`: [`Device::next_event`] knows of everything.
+    /// There is no default on purpose: a device around another that forgot to hand this on would let the engine sleep for
+    /// ever beside data that has come.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
 /// A finished command.

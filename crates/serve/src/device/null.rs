@@ -1,6 +1,7 @@
 //! A device that answers at once and remembers nothing: what a request costs when the device costs nothing.
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 
 use bytes::Bytes;
 use headtime_disk::command::{Command, Kind};
@@ -47,5 +48,8 @@ impl Device for Null {
     }
     fn next_event(&self) -> Option<Time> {
         (!self.done.is_empty()).then_some(Time::ZERO)
+    }
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
     }
 }

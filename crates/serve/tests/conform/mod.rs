@@ -204,6 +204,9 @@ impl<B: Body> Device for Real<B> {
     fn next_event(&self) -> Option<Time> {
         self.body.next()
     }
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// The arrivals, for the simulator.

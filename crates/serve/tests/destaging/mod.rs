@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -64,6 +65,9 @@ impl Device for Stubborn {
     }
     fn next_event(&self) -> Option<Time> {
         if self.failed.is_empty() { self.drive.next_event() } else { Some(Time(0)) }
+    }
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.drive.fd()
     }
 }
 
