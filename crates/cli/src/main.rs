@@ -6,6 +6,7 @@ mod control_socket;
 mod drive;
 mod failure;
 mod figures;
+mod nbd_uri;
 mod running;
 mod screen;
 

@@ -16,23 +16,38 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
-use crate::screen;
+use crate::{nbd_uri, screen};
 
 /// Notes about clients go to stderr.
 pub fn note() -> Note {
     Arc::new(|line| screen::note(&line))
 }
 
-/// How to connect to an address.
-pub fn uri(address: &Address, export: &str) -> String {
+/// Whether an address may be reached from other machines.
+fn is_open(address: &Address) -> bool {
     match address {
-        Address::Unix(path) => format!("nbd+unix:///{export}?socket={}", path.display()),
-        Address::Tcp(host) => format!("nbd://{host}/{export}"),
+        Address::Unix(_) => false,
+        Address::Tcp(host) => {
+            let host = host.rsplit_once(':').map_or("", |h| h.0).trim_matches(['[', ']']);
+            host != "localhost" && !host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        }
+    }
+}
+
+/// Says how clients find each export, and warns where anybody may.
+pub fn say_where<'a>(listen: &[Address], ports: &[u16], exports: impl Iterator<Item = &'a str> + Clone, tls: bool) {
+    for address in chosen(listen, ports) {
+        for name in exports.clone() {
+            screen::note(&format!("clients: {}", nbd_uri::of(&address, name, tls)));
+        }
+        if is_open(&address) && !tls {
+            screen::note(&format!("warning: {address}: without TLS; whoever reaches it may read and write everything"));
+        }
     }
 }
 
 /// Addresses with the ports that the system chose, where it was to choose one.
-pub fn chosen(listen: &[Address], ports: &[u16]) -> Vec<Address> {
+fn chosen(listen: &[Address], ports: &[u16]) -> Vec<Address> {
     let mut ports = ports.iter();
     let of = |address: &Address| match address {
         Address::Tcp(host) => {
@@ -68,14 +83,11 @@ where
     // that waits for them. It takes a privilege that most servers do not have, nor need.
     let _ = headtime_host::attach::become_flusher();
     let (listen, metrics) = (service.listen.clone(), service.metrics);
+    let tls = service.tls.as_ref().is_some_and(|t| t.1);
     let exports: Vec<String> = service.exports.specs.iter().map(|s| s.name.clone()).collect();
     let mut server = Server::start(scheduler, device, service).map_err(Failure::input)?;
     screen::note(&format!("{what}; Ctrl-C ends it"));
-    for address in chosen(&listen, server.ports()) {
-        for name in &exports {
-            screen::note(&format!("clients: {}", uri(&address, name)));
-        }
-    }
+    say_where(&listen, server.ports(), exports.iter().map(String::as_str), tls);
     if let (Some(at), Some(port)) = (metrics, server.metrics_port()) {
         screen::note(&format!("metrics: http://{}/metrics", SocketAddr::new(at.ip(), port)));
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use headtime_nbd::Limits;
 use headtime_sched::scheduler::Scheduler;
 use tokio::runtime::Runtime;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle as Task;
 use tokio_rustls::TlsAcceptor;
 
@@ -53,7 +53,8 @@ pub struct Service {
     pub bytes: u64,
     /// How long each may negotiate.
     pub handshake: Duration,
-    /// TLS for TCP, and whether clients must use it.
+    /// TLS, and whether clients who come over TCP must use it. On a unix socket it is offered and never required: the file's
+    /// mode says who may come.
     pub tls: Option<(TlsAcceptor, bool)>,
     /// The control interface; `None`: there is none.
     pub control: Option<ControlAt>,
@@ -189,9 +190,15 @@ impl Server {
             });
         }
         let ports = listening.iter().filter_map(|l| l.port()).collect();
+        let places = Arc::new(Semaphore::new(service.clients));
         let listeners = listening.into_iter().map(|l| {
-            let (shared, note) = (shared.clone(), service.note.clone());
-            runtime.spawn(accept(l, shared, service.clients, ends.clone(), note))
+            let (mut shared, places, note) = (shared.clone(), Arc::clone(&places), service.note.clone());
+            if l.port().is_none()
+                && let Some((_, required)) = &mut shared.tls
+            {
+                *required = false;
+            }
+            runtime.spawn(accept(l, shared, places, ends.clone(), note))
         });
         let listeners = listeners.collect();
         Ok(Server { runtime, engine, ended, outbox, end, listeners, ports, metrics_port })

@@ -8,7 +8,7 @@ use headtime_host::state;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::{control_socket, screen};
+use crate::{control_socket, nbd_uri, screen};
 
 /// An export as a block device, for file systems and programs that know no NBD
 ///
@@ -86,9 +86,10 @@ pub fn attach(args: &Attach) -> Result<(), Failure> {
             return Err(Failure::input("--socket: expected an export's name beside it, found a URI, which says where"));
         }
         true => (export.clone(), name_in(export)),
-        false => {
-            (uri(export, &args.socket.clone().unwrap_or_else(|| control_socket::usual("nbd.sock")))?, export.clone())
-        }
+        false => (
+            nbd_uri::at_socket(export, &args.socket.clone().unwrap_or_else(|| control_socket::usual("nbd.sock"))),
+            export.clone(),
+        ),
     };
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -186,29 +187,9 @@ fn name_in(uri: &str) -> String {
     if name.contains('%') { String::new() } else { name.into() }
 }
 
-/// The URI of an export at a unix socket. What has a meaning in URIs is written by its number.
-fn uri(export: &str, socket: &Path) -> Result<String, Failure> {
-    let socket = std::path::absolute(socket).map_err(|e| Failure::Input(format!("{}: {e}", socket.display())))?;
-    let Some(path) = socket.to_str() else {
-        return Err(Failure::Input(format!("{}: expected a name in UTF-8", socket.display())));
-    };
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
-    let written = |text: &str| -> String {
-        text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
-    };
-    Ok(format!("nbd+unix:///{}?socket={}", written(export), written(path)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_exports_name_and_a_socket_become_a_uri() {
-        assert_eq!(uri("data", Path::new("/run/a b")).unwrap(), "nbd+unix:///data?socket=/run/a%20b");
-        assert_eq!(uri("", Path::new("/run/ü?")).unwrap(), "nbd+unix:///?socket=/run/%C3%BC%3F");
-        assert_eq!(uri("a?b", Path::new("/s")).unwrap(), "nbd+unix:///a%3Fb?socket=/s");
-    }
 
     #[test]
     fn a_uris_name_is_the_attachments() {

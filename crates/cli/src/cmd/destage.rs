@@ -57,9 +57,7 @@ pub fn run(args: &Destage) -> Result<(), Failure> {
     };
     let cache = Cache::start(setup).map_err(Failure::input)?;
     screen::note(&format!("\"{}\" with a cache of {} MiB; Ctrl-C ends it", args.export, args.memory >> 20));
-    for address in running::chosen(&args.nbd, cache.ports()) {
-        screen::note(&format!("clients: {}", running::uri(&address, &args.export)));
-    }
+    running::say_where(&args.nbd, cache.ports(), std::iter::once(args.export.as_str()), false);
     running::tell_manager(Notice::Ready);
     let asked = cache.wait_for(running::asked_to_stop(&Hooks::default()));
     running::tell_manager(Notice::Stopping);

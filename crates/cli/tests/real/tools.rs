@@ -3,7 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use super::{SMALL_BYTES, Server, finish, noise, run, scratch, serve};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+
+use super::{SMALL, SMALL_BYTES, Server, finish, headtime, noise, run, scratch, serve};
 use crate::support;
 
 /// Returns from a test, with a line that says so, when a program it needs is missing.
@@ -131,5 +133,55 @@ fn what_fio_writes_in_a_mixed_load_is_what_it_reads() {
     let job = &report["jobs"][0];
     assert_eq!(job["error"], 0, "{job}");
     assert!(job["read"]["total_ios"].as_u64() > Some(50) && job["write"]["total_ios"].as_u64() > Some(50), "{job}");
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn libnbd_reads_and_writes_under_tls() {
+    needs_program!("libnbd_reads_and_writes_under_tls", "nbdinfo", "nbdcopy");
+    let dir = scratch("tls");
+    let at = |name: &str| dir.path().join(name);
+    let own = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec![]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    fs::write(at("ca-cert.pem"), params.self_signed(&own).unwrap().pem()).unwrap();
+    let authority = Issuer::new(params, own);
+    for who in ["server", "client"] {
+        let key = KeyPair::generate().unwrap();
+        let names = vec!["127.0.0.1".to_string(), "localhost".to_string()];
+        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &authority).unwrap();
+        fs::write(at(&format!("{who}-cert.pem")), certificate.pem()).unwrap();
+        fs::write(at(&format!("{who}-key.pem")), key.serialize_pem()).unwrap();
+    }
+    let config = format!(
+        "[disk]\ndrive = \"{SMALL}\"\nbacking = \"disk.img\"\n[listen]\nnbd = [\"tcp:127.0.0.1:0\", \"unix:nbd.sock\"]\n\
+         tls = {{ certificate = \"server-cert.pem\", key = \"server-key.pem\", clients = \"ca-cert.pem\" }}\n\
+         [[export]]\nname = \"data\"\n"
+    );
+    fs::write(at("serve.toml"), config).unwrap();
+    let mut command = headtime();
+    command.arg("serve").arg(at("serve.toml"));
+    let server = Server::start(dir.path(), command);
+    let said = server.said();
+    let uri = said.lines().find_map(|l| l.split_once("clients: ").filter(|c| c.1.starts_with("nbds://"))).unwrap().1;
+    let with_own = format!("{uri}?tls-certificates={}", dir.path().display());
+    let info = run(Command::new("nbdinfo").arg("--json").arg(&with_own));
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    assert_eq!((&info["TLS"], &info["exports"][0]["export-size"]), (&true.into(), &SMALL_BYTES.into()), "{info}");
+    let data = noise(3 << 20, 5);
+    fs::write(at("image"), &data).unwrap();
+    run(Command::new("nbdcopy").arg("--flush").arg(at("image")).arg(&with_own));
+    run(Command::new("nbdcopy").arg(&with_own).arg(at("copy")));
+    assert!(fs::read(at("copy")).unwrap()[..data.len()] == data, "what is read is not what was written");
+    // In the clear, and with no certificate of the client's own: nothing.
+    fs::create_dir(at("stranger")).unwrap();
+    fs::copy(at("ca-cert.pem"), at("stranger/ca-cert.pem")).unwrap();
+    let stranger = format!("{uri}?tls-certificates={}", at("stranger").display());
+    for uri in [uri.replacen("nbds", "nbd", 1), stranger] {
+        let (status, out, _) = finish(Command::new("nbdinfo").arg("--size").arg(&uri));
+        assert!(!status.success(), "{uri}: {out}");
+    }
+    // Who may open the socket's file needs none of it.
+    assert_eq!(run(Command::new("nbdinfo").arg("--size").arg(server.uri("data"))).trim(), SMALL_BYTES.to_string());
     assert!(server.stop().0.success());
 }

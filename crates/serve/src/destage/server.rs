@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use headtime_nbd::Limits as ClientLimits;
 use tokio::runtime::Runtime;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::driver::{Driver, Left, Upstream, UpstreamError};
@@ -117,10 +117,12 @@ impl Destage {
         let (send, counts) = watch::channel(Counts::default());
         let driver = Driver { machine: Machine::new(sector_bytes, limits), ingress, counts: send };
         let driver = runtime.spawn(driver.run(upstream, found, stop, Arc::clone(&note)));
-        let listeners = listening
-            .into_iter()
-            .map(|l| runtime.spawn(accept(l, shared.clone(), MOST_CLIENTS, ends.clone(), Arc::clone(&note))))
-            .collect();
+        let places = Arc::new(Semaphore::new(MOST_CLIENTS));
+        let listeners = listening.into_iter().map(|l| {
+            let (shared, places, note) = (shared.clone(), Arc::clone(&places), Arc::clone(&note));
+            runtime.spawn(accept(l, shared, places, ends.clone(), note))
+        });
+        let listeners = listeners.collect();
         Ok(Destage { runtime, driver, listeners, no_more_clients, write_out, counts, ports, outbox })
     }
 

@@ -42,7 +42,7 @@ pub struct Shared {
     pub limits: Limits,
     /// How long a client may take to negotiate.
     pub handshake: Duration,
-    /// TLS, and whether a client must use it.
+    /// TLS, and whether a client of this listener must use it.
     pub tls: Option<(TlsAcceptor, bool)>,
 }
 

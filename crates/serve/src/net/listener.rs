@@ -15,10 +15,16 @@ const SHORT_OF: Duration = Duration::from_millis(100);
 /// Called with a line about a client that did not leave in good order.
 pub type Note = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Accepts clients until `end` becomes true, `most` at a time; then lets each finish what it has under way. Returns when
-/// all have gone.
-pub async fn accept(listening: Listening, shared: Shared, most: usize, end: watch::Receiver<bool>, note: Note) {
-    let (shared, places) = (Arc::new(shared), Arc::new(Semaphore::new(most)));
+/// Accepts clients until `end` becomes true, as many at a time as there are `places`, which all listeners of a server share;
+/// then lets each finish what it has under way. Returns when all have gone.
+pub async fn accept(
+    listening: Listening,
+    shared: Shared,
+    places: Arc<Semaphore>,
+    end: watch::Receiver<bool>,
+    note: Note,
+) {
+    let shared = Arc::new(shared);
     let mut clients = JoinSet::new();
     let mut ends = end.clone();
     while !*ends.borrow_and_update() {
