@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use headtime_sched::tasks::Range;
 use headtime_serve::apps::error::AppError;
+use headtime_serve::apps::job::{Job, State, Status};
 use headtime_serve::apps::pace::Floor;
-use headtime_serve::apps::runner::{Job, State, Status};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 

@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::control;
 use crate::device::Device;
 use crate::engine::gauges::Snapshot;
-use crate::engine::inbox::{NotTold, Outbox, inbox};
+use crate::engine::inbox::{Inbox, NotTold, Outbox, inbox};
 use crate::engine::telling::Telling;
 use crate::engine::{End, Engine};
 use crate::metrics;
@@ -109,6 +109,9 @@ pub enum ServeError {
     Engine,
 }
 
+/// What the engine's thread does.
+type Run = Box<dyn FnOnce(Inbox<Telling>) -> io::Result<End> + Send>;
+
 /// A server at work.
 #[derive(Debug)]
 pub struct Server {
@@ -129,6 +132,11 @@ impl Server {
         S: Scheduler + Send + 'static,
         D: Device + Send + 'static,
     {
+        // Only this depends on the kind of device; all the rest is compiled once.
+        Server::begin(service, Box::new(|inbox| Engine::new(Clock::start(), scheduler, device, inbox).run()))
+    }
+
+    fn begin(service: Service, run: Run) -> Result<Server, ServeError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("headtime-net")
@@ -149,12 +157,11 @@ impl Server {
         };
         let metrics_port = metrics.as_ref().and_then(|l| l.port());
         let (outbox, inbox) = inbox(MOST_REQUESTS + MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
-        let engine = Engine::new(Clock::start(), scheduler, device, inbox);
         let (over, ended) = oneshot::channel();
         let engine = std::thread::Builder::new().name("headtime-engine".into()).spawn(move || {
             // Dropped when the engine ends, however it ends.
             let _over = over;
-            engine.run()
+            run(inbox)
         });
         let engine = Some(engine.map_err(|e| ServeError::System("the engine's thread", e))?);
         let (end, ends) = watch::channel(false);

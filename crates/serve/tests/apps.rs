@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use headtime_disk::drive::{DriveConfig, Fault};
@@ -16,17 +16,18 @@ use headtime_sched::tasks::Range;
 use headtime_serve::apps::backup::{self, Backup, Moment};
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::hand::{self, Writing};
+use headtime_serve::apps::job::{End, Job, Sink, State, Status};
 use headtime_serve::apps::link::{Link, look};
 use headtime_serve::apps::pace::Floor;
 use headtime_serve::apps::progress::{JournalError, Notes, Progress};
-use headtime_serve::apps::runner::{self, End, Job, Sink};
+use headtime_serve::apps::runner;
 use headtime_serve::apps::scrub::{Catalogue, Report, Scrub};
 use headtime_serve::apps::sums::Sums;
 use headtime_serve::apps::units::Units;
 use headtime_serve::backing;
 use headtime_serve::control::v1::session_call::Call;
 use headtime_serve::control::v1::session_event::Event;
-use headtime_serve::control::v1::{Foreground, Kind};
+use headtime_serve::control::v1::{ChangeRequest, Foreground, Kind, change_request};
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{ControlAt, Server, Service};
@@ -89,8 +90,8 @@ impl World {
     }
 
     /// Runs a job to its end, which must come within a time.
-    fn run(&self, job: &Job, progress: &mut Progress, sink: &mut impl Sink) -> Result<End, AppError> {
-        let mut quiet = |_: &runner::Status| {};
+    fn run(&self, job: &Job, progress: &mut Progress, sink: &mut (impl Sink + Send)) -> Result<End, AppError> {
+        let mut quiet = |_: &Status| {};
         let run = runner::run(job, progress, sink, &mut quiet, self.stop.clone());
         self.runtime.block_on(async { tokio::time::timeout(LONGEST, run).await.expect("it comes to an end") })
     }
@@ -204,7 +205,7 @@ fn a_restart_of_the_server_is_survived_and_every_block_is_seen_once() {
     let handle = w.runtime.handle().clone();
     std::thread::scope(|scope| {
         let running = scope.spawn(|| {
-            let mut tell = |s: &runner::Status| _ = done.send(s.done);
+            let mut tell = |s: &Status| _ = done.send(s.done);
             let run = runner::run(&job, &mut progress, &mut keep, &mut tell, stop);
             handle.block_on(async { tokio::time::timeout(LONGEST, run).await.expect("it comes to an end") })
         });
@@ -222,13 +223,63 @@ fn a_restart_of_the_server_is_survived_and_every_block_is_seen_once() {
 }
 
 #[test]
+fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_was() {
+    let w = World::new(6, vec![]);
+    let (job, mut progress, mut keep) = (w.job(), w.progress(), Keep::new(&w));
+    let seen = Arc::new(Mutex::new(Vec::<Status>::new()));
+    let change = |session: u32, suspended: bool| {
+        let (control, change) = (w.path("control"), change_request::Change::Suspended(suspended));
+        async move {
+            let mut control = look(&control).await.unwrap().0;
+            control.change(ChangeRequest { session, change: Some(change) }).await.unwrap();
+        }
+    };
+    let saw = |what: fn(&Status) -> bool| {
+        let seen = Arc::clone(&seen);
+        async move {
+            loop {
+                if let Some(s) = seen.lock().unwrap().last().filter(|s| what(s)) {
+                    return *s;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    };
+    w.runtime.block_on(async {
+        let mut tell = |s: &Status| seen.lock().unwrap().push(*s);
+        let run = runner::run(&job, &mut progress, &mut keep, &mut tell, w.stop.clone());
+        let operator = async {
+            let session = saw(|s| s.session.is_some()).await.session.unwrap();
+            change(session, true).await;
+            // What was on its way when it was suspended still comes.
+            saw(|s| s.state == State::Paused).await;
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            let paused = *seen.lock().unwrap().last().unwrap();
+            tokio::time::sleep(Duration::from_millis(1_000)).await;
+            let later = *seen.lock().unwrap().last().unwrap();
+            assert_eq!((later.state, later.done, later.left), (State::Paused, paused.done, None));
+            assert!(later.done < later.total, "there is nothing left to be suspended");
+            change(session, false).await;
+        };
+        let (end, ()) = tokio::time::timeout(LONGEST, async { tokio::join!(run, operator) }).await.unwrap();
+        assert_eq!(end.unwrap(), End::Complete);
+    });
+    // Time in suspension is no time at work.
+    let last = *seen.lock().unwrap().last().unwrap();
+    let worked = Duration::from_millis(progress.notes.milliseconds);
+    assert!(last.overall > 0.0 && worked < Duration::from_secs(30), "{last:?}, {worked:?}");
+    assert!(keep.times.iter().all(|&t| t == 1));
+    assert_eq!(keep.data, w.disk());
+}
+
+#[test]
 fn what_the_journal_says_is_not_read_again_after_the_application_was_killed() {
     let w = World::new(6, vec![]);
     let job = Job { save_every: Duration::ZERO, ..w.job() };
     let (mut progress, mut keep) = (w.progress(), Keep::new(&w));
     w.runtime.block_on(async {
         let (done, mut seen) = watch::channel(0);
-        let mut tell = |s: &runner::Status| _ = done.send(s.done);
+        let mut tell = |s: &Status| _ = done.send(s.done);
         let run = runner::run(&job, &mut progress, &mut keep, &mut tell, w.stop.clone());
         // Dropped in the middle, as when it is killed.
         let _ = tokio::time::timeout(LONGEST, async {

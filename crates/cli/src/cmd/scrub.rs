@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use headtime_serve::apps::error::AppError;
+use headtime_serve::apps::job::End;
 use headtime_serve::apps::link::{covered, look};
 use headtime_serve::apps::progress::Progress;
-use headtime_serve::apps::runner::{self, End};
+use headtime_serve::apps::runner;
 use headtime_serve::apps::scrub::{Catalogue, Place, Report, Scrub as Sink};
 use headtime_serve::apps::sums::Sums;
 use headtime_serve::apps::units::{Units, usual_unit};

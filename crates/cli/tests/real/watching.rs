@@ -51,7 +51,7 @@ fn top_prints_once_what_a_server_does() {
     assert!(status.success(), "{err}");
     let view: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert!(view["exports"][0]["response_mean_ms"].as_f64() > Some(0.5), "{view}");
-    let shares = ["seek", "rotate", "transfer", "free_or_idle"].map(|k| view["head_time"][k].as_f64().unwrap());
+    let shares = ["seek", "rotate", "transfer", "free", "idle"].map(|k| view["head_time"][k].as_f64().unwrap());
     assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-6, "{view}");
     drop(server);
     reading.join().unwrap();

@@ -20,10 +20,11 @@ use tokio::sync::watch;
 
 use super::error::AppError;
 use super::image::Image;
+use super::job::{End, Job, Sink, Status};
 use super::link::{covered, export, look};
 use super::progress::{Notes, Progress};
 use super::ranges::Ranges;
-use super::runner::{self, End, Job, Sink, Status};
+use super::runner;
 use super::scrub::{Place, places};
 use super::sums::{Known, Sums, sum};
 use super::units::{Units, usual_unit};

@@ -12,9 +12,9 @@ use tokio::sync::watch;
 
 use super::error::AppError;
 use super::image::Image;
+use super::job::Sink;
 use super::link::{Link, look};
 use super::progress::Notes;
-use super::runner::Sink;
 use super::units::Units;
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
@@ -137,13 +137,18 @@ pub async fn write(
             Event::Done(_) => {
                 link.say(Call::Foreground(Foreground { kind: Kind::Flush.into(), ..Foreground::default() }))
             }
-            Event::Answered(a) if a.why_not.is_empty() => {
+            Event::Answered(a) if a.fault() == v1::Fault::None => {
                 done.complete = true;
                 return Ok(done);
             }
             Event::Answered(a) => return Err(AppError::Refused(format!("the flush failed: {}", a.why_not))),
             Event::Refused(r) => return Err(AppError::Refused(r.why)),
-            Event::Opened(_) | Event::Registered(_) | Event::Delivered(_) | Event::End(_) | Event::Broken(_) => {}
+            Event::Opened(_)
+            | Event::Registered(_)
+            | Event::Delivered(_)
+            | Event::Suspended(_)
+            | Event::End(_)
+            | Event::Broken(_) => {}
         }
         watch(done.written_bytes + done.superseded_bytes + done.failed_bytes, total);
     }

@@ -2,22 +2,16 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::time::Duration;
 
 use headtime_sched::tasks::Range;
 use tokio::sync::mpsc::Sender;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tonic::Streaming;
 
 use super::error::AppError;
 use crate::control::client::{self, ClientError, Control, Session};
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
-use crate::control::v1::{Export, InfoReply, Opened, SessionCall, SessionEvent, StatisticsRequest};
-
-/// How often it is asked whether somebody suspended the session.
-const ASK: Duration = Duration::from_millis(1000);
+use crate::control::v1::{Export, InfoReply, Opened, SessionCall, SessionEvent};
 
 /// An open session.
 #[derive(Debug)]
@@ -101,42 +95,5 @@ impl Link {
                 },
             }
         }
-    }
-}
-
-/// Knows whether a session is suspended. Nobody tells the session itself, so the statistics are watched.
-#[derive(Debug)]
-pub struct Suspended {
-    now: watch::Receiver<bool>,
-    asking: JoinHandle<()>,
-}
-
-impl Suspended {
-    /// Watches session `session`.
-    pub fn watch(mut control: Control, session: u32) -> Suspended {
-        let (tell, now) = watch::channel(false);
-        let asking = tokio::spawn(async move {
-            let request = StatisticsRequest { every_ms: ASK.as_millis() as u32 };
-            let Ok(all) = control.statistics(request).await else { return };
-            let mut all = all.into_inner();
-            while let Ok(Some(snapshot)) = all.message().await {
-                let ours = snapshot.sessions.iter().find(|s| s.session == session);
-                if tell.send(ours.is_some_and(|s| s.suspended)).is_err() {
-                    return;
-                }
-            }
-        });
-        Suspended { now, asking }
-    }
-
-    /// Whether it is.
-    pub fn is(&self) -> bool {
-        *self.now.borrow()
-    }
-}
-
-impl Drop for Suspended {
-    fn drop(&mut self) {
-        self.asking.abort();
     }
 }

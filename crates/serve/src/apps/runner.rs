@@ -7,7 +7,6 @@
 //! one covers units that could not be read, sector by sector, and is promoted: gaps avoid sectors that are known to be bad.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use headtime_sched::tasks::Range;
@@ -15,15 +14,16 @@ use tokio::sync::watch;
 use tonic::Code;
 
 use super::error::AppError;
-use super::link::{Link, Suspended, look};
-use super::pace::{Debt, Floor, Rates};
-use super::progress::{Notes, Progress};
+use super::job::{End, Job, Sink, State, Status};
+use super::link::{Link, look};
+use super::narrow::{Heard, Narrow};
+use super::pace::{Debt, Rates};
+use super::progress::Progress;
 use super::units::LARGEST_BYTES;
-use crate::control::client::{ClientError, Control};
+use crate::control::client::ClientError;
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Kind, Register, TaskRef};
-use crate::device::Fault;
 
 /// Bytes on their way to us.
 const WINDOW: u64 = 4 * LARGEST_BYTES;
@@ -35,99 +35,8 @@ const MOST_PUSHED: usize = 256;
 const LEAST_PUSHED: u64 = 256 << 10;
 /// How often the pace is looked at.
 const TICK: Duration = Duration::from_millis(250);
-/// Bytes of units that are read sector by sector at one time; a disk with more damage is reported in whole units.
-const MOST_NARROW: u64 = 16 << 20;
 /// Waiting for a server that went away: first, and at most.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-
-/// What is to be done, beside what [`Progress`] says.
-#[derive(Clone, Debug)]
-pub struct Job {
-    /// The server's socket.
-    pub control: PathBuf,
-    /// The session's name, for people.
-    pub name: String,
-    /// Its priority.
-    pub priority: u32,
-    /// What it must not fall behind.
-    pub floor: Floor,
-    /// What is read is the disk as it is when the job begins; it cannot outlive its session then.
-    pub point_in_time: bool,
-    /// Where progress is kept.
-    pub journal: Option<PathBuf>,
-    /// How often it is kept.
-    pub save_every: Duration,
-}
-
-impl Job {
-    /// As is usual: no floor, no journal.
-    pub fn new(control: PathBuf, name: &str) -> Job {
-        Job {
-            control,
-            name: name.into(),
-            priority: 100,
-            floor: Floor::default(),
-            point_in_time: false,
-            journal: None,
-            save_every: Duration::from_secs(5),
-        }
-    }
-}
-
-/// What an application does with what it gets.
-pub trait Sink {
-    /// Unit `index` with its data; each once.
-    fn unit(&mut self, index: u64, range: Range, data: &[u8], notes: &mut Notes) -> Result<(), AppError>;
-    /// Unit `index`, of which the sectors `bad` could not be read; they are zeros in `data`.
-    fn damaged(&mut self, index: u64, range: Range, data: &[u8], bad: &[Range]) -> Result<(), AppError>;
-    /// Everything so far must survive: the journal that says so is written next.
-    fn save(&mut self) -> Result<(), AppError> {
-        Ok(())
-    }
-}
-
-/// How a run ended that did not fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Every unit is done.
-    Complete,
-    /// It was asked to stop; the journal has what was done.
-    Stopped,
-}
-
-/// What it is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Reading.
-    Working,
-    /// Somebody suspended the session.
-    Paused,
-    /// The server is away; it is tried again and again.
-    Away,
-}
-
-/// How far it is.
-#[derive(Clone, Copy, Debug)]
-pub struct Status {
-    /// What it is doing.
-    pub state: State,
-    /// Its session's number, while it has one.
-    pub session: Option<u32>,
-    /// Bytes done.
-    pub done: u64,
-    /// Bytes in all.
-    pub total: u64,
-    /// Bytes a second over the last minutes.
-    pub lately: f64,
-    /// Bytes a second since it was started.
-    pub overall: f64,
-    /// How long the rest will take.
-    pub left: Option<Duration>,
-    /// Bytes that were promoted.
-    pub promoted: u64,
-    /// Sectors that could not be read.
-    pub unreadable: u64,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
@@ -137,20 +46,14 @@ enum Role {
     Narrow,
 }
 
-/// A unit that is read sector by sector.
-struct Narrow {
-    data: Vec<u8>,
-    /// Sectors of which nothing was heard yet.
-    left: u64,
-    bad: Vec<Range>,
-}
-
 /// What lasts as long as a session.
 #[derive(Default)]
 struct Tasks {
     roles: BTreeMap<u64, Role>,
     next: u64,
-    narrow: BTreeMap<u64, Narrow>,
+    narrow: Narrow,
+    /// Somebody suspended the session.
+    suspended: bool,
     /// Where the next pushed task begins to look, in units.
     push_from: u64,
 }
@@ -161,10 +64,10 @@ impl Tasks {
     }
 }
 
-struct Runner<'a, S> {
+struct Runner<'a> {
     job: &'a Job,
     progress: &'a mut Progress,
-    sink: &'a mut S,
+    sink: &'a mut (dyn Sink + Send),
     watch: &'a mut (dyn FnMut(&Status) + Send),
     rates: Rates,
     debt: Debt,
@@ -188,10 +91,10 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 }
 
 /// Runs a job to its end, until `stop` turns true, or until it fails. Whatever happens, the journal says what was done.
-pub async fn run<S: Sink>(
+pub async fn run(
     job: &Job,
     progress: &mut Progress,
-    sink: &mut S,
+    sink: &mut (dyn Sink + Send),
     watch: &mut (dyn FnMut(&Status) + Send),
     mut stop: watch::Receiver<bool>,
 ) -> Result<End, AppError> {
@@ -229,7 +132,7 @@ fn may_come_again(e: &AppError) -> bool {
     }
 }
 
-impl<S: Sink> Runner<'_, S> {
+impl Runner<'_> {
     async fn sessions(&mut self, stop: &mut watch::Receiver<bool>) -> Result<End, AppError> {
         let mut wait = BACKOFF.0;
         loop {
@@ -266,16 +169,15 @@ impl<S: Sink> Runner<'_, S> {
             check(self.progress, &info)?;
             let window = (WINDOW / self.progress.sector_bytes()).max(1);
             let link = Link::open(&mut control, &self.job.name, self.job.priority, window).await?;
-            Ok::<(Control, Link), AppError>((control, link))
+            Ok::<Link, AppError>(link)
         };
-        let (control, mut link) = tokio::select! {
+        let mut link = tokio::select! {
             opened = opening => opened?,
             () = stopped(stop) => return Ok(End::Stopped),
         };
         self.connected = true;
         self.session = Some(link.opened.session);
         self.reckoned = Instant::now();
-        let suspended = Suspended::watch(control, link.opened.session);
         let mut tasks = Tasks::default();
         self.register_main(&mut tasks, &mut link);
         let mut tick = tokio::time::interval(TICK);
@@ -286,7 +188,7 @@ impl<S: Sink> Runner<'_, S> {
             }
             tokio::select! {
                 event = link.next() => self.hears(event?, &mut tasks, &mut link)?,
-                _ = tick.tick() => self.tick(&mut tasks, &mut link, suspended.is())?,
+                _ = tick.tick() => self.tick(&mut tasks, &mut link)?,
                 () = stopped(stop) => return Ok(End::Stopped),
             }
         }
@@ -335,7 +237,7 @@ impl<S: Sink> Runner<'_, S> {
                 link.took(range.count);
             }
             Event::Failed(f) => {
-                if f.why == Fault::Gone.to_string() {
+                if f.fault() == v1::Fault::Gone {
                     return Err(AppError::Gone);
                 }
                 let range = Range { lbn: f.lbn, count: f.count };
@@ -371,6 +273,11 @@ impl<S: Sink> Runner<'_, S> {
                     p.lbn + p.count
                 )));
             }
+            Event::Suspended(suspended) => {
+                // The time up to now was of the other kind.
+                self.work(Instant::now(), tasks.suspended);
+                tasks.suspended = suspended;
+            }
             Event::Opened(_)
             | Event::Registered(_)
             | Event::Wanted(_)
@@ -394,7 +301,7 @@ impl<S: Sink> Runner<'_, S> {
             let from = ((lbn - range.lbn) * sector) as usize;
             let data = &data[from..from + (r.count * sector) as usize];
             if !self.progress.is_done(index) {
-                tasks.narrow.remove(&index);
+                tasks.narrow.forget(index);
                 self.sink.unit(index, r, data, &mut self.progress.notes)?;
                 self.done(index, r);
             }
@@ -417,17 +324,14 @@ impl<S: Sink> Runner<'_, S> {
         while let Some(index) = self.progress.units().holding(lbn).filter(|_| lbn < range.end()) {
             let r = self.progress.units().range(index);
             lbn = r.end();
-            if self.progress.is_done(index) || tasks.narrow.contains_key(&index) {
+            if self.progress.is_done(index) || tasks.narrow.has(index) {
                 continue;
             }
-            let room: u64 = tasks.narrow.values().map(|n| n.data.len() as u64).sum();
-            if r.count == 1 || room + r.count * sector > MOST_NARROW {
+            if r.count > 1 && tasks.narrow.begin(index, r, sector) {
+                single.push(r);
+            } else {
                 self.give_up(index, vec![0; (r.count * sector) as usize], vec![r])?;
-                continue;
             }
-            let data = vec![0; (r.count * sector) as usize];
-            tasks.narrow.insert(index, Narrow { data, left: r.count, bad: Vec::new() });
-            single.push(r);
         }
         if !single.is_empty() {
             self.register(tasks, link, Role::Narrow, &single, 1);
@@ -437,28 +341,15 @@ impl<S: Sink> Runner<'_, S> {
 
     /// Of units that are read sector by sector these came, or could not be read.
     fn narrowed(&mut self, tasks: &mut Tasks, range: Range, data: Option<&[u8]>) -> Result<(), AppError> {
-        let sector = self.progress.sector_bytes();
-        for lbn in range.lbn..range.end() {
+        let sector = self.progress.sector_bytes() as usize;
+        for (at, lbn) in (range.lbn..range.end()).enumerate() {
             let Some(index) = self.progress.units().holding(lbn) else { continue };
-            let Some(unit) = tasks.narrow.get_mut(&index) else { continue };
-            let of = self.progress.units().range(index);
-            match data {
-                Some(data) => {
-                    let (from, to) = ((lbn - range.lbn) * sector, (lbn - of.lbn) * sector);
-                    unit.data[to as usize..(to + sector) as usize]
-                        .copy_from_slice(&data[from as usize..(from + sector) as usize]);
-                }
-                None => unit.bad.push(Range { lbn, count: 1 }),
-            }
-            unit.left = unit.left.saturating_sub(1);
-            if unit.left > 0 {
-                continue;
-            }
-            let Some(Narrow { data, bad, .. }) = tasks.narrow.remove(&index) else { continue };
+            let data = data.map(|d| &d[at * sector..(at + 1) * sector]);
+            let Some(Heard { range, data, bad }) = tasks.narrow.heard(index, lbn, data) else { continue };
             if bad.is_empty() {
                 // It could be read after all.
-                self.sink.unit(index, of, &data, &mut self.progress.notes)?;
-                self.done(index, of);
+                self.sink.unit(index, range, &data, &mut self.progress.notes)?;
+                self.done(index, range);
             } else {
                 self.give_up(index, data, bad)?;
             }
@@ -477,20 +368,16 @@ impl<S: Sink> Runner<'_, S> {
 
     /// The server would not read single sectors: their units are reported as a whole.
     fn give_up_narrow(&mut self, tasks: &mut Tasks) -> Result<(), AppError> {
-        for (index, unit) in std::mem::take(&mut tasks.narrow) {
-            let range = self.progress.units().range(index);
-            self.give_up(index, unit.data, vec![range])?;
+        for (index, unit) in tasks.narrow.drain() {
+            self.give_up(index, unit.data, vec![unit.range])?;
         }
         Ok(())
     }
 
-    fn tick(&mut self, tasks: &mut Tasks, link: &mut Link, suspended: bool) -> Result<(), AppError> {
-        let now = Instant::now();
-        if !suspended {
-            self.worked += now - self.reckoned;
-        }
-        self.reckoned = now;
-        self.rates.at(self.worked);
+    /// Time passes.
+    fn tick(&mut self, tasks: &mut Tasks, link: &mut Link) -> Result<(), AppError> {
+        let (now, suspended) = (Instant::now(), tasks.suspended);
+        self.work(now, suspended);
         let (done, total) = self.progress.bytes();
         let wall = now - self.begun;
         let owed = self.debt.owes(wall, total - done, !suspended).saturating_sub(tasks.pushed());
@@ -503,6 +390,15 @@ impl<S: Sink> Runner<'_, S> {
         }
         self.tell(if suspended { State::Paused } else { State::Working });
         Ok(())
+    }
+
+    /// Reckons the time up to now, which was spent at work or in suspension.
+    fn work(&mut self, now: Instant, suspended: bool) {
+        if !suspended {
+            self.worked += now - self.reckoned;
+        }
+        self.reckoned = now;
+        self.rates.at(self.worked);
     }
 
     /// Registers so many bytes of what is left, lowest sectors first, and promotes them.

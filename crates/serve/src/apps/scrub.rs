@@ -9,9 +9,9 @@ use headtime_sched::tasks::Range;
 use serde::Serialize;
 
 use super::error::AppError;
+use super::job::Sink;
 use super::progress::{Notes, Progress};
 use super::ranges::Ranges;
-use super::runner::Sink;
 use super::sums::{Known, Sums, sum};
 use crate::control::v1::InfoReply;
 

@@ -67,5 +67,6 @@ pub fn message(s: &Snapshot, exports: &[String], sessions: &BTreeMap<u32, String
         sessions: at_work.collect(),
         fill_stopped: report.is_some_and(|r| r.shut),
         times_stopped: report.map_or(0, |r| r.times_shut),
+        busy_ns: s.busy.0,
     }
 }

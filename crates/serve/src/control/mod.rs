@@ -14,5 +14,15 @@ pub mod v1 {
     tonic::include_proto!("headtime.v1");
 }
 
+impl From<crate::device::Fault> for v1::Fault {
+    fn from(fault: crate::device::Fault) -> v1::Fault {
+        match fault {
+            crate::device::Fault::Io => v1::Fault::Io,
+            crate::device::Fault::NoSpace => v1::Fault::NoSpace,
+            crate::device::Fault::Gone => v1::Fault::Gone,
+        }
+    }
+}
+
 /// Bytes of one message at most: a unit with its data fits.
 pub const MOST_MESSAGE: usize = 64 << 20;

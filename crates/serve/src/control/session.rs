@@ -232,7 +232,8 @@ impl Session {
         };
         if !right {
             let why_not = "a request: expected sectors of the disk and a write's data, found something else".into();
-            return Ok(Some(Hears::Answered(v1::Answered { token: f.token, data: Bytes::new(), why_not })));
+            let fault = v1::Fault::Invalid.into();
+            return Ok(Some(Hears::Answered(v1::Answered { token: f.token, data: Bytes::new(), why_not, fault })));
         }
         let share = self.service.budget.share(bytes).await;
         let (lbn, count) = if kind == Kind::Flush { (0, 0) } else { (f.lbn, f.count) };
@@ -253,6 +254,9 @@ impl Session {
 
     /// The engine says something; what the client hears of it.
     async fn told(&mut self, told: Told) -> Result<Option<Hears>, Status> {
+        if let Told::Suspended(suspended) = told {
+            return Ok(Some(Hears::Suspended(suspended)));
+        }
         let piece = |task, range: Range| v1::Piece { task, lbn: range.lbn, count: range.count };
         let name = told.task().and_then(|t| self.names.get(&t).copied());
         let Some(task) = name else {
@@ -268,7 +272,8 @@ impl Session {
             Told::Written { range, .. } => Hears::Written(piece(task, range)),
             Told::Superseded { range, .. } => Hears::Superseded(piece(task, range)),
             Told::Failed { range, fault, .. } => {
-                Hears::Failed(v1::Failed { task, lbn: range.lbn, count: range.count, why: fault.to_string() })
+                let (why, fault) = (fault.to_string(), v1::Fault::from(fault).into());
+                Hears::Failed(v1::Failed { task, lbn: range.lbn, count: range.count, why, fault })
             }
             Told::NotTaken { range, .. } => Hears::NotTaken(piece(task, range)),
             Told::Done { task: id } => {
@@ -281,6 +286,7 @@ impl Session {
                 self.tasks.remove(&task);
                 Hears::Broken(piece(task, range))
             }
+            Told::Suspended(suspended) => Hears::Suspended(suspended),
             Told::End => Hears::End(v1::Empty {}),
         }))
     }
@@ -296,7 +302,10 @@ fn refused(task: Option<u64>, why: &str) -> Hears {
 
 fn answered(token: u64, answer: Answer) -> Hears {
     Hears::Answered(match answer {
-        Ok(data) => v1::Answered { token, data, why_not: String::new() },
-        Err(fault) => v1::Answered { token, data: Bytes::new(), why_not: fault.to_string() },
+        Ok(data) => v1::Answered { token, data, why_not: String::new(), fault: v1::Fault::None.into() },
+        Err(fault) => {
+            let (why_not, fault) = (fault.to_string(), v1::Fault::from(fault).into());
+            v1::Answered { token, data: Bytes::new(), why_not, fault }
+        }
     })
 }

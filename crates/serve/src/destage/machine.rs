@@ -198,6 +198,7 @@ impl Machine {
             | Event::Registered(_)
             | Event::Delivered(_)
             | Event::Broken(_)
+            | Event::Suspended(_)
             | Event::End(_) => {}
         }
         self.admit();
@@ -205,15 +206,15 @@ impl Machine {
     }
 
     fn answered(&mut self, a: v1::Answered) {
-        let fault = match a.why_not.as_str() {
-            "" => None,
-            why if why == Fault::Gone.to_string() => {
+        let fault = match a.fault() {
+            v1::Fault::None => None,
+            v1::Fault::Gone => {
                 // The server ends, or its device has gone: the request is made anew in the next session.
                 self.gone = true;
                 return;
             }
-            why if why == Fault::NoSpace.to_string() => Some(Fault::NoSpace),
-            _ => Some(Fault::Io),
+            v1::Fault::NoSpace => Some(Fault::NoSpace),
+            v1::Fault::Io | v1::Fault::Invalid => Some(Fault::Io),
         };
         match a.token % SORTS {
             READ => self.reads.answered(a.token, fault.map_or(Ok(a.data), Err)),

@@ -80,6 +80,8 @@ pub enum Told {
         /// Which sectors.
         range: Range,
     },
+    /// The session was suspended, or goes on.
+    Suspended(bool),
     /// Nothing of the task is wanted any more.
     Done {
         /// The task.
@@ -101,7 +103,7 @@ impl Told {
             | Told::NotTaken { task, .. }
             | Told::Broken { task, .. }
             | Told::Done { task } => Some(task),
-            Told::End => None,
+            Told::Suspended(_) | Told::End => None,
         }
     }
 }
@@ -243,8 +245,16 @@ impl Background {
                 self.own(session, task)?;
                 core.promote(task, now)
             }
-            Change::Suspend(session) => core.suspend(session, now),
-            Change::Resume(session) => core.resume(session, now),
+            Change::Suspend(session) => {
+                core.suspend(session, now)?;
+                self.tell(session, Told::Suspended(true), core, now);
+                Ok(())
+            }
+            Change::Resume(session) => {
+                core.resume(session, now)?;
+                self.tell(session, Told::Suspended(false), core, now);
+                Ok(())
+            }
             Change::Priority(session, priority) => core.set_priority(session, priority, now),
         }
     }

@@ -97,6 +97,8 @@ pub struct Snapshot {
     pub lateness: Spread,
     /// Head time of foreground requests, as predicted when they were sent.
     pub head_time: HeadTime,
+    /// Time for which the device had a command.
+    pub busy: Dur,
     /// Sectors moved for free.
     pub free_sectors: u64,
     /// Predictions compared with what happened, and of these within 150 us.
@@ -114,6 +116,9 @@ pub struct Gauges {
     service: Histogram<u64>,
     lateness: Histogram<u64>,
     head_time: HeadTime,
+    busy: Dur,
+    /// Since when the device has had a command, up to when that was counted.
+    busy_since: Option<Time>,
     free_sectors: u64,
 }
 
@@ -127,8 +132,18 @@ impl Gauges {
             service: micros(),
             lateness: micros(),
             head_time: HeadTime::default(),
+            busy: Dur::ZERO,
+            busy_since: None,
             free_sectors: 0,
         }
+    }
+
+    /// From now on the device has a command, or has none.
+    pub fn at_work(&mut self, works: bool, now: Time) {
+        if let Some(since) = self.busy_since.take() {
+            self.busy += now.saturating_since(since);
+        }
+        self.busy_since = works.then_some(now);
     }
 
     /// A command has completed: so many sectors at its front were moved for free, and it took so long.
@@ -177,6 +192,7 @@ impl Gauges {
             service: spread(&self.service),
             lateness: spread(&self.lateness),
             head_time: self.head_time,
+            busy: self.busy + self.busy_since.map_or(Dur::ZERO, |since| now.saturating_since(since)),
             free_sectors: self.free_sectors,
             predictions: core.prediction().map_or((0, 0), |p| (p.samples, p.within_150us)),
             freeblock: core.freeblock(),

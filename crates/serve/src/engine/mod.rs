@@ -199,6 +199,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     fn completed(&mut self, done: Done, now: Time) {
         let at = self.at_device.iter().position(|a| a.command.id == done.id);
         let AtDevice { command, sent } = self.at_device.swap_remove(at.expect("the device completed a command it has"));
+        self.gauges.at_work(!self.at_device.is_empty(), now);
         self.gauges.completed(&command, self.core.free_sectors(command.id), now.saturating_since(sent), &done);
         let expected = if command.kind == Kind::Read { bytes_of(&command, self.sector_bytes) } else { 0 };
         let (outcome, fault) = match done.fault {
@@ -261,6 +262,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         };
         // Deciding took time that the platter did not wait for.
         let sent = self.clock.now();
+        self.gauges.at_work(true, sent);
         self.at_device.push(AtDevice { command: *command, sent });
         self.device.submit(command, data, sent);
     }

@@ -105,6 +105,8 @@ fn drive(o: &mut String, s: &Snapshot) {
     for (part, ns) in [("seek", s.seek_ns), ("rotate", s.rotate_ns), ("transfer", s.transfer_ns)] {
         head_time.sample(&[("part", part)], ns as f64 / NS);
     }
+    let help = "Time for which the drive had a command.";
+    metric(o, "headtime_busy_seconds_total", "counter", help).sample(&[], s.busy_ns as f64 / NS);
     let help = "Predictions that were compared with what happened.";
     metric(o, "headtime_predictions_total", "counter", help).sample(&[], s.predictions);
     let help = "Predictions that were right to 150 microseconds.";

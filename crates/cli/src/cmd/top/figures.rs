@@ -81,7 +81,7 @@ pub struct Distribution {
     pub max_ms: f64,
 }
 
-/// Shares of the interval. The first three are the foreground's; the rest went to free work, or was nobody's.
+/// Shares of the interval. The first three are the foreground's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HeadTime {
     /// Moving.
@@ -90,8 +90,10 @@ pub struct HeadTime {
     pub rotate: f64,
     /// Sectors passing.
     pub transfer: f64,
-    /// What the foreground had no use for. The server does not count how much of it free work took.
-    pub free_or_idle: f64,
+    /// The disk had a command, and none of the above: free work, and what commands cost beside the head's time.
+    pub free: f64,
+    /// The disk had nothing to do.
+    pub idle: f64,
 }
 
 /// Whether gaps are filled.
@@ -234,7 +236,9 @@ fn head_time(now: &Snapshot, before: &Snapshot, seconds: f64) -> HeadTime {
     let transfer = part(now.transfer_ns, before.transfer_ns);
     let whole = (seek + rotate + transfer).max(1.0);
     let (seek, rotate, transfer) = (seek / whole, rotate / whole, transfer / whole);
-    HeadTime { seek, rotate, transfer, free_or_idle: (1.0 - seek - rotate - transfer).max(0.0) }
+    let rest = (1.0 - seek - rotate - transfer).max(0.0);
+    let idle = (1.0 - part(now.busy_ns, before.busy_ns)).clamp(0.0, rest);
+    HeadTime { seek, rotate, transfer, free: rest - idle, idle }
 }
 
 /// The mean of what came between two cumulative means.
@@ -284,6 +288,7 @@ mod tests {
             seek_ns: reads * 5_000_000,
             rotate_ns: reads * 3_000_000,
             transfer_ns: reads * 100_000,
+            busy_ns: reads * 9_000_000,
             free_bytes: done,
             predictions: reads,
             predictions_within_150us: reads / 2,
@@ -311,7 +316,8 @@ mod tests {
         assert!((e.response_mean_ms.unwrap() - 9.5).abs() < 1e-9);
         assert_eq!(e.response.p99_ms, 20.0);
         let h = v.head_time;
-        assert!((h.seek - 0.5).abs() < 1e-9 && (h.rotate - 0.3).abs() < 1e-9 && (h.free_or_idle - 0.19).abs() < 1e-9);
+        assert!((h.seek - 0.5).abs() < 1e-9 && (h.rotate - 0.3).abs() < 1e-9 && (h.idle - 0.1).abs() < 1e-9);
+        assert!((h.free - 0.09).abs() < 1e-9, "{h:?}");
         assert_eq!((v.free_mb_s, v.predicted_within_150us), (4.0, Some(0.5)));
         let s = &v.sessions[0];
         assert_eq!((s.name.as_str(), s.share(), s.mb_s, s.finish_seconds), ("scrub[2J", 0.2, 4.0, Some(8.0)));
@@ -335,7 +341,7 @@ mod tests {
         let mut history = History::default();
         history.view(snapshot(0, 0, 0.0, 0, 0));
         let h = history.view(snapshot(1, 1_000, 8_000.0, 0, 0)).unwrap().head_time;
-        assert!((h.seek + h.rotate + h.transfer - 1.0).abs() < 1e-9 && h.free_or_idle < 1e-9, "{h:?}");
+        assert!((h.seek + h.rotate + h.transfer - 1.0).abs() < 1e-9 && h.free + h.idle < 1e-9, "{h:?}");
     }
 
     #[test]

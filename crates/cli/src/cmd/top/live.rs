@@ -24,7 +24,7 @@ const SAID: Duration = Duration::from_secs(5);
 /// Cells of a session's bar.
 const PROGRESS: usize = 20;
 const KEYS: &str = "q quit   up/down select session   p suspend/resume   +/- priority";
-const PARTS: [Color; 4] = [Color::Red, Color::Yellow, Color::Green, Color::DarkGray];
+const PARTS: [Color; 5] = [Color::Red, Color::Yellow, Color::Green, Color::Blue, Color::DarkGray];
 
 /// The terminal while it is ours: it is given back however this ends. (Ratatui's own hook does it before a panic's message.)
 struct Terminal(DefaultTerminal);
@@ -234,7 +234,7 @@ fn body(frame: &mut Frame<'_>, area: Rect, view: &View, selected: &mut TableStat
 }
 
 fn head_bar(h: &HeadTime, width: usize) -> Line<'static> {
-    let parts = text::cells(h, width).into_iter().zip(PARTS).zip(["█", "█", "█", "░"]);
+    let parts = text::cells(h, width).into_iter().zip(PARTS).zip(["█", "█", "█", "█", "░"]);
     Line::from(
         parts.map(|((n, colour), sign)| Span::styled(sign.repeat(n), Style::new().fg(colour))).collect::<Vec<_>>(),
     )

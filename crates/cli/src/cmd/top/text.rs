@@ -105,28 +105,30 @@ pub fn session(s: &Session) -> [String; 8] {
     ]
 }
 
-/// The head's time as a bar of so many signs: s, r, t, and dots for the rest.
+/// The head's time as a bar of so many signs: s, r, t, f for free work, and dots where nothing was to be done.
 pub fn bar(h: &HeadTime, width: usize) -> String {
-    cells(h, width).into_iter().zip(["s", "r", "t", "."]).map(|(n, sign)| sign.repeat(n)).collect()
+    cells(h, width).into_iter().zip(["s", "r", "t", "f", "."]).map(|(n, sign)| sign.repeat(n)).collect()
 }
 
-/// Cells of a bar for each of the four parts; together the whole width.
-pub fn cells(h: &HeadTime, width: usize) -> [usize; 4] {
-    let ends = [h.seek, h.seek + h.rotate, h.seek + h.rotate + h.transfer];
+/// Cells of a bar for each of the five parts; together the whole width.
+pub fn cells(h: &HeadTime, width: usize) -> [usize; 5] {
+    let transferred = h.seek + h.rotate + h.transfer;
+    let ends = [h.seek, h.seek + h.rotate, transferred, transferred + h.free];
     let mut ends = ends.map(|end| ((end * width as f64).round() as usize).min(width));
     ends.sort_unstable();
-    [ends[0], ends[1] - ends[0], ends[2] - ends[1], width - ends[2]]
+    [ends[0], ends[1] - ends[0], ends[2] - ends[1], ends[3] - ends[2], width - ends[3]]
 }
 
 /// What the bar's parts are.
 pub fn legend(h: &HeadTime) -> String {
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
     format!(
-        "seek {}, rotate {}, transfer {}, free or idle {}",
+        "seek {}, rotate {}, transfer {}, free {}, idle {}",
         percent(h.seek),
         percent(h.rotate),
         percent(h.transfer),
-        percent(h.free_or_idle)
+        percent(h.free),
+        percent(h.idle)
     )
 }
 
@@ -157,9 +159,9 @@ mod tests {
 
     #[test]
     fn a_bar_is_as_wide_as_it_should_be_whatever_the_shares() {
-        let h = HeadTime { seek: 0.5, rotate: 0.25, transfer: 0.05, free_or_idle: 0.2 };
-        assert_eq!(bar(&h, 20), "ssssssssssrrrrrt....");
-        let odd = HeadTime { seek: 0.333, rotate: 0.333, transfer: 0.334, free_or_idle: 0.0 };
+        let h = HeadTime { seek: 0.5, rotate: 0.2, transfer: 0.05, free: 0.15, idle: 0.1 };
+        assert_eq!(bar(&h, 20), "ssssssssssrrrrtfff..");
+        let odd = HeadTime { seek: 0.333, rotate: 0.333, transfer: 0.334, free: 0.0, idle: 0.0 };
         for width in 0..50 {
             assert_eq!(cells(&odd, width).iter().sum::<usize>(), width);
         }

@@ -1,0 +1,99 @@
+//! What a reading application is to do, what it does with what comes, and how far it is.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use headtime_sched::tasks::Range;
+
+use super::error::AppError;
+use super::pace::Floor;
+use super::progress::Notes;
+
+/// What is to be done, beside what [`super::progress::Progress`] says.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The server's socket.
+    pub control: PathBuf,
+    /// The session's name, for people.
+    pub name: String,
+    /// Its priority.
+    pub priority: u32,
+    /// What it must not fall behind.
+    pub floor: Floor,
+    /// What is read is the disk as it is when the job begins; it cannot outlive its session then.
+    pub point_in_time: bool,
+    /// Where progress is kept.
+    pub journal: Option<PathBuf>,
+    /// How often it is kept.
+    pub save_every: Duration,
+}
+
+impl Job {
+    /// As is usual: no floor, no journal.
+    pub fn new(control: PathBuf, name: &str) -> Job {
+        Job {
+            control,
+            name: name.into(),
+            priority: 100,
+            floor: Floor::default(),
+            point_in_time: false,
+            journal: None,
+            save_every: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What an application does with what it gets.
+pub trait Sink {
+    /// Unit `index` with its data; each once.
+    fn unit(&mut self, index: u64, range: Range, data: &[u8], notes: &mut Notes) -> Result<(), AppError>;
+    /// Unit `index`, of which the sectors `bad` could not be read; they are zeros in `data`.
+    fn damaged(&mut self, index: u64, range: Range, data: &[u8], bad: &[Range]) -> Result<(), AppError>;
+    /// Everything so far must survive: the journal that says so is written next.
+    fn save(&mut self) -> Result<(), AppError> {
+        Ok(())
+    }
+}
+
+/// How a run ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every unit is done.
+    Complete,
+    /// It was asked to stop; the journal has what was done.
+    Stopped,
+}
+
+/// What it is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Reading.
+    Working,
+    /// Somebody suspended the session.
+    Paused,
+    /// The server is away; it is tried again and again.
+    Away,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Status {
+    /// What it is doing.
+    pub state: State,
+    /// Its session's number, while it has one.
+    pub session: Option<u32>,
+    /// Bytes done.
+    pub done: u64,
+    /// Bytes in all.
+    pub total: u64,
+    /// Bytes a second over the last minutes.
+    pub lately: f64,
+    /// Bytes a second since it was started.
+    pub overall: f64,
+    /// How long the rest will take.
+    pub left: Option<Duration>,
+    /// Bytes that were promoted.
+    pub promoted: u64,
+    /// Sectors that could not be read.
+    pub unreadable: u64,
+}

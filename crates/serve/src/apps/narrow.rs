@@ -1,0 +1,120 @@
+//! Units that could not be read as a whole, and are read sector by sector to know which of their sectors are bad.
+
+use std::collections::BTreeMap;
+
+use headtime_sched::tasks::Range;
+
+/// Bytes of units that are read so at one time; a disk with more damage is reported in whole units.
+const MOST: u64 = 16 << 20;
+
+/// All of them, by the numbers of their units.
+#[derive(Debug, Default)]
+pub struct Narrow {
+    units: BTreeMap<u64, Unit>,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct Unit {
+    heard: Heard,
+    /// Sectors of which nothing was heard yet.
+    left: u64,
+}
+
+/// What was heard of a unit.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// Its sectors.
+    pub range: Range,
+    /// Their data: zeros where they could not be read.
+    pub data: Vec<u8>,
+    /// Those that could not be read, in the order in which that was heard.
+    pub bad: Vec<Range>,
+}
+
+impl Narrow {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// Whether this unit is read so.
+    pub fn has(&self, index: u64) -> bool {
+        self.units.contains_key(&index)
+    }
+
+    /// Begins with a unit of such sectors; false when there is no room for it.
+    pub fn begin(&mut self, index: u64, range: Range, sector_bytes: u64) -> bool {
+        let bytes = range.count * sector_bytes;
+        if self.bytes + bytes > MOST {
+            return false;
+        }
+        let heard = Heard { range, data: vec![0; bytes as usize], bad: Vec::new() };
+        self.bytes += bytes;
+        self.units.insert(index, Unit { heard, left: range.count });
+        true
+    }
+
+    /// A unit is not read so any more: it came as a whole.
+    pub fn forget(&mut self, index: u64) {
+        if let Some(unit) = self.units.remove(&index) {
+            self.bytes -= unit.heard.data.len() as u64;
+        }
+    }
+
+    /// One sector of a unit came, with its data, or could not be read (`None`). When it was the last: all that was heard of the
+    /// unit, which is not read so any more.
+    pub fn heard(&mut self, index: u64, lbn: u64, data: Option<&[u8]>) -> Option<Heard> {
+        let unit = self.units.get_mut(&index)?;
+        match data {
+            Some(data) => {
+                let from = (lbn - unit.heard.range.lbn) as usize * data.len();
+                unit.heard.data[from..from + data.len()].copy_from_slice(data);
+            }
+            None => unit.heard.bad.push(Range { lbn, count: 1 }),
+        }
+        unit.left = unit.left.saturating_sub(1);
+        if unit.left > 0 {
+            return None;
+        }
+        let unit = self.units.remove(&index)?;
+        self.bytes -= unit.heard.data.len() as u64;
+        Some(unit.heard)
+    }
+
+    /// Gives up all of them.
+    pub fn drain(&mut self) -> impl Iterator<Item = (u64, Heard)> + use<> {
+        self.bytes = 0;
+        std::mem::take(&mut self.units).into_iter().map(|(index, unit)| (index, unit.heard))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_is_whole_when_its_last_sector_was_heard_of() {
+        let mut n = Narrow::default();
+        let range = Range { lbn: 100, count: 3 };
+        assert!(n.begin(7, range, 2));
+        assert_eq!(n.heard(7, 102, Some(&[5, 6])), None);
+        assert_eq!(n.heard(7, 100, None), None);
+        assert_eq!(n.heard(8, 101, Some(&[0, 0])), None, "of another unit");
+        let bad = vec![Range { lbn: 100, count: 1 }];
+        assert_eq!(n.heard(7, 101, Some(&[3, 4])), Some(Heard { range, data: vec![0, 0, 3, 4, 5, 6], bad }));
+        assert!(n.is_empty() && n.bytes == 0);
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_and_what_ends_makes_room() {
+        let mut n = Narrow::default();
+        let range = |lbn| Range { lbn, count: MOST / 1024 };
+        assert!(n.begin(0, range(0), 512) && n.begin(1, range(1 << 20), 512));
+        assert!(!n.begin(2, range(1 << 30), 512));
+        n.forget(1);
+        assert!(!n.has(1) && n.begin(2, range(1 << 30), 512));
+        assert_eq!(n.drain().map(|(index, h)| (index, h.data.len())).collect::<Vec<_>>(), [(0, 8 << 20), (2, 8 << 20)]);
+        assert!(n.is_empty() && n.begin(3, range(0), 512));
+    }
+}
