@@ -174,7 +174,7 @@ fn data_goes_both_ways_under_tls() {
     let mut client = bench.protect(bench.greet(), None);
     assert_eq!(open(&mut client).unwrap(), SECTORS * 512);
     // More than one record of TLS, and than one read of the socket.
-    let data: Vec<u8> = (0..600_064u32).map(|i| (i * 7 >> 3) as u8).collect();
+    let data: Vec<u8> = (0..600_064u32).map(|i| ((i * 7) >> 3) as u8).collect();
     ask(&mut client, 1, 4096, data.len() as u32, &data);
     ask(&mut client, 3, 0, 0, &[]);
     assert!(ask(&mut client, 0, 4096, data.len() as u32, &[]) == data, "what is read is not what was written");
