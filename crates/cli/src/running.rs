@@ -9,14 +9,19 @@ use headtime_sched::scheduler::Scheduler;
 use headtime_serve::device::Device;
 use headtime_serve::engine::End;
 use headtime_serve::engine::gauges::{Snapshot, Spread};
+use headtime_serve::engine::inbox::Outbox;
+use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::address::Address;
 use headtime_serve::net::listener::Note;
-use headtime_serve::server::{Server, Service};
+use headtime_serve::server::{Server, Service, snapshot};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
 use crate::{nbd_uri, screen};
+
+/// How long an engine may take to answer before it counts as stuck.
+const ANSWERS: Duration = Duration::from_secs(2);
 
 /// Notes about clients go to stderr.
 pub fn note() -> Note {
@@ -64,6 +69,8 @@ fn chosen(listen: &[Address], ports: &[u16]) -> Vec<Address> {
 pub struct Hooks {
     /// SIGHUP; `None`: it ends the server like the others.
     pub reload: Option<Box<dyn Fn()>>,
+    /// Whom the watchdog watches.
+    pub engine: Option<Outbox<Telling>>,
 }
 
 /// Starts a server and runs it until a signal (SIGINT, SIGTERM) or its engine's end; then says what it did.
@@ -71,7 +78,7 @@ pub fn serve<S, D>(
     scheduler: S,
     device: D,
     service: Service,
-    hooks: Hooks,
+    mut hooks: Hooks,
     what: &str,
     json: bool,
 ) -> Result<(), Failure>
@@ -91,6 +98,7 @@ where
     if let (Some(at), Some(port)) = (metrics, server.metrics_port()) {
         screen::note(&format!("metrics: http://{}/metrics", SocketAddr::new(at.ip(), port)));
     }
+    hooks.engine = Some(server.engine());
     tell_manager(Notice::Ready);
     let stopped = server.wait_for(asked_to_stop(&hooks));
     tell_manager(Notice::Stopping);
@@ -136,7 +144,14 @@ pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
                     tell_manager(Notice::Ready);
                 }
             },
-            _ = alive.tick() => tell_manager(Notice::Watchdog),
+            // Alive is who can still serve: an engine that does not answer keeps the notice back.
+            _ = alive.tick() => if let Some(engine) = &hooks.engine
+                && !matches!(tokio::time::timeout(ANSWERS, snapshot(engine)).await, Ok(Ok(_)))
+            {
+                screen::note("warning: the engine does not answer");
+            } else {
+                tell_manager(Notice::Watchdog);
+            }
         }
     }
 }

@@ -286,6 +286,14 @@ impl BlockDevice {
         self.sys.block(self.disk())
     }
 
+    /// What distinguishes the disk from all others, and lasts: its world-wide name or serial number, where it has one.
+    ///
+    /// # Errors
+    /// [`SysError`].
+    pub fn serial(&self) -> Result<Option<String>, SysError> {
+        sys::serial(&self.disk_directory())
+    }
+
     /// Refuses a device that is mounted, swapped to or held: itself, any of its partitions, or the disk that it is a
     /// partition of. Other partitions of the same disk do not matter.
     ///

@@ -79,13 +79,13 @@ fn directory_for(root: bool, runtime: Option<PathBuf>) -> PathBuf {
     }
 }
 
-/// Makes the directory, for its owner only, and says its absolute name.
+/// Makes the directory, in which only its owner may write (sockets of servers may lie there, too), and says its absolute name.
 ///
 /// # Errors
 /// [`StateError::Directory`].
 pub fn make_directory(path: &Path) -> Result<PathBuf, StateError> {
     let failed = |source| StateError::Directory { path: path.to_path_buf(), source };
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(failed)?;
     path.canonicalize().map_err(failed)
 }
 

@@ -137,6 +137,17 @@ fn is_absent(e: &io::Error) -> bool {
         || gone.iter().any(|errno| e.raw_os_error() == Some(errno.raw_os_error()))
 }
 
+/// A disk's world-wide name or serial number, where its directory in sysfs has one.
+pub(crate) fn serial(disk: &Path) -> Result<Option<String>, SysError> {
+    for file in ["wwid", "device/wwid", "serial", "device/serial"] {
+        let found = text_if_there(&disk.join(file))?.filter(|serial| !serial.is_empty());
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

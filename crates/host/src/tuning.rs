@@ -218,8 +218,15 @@ impl Tuning {
     fn put_back(&mut self) -> Result<Restored, TuningError> {
         self.restored = true;
         let mut restored = Restored::default();
+        let mut failed = None;
         for (setting, file) in self.record.settings.iter().zip(&self.files).rev() {
-            put_back(setting, file, &self.queue, &mut restored)?;
+            // One that cannot be put back does not keep the others from it.
+            if let Err(e) = put_back(setting, file, &self.queue, &mut restored) {
+                failed.get_or_insert(e);
+            }
+        }
+        if let Some(e) = failed {
+            return Err(e);
         }
         restored.file_left = match state::remove(&self.path) {
             Ok(()) => None,
@@ -351,19 +358,13 @@ pub(crate) fn set(file: &File, path: &Path, value: &str) -> Result<(), TuningErr
 impl Disk {
     fn read(sys: &Sys, name: &str) -> Result<Disk, SysError> {
         let directory = sys.block(name);
-        let mut serial = None;
-        for file in ["wwid", "device/wwid", "serial", "device/serial"] {
-            if serial.is_none() {
-                serial = sys::text_if_there(&directory.join(file))?.filter(|serial| !serial.is_empty());
-            }
-        }
         Ok(Disk {
             name: name.to_string(),
             number: number_of(sys, name)?,
             diskseq: sys::number_if_there(&directory.join("diskseq"))?,
             size: sys::number(&directory.join("size"))?,
             model: sys::text_if_there(&directory.join("device/model"))?,
-            serial,
+            serial: sys::serial(&directory)?,
         })
     }
 

@@ -11,6 +11,7 @@
 //! cache answers without the head is in [`cached`]. Orders look at positions alone: that the cache would answer a
 //! request makes no difference to who goes next.
 
+pub mod admit;
 pub mod cached;
 pub mod classify;
 pub mod core;

@@ -140,7 +140,13 @@ fn main() {
         let (nbd, control) = (dir.path().join("nbd"), dir.path().join("control"));
         let note: Note = Arc::new(|line| eprintln!("{line}"));
         let mut service = Service::new(vec![Address::Unix(nbd.clone())], exports, note.clone());
-        service.control = Some(ControlAt { path: control.clone(), disk: profile.title.clone(), sectors, fills: true });
+        service.control = Some(ControlAt {
+            path: control.clone(),
+            disk: profile.title.clone(),
+            disk_id: String::new(),
+            sectors,
+            fills: true,
+        });
         let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
         let core = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill };
         let model = Model::new(&profile).expect("a model");

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -57,6 +58,12 @@ pub fn open(path: &Path, bytes: u64) -> Result<OwnedFd, BackingError> {
         found => return Err(BackingError::Length { path: path.into(), expected: bytes, found }),
     }
     Ok(file.into())
+}
+
+/// Which file it is, as long as it is not copied: its file system and number.
+pub fn id(path: &Path) -> io::Result<String> {
+    let found = std::fs::metadata(path)?;
+    Ok(format!("file {:x}:{:x}", found.dev(), found.ino()))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::net::exports::ExportSpec;
 use crate::net::tls::TlsFiles;
 
 /// The file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
     /// What is served.
@@ -30,7 +30,7 @@ pub struct Config {
 }
 
 /// A virtual drive, or a real one.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Disk {
     /// A built-in drive's name or a profile's file: what a virtual drive is, or what is known of a real one.
@@ -45,7 +45,7 @@ pub struct Disk {
 }
 
 /// In what order.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Scheduler {
     /// Who goes next.
@@ -65,7 +65,7 @@ impl Default for Scheduler {
 }
 
 /// To whom.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Listen {
     /// NBD.
@@ -82,7 +82,7 @@ pub struct Listen {
     tls: Option<Tls>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Tls {
     certificate: PathBuf,
@@ -93,7 +93,7 @@ struct Tls {
 }
 
 /// A range of the disk under a name.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Export {
     /// As clients ask for it.
@@ -134,7 +134,7 @@ pub const HEAVIEST: u32 = 1000;
 const MOST_CLIENTS: usize = 1024;
 
 /// A number of bytes, or a number with a unit.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Size {
     Bytes(u64),
@@ -280,6 +280,19 @@ impl Config {
         let Some(text) = &self.listen.metrics else { return Ok(None) };
         let address = text.parse::<SocketAddr>().ok().filter(|a| a.ip().is_loopback());
         address.map(Some).ok_or_else(|| format!("\"{text}\""))
+    }
+
+    /// Which parts differ from another's, the weights of exports aside.
+    pub fn differs_beside_weights(&self, other: &Config) -> Vec<&'static str> {
+        let weightless = |c: &Config| c.exports.iter().map(|e| Export { weight: 0, ..e.clone() }).collect::<Vec<_>>();
+        let parts = [
+            ("[disk]", self.disk != other.disk),
+            ("[scheduler]", self.scheduler != other.scheduler),
+            ("[listen]", self.listen != other.listen),
+            ("[[export]]", weightless(self) != weightless(other)),
+            ("user", self.user != other.user),
+        ];
+        parts.into_iter().filter(|p| p.1).map(|p| p.0).collect()
     }
 
     /// TLS, and whether clients must use it.

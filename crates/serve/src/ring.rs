@@ -72,6 +72,12 @@ impl Ring {
         self.operations.len() - self.free.len()
     }
 
+    /// Whether operations wait that the kernel did not take yet: [`Ring::poll`] offers them again, and its descriptor does not
+    /// say when.
+    pub fn is_held_up(&self) -> bool {
+        self.queued > 0
+    }
+
     /// Begins to read `len` bytes. Panics when more operations are outstanding than it was made for.
     pub fn read(&mut self, token: u64, offset: u64, len: usize) -> io::Result<()> {
         self.begin(Operation { token, held: Held::Read(Aligned::new(len)), offset, moved: 0, fua: false })

@@ -71,6 +71,8 @@ pub struct ControlAt {
     pub path: PathBuf,
     /// The drive's name, for them.
     pub disk: String,
+    /// Which disk it is, in a form that lasts: what was begun with one is not gone on with on another.
+    pub disk_id: String,
     /// The disk's sectors.
     pub sectors: u64,
     /// Whether background work is done.
@@ -181,6 +183,7 @@ impl Server {
         if let Some((at, listening)) = control {
             let interface = control::service::Service {
                 disk: at.disk.clone(),
+                disk_id: at.disk_id.clone(),
                 sectors: at.sectors,
                 exports: shared.exports.clone(),
                 fills: at.fills,

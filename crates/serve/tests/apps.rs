@@ -121,7 +121,8 @@ fn start(profile: &Profile, sectors: u64, faults: &[Fault], disk: PathBuf, contr
     let fill = Some(FillConfig::new(Algorithm::Headtime));
     let core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity: 1024, fill }, model);
     let mut service = Service::new(Vec::new(), exports, Arc::new(|_| {}));
-    service.control = Some(ControlAt { path: control, disk: profile.title.clone(), sectors, fills: true });
+    let disk_id = backing::id(&disk).unwrap();
+    service.control = Some(ControlAt { path: control, disk: profile.title.clone(), disk_id, sectors, fills: true });
     Server::start(core, drive, service).unwrap()
 }
 

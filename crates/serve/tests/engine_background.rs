@@ -6,12 +6,15 @@ mod rig;
 use std::collections::BTreeMap;
 
 use headtime_disk::command::Kind;
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::time::Time;
 use headtime_sched::tasks::Range;
+use headtime_serve::engine::End;
 use headtime_serve::engine::background::Told;
 use headtime_serve::engine::telling::Change;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rig::{Rig, next, sectors};
+use rig::{Rig, drive, next, sectors};
 
 /// Sectors of the part of the disk that tests use: small, so that a scan takes little time.
 const PART: u64 = 8192;
@@ -199,4 +202,57 @@ fn a_write_whose_data_comes_late_goes_out_on_an_idle_disk() {
         }
     }
     assert_eq!(rig.on_disk(range.lbn, 64), sectors(range.lbn, 64, 5));
+}
+
+#[test]
+fn promoted_writes_reach_the_disk_whether_it_is_busy_or_not() {
+    for busy in [false, true] {
+        let mut rig = Rig::new();
+        let (session, mut told) = rig.open(256);
+        // More than may wait among the foreground's requests at one time.
+        let range = Range { lbn: 1 << 20, count: 2048 };
+        rig.change(Change::Suspend(session));
+        let task = rig.register(session, Kind::Write, range, UNIT, false);
+        rig.data(session, task, range.lbn, sectors(range.lbn, range.count, 3));
+        let mut rng = random(11);
+        rig.change(Change::Resume(session));
+        rig.change(Change::Promote(session, task));
+        let mut written = 0;
+        loop {
+            if busy {
+                for _ in 0..4 {
+                    rig.ask(Kind::Read, rng.next_u64() % (1 << 24), 8, vec![]);
+                }
+                (0..4).for_each(|_| assert!(rig.answer().1.is_ok()));
+            }
+            match if busy { told.try_recv().ok() } else { Some(next(&mut told)) } {
+                Some(Told::Written { range, .. }) => written += range.count,
+                Some(Told::Done { .. }) => break,
+                Some(Told::Suspended(_)) | None => {}
+                Some(other) => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(written, range.count);
+        assert!(rig.on_disk(range.lbn, range.count as usize) == sectors(range.lbn, range.count, 3));
+        assert_eq!(rig.end(), End::Drained);
+    }
+}
+
+#[test]
+fn a_device_that_is_gone_is_told_of_at_once_and_to_whoever_comes_later() {
+    let faults = vec![headtime_disk::drive::Fault::Death { at: Time(300_000_000) }];
+    let (device, file) = drive(DriveConfig { faults, ..DriveConfig::default() });
+    let rig = Rig::over(device, file);
+    let (session, mut told) = rig.open(1 << 16);
+    rig.register(session, Kind::Read, Range { lbn: 0, count: 1 << 24 }, UNIT, false);
+    loop {
+        match next(&mut told) {
+            Told::Delivered { range, .. } => rig.taken(session, range.count),
+            Told::Gone => break,
+            _ => {}
+        }
+    }
+    let (_, mut later) = rig.open(16);
+    assert_eq!(next(&mut later), Told::Gone);
+    rig.end();
 }

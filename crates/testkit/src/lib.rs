@@ -1,5 +1,6 @@
 //! For tests only: slow, obvious reference models, generators, a scripted device.
 
+pub mod fair;
 pub mod gap;
 pub mod gap_exhaustive;
 pub mod gap_replay;

@@ -65,7 +65,10 @@ pub fn run(args: &Destage) -> Result<(), Failure> {
     report(&left, args.json)?;
     asked.map_err(|e| Failure::Input(format!("signals cannot be heard: {e}")))?;
     match left.bytes {
-        0 => Ok(()),
+        0 if left.flushed => Ok(()),
+        0 => Err(Failure::Input(
+            "everything was written, and the disk did not say that it has it: its last flush failed, or was not answered".into(),
+        )),
         bytes if bytes == left.failed => Err(Failure::Input(format!(
             "{bytes} bytes were acknowledged, and the disk does not take them: they are lost"
         ))),

@@ -1,11 +1,12 @@
 //! `headtime scrub`: every block is read, and what cannot be read is reported.
 
-use std::path::PathBuf;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::End;
-use headtime_serve::apps::link::{covered, look};
+use headtime_serve::apps::link::{covered, disk, export, look};
 use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::runner;
 use headtime_serve::apps::scrub::{Catalogue, Place, Report, Scrub as Sink};
@@ -83,22 +84,31 @@ async fn scrub(
     let (what, range) = covered(&info, args.export.as_deref())?;
     let unit = args.unit.unwrap_or_else(|| usual_unit(range.count, info.sector_bytes));
     let units = Units::new(vec![range], unit, info.sectors, info.sector_bytes)?;
-    let mut progress = Progress::new("scrub", &info.disk, info.sectors, info.sector_bytes, &what, units);
+    // What is compared with what is part of what is done: the rest of a scrub without a catalogue is no rest of one with it.
+    let plain = Progress::new("scrub", &disk(&info), info.sectors, info.sector_bytes, &what, units.clone());
+    let what = match &args.catalogue {
+        Some(path) if args.expect_unchanged => format!("{what}, unchanged since {}", absolute(path).display()),
+        Some(path) => format!("{what}, against {}", absolute(path).display()),
+        None => what,
+    };
+    let mut progress = Progress::new("scrub", &disk(&info), info.sectors, info.sector_bytes, &what, units);
     let journal = match &args.journal {
         Some(path) => path.clone(),
         None => usual_journal(&info, args.export.as_deref())?,
     };
+    let _held = lock(&journal)?;
     if !args.restart && progress.resume(&journal)? {
         let (done, total) = progress.bytes();
         screen::note(&format!("goes on at {:.1}% ({})", percent(done, total), journal.display()));
     }
     let mut sink = Sink::default();
     if let Some(path) = &args.catalogue {
-        let (sums, _) = Sums::open(path, progress.identity(), progress.units().len())?;
+        let (sums, _) = Sums::open(path, plain.identity(), plain.units().len())?;
         sink.catalogue = Some(Catalogue { sums, expect_unchanged: args.expect_unchanged });
     }
     let mut job = args.rate.job(control, "scrub");
     job.journal = Some(journal.clone());
+    job.export = args.export.as_deref().map(|name| export(&info, name).cloned()).transpose()?;
     let mut watcher = Watcher::new("scrub", progress.bytes().1);
     let end = runner::run(&job, &mut progress, &mut sink, &mut |s| watcher.see(s), stop).await?;
     drop(watcher);
@@ -110,6 +120,24 @@ async fn scrub(
     Ok((report, end, journal))
 }
 
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.into())
+}
+
+/// Keeps other scrubs away from a journal as long as the result lives. (Not the journal's own file: that is replaced whenever
+/// it is written.)
+fn lock(journal: &Path) -> Result<File, AppError> {
+    let mut path = journal.as_os_str().to_owned();
+    path.push(".lock");
+    let path = PathBuf::from(path);
+    let file = File::options().create(true).append(true).open(&path).map_err(|e| AppError::file(&path, e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(AppError::JournalInUse(journal.into())),
+        Err(TryLockError::Error(e)) => Err(AppError::file(&path, e)),
+    }
+}
+
 /// A name for the journal that two disks or exports do not share.
 fn usual_journal(info: &InfoReply, export: Option<&str>) -> Result<PathBuf, AppError> {
     let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".local/state"));
@@ -118,7 +146,7 @@ fn usual_journal(info: &InfoReply, export: Option<&str>) -> Result<PathBuf, AppE
     std::fs::create_dir_all(&dir).map_err(|e| AppError::file(&dir, e))?;
     let plain = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
     let of = export.map_or(String::new(), |e| format!("-export-{}", plain(e)));
-    Ok(dir.join(format!("scrub-{}-{}{of}.journal", plain(&info.disk), info.sectors)))
+    Ok(dir.join(format!("scrub-{}-{}{of}.journal", plain(&disk(info)), info.sectors)))
 }
 
 /// A place for people.

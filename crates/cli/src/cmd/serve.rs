@@ -49,6 +49,9 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let text = headtime_sim::input::text(&args.config, LONGEST)
         .map_err(|why| Failure::Input(format!("{}: {why}", args.config.display())))?;
     let config = Config::read(&text, &args.config).map_err(Failure::input)?;
+    if !args.check {
+        real::put_back_leftovers()?;
+    }
     let beside = |why: String| Failure::Input(format!("{}: {why}", args.config.display()));
     let profile = find_drive(&config.disk.drive, &args.config)?;
     let model = Model::new(&profile).map_err(Failure::input)?;
@@ -79,13 +82,22 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     service.clients = config.listen.clients;
     service.tls = tls;
     service.metrics = config.metrics().map_err(beside)?;
-    service.control =
-        config.listen.control.clone().map(|path| ControlAt { path, disk: profile.title.clone(), sectors, fills });
+    service.control = config.listen.control.clone().map(|path| ControlAt {
+        path,
+        disk: profile.title.clone(),
+        disk_id: String::new(),
+        sectors,
+        fills,
+    });
     let mut core = CoreConfig { order, max_outstanding: s.outstanding, capacity: CAPACITY, fill };
-    let hooks = Hooks { reload: Some(reload(&args.config, &service.exports)) };
+    let hooks = Hooks { reload: Some(reload(&args.config, &config, &service.exports)), engine: None };
     match (&config.disk.backing, &config.disk.device) {
         (Some(path), _) => {
             let file = backing::open(path, sectors * u64::from(sector_bytes)).map_err(Failure::input)?;
+            if let Some(control) = &mut service.control {
+                let failed = |e| Failure::Input(format!("{}: {e}", path.display()));
+                control.disk_id = backing::id(path).map_err(failed)?;
+            }
             let noise = DriveConfig { seed: config.disk.seed, ..DriveConfig::default() };
             let device = VirtualDrive::new(&profile, noise, file).map_err(Failure::input)?;
             core.max_outstanding = core.max_outstanding.min(device.depth());
@@ -94,12 +106,14 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         }
         (None, device) => {
             let path = device.as_deref().expect("checked when the configuration was read");
-            let real::Real { device, tuning, predictable } = real::open(path, sectors, sector_bytes, s.outstanding)?;
+            let real::Real { device, id, tuning, predictable } =
+                real::open(path, sectors, sector_bytes, s.outstanding)?;
             if !predictable {
                 core.fill = None;
             }
             if let Some(control) = &mut service.control {
                 control.fills &= predictable;
+                control.disk_id = id;
             }
             real::become_user(config.user.as_deref())?;
             let done = running::serve(Core::new(core, model), device, service, hooks, &profile.title, args.json);
@@ -113,8 +127,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
 }
 
 /// On SIGHUP the configuration is read again. Weights change at once; anything else needs a new start, and is said.
-fn reload(path: &Path, exports: &Exports) -> Box<dyn Fn()> {
-    let (path, exports) = (path.to_owned(), exports.clone());
+fn reload(path: &Path, running: &Config, exports: &Exports) -> Box<dyn Fn()> {
+    let (path, running, exports) = (path.to_owned(), running.clone(), exports.clone());
     Box::new(move || {
         let read = headtime_sim::input::text(&path, LONGEST);
         let config = match read.map(|text| Config::read(&text, &path)) {
@@ -122,18 +136,14 @@ fn reload(path: &Path, exports: &Exports) -> Box<dyn Fn()> {
             Ok(Err(e)) => return screen::note(&format!("not reloaded: {e}")),
             Err(e) => return screen::note(&format!("not reloaded: {}: {e}", path.display())),
         };
-        let mut other = config.exports.len() != exports.specs.len();
         for e in &config.exports {
-            match exports.set_weight(&e.name, e.weight) {
-                Some(before) if before != e.weight => {
-                    screen::note(&format!("export \"{}\": weight {before} is now {}", e.name, e.weight));
-                }
-                Some(_) => {}
-                None => other = true,
+            if let Some(before) = exports.set_weight(&e.name, e.weight).filter(|&before| before != e.weight) {
+                screen::note(&format!("export \"{}\": weight {before} is now {}", e.name, e.weight));
             }
         }
-        if other {
-            screen::note("reloaded: weights only; other exports need a new start");
+        let other = running.differs_beside_weights(&config);
+        if !other.is_empty() {
+            screen::note(&format!("reloaded: weights only; what else changed needs a new start: {}", other.join(", ")));
         }
     })
 }

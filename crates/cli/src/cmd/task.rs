@@ -8,7 +8,7 @@ use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::hand::{self, Reading, Writing, Written};
 use headtime_serve::apps::image::Image;
 use headtime_serve::apps::job::End;
-use headtime_serve::apps::link::look;
+use headtime_serve::apps::link::{disk, look};
 use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::runner;
 use headtime_serve::apps::scrub::{Report, Scrub};
@@ -226,7 +226,8 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
         Some(path) => Some(Image::open(path, units.sectors() * sector_bytes, false)?),
         None => None,
     };
-    let mut progress = Progress::new("task read", &info.disk, info.sectors, info.sector_bytes, "ranges", units.clone());
+    let mut progress =
+        Progress::new("task read", &disk(&info), info.sectors, info.sector_bytes, "ranges", units.clone());
     let mut sink = Reading { out, units, sector_bytes };
     let job = args.rate.job(control, "task read");
     let mut watcher = Watcher::new("read", progress.bytes().1);

@@ -296,6 +296,13 @@ impl Core {
         }
     }
 
+    /// Whether data for some of these sectors that was promised ([`crate::tasks::Event::GetBuffer`]) is yet to be written by a
+    /// piece of a promoted task, or a straggler, that waits for its turn: possibly for long. What was promised for a gap or
+    /// idle time is written, or given up, before [`Core::poll`] returns `None`.
+    pub fn awaits_turn(&self, range: Range) -> bool {
+        self.fill.as_ref().is_some_and(|f| f.awaits_turn(&range))
+    }
+
     /// How many sectors at the front of a command that is at the drive were put there for free; all of them when it is
     /// freeblock work alone.
     pub fn free_sectors(&self, command: u64) -> u32 {

@@ -82,6 +82,12 @@ impl Freeblock {
         at.map(|i| self.promoted.swap_remove(i)).is_some()
     }
 
+    /// Whether some of these sectors are a piece whose turn has not come.
+    pub fn awaits_turn(&self, range: &Range) -> bool {
+        let picked = self.promoted.iter().map(|p| &p.2);
+        picked.chain(&self.promoted_pending).any(|piece| piece.overlaps(range))
+    }
+
     /// Such pieces that are foreground requests now.
     pub fn pieces(&self) -> usize {
         self.promoted.len()

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use super::error::AppError;
 use super::image::Image;
 use super::job::{End, Job, Sink, Status};
-use super::link::{covered, export, look};
+use super::link::{covered, disk, export, look};
 use super::progress::{Notes, Progress};
 use super::ranges::Ranges;
 use super::runner;
@@ -198,7 +198,7 @@ pub async fn run(
         Moment::Live => format!("{what}, live"),
         Moment::ReadOnly | Moment::PointInTime => what,
     };
-    let mut progress = Progress::new("backup", &info.disk, info.sectors, info.sector_bytes, &what, units.clone());
+    let mut progress = Progress::new("backup", &disk(&info), info.sectors, info.sector_bytes, &what, units.clone());
     let (part, journal, sums_path) = (beside(&b.image, ".part"), self::journal(&b.image), beside(&b.image, ".sums"));
     let again = !b.restart && journal.exists();
     if again && moment == Moment::PointInTime {
@@ -220,6 +220,7 @@ pub async fn run(
     let job = Job {
         journal: (moment != Moment::PointInTime).then(|| journal.clone()),
         point_in_time: moment == Moment::PointInTime,
+        export: b.export.as_deref().map(|name| export(&info, name).cloned()).transpose()?,
         ..b.job.clone()
     };
     watch(Step::Begins(moment, progress.bytes().0));
@@ -242,7 +243,7 @@ pub async fn run(
     let mut differ = None;
     if b.verify_disk && wrong.is_empty() {
         let mut compare = Compare { sums: &sums, sector, differ: 0 };
-        let mut second = Progress::new("verify", &info.disk, info.sectors, info.sector_bytes, &what, units);
+        let mut second = Progress::new("verify", &disk(&info), info.sectors, info.sector_bytes, &what, units);
         let job = Job { journal: None, point_in_time: false, ..b.job.clone() };
         let end = runner::run(&job, &mut second, &mut compare, &mut |s| watch(Step::Comparing(s)), stop).await?;
         if end == End::Stopped {

@@ -78,6 +78,15 @@ pub enum AppError {
         /// What is served now.
         found: String,
     },
+    /// After a new start of the server the export is another than it was.
+    #[error("export {name:?} is another now than when this began; what was read of it does not go with what would be")]
+    OtherExport {
+        /// Its name.
+        name: String,
+    },
+    /// Another program works with the same journal.
+    #[error("{}: another program works with this journal", .0.display())]
+    JournalInUse(PathBuf),
     /// The server refused a call.
     #[error("the server refused: {0}")]
     Refused(String),

@@ -143,6 +143,7 @@ pub async fn write(
             }
             Event::Answered(a) => return Err(AppError::Refused(format!("the flush failed: {}", a.why_not))),
             Event::Refused(r) => return Err(AppError::Refused(r.why)),
+            Event::Gone(_) => return Err(AppError::Gone),
             Event::Opened(_)
             | Event::Registered(_)
             | Event::Delivered(_)

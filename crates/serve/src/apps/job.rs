@@ -8,6 +8,7 @@ use headtime_sched::tasks::Range;
 use super::error::AppError;
 use super::pace::Floor;
 use super::progress::Notes;
+use crate::control::v1::Export;
 
 /// What is to be done, beside what [`super::progress::Progress`] says.
 #[derive(Clone, Debug)]
@@ -18,6 +19,9 @@ pub struct Job {
     pub name: String,
     /// Its priority.
     pub priority: u32,
+    /// The export that it is about, as it was when the job began: one that is another after a new start of the server is not
+    /// gone on with.
+    pub export: Option<Export>,
     /// What it must not fall behind.
     pub floor: Floor,
     /// What is read is the disk as it is when the job begins; it cannot outlive its session then.
@@ -35,6 +39,7 @@ impl Job {
             control,
             name: name.into(),
             priority: 100,
+            export: None,
             floor: Floor::default(),
             point_in_time: false,
             journal: None,

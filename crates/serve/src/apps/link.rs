@@ -33,6 +33,11 @@ pub async fn look(path: &Path) -> Result<(Control, InfoReply), AppError> {
     Ok((control, info))
 }
 
+/// Which disk is served: what was begun on one is not gone on with on another. Two of one model differ in the number.
+pub fn disk(info: &InfoReply) -> String {
+    if info.disk_id.is_empty() { info.disk.clone() } else { format!("{} [{}]", info.disk, info.disk_id) }
+}
+
 /// The export of this name.
 pub fn export<'a>(info: &'a InfoReply, name: &str) -> Result<&'a Export, AppError> {
     info.exports.iter().find(|e| e.name == name).ok_or_else(|| AppError::NoExport {

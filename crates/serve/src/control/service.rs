@@ -29,13 +29,15 @@ use crate::net::exports::Exports;
 /// Statistics are not made more often than this.
 const FASTEST: Duration = Duration::from_millis(50);
 /// Messages that may wait for a client's connection.
-const MESSAGES: usize = 16;
+const MESSAGES: usize = 4;
 
 /// What is known of the served disk, and the way to its engine.
 #[derive(Clone, Debug)]
 pub struct Service {
     /// The drive's name.
     pub disk: String,
+    /// Which disk it is.
+    pub disk_id: String,
     /// Its sectors.
     pub sectors: u64,
     /// What is exported.
@@ -108,6 +110,7 @@ impl Control for Service {
             sector_bytes: self.exports.sector_bytes,
             exports: exports.collect(),
             fills: self.fills,
+            disk_id: self.disk_id.clone(),
         }))
     }
 

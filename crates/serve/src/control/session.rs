@@ -27,6 +27,9 @@ const MOST_UNSAID: usize = 16;
 /// The same with answers to calls that are refused at once, before no more calls are heard.
 const MOST_ANSWERS: usize = 4096;
 
+/// Bytes that a client may have asked for and not fetched yet before no more calls are heard.
+const MOST_OWED: u64 = 64 << 20;
+
 /// The way back to the client.
 type Out = Sender<Result<SessionEvent, Status>>;
 
@@ -52,6 +55,12 @@ struct Session {
     names: BTreeMap<TaskId, u64>,
     reply: UnboundedSender<(u64, Answer)>,
     answers: UnboundedReceiver<(u64, Answer)>,
+    /// Foreground requests that are not answered yet: what the client calls them, and the bytes that it asked for.
+    asked: BTreeMap<u64, (u64, u64)>,
+    /// The next one's number.
+    next: u64,
+    /// Requests whose answers the client has not fetched yet, and the bytes that it asked for with them.
+    owed: (usize, u64),
 }
 
 async fn open(service: &Service, calls: &mut Streaming<SessionCall>) -> Result<(Session, Receiver<Told>), Status> {
@@ -68,8 +77,17 @@ async fn open(service: &Service, calls: &mut Streaming<SessionCall>) -> Result<(
     let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
     service.names.lock().unwrap_or_else(|e| e.into_inner()).insert(id.0, name);
     let (reply, answers) = unbounded_channel();
-    let session =
-        Session { service: service.clone(), id, tasks: BTreeMap::new(), names: BTreeMap::new(), reply, answers };
+    let session = Session {
+        service: service.clone(),
+        id,
+        tasks: BTreeMap::new(),
+        names: BTreeMap::new(),
+        reply,
+        answers,
+        asked: BTreeMap::new(),
+        next: 0,
+        owed: (0, 0),
+    };
     Ok((session, told))
 }
 
@@ -104,30 +122,39 @@ impl Session {
             v1::Opened { session: self.id.0, sector_bytes: exports.sector_bytes, sectors: self.service.sectors };
         // What the client is to hear and its connection does not take yet. Its calls are heard meanwhile: a client that says much
         // before it listens again would otherwise wait for us as we wait for it.
-        let mut unsaid = VecDeque::from([Hears::Opened(opened)]);
+        // With each answer, the bytes that are owed no more when it is fetched.
+        let mut unsaid = VecDeque::from([(Hears::Opened(opened), None::<u64>)]);
         loop {
-            let (room, listens) = (unsaid.len() < MOST_UNSAID, unsaid.len() < MOST_ANSWERS);
+            let room = unsaid.len() < MOST_UNSAID;
+            let listens = unsaid.len() < MOST_ANSWERS && self.owed.0 < MOST_ANSWERS && self.owed.1 < MOST_OWED;
             let hears = tokio::select! {
                 place = out.reserve(), if !unsaid.is_empty() => {
                     // A client that has gone: nothing is left to be done.
                     let Ok(place) = place else { return Ok(()) };
-                    place.send(event(unsaid.pop_front().expect("looked at above")));
+                    let (hears, owed) = unsaid.pop_front().expect("looked at above");
+                    if let Some(bytes) = owed {
+                        self.owed = (self.owed.0 - 1, self.owed.1 - bytes);
+                    }
+                    place.send(event(hears));
                     None
                 }
                 told = events.recv(), if room => match told {
                     Some(Told::End) => {
-                        for hears in unsaid.into_iter().chain([Hears::End(v1::Empty {})]) {
+                        for (hears, _) in unsaid.into_iter().chain([(Hears::End(v1::Empty {}), None)]) {
                             let _ = out.send(event(hears)).await;
                         }
                         return Ok(());
                     }
-                    Some(told) => self.told(told).await?,
+                    Some(told) => self.told(told).await?.map(|h| (h, None)),
                     None => return Err(self.closed().await),
                 },
-                Some((token, answer)) = self.answers.recv(), if room => Some(answered(token, answer)),
+                Some((number, answer)) = self.answers.recv(), if room => {
+                    let (token, bytes) = self.asked.remove(&number).expect("what is answered was asked");
+                    Some((answered(token, answer), Some(bytes)))
+                }
                 said = calls.message(), if listens => match said {
-                    Ok(Some(SessionCall { call: Some(says) })) => self.says(says).await?,
-                    Ok(Some(SessionCall { call: None })) => Some(refused(None, "expected a call, found none")),
+                    Ok(Some(SessionCall { call: Some(says) })) => self.says(says).await?.map(|h| (h, None)),
+                    Ok(Some(SessionCall { call: None })) => Some((refused(None, "expected a call, found none"), None)),
                     Ok(None) | Err(_) => return Ok(()),
                 },
                 () = out.closed() => return Ok(()),
@@ -220,7 +247,7 @@ impl Session {
         Ok(None)
     }
 
-    async fn foreground(&self, f: v1::Foreground) -> Result<Option<Hears>, Status> {
+    async fn foreground(&mut self, f: v1::Foreground) -> Result<Option<Hears>, Status> {
         let sector = u64::from(self.service.exports.sector_bytes);
         let (bytes, end) = (u64::from(f.count) * sector, f.lbn.checked_add(u64::from(f.count)));
         let fits = f.count > 0 && bytes <= u64::from(MOST_BYTES) && end.is_some_and(|e| e <= self.service.sectors);
@@ -236,6 +263,10 @@ impl Session {
             return Ok(Some(Hears::Answered(v1::Answered { token: f.token, data: Bytes::new(), why_not, fault })));
         }
         let share = self.service.budget.share(bytes).await;
+        let answer = if kind == Kind::Read { bytes } else { 0 };
+        self.next += 1;
+        self.asked.insert(self.next, (f.token, answer));
+        self.owed = (self.owed.0 + 1, self.owed.1 + answer);
         let (lbn, count) = if kind == Kind::Flush { (0, 0) } else { (f.lbn, f.count) };
         let ask = Ask {
             kind,
@@ -244,7 +275,7 @@ impl Session {
             fua: f.fua,
             owner: self.service.owner(),
             data: f.data,
-            reply: Some((self.reply.clone(), f.token)),
+            reply: Some((self.reply.clone(), self.next)),
             share: Some(share),
             preserves: false,
         };
@@ -254,8 +285,10 @@ impl Session {
 
     /// The engine says something; what the client hears of it.
     async fn told(&mut self, told: Told) -> Result<Option<Hears>, Status> {
-        if let Told::Suspended(suspended) = told {
-            return Ok(Some(Hears::Suspended(suspended)));
+        match told {
+            Told::Suspended(suspended) => return Ok(Some(Hears::Suspended(suspended))),
+            Told::Gone => return Ok(Some(Hears::Gone(v1::Empty {}))),
+            _ => {}
         }
         let piece = |task, range: Range| v1::Piece { task, lbn: range.lbn, count: range.count };
         let name = told.task().and_then(|t| self.names.get(&t).copied());
@@ -287,6 +320,7 @@ impl Session {
                 Hears::Broken(piece(task, range))
             }
             Told::Suspended(suspended) => Hears::Suspended(suspended),
+            Told::Gone => Hears::Gone(v1::Empty {}),
             Told::End => Hears::End(v1::Empty {}),
         }))
     }

@@ -24,6 +24,8 @@ const RETRY: Duration = Duration::from_secs(2);
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
 /// At the end, how long a server that is not there is waited for.
 const LAST: Duration = Duration::from_secs(5);
+/// And then, how long one that is there may take without anything being written.
+const LAST_UP: Duration = Duration::from_secs(55);
 /// Tellings taken in one go.
 const MOST_A_ROUND: usize = 64;
 
@@ -65,6 +67,8 @@ pub struct Left {
     pub bytes: u64,
     /// Those of them that the disk did not take.
     pub failed: u64,
+    /// Whether the disk was flushed after the last of them: without that, a cache of the disk's may have them.
+    pub flushed: bool,
     /// What was done.
     pub counts: Counts,
 }
@@ -153,7 +157,7 @@ impl Driver {
         let (mut calls, mut events): (Option<Sender<SessionCall>>, Option<Streaming<SessionEvent>>) = (None, None);
         let (mut batch, mut retry) = (interval(BATCH), interval(RETRY));
         batch.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut was_up, mut gives_up) = (false, None::<Instant>);
+        let (mut was_up, mut gives_up, mut was_left) = (false, None::<Instant>, 0);
         loop {
             let mut lost = None;
             tokio::select! {
@@ -187,9 +191,13 @@ impl Driver {
                 _ = batch.tick() => {
                     self.machine.tick();
                     self.counts.send_replace(self.machine.counts());
+                    let left = self.machine.left().0;
+                    if std::mem::replace(&mut was_left, left) != left {
+                        gives_up = gives_up.map(|_| Instant::now() + LAST);
+                    }
                     if gives_up.is_some_and(|at| self.is_over(events.is_some(), at)) {
                         let (bytes, failed) = self.machine.left();
-                        return Left { bytes, failed, counts: self.machine.counts() };
+                        return Left { bytes, failed, flushed: self.machine.is_flushed(), counts: self.machine.counts() };
                     }
                 }
                 _ = retry.tick() => self.machine.retry(),
@@ -219,8 +227,8 @@ impl Driver {
         let late = Instant::now() >= gives_up;
         match up {
             _ if self.machine.is_idle() => true,
-            // What does not work is tried for as long as a server would be waited for.
-            true => late && bytes == failed,
+            // What does not work is tried for as long as a server would be waited for; what does is waited for.
+            true => late && failed > 0 && bytes == failed || Instant::now() >= gives_up + LAST_UP,
             false => late,
         }
     }

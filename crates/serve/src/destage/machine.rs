@@ -84,6 +84,8 @@ pub struct Machine {
     blocked: VecDeque<Ask>,
     /// Everything is to be written out.
     draining: bool,
+    /// The last flush failed.
+    unflushed: bool,
     pub(super) counts: Counts,
     notes: Vec<String>,
 }
@@ -105,6 +107,7 @@ impl Machine {
             flushing: BTreeMap::new(),
             blocked: VecDeque::new(),
             draining: false,
+            unflushed: false,
             counts: Counts::default(),
             notes: Vec::new(),
         }
@@ -192,6 +195,7 @@ impl Machine {
                 }
             }
             Event::Answered(a) => self.answered(a),
+            Event::Gone(_) => self.gone = true,
             // Data follows its task at once, so it is on its way already when it is wanted; the rest is for reading tasks.
             Event::Wanted(_)
             | Event::Opened(_)
@@ -224,6 +228,7 @@ impl Machine {
             },
             _ => {
                 let waiters = self.flushing.remove(&a.token).unwrap_or_default();
+                self.unflushed = fault.is_some();
                 waiters.into_iter().for_each(|w| w.ask.answer(fault.map_or(Ok(Bytes::new()), Err)));
             }
         }
@@ -270,6 +275,11 @@ impl Machine {
     /// Whether nothing is left to do.
     pub fn is_idle(&self) -> bool {
         self.cache.is_empty() && self.waiters.is_empty() && self.flushing.is_empty() && self.blocked.is_empty()
+    }
+
+    /// Whether everything is written and was flushed after that.
+    pub fn is_flushed(&self) -> bool {
+        self.is_idle() && !self.unflushed
     }
 
     /// Bytes that are not on the disk, and those of them that cannot be written.

@@ -79,7 +79,7 @@ impl Device for FileDevice {
     }
 
     fn next_event(&self) -> Option<Time> {
-        (!self.failed.is_empty()).then_some(Time::ZERO)
+        (!self.failed.is_empty() || self.ring.is_held_up()).then_some(Time::ZERO)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

@@ -133,7 +133,7 @@ impl Device for VirtualDrive {
 
     fn next_event(&self) -> Option<Time> {
         let waiting = self.flights.iter().filter(|f| f.file.is_some()).filter_map(|f| Some(f.drive?.at)).min();
-        let next = self.drive.next_event();
+        let next = if self.ring.is_held_up() { Some(Time::ZERO) } else { self.drive.next_event() };
         match (waiting, next) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

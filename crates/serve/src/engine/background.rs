@@ -18,6 +18,9 @@ use crate::device::Fault;
 /// Bytes of write data that a session may have here before it is written.
 pub const MOST_STAGED: u64 = 64 << 20;
 
+/// Bytes on their way to a session's client at most, whatever window it asks for.
+pub const MOST_WINDOW: u64 = 64 << 20;
+
 /// Events that may wait for a session's client; who lets more than that come is not listening, and its session is closed.
 pub const MOST_EVENTS: usize = 1 << 16;
 
@@ -87,6 +90,8 @@ pub enum Told {
         /// The task.
         task: TaskId,
     },
+    /// The device is gone: nothing will come of any task.
+    Gone,
     /// The server ends; no event follows.
     End,
 }
@@ -103,7 +108,7 @@ impl Told {
             | Told::NotTaken { task, .. }
             | Told::Broken { task, .. }
             | Told::Done { task } => Some(task),
-            Told::Suspended(_) | Told::End => None,
+            Told::Suspended(_) | Told::Gone | Told::End => None,
         }
     }
 }
@@ -123,9 +128,13 @@ struct Session {
 pub struct Background {
     sector_bytes: u32,
     sessions: BTreeMap<SessionId, Session>,
-    /// Data that the core was promised in this round of polling, by first sector.
+    /// Data that the core was promised and that is not at the device yet, by first sector. What is promised for the same sector
+    /// later takes its place, and nothing is sent that was not promised just before or waited since: so what lies here is
+    /// always what a command is to carry.
     granted: BTreeMap<u64, Granted>,
     images: Vec<Image>,
+    /// The device is gone.
+    gone: bool,
 }
 
 /// Data of one stretch. It is held here from the promise on, so that nothing that a client does can take it away.
@@ -138,19 +147,30 @@ struct Granted {
 impl Background {
     /// No session.
     pub fn new(sector_bytes: u32) -> Background {
-        Background { sector_bytes, sessions: BTreeMap::new(), granted: BTreeMap::new(), images: Vec::new() }
+        Background {
+            sector_bytes,
+            sessions: BTreeMap::new(),
+            granted: BTreeMap::new(),
+            images: Vec::new(),
+            gone: false,
+        }
     }
 
     /// A client calls. Answers of calls whose client has gone are dropped.
     pub fn call(&mut self, call: Call, core: &mut Core, now: Time) {
         match call {
             Call::Open { priority, window, events, reply } => {
+                let window = window.min(MOST_WINDOW / u64::from(self.sector_bytes));
                 let opened = core.open(priority, now).and_then(|s| core.set_window(s, window, now).map(|()| s));
                 if let Ok(session) = opened {
                     let staged = Staged::new(self.sector_bytes, MOST_STAGED);
                     self.sessions.insert(session, Session { events, staged, tasks: Vec::new(), beyond: 0 });
                 }
+                let session = opened.as_ref().ok().copied().filter(|_| self.gone);
                 let _ = reply.send(opened);
+                if let Some(session) = session {
+                    self.tell(session, Told::Gone, core, now);
+                }
             }
             Call::Register { session, spec, point_in_time, reply } => {
                 _ = reply.send(self.register(session, &spec, point_in_time, core, now));
@@ -207,8 +227,10 @@ impl Background {
     /// their windows say: it is about to be overwritten.
     pub fn preserved(&mut self, range: &Range, landed: &Landed, core: &mut Core, now: Time) {
         for at in (0..self.images.len()).rev() {
-            let (session, task) = (self.images[at].session, self.images[at].task);
-            for range in self.images[at].take(range) {
+            // Telling a client that has gone takes all images of its session away.
+            let Some(image) = self.images.get_mut(at) else { continue };
+            let (session, task) = (image.session, image.task);
+            for range in image.take(range) {
                 let room = MOST_BEYOND / u64::from(self.sector_bytes);
                 let Some(s) = self.sessions.get_mut(&session) else { break };
                 if let Some(fault) = landed.fault {
@@ -360,9 +382,29 @@ impl Background {
         }
     }
 
-    /// The core has nothing more to say for now: what it has not used of the promised data it will ask for again.
-    pub fn drained(&mut self) {
-        self.granted.clear();
+    /// The core has nothing more to say for now: what it has not used of the promised data it will ask for again, but for
+    /// pieces of promoted tasks that wait for their turn among the foreground's requests.
+    pub fn drained(&mut self, core: Option<&mut Core>) {
+        if !self.granted.is_empty() {
+            let Some(core) = core else { return self.granted.clear() };
+            self.granted.retain(|&lbn, g| core.awaits_turn(Range { lbn, count: g.end - lbn }));
+        }
+    }
+
+    /// The device is gone: nothing will come of any task any more, and its client must not wait for it.
+    pub fn gone(&mut self, core: &mut Core, now: Time) {
+        if !std::mem::replace(&mut self.gone, true) {
+            for session in self.sessions.keys().copied().collect::<Vec<_>>() {
+                self.tell(session, Told::Gone, core, now);
+            }
+        }
+    }
+
+    /// Nothing more is begun: the server ends.
+    pub fn suspend_all(&mut self, core: &mut Core, now: Time) {
+        for &session in self.sessions.keys() {
+            core.suspend(session, now).expect("a session that is here is the core's, too");
+        }
     }
 
     /// Tells every client that the server ends.

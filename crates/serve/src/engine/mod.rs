@@ -23,7 +23,7 @@ pub mod telling;
 use std::io;
 
 use bytes::{Bytes, BytesMut};
-use headtime_disk::command::{Command, Kind};
+use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Refused;
 use headtime_sched::request::{Action, Request};
@@ -169,7 +169,12 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 // Whoever asked may have gone.
                 let _ = reply.send(snapshot);
             }
-            Telling::End => self.ends_by = Some(now + LONGEST_END),
+            Telling::End => {
+                self.ends_by = Some(now + LONGEST_END);
+                if let Some(core) = self.core.core() {
+                    self.background.suspend_all(core, now);
+                }
+            }
         }
     }
 
@@ -209,6 +214,11 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         let landed = Landed { lbn: command.lbn, data: done.data, fault };
         self.core.complete(command.id, outcome, now);
         self.answer(&landed, now);
+        if outcome == Outcome::Dead
+            && let Some(core) = self.core.core()
+        {
+            self.background.gone(core, now);
+        }
     }
 
     /// What follows from a completion is answered with its data; commands that go out meanwhile are sent.
@@ -216,14 +226,14 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         while let Some(action) = self.core.poll() {
             self.act(action, Some(landed), now);
         }
-        self.background.drained();
+        self.background.drained(self.core.core());
     }
 
     fn drain(&mut self, now: Time) {
         while let Some(action) = self.core.poll() {
             self.act(action, None, now);
         }
-        self.background.drained();
+        self.background.drained(self.core.core());
     }
 
     fn act(&mut self, action: Action, landed: Option<&Landed>, now: Time) {

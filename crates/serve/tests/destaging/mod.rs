@@ -127,6 +127,7 @@ impl Bench {
         service.control = Some(ControlAt {
             path: self.path("control"),
             disk: "atlas10k".into(),
+            disk_id: String::new(),
             sectors: device.sectors(),
             fills: true,
         });

@@ -8,6 +8,7 @@ use headtime_host::privileges::drop_to;
 use headtime_host::state;
 use headtime_host::sys::Sys;
 use headtime_host::tuning::{Leftover, Tuning, restore_leftovers};
+use headtime_serve::backing;
 use headtime_serve::device::file::FileDevice;
 
 use crate::failure::Failure;
@@ -17,6 +18,8 @@ use crate::screen;
 pub struct Real {
     /// What the engine drives.
     pub device: FileDevice,
+    /// Which disk it is, in a form that lasts.
+    pub id: String,
     /// Its queue as we set it; what it was before comes back when this goes.
     pub tuning: Option<Tuning>,
     /// Whether the moment at which it answers says where its head is.
@@ -27,7 +30,6 @@ pub struct Real {
 pub fn open(path: &Path, sectors: u64, sector_bytes: u32, depth: u32) -> Result<Real, Failure> {
     let sys = Sys::default();
     let state_dir = state::default_directory();
-    put_back_leftovers(&sys, &state_dir)?;
     let target = Target::inspect(&sys, path).map_err(Failure::input)?;
     let wanted = sectors * u64::from(sector_bytes);
     if target.size() != wanted {
@@ -49,18 +51,21 @@ pub fn open(path: &Path, sectors: u64, sector_bytes: u32, depth: u32) -> Result<
             "{}: a file; its medium is not the one of the profile, so nothing is filled",
             path.display()
         ));
-        return Ok(Real { device, tuning: None, predictable: false });
+        let id = backing::id(path).map_err(|e| Failure::Input(format!("{}: {e}", path.display())))?;
+        return Ok(Real { device, id, tuning: None, predictable: false });
     };
     let tuning = Tuning::apply(&sys, found, &state_dir).map_err(Failure::input)?;
     for s in tuning.settings() {
         screen::note(&format!("{}: {} was {}, is {} while it is served", found.name, s.name, s.before, s.ours));
     }
-    Ok(Real { device, tuning: Some(tuning), predictable: predictable(found) })
+    // Without a serial number the name is as good as it gets: a loop device's, or a virtual machine's disk.
+    let id = found.serial().map_err(Failure::input)?.unwrap_or_else(|| found.name.clone());
+    Ok(Real { device, id, tuning: Some(tuning), predictable: predictable(found) })
 }
 
-/// What an earlier server left that was killed.
-fn put_back_leftovers(sys: &Sys, state_dir: &Path) -> Result<(), Failure> {
-    for left in restore_leftovers(sys, state_dir).map_err(Failure::input)? {
+/// Puts back what an earlier server left that was killed, whatever is served now.
+pub fn put_back_leftovers() -> Result<(), Failure> {
+    for left in restore_leftovers(&Sys::default(), &state::default_directory()).map_err(Failure::input)? {
         match left {
             Leftover::Restored { disk, .. } => {
                 screen::note(&format!("{disk}: its queue was put back after a server that was killed"))

@@ -1,0 +1,318 @@
+//! B-WF²Q+: whose budget is served next (Valente 2014, seed 003, section 3.1; the timestamps are those of WF²Q+, Bennett and
+//! Zhang 1997, with budgets in the place of packets).
+//!
+//! # The system that is followed
+//!
+//! In an ideal system all backlogged applications are served at the same time, each at a rate in proportion to its weight. Each
+//! has a budget of so many sectors. Virtual time `V` measures the service in that system: while `s` sectors are served it grows
+//! by `s / W`, with `W` the sum of the weights of all backlogged applications, so that an application of weight `w` that is
+//! backlogged all the while is due `w` sectors for each unit of `V`.
+//!
+//! A budget of `b` sectors begins there at a virtual time `S` and ends at `F = S + b / w`:
+//!
+//! * an application that becomes backlogged: `S = max(V, F')`, with `F'` the end of what it was served last. It takes up where it
+//!   was when it is early, and what it did not use while it was idle is lost to it.
+//! * one whose budget is over, and that goes on: `S = F'`.
+//! * `F'`, when a budget is over: `S + c / w`, with `c` the sectors that are charged for it: those that were served, or more.
+//!
+//! # Who is served
+//!
+//! Of the budgets that have begun in the ideal system (`S <= V`, *eligible*) the one that ends first there. When none has begun,
+//! `V` goes on to the first `S`: the disk does not wait while somebody has something to do.
+//!
+//! # Back-shifting
+//!
+//! Who asks for the next sectors only when he has got the last is idle for a moment after each answer. Was it so short that the
+//! disk waited for him, or would have waited, then he was never idle in earnest: `S = F'`, whatever `V` is by then
+//! ([`Since::Deceptively`]). With `max(V, F')` he would lose a little of his share at each request.
+//!
+//! # What is guaranteed, and why
+//!
+//! With budgets up to `B` and `W` the sum of the weights of all that could be backlogged:
+//!
+//! * *Nobody is far ahead*: a budget is served only when it has begun in the ideal system, so an application never has more
+//!   than one budget `b` that it would not have there yet.
+//! * *Nobody is far behind*: as long as everybody uses its whole budget, budgets end in the order of the ideal system, but for one
+//!   thing: who becomes backlogged while another's budget is being served waits for its end, at most `B` sectors. So a budget
+//!   ends at most `B` sectors later than there (service for service), plus what itself has left unused of a budget that was
+//!   too large: that part puts `F` off by up to `(b - c) / w` of virtual time, which is `(b - c) W / w` sectors.
+//! * *It does not add up*: both follow from timestamps that are set anew by `V`, not from differences that are carried along.
+//!
+//! For whole budgets and over any stretch of time in which an application is backlogged this is WF²Q+'s fairness index: it gets at
+//! least its share of what is served in it, less `b + (B - b) w / W`. `tests/admit_bwf2q.rs` checks that at every step, for random
+//! arrivals, weights and budgets.
+//!
+//! # What it costs
+//!
+//! Eligible budgets are kept in the order of `F`, the others in the order of `S`. `S` of a waiting budget does not change and `V`
+//! never goes back, so each budget moves from the one to the other once: O(log N) for each budget, over any row of decisions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Virtual time: sectors for each unit of weight, in 2^-32. In 128 bits it lasts for longer than any disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Virtual(pub u128);
+
+impl Virtual {
+    /// What so many sectors are for a weight. A weight of 0 has no share; it counts as 1.
+    fn of(sectors: u64, weight: u64) -> Virtual {
+        Virtual((u128::from(sectors) << 32) / u128::from(weight.max(1)))
+    }
+
+    fn after(self, sectors: u64, weight: u64) -> Virtual {
+        Virtual(self.0 + Virtual::of(sectors, weight).0)
+    }
+}
+
+/// How long an application has been without a request before it became backlogged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// Longer than anybody would wait for it, or for ever.
+    Idle,
+    /// So short that it only seemed to be idle.
+    Deceptively,
+}
+
+/// A budget in the ideal system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamps {
+    /// When it begins.
+    pub start: Virtual,
+    /// When it ends.
+    pub finish: Virtual,
+    /// At this weight.
+    pub weight: u64,
+}
+
+/// The order of budgets. Applications are known by numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Bwf2q {
+    now: Virtual,
+    /// Sum of the weights of those that are backlogged, the one that is served included.
+    weights: u64,
+    waiting: BTreeMap<u32, Stamps>,
+    /// Those of them that have begun, by their ends; the others, by their beginnings.
+    eligible: BTreeSet<(Virtual, u32)>,
+    early: BTreeSet<(Virtual, u32)>,
+    active: Option<(u32, Stamps)>,
+    /// Where those that are idle were, as long as that may still matter to them.
+    last: BTreeMap<u32, Virtual>,
+}
+
+impl Bwf2q {
+    /// Nobody is there.
+    pub fn new() -> Bwf2q {
+        Bwf2q::default()
+    }
+
+    /// Virtual time.
+    pub fn now(&self) -> Virtual {
+        self.now
+    }
+
+    /// How many are backlogged, the one that is served included.
+    pub fn backlogged(&self) -> usize {
+        self.waiting.len() + usize::from(self.active.is_some())
+    }
+
+    /// Who is being served.
+    pub fn active(&self) -> Option<u32> {
+        self.active.map(|a| a.0)
+    }
+
+    /// The budget that an application waits with, or is served with.
+    pub fn stamps(&self, application: u32) -> Option<Stamps> {
+        let active = self.active.filter(|a| a.0 == application).map(|a| a.1);
+        active.or_else(|| self.waiting.get(&application).copied())
+    }
+
+    /// An application has become backlogged, and is to be served with this weight and budget. Panics when it was backlogged.
+    pub fn activate(&mut self, application: u32, weight: u64, budget: u64, since: Since) {
+        assert!(self.stamps(application).is_none(), "application {application} is backlogged already");
+        let last = self.last.remove(&application);
+        let start = match (last, since) {
+            (None, _) => self.now,
+            (Some(last), Since::Deceptively) => last,
+            (Some(last), Since::Idle) => last.max(self.now),
+        };
+        self.weights += weight.max(1);
+        self.wait(application, Stamps { start, finish: start.after(budget, weight), weight: weight.max(1) });
+    }
+
+    fn wait(&mut self, application: u32, stamps: Stamps) {
+        let new = match stamps.start <= self.now {
+            true => self.eligible.insert((stamps.finish, application)),
+            false => self.early.insert((stamps.start, application)),
+        };
+        assert!(new && self.waiting.insert(application, stamps).is_none());
+    }
+
+    /// Whose budget is served next: from now on that is the active application. `None` when nobody waits. Panics when one is active.
+    pub fn next(&mut self) -> Option<u32> {
+        assert!(self.active.is_none(), "an application is being served");
+        if self.eligible.is_empty() {
+            self.now = self.now.max(self.early.first()?.0);
+        }
+        while let Some(&(start, application)) = self.early.first().filter(|e| e.0 <= self.now) {
+            self.early.remove(&(start, application));
+            self.eligible.insert((self.waiting[&application].finish, application));
+        }
+        let (_, application) = self.eligible.pop_first().expect("one was there, or has become eligible");
+        let stamps = self.waiting.remove(&application).expect("who is eligible waits");
+        self.active = Some((application, stamps));
+        Some(application)
+    }
+
+    /// So many sectors were served: time goes on for all that are backlogged.
+    pub fn served(&mut self, sectors: u64) {
+        self.now = self.now.after(sectors, self.weights);
+    }
+
+    /// The active application's budget is over: this much is charged for it, and it goes on waiting with another weight and
+    /// budget, or is idle (`None`). Panics when none is active.
+    pub fn expire(&mut self, charged: u64, next: Option<(u64, u64)>) {
+        let (application, stamps) = self.active.take().expect("an application is being served");
+        let finish = stamps.start.after(charged, stamps.weight);
+        self.weights -= stamps.weight;
+        match next {
+            Some((weight, budget)) => {
+                self.weights += weight.max(1);
+                let new = Stamps { start: finish, finish: finish.after(budget, weight), weight: weight.max(1) };
+                self.wait(application, new);
+            }
+            None => self.idle(application, finish),
+        }
+    }
+
+    /// A waiting application has nothing to be served any more: its requests were taken back. Panics when it does not wait.
+    pub fn withdraw(&mut self, application: u32) {
+        let stamps = self.waiting.remove(&application).expect("who is withdrawn waits");
+        let there =
+            self.eligible.remove(&(stamps.finish, application)) || self.early.remove(&(stamps.start, application));
+        assert!(there);
+        self.weights -= stamps.weight;
+        self.idle(application, stamps.start);
+    }
+
+    fn idle(&mut self, application: u32, finish: Virtual) {
+        self.last.insert(application, finish);
+    }
+
+    /// An application has gone for good. Panics when it is backlogged.
+    pub fn forget(&mut self, application: u32) {
+        assert!(self.stamps(application).is_none(), "application {application} is backlogged");
+        self.last.remove(&application);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Serves whole budgets for a while; sectors that each application got.
+    fn serve(q: &mut Bwf2q, applications: &[(u64, u64)], budgets: usize) -> Vec<u64> {
+        let mut got = vec![0; applications.len()];
+        for _ in 0..budgets {
+            let a = q.next().unwrap() as usize;
+            let (weight, budget) = applications[a];
+            q.served(budget);
+            got[a] += budget;
+            q.expire(budget, Some((weight, budget)));
+        }
+        got
+    }
+
+    #[test]
+    fn service_is_in_proportion_to_weights_whatever_the_budgets() {
+        let mut q = Bwf2q::new();
+        let applications = [(1, 64), (2, 1024), (3, 8), (4, 256), (10, 100)];
+        for (a, &(weight, budget)) in applications.iter().enumerate() {
+            q.activate(a as u32, weight, budget, Since::Idle);
+        }
+        let got = serve(&mut q, &applications, 20_000);
+        let all: u64 = got.iter().sum();
+        for (a, &(weight, _)) in applications.iter().enumerate() {
+            let due = all as f64 * weight as f64 / 20.0;
+            // One budget of its own ahead, or one of the largest behind.
+            assert!((got[a] as f64 - due).abs() <= 1024.0 + 64.0, "{a}: {} of {due}", got[a]);
+        }
+    }
+
+    #[test]
+    fn of_those_that_have_begun_the_first_to_end_goes_and_small_budgets_go_first() {
+        let mut q = Bwf2q::new();
+        q.activate(1, 100, 1_000, Since::Idle);
+        q.activate(2, 100, 10, Since::Idle);
+        q.activate(3, 300, 1_500, Since::Idle);
+        assert_eq!(q.next(), Some(2));
+        q.served(10);
+        q.expire(10, Some((100, 10)));
+        // Its next budget has not begun yet in the ideal system: it got more than it would have there.
+        assert_eq!(q.next(), Some(3));
+    }
+
+    #[test]
+    fn who_was_idle_has_lost_its_time_and_who_only_seemed_so_has_not() {
+        let start = |since| {
+            let mut q = Bwf2q::new();
+            q.activate(1, 1, 10, Since::Idle);
+            q.activate(2, 1, 1_000, Since::Idle);
+            assert_eq!(q.next(), Some(1));
+            q.served(10);
+            q.expire(10, None);
+            assert_eq!(q.next(), Some(2));
+            q.served(1_000);
+            q.activate(1, 1, 10, since);
+            (q.stamps(1).unwrap().start, q.now())
+        };
+        let (idle, now) = start(Since::Idle);
+        assert_eq!(idle, now);
+        let (deceptive, now) = start(Since::Deceptively);
+        assert_eq!(deceptive, Virtual(10 << 32));
+        assert!(deceptive < now);
+    }
+
+    #[test]
+    fn who_is_charged_more_comes_later() {
+        let mut q = Bwf2q::new();
+        for a in [1, 2] {
+            q.activate(a, 1, 100, Since::Idle);
+        }
+        assert_eq!(q.next(), Some(1));
+        q.served(20);
+        q.expire(100, Some((1, 100)));
+        assert_eq!(q.next(), Some(2));
+        q.served(20);
+        q.expire(20, Some((1, 100)));
+        assert_eq!((q.next(), q.stamps(1).unwrap().start), (Some(2), Virtual(100 << 32)));
+    }
+
+    #[test]
+    fn nobody_waits_while_somebody_has_something_to_do() {
+        let mut q = Bwf2q::new();
+        assert_eq!(q.next(), None);
+        q.activate(1, 1, 10, Since::Idle);
+        assert_eq!(q.next(), Some(1));
+        q.served(10);
+        // Charged far more than was served: it begins far in the future, and there is nobody else.
+        q.expire(1_000, Some((1, 10)));
+        assert!(q.stamps(1).unwrap().start > q.now());
+        assert_eq!(q.next(), Some(1));
+        assert_eq!(q.now(), Virtual(1_000 << 32));
+    }
+
+    #[test]
+    fn who_withdraws_takes_its_weight_along() {
+        let mut q = Bwf2q::new();
+        q.activate(1, 3, 10, Since::Idle);
+        q.activate(2, 1, 10, Since::Idle);
+        q.withdraw(1);
+        assert_eq!((q.backlogged(), q.next()), (1, Some(2)));
+        q.served(8);
+        assert_eq!(q.now(), Virtual(8 << 32));
+        q.expire(8, None);
+        q.forget(2);
+        q.forget(1);
+        assert_eq!((q.backlogged(), q.next()), (0, None));
+    }
+}
