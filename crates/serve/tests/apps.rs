@@ -86,7 +86,8 @@ impl World {
 
     fn progress(&self) -> Progress {
         let units = Units::new(vec![Range { lbn: 0, count: self.sectors }], UNIT, self.sectors, 512).unwrap();
-        Progress::new("scrub", &self.profile.title, self.sectors, 512, "the whole disk", units)
+        let disk = format!("{} [{}]", self.profile.title, backing::id(&self.path("disk")).unwrap());
+        Progress::new("scrub", &disk, self.sectors, 512, "the whole disk", units)
     }
 
     /// Runs a job to its end, which must come within a time.
