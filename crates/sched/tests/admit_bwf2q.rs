@@ -26,8 +26,8 @@ fn every_decision_is_that_of_looking_at_everybody() {
                 quick.activate(a, weight, budget, since);
                 naive.activate(a, weight, budget, since);
             }
-            let next = quick.next();
-            assert_eq!(next, naive.next(), "seed {seed}, decision {decisions}");
+            let next = quick.choose();
+            assert_eq!(next, naive.choose(), "seed {seed}, decision {decisions}");
             let Some(a) = next else { continue };
             decisions += 1;
             let (served, more) = (below(&mut rng, 3_000), below(&mut rng, 2_000));
@@ -81,7 +81,7 @@ fn over_any_stretch_everybody_gets_its_share_less_what_is_allowed_however_many_t
                 }
                 a.backlog += came;
             }
-            let n = q.next().expect("something has just come") as usize;
+            let n = q.choose().expect("something has just come") as usize;
             let stamps = q.stamps(n as u32).unwrap();
             // The whole budget that was set when it began to wait.
             let budget = ((stamps.finish.0 - stamps.start.0) * u128::from(stamps.weight)).div_ceil(1 << 32) as u64;

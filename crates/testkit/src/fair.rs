@@ -32,7 +32,7 @@ impl Naive {
     }
 
     /// Whose budget is served next.
-    pub fn next(&mut self) -> Option<u32> {
+    pub fn choose(&mut self) -> Option<u32> {
         let first = self.waiting.iter().map(|w| w.1.start.0).min()?;
         if first > self.now {
             self.now = first;

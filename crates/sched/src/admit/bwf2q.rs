@@ -148,7 +148,7 @@ impl Bwf2q {
     }
 
     /// Whose budget is served next: from now on that is the active application. `None` when nobody waits. Panics when one is active.
-    pub fn next(&mut self) -> Option<u32> {
+    pub fn choose(&mut self) -> Option<u32> {
         assert!(self.active.is_none(), "an application is being served");
         if self.eligible.is_empty() {
             self.now = self.now.max(self.early.first()?.0);
@@ -213,7 +213,7 @@ mod tests {
     fn serve(q: &mut Bwf2q, applications: &[(u64, u64)], budgets: usize) -> Vec<u64> {
         let mut got = vec![0; applications.len()];
         for _ in 0..budgets {
-            let a = q.next().unwrap() as usize;
+            let a = q.choose().unwrap() as usize;
             let (weight, budget) = applications[a];
             q.served(budget);
             got[a] += budget;
@@ -244,11 +244,11 @@ mod tests {
         q.activate(1, 100, 1_000, Since::Idle);
         q.activate(2, 100, 10, Since::Idle);
         q.activate(3, 300, 1_500, Since::Idle);
-        assert_eq!(q.next(), Some(2));
+        assert_eq!(q.choose(), Some(2));
         q.served(10);
         q.expire(10, Some((100, 10)));
         // Its next budget has not begun yet in the ideal system: it got more than it would have there.
-        assert_eq!(q.next(), Some(3));
+        assert_eq!(q.choose(), Some(3));
     }
 
     #[test]
@@ -257,10 +257,10 @@ mod tests {
             let mut q = Bwf2q::new();
             q.activate(1, 1, 10, Since::Idle);
             q.activate(2, 1, 1_000, Since::Idle);
-            assert_eq!(q.next(), Some(1));
+            assert_eq!(q.choose(), Some(1));
             q.served(10);
             q.expire(10, None);
-            assert_eq!(q.next(), Some(2));
+            assert_eq!(q.choose(), Some(2));
             q.served(1_000);
             q.activate(1, 1, 10, since);
             (q.stamps(1).unwrap().start, q.now())
@@ -278,26 +278,26 @@ mod tests {
         for a in [1, 2] {
             q.activate(a, 1, 100, Since::Idle);
         }
-        assert_eq!(q.next(), Some(1));
+        assert_eq!(q.choose(), Some(1));
         q.served(20);
         q.expire(100, Some((1, 100)));
-        assert_eq!(q.next(), Some(2));
+        assert_eq!(q.choose(), Some(2));
         q.served(20);
         q.expire(20, Some((1, 100)));
-        assert_eq!((q.next(), q.stamps(1).unwrap().start), (Some(2), Virtual(100 << 32)));
+        assert_eq!((q.choose(), q.stamps(1).unwrap().start), (Some(2), Virtual(100 << 32)));
     }
 
     #[test]
     fn nobody_waits_while_somebody_has_something_to_do() {
         let mut q = Bwf2q::new();
-        assert_eq!(q.next(), None);
+        assert_eq!(q.choose(), None);
         q.activate(1, 1, 10, Since::Idle);
-        assert_eq!(q.next(), Some(1));
+        assert_eq!(q.choose(), Some(1));
         q.served(10);
         // Charged far more than was served: it begins far in the future, and there is nobody else.
         q.expire(1_000, Some((1, 10)));
         assert!(q.stamps(1).unwrap().start > q.now());
-        assert_eq!(q.next(), Some(1));
+        assert_eq!(q.choose(), Some(1));
         assert_eq!(q.now(), Virtual(1_000 << 32));
     }
 
@@ -307,12 +307,12 @@ mod tests {
         q.activate(1, 3, 10, Since::Idle);
         q.activate(2, 1, 10, Since::Idle);
         q.withdraw(1);
-        assert_eq!((q.backlogged(), q.next()), (1, Some(2)));
+        assert_eq!((q.backlogged(), q.choose()), (1, Some(2)));
         q.served(8);
         assert_eq!(q.now(), Virtual(8 << 32));
         q.expire(8, None);
         q.forget(2);
         q.forget(1);
-        assert_eq!((q.backlogged(), q.next()), (0, None));
+        assert_eq!((q.backlogged(), q.choose()), (0, None));
     }
 }
