@@ -105,7 +105,8 @@ fn over_any_stretch_everybody_gets_its_share_less_what_is_allowed_however_many_t
         let mut nearest: f64 = 0.0;
         for a in &all {
             let share = a.weight as f64 / weights as f64;
-            let bound = a.most as f64 + (LARGEST - a.most) as f64 * share;
+            let (ahead, behind) = (a.most as f64 * (1.0 - share), a.most as f64 + (LARGEST - a.most) as f64 * share);
+            let bound = ahead + behind;
             // One sector for what is lost in dividing.
             assert!(a.lag.worst <= bound + 1.0, "{count}: {} sectors behind, {bound} allowed", a.lag.worst);
             nearest = nearest.max(a.lag.worst / bound);

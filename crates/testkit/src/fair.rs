@@ -9,6 +9,8 @@ pub struct Naive {
     active: Option<(u32, Stamps)>,
     waiting: Vec<(u32, Stamps)>,
     last: Vec<(u32, Virtual)>,
+    /// Idle here and not yet in the ideal system: application, end, weight.
+    leaving: Vec<(u32, u128, u64)>,
 }
 
 fn span(sectors: u64, weight: u64) -> u128 {
@@ -28,6 +30,7 @@ impl Naive {
             (Some(last), Since::Deceptively) => last,
             (Some(last), Since::Idle) => last.max(self.now),
         };
+        self.leaving.retain(|l| l.0 != application);
         self.waiting.push((application, stamps(start, weight, budget)));
     }
 
@@ -36,6 +39,7 @@ impl Naive {
         let first = self.waiting.iter().map(|w| w.1.start.0).min()?;
         if first > self.now {
             self.now = first;
+            self.leaving.retain(|l| l.1 > first);
         }
         let begun = self.waiting.iter().enumerate().filter(|(_, w)| w.1.start.0 <= self.now);
         let (at, _) = begun.min_by_key(|(_, w)| (w.1.finish, w.0))?;
@@ -46,8 +50,19 @@ impl Naive {
 
     /// So many sectors were served.
     pub fn served(&mut self, sectors: u64) {
-        let weights: u64 = self.waiting.iter().chain(&self.active).map(|w| w.1.weight).sum();
-        self.now += span(sectors, weights);
+        let mut left = u128::from(sectors) << 32;
+        loop {
+            let here = self.waiting.iter().chain(&self.active).map(|w| w.1.weight);
+            let weights = u128::from(here.sum::<u64>() + self.leaving.iter().map(|l| l.2).sum::<u64>());
+            let end = self.leaving.iter().map(|l| l.1).min().unwrap_or(u128::MAX);
+            let takes = (end - self.now).saturating_mul(weights);
+            if takes > left {
+                self.now += left / weights;
+                return;
+            }
+            (self.now, left) = (end, left - takes);
+            self.leaving.retain(|l| l.1 > end);
+        }
     }
 
     /// The active application's budget is over.
@@ -56,7 +71,12 @@ impl Naive {
         let finish = old.start.0 + span(charged, old.weight);
         match next {
             Some((weight, budget)) => self.waiting.push((application, stamps(finish, weight, budget))),
-            None => self.last.push((application, Virtual(finish))),
+            None => {
+                self.last.push((application, Virtual(finish)));
+                if finish > self.now {
+                    self.leaving.push((application, finish, old.weight));
+                }
+            }
         }
     }
 

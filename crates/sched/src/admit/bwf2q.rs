@@ -5,8 +5,10 @@
 //!
 //! In an ideal system all backlogged applications are served at the same time, each at a rate in proportion to its weight. Each
 //! has a budget of so many sectors. Virtual time `V` measures the service in that system: while `s` sectors are served it grows
-//! by `s / W`, with `W` the sum of the weights of all backlogged applications, so that an application of weight `w` that is
-//! backlogged all the while is due `w` sectors for each unit of `V`.
+//! by `s / W`, with `W` the sum of the weights of all applications that are backlogged there, so that an application of weight `w` that
+//! is backlogged all the while is due `w` sectors for each unit of `V`. One that was served its whole backlog in one go is idle
+//! here, and is still being served there, until `V` has come to the end of its last budget: its weight counts for so long. (If it
+//! did not, `V` would run ahead of the service that it stands for.)
 //!
 //! A budget of `b` sectors begins there at a virtual time `S` and ends at `F = S + b / w`:
 //!
@@ -38,8 +40,9 @@
 //!   too large: that part puts `F` off by up to `(b - c) / w` of virtual time, which is `(b - c) W / w` sectors.
 //! * *It does not add up*: both follow from timestamps that are set anew by `V`, not from differences that are carried along.
 //!
-//! For whole budgets and over any stretch of time in which an application is backlogged this is WF²Q+'s fairness index: it gets at
-//! least its share of what is served in it, less `b + (B - b) w / W`. `tests/admit_bwf2q.rs` checks that at every step, for random
+//! Together, for whole budgets and over any stretch of time in which an application is backlogged: it may begin with up to
+//! `b (1 - f)` more than the ideal system gave it, with `f = w / W`, and may end with up to `b + (B - b) f` less. So it gets at least
+//! its share of what is served meanwhile, less the sum of the two. `tests/admit_bwf2q.rs` checks that at every step, for random
 //! arrivals, weights and budgets.
 //!
 //! # What it costs
@@ -88,15 +91,17 @@ pub struct Stamps {
 #[derive(Clone, Debug, Default)]
 pub struct Bwf2q {
     now: Virtual,
-    /// Sum of the weights of those that are backlogged, the one that is served included.
+    /// Sum of the weights of those that are backlogged in the ideal system: here, too, or not any more.
     weights: u64,
     waiting: BTreeMap<u32, Stamps>,
     /// Those of them that have begun, by their ends; the others, by their beginnings.
     eligible: BTreeSet<(Virtual, u32)>,
     early: BTreeSet<(Virtual, u32)>,
     active: Option<(u32, Stamps)>,
-    /// Where those that are idle were, as long as that may still matter to them.
+    /// Where those that are idle were.
     last: BTreeMap<u32, Virtual>,
+    /// Those that are idle here and not there yet, by the end of that, with their weights.
+    leaving: BTreeMap<(Virtual, u32), u64>,
 }
 
 impl Bwf2q {
@@ -130,6 +135,9 @@ impl Bwf2q {
     pub fn activate(&mut self, application: u32, weight: u64, budget: u64, since: Since) {
         assert!(self.stamps(application).is_none(), "application {application} is backlogged already");
         let last = self.last.remove(&application);
+        if let Some(weight) = last.and_then(|last| self.leaving.remove(&(last, application))) {
+            self.weights -= weight;
+        }
         let start = match (last, since) {
             (None, _) => self.now,
             (Some(last), Since::Deceptively) => last,
@@ -152,6 +160,7 @@ impl Bwf2q {
         assert!(self.active.is_none(), "an application is being served");
         if self.eligible.is_empty() {
             self.now = self.now.max(self.early.first()?.0);
+            while self.leave() {}
         }
         while let Some(&(start, application)) = self.early.first().filter(|e| e.0 <= self.now) {
             self.early.remove(&(start, application));
@@ -165,7 +174,29 @@ impl Bwf2q {
 
     /// So many sectors were served: time goes on for all that are backlogged.
     pub fn served(&mut self, sectors: u64) {
-        self.now = self.now.after(sectors, self.weights);
+        // Sectors in 2^-32, as virtual time is.
+        let mut left = u128::from(sectors) << 32;
+        while self.weights > 0 {
+            let weights = u128::from(self.weights);
+            let first = self.leaving.first_key_value().map(|(&(end, _), _)| end);
+            match first.map(|end| (end, (end.0 - self.now.0) * weights)) {
+                // Somebody ends in the ideal system before all of this is served there; the rest goes to fewer.
+                Some((end, takes)) if takes <= left => {
+                    (self.now, left) = (end, left - takes);
+                    self.leave();
+                }
+                _ => {
+                    self.now.0 += left / weights;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The first of those that are idle here ends in the ideal system, too, if it is time.
+    fn leave(&mut self) -> bool {
+        let first = self.leaving.first_entry().filter(|e| e.key().0 <= self.now);
+        first.map(|e| self.weights -= e.remove()).is_some()
     }
 
     /// The active application's budget is over: this much is charged for it, and it goes on waiting with another weight and
@@ -173,14 +204,13 @@ impl Bwf2q {
     pub fn expire(&mut self, charged: u64, next: Option<(u64, u64)>) {
         let (application, stamps) = self.active.take().expect("an application is being served");
         let finish = stamps.start.after(charged, stamps.weight);
-        self.weights -= stamps.weight;
         match next {
             Some((weight, budget)) => {
-                self.weights += weight.max(1);
+                self.weights = self.weights - stamps.weight + weight.max(1);
                 let new = Stamps { start: finish, finish: finish.after(budget, weight), weight: weight.max(1) };
                 self.wait(application, new);
             }
-            None => self.idle(application, finish),
+            None => self.idle(application, finish, stamps.weight),
         }
     }
 
@@ -190,18 +220,26 @@ impl Bwf2q {
         let there =
             self.eligible.remove(&(stamps.finish, application)) || self.early.remove(&(stamps.start, application));
         assert!(there);
-        self.weights -= stamps.weight;
-        self.idle(application, stamps.start);
+        self.idle(application, stamps.start, stamps.weight);
     }
 
-    fn idle(&mut self, application: u32, finish: Virtual) {
+    /// It is idle here; in the ideal system until `finish`.
+    fn idle(&mut self, application: u32, finish: Virtual, weight: u64) {
         self.last.insert(application, finish);
+        match finish > self.now {
+            true => _ = self.leaving.insert((finish, application), weight),
+            false => self.weights -= weight,
+        }
     }
 
     /// An application has gone for good. Panics when it is backlogged.
     pub fn forget(&mut self, application: u32) {
         assert!(self.stamps(application).is_none(), "application {application} is backlogged");
-        self.last.remove(&application);
+        if let Some(last) = self.last.remove(&application)
+            && let Some(weight) = self.leaving.remove(&(last, application))
+        {
+            self.weights -= weight;
+        }
     }
 }
 
