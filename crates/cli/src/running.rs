@@ -125,13 +125,23 @@ pub fn tell_manager(notice: Notice<'_>) {
     }
 }
 
+/// The next moment to say that we are alive; never, where nobody asks.
+async fn tick(alive: &mut Option<tokio::time::Interval>) {
+    match alive {
+        Some(alive) => _ = alive.tick().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Waits for a signal that asks for the end, and does meanwhile what others ask for.
 pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
     let (mut terminated, mut interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut hung_up = signal(SignalKind::hangup())?;
-    let alive = watchdog_interval().ok().flatten();
-    // Without a watchdog the moment never comes.
-    let mut alive = tokio::time::interval(alive.unwrap_or(Duration::from_secs(u64::from(u32::MAX))));
+    let watched = watchdog_interval().unwrap_or_else(|e| {
+        screen::note(&format!("warning: {e}"));
+        None
+    });
+    let mut alive = watched.map(tokio::time::interval);
     loop {
         tokio::select! {
             _ = terminated.recv() => return Ok(()),
@@ -145,7 +155,7 @@ pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
                 }
             },
             // Alive is who can still serve: an engine that does not answer keeps the notice back.
-            _ = alive.tick() => if let Some(engine) = &hooks.engine
+            () = tick(&mut alive) => if let Some(engine) = &hooks.engine
                 && !matches!(tokio::time::timeout(ANSWERS, snapshot(engine)).await, Ok(Ok(_)))
             {
                 screen::note("warning: the engine does not answer");

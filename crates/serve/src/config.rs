@@ -25,7 +25,7 @@ pub struct Config {
     /// Under which names.
     #[serde(rename = "export")]
     pub exports: Vec<Export>,
-    /// The user that the server becomes when everything is open.
+    /// The user that the server becomes when the disk is open, before it listens.
     pub user: Option<String>,
 }
 

@@ -228,7 +228,7 @@ fn a_restart_of_the_server_is_survived_and_every_block_is_seen_once() {
 fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_was() {
     let w = World::new(6, vec![]);
     let (job, mut progress, mut keep) = (w.job(), w.progress(), Keep::new(&w));
-    let seen = Arc::new(Mutex::new(Vec::<Status>::new()));
+    let (seen, began) = (Arc::new(Mutex::new(Vec::<Status>::new())), Instant::now());
     let change = |session: u32, suspended: bool| {
         let (control, change) = (w.path("control"), change_request::Change::Suspended(suspended));
         async move {
@@ -267,9 +267,8 @@ fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_w
         assert_eq!(end.unwrap(), End::Complete);
     });
     // Time in suspension is no time at work.
-    let last = *seen.lock().unwrap().last().unwrap();
     let worked = Duration::from_millis(progress.notes.milliseconds);
-    assert!(last.overall > 0.0 && worked < Duration::from_secs(30), "{last:?}, {worked:?}");
+    assert!(worked + Duration::from_millis(1_500) <= began.elapsed(), "{worked:?} of {:?}", began.elapsed());
     assert!(keep.times.iter().all(|&t| t == 1));
     assert_eq!(keep.data, w.disk());
 }
@@ -287,7 +286,7 @@ fn what_the_journal_says_is_not_read_again_after_the_application_was_killed() {
         let _ = tokio::time::timeout(LONGEST, async {
             tokio::select! {
                 _ = run => panic!("it should not have come to its end yet"),
-                _ = seen.wait_for(|&d| d > 0) => {}
+                _ = seen.wait_for(|&d| d > 2 << 20) => {}
             }
         })
         .await;
@@ -297,7 +296,11 @@ fn what_the_journal_says_is_not_read_again_after_the_application_was_killed() {
     let remembered = again.done();
     assert_eq!(w.run(&job, &mut again, &mut rest).unwrap(), End::Complete);
     let read = rest.times.iter().filter(|&&t| t > 0).count() as u64;
-    assert!(remembered == 0 || read < w.sectors);
+    assert!(remembered > 0, "nothing was remembered: nothing was tested");
+    assert!(
+        read <= w.sectors - remembered * u64::from(UNIT) + u64::from(UNIT),
+        "{read} sectors read, {remembered} units remembered"
+    );
     assert!(keep.times.iter().zip(&rest.times).all(|(a, b)| a + b >= 1), "nothing is left out");
     let mut journal = std::fs::read(w.path("journal")).unwrap();
     *journal.last_mut().unwrap() ^= 1;
@@ -404,5 +407,8 @@ fn a_floor_is_kept_while_the_foreground_is_busy() {
     busy.abort();
     assert!(keep.times.iter().all(|&t| t == 1), "what was promoted is not handed on twice");
     assert!(progress.notes.promoted_bytes > 0, "{total} bytes in {took:?}");
+    // The first quarter of a second passes before anything is owed, and the last is owed when it is due.
+    let kept = total as f64 / took.saturating_sub(Duration::from_millis(500)).as_secs_f64();
+    assert!(kept >= 0.9 * 12e6, "{kept} bytes a second, {total} bytes in {took:?}");
     assert!(progress.notes.promoted_bytes <= total);
 }

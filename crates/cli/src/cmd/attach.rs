@@ -85,7 +85,7 @@ pub fn attach(args: &Attach) -> Result<(), Failure> {
         true if args.socket.is_some() => {
             return Err(Failure::input("--socket: expected an export's name beside it, found a URI, which says where"));
         }
-        true => (export.clone(), name_in(export)),
+        true => (from_anywhere(export)?, name_in(export)),
         false => (
             nbd_uri::at_socket(export, &args.socket.clone().unwrap_or_else(|| control_socket::usual("nbd.sock"))),
             export.clone(),
@@ -180,6 +180,16 @@ fn scheme(text: &str) -> bool {
     text.starts_with("nbd") && text.contains("://")
 }
 
+/// A URI whose socket is found from any directory: the program that connects runs in another.
+fn from_anywhere(uri: &str) -> Result<String, Failure> {
+    match uri.split_once("socket=") {
+        Some((_, path)) if !path.starts_with(['/', '%']) => Err(Failure::input(format!(
+            "{uri}: expected the socket's absolute path, found {path} (or name the export, and the socket with --socket)"
+        ))),
+        _ => Ok(uri.into()),
+    }
+}
+
 /// The name at the end of a URI, where it can be part of a file's name as it is.
 fn name_in(uri: &str) -> String {
     let place = uri.split_once('?').map_or(uri, |(place, _)| place);
@@ -190,6 +200,14 @@ fn name_in(uri: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_socket_that_is_found_from_one_directory_only_is_refused() {
+        assert!(from_anywhere("nbd+unix:///data?socket=nbd.sock").is_err());
+        for good in ["nbd+unix:///data?socket=/run/s", "nbd://localhost/data", "nbd+unix:///?socket=%2Frun%2Fs"] {
+            assert_eq!(from_anywhere(good).unwrap(), good);
+        }
+    }
 
     #[test]
     fn a_uris_name_is_the_attachments() {

@@ -118,8 +118,16 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
             real::become_user(config.user.as_deref())?;
             let done = running::serve(Core::new(core, model), device, service, hooks, &profile.title, args.json);
             if let Some(tuning) = tuning {
-                let put_back = tuning.restore().map_err(Failure::input)?;
-                put_back.left.iter().for_each(|l| screen::note(&format!("left as somebody else set it: {l}")));
+                match tuning.restore() {
+                    Ok(put_back) => {
+                        put_back.left.iter().for_each(|l| screen::note(&format!("left as somebody else set it: {l}")));
+                        if let Some(file) = put_back.file_left {
+                            screen::note(&format!("{}: the next start as root removes it", file.display()));
+                        }
+                    }
+                    // What the server itself ended with is said after it.
+                    Err(e) => screen::note(&format!("warning: its queue is not as it was: {e}")),
+                }
             }
             done
         }

@@ -87,6 +87,9 @@ struct Read {
     /// Where the data goes, one range behind the other in ascending order; without it, it is read and dropped
     #[arg(short, long, value_name = "FILE", value_parser = figures::output())]
     output: Option<PathBuf>,
+    /// Replace a file of that name
+    #[arg(long, requires = "output")]
+    overwrite: bool,
     #[command(flatten)]
     rate: Rate,
     /// Sectors that are read as one
@@ -222,6 +225,9 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
     let unit = args.unit.unwrap_or_else(|| usual_unit(wanted, info.sector_bytes));
     let units = Units::new(args.range.clone(), unit, info.sectors, info.sector_bytes)?;
     let sector_bytes = u64::from(info.sector_bytes);
+    if let Some(path) = args.output.as_ref().filter(|path| !args.overwrite && path.exists()) {
+        return Err(AppError::Exists(path.clone()));
+    }
     let out = match &args.output {
         Some(path) => Some(Image::open(path, units.sectors() * sector_bytes, false)?),
         None => None,

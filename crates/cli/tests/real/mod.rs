@@ -1,5 +1,6 @@
 //! What the tests with real clients share: servers that are started and ended, and programs that are run.
 
+mod applications;
 mod behaviour;
 mod crash;
 mod devices;

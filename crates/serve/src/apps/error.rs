@@ -68,7 +68,9 @@ pub enum AppError {
         there: String,
     },
     /// The server does no background work.
-    #[error("the server does no background work: its scheduler.fill is \"none\"")]
+    #[error(
+        "the server does no background work: its scheduler.fill is \"none\", or its disk's write cache is on, or it is no rotating disk"
+    )]
     NoFill,
     /// It is not the disk it was before.
     #[error("the server has another disk now: expected {expected}, found {found}")]
@@ -87,6 +89,9 @@ pub enum AppError {
     /// Another program works with the same journal.
     #[error("{}: another program works with this journal", .0.display())]
     JournalInUse(PathBuf),
+    /// Something listens there, and does not answer.
+    #[error("{}: no answer within {} s", .0.display(), .1.as_secs())]
+    Silent(PathBuf, std::time::Duration),
     /// The server refused a call.
     #[error("the server refused: {0}")]
     Refused(String),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::time::Duration;
 
 use headtime_sched::tasks::Range;
 use tokio::sync::mpsc::Sender;
@@ -26,11 +27,17 @@ pub struct Link {
     batch: u64,
 }
 
-/// What is served at `path`, by a server that does background work.
+/// How long a server may take to say what it serves.
+const ANSWERS: Duration = Duration::from_secs(10);
+
+/// What is served at `path`.
 pub async fn look(path: &Path) -> Result<(Control, InfoReply), AppError> {
-    let mut control = client::connect(path).await?;
-    let info = client::info(&mut control).await?;
-    Ok((control, info))
+    let looking = async {
+        let mut control = client::connect(path).await?;
+        let info = client::info(&mut control).await?;
+        Ok((control, info))
+    };
+    tokio::time::timeout(ANSWERS, looking).await.unwrap_or_else(|_| Err(AppError::Silent(path.into(), ANSWERS)))
 }
 
 /// Which disk is served: what was begun on one is not gone on with on another. Two of one model differ in the number.

@@ -53,7 +53,9 @@ pub enum UpstreamError {
     #[error("export \"{0}\" is read-only")]
     ReadOnly(String),
     /// Nothing is written for free there.
-    #[error("the server does no background work (its `fill` is \"none\", or the disk's write cache is on)")]
+    #[error(
+        "the server does no background work: its scheduler.fill is \"none\", or its disk's write cache is on, or it is no rotating disk"
+    )]
     NoFill,
     /// After a new start of the server it is something else.
     #[error("export \"{0}\" is another than before; what is cached was meant for the old one")]
