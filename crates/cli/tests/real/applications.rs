@@ -52,7 +52,7 @@ fn scrub_backup_and_tasks_do_what_they_say_over_a_server() {
     assert!(status == Some(2) && err.contains("--overwrite"), "{err}");
     fs::write(at.join("new"), noise(64 * 512, 9)).unwrap();
     for more in [&[][..], &["--promote"]] {
-        let write = ["task", "write", "--range", "2000+64", "-i", "new"];
+        let write = ["task", "write", "--range", "2000+64", "--input", "new"];
         let (status, report, err) = run(at, &[&write, more].concat());
         assert_eq!((status, &report["complete"]), (Some(0), &true.into()), "{report} {err}");
         assert!(nbd.read(2000 * 512, 64 * 512).unwrap() == noise(64 * 512, 9));
@@ -89,6 +89,9 @@ fn a_block_device_is_served_and_its_queue_is_put_back() {
     fs::File::options().write(true).open(&file).unwrap().set_len(SMALL_BYTES).unwrap();
     support::run("losetup", &["-c", disk.path()]);
     let scheduler = || fs::read_to_string(disk.queue("scheduler")).unwrap();
+    if scheduler().contains("mq-deadline") {
+        fs::write(disk.queue("scheduler"), "mq-deadline").unwrap();
+    }
     let before = scheduler();
     let dir = scratch("device");
     let config = dir.path().join("serve.toml");
