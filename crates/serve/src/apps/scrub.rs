@@ -169,7 +169,7 @@ impl Report {
         let changed: Ranges = notes.changed.iter().map(|&(lbn, count)| Range { lbn, count }).collect();
         let unreadable = progress.unreadable_ranges();
         Report {
-            disk: progress.identity().disk.clone(),
+            disk: info.disk.clone(),
             what: progress.identity().what.clone(),
             complete: progress.is_complete(),
             bytes: progress.bytes().0,
