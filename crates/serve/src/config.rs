@@ -202,6 +202,11 @@ pub enum ConfigError {
     },
 }
 
+/// Whether the system chooses the port: another each time.
+fn is_any_port(address: &Address) -> bool {
+    matches!(address, Address::Tcp(host) if host.ends_with(":0"))
+}
+
 impl Config {
     /// Reads the text of `file`. Paths that are not absolute lie beside it.
     pub fn read(text: &str, file: &Path) -> Result<Config, ConfigError> {
@@ -241,7 +246,11 @@ impl Config {
             return Err(wrong("listen.clients", &expected, config.listen.clients.to_string()));
         }
         for (at, e) in config.exports.iter().enumerate() {
-            let key = |k: &str| format!("export {} (\"{}\"), {k}", at + 1, e.name);
+            let key = |k: &str| format!("export {} (\"{}\"), {k}", at + 1, e.name.escape_debug());
+            if [&e.name, &e.description].iter().any(|text| text.chars().any(char::is_control)) {
+                let found = format!("{:?} and {:?}", e.name, e.description);
+                return Err(wrong(&key("name and description"), "text without control characters", found));
+            }
             if !(1..=HEAVIEST).contains(&e.weight) {
                 return Err(wrong(&key("weight"), &format!("1 to {HEAVIEST}"), e.weight.to_string()));
             }
@@ -254,6 +263,13 @@ impl Config {
                     ));
                 }
             }
+        }
+        let nbd = config.nbd(&folder).unwrap_or_default();
+        let control = config.listen.control.clone().map(Address::Unix);
+        let all: Vec<&Address> = nbd.iter().chain(&control).collect();
+        let twice = all.iter().enumerate().find(|(at, a)| !is_any_port(a) && all[..*at].contains(a));
+        if let Some((_, address)) = twice {
+            return Err(wrong("listen", "each address once, in nbd and control together", format!("{address} twice")));
         }
         config.nbd(&folder).map_err(|(found, why)| wrong("listen.nbd", &why, found))?;
         config.metrics().map_err(|found| wrong("listen.metrics", "HOST:PORT with a loopback address", found))?;
@@ -378,6 +394,9 @@ mod tests {
         assert!(wrong("unix:nbd.sock", "nbd.sock").contains("expected unix:PATH"));
         assert!(wrong("control =", "metrics = \"0.0.0.0:1\"\ncontrol =").contains("loopback"));
         assert!(wrong("[disk]", "[disk").contains("serve.toml:2:"));
+        assert!(wrong("control.sock", "nbd.sock").contains("each address once"));
+        let escape = wrong("name = \"a\"", "name = \"a\\u001b[31m\"");
+        assert!(escape.contains("control characters") && !escape.contains('\u{1b}'), "{escape}");
         let halves = read(&GOOD.replace("1073741824", "1073741825")).unwrap();
         assert!(halves.exports(10 << 21, 512).unwrap_err().contains("whole sectors"));
     }

@@ -378,6 +378,9 @@ fn what_is_written_by_hand_is_on_the_disk() {
     assert_eq!(disk[at(500)..at(540)], data[..at(40)]);
     assert_eq!(disk[at(1000)..at(1060)], data[at(40)..]);
     writing.ranges.pop();
+    let input = std::mem::replace(&mut writing.input, w.dir.path().into());
+    assert!(matches!(write(&w, &writing), Err(AppError::NoPlainFile(_))), "a directory");
+    writing.input = input;
     assert!(matches!(write(&w, &writing), Err(AppError::Length { expected: 30_720, found: 51_200, .. })));
 }
 

@@ -38,6 +38,9 @@ pub enum AppError {
     /// There is something already where the result should go.
     #[error("{}: expected no file of this name, found one (--overwrite replaces it)", .0.display())]
     Exists(PathBuf),
+    /// A file of ours is to be there, or was named, and something else is.
+    #[error("{}: expected a plain file, found a directory, a device or a pipe", .0.display())]
+    NoPlainFile(PathBuf),
     /// Something of an earlier run does not fit.
     #[error("{}: {why}; --restart begins anew", path.display())]
     Leftover {

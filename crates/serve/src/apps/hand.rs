@@ -95,6 +95,10 @@ pub async fn write(
     let unit = w.unit.unwrap_or_else(|| super::units::usual_unit(wanted, info.sector_bytes));
     let units = Units::new(w.ranges.clone(), unit, info.sectors, info.sector_bytes)?;
     let failed = |why| AppError::file(&w.input, why);
+    // Before it is opened: a pipe that nobody writes to would be waited for.
+    if !std::fs::metadata(&w.input).map_err(failed)?.is_file() {
+        return Err(AppError::NoPlainFile(w.input.clone()));
+    }
     let file = File::open(&w.input).map_err(failed)?;
     let (total, found) = (units.sectors() * sector, file.metadata().map_err(failed)?.len());
     if found != total {

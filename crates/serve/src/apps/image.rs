@@ -30,7 +30,7 @@ impl Image {
     pub fn open(path: &Path, bytes: u64, again: bool) -> Result<Image, AppError> {
         let failed = |why| AppError::file(path, why);
         if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
-            return Err(AppError::Leftover { path: path.into(), why: "expected a plain file, or none" });
+            return Err(AppError::NoPlainFile(path.into()));
         }
         let mut how = OpenOptions::new();
         let file = how.read(true).write(true).create(!again).truncate(false).open(path).map_err(failed)?;
