@@ -27,7 +27,7 @@ use headtime_serve::apps::units::Units;
 use headtime_serve::backing;
 use headtime_serve::control::v1::session_call::Call;
 use headtime_serve::control::v1::session_event::Event;
-use headtime_serve::control::v1::{ChangeRequest, Foreground, Kind, change_request};
+use headtime_serve::control::v1::{ChangeRequest, Export, Foreground, Kind, change_request};
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{ControlAt, Server, Service};
@@ -174,6 +174,32 @@ fn planted_unreadable_sectors_are_reported_exactly() {
     let report = Report::new(&info, &progress, &sink);
     assert!(!report.is_clean());
     assert_eq!((report.unreadable[0].export.as_deref(), report.unreadable[0].offset), (Some("data"), 100 * SECTOR));
+}
+
+#[test]
+fn an_image_of_one_moment_gives_up_whole_units_and_reads_nothing_a_second_time() {
+    let w = World::new(1, vec![Fault::Unreadable { lbn: 100, count: 1 }]);
+    let job = Job { point_in_time: true, journal: None, ..w.job() };
+    let (mut progress, mut sink) = (w.progress(), Scrub::default());
+    assert_eq!(w.run(&job, &mut progress, &mut sink).unwrap(), End::Complete);
+    let unit = u64::from(UNIT);
+    let given_up: Vec<Range> = progress.unreadable_ranges().iter().collect();
+    // The unit of the sector, and such as were read with it: all of them whole.
+    assert!(given_up.iter().any(|r| r.lbn <= 100 && 100 < r.end()), "{given_up:?}");
+    assert!(given_up.iter().all(|r| r.lbn % unit == 0 && r.count >= unit), "{given_up:?}");
+}
+
+#[test]
+fn another_disk_of_the_same_model_and_an_export_that_changed_are_not_gone_on_with() {
+    let (one, other) = (World::new(1, vec![]), World::new(1, vec![]));
+    let refused =
+        |job: &Job, mut progress: Progress| other.run(job, &mut progress, &mut Keep::new(&other)).unwrap_err();
+    assert!(matches!(refused(&other.job(), one.progress()), AppError::OtherDisk { .. }));
+    let export = |first| Some(Export { name: "data".into(), first, sectors: other.sectors, ..Export::default() });
+    let moved = Job { export: export(8), ..other.job() };
+    assert!(matches!(refused(&moved, other.progress()), AppError::OtherExport { .. }));
+    let job = Job { export: export(0), ..other.job() };
+    assert_eq!(other.run(&job, &mut other.progress(), &mut Keep::new(&other)).unwrap(), End::Complete);
 }
 
 #[test]
