@@ -1,7 +1,7 @@
 //! Background applications against a server in real time, over the first cylinders of a drive.
 
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -250,18 +250,18 @@ fn a_restart_of_the_server_is_survived_and_every_block_is_seen_once() {
     assert_eq!(keep.data, w.disk());
 }
 
+/// What an operator does.
+async fn suspend(control: &Path, session: u32, suspended: bool) {
+    let change = Some(change_request::Change::Suspended(suspended));
+    look(control).await.unwrap().0.change(ChangeRequest { session, change }).await.unwrap();
+}
+
 #[test]
 fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_was() {
     let w = World::new(6, vec![]);
     let (job, mut progress, mut keep) = (w.job(), w.progress(), Keep::new(&w));
     let (seen, began) = (Arc::new(Mutex::new(Vec::<Status>::new())), Instant::now());
-    let change = |session: u32, suspended: bool| {
-        let (control, change) = (w.path("control"), change_request::Change::Suspended(suspended));
-        async move {
-            let mut control = look(&control).await.unwrap().0;
-            control.change(ChangeRequest { session, change: Some(change) }).await.unwrap();
-        }
-    };
+    let control = w.path("control");
     let saw = |what: fn(&Status) -> bool| {
         let seen = Arc::clone(&seen);
         async move {
@@ -278,7 +278,7 @@ fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_w
         let run = runner::run(&job, &mut progress, &mut keep, &mut tell, w.stop.clone());
         let operator = async {
             let session = saw(|s| s.session.is_some()).await.session.unwrap();
-            change(session, true).await;
+            suspend(&control, session, true).await;
             // What was on its way when it was suspended still comes.
             saw(|s| s.state == State::Paused).await;
             tokio::time::sleep(Duration::from_millis(600)).await;
@@ -287,7 +287,7 @@ fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_w
             let later = *seen.lock().unwrap().last().unwrap();
             assert_eq!((later.state, later.done, later.left), (State::Paused, paused.done, None));
             assert!(later.done < later.total, "there is nothing left to be suspended");
-            change(session, false).await;
+            suspend(&control, session, false).await;
         };
         let (end, ()) = tokio::time::timeout(LONGEST, async { tokio::join!(run, operator) }).await.unwrap();
         assert_eq!(end.unwrap(), End::Complete);
@@ -305,24 +305,30 @@ fn what_the_journal_says_is_not_read_again_after_the_application_was_killed() {
     let job = Job { save_every: Duration::ZERO, ..w.job() };
     let (mut progress, mut keep) = (w.progress(), Keep::new(&w));
     w.runtime.block_on(async {
-        let (done, mut seen) = watch::channel(0);
-        let mut tell = |s: &Status| _ = done.send(s.done);
+        let (tell_session, mut session) = watch::channel(None);
+        let mut tell = |s: &Status| _ = tell_session.send(s.session.filter(|_| s.done > 0));
         let run = runner::run(&job, &mut progress, &mut keep, &mut tell, w.stop.clone());
-        // Dropped in the middle, as when it is killed.
-        let _ = tokio::time::timeout(LONGEST, async {
-            tokio::select! {
-                _ = run => panic!("it should not have come to its end yet"),
-                _ = seen.wait_for(|&d| d > 2 << 20) => {}
+        // Held in the middle, so that however slow this machine's own disk is, the journal is written before the end.
+        let middle = async {
+            let session = session.wait_for(Option::is_some).await.unwrap().unwrap();
+            suspend(&w.path("control"), session, true).await;
+            let mut written = w.progress();
+            while !written.resume(&w.path("journal")).unwrap_or(false) || written.done() == 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
-        })
-        .await;
+        };
+        // Dropped there, as when it is killed.
+        tokio::select! {
+            _ = run => panic!("it should not have come to its end yet"),
+            done = tokio::time::timeout(LONGEST, middle) => done.expect("the journal is written in the middle"),
+        }
     });
     let (mut again, mut rest) = (w.progress(), Keep::new(&w));
     assert!(again.resume(&w.path("journal")).unwrap());
     let remembered = again.done();
+    assert!(remembered > 0);
     assert_eq!(w.run(&job, &mut again, &mut rest).unwrap(), End::Complete);
     let read = rest.times.iter().filter(|&&t| t > 0).count() as u64;
-    assert!(remembered > 0, "nothing was remembered: nothing was tested");
     assert!(
         read <= w.sectors - remembered * u64::from(UNIT) + u64::from(UNIT),
         "{read} sectors read, {remembered} units remembered"
