@@ -132,21 +132,16 @@ fn start(profile: &Profile, sectors: u64, faults: &[Fault], disk: PathBuf, contr
 struct Keep {
     data: Vec<u8>,
     times: Vec<u8>,
-    /// How long it takes over each unit: then the middle of a run is not missed on a busy machine.
-    slow: Duration,
 }
 
 impl Keep {
     fn new(w: &World) -> Keep {
-        Keep { data: vec![0; (w.sectors * SECTOR) as usize], times: vec![0; w.sectors as usize], slow: Duration::ZERO }
+        Keep { data: vec![0; (w.sectors * SECTOR) as usize], times: vec![0; w.sectors as usize] }
     }
 }
 
-const SLOW: Duration = Duration::from_millis(3);
-
 impl Sink for Keep {
     fn unit(&mut self, _: u64, r: Range, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
-        std::thread::sleep(self.slow);
         self.data[(r.lbn * SECTOR) as usize..(r.end() * SECTOR) as usize].copy_from_slice(data);
         self.times[r.lbn as usize..r.end() as usize].iter_mut().for_each(|t| *t += 1);
         Ok(())
@@ -255,6 +250,9 @@ fn a_restart_of_the_server_is_survived_and_every_block_is_seen_once() {
     assert_eq!(keep.data, w.disk());
 }
 
+/// Cylinders that take the drive seconds to read, so that the middle of a run is not missed, however busy this machine is.
+const LONG: u32 = 40;
+
 /// What an operator does.
 async fn suspend(control: &Path, session: u32, suspended: bool) {
     let change = Some(change_request::Change::Suspended(suspended));
@@ -263,8 +261,8 @@ async fn suspend(control: &Path, session: u32, suspended: bool) {
 
 #[test]
 fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_was() {
-    let w = World::new(6, vec![]);
-    let (job, mut progress, mut keep) = (w.job(), w.progress(), Keep { slow: SLOW, ..Keep::new(&w) });
+    let w = World::new(LONG, vec![]);
+    let (job, mut progress, mut keep) = (w.job(), w.progress(), Keep::new(&w));
     let (seen, began) = (Arc::new(Mutex::new(Vec::<Status>::new())), Instant::now());
     let control = w.path("control");
     let saw = |what: fn(&Status) -> bool| {
@@ -306,9 +304,9 @@ fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_w
 
 #[test]
 fn what_the_journal_says_is_not_read_again_after_the_application_was_killed() {
-    let w = World::new(6, vec![]);
+    let w = World::new(LONG, vec![]);
     let job = Job { save_every: Duration::ZERO, ..w.job() };
-    let (mut progress, mut keep) = (w.progress(), Keep { slow: SLOW, ..Keep::new(&w) });
+    let (mut progress, mut keep) = (w.progress(), Keep::new(&w));
     w.runtime.block_on(async {
         let (tell_session, mut session) = watch::channel(None);
         let mut tell = |s: &Status| _ = tell_session.send(s.session.filter(|_| s.done > 0));
