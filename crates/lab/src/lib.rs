@@ -5,6 +5,7 @@
 //! seeds; [`report`] puts the paper's figures and ours side by side. [`svg`] draws the pictures, for experiments and
 //! for anybody else.
 
+mod admitted;
 mod bench;
 mod beside;
 mod doubled;

@@ -213,7 +213,7 @@ impl Workload for Script {
         let due = self.due.take().expect("a request was taken while none was due");
         let lbn = self.lbns[self.next];
         self.next += 1;
-        Ok(Ask { due, kind: Kind::Read, lbn, count: BLOCK as u32, fua: false, owner: 0, class: 0 })
+        Ok(Ask { due, kind: Kind::Read, lbn, count: BLOCK as u32, fua: false, sync: true, owner: 0, class: 0 })
     }
 
     fn finished(&mut self, _: u32, now: Time) {

@@ -98,12 +98,13 @@ impl Load {
     fn submit(&mut self) {
         let request = self.requests[self.next % self.requests.len()];
         self.next += 1;
-        self.pool.insert(request.0, Some(request.1), self.head.at);
+        self.pool.insert(request.0, Some(request.1), 0, self.head.at);
     }
 
     fn decide(&mut self, order: Order) -> u64 {
         let mut view = View {
             pool: &self.pool,
+            choice: self.pool.choice(None),
             model: &self.model,
             now: self.head.at,
             read: self.head,
@@ -126,7 +127,7 @@ impl Load {
 fn random_read(rng: &mut Xoshiro256PlusPlus, model: &Model) -> (Request, Place) {
     let lbn = rng.next_u64() % (model.geometry.capacity() / 8) * 8;
     let place = model.place(lbn, 8, Kind::Read).expect("it is on the drive");
-    (Request { id: lbn, kind: Kind::Read, lbn, count: 8, fua: false, owner: 0 }, place)
+    (Request { id: lbn, kind: Kind::Read, lbn, count: 8, fua: false, sync: true, owner: 0 }, place)
 }
 
 fn decisions(bencher: Bencher, waiting: usize, order: Order) {

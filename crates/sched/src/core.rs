@@ -13,12 +13,13 @@ use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
+use crate::admit::{Admission, Policy, Share, Turn, queue_of};
 use crate::dispatch::{Dispatch, Purpose, Sent};
 use crate::fill::forward::MOST_PROMOTED;
 use crate::fill::subsystem::{FillConfig, Freeblock};
 pub use crate::order::Order;
 use crate::order::View;
-use crate::pool::Pool;
+use crate::pool::{Pool, Slot};
 use crate::predictor::Predictor;
 use crate::request::{Action, Finished, Prediction, Request};
 use crate::stats::Stats;
@@ -63,7 +64,7 @@ pub enum Refused {
 /// the driver calls [`Core::poll`] until it returns `None`, and carries out what it says in that order. What happens at the
 /// same instant may be told in between: a request that an application sends the moment its last one is finished is seen by
 /// the decision that follows. Time never goes back. The same tellings give the same actions on every machine.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Core {
     config: Config,
     model: Model,
@@ -79,6 +80,8 @@ pub struct Core {
     /// Nothing is sent before this: the drive reads on behind freeblock work.
     hold_until: Time,
     fill: Option<Box<Freeblock>>,
+    /// Who may go; `None`: everybody at any time.
+    admit: Option<Box<dyn Admission>>,
     drained: bool,
     stats: Stats,
 }
@@ -99,11 +102,30 @@ impl Core {
             again: VecDeque::new(),
             hold_until: Time::ZERO,
             fill: config.fill.as_ref().map(|f| Box::new(Freeblock::new(f, &model))),
+            admit: None,
             now: Time::ZERO,
             drained: true,
             stats: Stats::default(),
             config,
             model,
+        }
+    }
+
+    /// The same with applications that are admitted one after another. To be called before anything was submitted.
+    #[must_use]
+    pub fn admitting(mut self, policy: &Policy) -> Core {
+        self.admit = policy.admission(self.model.sector_bytes);
+        if self.admit.is_some() {
+            self.pool.divide();
+        }
+        self
+    }
+
+    /// What an application is to have from now on: a request's [`Request::owner`], or
+    /// [`crate::admit::ASYNCHRONOUS`]. It makes a difference from the next turn on, and without a policy none.
+    pub fn set_share(&mut self, owner: u32, share: Share) {
+        if let Some(admit) = &mut self.admit {
+            admit.set_share(owner, share);
         }
     }
 
@@ -126,7 +148,8 @@ impl Core {
                 })?)
             }
         };
-        self.pool.insert(request, place, now);
+        self.pool.insert(request, place, queue_of(&request), now);
+        self.tell_ready();
         if let Some(fill) = &mut self.fill {
             fill.arrived(&self.model, &request, now);
         }
@@ -150,7 +173,7 @@ impl Core {
                         // What failed was put there for free: the request itself was not tried. Of a promoted task what
                         // is still wanted is handed out again.
                         match self.fill.as_mut().is_some_and(|f| f.promoted_failed(slot, self.now)) {
-                            true => _ = self.pool.finish(slot),
+                            true => _ = self.gone(slot),
                             false => self.again.push_back(slot),
                         }
                     }
@@ -162,14 +185,34 @@ impl Core {
                 self.hold_behind_free_work();
             }
         }
+        // What waited for it may go.
+        self.tell_ready();
         self.learn(&sent, outcome, prediction.as_ref());
+    }
+
+    /// Who may go from now on, ADMIT hears of.
+    fn tell_ready(&mut self) {
+        let Some(admit) = &mut self.admit else { return };
+        while let Some(slot) = self.pool.next_ready() {
+            let ready = self.pool.get(slot);
+            admit.arrived(ready.queue, &ready.request, self.now);
+        }
+    }
+
+    /// A foreground request is gone from the pool, and from ADMIT's account.
+    fn gone(&mut self, slot: u32) -> Slot {
+        let gone = self.pool.finish(slot);
+        if let Some(admit) = &mut self.admit {
+            admit.completed(gone.queue, &gone.request, self.now);
+        }
+        gone
     }
 
     fn finish(&mut self, slot: u32, sent: &Sent, outcome: Outcome, prediction: Option<Prediction>) {
         if let Some(p) = &prediction {
             self.stats.prediction.add(p);
         }
-        let gone = self.pool.finish(slot);
+        let gone = self.gone(slot);
         if let Some(fill) = &mut self.fill {
             fill.finished(self.now);
         }
@@ -241,9 +284,17 @@ impl Core {
         if self.pool.eligible() == 0 {
             return None;
         }
+        let queue = match &mut self.admit {
+            None => None,
+            Some(admit) => match admit.turn(self.now) {
+                Turn::Queue(queue) => Some(queue),
+                Turn::Wait(_) | Turn::Nobody => return None,
+            },
+        };
         let (read, write) = self.predictor.next_heads(&self.model, self.now);
         let mut view = View {
             pool: &self.pool,
+            choice: self.pool.choice(queue),
             model: &self.model,
             now: self.now,
             read,
@@ -251,10 +302,16 @@ impl Core {
             lbn: self.dispatch.lbn(),
             looked_at: 0,
         };
-        let slot = self.config.order.next(&mut view)?;
+        let slot = self.config.order.next(&mut view);
+        assert!(queue.is_none() || slot.is_some(), "ADMIT gave queue {queue:?} a turn, and nothing of it may go");
+        let slot = slot?;
         self.stats.cost.decisions += 1;
         self.stats.cost.looked_at += view.looked_at;
         self.pool.send(slot);
+        if let Some(admit) = &mut self.admit {
+            let sent = self.pool.get(slot);
+            admit.sent(sent.queue, &sent.request, self.now);
+        }
         Some(slot)
     }
 
@@ -272,7 +329,11 @@ impl Core {
         if self.now < self.hold_until {
             return Some(self.hold_until);
         }
-        self.fill.as_ref().filter(|_| self.dispatch.at_drive().is_empty() && self.held.is_none())?.next_wakeup(self.now)
+        let fill = self.fill.as_ref().filter(|_| self.dispatch.at_drive().is_empty() && self.held.is_none());
+        let fill = fill.and_then(|f| f.next_wakeup(self.now));
+        // Whom it waits for, and who has had his time.
+        let admit = self.admit.as_ref().filter(|_| self.dispatch.has_room() && self.held.is_none());
+        [fill, admit.and_then(|a| a.next_wakeup())].into_iter().flatten().min()
     }
 
     /// Requests that wait, not counting those at the drive.

@@ -24,6 +24,7 @@ pub mod overheads;
 pub mod overlap;
 pub mod pool;
 pub mod predictor;
+pub mod queues;
 pub mod request;
 pub mod scheduler;
 pub mod stats;

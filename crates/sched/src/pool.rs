@@ -3,7 +3,9 @@
 //! A request lives in one slot from submission to finish. It is *blocked* while an older request that it conflicts
 //! with is unfinished, then *eligible*, then *sent*. ORDER sees the eligible ones only, two ways: by arrival, and by
 //! position (cylinder or LBN) when the order asks for that. A request's place on the disk is worked out once, on
-//! arrival.
+//! arrival. Where ADMIT decides who may go, both are kept for each application ([`crate::queues`]).
+
+use std::collections::VecDeque;
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
@@ -12,6 +14,7 @@ use headtime_disk::time::Time;
 
 use crate::list::{List, NONE};
 use crate::overlap::Overlaps;
+use crate::queues::{Eligible, Queues};
 use crate::request::Request;
 
 /// What the position index is sorted by.
@@ -36,6 +39,8 @@ pub struct Slot {
     pub submitted: Time,
     /// Where it lies; `None` for a flush.
     pub place: Option<Place>,
+    /// Whose queue it is in, where there are queues.
+    pub queue: u32,
     state: State,
     /// The first of the requests that wait for this one.
     first_waiter: u32,
@@ -83,8 +88,12 @@ pub struct Pool {
     writes: List,
     overlaps: Overlaps,
     key: Key,
-    /// Eligible reads and writes, ascending by key, equal keys by arrival.
+    /// Eligible reads and writes, ascending by key, equal keys by arrival; empty where there are queues.
     index: Vec<Entry>,
+    /// The same for each application.
+    queues: Option<Queues>,
+    /// What has become eligible and was not told to ADMIT yet.
+    ready: VecDeque<u32>,
 }
 
 impl Pool {
@@ -103,6 +112,29 @@ impl Pool {
             overlaps: Overlaps::new(slots),
             key,
             index: Vec::with_capacity(if key == Key::Arrival { 0 } else { slots }),
+            queues: None,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// From now on every application has a queue of its own. To be called before anything is in it.
+    pub fn divide(&mut self) {
+        assert!(self.free.len() == self.slots.len(), "requests are in the pool already");
+        (self.queues, self.index) = (Some(Queues::default()), Vec::new());
+    }
+
+    /// A request that has become eligible since the last time; only where there are queues.
+    #[inline]
+    pub fn next_ready(&mut self) -> Option<u32> {
+        self.ready.pop_front()
+    }
+
+    /// What an order may choose from; `queue` where there are queues.
+    #[inline]
+    pub fn choice(&self, queue: Option<u32>) -> Eligible<'_> {
+        match (&self.queues, queue) {
+            (Some(queues), Some(queue)) => queues.eligible(queue),
+            _ => Eligible { index: &self.index, oldest: self.oldest(), oldest_flush: self.oldest_flush() },
         }
     }
 
@@ -143,9 +175,9 @@ impl Pool {
     }
 
     /// Takes a request in; `place` is where it lies, `None` for a flush. The caller has made sure that there is room.
-    pub fn insert(&mut self, request: Request, place: Option<Place>, now: Time) -> u32 {
+    pub fn insert(&mut self, request: Request, place: Option<Place>, queue: u32, now: Time) -> u32 {
         assert!(place.is_some() == (request.kind != Kind::Flush));
-        let slot = self.take_slot(request, place, now);
+        let slot = self.take_slot(request, place, queue, now);
         let seq = self.slots[slot as usize].seq;
         self.waiting += 1;
         let blocker = self.blocker(slot);
@@ -162,11 +194,11 @@ impl Pool {
         slot
     }
 
-    fn take_slot(&mut self, request: Request, place: Option<Place>, now: Time) -> u32 {
+    fn take_slot(&mut self, request: Request, place: Option<Place>, queue: u32, now: Time) -> u32 {
         let seq = self.next_seq;
         self.next_seq += 1;
-        let entry =
-            Slot { request, seq, submitted: now, place, state: State::Blocked, first_waiter: NONE, next_waiter: NONE };
+        let (state, submitted) = (State::Blocked, now);
+        let entry = Slot { request, seq, submitted, place, queue, state, first_waiter: NONE, next_waiter: NONE };
         match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = entry;
@@ -185,7 +217,7 @@ impl Pool {
     /// of the first with [`Pool::conflicts`].
     pub fn insert_sent(&mut self, request: Request, now: Time) -> u32 {
         assert!(request.kind != Kind::Flush && !self.conflicts(request.kind, request.lbn, request.count));
-        let slot = self.take_slot(request, None, now);
+        let slot = self.take_slot(request, None, 0, now);
         let s = &mut self.slots[slot as usize];
         s.state = State::Sent;
         let seq = s.seq;
@@ -209,10 +241,17 @@ impl Pool {
         assert!(s.state == State::Eligible, "slot {slot}: {:?}", s.state);
         s.state = State::Sent;
         self.waiting -= 1;
+        let (queue, seq, flush) = (s.queue, s.seq, s.request.kind == Kind::Flush);
         self.eligible.remove(slot);
-        if s.request.kind == Kind::Flush {
+        if flush {
             self.flushes.remove(slot);
-        } else if self.key != Key::Arrival {
+        }
+        if let Some(queues) = &mut self.queues {
+            let indexed = !flush && self.key != Key::Arrival;
+            let slots = &self.slots;
+            let before = indexed.then(|| before(slots, self.key, slot));
+            queues.remove(queue, (seq, slot), before);
+        } else if !flush && self.key != Key::Arrival {
             let at = self.index_of(slot);
             self.index.remove(at);
         }
@@ -264,7 +303,7 @@ impl Pool {
         assert!(s.state == State::Blocked, "slot {slot}: {:?}", s.state);
         s.state = State::Eligible;
         s.next_waiter = NONE;
-        let (seq, kind) = (s.seq, s.request.kind);
+        let (queue, seq, kind) = (s.queue, s.seq, s.request.kind);
         let slots = &self.slots;
         let join = |list: &mut List| match youngest {
             true => list.push_back(slot),
@@ -273,34 +312,43 @@ impl Pool {
         join(&mut self.eligible);
         if kind == Kind::Flush {
             join(&mut self.flushes);
-        } else if self.key != Key::Arrival {
-            let entry = self.entry(slot);
+        }
+        let indexed = kind != Kind::Flush && self.key != Key::Arrival;
+        let entry = indexed.then(|| entry(slots, self.key, slot));
+        if let Some(queues) = &mut self.queues {
+            queues.insert(queue, (seq, slot), kind == Kind::Flush, entry.map(|e| (e, before(slots, self.key, slot))));
+            self.ready.push_back(slot);
+        } else if let Some(entry) = entry {
             let at = self.index_of(slot);
             self.index.insert(at, entry);
         }
     }
 
-    fn entry(&self, slot: u32) -> Entry {
-        let s = &self.slots[slot as usize];
-        let place = s.place.as_ref().expect("a flush has no position");
-        Entry {
-            key: match self.key {
-                Key::Cylinder => place.cylinder as u64,
-                Key::Lbn | Key::Arrival => place.lbn,
-            },
-            angle: place.angle,
-            slot,
-            surface: place.surface,
-            kind: s.request.kind,
-        }
-    }
-
     /// Where in the index a slot is or belongs.
     fn index_of(&self, slot: u32) -> usize {
-        let key = self.entry(slot).key;
-        let seq = self.slots[slot as usize].seq;
-        self.index.partition_point(|e| e.key < key || (e.key == key && self.get(e.slot).seq < seq))
+        self.index.partition_point(before(&self.slots, self.key, slot))
     }
+}
+
+fn entry(slots: &[Slot], key: Key, slot: u32) -> Entry {
+    let s = &slots[slot as usize];
+    let place = s.place.as_ref().expect("a flush has no position");
+    Entry {
+        key: match key {
+            Key::Cylinder => place.cylinder as u64,
+            Key::Lbn | Key::Arrival => place.lbn,
+        },
+        angle: place.angle,
+        slot,
+        surface: place.surface,
+        kind: s.request.kind,
+    }
+}
+
+/// Whether an entry goes before that of `slot`: equal keys go by arrival.
+fn before(slots: &[Slot], key: Key, slot: u32) -> impl Fn(&Entry) -> bool {
+    let (key, seq) = (entry(slots, key, slot).key, slots[slot as usize].seq);
+    move |e| e.key < key || (e.key == key && slots[e.slot as usize].seq < seq)
 }
 
 #[cfg(test)]
@@ -310,7 +358,7 @@ mod tests {
     use super::*;
 
     fn request(id: u64, kind: Kind, lbn: u64) -> Request {
-        Request { id, kind, lbn, count: 8, fua: false, owner: 0 }
+        Request { id, kind, lbn, count: 8, fua: false, sync: true, owner: 0 }
     }
 
     fn place(lbn: u64) -> Place {
@@ -332,7 +380,7 @@ mod tests {
 
     fn insert(pool: &mut Pool, id: u64, kind: Kind, lbn: u64) -> u32 {
         let place = (kind != Kind::Flush).then(|| place(lbn));
-        pool.insert(request(id, kind, lbn), place, Time(id))
+        pool.insert(request(id, kind, lbn), place, 0, Time(id))
     }
 
     fn eligible(pool: &Pool) -> Vec<u64> {

@@ -18,6 +18,9 @@ pub struct Request {
     pub count: u32,
     /// A write completes only when it is on the media.
     pub fua: bool,
+    /// Whoever asked can ask for more only when it is finished (*synchronous*, Valente 2014 section 2). What is written
+    /// behind everybody's back by a cache is not.
+    pub sync: bool,
     /// The application it belongs to.
     pub owner: u32,
 }

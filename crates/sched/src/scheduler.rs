@@ -182,7 +182,7 @@ mod tests {
     use headtime_disk::command::Kind;
 
     fn request(id: u64) -> Request {
-        Request { id, kind: Kind::Read, lbn: id * 8, count: 8, fua: false, owner: 0 }
+        Request { id, kind: Kind::Read, lbn: id * 8, count: 8, fua: false, sync: true, owner: 0 }
     }
 
     #[test]

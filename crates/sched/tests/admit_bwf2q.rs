@@ -22,7 +22,10 @@ fn every_decision_is_that_of_looking_at_everybody() {
             while !idle.is_empty() && below(&mut rng, 3) == 0 {
                 let a = idle.swap_remove(below(&mut rng, idle.len() as u64) as usize);
                 let (weight, budget) = (1 + below(&mut rng, 1_000), 1 + below(&mut rng, 5_000));
-                let since = if below(&mut rng, 2) == 0 { Since::Idle } else { Since::Deceptively };
+                let since = match below(&mut rng, 2) {
+                    0 => Since::Idle,
+                    _ => Since::Deceptively { most: below(&mut rng, 20_000) },
+                };
                 quick.activate(a, weight, budget, since);
                 naive.activate(a, weight, budget, since);
             }

@@ -23,7 +23,7 @@ fn core(order: Order, max_outstanding: u32, capacity: usize) -> Core {
 }
 
 fn request(id: u64, kind: Kind, lbn: u64, count: u32) -> Request {
-    Request { id, kind, lbn, count, fua: false, owner: 0 }
+    Request { id, kind, lbn, count, fua: false, sync: true, owner: 0 }
 }
 
 /// What one driver saw, checked as it happens.
@@ -180,7 +180,7 @@ fn run(order: Order, max_outstanding: u32, steps: &[Step], answers: &[Answer]) -
     for (id, step) in steps.iter().enumerate() {
         match *step {
             Step::Submit(kind, lbn, count, fua) => {
-                let r = Request { id: id as u64, kind, lbn, count, fua, owner: 0 };
+                let r = Request { id: id as u64, kind, lbn, count, fua, sync: true, owner: 0 };
                 let full = d.core.waiting() == CAPACITY;
                 match d.submit(r) {
                     Ok(()) => accepted += 1,

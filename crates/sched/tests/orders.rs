@@ -136,8 +136,9 @@ impl Run {
         if self.waiting.iter().any(|(_, w)| conflict(w)) {
             return;
         }
-        let request = Request { id: self.id, kind, lbn: place.lbn, count: place.count, fua: false, owner: 0 };
-        let slot = self.pool.insert(request, Some(place), self.head.at);
+        let request =
+            Request { id: self.id, kind, lbn: place.lbn, count: place.count, fua: false, sync: true, owner: 0 };
+        let slot = self.pool.insert(request, Some(place), 0, self.head.at);
         let waiting = Waiting { id: self.id, seq: self.id, kind, place, submitted: self.head.at };
         self.id += 1;
         self.waiting.push((slot, waiting));
@@ -152,7 +153,16 @@ impl Run {
         one.at += later;
         one.angle += self.model.mechanics.rotation.angle_after(later);
         let now = self.head.at;
-        let mut view = View { pool: &self.pool, model: &self.model, now, read, write, lbn: self.lbn, looked_at: 0 };
+        let mut view = View {
+            choice: self.pool.choice(None),
+            pool: &self.pool,
+            model: &self.model,
+            now,
+            read,
+            write,
+            lbn: self.lbn,
+            looked_at: 0,
+        };
         let chosen = self.order.next(&mut view).expect("somebody waits");
         let looked_at = view.looked_at;
         let slow: Vec<Waiting> = self.waiting.iter().map(|&(_, w)| w).collect();

@@ -307,6 +307,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             lbn: ask.lbn,
             count: ask.count,
             fua: ask.fua,
+            sync: ask.sync,
             owner: ask.owner,
         };
         match self.scheduler.submit(request, self.now) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::{Model, ModelError};
 use headtime_disk::profile::Profile;
+use headtime_sched::admit::{Policy, Share};
 use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
@@ -50,6 +51,10 @@ pub struct Setup<'a> {
     pub capacity: usize,
     /// Freeblock work beside the requests; only the host's scheduler has it.
     pub fill: Option<FillConfig>,
+    /// Who may go; only the host's scheduler asks.
+    pub admit: Policy,
+    /// What applications are to have, where it is not the usual share.
+    pub shares: Vec<(u32, Share)>,
 }
 
 impl<'a> Setup<'a> {
@@ -63,6 +68,8 @@ impl<'a> Setup<'a> {
             depth: None,
             capacity: CAPACITY,
             fill: None,
+            admit: Policy::None,
+            shares: Vec::new(),
         }
     }
 
@@ -124,6 +131,8 @@ pub struct Simulation {
     depth: u32,
     capacity: usize,
     fill: Option<FillConfig>,
+    admit: Policy,
+    shares: Vec<(u32, Share)>,
 }
 
 impl Simulation {
@@ -162,13 +171,20 @@ impl Simulation {
         // First come, first served, it makes no difference whether requests wait in the scheduler or before it; a small
         // table stays in the processor's cache.
         let capacity = match setup.scheduling {
-            Scheduling::Host(Order::Fcfs) | Scheduling::Drive if setup.fill.is_none() => {
+            Scheduling::Host(Order::Fcfs) | Scheduling::Drive
+                if setup.fill.is_none() && setup.admit == Policy::None =>
+            {
                 setup.capacity.min(ENOUGH_IN_ORDER)
             }
             _ => setup.capacity,
         };
-        let fill = setup.fill.clone();
-        Ok(Simulation { drive, model, target, scheduling: setup.scheduling, depth, capacity, fill })
+        let (fill, shares) = (setup.fill.clone(), setup.shares.clone());
+        // With more commands at the drive than it takes to keep it busy, it has an order of its own.
+        let admit = match depth > DEPTH {
+            true => setup.admit.clone().without_idling(),
+            false => setup.admit.clone(),
+        };
+        Ok(Simulation { drive, model, target, scheduling: setup.scheduling, depth, capacity, fill, admit, shares })
     }
 
     /// The disk as workloads need to know it.
@@ -225,7 +241,10 @@ impl Simulation {
             Scheduling::Host(order) => {
                 let fill = self.fill.clone();
                 let config = Config { order, max_outstanding: self.depth, capacity: self.capacity, fill };
-                let mut core = Core::new(config, self.model.clone());
+                let mut core = Core::new(config, self.model.clone()).admitting(&self.admit);
+                for &(owner, share) in &self.shares {
+                    core.set_share(owner, share);
+                }
                 run_with(&mut drive, &mut core, workload, background, limits, clock, observer)?
             }
             Scheduling::Drive => {

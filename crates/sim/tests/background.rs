@@ -27,7 +27,16 @@ impl Workload for Few {
         let due = self.next;
         self.left -= 1;
         self.next = due + Dur::from_ms(100);
-        Ok(Ask { due, kind: Kind::Read, lbn: 8 * u64::from(self.left), count: 8, fua: false, owner: 0, class: 0 })
+        Ok(Ask {
+            due,
+            kind: Kind::Read,
+            lbn: 8 * u64::from(self.left),
+            count: 8,
+            fua: false,
+            sync: true,
+            owner: 0,
+            class: 0,
+        })
     }
 
     fn finished(&mut self, _: u32, _: Time) {}

@@ -27,7 +27,7 @@ impl Naive {
         let last = self.last.iter().rfind(|l| l.0 == application).map(|l| l.1.0);
         let start = match (last, since) {
             (None, _) => self.now,
-            (Some(last), Since::Deceptively) => last,
+            (Some(last), Since::Deceptively { most }) => last.max(self.now.saturating_sub(span(most, weight))),
             (Some(last), Since::Idle) => last.max(self.now),
         };
         self.leaving.retain(|l| l.0 != application);

@@ -50,7 +50,7 @@ pub struct Simulate {
     /// When recorded requests are due: open (at their times), closed (so long after the one before), auto
     #[arg(long, value_name = "HOW")]
     replay: Option<String>,
-    /// Who may go: none
+    /// Who may go: none, cfq, bfq, bfq+ [default: none]
     #[arg(long, value_name = "A")]
     admit: Option<String>,
     /// Who goes next: fcfs, clook, sstf, sptf, sptf-sw:N, satfuf:MS, or drive (its firmware) [default: sptf]
@@ -111,7 +111,8 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     })?;
     let seed = scenario.seed.unwrap_or(1);
     let scheduling = scenario.scheduling().map_err(Failure::input)?;
-    let mut setup = Setup { scheduling, depth: scenario.depth, ..Setup::new(&profile, Order::Fcfs, seed) };
+    let admit = scenario.policy().map_err(Failure::input)?;
+    let mut setup = Setup { scheduling, admit, depth: scenario.depth, ..Setup::new(&profile, Order::Fcfs, seed) };
     if let Some(fill) = scenario.fill(seed).map_err(Failure::input)? {
         setup = setup.filled(fill);
     } else {

@@ -26,7 +26,9 @@
 //!
 //! Who asks for the next sectors only when he has got the last is idle for a moment after each answer. Was it so short that the
 //! disk waited for him, or would have waited, then he was never idle in earnest: `S = F'`, whatever `V` is by then
-//! ([`Since::Deceptively`]). With `max(V, F')` he would lose a little of his share at each request.
+//! ([`Since::Deceptively`]). With `max(V, F')` he would lose a little of his share at each request. Who never asks for all of his
+//! share would be further behind `V` each time, and could take it all at once one day: `S` is never before `V - m / w`, with `m`
+//! the sectors that he may have to his credit.
 //!
 //! # What is guaranteed, and why
 //!
@@ -72,8 +74,12 @@ impl Virtual {
 pub enum Since {
     /// Longer than anybody would wait for it, or for ever.
     Idle,
-    /// So short that it only seemed to be idle.
-    Deceptively,
+    /// So short that it only seemed to be idle. It takes up where it was, or where it would be had it got all but so many
+    /// sectors of its share: who asks for less than its share all the time has no more than this to its credit.
+    Deceptively {
+        /// These sectors.
+        most: u64,
+    },
 }
 
 /// A budget in the ideal system.
@@ -140,7 +146,9 @@ impl Bwf2q {
         }
         let start = match (last, since) {
             (None, _) => self.now,
-            (Some(last), Since::Deceptively) => last,
+            (Some(last), Since::Deceptively { most }) => {
+                last.max(Virtual(self.now.0.saturating_sub(Virtual::of(most, weight).0)))
+            }
             (Some(last), Since::Idle) => last.max(self.now),
         };
         self.weights += weight.max(1);
@@ -305,9 +313,11 @@ mod tests {
         };
         let (idle, now) = start(Since::Idle);
         assert_eq!(idle, now);
-        let (deceptive, now) = start(Since::Deceptively);
+        let (deceptive, now) = start(Since::Deceptively { most: 10_000 });
         assert_eq!(deceptive, Virtual(10 << 32));
         assert!(deceptive < now);
+        let (bounded, now) = start(Since::Deceptively { most: 100 });
+        assert_eq!(bounded.0 + (100 << 32), now.0);
     }
 
     #[test]

@@ -1,7 +1,157 @@
-//! ADMIT: who may go now.
+//! ADMIT: of all applications, who may go?
 //!
-//! * [`bwf2q`]: B-WF²Q+, the order of budgets: fair shares in sectors
+//! Every application has a queue of its own, and what nobody waits for is together in one more ([`ASYNCHRONOUS`]). A policy
+//! says whose queue the next command is taken from, or that the disk waits for one; ORDER chooses within that queue, and FILL
+//! puts free work before what was chosen. Without a policy all requests are one queue, and nothing here is asked.
 //!
-//! The core does not ask it yet.
+//! * [`bfq`]: budgets in sectors, fair by weight ([`bwf2q`] has the order of budgets)
+//! * [`cfq`]: slices of time, for comparison
 
+pub mod bfq;
 pub mod bwf2q;
+pub mod cfq;
+
+use headtime_disk::time::{Dur, Time};
+
+use crate::request::Request;
+
+/// The queue of what nobody waits for (Valente 2014 section 7.2.2: writes are system-wide).
+pub const ASYNCHRONOUS: u32 = u32::MAX - 1;
+
+/// Whose queue a request belongs in.
+#[inline]
+pub fn queue_of(request: &Request) -> u32 {
+    if request.sync { request.owner } else { ASYNCHRONOUS }
+}
+
+/// How urgent an application is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// It has its share.
+    #[default]
+    BestEffort,
+    /// It is served when nobody else has something to do, and once in a long while.
+    Idle,
+}
+
+/// What an application is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Its part of what is served, by proportion to the others': 1 to [`MOST_WEIGHT`].
+    pub weight: u32,
+    /// Its class.
+    pub class: Class,
+}
+
+/// Weights go up to this.
+pub const MOST_WEIGHT: u32 = 1000;
+
+impl Default for Share {
+    fn default() -> Share {
+        Share { weight: 100, class: Class::BestEffort }
+    }
+}
+
+/// A share that cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("weight: expected 1 to {MOST_WEIGHT}, found {found}")]
+pub struct BadWeight {
+    /// What was asked for.
+    pub found: u32,
+}
+
+impl Share {
+    /// This weight in the usual class.
+    pub fn weighing(weight: u32) -> Result<Share, BadWeight> {
+        match weight {
+            1..=MOST_WEIGHT => Ok(Share { weight, ..Share::default() }),
+            found => Err(BadWeight { found }),
+        }
+    }
+}
+
+/// Who goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// A request of this queue, which has one.
+    Queue(u32),
+    /// Nobody, until something is told or this instant comes: the disk waits for somebody.
+    Wait(Time),
+    /// Nobody: nothing waits.
+    Nobody,
+}
+
+/// A policy: told of every request, asked for every command.
+pub trait Admission: std::fmt::Debug + Send {
+    /// A request may go from now on: it has arrived, or what it had to wait for is finished.
+    fn arrived(&mut self, queue: u32, request: &Request, now: Time);
+    /// Who goes next.
+    fn turn(&mut self, now: Time) -> Turn;
+    /// A request of the queue that had its turn was chosen, and goes to the drive.
+    fn sent(&mut self, queue: u32, request: &Request, now: Time);
+    /// A request that was sent is finished.
+    fn completed(&mut self, queue: u32, request: &Request, now: Time);
+    /// What an application is to have from now on.
+    fn set_share(&mut self, queue: u32, share: Share);
+    /// When it wants to be asked again, if nothing happens before.
+    fn next_wakeup(&self) -> Option<Time>;
+}
+
+/// Which policy, and its rules.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Policy {
+    /// All requests are one queue.
+    #[default]
+    None,
+    /// Completely fair queueing.
+    Cfq(cfq::Rules),
+    /// Budget fair queueing, with or without the heuristics.
+    Bfq(bfq::Rules),
+}
+
+impl Policy {
+    /// The policies' names.
+    pub const NAMES: [&'static str; 4] = ["none", "cfq", "bfq", "bfq+"];
+
+    /// The policy of this name with its usual rules.
+    pub fn named(name: &str) -> Option<Policy> {
+        match name {
+            "none" => Some(Policy::None),
+            "cfq" => Some(Policy::Cfq(cfq::Rules::default())),
+            "bfq" => Some(Policy::Bfq(bfq::Rules::original())),
+            "bfq+" => Some(Policy::Bfq(bfq::Rules::plus())),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Policy::None => "none",
+            Policy::Cfq(_) => "cfq",
+            Policy::Bfq(rules) if *rules == bfq::Rules::original() => "bfq",
+            Policy::Bfq(_) => "bfq+",
+        }
+    }
+
+    /// The same for a drive that is given many commands at a time and has its own order: nobody is waited for then (Valente 2014
+    /// section 5.3).
+    #[must_use]
+    pub fn without_idling(mut self) -> Policy {
+        match &mut self {
+            Policy::None => {}
+            Policy::Cfq(rules) => rules.slice_idle = Dur::ZERO,
+            Policy::Bfq(rules) => rules.idle = Dur::ZERO,
+        }
+        self
+    }
+
+    /// The policy at work on a disk with sectors of so many bytes.
+    pub(crate) fn admission(&self, sector_bytes: u32) -> Option<Box<dyn Admission>> {
+        match self {
+            Policy::None => None,
+            Policy::Cfq(rules) => Some(Box::new(cfq::Cfq::new(rules.clone(), sector_bytes))),
+            Policy::Bfq(rules) => Some(Box::new(bfq::Bfq::new(rules.clone(), sector_bytes))),
+        }
+    }
+}

@@ -104,7 +104,8 @@ impl Core {
                 return Some(slot);
             }
             self.held = None;
-            self.pool.finish(slot);
+            self.gone(slot);
+            self.tell_ready();
         }
     }
 
@@ -291,8 +292,9 @@ impl Core {
             let Some((kind, range)) = fill.next_promoted(&self.model, idle, self.now) else { return };
             let place = self.model.place(range.lbn, range.count as u32, kind);
             assert!(place.is_some(), "a task wants {range:?}, which is not on the disk");
-            let slot = self.pool.insert(free(kind, range.lbn, range.count as u32), place, self.now);
+            let slot = self.pool.insert(free(kind, range.lbn, range.count as u32), place, NOBODY, self.now);
             fill.promoted_is(slot, kind, range);
+            self.tell_ready();
         }
     }
 
@@ -341,5 +343,5 @@ impl Core {
 
 /// Freeblock work as a request.
 fn free(kind: Kind, lbn: u64, count: u32) -> Request {
-    Request { id: u64::MAX, kind, lbn, count, fua: false, owner: NOBODY }
+    Request { id: u64::MAX, kind, lbn, count, fua: false, sync: true, owner: NOBODY }
 }

@@ -7,7 +7,7 @@ use super::View;
 #[inline]
 pub fn next(view: &mut View) -> Option<u32> {
     view.looked_at += 1;
-    let entries = view.pool.index();
+    let entries = view.choice.index;
     let at = entries.partition_point(|e| e.key < view.lbn);
     let entry = entries.get(at).or(entries.first())?;
     Some(entry.slot)

@@ -17,6 +17,7 @@ use headtime_disk::model::Model;
 use headtime_disk::time::{Dur, Time};
 
 use crate::pool::{Entry, Key, Pool};
+use crate::queues::Eligible;
 
 /// Who goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl Order {
     #[inline]
     pub fn next(self, view: &mut View) -> Option<u32> {
         if self != Order::Fcfs
-            && let Some(flush) = view.pool.oldest_flush()
+            && let Some(flush) = view.choice.oldest_flush
         {
             // A flush has no position to be judged by; it takes no head time from the scheduler's point of view, and
             // whoever sent it is waiting for all of its writes at once.
@@ -69,8 +70,10 @@ impl Order {
 /// What an order looks at when it decides.
 #[derive(Debug)]
 pub struct View<'a> {
-    /// The eligible requests.
+    /// Every unfinished request.
     pub pool: &'a Pool,
+    /// Those that may be chosen: all eligible ones, or those of the application that ADMIT has chosen.
+    pub choice: Eligible<'a>,
     /// What is believed of the drive.
     pub model: &'a Model,
     /// Now.
@@ -151,7 +154,7 @@ impl<'a> View<'a> {
     /// cylinder.
     #[inline]
     pub fn outward(&self) -> Outward<'a> {
-        let entries = self.pool.index();
+        let entries = self.choice.index;
         let center = self.cylinder();
         let above = entries.partition_point(|e| e.key < center as u64);
         Outward { entries, center, below: above, above }

@@ -77,7 +77,7 @@ impl Rig {
     pub fn submit(&mut self, kind: Kind, lbn: u64, count: u32) {
         while self.drive.advance(self.now).is_some() {}
         self.id += 1;
-        let request = Request { id: self.id, kind, lbn, count, fua: false, owner: 0 };
+        let request = Request { id: self.id, kind, lbn, count, fua: false, sync: true, owner: 0 };
         self.core.submit(request, self.now).expect("there is room");
         self.drain();
     }

@@ -103,7 +103,7 @@ impl Rig {
 
     pub fn submit(&mut self, kind: Kind, lbn: u64, count: u32) -> u64 {
         self.ids += 1;
-        let request = Request { id: self.ids, kind, lbn, count, fua: false, owner: 0 };
+        let request = Request { id: self.ids, kind, lbn, count, fua: false, sync: true, owner: 0 };
         self.core.submit(request, self.now).expect("there is room");
         self.drain();
         self.ids

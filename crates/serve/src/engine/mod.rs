@@ -192,7 +192,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     fn put(&mut self, ask: Ask, now: Time) {
         let (kind, lbn, count, fua, owner) = (ask.kind, ask.lbn, ask.count, ask.fua, ask.owner);
         let id = self.requests.insert(ask, now);
-        match self.core.submit(Request { id, kind, lbn, count, fua, owner }, now) {
+        match self.core.submit(Request { id, kind, lbn, count, fua, sync: true, owner }, now) {
             Ok(()) => {}
             Err(Refused::Full { .. } | Refused::OutOfRange { .. }) => {
                 // Both are checked before a request gets here; a client that finds a way round gets an error.

@@ -221,7 +221,7 @@ impl Run {
             }
             _ => (Kind::Read, self.rng.below(self.area - 16), 16),
         };
-        let request = Request { id: self.next_id, kind, lbn, count, fua: self.rng.below(8) == 0, owner: 0 };
+        let request = Request { id: self.next_id, kind, lbn, count, fua: self.rng.below(8) == 0, sync: true, owner: 0 };
         match self.core.submit(request, self.now) {
             Ok(()) => self.shadow.submitted(&request),
             Err(Refused::Full { .. }) => self.shadow.tally.refused += 1,

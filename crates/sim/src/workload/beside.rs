@@ -197,7 +197,16 @@ impl<W: Workload> Workload for Beside<W> {
                 self.waiting = true;
                 self.due_at = Some(due);
                 let class = (self.classes.len() - 1) as u16;
-                Ok(Ask { due, kind: Kind::Read, lbn, count: count as u32, fua: false, owner: READER, class })
+                Ok(Ask {
+                    due,
+                    kind: Kind::Read,
+                    lbn,
+                    count: count as u32,
+                    fua: false,
+                    sync: true,
+                    owner: READER,
+                    class,
+                })
             }
             None => {
                 let ask = self.inner.take()?;

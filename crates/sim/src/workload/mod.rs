@@ -18,6 +18,7 @@ mod replay;
 pub mod scenario;
 mod size;
 mod source;
+pub mod suite;
 mod task_table;
 mod values;
 pub mod variates;
@@ -59,6 +60,8 @@ pub struct Ask {
     pub count: u32,
     /// A write that is done only when it is on the media.
     pub fua: bool,
+    /// Its application waits for it before it goes on.
+    pub sync: bool,
     /// The application it belongs to.
     pub owner: u32,
     /// Its class in statistics: an index into [`Workload::classes`], 0 where there are none.

@@ -192,7 +192,7 @@ impl Workload for Population {
             let gap = gaps.draw(mean_gap, &mut task.rng);
             self.wake(due + gap, owner);
         }
-        Ok(Ask { due, kind: drawn.kind, lbn: drawn.lbn, count: drawn.count, fua: drawn.fua, owner, class })
+        Ok(Ask { due, kind: drawn.kind, lbn: drawn.lbn, count: drawn.count, fua: drawn.fua, sync: true, owner, class })
     }
 
     fn finished(&mut self, owner: u32, now: Time) {

@@ -205,7 +205,7 @@ impl<T: TraceReader> Workload for Replay<T> {
             let end = (record.lbn + u64::from(record.count)).div_ceil(self.per_sector);
             (first, (end - first) as u32)
         };
-        Ok(Ask { due, kind: record.kind, lbn, count, fua: record.fua, owner: record.owner, class: 0 })
+        Ok(Ask { due, kind: record.kind, lbn, count, fua: record.fua, sync: true, owner: record.owner, class: 0 })
     }
 
     fn finished(&mut self, _owner: u32, now: Time) {

@@ -32,6 +32,7 @@ use serde::Deserialize;
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::Policy;
 use headtime_sched::core::Order;
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
@@ -91,8 +92,6 @@ pub struct Scenario {
     pub source: Source,
 }
 
-/// Names of ADMIT that work.
-pub const ADMITS: [&str; 1] = ["none"];
 /// Names of ORDER; `drive` leaves the choice to the drive.
 pub const ORDERS: [&str; 7] = ["fcfs", "clook", "sstf", "sptf", "sptf-sw:N", "satfuf:MS", "drive"];
 
@@ -133,13 +132,6 @@ fn quoted(text: &str) -> String {
 
 pub(crate) fn unknown(what: &'static str, name: &str, known: &[&str]) -> WorkloadError {
     WorkloadError::Unknown { what, name: name.to_owned(), known: known.join(", ") }
-}
-
-fn one_of(what: &'static str, name: Option<&str>, known: &[&str]) -> Result<(), WorkloadError> {
-    match name {
-        Some(n) if !known.contains(&n) => Err(unknown(what, n, known)),
-        _ => Ok(()),
-    }
 }
 
 /// A disk of a scenario's file in `folder`: what is no built-in drive's name but looks like a file's lies there.
@@ -243,6 +235,12 @@ impl Scenario {
         all.iter().filter(|(_, said)| *said).map(|(key, _)| *key).collect()
     }
 
+    /// Who may go.
+    pub fn policy(&self) -> Result<Policy, WorkloadError> {
+        let name = self.admit.as_deref().unwrap_or("none");
+        Policy::named(name).ok_or_else(|| unknown("admit", name, &Policy::NAMES))
+    }
+
     /// A fault of the setting `key`, with file and line where that stands in a file and not on the command line.
     pub fn fault_at(&self, key: &str, message: impl std::fmt::Display) -> String {
         self.source.place(key).map_or_else(|| message.to_string(), |place| format!("{place}: {message}"))
@@ -255,7 +253,7 @@ impl Scenario {
     }
 
     fn check_all(&self) -> Result<(), WorkloadError> {
-        one_of("admit", self.admit.as_deref(), &ADMITS)?;
+        self.policy()?;
         let filled = self.fill(0)?.is_some();
         let background = self.background.as_deref().unwrap_or("none");
         filling::check_background(background)?;
@@ -266,6 +264,11 @@ impl Scenario {
             if given && !filled && !none {
                 return Err(WorkloadError::Conflict(format!("{what} was given, but no fill")));
             }
+        }
+        if self.policy()? != Policy::None && self.scheduling()? == Scheduling::Drive {
+            return Err(WorkloadError::Conflict(
+                "order drive leaves the choice to the drive, which knows no applications to admit".into(),
+            ));
         }
         if filled && self.scheduling()? == Scheduling::Drive {
             return Err(WorkloadError::Conflict(

@@ -154,7 +154,7 @@ impl Workload for Files {
         // What comes next is known when this is finished.
         self.next = None;
         let Step { range: Range { lbn, count }, class } = step;
-        Ok(Ask { due, kind: Kind::Read, lbn, count, fua: false, owner: 0, class: class as u16 })
+        Ok(Ask { due, kind: Kind::Read, lbn, count, fua: false, sync: true, owner: 0, class: class as u16 })
     }
 
     fn finished(&mut self, _owner: u32, now: Time) {

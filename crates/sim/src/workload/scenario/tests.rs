@@ -124,7 +124,7 @@ fn mistakes_name_place_expectation_and_what_is_known() {
         ("order = \"elevator\"\n", "fcfs, clook, sstf, sptf, sptf-sw:N, satfuf:MS"),
         ("order = \"sptf-sw:x\"\n", "expected 0 to 1000"),
         ("order = \"satfuf:-1\"\n", "expected 0 to"),
-        ("admit = \"bfq\"\n", "known: none"),
+        ("admit = \"deadline\"\n", "known: none, cfq, bfq, bfq+"),
         ("fill = \"greedy\"\n", "s.toml:1: unknown fill \"greedy\"; known: none, bw-greedy"),
         ("placement = \"drive\"\n", "s.toml:1: unknown placement \"drive\"; known: host, firmware"),
         ("disk = \"a\"\nbackground = \"copy\"\n", "s.toml:2: unknown background \"copy\"; known: none, scan"),

@@ -1,0 +1,150 @@
+//! What BFQ knows of one application: its requests' pattern, and how far its weight is raised (Valente 2014 sections 4 and 4.1).
+
+use headtime_disk::time::Time;
+
+use super::rules::LowLatency;
+use crate::admit::Share;
+use crate::request::Request;
+
+/// Fractions of a sector that the mean distance is kept in.
+const FINE: u64 = 256;
+/// Weights are kept finer than they are given, so that a raised one falls smoothly.
+const SCALE: u64 = 100;
+
+/// How far apart the requests of an application lie: a low-pass filter over the distance from the end of each to the beginning
+/// of the next, `mean = 7/8 mean + 1/8 distance`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pattern {
+    mean: u64,
+    end: Option<u64>,
+}
+
+impl Pattern {
+    /// A request came.
+    pub fn add(&mut self, request: &Request) {
+        if let Some(end) = self.end {
+            let distance = end.abs_diff(request.lbn).saturating_mul(FINE);
+            self.mean = self.mean - self.mean / 8 + distance / 8;
+        }
+        self.end = Some(request.lbn + u64::from(request.count));
+    }
+
+    /// The mean distance in sectors.
+    pub fn mean(&self) -> u64 {
+        self.mean / FINE
+    }
+}
+
+/// A raised weight.
+#[derive(Clone, Copy, Debug)]
+struct Raised {
+    /// Sectors until it is back at the application's own.
+    left: u64,
+    until: Time,
+}
+
+/// An application.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// What it is to have.
+    pub share: Share,
+    /// Its next budget, in sectors.
+    pub budget: u64,
+    /// Requests that wait, and such as are at the drive.
+    pub queued: u32,
+    /// See `queued`.
+    pub outstanding: u32,
+    /// Since when it has had no request at all.
+    pub idle_since: Time,
+    /// Where its requests lie.
+    pub pattern: Pattern,
+    raised: Option<Raised>,
+}
+
+impl Application {
+    /// One that has just been seen for the first time.
+    pub fn new(share: Share, budget: u64, now: Time) -> Application {
+        Application {
+            share,
+            budget,
+            queued: 0,
+            outstanding: 0,
+            idle_since: now,
+            pattern: Pattern::default(),
+            raised: None,
+        }
+    }
+
+    /// Its weight is raised from now on.
+    pub fn raise(&mut self, rules: &LowLatency, sectors: u64, now: Time) {
+        self.raised = Some(Raised { left: sectors, until: now + rules.longest });
+    }
+
+    /// Whether its weight is raised.
+    pub fn is_raised(&self, now: Time) -> bool {
+        self.raised.is_some_and(|r| now < r.until)
+    }
+
+    /// It was served so many sectors.
+    pub fn served(&mut self, sectors: u64) {
+        if let Some(r) = &mut self.raised {
+            r.left = r.left.saturating_sub(sectors);
+            if r.left == 0 {
+                self.raised = None;
+            }
+        }
+    }
+
+    /// Its weight now, in hundredths: `w (1 + (C_rais - 1) left / B_rais)`, which falls by `(C_rais - 1) w / B_rais` with
+    /// every sector. `sectors`: `B_rais`.
+    pub fn weight(&self, rules: Option<&LowLatency>, sectors: u64, now: Time) -> u64 {
+        let own = u64::from(self.share.weight) * SCALE;
+        match (self.raised, rules) {
+            (Some(r), Some(rules)) if now < r.until => {
+                own + own * u64::from(rules.factor.saturating_sub(1)) * r.left.min(sectors) / sectors.max(1)
+            }
+            _ => own,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::command::Kind;
+    use headtime_disk::time::Dur;
+
+    use super::*;
+
+    fn at(lbn: u64) -> Request {
+        Request { id: 0, kind: Kind::Read, lbn, count: 8, fua: false, sync: true, owner: 0 }
+    }
+
+    #[test]
+    fn a_raised_weight_falls_with_service_and_ends_in_time() {
+        let rules = LowLatency::default();
+        let mut a = Application::new(Share::default(), 1_000, Time::ZERO);
+        let weight = |a: &Application, s: u64| a.weight(Some(&rules), 10_000, Time::ZERO + Dur::from_secs(s));
+        assert_eq!(weight(&a, 0), 10_000);
+        a.raise(&rules, 10_000, Time::ZERO);
+        assert_eq!(weight(&a, 0), 100_000);
+        a.served(5_000);
+        assert_eq!(weight(&a, 0), 55_000);
+        assert_eq!((weight(&a, 5), weight(&a, 6)), (55_000, 10_000));
+        a.served(4_999);
+        assert_eq!(weight(&a, 0), 10_009);
+        a.served(8);
+        assert!(!a.is_raised(Time::ZERO));
+        assert_eq!(weight(&a, 0), 10_000);
+    }
+
+    #[test]
+    fn the_mean_distance_follows_what_comes() {
+        let mut p = Pattern::default();
+        (0..10).for_each(|i| p.add(&at(i * 8)));
+        assert_eq!(p.mean(), 0);
+        p.add(&at(1_000_080));
+        assert_eq!(p.mean(), 125_000);
+        (0..40).for_each(|i| p.add(&at(1_000_088 + i * 8)));
+        assert!(p.mean() < 1_000);
+    }
+}

@@ -1,0 +1,87 @@
+//! Budgets: what an application may be served before it is another's turn (Valente 2014 sections 3.3 and 4.3).
+//!
+//! A feedback loop. When an application's turn is over its next budget follows from the reason:
+//!
+//! | reason | the original rule | H-throughput |
+//! |---|---|---|
+//! | no more backlog | what it used | doubled while some of its requests are at the drive, else less by 1/8 of the largest |
+//! | the time is over | the largest | doubled |
+//! | used up, and more waits | more by a step | four times as much |
+//!
+//! It begins with the largest budget, or with half of it.
+
+/// Why a turn is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Nothing of it waits, and it was not, or not any longer, waited for. Some of its requests may still be at the drive.
+    NoMore {
+        /// They are.
+        outstanding: bool,
+    },
+    /// It had the disk for a whole slice.
+    Timeout,
+    /// Its budget is used up, and more of it waits.
+    UsedUp,
+    /// It is of the idle class, and somebody else came.
+    Displaced,
+}
+
+/// The original rule's step, in sectors of 512 bytes; the paper says "a fixed quantity".
+const STEP: u64 = 128;
+/// The smallest budget, as a part of the largest.
+const LEAST: u64 = 32;
+
+/// The first budget, when the largest is `most`.
+pub fn first(throughput: bool, most: u64) -> u64 {
+    if throughput { (most / 2).max(1) } else { most }
+}
+
+/// The budget after one of `budget` sectors of which `used` were used.
+pub fn next(throughput: bool, over: Over, budget: u64, used: u64, most: u64) -> u64 {
+    let wanted = match (over, throughput) {
+        (Over::Displaced, _) => budget,
+        (Over::NoMore { .. }, false) => used,
+        (Over::NoMore { outstanding: true }, true) => budget.saturating_mul(2),
+        (Over::NoMore { outstanding: false }, true) => budget.saturating_sub(most / 8),
+        (Over::Timeout, false) => most,
+        (Over::Timeout, true) => budget.saturating_mul(2),
+        (Over::UsedUp, false) => budget.saturating_add(STEP),
+        (Over::UsedUp, true) => budget.saturating_mul(4),
+    };
+    wanted.clamp((most / LEAST).max(1), most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: u64 = 16_000;
+
+    #[test]
+    fn the_original_rules() {
+        assert_eq!(first(false, MOST), MOST);
+        let next = |over| next(false, over, 4_000, 1_000, MOST);
+        assert_eq!(next(Over::NoMore { outstanding: true }), 1_000);
+        assert_eq!(next(Over::NoMore { outstanding: false }), 1_000);
+        assert_eq!(next(Over::Timeout), MOST);
+        assert_eq!(next(Over::UsedUp), 4_128);
+    }
+
+    #[test]
+    fn the_new_rules_multiply_when_they_grow_and_subtract_when_they_shrink() {
+        assert_eq!(first(true, MOST), 8_000);
+        let next = |over| next(true, over, 3_000, 1_000, MOST);
+        assert_eq!(next(Over::NoMore { outstanding: true }), 6_000);
+        assert_eq!(next(Over::NoMore { outstanding: false }), 1_000);
+        assert_eq!(next(Over::Timeout), 6_000);
+        assert_eq!(next(Over::UsedUp), 12_000);
+    }
+
+    #[test]
+    fn budgets_stay_within_bounds() {
+        assert_eq!(next(true, Over::UsedUp, 8_000, 8_000, MOST), MOST);
+        assert_eq!(next(true, Over::NoMore { outstanding: false }, 600, 0, MOST), 500);
+        assert_eq!(next(false, Over::NoMore { outstanding: false }, 600, 0, MOST), 500);
+        assert_eq!(next(false, Over::Timeout, 600, 0, 1), 1);
+    }
+}

@@ -1,0 +1,358 @@
+//! BFQ, budget fair queueing, and BFQ+ (Valente 2014, seed 003).
+//!
+//! One application is the *active* one. Its requests go to the drive until its budget is used up, its time is over, or nothing
+//! of it waits any more; then [`super::bwf2q`] says who is next. An application that asks for one thing after the other has
+//! nothing waiting while the drive works for it: the disk waits for it until its request is done, and a little longer
+//! (section 3.4).
+//!
+//! * [`rules`]: constants and switches
+//! * [`budget`]: how large the next budget is
+//! * [`rate`]: how large the largest is
+//! * [`application`]: patterns and raised weights
+//!
+//! # What a turn is charged
+//!
+//! The sectors that were served. A whole budget, however, when the time ran out, or when it went so slowly that the budget could
+//! not have been used up in a slice (sections 3.5 and 4.4): who is slow has the same part of the *time* then as others, not of the
+//! sectors. H-fairness excepts from this who was served very little yet (1/8 of the largest budget), because the way to his first
+//! request weighs too much in that, and who has used most of his budget (2/3), because it is slow where he reads. Virtual time goes on by
+//! what is charged.
+
+pub mod application;
+pub mod budget;
+pub mod rate;
+pub mod rules;
+
+use std::collections::BTreeMap;
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::{Dur, Time};
+
+use super::bwf2q::{Bwf2q, Since};
+use super::{ASYNCHRONOUS, Admission, Class, Share, Turn};
+use crate::request::Request;
+use application::Application;
+use budget::Over;
+use rate::{PeakRate, Service};
+pub use rules::{LowLatency, Rules};
+
+/// Who has not asked for anything for so long is forgotten, unless it was given a share.
+const FORGOTTEN: Dur = Dur::from_secs(60);
+/// Looked for whenever so many have become known.
+const SWEEP: usize = 1024;
+
+/// The application that is served.
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    queue: u32,
+    class: Class,
+    budget: u64,
+    /// Sectors, and what is charged for them.
+    sectors: u64,
+    charged: u64,
+    /// How long it may be served, since its first request was sent.
+    slice: Dur,
+    /// See `slice`.
+    since: Option<Time>,
+    /// When the disk is waited for no longer, after its last request is done.
+    waits_until: Time,
+}
+
+/// BFQ at work.
+#[derive(Debug)]
+pub struct Bfq {
+    rules: Rules,
+    /// `B_rais`, and the distance that makes an application random, in sectors.
+    raised_sectors: u64,
+    random_beyond: u64,
+    rate: PeakRate,
+    best_effort: Bwf2q,
+    idle_class: Bwf2q,
+    idle_class_served: Time,
+    applications: BTreeMap<u32, Application>,
+    shares: BTreeMap<u32, Share>,
+    active: Option<Active>,
+    sweep_at: usize,
+    wakeup: Option<Time>,
+}
+
+impl Bfq {
+    /// Nobody is there yet.
+    pub fn new(rules: Rules, sector_bytes: u32) -> Bfq {
+        let sectors = |bytes: u64| (bytes / u64::from(sector_bytes)).max(1);
+        Bfq {
+            raised_sectors: rules.low_latency.map_or(1, |l| sectors(l.bytes)),
+            random_beyond: sectors(rules.random_beyond),
+            rate: PeakRate::new(rules.peak_rate, rules.slice, sectors(rules.first_budget)),
+            best_effort: Bwf2q::new(),
+            idle_class: Bwf2q::new(),
+            idle_class_served: Time::ZERO,
+            applications: BTreeMap::new(),
+            shares: BTreeMap::new(),
+            active: None,
+            sweep_at: SWEEP,
+            wakeup: None,
+            rules,
+        }
+    }
+
+    /// The estimate of the disk's peak rate, in sectors a second; `None` while there are too few samples.
+    pub fn peak_rate(&self) -> Option<f64> {
+        self.rate.estimate()
+    }
+
+    /// The largest budget, in sectors.
+    pub fn most(&self) -> u64 {
+        self.rate.most()
+    }
+
+    fn fair(&mut self, class: Class) -> &mut Bwf2q {
+        match class {
+            Class::BestEffort => &mut self.best_effort,
+            Class::Idle => &mut self.idle_class,
+        }
+    }
+
+    /// The application, which may have to be made known first.
+    fn known(&mut self, queue: u32, now: Time) -> &mut Application {
+        if !self.applications.contains_key(&queue) {
+            self.sweep(now);
+            let share = self.shares.get(&queue).copied().unwrap_or_default();
+            let mut new = Application::new(share, budget::first(self.rules.throughput, self.rate.most()), now);
+            if let Some(low_latency) = self.rules.low_latency.filter(|_| raisable(queue, share)) {
+                new.raise(&low_latency, self.raised_sectors, now);
+            }
+            self.applications.insert(queue, new);
+        }
+        self.applications.get_mut(&queue).expect("it is known now")
+    }
+
+    /// Forgets who has gone. Each sweep looks at everybody, and there is one when their number has doubled.
+    fn sweep(&mut self, now: Time) {
+        if self.applications.len() < self.sweep_at {
+            return;
+        }
+        let (best_effort, idle_class) = (&mut self.best_effort, &mut self.idle_class);
+        self.applications.retain(|&queue, a| {
+            let gone = a.queued + a.outstanding == 0 && now.saturating_since(a.idle_since) > FORGOTTEN;
+            if gone {
+                best_effort.forget(queue);
+                idle_class.forget(queue);
+            }
+            !gone
+        });
+        self.sweep_at = (2 * self.applications.len()).max(SWEEP);
+    }
+
+    fn is_random(&self, a: &Application) -> bool {
+        a.pattern.mean() > self.random_beyond
+    }
+
+    /// How long the disk waits for an application's next request when it has none.
+    fn waits(&self, active: &Active, a: &Application, now: Time) -> Dur {
+        if active.queue == ASYNCHRONOUS || active.class == Class::Idle || self.rules.idle == Dur::ZERO {
+            return Dur::ZERO;
+        }
+        // Who is slow only at the beginning is not yet known to be so (section 4.4, the third case).
+        let known = !self.rules.fairness || active.charged >= self.rate.most() / 8;
+        match self.is_random(a) && known && !a.is_raised(now) {
+            true => self.rules.idle_random,
+            false => self.rules.idle,
+        }
+    }
+
+    /// Whether the active application's turn is over, or until when it is waited for when nothing of it waits.
+    fn look(&self, active: &Active, a: &Application, now: Time) -> Result<Option<Time>, Over> {
+        if active.class == Class::Idle && active.since.is_some() && self.best_effort.backlogged() > 0 {
+            return Err(Over::Displaced);
+        }
+        let ends = active.since.map_or(Time::NEVER, |since| since + active.slice);
+        if now >= ends {
+            return Err(Over::Timeout);
+        }
+        if a.queued > 0 {
+            return if active.charged >= active.budget { Err(Over::UsedUp) } else { Ok(None) };
+        }
+        let waits = self.waits(active, a, now);
+        if waits == Dur::ZERO || (a.outstanding == 0 && now >= active.waits_until) {
+            return Err(Over::NoMore { outstanding: a.outstanding > 0 });
+        }
+        Ok(Some(if a.outstanding > 0 { ends } else { active.waits_until.min(ends) }))
+    }
+
+    /// The active application's turn is over.
+    fn expire(&mut self, over: Over, now: Time) {
+        let active = self.active.take().expect("somebody is served");
+        let most = self.rate.most();
+        let a = &self.applications[&active.queue];
+        let time = active.since.map_or(Dur::ZERO, |since| now.since(since));
+        let charged = self.charge(&active, over, time, most);
+        let timed_out = over == Over::Timeout;
+        if active.queue != ASYNCHRONOUS {
+            let random = self.is_random(a);
+            self.rate.sample(&Service { sectors: active.sectors, time, timed_out, random });
+        }
+        let most = self.rate.most();
+        let (rules, raised) = (self.rules.low_latency, self.raised_sectors);
+        let throughput = self.rules.throughput;
+        let a = self.applications.get_mut(&active.queue).expect("the active application is known");
+        a.budget = budget::next(throughput, over, active.budget, active.charged, most);
+        // What it is to have may have changed: its class, too.
+        let class = a.share.class;
+        let next = (a.queued > 0).then(|| (a.weight(rules.as_ref(), raised, now), a.budget));
+        let fair = self.fair(active.class);
+        fair.served(charged - active.charged);
+        if class == active.class {
+            fair.expire(charged, next);
+        } else {
+            fair.expire(charged, None);
+            if let Some((weight, budget)) = next {
+                self.fair(class).activate(active.queue, weight, budget, Since::Idle);
+            }
+        }
+    }
+
+    /// What a turn is charged.
+    fn charge(&self, active: &Active, over: Over, time: Dur, most: u64) -> u64 {
+        let charged = active.charged;
+        if over == Over::Displaced || charged >= active.budget {
+            return charged;
+        }
+        // It could not have used its budget up in a slice at this rate.
+        let slow = active.queue != ASYNCHRONOUS
+            && u128::from(charged) * u128::from(active.slice.0) < u128::from(active.budget) * u128::from(time.0);
+        let timed_out = over == Over::Timeout;
+        let excepted = self.rules.fairness
+            && ((!timed_out && charged <= most / 8) || charged >= active.budget - active.budget / 3);
+        if (slow || timed_out) && !excepted { active.budget } else { charged }
+    }
+
+    /// How long an application may be served.
+    fn slice(&self, a: &Application, now: Time) -> Dur {
+        let raised = self.rules.low_latency.filter(|l| l.longer_slices && a.is_raised(now));
+        match raised {
+            None => self.rules.slice,
+            Some(_) => {
+                let weight = a.weight(self.rules.low_latency.as_ref(), self.raised_sectors, now);
+                let own = a.weight(None, 1, now).max(1);
+                Dur((u128::from(self.rules.slice.0) * u128::from(weight) / u128::from(own)) as u64)
+            }
+        }
+    }
+
+    /// Somebody else's turn.
+    fn next(&mut self, now: Time) -> Option<()> {
+        let starved = now.saturating_since(self.idle_class_served) >= self.rules.idle_class_turn;
+        let idle_first = self.idle_class.backlogged() > 0 && (starved || self.best_effort.backlogged() == 0);
+        let class = if idle_first { Class::Idle } else { Class::BestEffort };
+        let queue = self.fair(class).choose()?;
+        if class == Class::Idle || self.idle_class.backlogged() == 0 {
+            self.idle_class_served = now;
+        }
+        let a = &self.applications[&queue];
+        let (budget, slice) = (a.budget, self.slice(a, now));
+        let waits_until = Time::ZERO;
+        self.active = Some(Active { queue, class, budget, sectors: 0, charged: 0, slice, since: None, waits_until });
+        Some(())
+    }
+}
+
+/// Nobody waits for what is asynchronous, and the idle class has no hurry.
+fn raisable(queue: u32, share: Share) -> bool {
+    queue != ASYNCHRONOUS && share.class == Class::BestEffort
+}
+
+impl Admission for Bfq {
+    fn arrived(&mut self, queue: u32, request: &Request, now: Time) {
+        let (low_latency, raised) = (self.rules.low_latency, self.raised_sectors);
+        let (idle, most) = (self.rules.idle, self.rate.most());
+        let active = self.active.is_some_and(|a| a.queue == queue);
+        let a = self.known(queue, now);
+        let was_idle = a.queued + a.outstanding == 0;
+        if request.kind != Kind::Flush {
+            a.pattern.add(request);
+        }
+        a.queued += 1;
+        if a.queued > 1 || active {
+            return;
+        }
+        // It has become backlogged.
+        let idle_for = if was_idle { now.saturating_since(a.idle_since) } else { Dur::ZERO };
+        if let Some(rules) = low_latency.filter(|r| idle_for >= r.idle && raisable(queue, a.share)) {
+            a.raise(&rules, raised, now);
+        }
+        let (weight, budget, class) = (a.weight(low_latency.as_ref(), raised, now), a.budget, a.share.class);
+        let since = match queue != ASYNCHRONOUS && idle_for <= idle {
+            true => Since::Deceptively { most },
+            false => Since::Idle,
+        };
+        self.fair(class).activate(queue, weight, budget, since);
+    }
+
+    fn turn(&mut self, now: Time) -> Turn {
+        self.wakeup = None;
+        loop {
+            let Some(active) = self.active else {
+                match self.next(now) {
+                    Some(()) => continue,
+                    None => return Turn::Nobody,
+                }
+            };
+            match self.look(&active, &self.applications[&active.queue], now) {
+                Ok(None) => return Turn::Queue(active.queue),
+                Ok(Some(until)) => {
+                    self.wakeup = Some(until);
+                    return Turn::Wait(until);
+                }
+                Err(over) => self.expire(over, now),
+            }
+        }
+    }
+
+    fn sent(&mut self, queue: u32, request: &Request, now: Time) {
+        let active =
+            self.active.as_mut().filter(|a| a.queue == queue).expect("the active application's request is sent");
+        let sectors = u64::from(request.count);
+        let throttled = queue == ASYNCHRONOUS && request.kind == Kind::Write;
+        let charge = if throttled { sectors * self.rules.write_charge } else { sectors };
+        active.since.get_or_insert(now);
+        active.sectors += sectors;
+        active.charged += charge;
+        let class = active.class;
+        let a = self.applications.get_mut(&queue).expect("the active application is known");
+        a.queued -= 1;
+        a.outstanding += 1;
+        a.served(sectors);
+        self.fair(class).served(charge);
+    }
+
+    fn completed(&mut self, queue: u32, _: &Request, now: Time) {
+        let a = self.applications.get_mut(&queue).expect("whose request was sent is known");
+        a.outstanding -= 1;
+        if a.queued + a.outstanding == 0 {
+            a.idle_since = now;
+        }
+        let a = &self.applications[&queue];
+        if let Some(active) = self.active.filter(|active| active.queue == queue && a.outstanding == 0) {
+            let waits_until = now + self.waits(&active, a, now);
+            self.active = Some(Active { waits_until, ..active });
+        }
+    }
+
+    fn set_share(&mut self, queue: u32, share: Share) {
+        self.shares.insert(queue, share);
+        let active = self.active.is_some_and(|a| a.queue == queue);
+        let Some(a) = self.applications.get_mut(&queue) else { return };
+        let before = std::mem::replace(&mut a.share, share);
+        if before.class != share.class && a.queued > 0 && !active {
+            // Not raised: that is for who has just begun.
+            let (weight, budget) = (a.weight(None, 1, Time::ZERO), a.budget);
+            self.fair(before.class).withdraw(queue);
+            self.fair(share.class).activate(queue, weight, budget, Since::Idle);
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.wakeup
+    }
+}

@@ -1,0 +1,411 @@
+//! CFQ, completely fair queueing: slices of disk time, round after round. It is here to be compared with (Valente 2014 section 5.2);
+//! what it does is that of the Linux kernel's `cfq-iosched.c` as of 2.6.34, without groups and without queues that are merged.
+//!
+//! * Queues are of three kinds: of who reads in order, and is waited for; of who is scattered, or thinks for long, and is not; and
+//!   the asynchronous one. A kind has the disk for a part of the target latency in proportion to how many of its queues are busy,
+//!   then the kind whose first queue has waited longest is next.
+//! * Within a kind queues go round. A queue of the first kind has a slice of 100 ms. With `low_latency` slices are scaled so
+//!   that a round takes 300 ms, but none is shorter than twice the time that is waited for the next request.
+//! * Of scattered queues the last one is waited for, so that the kind as a whole keeps the disk.
+//! * Who waits for an answer displaces the asynchronous queue, and everybody displaces the idle class.
+//!
+//! Weights stand for priorities: a slice is scaled by `weight / 100`, and a queue of a larger weight comes around earlier by the
+//! same rule as in the kernel: the others' slices less its own, for each busy queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use headtime_disk::command::Kind as Command;
+use headtime_disk::time::{Dur, Time};
+
+use super::{ASYNCHRONOUS, Admission, Class, Share, Turn};
+use crate::request::Request;
+
+/// The rules, with the kernel's names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rules {
+    /// A slice of a queue that is waited for.
+    pub slice_sync: Dur,
+    /// A slice of the asynchronous queue.
+    pub slice_async: Dur,
+    /// The disk waits so long for the next request. Zero: it never waits.
+    pub slice_idle: Dur,
+    /// Slices are scaled to the target.
+    pub low_latency: bool,
+    /// What a round should take.
+    pub target_latency: Dur,
+    /// The idle class is served when nobody else was for so long (`CFQ_IDLE_GRACE`).
+    pub idle_grace: Dur,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules {
+            slice_sync: Dur::from_ms(100),
+            slice_async: Dur::from_ms(40),
+            slice_idle: Dur::from_ms(8),
+            low_latency: true,
+            target_latency: Dur::from_ms(300),
+            idle_grace: Dur::from_ms(100),
+        }
+    }
+}
+
+/// A request further from the one before is scattered (`CFQQ_SEEK_THR`: 8 times 100 sectors of 512 bytes).
+const SEEKY_BEYOND: u64 = 8 * 100 * 512;
+/// Of the last 32 requests more than this many scattered ones make a queue scattered (`CFQQ_SEEKY`).
+const SEEKY_OF_32: u32 = 4;
+/// Thinking times before their mean is believed.
+const ENOUGH: u32 = 80;
+/// Who has not asked for anything for so long is forgotten.
+const FORGOTTEN: Dur = Dur::from_secs(60);
+/// Looked for whenever so many have become known.
+const SWEEP: usize = 1024;
+
+/// The slice of the highest priority, in hundredths of the usual one.
+const LARGEST_SLICE: u64 = 180;
+
+/// What a queue is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    InOrder,
+    Scattered,
+    Asynchronous,
+}
+
+const KINDS: [Kind; 3] = [Kind::InOrder, Kind::Scattered, Kind::Asynchronous];
+
+#[derive(Clone, Debug)]
+struct Queue {
+    share: Share,
+    queued: u32,
+    outstanding: u32,
+    /// One bit for each of the last requests: it was scattered.
+    seeks: u32,
+    end: Option<u64>,
+    /// Thinking times: how many, and a low-pass filter over them.
+    thinks: u32,
+    think: Dur,
+    done_at: Time,
+    /// Where it stands in its round, when it is not being served.
+    place: Option<(Kind, Key)>,
+    /// What it did not use of its last slice, in ns; negative when it used more.
+    rest: i64,
+}
+
+/// The order of a round: a time, and the queue.
+type Key = (i64, u32);
+
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    queue: u32,
+    /// Its slice ends then; it begins when its first request was sent, and until that it is its length.
+    slice: Dur,
+    ends: Option<Time>,
+    waits_until: Time,
+}
+
+/// CFQ at work.
+#[derive(Debug)]
+pub struct Cfq {
+    rules: Rules,
+    seeky_beyond: u64,
+    queues: BTreeMap<u32, Queue>,
+    shares: BTreeMap<u32, Share>,
+    rounds: [BTreeSet<Key>; 3],
+    idle_round: BTreeSet<Key>,
+    active: Option<Active>,
+    /// Which kind has the disk, and until when.
+    kind: Kind,
+    kind_until: Time,
+    /// When a request of another class than idle was finished last.
+    last_end: Time,
+    sweep_at: usize,
+    wakeup: Option<Time>,
+}
+
+impl Cfq {
+    /// Nobody is there yet.
+    pub fn new(rules: Rules, sector_bytes: u32) -> Cfq {
+        Cfq {
+            seeky_beyond: SEEKY_BEYOND / u64::from(sector_bytes),
+            queues: BTreeMap::new(),
+            shares: BTreeMap::new(),
+            rounds: [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()],
+            idle_round: BTreeSet::new(),
+            active: None,
+            kind: Kind::InOrder,
+            kind_until: Time::ZERO,
+            last_end: Time::ZERO,
+            sweep_at: SWEEP,
+            wakeup: None,
+            rules,
+        }
+    }
+
+    /// Forgets who has gone. Each sweep looks at everybody, and there is one when their number has doubled.
+    fn sweep(&mut self, now: Time) {
+        if self.queues.len() >= self.sweep_at {
+            self.queues.retain(|_, q| q.queued + q.outstanding > 0 || now.saturating_since(q.done_at) <= FORGOTTEN);
+            self.sweep_at = (2 * self.queues.len()).max(SWEEP);
+        }
+    }
+
+    fn twice_idle(&self) -> Dur {
+        part(self.rules.slice_idle, 2, 1)
+    }
+
+    fn kind_of(&self, queue: u32) -> Kind {
+        let q = &self.queues[&queue];
+        if queue == ASYNCHRONOUS {
+            return Kind::Asynchronous;
+        }
+        let thinks_long = q.thinks > ENOUGH && q.think > self.rules.slice_idle;
+        match q.seeks.count_ones() > SEEKY_OF_32 || thinks_long || self.rules.slice_idle == Dur::ZERO {
+            true => Kind::Scattered,
+            false => Kind::InOrder,
+        }
+    }
+
+    fn round(&mut self, class: Class, kind: Kind) -> &mut BTreeSet<Key> {
+        match class {
+            Class::BestEffort => &mut self.rounds[kind as usize],
+            Class::Idle => &mut self.idle_round,
+        }
+    }
+
+    fn busy(&self) -> usize {
+        let waiting: usize = self.rounds.iter().map(BTreeSet::len).sum();
+        waiting + usize::from(self.active.is_some())
+    }
+
+    /// A queue's slice before it is scaled to the target.
+    fn base_slice(&self, queue: u32) -> Dur {
+        let base = if queue == ASYNCHRONOUS { self.rules.slice_async } else { self.rules.slice_sync };
+        part(base, u64::from(self.queues[&queue].share.weight), 100)
+    }
+
+    fn slice(&self, queue: u32) -> Dur {
+        let slice = self.base_slice(queue);
+        if !self.rules.low_latency {
+            return slice;
+        }
+        // In sync slices, whoever they are of, as the kernel does.
+        let round = part(self.rules.slice_sync, self.busy().max(1) as u64, 1);
+        if round <= self.rules.target_latency {
+            return slice;
+        }
+        let shortest = part(slice, 2 * self.rules.slice_idle.0, self.rules.slice_sync.0);
+        let scaled = part(slice, self.rules.target_latency.0, round.0);
+        scaled.max(shortest.min(slice))
+    }
+
+    /// Puts a queue into its round; `first`: before all others.
+    fn join(&mut self, queue: u32, first: bool, now: Time) {
+        let kind = self.kind_of(queue);
+        let less = part(self.rules.slice_sync, LARGEST_SLICE, 100).saturating_sub(self.base_slice(queue));
+        let offset = less.0 as i64 * self.busy().saturating_sub(1) as i64;
+        let q = &self.queues[&queue];
+        let class = q.share.class;
+        let at = match first {
+            true => self.round(class, kind).first().map_or(now.0 as i64, |k| k.0 - 1),
+            false => now.0 as i64 + offset - q.rest,
+        };
+        let key = (at, queue);
+        self.round(class, kind).insert(key);
+        let q = self.queues.get_mut(&queue).expect("looked at above");
+        (q.place, q.rest) = (Some((kind, key)), 0);
+    }
+
+    fn leave(&mut self, queue: u32) {
+        let q = self.queues.get_mut(&queue).expect("who is in a round is known");
+        if let Some((kind, key)) = q.place.take() {
+            let class = q.share.class;
+            assert!(self.round(class, kind).remove(&key));
+        }
+    }
+
+    /// The active queue's turn is over.
+    fn expire(&mut self, now: Time) {
+        let active = self.active.take().expect("a queue is served");
+        let q = self.queues.get_mut(&active.queue).expect("it is known");
+        q.rest = match active.ends {
+            // Only who was cut off has something to his credit.
+            Some(ends) if q.queued > 0 || now > ends => ends.0 as i64 - now.0 as i64,
+            _ => 0,
+        };
+        if q.queued > 0 {
+            self.join(active.queue, false, now);
+        }
+    }
+
+    /// Whose turn it is now.
+    fn next(&mut self, now: Time) -> Turn {
+        let nobody = self.rounds.iter().all(BTreeSet::is_empty);
+        let first = if nobody {
+            let Some(&key) = self.idle_round.first() else { return Turn::Nobody };
+            let from = self.last_end + self.rules.idle_grace;
+            if now < from {
+                self.wakeup = Some(from);
+                return Turn::Wait(from);
+            }
+            key
+        } else {
+            if now >= self.kind_until || self.rounds[self.kind as usize].is_empty() {
+                self.choose_kind(now);
+            }
+            *self.rounds[self.kind as usize].first().expect("a kind was chosen that has queues")
+        };
+        let queue = first.1;
+        let slice = self.slice(queue);
+        self.leave(queue);
+        self.active = Some(Active { queue, slice, ends: None, waits_until: Time::ZERO });
+        Turn::Queue(queue)
+    }
+
+    /// The kind whose first queue has waited longest has the disk.
+    fn choose_kind(&mut self, now: Time) {
+        let waiting = KINDS.into_iter().filter_map(|k| Some((self.rounds[k as usize].first()?.0, k)));
+        self.kind = waiting.min().expect("somebody waits").1;
+        let (mine, all) = (self.rounds[self.kind as usize].len() as u64, self.busy() as u64);
+        let mut slice = part(self.rules.target_latency, mine, all.max(1));
+        if self.kind == Kind::Asynchronous {
+            slice = part(slice, self.rules.slice_async.0, self.rules.slice_sync.0);
+        }
+        self.kind_until = now + slice.max(self.twice_idle());
+    }
+
+    /// How long the disk waits for the next request of the active queue when it has none.
+    fn waits(&self, queue: u32) -> Dur {
+        let idle_class = self.queues[&queue].share.class == Class::Idle;
+        match self.kind_of(queue) {
+            _ if idle_class => Dur::ZERO,
+            Kind::InOrder => self.rules.slice_idle,
+            Kind::Scattered if self.rounds[Kind::Scattered as usize].is_empty() => self.rules.slice_idle,
+            Kind::Scattered | Kind::Asynchronous => Dur::ZERO,
+        }
+    }
+
+    /// Until when the active queue is waited for; an error when its turn is over. `Ok(None)`: it has a request.
+    fn look(&self, active: &Active, now: Time) -> Result<Option<Time>, ()> {
+        let q = &self.queues[&active.queue];
+        let ends = active.ends.unwrap_or(Time::NEVER);
+        if now >= ends || self.is_displaced(active) {
+            return Err(());
+        }
+        if q.queued > 0 {
+            return Ok(None);
+        }
+        let waits = self.waits(active.queue);
+        if waits == Dur::ZERO || (q.outstanding == 0 && now >= active.waits_until) {
+            return Err(());
+        }
+        Ok(Some(if q.outstanding > 0 { ends } else { active.waits_until.min(ends) }))
+    }
+
+    fn is_displaced(&self, active: &Active) -> bool {
+        let begun = active.ends.is_some();
+        let idle_class = self.queues[&active.queue].share.class == Class::Idle;
+        let others =
+            !self.rounds[Kind::InOrder as usize].is_empty() || !self.rounds[Kind::Scattered as usize].is_empty();
+        begun && idle_class && (others || !self.rounds[Kind::Asynchronous as usize].is_empty())
+    }
+}
+
+/// `by / of` of a time.
+fn part(time: Dur, by: u64, of: u64) -> Dur {
+    Dur(u64::try_from(u128::from(time.0) * u128::from(by) / u128::from(of.max(1))).unwrap_or(u64::MAX))
+}
+
+impl Admission for Cfq {
+    fn arrived(&mut self, queue: u32, request: &Request, now: Time) {
+        if !self.queues.contains_key(&queue) {
+            self.sweep(now);
+        }
+        let (share, twice_idle) = (self.shares.get(&queue).copied().unwrap_or_default(), self.twice_idle());
+        let (seeks, end, think) = (0, None, Dur::ZERO);
+        let (done_at, place, rest) = (now, None, 0);
+        let new = Queue { share, queued: 0, outstanding: 0, seeks, end, thinks: 0, think, done_at, place, rest };
+        let q = self.queues.entry(queue).or_insert(new);
+        if q.queued + q.outstanding == 0 && q.end.is_some() {
+            let think = now.saturating_since(q.done_at).min(twice_idle);
+            q.think = Dur(q.think.0 - q.think.0 / 8 + think.0 / 8);
+            q.thinks = q.thinks.saturating_add(1);
+        }
+        if request.kind != Command::Flush {
+            let scattered = q.end.is_some_and(|end| end.abs_diff(request.lbn) > self.seeky_beyond);
+            q.seeks = q.seeks << 1 | u32::from(scattered);
+            q.end = Some(request.lbn + u64::from(request.count));
+        }
+        q.queued += 1;
+        if q.queued > 1 || self.active.is_some_and(|a| a.queue == queue) {
+            return;
+        }
+        // Who waits for an answer displaces what nobody waits for.
+        let displaces = self.active.is_some_and(|a| a.queue == ASYNCHRONOUS && a.ends.is_some())
+            && share.class == Class::BestEffort;
+        if displaces {
+            self.expire(now);
+        }
+        self.join(queue, displaces, now);
+        if displaces {
+            (self.kind, self.kind_until) = (self.kind_of(queue), now + twice_idle);
+        }
+    }
+
+    fn turn(&mut self, now: Time) -> Turn {
+        self.wakeup = None;
+        loop {
+            let Some(active) = self.active else { return self.next(now) };
+            match self.look(&active, now) {
+                Ok(None) => return Turn::Queue(active.queue),
+                Ok(Some(until)) => {
+                    self.wakeup = Some(until);
+                    return Turn::Wait(until);
+                }
+                Err(()) => self.expire(now),
+            }
+        }
+    }
+
+    fn sent(&mut self, queue: u32, _: &Request, now: Time) {
+        let active = self.active.as_mut().filter(|a| a.queue == queue).expect("the active queue's request is sent");
+        let slice = active.slice;
+        active.ends.get_or_insert(now + slice);
+        let q = self.queues.get_mut(&queue).expect("whose turn it is, is known");
+        q.queued -= 1;
+        q.outstanding += 1;
+    }
+
+    fn completed(&mut self, queue: u32, _: &Request, now: Time) {
+        let q = self.queues.get_mut(&queue).expect("whose request was sent is known");
+        q.outstanding -= 1;
+        q.done_at = now;
+        if q.share.class != Class::Idle {
+            self.last_end = now;
+        }
+        let outstanding = q.outstanding;
+        let waits = self.waits(queue);
+        if let Some(active) = self.active.as_mut().filter(|a| a.queue == queue && outstanding == 0) {
+            active.waits_until = now + waits;
+        }
+    }
+
+    fn set_share(&mut self, queue: u32, share: Share) {
+        self.shares.insert(queue, share);
+        let Some(q) = self.queues.get(&queue) else { return };
+        // It takes its place in the round of the new class when it is next put into one; if it waits in one, now.
+        let waits = q.place.is_some();
+        let at = q.place.map_or(Time::ZERO, |(_, key)| Time(key.0.max(0) as u64));
+        if waits {
+            self.leave(queue);
+        }
+        self.queues.get_mut(&queue).expect("looked at above").share = share;
+        if waits {
+            self.join(queue, false, at);
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.wakeup
+    }
+}

@@ -1,0 +1,103 @@
+//! The eligible requests of each application, where ADMIT decides who may go.
+//!
+//! What ORDER looks at is the same as without ADMIT, an index by position and the oldest request, but of one queue alone
+//! ([`Eligible`]). A queue without requests takes no memory but what is kept to be used again.
+
+use std::collections::BTreeMap;
+
+use crate::pool::Entry;
+
+/// A request in its queue: the order of arrival, and its slot.
+pub type Arrived = (u64, u32);
+
+/// Empty queues that are kept, so that an application that asks again and again needs no memory anew.
+const MOST_SPARE: usize = 64;
+
+/// What an order may choose from.
+#[derive(Clone, Copy, Debug)]
+pub struct Eligible<'a> {
+    /// Reads and writes, ascending by key, equal keys by arrival.
+    pub index: &'a [Entry],
+    /// The request that arrived first.
+    pub oldest: Option<u32>,
+    /// The flush that arrived first.
+    pub oldest_flush: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    /// By arrival, flushes included.
+    arrived: Vec<Arrived>,
+    flushes: Vec<Arrived>,
+    index: Vec<Entry>,
+}
+
+/// The queues, by the numbers of their applications.
+#[derive(Clone, Debug, Default)]
+pub struct Queues {
+    queues: BTreeMap<u32, Queue>,
+    spare: Vec<Queue>,
+}
+
+impl Queues {
+    /// A request has become eligible. `entry` is its place in the index, and `before` says which entries go before it; a
+    /// flush has none, and an order that looks at arrival alone needs none.
+    pub fn insert(
+        &mut self,
+        queue: u32,
+        request: Arrived,
+        flush: bool,
+        entry: Option<(Entry, impl Fn(&Entry) -> bool)>,
+    ) {
+        let spare = &mut self.spare;
+        let q = self.queues.entry(queue).or_insert_with(|| spare.pop().unwrap_or_default());
+        sorted_in(&mut q.arrived, request);
+        if flush {
+            sorted_in(&mut q.flushes, request);
+        }
+        if let Some((entry, before)) = entry {
+            let at = q.index.partition_point(before);
+            q.index.insert(at, entry);
+        }
+    }
+
+    /// A request is no longer eligible. Panics when it was not; `before` is as for [`Queues::insert`], `None` where nothing
+    /// was put into the index.
+    pub fn remove(&mut self, queue: u32, request: Arrived, before: Option<impl Fn(&Entry) -> bool>) {
+        let q = self.queues.get_mut(&queue).expect("an eligible request has a queue");
+        let at = q.arrived.binary_search(&request).expect("an eligible request is in its queue");
+        q.arrived.remove(at);
+        if let Ok(at) = q.flushes.binary_search(&request) {
+            q.flushes.remove(at);
+        }
+        if let Some(before) = before {
+            let at = q.index.partition_point(before);
+            assert!(q.index[at].slot == request.1, "an eligible request is in its queue's index");
+            q.index.remove(at);
+        }
+        if q.arrived.is_empty() {
+            let empty = self.queues.remove(&queue).expect("looked at above");
+            if self.spare.len() < MOST_SPARE {
+                self.spare.push(empty);
+            }
+        }
+    }
+
+    /// What may be chosen from a queue.
+    pub fn eligible(&self, queue: u32) -> Eligible<'_> {
+        match self.queues.get(&queue) {
+            None => Eligible { index: &[], oldest: None, oldest_flush: None },
+            Some(q) => Eligible {
+                index: &q.index,
+                oldest: q.arrived.first().map(|r| r.1),
+                oldest_flush: q.flushes.first().map(|r| r.1),
+            },
+        }
+    }
+}
+
+/// Puts it where it belongs, which is nearly always at the end.
+fn sorted_in(list: &mut Vec<Arrived>, request: Arrived) {
+    let at = list.partition_point(|r| *r < request);
+    list.insert(at, request);
+}

@@ -1,0 +1,145 @@
+//! A developer's tools beside the load: compiling, checking out, merging (Valente 2014 section 6).
+//!
+//! Each goes on in steps: a few small reads out of a tree, each waited for, a moment of work, and small writes that the cache
+//! takes. What counts is how many steps are done.
+
+use super::super::variates::Variates;
+use super::{Account, Actor, Disk, Piece};
+use headtime_disk::command::Kind;
+use headtime_disk::time::{Dur, Time};
+
+/// A tool, by what a step of it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// Reads of a step, and bytes of each.
+    pub reads: u32,
+    /// See `reads`.
+    pub read_bytes: u64,
+    /// Work between the reads and the writes.
+    pub work: Dur,
+    /// Writes of a step, and bytes of each.
+    pub writes: u32,
+    /// See `writes`.
+    pub write_bytes: u64,
+}
+
+impl Tool {
+    /// One source file: it and three headers, a while of work, an object file.
+    pub const COMPILE: Tool =
+        Tool { reads: 4, read_bytes: 16 << 10, work: Dur::from_ms(60), writes: 1, write_bytes: 32 << 10 };
+    /// One file: its object out of a pack, the file.
+    pub const CHECKOUT: Tool =
+        Tool { reads: 1, read_bytes: 8 << 10, work: Dur::from_us(300), writes: 1, write_bytes: 16 << 10 };
+    /// One file: three versions, the result.
+    pub const MERGE: Tool =
+        Tool { reads: 3, read_bytes: 8 << 10, work: Dur::from_ms(1), writes: 1, write_bytes: 16 << 10 };
+}
+
+/// Bytes of a source tree.
+const TREE: u64 = 600_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Read(u32),
+    Write(u32),
+}
+
+/// A tool at work.
+#[derive(Clone, Debug)]
+pub struct Work {
+    tool: Tool,
+    disk: Disk,
+    first: u64,
+    sectors: u64,
+    rng: Variates,
+    next: Next,
+    due: Option<Time>,
+    /// Writes under way; the cache takes this many.
+    writing: u32,
+    steps: u64,
+}
+
+/// The process that reads; what the cache writes is the other.
+const READER: u32 = 0;
+
+/// Writes that the cache takes before the tool has to wait.
+const MOST_WRITES: u32 = 256;
+
+impl Work {
+    /// The tool at work in a tree at the end of the programs' part of the disk, from `from` on.
+    pub fn new(disk: &Disk, tool: Tool, from: Time, seed: u64) -> Work {
+        let (first, programs) = disk.programs();
+        let sectors = disk.sectors(TREE).min(programs);
+        Work {
+            tool,
+            disk: *disk,
+            first: first + programs - sectors,
+            sectors,
+            rng: Variates::new(seed, 0),
+            next: Next::Read(0),
+            due: Some(from),
+            writing: 0,
+            steps: 0,
+        }
+    }
+
+    /// What follows at `now`.
+    fn go_on(&mut self, now: Time) {
+        self.due = match self.next {
+            Next::Read(n) if n < self.tool.reads => Some(now),
+            Next::Read(_) => {
+                self.next = Next::Write(0);
+                Some(now + self.tool.work)
+            }
+            Next::Write(n) if n < self.tool.writes => (self.writing < MOST_WRITES).then_some(now),
+            Next::Write(_) => {
+                self.steps += 1;
+                self.next = Next::Read(0);
+                Some(now)
+            }
+        };
+    }
+}
+
+impl Actor for Work {
+    fn next_due(&self) -> Option<Time> {
+        self.due
+    }
+
+    fn take(&mut self) -> Piece {
+        let at = self.due.take().expect("asked only when something is due");
+        let (kind, bytes) = match self.next {
+            Next::Read(_) => (Kind::Read, self.tool.read_bytes),
+            Next::Write(_) => (Kind::Write, self.tool.write_bytes),
+        };
+        let count = self.disk.sectors(bytes).min(self.sectors);
+        let lbn = self.first + self.rng.below(self.sectors - count + 1);
+        match &mut self.next {
+            Next::Read(n) => *n += 1,
+            Next::Write(n) => {
+                *n += 1;
+                self.writing += 1;
+                self.go_on(at);
+            }
+        }
+        let process = if kind == Kind::Read { READER } else { READER + 1 };
+        Piece { kind, lbn, count: count as u32, sync: kind == Kind::Read, process }
+    }
+
+    fn finished(&mut self, process: u32, now: Time) {
+        match process {
+            READER => self.go_on(now),
+            _ => {
+                let full = self.writing == MOST_WRITES;
+                self.writing -= 1;
+                if full && self.due.is_none() && matches!(self.next, Next::Write(_)) {
+                    self.go_on(now);
+                }
+            }
+        }
+    }
+
+    fn account(&self) -> Account {
+        Account { steps: self.steps, ..Account::default() }
+    }
+}

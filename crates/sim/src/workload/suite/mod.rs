@@ -1,0 +1,178 @@
+//! The benchmark suite of seed 003 (Valente 2014 sections 6 and 7) as a workload: greedy readers and writers of private files, and
+//! beside them an application that is started again and again, a video that is played, or a developer's tools.
+//!
+//! Each of them is an [`Actor`] with application numbers of its own. What nobody waits for, a cache's writes, is said to be
+//! asynchronous, so that a scheduler can have one queue for all of it.
+//!
+//! * [`files`]: readers and writers
+//! * [`startup`]: starting a program
+//! * [`video`]: playing a clip
+//! * [`code`]: compiling, checking out, merging
+
+pub mod code;
+pub mod files;
+pub mod startup;
+pub mod video;
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::{Dur, Time};
+
+use super::{Ask, Target, Workload, WorkloadError};
+
+/// Application numbers of an actor: its own, and then further ones in steps of this, one for each process that it starts.
+const STEP: u32 = 1024;
+
+/// Processes of an actor that are told apart.
+const MOST_PROCESSES: u32 = 1 << 20;
+
+/// What an actor asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Read or write.
+    pub kind: Kind,
+    /// First sector.
+    pub lbn: u64,
+    /// Sectors.
+    pub count: u32,
+    /// The actor waits for it.
+    pub sync: bool,
+    /// Which of its processes asks.
+    pub process: u32,
+}
+
+/// One program of the suite.
+pub trait Actor: std::fmt::Debug + Send {
+    /// When it asks next; `None` while it waits for an answer, or for good.
+    fn next_due(&self) -> Option<Time>;
+    /// What it asks for then.
+    fn take(&mut self) -> Piece;
+    /// A request of one of its processes is finished.
+    fn finished(&mut self, process: u32, now: Time);
+    /// Bytes that it got or wrote so far are counted by [`Suite`]; this is what else there is to say.
+    fn account(&self) -> Account {
+        Account::default()
+    }
+}
+
+/// What an actor has to say at the end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Account {
+    /// How long each start took.
+    pub starts: Vec<Dur>,
+    /// Frames that were shown, and that were not.
+    pub shown: u64,
+    /// See `shown`.
+    pub dropped: u64,
+    /// Steps of work done.
+    pub steps: u64,
+}
+
+/// The disk as actors see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Disk {
+    /// Sectors.
+    pub capacity: u64,
+    /// Bytes of a sector.
+    pub sector_bytes: u64,
+}
+
+impl Disk {
+    /// Sectors that so many bytes take, one or more.
+    pub fn sectors(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.sector_bytes).max(1)
+    }
+
+    /// The part of the disk where programs lie: its first fifth.
+    pub fn programs(&self) -> (u64, u64) {
+        (0, self.capacity / 5)
+    }
+
+    /// File `i` of `n` that are spread over the rest, as first sector and length: `bytes` long, or as long as there is room.
+    pub fn file(&self, i: u64, n: u64, bytes: u64) -> (u64, u64) {
+        let from = self.capacity / 4;
+        let room = (self.capacity - from) / n.max(1);
+        (from + i * room, self.sectors(bytes).min(room))
+    }
+}
+
+/// Several actors at once.
+#[derive(Debug)]
+pub struct Suite {
+    actors: Vec<Box<dyn Actor>>,
+    sector_bytes: u64,
+    /// Sectors that each has under way, oldest first, with the process that asked.
+    under_way: Vec<Vec<(u32, u64)>>,
+    /// Bytes finished, for each actor and each second.
+    seconds: Vec<Vec<u64>>,
+}
+
+impl Suite {
+    /// These actors on this disk. Panics with 1024 or more of them.
+    pub fn new(target: &Target, actors: Vec<Box<dyn Actor>>) -> Suite {
+        assert!(actors.len() < STEP as usize, "too many actors");
+        let n = actors.len();
+        Suite {
+            actors,
+            sector_bytes: u64::from(target.sector_bytes),
+            under_way: vec![Vec::new(); n],
+            seconds: vec![Vec::new(); n],
+        }
+    }
+
+    /// What actor `i` has to say.
+    pub fn account(&self, i: usize) -> Account {
+        self.actors[i].account()
+    }
+
+    /// Bytes that actor `i` moved in each second so far.
+    pub fn seconds(&self, i: usize) -> &[u64] {
+        &self.seconds[i]
+    }
+
+    /// Bytes that all actors moved in second `s`.
+    pub fn second(&self, s: usize) -> u64 {
+        self.seconds.iter().map(|of| of.get(s).copied().unwrap_or(0)).sum()
+    }
+
+    /// Bytes a second that all actors moved from second `from` up to `to`.
+    pub fn rate(&self, from: usize, to: usize) -> f64 {
+        let sum: u64 = (from..to).map(|s| self.second(s)).sum();
+        sum as f64 / (to.saturating_sub(from)).max(1) as f64
+    }
+
+    fn soonest(&self) -> Option<(Time, usize)> {
+        let due = self.actors.iter().enumerate().filter_map(|(i, a)| Some((a.next_due()?, i)));
+        due.min()
+    }
+}
+
+impl Workload for Suite {
+    fn next_due(&self) -> Option<Time> {
+        self.soonest().map(|s| s.0)
+    }
+
+    fn take(&mut self) -> Result<Ask, WorkloadError> {
+        let (due, i) = self.soonest().expect("asked only when something is due");
+        let Piece { kind, lbn, count, sync, process } = self.actors[i].take();
+        let owner = i as u32 + (process % MOST_PROCESSES) * STEP;
+        self.under_way[i].push((owner, u64::from(count)));
+        Ok(Ask { due, kind, lbn, count, fua: false, sync, owner, class: 0 })
+    }
+
+    fn finished(&mut self, owner: u32, now: Time) {
+        let i = (owner % STEP) as usize;
+        let at = self.under_way[i].iter().position(|u| u.0 == owner).expect("what is finished was asked for");
+        // Requests of one process that are under way together are of one size.
+        let (_, sectors) = self.under_way[i].remove(at);
+        let second = (now.0 / 1_000_000_000) as usize;
+        if self.seconds[i].len() <= second {
+            self.seconds[i].resize(second + 1, 0);
+        }
+        self.seconds[i][second] += sectors * self.sector_bytes;
+        self.actors[i].finished(owner / STEP, now);
+    }
+
+    fn endless(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,110 @@
+//! Playing a clip (Valente 2014 section 7.4).
+//!
+//! The player reads its file in order through the page cache, which is one read-ahead window ahead of it, and shows 27 frames a
+//! second. A frame whose data is not there when its time is over is dropped; the next is shown at its own time.
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::{Dur, Time};
+
+use super::{Account, Actor, Disk, Piece};
+
+/// Frames a second.
+pub const FRAMES: u64 = 27;
+const WINDOW: u64 = 128 << 10;
+
+/// A player.
+#[derive(Clone, Debug)]
+pub struct Player {
+    first: u64,
+    sectors: u64,
+    window: u64,
+    sector_bytes: u64,
+    bytes_per_second: u64,
+    begun: Time,
+    /// Sectors asked for, and such as came.
+    asked: u64,
+    got: u64,
+    now: Time,
+    /// Frames whose time is over.
+    frames: u64,
+    dropped: u64,
+    most: u64,
+}
+
+impl Player {
+    /// Plays `seconds` of a clip of so many bytes a second, file `i` of `n`, from `begun` on.
+    pub fn new(disk: &Disk, bytes_per_second: u64, seconds: u64, begun: Time, (i, n): (u64, u64)) -> Player {
+        let (first, sectors) = disk.file(i, n, bytes_per_second * seconds);
+        Player {
+            first,
+            sectors,
+            window: disk.sectors(WINDOW),
+            sector_bytes: disk.sector_bytes,
+            bytes_per_second,
+            begun,
+            asked: 0,
+            got: 0,
+            now: begun,
+            frames: 0,
+            dropped: 0,
+            most: FRAMES * seconds,
+        }
+    }
+
+    /// When frame `i` is due.
+    fn due(&self, i: u64) -> Time {
+        // The first window is waited for before the clip begins to play.
+        self.begun + Dur(1_000_000_000 * (i + FRAMES) / FRAMES)
+    }
+
+    /// Counts the frames that were due before `now`, with what was there until then.
+    fn count(&mut self, now: Time) {
+        while self.frames < self.most && self.due(self.frames) < now {
+            let needs = (self.frames + 1) * self.bytes_per_second / FRAMES;
+            self.dropped += u64::from(self.got * self.sector_bytes < needs.min(self.sectors * self.sector_bytes));
+            self.frames += 1;
+        }
+    }
+
+    /// Sectors that have been played at an instant.
+    fn played(&self, at: Time) -> u64 {
+        let since = at.saturating_since(self.due(0));
+        (u128::from(since.0) * u128::from(self.bytes_per_second) / 1_000_000_000 / u128::from(self.sector_bytes)) as u64
+    }
+}
+
+impl Actor for Player {
+    fn next_due(&self) -> Option<Time> {
+        if self.asked > self.got || self.asked >= self.sectors {
+            return None;
+        }
+        // Two windows ahead at most: when the one before the last has been played the next is asked for.
+        let until = self.asked.saturating_sub(self.window);
+        let ns = u128::from(until) * u128::from(self.sector_bytes) * 1_000_000_000 / u128::from(self.bytes_per_second);
+        let at = if until == 0 { self.begun } else { self.due(0) + Dur(ns as u64) };
+        Some(at.max(self.now))
+    }
+
+    fn take(&mut self) -> Piece {
+        let count = self.window.min(self.sectors - self.asked);
+        let lbn = self.first + self.asked;
+        self.asked += count;
+        Piece { kind: Kind::Read, lbn, count: count as u32, sync: true, process: 0 }
+    }
+
+    fn finished(&mut self, _: u32, now: Time) {
+        self.count(now);
+        self.got = self.asked;
+        // What is late is skipped: the player does not read what it will not show.
+        let played = self.played(now);
+        if played > self.asked {
+            let skip = (played - self.asked).next_multiple_of(self.window).min(self.sectors - self.asked);
+            (self.asked, self.got) = (self.asked + skip, self.got + skip);
+        }
+        self.now = now;
+    }
+
+    fn account(&self) -> Account {
+        Account { shown: self.frames - self.dropped, dropped: self.dropped, ..Account::default() }
+    }
+}
