@@ -7,11 +7,13 @@ use headtime_sched::core::Order;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};
 use headtime_sim::stats::Stats;
+use headtime_sim::stats::confidence::half_width;
 use headtime_sim::workload::suite::files::Load;
 use headtime_sim::workload::suite::startup::{Program, Starts};
 use headtime_sim::workload::suite::{Actor, Disk, Suite};
 
-use crate::experiment::{RunError, Spec};
+use crate::experiment::{Cell, Findings, Run, RunError, Spec, Table};
+use crate::svg::{Axis, BarChart, BarSeries, Chart};
 
 /// The first drive of the report's table 1.
 pub(crate) const DRIVE_1: &str = "maxtor-6l080l0";
@@ -127,49 +129,170 @@ impl Started {
     }
 }
 
-#[cfg(test)]
-mod explore {
-    use super::*;
-    use headtime_sim::workload::suite::files::Load;
+/// The policies that the report compares, in its order.
+pub(crate) fn compared() -> [Policy; 3] {
+    [named("bfq+"), named("bfq"), named("cfq")]
+}
 
-    const SPEC: Spec = Spec { id: "B", title: "", source: "", drive: "", workload: "", claims: &[], alone: false };
+/// A policy by its name.
+pub(crate) fn named(name: &str) -> Policy {
+    Policy::named(name).unwrap_or_else(|| panic!("{name} is a policy"))
+}
 
-    #[test]
-    #[ignore]
-    fn explore() {
-        for drive in [DRIVE_3] {
-            for load in Load::ALL {
-                for name in ["none", "cfq", "bfq", "bfq+"] {
-                    let policy = Policy::named(name).unwrap();
-                    let t = std::time::Instant::now();
-                    let s = Bench::new(drive, policy.clone(), 60, 1).load(&SPEC, load).unwrap();
-                    let short: Vec<String> = (0..6).map(|i| format!("{:.0}", s.second(i) as f64 / 1e6)).collect();
-                    let each: Vec<u64> = (0..10).map(|i| s.seconds(i).iter().sum::<u64>() / 1_000_000).collect();
-                    println!(
-                        "{drive} {} {name}: {:.1} MB/s; first {} each {each:?} ({:?})",
-                        load.name(),
-                        s.rate(20, 60) / 1e6,
-                        short.join(" "),
-                        t.elapsed()
-                    );
-                }
-            }
-        }
+/// Several runs of one thing, with seeds of their own (the report: ten).
+#[derive(Clone, Debug)]
+pub(crate) struct Runs {
+    /// One value a run.
+    pub values: Vec<f64>,
+}
+
+impl Runs {
+    /// Ten runs, or three in a shortened one.
+    pub(crate) fn of(run: &Run, mut one: impl FnMut(u64) -> Result<f64, RunError>) -> Result<Runs, RunError> {
+        let seeds = (0..run.length(10, 3)).map(|i| run.seed * 100 + i);
+        let values = seeds.map(|seed| one(seed)).collect::<Result<_, _>>()?;
+        run.progress.advance(1);
+        Ok(Runs { values })
     }
 
-    #[test]
-    #[ignore]
-    fn starts() {
-        for (what, program) in [("bash", Program::BASH), ("konsole", Program::KONSOLE)] {
-            let idle = Bench::new(DRIVE_3, Policy::None, 60, 1).starts(&SPEC, None, program, 5).unwrap();
-            println!("{what} idle {:.2}", idle.mean());
-            for load in Load::ALL {
-                for name in ["cfq", "bfq", "bfq+"] {
-                    let policy = Policy::named(name).unwrap();
-                    let s = Bench::new(DRIVE_3, policy, 200, 1).starts(&SPEC, Some(load), program, 5).unwrap();
-                    println!("{what} {} {name}: {:.2} {:?} {:.1} MB/s", load.name(), s.mean(), s.starts, s.rate / 1e6);
-                }
-            }
+    /// The mean.
+    pub(crate) fn mean(&self) -> f64 {
+        self.values.iter().sum::<f64>() / self.values.len().max(1) as f64
+    }
+
+    /// Minimum, mean, maximum, standard deviation, and half the width of the 95% interval of the mean: the statistics of the
+    /// report's section 7.1.
+    pub(crate) fn statistics(&self) -> [f64; 5] {
+        let (n, mean) = (self.values.len() as f64, self.mean());
+        let of = |f: fn(f64, f64) -> f64, from| self.values.iter().copied().fold(from, f);
+        let squares: f64 = self.values.iter().map(|v| (v - mean) * (v - mean)).sum();
+        let deviation = if n > 1.0 { (squares / (n - 1.0)).sqrt() } else { 0.0 };
+        [of(f64::min, f64::INFINITY), mean, of(f64::max, f64::NEG_INFINITY), deviation, half_width(&self.values)]
+    }
+
+    /// The same as the end of a table's row; the columns are [`STATISTICS`].
+    pub(crate) fn row(&self, names: &[&str]) -> Vec<Cell> {
+        names.iter().map(|n| Cell::from(*n)).chain(self.statistics().map(Cell::from)).collect()
+    }
+}
+
+/// Columns of a table with two names and the statistics of runs.
+pub(crate) const STATISTICS: &[&str] = &["load", "policy", "min", "mean", "max", "deviation", "half_of_95"];
+
+/// Bars of means: one category a load, one bar a policy.
+pub(crate) fn bars(title: &str, subtitle: &str, unit: &str, series: &[(&str, Vec<f64>)]) -> Chart {
+    Chart::Bars(BarChart {
+        title: title.into(),
+        subtitle: subtitle.into(),
+        axis: Axis::from_zero(unit),
+        categories: Load::ALL.iter().map(|l| l.name().to_owned()).collect(),
+        series: series
+            .iter()
+            .map(|(name, values)| BarSeries { name: (*name).to_owned(), values: values.clone() })
+            .collect(),
+        stacked: false,
+        marks: Vec::new(),
+        mark_name: String::new(),
+    })
+}
+
+/// Start-up times under each policy, in the order of [`compared`], and each load, in the order of [`Load::ALL`].
+#[derive(Clone, Debug)]
+pub(crate) struct Startups {
+    name: &'static str,
+    /// Seconds on an idle disk.
+    pub idle: f64,
+    /// Mean seconds.
+    pub seconds: Vec<Vec<f64>>,
+    /// Bytes a second of everybody meanwhile.
+    pub rates: Vec<Vec<f64>>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// Starts in a run.
+const STARTS: u64 = 10;
+/// A run is over after so many seconds, however many starts it had: under some policies one takes minutes.
+const LONGEST: u64 = 600;
+
+/// Starts of a program, ten in each of ten runs, beside every load under every policy.
+pub(crate) fn startups(run: &Run, spec: &Spec, program: Program, name: &'static str) -> Result<Startups, RunError> {
+    let most = run.length(STARTS, 4) as usize;
+    let idle = Runs::of(run, |seed| {
+        Ok(Bench::new(DRIVE_3, Policy::None, LONGEST, seed).starts(spec, None, program, most)?.mean())
+    })?;
+    let mut s =
+        Startups { name, idle: idle.mean(), seconds: vec![], rates: vec![], rows: vec![idle.row(&["idle", "none"])] };
+    for policy in compared() {
+        let (mut seconds, mut rates) = (Vec::new(), Vec::new());
+        for load in Load::ALL {
+            let mut rate = 0.0;
+            let runs = Runs::of(run, |seed| {
+                let started =
+                    Bench::new(DRIVE_3, policy.clone(), LONGEST, seed).starts(spec, Some(load), program, most)?;
+                rate += started.rate;
+                Ok(started.mean())
+            })?;
+            s.rows.push(runs.row(&[load.name(), policy.name()]));
+            seconds.push(runs.mean());
+            rates.push(rate / runs.values.len() as f64);
         }
+        s.seconds.push(seconds);
+        s.rates.push(rates);
+    }
+    Ok(s)
+}
+
+impl Startups {
+    /// Where BFQ+, BFQ and CFQ stand in [`compared`].
+    pub(crate) const PLUS: usize = 0;
+    /// See [`Startups::PLUS`].
+    pub(crate) const BFQ: usize = 1;
+    /// See [`Startups::PLUS`].
+    pub(crate) const CFQ: usize = 2;
+
+    /// How many times as long as under BFQ+ it takes under another policy, on the load where that is most.
+    pub(crate) fn largest(&self, policy: usize) -> f64 {
+        let pairs = self.seconds[policy].iter().zip(&self.seconds[Self::PLUS]);
+        pairs.map(|(other, plus)| other / plus).fold(0.0, f64::max)
+    }
+
+    /// How many times as long as on an idle disk it takes under BFQ+, on the worst load.
+    pub(crate) fn against_idle(&self) -> f64 {
+        self.seconds[Self::PLUS].iter().map(|s| s / self.idle).fold(0.0, f64::max)
+    }
+
+    /// Mean seconds under a further policy, for each load.
+    pub(crate) fn more(&self, run: &Run, spec: &Spec, program: Program, policy: &Policy) -> Result<Vec<f64>, RunError> {
+        let most = run.length(STARTS, 4) as usize;
+        let of = |load| {
+            let one = |seed| {
+                Ok(Bench::new(DRIVE_3, policy.clone(), LONGEST, seed).starts(spec, Some(load), program, most)?.mean())
+            };
+            Ok(Runs::of(run, one)?.mean())
+        };
+        Load::ALL.into_iter().map(of).collect()
+    }
+
+    /// Its tables and figures.
+    pub(crate) fn report(&self, f: &mut Findings) {
+        f.tables.push(Table { name: "startup_seconds", columns: STATISTICS, rows: self.rows.clone() });
+        let names = compared().map(|p| p.name());
+        let rows = names.iter().zip(&self.rates).map(|(name, rates)| {
+            std::iter::once(Cell::from(*name)).chain(rates.iter().map(|r| Cell::from(r / 1e6))).collect()
+        });
+        let columns = &["policy", "10r_seq_mb_s", "10r_rand_mb_s", "5r5w_seq_mb_s", "5r5w_rand_mb_s"];
+        f.tables.push(Table { name: "throughput", columns, rows: rows.collect() });
+        let series = |of: &[Vec<f64>], scale: f64| -> Vec<(&'static str, Vec<f64>)> {
+            names.into_iter().zip(of).map(|(n, v)| (n, v.iter().map(|v| v / scale).collect())).collect()
+        };
+        let about = format!("{:.2} s on an idle disk. Mean of ten runs of ten starts.", self.idle);
+        f.charts.push(bars(
+            &format!("Starting {} on a loaded disk", self.name),
+            &about,
+            "s",
+            &series(&self.seconds, 1.0),
+        ));
+        let title = format!("Throughput while {} is started again and again", self.name);
+        f.charts.push(bars(&title, "", "MB/s", &series(&self.rates, 1e6)));
     }
 }

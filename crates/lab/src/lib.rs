@@ -6,6 +6,12 @@
 //! for anybody else.
 
 mod admitted;
+mod b1;
+mod b2;
+mod b3;
+mod b4;
+mod b5;
+mod b6;
 mod bench;
 mod beside;
 mod doubled;

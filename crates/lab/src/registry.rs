@@ -1,5 +1,11 @@
 //! The list of experiments, and the names by which one asks for them.
 
+use crate::b1::B1;
+use crate::b2::B2;
+use crate::b3::B3;
+use crate::b4::B4;
+use crate::b5::B5;
+use crate::b6::B6;
 use crate::experiment::{Claim, Experiment};
 use crate::f1::F1;
 use crate::f2::F2;
@@ -36,7 +42,7 @@ pub fn all() -> Vec<&'static dyn Experiment> {
     vec![
         //
         &F1, &F2, &F3, &F4, &F5, &F6, &F7, &F8, &F9, &F10, &F11, &S1, &S2, &S3, &S4, &S5, &S6, &S7, &S8, &S9, &S10,
-        &S11, &S12, &S13, &S14, &S15, &S16, &X3, &X4,
+        &S11, &S12, &S13, &S14, &S15, &S16, &B1, &B2, &B3, &B4, &B5, &B6, &X3, &X4,
     ]
 }
 

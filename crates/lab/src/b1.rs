@@ -1,0 +1,70 @@
+//! B1: throughput of greedy readers and writers, without NCQ.
+//!
+//! Valente (2014), section 7.2.1, figure 3.
+
+use headtime_sim::workload::suite::files::Load;
+
+use crate::admitted::{Bench, DRIVE_3, Runs, STATISTICS, bars, compared};
+use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub struct B1;
+
+static SPEC: Spec = Spec {
+    id: "B1",
+    title: "Throughput under four loads",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.2.1, figure 3",
+    drive: "maxtor-stm332061",
+    workload: "ten greedy readers, or five readers and five writers, in order or at random places, two minutes",
+    claims: &[Claim {
+        id: "B1",
+        claim: "throughput with loads in order, BFQ+ and BFQ over CFQ",
+        paper: "+24%",
+        rule: "at least +15%",
+        checks: &[
+            Check { what: "10r-seq, BFQ+ over CFQ", unit: "%", test: Test::AtLeast(15.0) },
+            Check { what: "10r-seq, BFQ over CFQ", unit: "%", test: Test::AtLeast(15.0) },
+            Check { what: "5r5w-seq, BFQ+ over CFQ", unit: "%", test: Test::AtLeast(15.0) },
+            Check { what: "5r5w-seq, BFQ over CFQ", unit: "%", test: Test::AtLeast(15.0) },
+        ],
+        quick: true,
+        note: "",
+    }],
+    alone: false,
+};
+
+impl Experiment for B1 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        12
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let seconds = run.length(120, 40) as usize;
+        let mut f = Findings::default();
+        let (mut rows, mut means) = (Vec::new(), Vec::new());
+        for policy in compared() {
+            let mut of_policy = Vec::new();
+            for load in Load::ALL {
+                let runs = Runs::of(run, |seed| {
+                    let suite = Bench::new(DRIVE_3, policy.clone(), seconds as u64, seed).load(&SPEC, load)?;
+                    // The first seconds are not the steady state (section 7.2).
+                    Ok(suite.rate(20, seconds) / 1e6)
+                })?;
+                rows.push(runs.row(&[load.name(), policy.name()]));
+                of_policy.push(runs.mean());
+            }
+            means.push((policy.name(), of_policy));
+        }
+        let over_cfq = |policy: usize, load: usize| 100.0 * (means[policy].1[load] / means[2].1[load] - 1.0);
+        f.figure("B1", &[over_cfq(0, 0), over_cfq(1, 0), over_cfq(0, 2), over_cfq(1, 2)]);
+        f.tables.push(Table { name: "throughput", columns: STATISTICS, rows });
+        let about =
+            "Steady state of two minutes, mean of ten runs. Random loads move a hundredth of what loads in order do.";
+        f.charts.push(bars("Throughput of greedy readers and writers, drive 3, no NCQ", about, "MB/s", &means));
+        Ok(f)
+    }
+}

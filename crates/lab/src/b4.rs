@@ -1,0 +1,62 @@
+//! B4: how soon BFQ+ reaches full throughput when many readers begin at once.
+//!
+//! Valente (2014), section 7.2.1, the short benchmark.
+
+use headtime_sim::workload::suite::files::Load;
+
+use crate::admitted::{Bench, DRIVE_3, Runs, STATISTICS, named};
+use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub struct B4;
+
+static SPEC: Spec = Spec {
+    id: "B4",
+    title: "Full throughput soon after the start",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.2.1",
+    drive: "maxtor-stm332061",
+    workload: "ten greedy readers in order that begin at once, 15 seconds",
+    claims: &[Claim {
+        id: "B4",
+        claim: "when BFQ+ reaches full throughput",
+        paper: "1 to 2 s",
+        rule: "at most 2 s",
+        checks: &[Check {
+            what: "seconds before the first with 95% of the throughput from the fifth second on",
+            unit: "s",
+            test: Test::AtMost(2.0),
+        }],
+        quick: true,
+        note: "",
+    }],
+    alone: false,
+};
+
+impl Experiment for B4 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        2
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let of = |policy: &str| {
+            Runs::of(run, |seed| {
+                let suite = Bench::new(DRIVE_3, named(policy), SECONDS as u64, seed).load(&SPEC, Load::Readers10Seq)?;
+                let full = suite.rate(5, SECONDS);
+                let until = (0..SECONDS).find(|&s| suite.second(s) as f64 >= 0.95 * full);
+                Ok(until.unwrap_or(SECONDS) as f64)
+            })
+        };
+        let (plus, original) = (of("bfq+")?, of("bfq")?);
+        let mut f = Findings::default();
+        f.figure("B4", &[plus.mean()]);
+        let rows = vec![plus.row(&["10r-seq", "bfq+"]), original.row(&["10r-seq", "bfq"])];
+        f.tables.push(Table { name: "seconds", columns: STATISTICS, rows });
+        Ok(f)
+    }
+}
+
+const SECONDS: usize = 15;
