@@ -68,7 +68,7 @@ fn chosen(listen: &[Address], ports: &[u16]) -> Vec<Address> {
 #[derive(Default)]
 pub struct Hooks {
     /// SIGHUP; `None`: it ends the server like the others.
-    pub reload: Option<Box<dyn Fn()>>,
+    pub reload: Option<Box<dyn Fn(&Outbox<Telling>)>>,
     /// Whom the watchdog watches.
     pub engine: Option<Outbox<Telling>>,
 }
@@ -150,7 +150,9 @@ pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
                 None => return Ok(()),
                 Some(reload) => {
                     tell_manager(Notice::Reloading);
-                    reload();
+                    if let Some(engine) = &hooks.engine {
+                        reload(engine);
+                    }
                     tell_manager(Notice::Ready);
                 }
             },

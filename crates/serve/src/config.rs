@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use headtime_sched::admit::Policy;
 use serde::Deserialize;
 
 use crate::net::address::Address;
@@ -48,6 +49,8 @@ pub struct Disk {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Scheduler {
+    /// Who may go; without it BFQ+ where exports have different weights, and else everybody at any time.
+    admit: Option<String>,
     /// Who goes next.
     pub order: String,
     /// What fills gaps.
@@ -60,7 +63,13 @@ pub struct Scheduler {
 
 impl Default for Scheduler {
     fn default() -> Scheduler {
-        Scheduler { order: "sptf".into(), fill: "headtime".into(), conservatism_us: "adaptive".into(), outstanding: 2 }
+        Scheduler {
+            admit: None,
+            order: "sptf".into(),
+            fill: "headtime".into(),
+            conservatism_us: "adaptive".into(),
+            outstanding: 2,
+        }
     }
 }
 
@@ -129,7 +138,7 @@ fn yes() -> bool {
 }
 
 /// Largest weight.
-pub const HEAVIEST: u32 = 1000;
+pub const HEAVIEST: u32 = headtime_sched::admit::MOST_WEIGHT;
 /// Most clients.
 const MOST_CLIENTS: usize = 1024;
 
@@ -264,6 +273,9 @@ impl Config {
                 }
             }
         }
+        if let Some(name) = config.scheduler.admit.as_deref().filter(|name| Policy::named(name).is_none()) {
+            return Err(wrong("scheduler.admit", &Policy::NAMES.join(", "), name.escape_debug().to_string()));
+        }
         let nbd = config.nbd(&folder).unwrap_or_default();
         let control = config.listen.control.clone().map(Address::Unix);
         let all: Vec<&Address> = nbd.iter().chain(&control).collect();
@@ -289,6 +301,16 @@ impl Config {
     /// Where NBD clients come.
     pub fn addresses(&self) -> Vec<Address> {
         self.nbd(Path::new("")).expect("checked when it was read")
+    }
+
+    /// Who may go. What is not said follows from the weights; one that is not waited for, with more commands at the drive than
+    /// keep it busy, because the drive then has an order of its own.
+    pub fn policy(&self) -> Policy {
+        let differ = self.exports.iter().any(|e| e.weight != self.exports[0].weight);
+        let usual = if differ { "bfq+" } else { "none" };
+        let name = self.scheduler.admit.as_deref().unwrap_or(usual);
+        let policy = Policy::named(name).expect("checked when it was read");
+        if self.scheduler.outstanding > 2 { policy.without_idling() } else { policy }
     }
 
     /// Where metrics are fetched.

@@ -175,6 +175,8 @@ impl Server {
             handshake: service.handshake,
             tls: service.tls,
         };
+        // It has only just begun, and has room; that it has ended already is heard of later.
+        let _ = outbox.tell(Telling::Shares(shared.exports.shares()));
         let names: Arc<Mutex<BTreeMap<u32, String>>> = Arc::default();
         if let Some(listening) = metrics {
             let (exports, engine, names) = (shared.exports.clone(), outbox.clone(), Arc::clone(&names));

@@ -11,6 +11,8 @@ use headtime_serve::backing;
 use headtime_serve::config::Config;
 use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
+use headtime_serve::engine::inbox::Outbox;
+use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::exports::Exports;
 use headtime_serve::net::tls;
 use headtime_serve::server::{CAPACITY, ControlAt, Service};
@@ -91,6 +93,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     });
     let mut core = CoreConfig { order, max_outstanding: s.outstanding, capacity: CAPACITY, fill };
     let hooks = Hooks { reload: Some(reload(&args.config, &config, &service.exports)), engine: None };
+    let policy = config.policy();
+    let admitted = |core| Core::new(core, model).admitting(&policy);
     match (&config.disk.backing, &config.disk.device) {
         (Some(path), _) => {
             let file = backing::open(path, sectors * u64::from(sector_bytes)).map_err(Failure::input)?;
@@ -102,7 +106,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
             let device = VirtualDrive::new(&profile, noise, file).map_err(Failure::input)?;
             core.max_outstanding = core.max_outstanding.min(device.depth());
             real::become_user(config.user.as_deref())?;
-            running::serve(Core::new(core, model), device, service, hooks, &profile.title, args.json)
+            running::serve(admitted(core), device, service, hooks, &profile.title, args.json)
         }
         (None, device) => {
             let path = device.as_deref().expect("checked when the configuration was read");
@@ -116,7 +120,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
                 control.disk_id = id;
             }
             real::become_user(config.user.as_deref())?;
-            let done = running::serve(Core::new(core, model), device, service, hooks, &profile.title, args.json);
+            let done = running::serve(admitted(core), device, service, hooks, &profile.title, args.json);
             if let Some(tuning) = tuning {
                 match tuning.restore() {
                     Ok(put_back) => {
@@ -135,9 +139,9 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
 }
 
 /// On SIGHUP the configuration is read again. Weights change at once; anything else needs a new start, and is said.
-fn reload(path: &Path, running: &Config, exports: &Exports) -> Box<dyn Fn()> {
+fn reload(path: &Path, running: &Config, exports: &Exports) -> Box<dyn Fn(&Outbox<Telling>)> {
     let (path, running, exports) = (path.to_owned(), running.clone(), exports.clone());
-    Box::new(move || {
+    Box::new(move |engine| {
         let read = headtime_sim::input::text(&path, LONGEST);
         let config = match read.map(|text| Config::read(&text, &path)) {
             Ok(Ok(config)) => config,
@@ -148,6 +152,9 @@ fn reload(path: &Path, running: &Config, exports: &Exports) -> Box<dyn Fn()> {
             if let Some(before) = exports.set_weight(&e.name, e.weight).filter(|&before| before != e.weight) {
                 screen::note(&format!("export \"{}\": weight {before} is now {}", e.name, e.weight));
             }
+        }
+        if let Err(e) = engine.tell(Telling::Shares(exports.shares())) {
+            screen::note(&format!("weights are as they were: {e}"));
         }
         let other = running.differs_beside_weights(&config);
         if !other.is_empty() {

@@ -240,7 +240,7 @@ impl Driver {
             Telling::Submit(ask) => self.machine.ask(ask),
             // Whoever has no engine does no background work, and ends otherwise.
             Telling::Call(call) => call.refuse_without_core(),
-            Telling::Snapshot(_) | Telling::End => {}
+            Telling::Shares(_) | Telling::Snapshot(_) | Telling::End => {}
         }
     }
 }

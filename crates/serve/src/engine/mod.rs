@@ -164,6 +164,11 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 Some(core) => self.background.call(call, core, now),
                 None => call.refuse_without_core(),
             },
+            Telling::Shares(shares) => {
+                if let Some(core) = self.core.core() {
+                    shares.into_iter().zip(0..).for_each(|(share, owner)| core.set_share(owner, share));
+                }
+            }
             Telling::Snapshot(reply) => {
                 let snapshot = self.gauges.snapshot(now, &self.core, self.requests.len(), self.at_device.len());
                 // Whoever asked may have gone.

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use headtime_disk::command::Kind;
+use headtime_sched::admit;
 use headtime_sched::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::oneshot;
@@ -18,6 +19,8 @@ pub enum Telling {
     Submit(Ask),
     /// A freeblock call.
     Call(Call),
+    /// What applications are to have from now on: one share for each [`Ask::owner`], from 0 on.
+    Shares(Vec<admit::Share>),
     /// What has been counted so far is wanted.
     Snapshot(oneshot::Sender<Snapshot>),
     /// Take nothing more, finish what is under way, flush, and end.

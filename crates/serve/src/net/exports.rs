@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use headtime_nbd::{BlockSizes, Export};
+use headtime_sched::admit::{Class, MOST_WEIGHT, Share};
 
 /// A named range of the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +126,12 @@ impl Exports {
     /// The weight of the export with this number.
     pub fn weight(&self, export: usize) -> u32 {
         self.weights[export].load(Ordering::Relaxed)
+    }
+
+    /// What each export's clients are to have now.
+    pub fn shares(&self) -> Vec<Share> {
+        let weights = self.weights.iter().map(|w| w.load(Ordering::Relaxed).clamp(1, MOST_WEIGHT));
+        weights.map(|weight| Share { weight, class: Class::BestEffort }).collect()
     }
 
     /// Gives an export another weight; the one before, or `None` when there is no such export.
