@@ -4,6 +4,7 @@ use headtime_disk::profile::{self, FirmwareOrder, QueueSpec};
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::{Policy, Share};
 use headtime_sched::core::Order;
+use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};
 use headtime_sim::stats::Stats;
@@ -54,6 +55,16 @@ impl Bench {
         spec: &Spec,
         actors: impl FnOnce(&Disk) -> Vec<Box<dyn Actor>>,
     ) -> Result<(Suite, Stats), RunError> {
+        self.watched(spec, actors, &mut ())
+    }
+
+    /// The same with somebody who watches.
+    pub(crate) fn watched(
+        &self,
+        spec: &Spec,
+        actors: impl FnOnce(&Disk) -> Vec<Box<dyn Actor>>,
+        observer: &mut impl Observer,
+    ) -> Result<(Suite, Stats), RunError> {
         let failed = |reason: String| RunError { id: spec.id, reason };
         let mut profile = profile::builtin(self.drive).map_err(|e| failed(e.to_string()))?;
         let mut depth = None;
@@ -61,19 +72,20 @@ impl Bench {
             profile.electronics.queue = QueueSpec { depth: NCQ, order: FirmwareOrder::Sptf };
             depth = Some(NCQ);
         }
-        // Within an application C-LOOK, as in the report (section 3).
+        // Within an application C-LOOK, as in the report (section 3); NOOP leaves all in the order it came.
+        let order = if self.policy == Policy::None { Order::Fcfs } else { Order::Clook };
         let setup = Setup {
             admit: self.policy.clone(),
             depth,
             shares: self.shares.clone(),
-            ..Setup::new(&profile, Order::Clook, self.seed)
+            ..Setup::new(&profile, order, self.seed)
         };
         let simulation = Simulation::new(&setup).map_err(|e| failed(e.to_string()))?;
         let target = simulation.target();
         let disk = Disk { capacity: target.capacity, sector_bytes: u64::from(target.sector_bytes) };
         let mut suite = Suite::new(target, actors(&disk));
         let limits = Limits { until: Some(Time::ZERO + Dur::from_secs(self.seconds)), ..Limits::default() };
-        let stats = simulation.run(&mut suite, limits, None, &mut ()).map_err(|e| failed(e.to_string()))?;
+        let stats = simulation.run(&mut suite, limits, None, observer).map_err(|e| failed(e.to_string()))?;
         Ok((suite, stats))
     }
 

@@ -7,11 +7,20 @@
 
 mod admitted;
 mod b1;
+mod b10;
+mod b11;
+mod b12;
+mod b13;
+mod b14;
+mod b15;
 mod b2;
 mod b3;
 mod b4;
 mod b5;
 mod b6;
+mod b7;
+mod b8;
+mod b9;
 mod bench;
 mod beside;
 mod doubled;

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::model::Model;
-use headtime_disk::time::Time;
+use headtime_disk::time::{Dur, Time};
 
 use crate::admit::{Admission, Policy, Share, Turn, queue_of};
 use crate::dispatch::{Dispatch, Purpose, Sent};
@@ -284,10 +284,10 @@ impl Core {
         if self.pool.eligible() == 0 {
             return None;
         }
-        let queue = match &mut self.admit {
-            None => None,
+        let (queue, patience) = match &mut self.admit {
+            None => (None, Dur(u64::MAX)),
             Some(admit) => match admit.turn(self.now) {
-                Turn::Queue(queue) => Some(queue),
+                Turn::Queue(queue, patience) => (Some(queue), patience),
                 Turn::Wait(_) | Turn::Nobody => return None,
             },
         };
@@ -302,7 +302,8 @@ impl Core {
             lbn: self.dispatch.lbn(),
             looked_at: 0,
         };
-        let slot = self.config.order.next(&mut view);
+        let waited = |slot: &u32| self.now.since(self.pool.get(*slot).submitted) > patience;
+        let slot = view.choice.oldest.filter(waited).or_else(|| self.config.order.next(&mut view));
         assert!(queue.is_none() || slot.is_some(), "ADMIT gave queue {queue:?} a turn, and nothing of it may go");
         let slot = slot?;
         self.stats.cost.decisions += 1;
@@ -334,6 +335,11 @@ impl Core {
         // Whom it waits for, and who has had his time.
         let admit = self.admit.as_ref().filter(|_| self.dispatch.has_room() && self.held.is_none());
         [fill, admit.and_then(|a| a.next_wakeup())].into_iter().flatten().min()
+    }
+
+    /// What ADMIT takes the disk's peak rate to be, in sectors a second, where it has measured one.
+    pub fn peak_rate(&self) -> Option<f64> {
+        self.admit.as_ref()?.peak_rate()
     }
 
     /// Requests that wait, not counting those at the drive.

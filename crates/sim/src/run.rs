@@ -177,6 +177,7 @@ pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     }
     stats.background = background.progress();
     stats.freeblock = scheduler.core().and_then(|core| core.freeblock());
+    stats.peak_rate = scheduler.core().and_then(|core| core.peak_rate());
     Ok(stats)
 }
 

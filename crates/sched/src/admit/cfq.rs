@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use headtime_disk::command::Kind as Command;
 use headtime_disk::time::{Dur, Time};
 
-use super::{ASYNCHRONOUS, Admission, Class, Share, Turn};
+use super::{ASYNCHRONOUS, Admission, Class, Share, Turn, turn_of};
 use crate::request::Request;
 
 /// The rules, with the kernel's names.
@@ -259,7 +259,7 @@ impl Cfq {
         let slice = self.slice(queue);
         self.leave(queue);
         self.active = Some(Active { queue, slice, ends: None, waits_until: Time::ZERO });
-        Turn::Queue(queue)
+        turn_of(queue, true)
     }
 
     /// The kind whose first queue has waited longest has the disk.
@@ -357,7 +357,7 @@ impl Admission for Cfq {
         loop {
             let Some(active) = self.active else { return self.next(now) };
             match self.look(&active, now) {
-                Ok(None) => return Turn::Queue(active.queue),
+                Ok(None) => return turn_of(active.queue, active.ends.is_none()),
                 Ok(Some(until)) => {
                     self.wakeup = Some(until);
                     return Turn::Wait(until);

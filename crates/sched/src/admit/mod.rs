@@ -70,11 +70,22 @@ impl Share {
     }
 }
 
+/// A queue's oldest request goes first in a turn, when it has waited for so long (`fifo_expire_sync` and `_async` of the kernel's
+/// CFQ and BFQ).
+const PATIENCE: (Dur, Dur) = (Dur::from_ms(125), Dur::from_ms(250));
+
+/// A turn of a queue; `first`: nothing of it was sent in this turn.
+fn turn_of(queue: u32, first: bool) -> Turn {
+    let patience = if queue == ASYNCHRONOUS { PATIENCE.1 } else { PATIENCE.0 };
+    Turn::Queue(queue, if first { patience } else { Dur(u64::MAX) })
+}
+
 /// Who goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// A request of this queue, which has one.
-    Queue(u32),
+    /// A request of this queue, which has one: ORDER's choice, or the oldest, if that has waited for longer than this. An order by
+    /// position may pass over a request for as long as others come that lie better.
+    Queue(u32, Dur),
     /// Nobody, until something is told or this instant comes: the disk waits for somebody.
     Wait(Time),
     /// Nobody: nothing waits.
@@ -93,6 +104,10 @@ pub trait Admission: std::fmt::Debug + Send {
     fn completed(&mut self, queue: u32, request: &Request, now: Time);
     /// What an application is to have from now on.
     fn set_share(&mut self, queue: u32, share: Share);
+    /// What it takes the disk's peak rate to be, in sectors a second, where it has measured one.
+    fn peak_rate(&self) -> Option<f64> {
+        None
+    }
     /// When it wants to be asked again, if nothing happens before.
     fn next_wakeup(&self) -> Option<Time>;
 }

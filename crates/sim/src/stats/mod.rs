@@ -118,6 +118,8 @@ pub struct Stats {
     pub background: Progress,
     /// What the freeblock subsystem counted; `None` where there is none.
     pub freeblock: Option<Report>,
+    /// What ADMIT took the disk's peak rate to be at the end, in sectors a second, where it measured one.
+    pub peak_rate: Option<f64>,
     /// Requests of a trace that the disk has no sectors for.
     pub refused: Refusals,
     /// Most requests that were in the scheduler and the drive at once.

@@ -29,7 +29,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 
 use super::bwf2q::{Bwf2q, Since};
-use super::{ASYNCHRONOUS, Admission, Class, Share, Turn};
+use super::{ASYNCHRONOUS, Admission, Class, Share, Turn, turn_of};
 use crate::request::Request;
 use application::Application;
 use budget::Over;
@@ -94,16 +94,6 @@ impl Bfq {
             wakeup: None,
             rules,
         }
-    }
-
-    /// The estimate of the disk's peak rate, in sectors a second; `None` while there are too few samples.
-    pub fn peak_rate(&self) -> Option<f64> {
-        self.rate.estimate()
-    }
-
-    /// The largest budget, in sectors.
-    pub fn most(&self) -> u64 {
-        self.rate.most()
     }
 
     fn fair(&mut self, class: Class) -> &mut Bwf2q {
@@ -299,7 +289,7 @@ impl Admission for Bfq {
                 }
             };
             match self.look(&active, &self.applications[&active.queue], now) {
-                Ok(None) => return Turn::Queue(active.queue),
+                Ok(None) => return turn_of(active.queue, active.since.is_none()),
                 Ok(Some(until)) => {
                     self.wakeup = Some(until);
                     return Turn::Wait(until);
@@ -350,6 +340,10 @@ impl Admission for Bfq {
             self.fair(before.class).withdraw(queue);
             self.fair(share.class).activate(queue, weight, budget, Since::Idle);
         }
+    }
+
+    fn peak_rate(&self) -> Option<f64> {
+        self.rate.estimate()
     }
 
     fn next_wakeup(&self) -> Option<Time> {

@@ -5,12 +5,14 @@
 //! asynchronous, so that a scheduler can have one queue for all of it.
 //!
 //! * [`files`]: readers and writers
+//! * [`rereader`]: hits in the drive's cache
 //! * [`startup`]: starting a program
 //! * [`video`]: playing a clip
 //! * [`code`]: compiling, checking out, merging
 
 pub mod code;
 pub mod files;
+pub mod rereader;
 pub mod startup;
 pub mod video;
 

@@ -1,0 +1,81 @@
+//! B10: what a developer's tools get done on a loaded disk.
+//!
+//! Valente (2014), sections 6 and 7.5.
+
+use headtime_disk::time::{Dur, Time};
+use headtime_sim::workload::suite::Actor;
+use headtime_sim::workload::suite::code::{Tool, Work};
+use headtime_sim::workload::suite::files::Load;
+
+use crate::admitted::{Bench, DRIVE_3, Runs, STATISTICS, compared};
+use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub struct B10;
+
+static SPEC: Spec = Spec {
+    id: "B10",
+    title: "Compiling, checking out and merging on a loaded disk",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), sections 6 and 7",
+    drive: "maxtor-stm332061",
+    workload: "one tool beside each of the four loads, a minute each",
+    claims: &[Claim {
+        id: "B10",
+        claim: "compile progress; checkout and merge progress, BFQ+ against CFQ",
+        paper: "same; better",
+        rule: "within 10%; better",
+        checks: &[
+            Check { what: "compile, mean of the loads", unit: "%", test: Test::Between(-10.0, 10.0) },
+            Check { what: "checkout, mean of the loads", unit: "%", test: Test::AtLeast(0.0) },
+            Check { what: "merge, mean of the loads", unit: "%", test: Test::AtLeast(0.0) },
+        ],
+        quick: true,
+        note: "",
+    }],
+    alone: false,
+};
+
+impl Experiment for B10 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        36
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let mut f = Findings::default();
+        let (mut rows, mut figures) = (Vec::new(), Vec::new());
+        for (name, tool) in TOOLS {
+            let mut steps = Vec::new();
+            for policy in compared() {
+                let mut of_policy = Vec::new();
+                for load in Load::ALL {
+                    let runs = Runs::of(run, |seed| {
+                        let mut who = 0;
+                        let (suite, _) = Bench::new(DRIVE_3, policy.clone(), SECONDS, seed).run(&SPEC, |disk| {
+                            let mut actors: Vec<Box<dyn Actor>> = load.actors(disk, seed);
+                            who = actors.len();
+                            actors.push(Box::new(Work::new(disk, tool, Time::ZERO + Dur::from_secs(10), seed)));
+                            actors
+                        })?;
+                        Ok(suite.account(who).steps as f64)
+                    })?;
+                    rows.push(runs.row(&[load.name(), &format!("{name}, {}", policy.name())]));
+                    of_policy.push(runs.mean());
+                }
+                steps.push(of_policy);
+            }
+            let gains = steps[0].iter().zip(&steps[2]).map(|(plus, cfq)| 100.0 * (plus / cfq - 1.0));
+            figures.push(gains.sum::<f64>() / Load::ALL.len() as f64);
+        }
+        f.figure("B10", &figures);
+        f.tables.push(Table { name: "steps", columns: STATISTICS, rows });
+        Ok(f)
+    }
+}
+
+const TOOLS: [(&str, Tool); 3] = [("compile", Tool::COMPILE), ("checkout", Tool::CHECKOUT), ("merge", Tool::MERGE)];
+/// Seconds of a run, ten of them before the tool begins.
+const SECONDS: u64 = 70;

@@ -1,0 +1,134 @@
+//! B11: service in proportion to weights.
+//!
+//! Valente (2014), sections 1 and 3.1.
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::Time;
+use headtime_sched::admit::{Policy, Share, bfq};
+use headtime_sim::observe::Observer;
+use headtime_sim::stats::Done;
+use headtime_sim::workload::suite::Actor;
+use headtime_sim::workload::suite::files::{FILES, FileActor};
+
+use crate::admitted::{Bench, DRIVE_3};
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub struct B11;
+
+static SPEC: Spec = Spec {
+    id: "B11",
+    title: "Service in proportion to weights",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), sections 1 and 3.1",
+    drive: "maxtor-stm332061",
+    workload: "ten greedy readers with weights 1 to 10; all in order, or every other one at random places",
+    claims: &[Claim {
+        id: "B11",
+        claim: "service in proportion to weights, ten backlogged applications, weights 1 to 10, seeky and sequential mixed",
+        paper: "-",
+        rule: "within 3% over any 10 s",
+        checks: &[
+            Check {
+                what: "all in order: largest difference of a share of the sectors from what is due, any 10 s",
+                unit: "% of all",
+                test: Test::AtMost(3.0),
+            },
+            Check {
+                what: "mixed: largest difference of a share of the disk's time from what is due, any 10 s",
+                unit: "% of all",
+                test: Test::AtMost(3.0),
+            },
+        ],
+        quick: true,
+        note: "Differences are in hundredths of all service: the application of weight 1 is due 1.8 of them, which is one slice and a half in 10 s. Who reads at random places is served by time and not by sectors (section 3.5), so that with such applications the disk's time is what is shared. Without low_latency, which takes from some what is due to them.",
+    }],
+    alone: false,
+};
+
+impl Experiment for B11 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        2
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let (sectors, time) = (shares(run, false)?, shares(run, true)?);
+        let worst = |windows: &[Vec<f64>]| {
+            let off = |w: &Vec<f64>| {
+                let all: f64 = w.iter().sum();
+                (0..APPLICATIONS).map(|i| 100.0 * (w[i] / all - due(i)).abs()).fold(0.0, f64::max)
+            };
+            windows.iter().map(off).fold(0.0, f64::max)
+        };
+        let mut f = Findings::default();
+        f.figure("B11", &[worst(&sectors.0), worst(&time.1)]);
+        run.progress.advance(2);
+        let mean = |windows: &[Vec<f64>], i: usize| {
+            let all: f64 = windows.iter().flatten().sum();
+            100.0 * windows.iter().map(|w| w[i]).sum::<f64>() / all
+        };
+        let row = |i| [(i + 1) as f64, 100.0 * due(i), mean(&sectors.0, i), mean(&time.1, i)].map(Cell::from).to_vec();
+        let columns = &["weight", "due_percent", "in_order_percent_of_sectors", "mixed_percent_of_time"];
+        f.tables.push(Table { name: "shares", columns, rows: (0..APPLICATIONS).map(row).collect() });
+        Ok(f)
+    }
+}
+
+const APPLICATIONS: usize = 10;
+const WINDOW: usize = 10;
+
+/// The part of all that application `i` is due; its weight is one more than its number.
+fn due(i: usize) -> f64 {
+    (i + 1) as f64 / (APPLICATIONS * (APPLICATIONS + 1) / 2) as f64
+}
+
+/// Bytes, and nanoseconds of the disk's time, of each application in each second.
+#[derive(Debug, Default)]
+struct Watch {
+    seconds: Vec<([f64; APPLICATIONS], [f64; APPLICATIONS])>,
+    last: Time,
+}
+
+impl Observer for Watch {
+    fn finished(&mut self, done: &Done) {
+        let second = (done.done.0 / 1_000_000_000) as usize;
+        if self.seconds.len() <= second {
+            self.seconds.resize(second + 1, Default::default());
+        }
+        let (bytes, time) = &mut self.seconds[second];
+        bytes[done.owner as usize] += f64::from(done.count);
+        time[done.owner as usize] += done.done.since(self.last.max(done.dispatched)).0 as f64;
+        self.last = done.done;
+    }
+}
+
+/// For every ten seconds in a row, what each application got of the sectors, and of the time.
+fn shares(run: &Run, mixed: bool) -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>), RunError> {
+    let policy = Policy::Bfq(bfq::Rules { low_latency: None, ..bfq::Rules::plus() });
+    let share = |i: usize| (i as u32, Share { weight: i as u32 + 1, ..Share::default() });
+    let seconds = run.length(120, 40);
+    let bench =
+        Bench { shares: (0..APPLICATIONS).map(share).collect(), ..Bench::new(DRIVE_3, policy, seconds, run.seed) };
+    let mut watch = Watch::default();
+    bench.watched(
+        &SPEC,
+        |disk| {
+            let reader = |i: u64| {
+                let random = mixed && i.is_multiple_of(2);
+                Box::new(FileActor::new(disk, Kind::Read, random, (i, FILES), run.seed)) as Box<dyn Actor>
+            };
+            (0..APPLICATIONS as u64).map(reader).collect()
+        },
+        &mut watch,
+    )?;
+    // Budgets find their sizes in the first seconds.
+    let steady = &watch.seconds[5..seconds as usize - 1];
+    let sum = |of: fn(&([f64; APPLICATIONS], [f64; APPLICATIONS])) -> &[f64; APPLICATIONS]| {
+        let windows = steady.windows(WINDOW);
+        windows.map(|w| (0..APPLICATIONS).map(|i| w.iter().map(|s| of(s)[i]).sum()).collect()).collect()
+    };
+    Ok((sum(|s| &s.0), sum(|s| &s.1)))
+}

@@ -1,0 +1,93 @@
+//! B13: what the two estimators take the disk's peak rate to be.
+//!
+//! Valente (2014), section 4.2.
+
+use headtime_disk::command::Kind;
+use headtime_sched::admit::{Policy, bfq};
+use headtime_sim::workload::suite::Actor;
+use headtime_sim::workload::suite::files::{FILES, FileActor, Load};
+use headtime_sim::workload::suite::rereader::Rereader;
+
+use crate::admitted::{Bench, DRIVE_3, Runs, STATISTICS};
+use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub struct B13;
+
+static SPEC: Spec = Spec {
+    id: "B13",
+    title: "The disk's peak rate, estimated",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 4.2",
+    drive: "maxtor-stm332061",
+    workload: "ten greedy readers in order over the zones of the disk, and one that reads the same 2 MB again and again out of the drive's cache",
+    claims: &[Claim {
+        id: "B13",
+        claim: "peak-rate estimate on a zoned drive with cache hits at bus rate (55 to 90 MB/s)",
+        paper: "converges near the average",
+        rule: "within 10% of the true average, old estimator shown wrong",
+        checks: &[
+            Check {
+                what: "new estimator against the mean rate of the files read alone",
+                unit: "%",
+                test: Test::Between(-10.0, 10.0),
+            },
+            Check { what: "old estimator against the same", unit: "%", test: Test::AtLeast(10.0) },
+        ],
+        quick: true,
+        note: "The true average is the mean over the ten files, each read alone.",
+    }],
+    alone: false,
+};
+
+impl Experiment for B13 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        3
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let seconds = run.length(120, 60);
+        let of = |filtered: bool| {
+            // Nothing but the estimator differs.
+            let policy = Policy::Bfq(bfq::Rules { peak_rate: filtered, ..bfq::Rules::plus() });
+            Runs::of(run, |seed| {
+                let actors = |disk: &_| {
+                    let mut actors: Vec<Box<dyn Actor>> = Load::Readers10Seq.actors(disk, seed);
+                    actors.push(Box::new(Rereader::new(disk, AGAIN)));
+                    actors
+                };
+                let stats = Bench::new(DRIVE_3, policy.clone(), seconds, seed).run(&SPEC, actors)?.1;
+                Ok(stats.peak_rate.unwrap_or(f64::NAN) * SECTOR / 1e6)
+            })
+        };
+        let (new, old) = (of(true)?, of(false)?);
+        let truth = Runs::of(run, |seed| {
+            let mut sum = 0.0;
+            for i in 0..10 {
+                let alone = |disk: &_| -> Vec<Box<dyn Actor>> {
+                    vec![Box::new(FileActor::new(disk, Kind::Read, false, (i, FILES), seed))]
+                };
+                sum += Bench::new(DRIVE_3, Policy::None, 6, seed).run(&SPEC, alone)?.0.rate(1, 6) / 1e6;
+            }
+            Ok(sum / 10.0)
+        })?;
+        let mut f = Findings::default();
+        let off = |r: &Runs| 100.0 * (r.mean() / truth.mean() - 1.0);
+        f.figure("B13", &[off(&new), off(&old)]);
+        let rows = vec![
+            truth.row(&["each file alone", "true"]),
+            new.row(&["10r-seq and hits", "filter"]),
+            old.row(&["10r-seq and hits", "highest"]),
+        ];
+        f.tables.push(Table { name: "mb_per_second", columns: STATISTICS, rows });
+        Ok(f)
+    }
+}
+
+/// Bytes that are read again and again.
+const AGAIN: u64 = 2_000_000;
+/// Bytes of a sector of this drive.
+const SECTOR: f64 = 512.0;

@@ -1,0 +1,109 @@
+//! B14: what each heuristic pays.
+//!
+//! Valente (2014), section 7, where it says which heuristic a result is due to.
+
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::Policy;
+use headtime_sched::admit::bfq::Rules;
+use headtime_sim::workload::suite::Actor;
+use headtime_sim::workload::suite::files::Load;
+use headtime_sim::workload::suite::rereader::Rereader;
+use headtime_sim::workload::suite::startup::{Program, Starts};
+
+use crate::admitted::{Bench, DRIVE_3, Runs, STATISTICS};
+use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub struct B14;
+
+static SPEC: Spec = Spec {
+    id: "B14",
+    title: "Each heuristic switched off",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7",
+    drive: "maxtor-stm332061",
+    workload: "for each heuristic the benchmark that its paper names for it",
+    claims: &[Claim {
+        id: "B14",
+        claim: "each heuristic switched off, one at a time",
+        paper: "each pays",
+        rule: "the benchmark it is named for gets worse",
+        checks: &[
+            Check {
+                what: "H-low-latency: konsole beside 10r-seq takes longer by",
+                unit: "%",
+                test: Test::AtLeast(0.1),
+            },
+            Check {
+                what: "H-peak-rate: bash, not raised, beside 10r-seq and cache hits takes longer by",
+                unit: "%",
+                test: Test::AtLeast(0.1),
+            },
+            Check { what: "H-throughput: throughput of 10r-seq is less by", unit: "%", test: Test::AtLeast(0.1) },
+            Check {
+                what: "H-fairness: bash, not raised, beside 10r-seq takes longer by",
+                unit: "%",
+                test: Test::AtLeast(0.1),
+            },
+            Check { what: "H-write-throt: bash beside 5r5w-seq takes longer by", unit: "%", test: Test::AtLeast(0.1) },
+        ],
+        quick: true,
+        note: "",
+    }],
+    alone: false,
+};
+
+impl Experiment for B14 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        10
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let plus = Rules::plus;
+        let fair = || Rules { low_latency: None, ..Rules::plus() };
+        let mut rows = Vec::new();
+        let mut compare = |name: &str, on: Rules, off: Rules, measure: &dyn Fn(&Bench) -> Result<f64, RunError>| {
+            let mut of = |rules: &Rules, which: &str| {
+                let runs = Runs::of(run, |seed| measure(&Bench::new(DRIVE_3, Policy::Bfq(rules.clone()), 120, seed)))?;
+                rows.push(runs.row(&[name, which]));
+                Ok::<f64, RunError>(runs.mean())
+            };
+            let (on, off) = (of(&on, "on")?, of(&off, "off")?);
+            Ok::<f64, RunError>(100.0 * (off / on - 1.0))
+        };
+        let starts = |load: Load, program: Program| {
+            move |bench: &Bench| Ok::<f64, RunError>(bench.starts(&SPEC, Some(load), program, 10)?.mean())
+        };
+        let low_latency = compare("H-low-latency", plus(), fair(), &starts(Load::Readers10Seq, Program::KONSOLE))?;
+        let off = Rules { peak_rate: false, ..fair() };
+        let peak_rate = compare("H-peak-rate", fair(), off, &beside_hits)?;
+        let off = Rules { throughput: false, ..plus() };
+        let throughput = compare("H-throughput", plus(), off, &|bench| {
+            Ok(1.0 / bench.load(&SPEC, Load::Readers10Seq)?.rate(0, 120))
+        })?;
+        let off = Rules { fairness: false, ..fair() };
+        let fairness = compare("H-fairness", fair(), off, &starts(Load::Readers10Seq, Program::BASH))?;
+        let off = Rules { write_charge: 1, ..plus() };
+        let writes = compare("H-write-throt", plus(), off, &starts(Load::Mixed5Seq, Program::BASH))?;
+        let mut f = Findings::default();
+        f.figure("B14", &[low_latency, peak_rate, throughput, fairness, writes]);
+        f.tables.push(Table { name: "on_and_off", columns: STATISTICS, rows });
+        Ok(f)
+    }
+}
+
+/// Seconds that bash takes beside ten readers and one whose reads come out of the drive's cache.
+fn beside_hits(bench: &Bench) -> Result<f64, RunError> {
+    let (suite, _) = bench.run(&SPEC, |disk| {
+        let mut actors: Vec<Box<dyn Actor>> = Load::Readers10Seq.actors(disk, bench.seed);
+        actors.push(Box::new(Rereader::new(disk, 2_000_000)));
+        let first = Time::ZERO + Dur::from_secs(60);
+        actors.push(Box::new(Starts::new(disk, Program::BASH, first, Dur::from_secs(1), 10, bench.seed)));
+        actors
+    })?;
+    let starts = suite.account(11).starts;
+    Ok(starts.iter().map(|d| d.as_secs_f64()).sum::<f64>() / starts.len().max(1) as f64)
+}

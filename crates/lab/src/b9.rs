@@ -1,0 +1,85 @@
+//! B9: frames that are dropped while programs are started.
+//!
+//! Valente (2014), section 7.4, figure 7.
+
+use headtime_disk::time::{Dur, Time};
+use headtime_sim::workload::suite::Actor;
+use headtime_sim::workload::suite::files::{FILES, Load};
+use headtime_sim::workload::suite::startup::{Program, Starts};
+use headtime_sim::workload::suite::video::Player;
+
+use crate::admitted::{Bench, DRIVE_1, Runs, STATISTICS, compared};
+use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub struct B9;
+
+static SPEC: Spec = Spec {
+    id: "B9",
+    title: "Playing a clip on a loaded disk",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.4, figure 7",
+    drive: "maxtor-6l080l0",
+    workload: "a clip of 30 s and 1 MB/s, bash started every three seconds from the tenth on, beside each of the four loads",
+    claims: &[Claim {
+        id: "B9",
+        claim: "dropped frames, BFQ+ against CFQ",
+        paper: "at most 1.6 times",
+        rule: "at most 1.6 times",
+        checks: &[Check { what: "BFQ+ over CFQ, largest of the loads", unit: "times", test: Test::AtMost(1.6) }],
+        quick: true,
+        note: "Frames of the last 20 seconds. One frame more or less in a run says nothing: a load on which neither drops more than one in a run counts as equal.",
+    }],
+    alone: false,
+};
+
+impl Experiment for B9 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        12
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let mut f = Findings::default();
+        let (mut rows, mut means) = (Vec::new(), Vec::new());
+        for policy in compared() {
+            let mut of_policy = Vec::new();
+            for load in Load::ALL {
+                let runs = Runs::of(run, |seed| {
+                    let play = |seconds| {
+                        let bench = Bench::new(DRIVE_1, policy.clone(), seconds, seed);
+                        let mut who = 0;
+                        let (suite, _) = bench.run(&SPEC, |disk| {
+                            let mut actors: Vec<Box<dyn Actor>> = load.actors(disk, seed);
+                            who = actors.len();
+                            let begun = Time::ZERO + Dur::from_secs(LOAD_FIRST);
+                            actors.push(Box::new(Player::new(disk, BYTES_A_SECOND, CLIP, begun, (10, FILES))));
+                            let first = begun + Dur::from_secs(CLIP - COUNTED);
+                            let starts = Starts::new(disk, Program::BASH, first, Dur::ZERO, 100, seed);
+                            actors.push(Box::new(starts.every(Dur::from_secs(3))));
+                            actors
+                        })?;
+                        Ok::<u64, RunError>(suite.account(who).dropped)
+                    };
+                    // What is dropped in the last seconds is what is dropped in all less what was before.
+                    Ok((play(LOAD_FIRST + CLIP + 1)? - play(LOAD_FIRST + CLIP + 1 - COUNTED)?) as f64)
+                })?;
+                rows.push(runs.row(&[load.name(), policy.name()]));
+                of_policy.push(runs.mean());
+            }
+            means.push(of_policy);
+        }
+        let ratio = |load: usize| means[0][load].max(1.0) / means[2][load].max(1.0);
+        f.figure("B9", &[(0..Load::ALL.len()).map(ratio).fold(0.0, f64::max)]);
+        f.tables.push(Table { name: "dropped_frames", columns: STATISTICS, rows });
+        Ok(f)
+    }
+}
+
+const BYTES_A_SECOND: u64 = 1_000_000;
+/// Seconds of the clip, of its end in which frames are counted, and of load before it begins.
+const CLIP: u64 = 30;
+const COUNTED: u64 = 20;
+const LOAD_FIRST: u64 = 10;

@@ -1,0 +1,45 @@
+//! Somebody who reads the same small part of the disk again and again: after the first time it comes out of the drive's cache,
+//! at the rate of the bus. This is what misleads who takes the highest rate that he sees for the disk's (Valente 2014 section 4.2).
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::Time;
+
+use super::{Actor, Disk, Piece};
+
+const PIECE: u64 = 128 << 10;
+
+/// The reader.
+#[derive(Clone, Debug)]
+pub struct Rereader {
+    first: u64,
+    pieces: u64,
+    piece: u64,
+    at: u64,
+    due: Option<Time>,
+}
+
+impl Rereader {
+    /// Reads so many bytes in the middle of the disk, again and again.
+    pub fn new(disk: &Disk, bytes: u64) -> Rereader {
+        let piece = disk.sectors(PIECE);
+        let pieces = (disk.sectors(bytes) / piece).max(1);
+        Rereader { first: disk.capacity / 2, pieces, piece, at: 0, due: Some(Time::ZERO) }
+    }
+}
+
+impl Actor for Rereader {
+    fn next_due(&self) -> Option<Time> {
+        self.due
+    }
+
+    fn take(&mut self) -> Piece {
+        self.due = None;
+        let lbn = self.first + self.at % self.pieces * self.piece;
+        self.at += 1;
+        Piece { kind: Kind::Read, lbn, count: self.piece as u32, sync: true, process: 0 }
+    }
+
+    fn finished(&mut self, _: u32, now: Time) {
+        self.due = Some(now);
+    }
+}
