@@ -4,6 +4,8 @@ use headtime_disk::profile::{self, FirmwareOrder, QueueSpec};
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::{Policy, Share};
 use headtime_sched::core::Order;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sim::background::{Background, Job, Jobs, Nothing};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};
@@ -26,6 +28,9 @@ pub(crate) const DRIVE_3: &str = "maxtor-stm332061";
 /// Commands that NCQ takes.
 const NCQ: u32 = 31;
 
+/// Sectors of a unit of the scan.
+const SCANNED: u32 = 128;
+
 /// One run.
 #[derive(Clone, Debug)]
 pub(crate) struct Bench {
@@ -41,12 +46,14 @@ pub(crate) struct Bench {
     pub seed: u64,
     /// Shares that are not the usual ones.
     pub shares: Vec<(u32, Share)>,
+    /// A scan of the whole disk, again and again, in gaps and idle time.
+    pub fill: Option<FillConfig>,
 }
 
 impl Bench {
     /// A run without NCQ, and with equal shares.
     pub(crate) fn new(drive: &'static str, policy: Policy, seconds: u64, seed: u64) -> Bench {
-        Bench { drive, policy, ncq: false, seconds, seed, shares: Vec::new() }
+        Bench { drive, policy, ncq: false, seconds, seed, shares: Vec::new(), fill: None }
     }
 
     /// Runs the actors that `actors` makes for the disk.
@@ -80,12 +87,21 @@ impl Bench {
             shares: self.shares.clone(),
             ..Setup::new(&profile, order, self.seed)
         };
+        let setup = match &self.fill {
+            Some(fill) => setup.filled(fill.clone()),
+            None => setup,
+        };
         let simulation = Simulation::new(&setup).map_err(|e| failed(e.to_string()))?;
         let target = simulation.target();
         let disk = Disk { capacity: target.capacity, sector_bytes: u64::from(target.sector_bytes) };
         let mut suite = Suite::new(target, actors(&disk));
         let limits = Limits { until: Some(Time::ZERO + Dur::from_secs(self.seconds)), ..Limits::default() };
-        let stats = simulation.run(&mut suite, limits, None, observer).map_err(|e| failed(e.to_string()))?;
+        let mut scan: Box<dyn Background> = match &self.fill {
+            Some(_) => Box::new(Jobs::new(vec![Job { again: true, ..Job::scan(disk.capacity, SCANNED) }])),
+            None => Box::new(Nothing),
+        };
+        let ran = simulation.run_with(&mut suite, &mut *scan, limits, None, observer);
+        let stats = ran.map_err(|e| failed(e.to_string()))?;
         Ok((suite, stats))
     }
 

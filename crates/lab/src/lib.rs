@@ -65,6 +65,7 @@ mod scan_report;
 mod scans;
 pub mod svg;
 mod tradeoffs;
+mod x2;
 mod x3;
 mod x4;
 mod zone_scan;

@@ -82,6 +82,8 @@ pub struct Core {
     fill: Option<Box<Freeblock>>,
     /// Who may go; `None`: everybody at any time.
     admit: Option<Box<dyn Admission>>,
+    /// ADMIT lets the disk wait for somebody until then.
+    waits_until: Option<Time>,
     drained: bool,
     stats: Stats,
 }
@@ -103,6 +105,7 @@ impl Core {
             hold_until: Time::ZERO,
             fill: config.fill.as_ref().map(|f| Box::new(Freeblock::new(f, &model))),
             admit: None,
+            waits_until: None,
             now: Time::ZERO,
             drained: true,
             stats: Stats::default(),
@@ -281,6 +284,7 @@ impl Core {
 
     /// ORDER's choice, taken out of those that wait.
     fn choose(&mut self) -> Option<u32> {
+        self.waits_until = None;
         if self.pool.eligible() == 0 {
             return None;
         }
@@ -288,7 +292,11 @@ impl Core {
             None => (None, Dur(u64::MAX)),
             Some(admit) => match admit.turn(self.now) {
                 Turn::Queue(queue, patience) => (Some(queue), patience),
-                Turn::Wait(_) | Turn::Nobody => return None,
+                Turn::Wait(until) => {
+                    self.waits_until = Some(until);
+                    return None;
+                }
+                Turn::Nobody => return None,
             },
         };
         let (read, write) = self.predictor.next_heads(&self.model, self.now);

@@ -247,11 +247,15 @@ impl Core {
 
     /// Something for an idle drive. Where the head is need not be known: nobody waits for it.
     fn send_idle(&mut self) -> Option<Command> {
-        if !self.dispatch.at_drive().is_empty() || self.pool.waiting() > 0 {
+        if !self.dispatch.at_drive().is_empty() {
+            return None;
+        }
+        let fill = self.fill.as_mut().expect("FILL is on");
+        fill.keeps_waiting(self.waits_until, self.now);
+        if self.pool.waiting() > 0 && self.waits_until.is_none() {
             return None;
         }
         let (head, _) = self.predictor.next_heads(&self.model, self.now);
-        let fill = self.fill.as_mut().expect("FILL is on");
         if let Some(leg) = fill.answered(true, self.now) {
             if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
                 return Some(self.send_free(&leg, true));

@@ -64,12 +64,38 @@ pub struct Idle {
     quiet_since: Time,
     /// Nothing more is wanted on the track.
     track_done: bool,
+    /// ADMIT lets the disk wait for somebody, whoever else waits: since when, and until when.
+    window: Option<(Time, Time)>,
+    /// Until work may begin in such a window: the drive is not given the turn that reading on takes, because it has none.
+    window_short: Dur,
 }
 
 impl Idle {
     /// Quiet since `now`.
     pub fn new(thresholds: Thresholds, now: Time) -> Idle {
-        Idle { thresholds, foreground: 0, background: 0, quiet_since: now, track_done: false }
+        let window_short = thresholds.short.min(Thresholds::default().short);
+        Idle {
+            thresholds,
+            foreground: 0,
+            background: 0,
+            quiet_since: now,
+            track_done: false,
+            window: None,
+            window_short,
+        }
+    }
+
+    /// The disk is kept waiting until then; `None`: it is not, or no longer. Only what is on the track where the head is may be
+    /// fetched meanwhile, because whoever is waited for will probably go on there (Valente 2014 section 3.4).
+    pub fn keeps_waiting(&mut self, until: Option<Time>, now: Time) {
+        self.window = match (self.window, until) {
+            (Some((since, _)), Some(until)) => Some((since, until)),
+            (None, Some(until)) => {
+                self.track_done = false;
+                Some((now, until))
+            }
+            (_, None) => None,
+        };
     }
 
     /// A foreground request arrived.
@@ -113,11 +139,21 @@ impl Idle {
         let Thresholds { short, long } = self.thresholds;
         let quiet = now.saturating_since(self.quiet_since);
         match () {
-            () if self.foreground > 0 => State::Busy,
+            () if self.foreground > 0 => self.state_of_window(now),
             () if quiet >= long => State::Long,
             () if quiet < short => State::ShortWait(self.quiet_since + short),
             () if self.track_done => State::LongWait(self.quiet_since + long),
             () => State::Short,
+        }
+    }
+
+    fn state_of_window(&self, now: Time) -> State {
+        match self.window {
+            Some((since, until)) if !self.track_done && now < until => match since + self.window_short {
+                begins if now < begins => State::ShortWait(begins),
+                _ => State::Short,
+            },
+            _ => State::Busy,
         }
     }
 
@@ -133,6 +169,7 @@ impl Idle {
         match self.state(now) {
             State::Busy | State::Long => None,
             State::ShortWait(until) | State::LongWait(until) => Some(until),
+            State::Short if self.foreground > 0 => None,
             State::Short => Some(self.quiet_since + self.thresholds.long),
         }
     }
@@ -193,6 +230,26 @@ mod tests {
         assert_eq!((i.state(at(26)), i.may_send(at(26))), (State::Long, None));
         i.completed();
         assert_eq!(i.may_send(at(31)), Some(State::Long));
+    }
+
+    #[test]
+    fn what_is_on_the_track_may_be_fetched_while_the_disk_is_kept_waiting_for_somebody() {
+        let mut i = idle();
+        i.arrived();
+        assert_eq!(i.state(at(1)), State::Busy);
+        i.keeps_waiting(Some(at(9)), at(1));
+        assert_eq!((i.state(at(2)), i.next_wakeup(at(2))), (State::ShortWait(at(3)), Some(at(3))));
+        i.keeps_waiting(Some(at(9)), at(2));
+        assert_eq!((i.may_send(at(3)), i.next_wakeup(at(3))), (Some(State::Short), None));
+        assert_eq!(i.state(at(9)), State::Busy);
+        i.nothing_on_track();
+        assert_eq!(i.state(at(4)), State::Busy);
+        // Never long: whoever waits for the disk is not made to wait for a move of the arm.
+        i.keeps_waiting(None, at(9));
+        i.keeps_waiting(Some(at(100)), at(10));
+        assert_eq!(i.state(at(99)), State::Short);
+        i.keeps_waiting(None, at(99));
+        assert_eq!(i.state(at(99)), State::Busy);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct IdleConfig {
     pub thresholds: Thresholds,
     /// What long idle time is spent on.
     pub policy: IdlePolicy,
+    /// What the disk waits for somebody is not used (for comparison).
+    pub leave_windows: bool,
 }
 
 /// Of a range larger than this part of the disk, cells are looked at instead of tracks.
@@ -38,6 +40,7 @@ const TRIES: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Idling {
     policy: IdlePolicy,
+    leave_windows: bool,
     idle: Idle,
     reach: Reach,
     wanted: Wanted,
@@ -104,6 +107,7 @@ impl Idling {
         let thresholds = if reads_on { config.thresholds.behind_prefetch(turn) } else { config.thresholds };
         Idling {
             policy: config.policy,
+            leave_windows: config.leave_windows,
             idle: Idle::new(thresholds, Time::ZERO),
             reach: Reach::new(regions.cells().count(), &model.mechanics, model.geometry.cylinders()),
             wanted: Wanted::new(),
@@ -123,6 +127,11 @@ impl Idling {
     /// The detector, to be told of what comes and goes.
     pub fn detector(&mut self) -> &mut Idle {
         &mut self.idle
+    }
+
+    /// Whether the disk's waiting for somebody is left unused.
+    pub fn leaves_windows(&self) -> bool {
+        self.leave_windows
     }
 
     /// Whether the drive reads on behind a read.

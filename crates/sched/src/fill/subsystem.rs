@@ -226,6 +226,14 @@ impl Freeblock {
         }
     }
 
+    /// ADMIT keeps the disk waiting until then, or does not.
+    pub fn keeps_waiting(&mut self, until: Option<Time>, now: Time) {
+        if let Some(idling) = &mut self.idling {
+            let until = until.filter(|_| !idling.leaves_windows());
+            idling.detector().keeps_waiting(until, now);
+        }
+    }
+
     /// A foreground request has finished.
     pub fn finished(&mut self, now: Time) {
         if let Some(idling) = &mut self.idling {

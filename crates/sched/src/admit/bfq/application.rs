@@ -75,6 +75,11 @@ impl Application {
         }
     }
 
+    /// Whether it has no request at all.
+    pub fn is_idle(&self) -> bool {
+        self.queued + self.outstanding == 0
+    }
+
     /// Its weight is raised from now on.
     pub fn raise(&mut self, rules: &LowLatency, sectors: u64, now: Time) {
         self.raised = Some(Raised { left: sectors, until: now + rules.longest });

@@ -124,7 +124,7 @@ impl Bfq {
         }
         let (best_effort, idle_class) = (&mut self.best_effort, &mut self.idle_class);
         self.applications.retain(|&queue, a| {
-            let gone = a.queued + a.outstanding == 0 && now.saturating_since(a.idle_since) > FORGOTTEN;
+            let gone = a.is_idle() && now.saturating_since(a.idle_since) > FORGOTTEN;
             if gone {
                 best_effort.forget(queue);
                 idle_class.forget(queue);
@@ -256,9 +256,14 @@ impl Admission for Bfq {
     fn arrived(&mut self, queue: u32, request: &Request, now: Time) {
         let (low_latency, raised) = (self.rules.low_latency, self.raised_sectors);
         let (idle, most) = (self.rules.idle, self.rate.most());
+        // Alone it stays the active one for as long as nobody else comes; whoever comes back after that begins anew.
+        let left = self.active.filter(|a| a.queue == queue && a.since.is_some() && now >= a.waits_until);
+        if left.is_some() && self.applications[&queue].is_idle() {
+            self.expire(Over::NoMore { outstanding: false }, now);
+        }
         let active = self.active.is_some_and(|a| a.queue == queue);
         let a = self.known(queue, now);
-        let was_idle = a.queued + a.outstanding == 0;
+        let was_idle = a.is_idle();
         if request.kind != Kind::Flush {
             a.pattern.add(request);
         }
@@ -319,7 +324,7 @@ impl Admission for Bfq {
     fn completed(&mut self, queue: u32, _: &Request, now: Time) {
         let a = self.applications.get_mut(&queue).expect("whose request was sent is known");
         a.outstanding -= 1;
-        if a.queued + a.outstanding == 0 {
+        if a.is_idle() {
             a.idle_since = now;
         }
         let a = &self.applications[&queue];

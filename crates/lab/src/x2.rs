@@ -1,0 +1,84 @@
+//! X2: what BFQ's idling windows give to background work.
+//!
+//! No paper has this: a scheduler that deliberately waits (Valente 2014 section 3.4) over one that fills what it leaves.
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::idling::IdleConfig;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sim::workload::suite::Actor;
+use headtime_sim::workload::suite::files::{FILES, FileActor};
+use headtime_sim::workload::suite::video::Player;
+
+use crate::admitted::{Bench, DRIVE_3, Runs, STATISTICS, named};
+use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub struct X2;
+
+static SPEC: Spec = Spec {
+    id: "X2",
+    title: "Free work while BFQ+ waits for somebody",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 3.4, and headtime's own",
+    drive: "maxtor-stm332061",
+    workload: "five greedy readers and five players of a clip of 1 MB/s, under BFQ+; a scan of the whole disk, again and again, in gaps and idle time",
+    claims: &[Claim {
+        id: "X2",
+        claim: "free bandwidth taken from BFQ's idling windows",
+        paper: "-",
+        rule: "foreground loss under 1%, free bandwidth up",
+        checks: &[
+            Check { what: "foreground throughput lost to the windows' use", unit: "%", test: Test::Below(1.0) },
+            Check { what: "more free bandwidth with the windows than without", unit: "%", test: Test::AtLeast(0.1) },
+        ],
+        quick: true,
+        note: "Both with gaps filled; only whether windows are used differs. What all of the filling costs is in the table.",
+    }],
+    alone: false,
+};
+
+impl Experiment for X2 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        3
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let seconds = run.length(120, 40) as usize;
+        let windows = |leave_windows| {
+            let idle = Some(IdleConfig { leave_windows, ..IdleConfig::default() });
+            Some(FillConfig { idle, ..FillConfig::new(Algorithm::Headtime) })
+        };
+        let mut rows = Vec::new();
+        let mut of = |name: &str, fill: Option<FillConfig>| {
+            let mut free = Vec::new();
+            let foreground = Runs::of(run, |seed| {
+                let bench = Bench { fill: fill.clone(), ..Bench::new(DRIVE_3, named("bfq+"), seconds as u64, seed) };
+                let (suite, stats) = bench.run(&SPEC, |disk| {
+                    let reader =
+                        |i| Box::new(FileActor::new(disk, Kind::Read, false, (i, FILES), seed)) as Box<dyn Actor>;
+                    let begun = Time::ZERO + Dur::from_secs(1);
+                    let player = |i| Box::new(Player::new(disk, 1_000_000, 600, begun, (i, FILES))) as Box<dyn Actor>;
+                    (0..5).map(reader).chain((5..10).map(player)).collect()
+                })?;
+                free.push(stats.background.sectors as f64 * 512.0 / 1e6 / seconds as f64);
+                Ok(suite.rate(20, seconds) / 1e6)
+            })?;
+            let free = Runs { values: free };
+            rows.push(foreground.row(&["foreground", name]));
+            rows.push(free.row(&["free", name]));
+            Ok::<(f64, f64), RunError>((foreground.mean(), free.mean()))
+        };
+        of("no filling", None)?;
+        let without = of("gaps", windows(true))?;
+        let with = of("gaps and windows", windows(false))?;
+        let mut f = Findings::default();
+        f.figure("X2", &[100.0 * (1.0 - with.0 / without.0), 100.0 * (with.1 / without.1 - 1.0)]);
+        f.tables.push(Table { name: "mb_per_second", columns: STATISTICS, rows });
+        Ok(f)
+    }
+}
