@@ -160,6 +160,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         match telling {
             Telling::Submit(ask) if self.ends_by.is_some() => ask.answer(Err(Fault::Gone)),
             Telling::Submit(ask) => self.submit(ask, now),
+            // Whoever waits for an answer learns from its absence that the engine ends.
+            Telling::Call(call) if self.ends_by.is_some() && call.begins() => {}
             Telling::Call(call) => match self.core.core() {
                 Some(core) => self.background.call(call, core, now),
                 None => call.refuse_without_core(),
@@ -170,7 +172,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 let _ = reply.send(snapshot);
             }
             Telling::End => {
-                self.ends_by = Some(now + LONGEST_END);
+                self.ends_by.get_or_insert(now + LONGEST_END);
                 if let Some(core) = self.core.core() {
                     self.background.suspend_all(core, now);
                 }
