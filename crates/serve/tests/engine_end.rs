@@ -101,14 +101,19 @@ fn the_end_in_the_middle_of_background_work_answers_everything_and_flushes_last(
         let all = Range { lbn: 1 << 20, count: 1 << 14 };
         let task = rig.register(writer, Kind::Write, all, 64, false);
         rig.data(writer, task, all.lbn, sectors(all.lbn, all.count, 7));
+        // Both are at work.
+        while !matches!(next(&mut wrote), Told::Written { .. }) {}
+        while !matches!(next(&mut read), Told::Delivered { .. }) {}
         let places: Vec<u64> = (0..ASKED).map(|_| rng.next_u64() % (1 << 21) * 8).collect();
         for &lbn in &places {
             rig.ask(Kind::Write, lbn, 8, sectors(lbn, 8, 9));
         }
-        // Both are at work.
-        while !matches!(next(&mut wrote), Told::Written { .. }) {}
-        while !matches!(next(&mut read), Told::Delivered { .. }) {}
         rig.engine.tell(Telling::End).unwrap();
+        // From here on it knows; that there is time left until it ends is what the writes are for.
+        let (reply, answer) = oneshot::channel();
+        let _ = rig.engine.tell(Telling::Snapshot(reply));
+        let _ = answer.blocking_recv();
+        let known = seen.lock().unwrap().len();
         (0..ASKED).for_each(|_| _ = rig.answer().1.expect("what was asked for before the end is done"));
         places.iter().for_each(|&lbn| assert_eq!(rig.on_disk(lbn, 8), sectors(lbn, 8, 9)));
         assert_eq!(rig.end(), End::Drained, "seed {seed}");
@@ -121,10 +126,15 @@ fn the_end_in_the_middle_of_background_work_answers_everything_and_flushes_last(
             file.read_exact_at(&mut found, range.lbn * rig::SECTOR as u64).unwrap();
             for (found, lbn) in found.chunks(rig::SECTOR).zip(range.lbn..) {
                 // Its own, or the newer of a client.
-                assert!(found == sectors(lbn, 1, 7) || found == sectors(lbn, 1, 9), "sector {lbn} was said to be written");
+                assert!(
+                    found == sectors(lbn, 1, 7) || found == sectors(lbn, 1, 9),
+                    "sector {lbn} was said to be written"
+                );
             }
         }
         ends_with_a_flush(&seen);
+        let begun = seen.lock().unwrap()[known..].iter().filter(|s| matches!(s, Seen::Sent(_, Kind::Read))).count();
+        assert_eq!(begun, 0, "free reads were begun after the end was asked for");
     }
 }
 
