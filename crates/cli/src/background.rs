@@ -13,14 +13,30 @@ use tokio::sync::watch;
 
 use crate::failure::Failure;
 use crate::screen::Bar;
+use crate::words::{percent, time};
 use crate::{figures, screen};
+
+/// `--priority N`, for commands to flatten into their flags.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Priority {
+    /// Its part of what is free, in proportion to that of other sessions: 1 to 1000000
+    #[arg(long, value_name = "N", default_value = "100", value_parser = figures::priority)]
+    pub priority: u32,
+}
+
+/// `--unit SECTORS`, likewise.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Unit {
+    /// Sectors that are read, written and compared as one [default: 8 KiB, more on disks beyond 512 GiB]
+    #[arg(long, value_name = "SECTORS", value_parser = figures::unit)]
+    pub unit: Option<u32>,
+}
 
 /// How much of the disk's time it may have.
 #[derive(Debug, Args)]
 pub struct Rate {
-    /// Its part of what is free, in proportion to that of other sessions
-    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub priority: u32,
+    #[command(flatten)]
+    pub priority: Priority,
     /// Keep up so many MB/s at least: what gaps do not bring is read as foreground work
     #[arg(long, value_name = "MB/S", value_parser = figures::mb_s)]
     pub at_least: Option<f64>,
@@ -33,7 +49,7 @@ impl Rate {
     /// A job with these.
     pub fn job(&self, control: PathBuf, name: &str) -> Job {
         let floor = Floor { bytes_s: self.at_least.map(|mb| mb * 1e6), within: self.done_by };
-        Job { priority: self.priority, floor, ..Job::new(control, name) }
+        Job { priority: self.priority.priority, floor, ..Job::new(control, name) }
     }
 }
 
@@ -78,33 +94,6 @@ pub fn failure(e: AppError) -> Failure {
     }
 }
 
-/// Bytes for people.
-pub fn bytes(n: u64) -> String {
-    match n as f64 {
-        n if n >= 1e12 => format!("{:.2} TB", n / 1e12),
-        n if n >= 1e9 => format!("{:.2} GB", n / 1e9),
-        n if n >= 1e6 => format!("{:.1} MB", n / 1e6),
-        n if n >= 1e3 => format!("{:.1} kB", n / 1e3),
-        n => format!("{n} bytes"),
-    }
-}
-
-/// A time for people.
-pub fn time(d: Duration) -> String {
-    let s = d.as_secs();
-    match (s / 86_400, s / 3_600 % 24, s / 60 % 60, s % 60) {
-        (0, 0, 0, s) => format!("{s} s"),
-        (0, 0, m, s) => format!("{m} min {s:02} s"),
-        (0, h, m, _) => format!("{h} h {m:02} min"),
-        (d, h, _, _) => format!("{d} d {h} h"),
-    }
-}
-
-/// Part of a whole, in percent.
-pub fn percent(part: u64, of: u64) -> f64 {
-    part as f64 * 100.0 / of.max(1) as f64
-}
-
 /// The bar, and notes when something changes that is worth a line in a log.
 pub struct Watcher {
     bar: Bar,
@@ -126,7 +115,7 @@ impl Watcher {
             (State::Paused, _) => "paused".to_string(),
             (State::Away, _) => "the server is away".to_string(),
             (State::Working, None) => format!("{:.2} MB/s", s.lately / 1e6),
-            (State::Working, Some(left)) => format!("{:.2} MB/s, {} left", s.lately / 1e6, time(left)),
+            (State::Working, Some(left)) => format!("{:.2} MB/s, {} left", s.lately / 1e6, time(left.as_secs_f64())),
         };
         let promoted = match s.promoted {
             0 => String::new(),
@@ -142,7 +131,7 @@ impl Watcher {
             let session = s.session.map_or(String::new(), |n| format!(" (session {n})"));
             self.bar.note(&match s.state {
                 State::Working => format!("{}: goes on{session}", self.what),
-                State::Paused => format!("{}: suspended by somebody{session}", self.what),
+                State::Paused => format!("{}: paused by somebody{session}", self.what),
                 State::Away => format!("{}: the server is away; waiting for it", self.what),
             });
         }
@@ -168,12 +157,5 @@ mod tests {
         for wrong in ["", "1", "1+", "1+0", "-1+4", "1+2+3", "99999999999999999999+1"] {
             assert!(range(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn figures_are_for_people() {
-        assert_eq!([bytes(12), bytes(8192), bytes(9_100_000_000)], ["12 bytes", "8.2 kB", "9.10 GB"]);
-        let s = |n| time(Duration::from_secs(n));
-        assert_eq!([s(59), s(61), s(7_260), s(180_000)], ["59 s", "1 min 01 s", "2 h 01 min", "2 d 2 h"]);
     }
 }

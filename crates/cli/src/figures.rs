@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use headtime_serve::net::address::{Address, BadAddress, BadSocket};
 
 /// Characters shown of what was typed.
 const SHOWN: usize = 40;
@@ -37,6 +38,33 @@ pub fn requests(text: &str) -> Result<u64, String> {
 /// `--seed`.
 pub fn seed(text: &str) -> Result<u64, String> {
     whole(text, 0..=u64::MAX)
+}
+
+/// `--priority`.
+pub fn priority(text: &str) -> Result<u32, String> {
+    whole(text, 1..=1_000_000).map(|n| n as u32)
+}
+
+/// `--unit`: sectors.
+pub fn unit(text: &str) -> Result<u32, String> {
+    whole(text, 1..=u64::from(u32::MAX)).map(|n| n as u32)
+}
+
+/// `--retry`.
+pub fn times(text: &str) -> Result<u32, String> {
+    whole(text, 0..=u64::from(u32::MAX)).map(|n| n as u32)
+}
+
+/// A background session's number.
+pub fn session(text: &str) -> Result<u32, String> {
+    whole(text, 0..=u64::from(u32::MAX)).map(|n| n as u32)
+}
+
+/// `--nbd`.
+pub fn address(text: &str) -> Result<Address, String> {
+    let address: Address = text.parse().map_err(|e: BadAddress| format!("expected {}", e.expected))?;
+    address.check().map_err(|_| format!("expected {}", BadSocket::expected()))?;
+    Ok(address)
 }
 
 /// `--seconds`.

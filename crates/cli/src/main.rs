@@ -9,6 +9,7 @@ mod figures;
 mod nbd_uri;
 mod running;
 mod screen;
+mod words;
 
 use std::process::ExitCode;
 

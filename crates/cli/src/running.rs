@@ -119,7 +119,7 @@ where
 }
 
 /// A service manager, where there is one, is told how far we are. That it cannot be told is no reason not to serve.
-pub fn tell_manager(notice: Notice<'_>) {
+pub fn tell_manager(notice: Notice) {
     if let Err(e) = notify(notice) {
         screen::note(&format!("warning: {e}"));
     }
@@ -130,6 +130,14 @@ async fn tick(alive: &mut Option<tokio::time::Interval>) {
     match alive {
         Some(alive) => _ = alive.tick().await,
         None => std::future::pending().await,
+    }
+}
+
+/// Whether the engine answers within so long. Who has none is alive as long as it can be asked.
+async fn answers(engine: Option<&Outbox<Telling>>, within: Duration) -> bool {
+    match engine {
+        Some(engine) => matches!(tokio::time::timeout(within, snapshot(engine)).await, Ok(Ok(_))),
+        None => true,
     }
 }
 
@@ -157,12 +165,9 @@ pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
                 }
             },
             // Alive is who can still serve: an engine that does not answer keeps the notice back.
-            () = tick(&mut alive) => if let Some(engine) = &hooks.engine
-                && !matches!(tokio::time::timeout(ANSWERS, snapshot(engine)).await, Ok(Ok(_)))
-            {
-                screen::note("warning: the engine does not answer");
-            } else {
-                tell_manager(Notice::Watchdog);
+            () = tick(&mut alive) => match answers(hooks.engine.as_ref(), ANSWERS).await {
+                true => tell_manager(Notice::Watchdog),
+                false => screen::note("warning: the engine does not answer"),
             }
         }
     }
@@ -212,4 +217,23 @@ fn report(s: &Snapshot, json: bool) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_serve::engine::inbox::inbox;
+
+    #[tokio::test]
+    async fn an_engine_that_hangs_or_has_ended_does_not_count_as_alive() {
+        let within = Duration::from_millis(50);
+        assert!(answers(None, within).await);
+        let (outbox, engine) = inbox(4).unwrap();
+        // It takes nothing; later its queue is full.
+        for _ in 0..6 {
+            assert!(!answers(Some(&outbox), within).await);
+        }
+        drop(engine);
+        assert!(!answers(Some(&outbox), within).await);
+    }
 }

@@ -125,7 +125,7 @@ fn a_trace_that_begins_in_1970_is_replayed_from_its_first_request() {
     assert!(v["virtual_seconds"].as_f64().unwrap() < 1.0, "{v}");
 }
 
-/// The figures of section 10 of the design that tell of background work.
+/// The figures that tell of background work.
 #[test]
 fn background_work_shows_in_the_contracts_object_and_repeats_itself() {
     let args = ["simulate", "--fill", "headtime", "--background", "scan", "--seconds", "30", "--seed", "3"];

@@ -97,6 +97,60 @@ fn odd_figures_say_flag_and_range_in_one_line() {
 }
 
 #[test]
+fn figures_of_background_work_say_flag_and_range_in_one_line() {
+    let priority = "expected a whole number from 1 to 1000000";
+    let unit = "expected a whole number from 1 to 4294967295";
+    let any = "expected a whole number from 0 to 4294967295";
+    for (args, flag, expected) in [
+        (&["scrub", "--priority"][..], "--priority", priority),
+        (&["backup", "image", "--priority"], "--priority", priority),
+        (&["task", "read", "--range", "0+1", "--priority"], "--priority", priority),
+        (&["task", "write", "--range", "0+1", "--input", "x", "--priority"], "--priority", priority),
+        (&["destage", "x", "--nbd", "unix:s", "--priority"], "--priority", priority),
+        (&["task", "priority", "1"], "<N>", priority),
+        (&["scrub", "--unit"], "--unit", unit),
+        (&["backup", "image", "--unit"], "--unit", unit),
+        (&["task", "read", "--range", "0+1", "--unit"], "--unit", unit),
+        (&["task", "write", "--range", "0+1", "--input", "x", "--unit"], "--unit", unit),
+        (&["backup", "image", "--retry"], "--retry", any),
+        (&["task", "pause"], "<SESSION>", any),
+    ] {
+        for odd in ["4294967296", "1.5", "many", ""] {
+            let e = headtime(&[args, &[odd]].concat()).refused();
+            assert_eq!(e, format!("headtime: {flag}: {expected}, found \"{odd}\"\n"));
+        }
+    }
+}
+
+#[test]
+fn sockets_whose_names_nobody_can_use_are_refused() {
+    let long = format!("unix:{}", "s".repeat(120));
+    let place = "expected unix:PATH or tcp:HOST:PORT";
+    for (address, expected) in [
+        (long.as_str(), "expected a socket's path of 1 to 107 bytes"),
+        ("unix:", place),
+        ("tcp:host", place),
+        ("", place),
+    ] {
+        for args in [["disk", "atlas10k", "--backing", "none/d", "--nbd"].as_slice(), &["destage", "x", "--nbd"]] {
+            let e = headtime(&[args, &[address]].concat()).refused();
+            assert!(e.starts_with(&format!("headtime: --nbd: {expected}, found \"")), "{e}");
+            assert_eq!(e.matches("found").count(), 1, "{e}");
+        }
+    }
+    let there = Scratch::new("sockets");
+    let config = |control: &str| {
+        let listen = format!("[listen]\ncontrol = \"{control}\"\n[[export]]\nname = \"\"\n");
+        there.file("serve.toml", &format!("[disk]\ndrive = \"atlas10k\"\nbacking = \"d\"\n{listen}"))
+    };
+    for control in ["", &"s".repeat(120)] {
+        let e = headtime(&["serve", "--check", &config(control)]).refused();
+        assert!(e.contains("serve.toml: listen.control: expected a socket's path of 1 to 107 bytes, found "), "{e}");
+    }
+    assert!(headtime(&["serve", "--check", &config("c")]).ok().contains("Atlas"));
+}
+
+#[test]
 fn missing_files_are_named() {
     let there = Scratch::new("missing");
     let none = there.path("none.parv");
@@ -174,6 +228,16 @@ fn a_scenarios_profile_lies_beside_it() {
         let path = there.file("folder/s.toml", &format!("disk = \"{disk}\"\nrequests = 10\n"));
         assert_eq!(headtime(&["simulate", &path, "--json"]).json()["disk"], "atlas3", "{name}");
     }
+    // A server's configuration means the same.
+    let serve = |drive: &str| {
+        let text = format!("[disk]\ndrive = \"{drive}\"\nbacking = \"d\"\n[listen]\n[[export]]\nname = \"\"\n");
+        headtime(&["serve", "--check", &there.file("folder/serve.toml", &text)])
+    };
+    for (drive, title) in [("d.toml", "Atlas III"), ("plain", "Atlas III"), ("atlas10k", "Atlas 10K")] {
+        let said = serve(drive).ok();
+        assert!(said.lines().next().is_some_and(|l| l.contains(title)), "{drive}: {said}");
+    }
+    assert!(serve("none.toml").refused().contains("folder/none.toml: cannot be read"));
     // A built-in drive's name is that, whatever lies beside the file.
     let path = there.file("folder/s.toml", "disk = \"atlas10k\"\nrequests = 10\n");
     assert_eq!(headtime(&["simulate", &path, "--json"]).json()["disk"], "atlas10k");
@@ -208,7 +272,7 @@ fn the_readmes_table_names_every_flag_and_no_other() {
         .collect();
     assert!(rows.len() >= 5, "{rows:?}");
     for row in rows {
-        let words: Vec<&str> = row[0].trim_matches('`').split(' ').skip(1).filter(|w| *w != "NAME").collect();
+        let words: Vec<&str> = row[0].trim_matches('`').split(' ').skip(1).filter(|w| !is_place(w)).collect();
         let help = headtime(&[&words[..], &["--help"]].concat()).ok();
         let in_table: Vec<&str> = row[2].split('`').filter(|w| w.starts_with('-')).map(first_word).collect();
         let mut in_help: Vec<&str> = help
@@ -222,6 +286,40 @@ fn the_readmes_table_names_every_flag_and_no_other() {
         in_help.sort_unstable();
         in_table.sort_unstable();
         assert_eq!(in_table, in_help, "{}", row[0]);
+    }
+}
+
+/// What stands for a name or a number.
+fn is_place(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_uppercase())
+}
+
+/// The names in the help's list of commands.
+fn commands_of(words: &[&str]) -> Vec<String> {
+    let help = headtime(&[words, &["--help"]].concat()).ok();
+    let list = help.lines().skip_while(|l| *l != "Commands:").skip(1).take_while(|l| !l.is_empty());
+    let names = list.filter(|l| l.starts_with("  ") && !l.starts_with("   ")).map(first_word);
+    names.filter(|name| *name != "help").map(String::from).collect()
+}
+
+#[test]
+fn every_command_has_a_row_in_the_readmes_table() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let text = std::fs::read_to_string(readme).unwrap();
+    let commands = commands_of(&[]);
+    assert!(commands.len() >= 14 && commands_of(&["task"]).len() >= 7, "{commands:?}");
+    for command in &commands {
+        let below = commands_of(&[command]);
+        // One whose parts may be left out stands for itself, too.
+        let own = (below.is_empty() || command == "profiles").then(|| command.clone());
+        for name in own.into_iter().chain(below.iter().map(|b| format!("{command} {b}"))) {
+            let row = |l: &str| {
+                let Some(rest) = l.strip_prefix(&format!("| `headtime {name}")) else { return false };
+                let places = rest.split('`').next().unwrap_or("x");
+                places.split_whitespace().all(is_place) && (places.is_empty() || places.starts_with(' '))
+            };
+            assert!(text.lines().any(row), "{name} has no row");
+        }
     }
 }
 

@@ -52,24 +52,14 @@ pub struct BlockDevice {
     pub size: u64,
     /// The least that can be read or written, in bytes.
     pub logical_sector: u32,
-    /// What the medium reads or writes at once, in bytes.
-    pub physical_sector: u32,
     /// Whether the kernel thinks that it turns.
     pub rotational: bool,
     /// What its cache does with writes.
     pub write_cache: WriteCache,
-    /// The kernel's I/O scheduler for it, and the others it offers; empty when its queue has none to choose.
-    pub schedulers: Schedulers,
-    /// How much the kernel refrains from merging requests: 0 not, 1 from searching long, 2 altogether.
-    pub nomerges: u32,
-    /// What its maker calls it.
-    pub model: Option<String>,
     /// Whether parts of it can only be written in sequence.
     pub zoned: Zoned,
     /// Whether it refuses writes.
     pub read_only: bool,
-    /// Devices that are built upon it, by kernel name.
-    pub holders: Vec<String>,
     /// Its number among all disks since the machine started, given anew when the medium is changed; kernels before
     /// 5.15 have none.
     pub diskseq: Option<u64>,
@@ -102,15 +92,6 @@ pub enum WriteCache {
     Back,
     /// What is done is on the medium.
     Through,
-}
-
-/// The kernel's I/O schedulers of a queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Schedulers {
-    /// The one in use; `None` when the queue offers no choice.
-    pub current: Option<String>,
-    /// All that are offered, the one in use included.
-    pub offered: Vec<String>,
 }
 
 /// Whether zones of a device must be written in sequence.
@@ -249,24 +230,17 @@ impl BlockDevice {
             }
         };
         let queue = disk.join("queue");
-        let schedulers = sys::text_if_there(&queue.join("scheduler"))?;
         let read_only = flag(&own.join("ro"))? || flag(&disk.join("ro"))?;
-        let model = sys::text_if_there(&disk.join("device/model"))?.filter(|model| !model.is_empty());
         Ok(BlockDevice {
             path: path.to_path_buf(),
             number,
             part,
             size: sectors(&own.join("size"))?,
             logical_sector: sys::number(&queue.join("logical_block_size"))?,
-            physical_sector: sys::number(&queue.join("physical_block_size"))?,
             rotational: flag(&queue.join("rotational"))?,
             write_cache: write_cache(&queue.join("write_cache"))?,
-            schedulers: schedulers.as_deref().map(Schedulers::parse).unwrap_or_default(),
-            nomerges: sys::number(&queue.join("nomerges"))?,
-            model,
             zoned: zoned(&queue.join("zoned"))?,
             read_only,
-            holders: sys::names(&own.join("holders"))?,
             diskseq: sys::number_if_there(&disk.join("diskseq"))?,
             name,
             sys: sys.clone(),
@@ -387,21 +361,6 @@ fn refused(path: &Path, e: Errno) -> UseError {
         Errno::ROFS => UseError::ReadOnly { path },
         Errno::NOMEDIUM => UseError::Empty { path },
         e => UseError::Open { path, source: e.into() },
-    }
-}
-
-impl Schedulers {
-    /// From what `queue/scheduler` says: `[none] mq-deadline`, or `none` alone where there is nothing to choose.
-    fn parse(text: &str) -> Schedulers {
-        let mut schedulers = Schedulers::default();
-        for word in text.split_ascii_whitespace() {
-            let current = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
-            schedulers.offered.push(current.unwrap_or(word).to_string());
-            if let Some(current) = current {
-                schedulers.current = Some(current.to_string());
-            }
-        }
-        schedulers
     }
 }
 

@@ -1,4 +1,4 @@
-//! Becoming an ordinary user once everything is open that needs more.
+//! Becoming an ordinary user once everything is open that only root may open.
 //!
 //! The system calls behind this act on the thread that makes them, not on the process as those of the C library do. So
 //! [`drop_to`] must be called while there is one thread; it looks, and refuses otherwise. What was opened before stays

@@ -17,15 +17,13 @@ pub const VARIABLES: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PI
 
 /// Something to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice<'a> {
+pub enum Notice {
     /// Started up, or done with reloading.
     Ready,
     /// Reloading the configuration; [`Notice::Ready`] follows.
     Reloading,
     /// On the way out.
     Stopping,
-    /// How it goes, in one line for people.
-    Status(&'a str),
     /// Still alive; see [`watchdog_interval`].
     Watchdog,
 }
@@ -63,7 +61,7 @@ pub enum NotifyError {
 ///
 /// # Errors
 /// [`NotifyError::Address`], [`NotifyError::Send`]. A service that works should go on working.
-pub fn notify(notice: Notice<'_>) -> Result<bool, NotifyError> {
+pub fn notify(notice: Notice) -> Result<bool, NotifyError> {
     match std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty()) {
         Some(address) => notify_at(&address, notice).map(|()| true),
         None => Ok(false),
@@ -74,7 +72,7 @@ pub fn notify(notice: Notice<'_>) -> Result<bool, NotifyError> {
 ///
 /// # Errors
 /// As [`notify`].
-pub fn notify_at(address: &OsStr, notice: Notice<'_>) -> Result<(), NotifyError> {
+pub fn notify_at(address: &OsStr, notice: Notice) -> Result<(), NotifyError> {
     let bytes = address.as_bytes();
     let to = match bytes.first() {
         Some(b'/') => SocketAddr::from_pathname(address),
@@ -90,13 +88,11 @@ pub fn notify_at(address: &OsStr, notice: Notice<'_>) -> Result<(), NotifyError>
     Ok(())
 }
 
-fn text(notice: Notice<'_>) -> String {
+fn text(notice: Notice) -> String {
     match notice {
         Notice::Ready => "READY=1".into(),
         Notice::Stopping => "STOPPING=1".into(),
         Notice::Watchdog => "WATCHDOG=1".into(),
-        // A line end would begin another assignment.
-        Notice::Status(status) => format!("STATUS={}", status.replace(['\n', '\r'], " ")),
         Notice::Reloading => {
             let now = rustix::time::clock_gettime(ClockId::Monotonic);
             format!("RELOADING=1\nMONOTONIC_USEC={}", now.tv_sec * 1_000_000 + now.tv_nsec / 1_000)
@@ -152,12 +148,9 @@ mod tests {
         let dir = Scratch::new("systemd");
         let path = dir.path().join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
-        for (notice, text) in [
-            (Notice::Ready, "READY=1"),
-            (Notice::Stopping, "STOPPING=1"),
-            (Notice::Watchdog, "WATCHDOG=1"),
-            (Notice::Status("12 requests wait\nREADY=1"), "STATUS=12 requests wait READY=1"),
-        ] {
+        for (notice, text) in
+            [(Notice::Ready, "READY=1"), (Notice::Stopping, "STOPPING=1"), (Notice::Watchdog, "WATCHDOG=1")]
+        {
             notify_at(path.as_os_str(), notice).unwrap();
             assert_eq!(heard(&socket), text);
         }

@@ -126,7 +126,8 @@ fn a_file_system_on_an_attached_export_is_whole_and_nothing_is_left_of_it() {
     assert!(attached.warnings.iter().all(|warning| warning.starts_with("nbdfuse")), "{:?}", attached.warnings);
     let found = BlockDevice::inspect(&Sys::default(), &path).unwrap();
     assert_eq!((found.size, found.logical_sector, found.read_only), (64 << 20, 512, false));
-    assert!(found.rotational && found.schedulers.current.as_deref() == Some("none"));
+    assert!(found.rotational);
+    assert!(fs::read_to_string(found.disk_directory().join("queue/scheduler")).unwrap().contains("[none]"));
     assert_eq!(found.write_cache, WriteCache::Back, "without it, no flush would ever be sent");
     let listed = served.host.list().unwrap().remove(0).unwrap();
     assert_eq!((listed.attached, listed.status), (attached.clone(), Status::Working));

@@ -1,14 +1,17 @@
 //! `headtime serve`'s configuration file. docs/using-it.md describes it; `examples/serve.toml` is one.
 //!
-//! Names of drives, orders and the like are read by whoever builds the scheduler; everything else is checked here.
+//! What only makes sense with a drive or a scheduler (their names, how careful filling is, how many commands are outstanding, whether
+//! exports fit) is checked by whoever builds them; everything else is checked here.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use headtime_sched::admit::Policy;
 use serde::Deserialize;
+use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
-use crate::net::address::Address;
+use crate::net::address::{Address, BadSocket};
 use crate::net::exports::ExportSpec;
 use crate::net::tls::TlsFiles;
 
@@ -56,6 +59,7 @@ pub struct Scheduler {
     /// What fills gaps.
     pub fill: String,
     /// How careful it is: microseconds, or "adaptive".
+    #[serde(deserialize_with = "conservatism")]
     pub conservatism_us: String,
     /// Commands at the drive.
     pub outstanding: u32,
@@ -124,6 +128,21 @@ pub struct Export {
     pub read_only: bool,
 }
 
+/// It may be a word, and so it is always text.
+fn conservatism<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    struct Text;
+    impl Visitor<'_> for Text {
+        type Value = String;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("microseconds or adaptive, in quotes")
+        }
+        fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
+            Ok(text.into())
+        }
+    }
+    from.deserialize_any(Text)
+}
+
 fn one() -> u64 {
     1
 }
@@ -143,11 +162,32 @@ pub const HEAVIEST: u32 = headtime_sched::admit::MOST_WEIGHT;
 const MOST_CLIENTS: usize = 1024;
 
 /// A number of bytes, or a number with a unit.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq)]
 enum Size {
     Bytes(u64),
     Text(String),
+}
+
+/// What a size may be.
+const SIZE: &str = "bytes, or in quotes a number and KiB, MiB, GiB, TiB, KB, MB, GB or TB";
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
+        struct Either;
+        impl Visitor<'_> for Either {
+            type Value = Size;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(SIZE)
+            }
+            fn visit_i64<E: Error>(self, n: i64) -> Result<Size, E> {
+                n.try_into().map(Size::Bytes).map_err(|_| E::invalid_value(Unexpected::Signed(n), &self))
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
+                Ok(Size::Text(text.into()))
+            }
+        }
+        from.deserialize_any(Either)
+    }
 }
 
 impl Default for Size {
@@ -211,6 +251,31 @@ pub enum ConfigError {
     },
 }
 
+/// What was expected and what was found, of what serde says: it says it the other way round, and does not say of which key.
+fn said(why: &str, before: &str) -> String {
+    let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    let odd = why.strip_prefix("invalid type: ").or_else(|| why.strip_prefix("invalid value: "));
+    let Some((found, expected)) = odd.and_then(|odd| odd.split_once(", expected ")) else { return why };
+    let whole = |most: u64| format!("a whole number from 0 to {most}");
+    let expected = match expected {
+        "u32" => whole(u32::MAX.into()),
+        // TOML's own numbers end there.
+        "u64" | "usize" => whole(i64::MAX as u64),
+        other => other.into(),
+    };
+    let key = key(before).map_or(String::new(), |k| format!("{k}: "));
+    format!("{key}expected {expected}, found {found}")
+}
+
+/// The key whose value, or whose list, begins or goes on at the end of this text.
+fn key(before: &str) -> Option<&str> {
+    let (keys, value) = before.rsplit_once('=')?;
+    let value = value.trim();
+    let within = value.is_empty() || value.starts_with('[') && !value.contains(']');
+    let key = keys.rsplit(['\n', '{', ',']).next()?.trim();
+    (within && !key.is_empty()).then_some(key)
+}
+
 /// Whether the system chooses the port: another each time.
 fn is_any_port(address: &Address) -> bool {
     matches!(address, Address::Tcp(host) if host.ends_with(":0"))
@@ -223,13 +288,10 @@ impl Config {
         let mut config: Config = toml::from_str(text).map_err(|e| {
             let at = e.span().map_or(0, |s| s.start).min(text.len());
             let line = 1 + text[..at].matches('\n').count();
-            ConfigError::Toml {
-                file: name.clone(),
-                line,
-                why: e.message().split_whitespace().collect::<Vec<_>>().join(" "),
-            }
+            ConfigError::Toml { file: name.clone(), line, why: said(e.message(), &text[..at]) }
         })?;
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+        let no_control = config.listen.control.as_ref().is_some_and(|path| path.as_os_str().is_empty());
         let mut paths: Vec<&mut PathBuf> = Vec::new();
         paths.extend(config.disk.backing.as_mut());
         paths.extend(config.disk.device.as_mut());
@@ -265,11 +327,7 @@ impl Config {
             }
             for (k, size) in [("start", Some(&e.start)), ("size", e.size.as_ref())] {
                 if let Some(Size::Text(t)) = size.filter(|s| s.bytes().is_none()) {
-                    return Err(wrong(
-                        &key(k),
-                        "bytes, or a number and KiB, MiB, GiB, TiB, KB, MB, GB or TB",
-                        t.clone(),
-                    ));
+                    return Err(wrong(&key(k), SIZE, format!("{t:?}")));
                 }
             }
         }
@@ -278,6 +336,13 @@ impl Config {
         }
         let nbd = config.nbd(&folder).unwrap_or_default();
         let control = config.listen.control.clone().map(Address::Unix);
+        if no_control {
+            return Err(wrong("listen.control", &BadSocket::expected(), "nothing".into()));
+        }
+        for (key, address) in nbd.iter().map(|a| ("listen.nbd", a)).chain(control.iter().map(|a| ("listen.control", a)))
+        {
+            address.check().map_err(|e| wrong(key, &BadSocket::expected(), e.found))?;
+        }
         let all: Vec<&Address> = nbd.iter().chain(&control).collect();
         let twice = all.iter().enumerate().find(|(at, a)| !is_any_port(a) && all[..*at].contains(a));
         if let Some((_, address)) = twice {
@@ -293,7 +358,7 @@ impl Config {
         let one = |text: &String| match text.parse::<Address>() {
             Ok(Address::Unix(path)) => Ok(Address::Unix(folder.join(path))),
             Ok(tcp) => Ok(tcp),
-            Err(_) => Err((format!("\"{text}\""), "unix:PATH or tcp:HOST:PORT".into())),
+            Err(e) => Err((e.found, e.expected)),
         };
         self.listen.nbd.iter().map(one).collect()
     }
@@ -368,58 +433,4 @@ impl Config {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GOOD: &str = r#"
-        [disk]
-        drive = "atlas10k"
-        backing = "disk.img"
-        [listen]
-        nbd = ["unix:nbd.sock", "tcp:127.0.0.1:10809"]
-        control = "control.sock"
-        [[export]]
-        name = "a"
-        size = "1 GiB"
-        [[export]]
-        name = "b"
-        start = 1073741824
-        weight = 300
-        "#;
-
-    fn read(text: &str) -> Result<Config, ConfigError> {
-        Config::read(text, Path::new("/etc/headtime/serve.toml"))
-    }
-
-    #[test]
-    fn what_is_left_out_is_as_usual_and_paths_lie_beside_the_file() {
-        let c = read(GOOD).unwrap();
-        assert_eq!(c.disk.backing.as_deref(), Some(Path::new("/etc/headtime/disk.img")));
-        assert_eq!(c.addresses()[0].to_string(), "unix:/etc/headtime/nbd.sock");
-        assert_eq!((c.scheduler.fill.as_str(), c.scheduler.outstanding, c.listen.clients), ("headtime", 2, 64));
-        let e = c.exports(10 << 21, 512).unwrap();
-        assert_eq!((e[0].first, e[0].sectors, e[0].weight), (0, 1 << 21, 100));
-        assert_eq!((e[1].first, e[1].sectors, e[1].weight), (1 << 21, 9 << 21, 300));
-    }
-
-    #[test]
-    fn what_is_wrong_is_said_with_its_place() {
-        let wrong = |from: &str, to: &str| read(&GOOD.replace(from, to)).unwrap_err().to_string();
-        assert!(
-            wrong("backing", "baking").contains("serve.toml:4: unknown field `baking`"),
-            "{}",
-            wrong("backing", "baking")
-        );
-        assert!(wrong("backing = \"disk.img\"", "").contains("expected backing or device, found neither"));
-        assert!(wrong("1 GiB", "1 gig").contains("export 1 (\"a\"), size: expected bytes"));
-        assert!(wrong("weight = 300", "weight = 0").contains("expected 1 to 1000, found 0"));
-        assert!(wrong("unix:nbd.sock", "nbd.sock").contains("expected unix:PATH"));
-        assert!(wrong("control =", "metrics = \"0.0.0.0:1\"\ncontrol =").contains("loopback"));
-        assert!(wrong("[disk]", "[disk").contains("serve.toml:2:"));
-        assert!(wrong("control.sock", "nbd.sock").contains("each address once"));
-        let escape = wrong("name = \"a\"", "name = \"a\\u001b[31m\"");
-        assert!(escape.contains("control characters") && !escape.contains('\u{1b}'), "{escape}");
-        let halves = read(&GOOD.replace("1073741824", "1073741825")).unwrap();
-        assert!(halves.exports(10 << 21, 512).unwrap_err().contains("whole sectors"));
-    }
-}
+mod tests;

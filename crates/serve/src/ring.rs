@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use bytes::Bytes;
 use io_uring::{IoUring, opcode, squeue, types};
@@ -32,6 +32,34 @@ struct Operation {
     /// Bytes moved so far: the kernel may move fewer than asked for.
     moved: usize,
     fua: bool,
+}
+
+/// What follows from a refusal of the kernel's to take what was filled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    /// A signal came in between: it is asked again at once.
+    Again,
+    /// It is short of something for a moment: it is asked again at the next poll.
+    Later,
+    /// It will not take it.
+    ForGood,
+}
+
+impl Refused {
+    fn by(e: &io::Error) -> Refused {
+        // EINTR; EAGAIN, EBUSY.
+        match e.raw_os_error() {
+            Some(4) => Refused::Again,
+            Some(11 | 16) => Refused::Later,
+            _ => Refused::ForGood,
+        }
+    }
+}
+
+/// Whether an operation that the kernel took and that ended so is to be tried once more.
+fn is_interrupted(e: &io::Error) -> bool {
+    // EINTR, EAGAIN.
+    matches!(e.raw_os_error(), Some(4 | 11))
 }
 
 /// How an operation ended.
@@ -94,10 +122,15 @@ impl Ring {
     }
 
     fn begin(&mut self, operation: Operation) -> io::Result<()> {
+        self.put(operation);
+        self.hand_over()
+    }
+
+    /// Takes an operation in, and does not hand it over yet.
+    fn put(&mut self, operation: Operation) {
         let slot = self.free.pop().expect("more operations than the ring was made for");
         self.operations[slot as usize] = Some(operation);
         self.queue(slot);
-        self.hand_over()
     }
 
     /// Fills in a submission for what is left of an operation.
@@ -130,10 +163,11 @@ impl Ring {
         while self.queued > 0 {
             match self.ring.submit() {
                 Ok(n) => self.queued -= n.min(self.queued),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // The kernel is short of something for a moment; `poll` tries again.
-                Err(e) if matches!(e.raw_os_error(), Some(11 | 16)) => return Ok(()),
-                Err(e) => return Err(e),
+                Err(e) => match Refused::by(&e) {
+                    Refused::Again => {}
+                    Refused::Later => return Ok(()),
+                    Refused::ForGood => return Err(e),
+                },
             }
         }
         Ok(())
@@ -160,7 +194,7 @@ impl Ring {
             };
             match &result {
                 Ok(n) => op.moved += n,
-                Err(e) if matches!(e.raw_os_error(), Some(4 | 11)) => {
+                Err(e) if is_interrupted(e) => {
                     self.queue(slot);
                     continue;
                 }
@@ -190,9 +224,10 @@ impl Ring {
         unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
     }
 
-    /// The file or device beneath.
-    pub fn file(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+    /// Begins to read as if the kernel took nothing for a moment.
+    #[cfg(test)]
+    pub(crate) fn read_held_up(&mut self, token: u64, offset: u64, len: usize) {
+        self.put(Operation { token, held: Held::Read(Aligned::new(len)), offset, moved: 0, fua: false });
     }
 }
 
@@ -218,11 +253,13 @@ mod tests {
     }
 
     fn next(ring: &mut Ring) -> Finished {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
         loop {
             match ring.poll() {
                 Some(f) => return f,
                 None => std::thread::sleep(std::time::Duration::from_micros(50)),
             }
+            assert!(std::time::Instant::now() < until, "nothing finishes");
         }
     }
 
@@ -237,6 +274,42 @@ mod tests {
         let read = next(&mut ring).result.unwrap();
         assert!(read[..4096].iter().all(|&b| b == 0) && read[4096..].iter().all(|&b| b == 5));
         assert_eq!(ring.outstanding(), 0);
+    }
+
+    #[test]
+    fn what_the_kernel_did_not_take_for_a_moment_is_handed_over_at_the_next_poll() {
+        let mut f = file();
+        f.write_all(&[7; 1024]).unwrap();
+        let mut ring = Ring::new(f.into(), 3).unwrap();
+        ring.read_held_up(1, 0, 512);
+        ring.read_held_up(2, 512, 512);
+        assert!(ring.is_held_up() && ring.outstanding() == 2);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(ring.ring.completion().is_empty(), "the kernel has not seen them");
+        let mut tokens = [next(&mut ring), next(&mut ring)].map(|f| {
+            assert!(f.result.unwrap().iter().all(|&b| b == 7));
+            f.token
+        });
+        tokens.sort();
+        assert!(tokens == [1, 2] && !ring.is_held_up() && ring.outstanding() == 0);
+        // The next operation takes them along, too.
+        ring.read_held_up(3, 0, 512);
+        ring.read(4, 0, 512).unwrap();
+        assert!(!ring.is_held_up());
+        assert_eq!(next(&mut ring).token + next(&mut ring).token, 7);
+    }
+
+    #[test]
+    fn refusals_that_pass_are_told_from_those_that_do_not() {
+        let by = |errno| Refused::by(&io::Error::from_raw_os_error(errno));
+        assert_eq!(by(rustix::io::Errno::INTR.raw_os_error()), Refused::Again);
+        for errno in [rustix::io::Errno::AGAIN, rustix::io::Errno::BUSY] {
+            assert_eq!(by(errno.raw_os_error()), Refused::Later, "{errno}");
+        }
+        for errno in [rustix::io::Errno::BADF, rustix::io::Errno::INVAL, rustix::io::Errno::NOMEM] {
+            assert_eq!(by(errno.raw_os_error()), Refused::ForGood, "{errno}");
+        }
+        assert_eq!(Refused::by(&io::ErrorKind::Interrupted.into()), Refused::ForGood, "no answer of the kernel's");
     }
 
     #[test]

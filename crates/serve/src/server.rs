@@ -216,11 +216,6 @@ impl Server {
         Ok(Server { runtime, engine, ended, outbox, end, listeners, ports, metrics_port })
     }
 
-    /// The runtime that its clients live on.
-    pub fn runtime(&self) -> &Runtime {
-        &self.runtime
-    }
-
     /// The way to the engine.
     pub fn engine(&self) -> Outbox<Telling> {
         self.outbox.clone()

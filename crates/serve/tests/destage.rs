@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use destaging::{Bench, FIRST, SECTORS};
+use destaging::{Bench, FIRST, Flushing, SECTORS};
 use headtime_serve::destage::driver::UpstreamError;
 use headtime_serve::destage::server::{Destage, DestageError};
 use rand_core::{Rng, SeedableRng};
@@ -229,6 +229,34 @@ fn the_end_writes_everything_out_and_says_what_it_could_not() {
     drop(client);
     let left = bench.finish();
     assert_eq!((left.bytes, left.failed), (3 * 512, 0));
+}
+
+#[test]
+fn the_end_waits_until_its_last_flush_was_answered_and_says_when_it_failed() {
+    for (flushing, flushed) in [(Flushing::Waits, true), (Flushing::Fails, false)] {
+        let mut bench = Bench::new(1 << 20);
+        let mut client = bench.client();
+        client.write(5, &data(9, 3), false).unwrap();
+        drop(client);
+        bench.flushes.lock().unwrap().0 = flushing;
+        let destage = bench.destage.take().unwrap();
+        let ending = std::thread::spawn(move || destage.stop().unwrap());
+        if flushing == Flushing::Waits {
+            let until = Instant::now() + Duration::from_secs(60);
+            while bench.flushes.lock().unwrap().1 == 0 {
+                assert!(Instant::now() < until && !ending.is_finished(), "it ends without a flush");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert_eq!(stamps(&bench.on_disk(5, 3)), [9; 3], "it is written before it is flushed");
+            // Several times as long as it takes to see that nothing else is left to be done.
+            std::thread::sleep(Duration::from_millis(400));
+            assert!(!ending.is_finished(), "it has left before its last flush was answered");
+            bench.flushes.lock().unwrap().0 = Flushing::Flushes;
+        }
+        let left = ending.join().unwrap();
+        assert_eq!((left.bytes, left.failed, left.flushed), (0, 0, flushed), "{flushing:?}");
+        assert_eq!(stamps(&bench.on_disk(5, 3)), [9; 3]);
+    }
 }
 
 #[test]

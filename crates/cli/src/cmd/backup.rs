@@ -7,11 +7,12 @@ use headtime_serve::apps::backup::{self, Backup as Plan, Moment, Report, Step};
 use headtime_serve::apps::error::AppError;
 
 use super::scrub::{cost, list};
-use crate::background::{self, Rate, Watcher, bytes};
+use crate::background::{self, Rate, Unit, Watcher};
 use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
 use crate::figures;
 use crate::screen::{self, Bar};
+use crate::words::bytes;
 
 /// Make an image of an export or of the disk, for free
 ///
@@ -37,11 +38,11 @@ pub struct Backup {
     #[arg(long)]
     live: bool,
     /// Begin anew when an image of one point in time is lost, so many times
-    #[arg(long, value_name = "TIMES", default_value_t = 0, num_args = 0..=1, default_missing_value = "3")]
+    #[arg(long, value_name = "TIMES", default_value = "0", num_args = 0..=1, default_missing_value = "3",
+        value_parser = figures::times)]
     retry: u32,
-    /// Sectors that are read as one [default: 8 KiB, more on disks beyond 512 GiB]
-    #[arg(long, value_name = "SECTORS", value_parser = clap::value_parser!(u32).range(1..))]
-    unit: Option<u32>,
+    #[command(flatten)]
+    unit: Unit,
     /// Replace an image that is there
     #[arg(long)]
     overwrite: bool,
@@ -63,7 +64,7 @@ pub fn run(args: &Backup) -> Result<(), Failure> {
         export: args.export.clone(),
         image: args.image.clone(),
         live: args.live,
-        unit: args.unit,
+        unit: args.unit.unit,
         overwrite: args.overwrite,
         restart: args.restart,
         verify_disk: args.verify_disk,

@@ -11,8 +11,10 @@ use headtime_serve::destage::{LEAST_MEMORY, Limits, MOST_MEMORY};
 use headtime_serve::net::address::Address;
 use serde::Serialize;
 
+use crate::background::Priority;
 use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
+use crate::figures;
 use crate::running::{self, Hooks};
 use crate::screen;
 
@@ -29,14 +31,13 @@ pub struct Destage {
     #[command(flatten)]
     control: ControlSocket,
     /// Where clients come: unix:PATH or tcp:HOST:PORT; may be given several times
-    #[arg(long, value_name = "ADDRESS", required = true)]
+    #[arg(long, value_name = "ADDRESS", required = true, value_parser = figures::address)]
     nbd: Vec<Address>,
     /// Memory for dirty blocks: bytes, or a number with KiB, MiB or GiB
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = memory)]
     memory: u64,
-    /// Part of what is free, beside other background work: 1 to 1000000
-    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    priority: u32,
+    #[command(flatten)]
+    priority: Priority,
     /// Print one JSON object on stdout when it ends
     #[arg(long)]
     json: bool,
@@ -50,7 +51,11 @@ fn memory(text: &str) -> Result<u64, String> {
 /// Serves until a signal; then writes everything out.
 pub fn run(args: &Destage) -> Result<(), Failure> {
     let setup = Setup {
-        upstream: Upstream { control: args.control.path()?, export: args.export.clone(), priority: args.priority },
+        upstream: Upstream {
+            control: args.control.path()?,
+            export: args.export.clone(),
+            priority: args.priority.priority,
+        },
         listen: args.nbd.clone(),
         limits: Limits { memory: args.memory },
         note: Arc::new(|line| screen::note(&line)),

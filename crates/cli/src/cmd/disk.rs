@@ -30,7 +30,7 @@ pub struct Disk {
     #[arg(long, value_name = "FILE", value_parser = figures::output())]
     backing: PathBuf,
     /// Where clients come: unix:PATH or tcp:HOST:PORT; may be given several times
-    #[arg(long, value_name = "ADDRESS", required = true)]
+    #[arg(long, value_name = "ADDRESS", required = true, value_parser = figures::address)]
     nbd: Vec<Address>,
     /// Seed of its noise
     #[arg(long, value_name = "N", default_value = "1", value_parser = figures::seed)]

@@ -18,7 +18,7 @@ use headtime_serve::net::tls;
 use headtime_serve::server::{CAPACITY, ControlAt, Service};
 use headtime_sim::filling;
 use headtime_sim::simulate::Scheduling;
-use headtime_sim::workload::scenario::order;
+use headtime_sim::workload::scenario::{beside, order};
 
 use crate::failure::Failure;
 use crate::running::Hooks;
@@ -54,25 +54,26 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     if !args.check {
         real::put_back_leftovers()?;
     }
-    let beside = |why: String| Failure::Input(format!("{}: {why}", args.config.display()));
-    let profile = find_drive(&config.disk.drive, &args.config)?;
+    let wrong = |why: String| Failure::Input(format!("{}: {why}", args.config.display()));
+    let folder = args.config.parent().unwrap_or(Path::new(""));
+    let profile = drive::find(&beside(folder, config.disk.drive.clone()))?;
     let model = Model::new(&profile).map_err(Failure::input)?;
-    let Scheduling::Host(order) = order(&config.scheduler.order).map_err(|e| beside(e.to_string()))? else {
-        return Err(beside(
+    let Scheduling::Host(order) = order(&config.scheduler.order).map_err(|e| wrong(e.to_string()))? else {
+        return Err(wrong(
             "scheduler.order: expected an order of headtime's, found \"drive\" (`headtime disk` serves a drive alone)"
                 .into(),
         ));
     };
     let s = &config.scheduler;
     let fill =
-        filling::fill(&s.fill, None, Some(&s.conservatism_us), config.disk.seed).map_err(|e| beside(e.to_string()))?;
+        filling::fill(&s.fill, None, Some(&s.conservatism_us), config.disk.seed).map_err(|e| wrong(e.to_string()))?;
     let fills = fill.is_some();
     if !(1..=32).contains(&s.outstanding) {
-        return Err(beside(format!("scheduler.outstanding: expected 1 to 32, found {}", s.outstanding)));
+        return Err(wrong(format!("scheduler.outstanding: expected 1 to 32, found {}", s.outstanding)));
     }
     let (sectors, sector_bytes) = (model.geometry.capacity(), profile.sector_bytes);
-    let specs = config.exports(sectors, sector_bytes).map_err(beside)?;
-    let exports = Exports::new(specs, sectors, sector_bytes).map_err(|e| beside(e.to_string()))?;
+    let specs = config.exports(sectors, sector_bytes).map_err(wrong)?;
+    let exports = Exports::new(specs, sectors, sector_bytes).map_err(|e| wrong(e.to_string()))?;
     let tls = match config.tls() {
         Some((files, required)) => Some((tls::acceptor(&files).map_err(Failure::input)?, required)),
         None => None,
@@ -83,7 +84,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let mut service = Service::new(config.addresses(), exports, running::note());
     service.clients = config.listen.clients;
     service.tls = tls;
-    service.metrics = config.metrics().map_err(beside)?;
+    service.metrics = config.metrics().map_err(wrong)?;
     service.control = config.listen.control.clone().map(|path| ControlAt {
         path,
         disk: profile.title.clone(),
@@ -161,15 +162,6 @@ fn reload(path: &Path, running: &Config, exports: &Exports) -> Box<dyn Fn(&Outbo
             screen::note(&format!("reloaded: weights only; what else changed needs a new start: {}", other.join(", ")));
         }
     })
-}
-
-/// The drive of a configuration: a file's name is meant beside it.
-fn find_drive(name: &str, config: &Path) -> Result<Profile, Failure> {
-    let there = config.parent().unwrap_or(Path::new("")).join(name);
-    match there.is_file() {
-        true => drive::find(&there.display().to_string()),
-        false => drive::find(name),
-    }
 }
 
 fn checked(profile: &Profile, exports: &Exports) -> Result<(), Failure> {

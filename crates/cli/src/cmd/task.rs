@@ -20,11 +20,12 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::scrub::list;
-use crate::background::{self, Rate, Watcher, bytes, percent};
+use crate::background::{self, Rate, Unit, Watcher};
 use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
 use crate::figures;
 use crate::screen::{self, Bar};
+use crate::words::{bytes, percent};
 
 /// List background sessions, change them, or read and write ranges by hand
 #[derive(Debug, Args)]
@@ -38,9 +39,9 @@ enum What {
     List(List),
     Read(Read),
     Write(Write),
-    /// Suspend a session: nothing is read or written for it
+    /// Pause a session: nothing is read or written for it
     Pause(Which),
-    /// End a suspension
+    /// Let a paused session go on
     Resume(Which),
     /// Give a session another part of what is free
     Priority(Priority),
@@ -61,7 +62,7 @@ struct List {
 #[derive(Debug, Args)]
 struct Which {
     /// The session's number (`headtime task list`)
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", value_parser = figures::session)]
     session: u32,
     #[command(flatten)]
     server: ControlSocket,
@@ -71,8 +72,8 @@ struct Which {
 struct Priority {
     #[command(flatten)]
     which: Which,
-    /// 1 to 1,000,000
-    #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// 1 to 1000000
+    #[arg(value_name = "N", value_parser = figures::priority)]
     priority: u32,
 }
 
@@ -92,9 +93,8 @@ struct Read {
     overwrite: bool,
     #[command(flatten)]
     rate: Rate,
-    /// Sectors that are read as one
-    #[arg(long, value_name = "SECTORS", value_parser = clap::value_parser!(u32).range(1..))]
-    unit: Option<u32>,
+    #[command(flatten)]
+    unit: Unit,
     /// Print one JSON object on stdout
     #[arg(long)]
     json: bool,
@@ -111,12 +111,10 @@ struct Write {
     /// The data, one range behind the other in ascending order
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
-    /// The session's part of what is free, in proportion to that of other sessions
-    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    priority: u32,
-    /// Sectors that are written as one
-    #[arg(long, value_name = "SECTORS", value_parser = clap::value_parser!(u32).range(1..))]
-    unit: Option<u32>,
+    #[command(flatten)]
+    priority: background::Priority,
+    #[command(flatten)]
+    unit: Unit,
     /// Do not wait for gaps: write as foreground work
     #[arg(long)]
     promote: bool,
@@ -222,7 +220,7 @@ fn read(args: &Read) -> Result<(), Failure> {
 async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> Result<(Report, End), AppError> {
     let (_, info) = look(&control).await?;
     let wanted = args.range.iter().map(|r| r.count).fold(0, u64::saturating_add);
-    let unit = args.unit.unwrap_or_else(|| usual_unit(wanted, info.sector_bytes));
+    let unit = args.unit.unit.unwrap_or_else(|| usual_unit(wanted, info.sector_bytes));
     let units = Units::new(args.range.clone(), unit, info.sectors, info.sector_bytes)?;
     let sector_bytes = u64::from(info.sector_bytes);
     if let Some(path) = args.output.as_ref().filter(|path| !args.overwrite && path.exists()) {
@@ -247,9 +245,9 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
 fn write(args: &Write) -> Result<(), Failure> {
     let writing = Writing {
         control: args.server.path()?,
-        priority: args.priority,
+        priority: args.priority.priority,
         ranges: args.range.clone(),
-        unit: args.unit,
+        unit: args.unit.unit,
         input: args.input.clone(),
         promote: args.promote,
     };

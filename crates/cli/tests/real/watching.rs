@@ -2,13 +2,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 use super::nbd_client::Nbd;
-use super::{Server, finish, headtime, next, scratch, serve};
+use super::{Server, disk, finish, headtime, next, scratch, serve};
 use crate::support::{self, Process, wait_until};
 
 /// Reads here and there until the server is gone.
@@ -134,6 +135,34 @@ fn top_gives_the_terminal_back_however_it_ends() {
 fn children(pid: u32) -> Vec<u32> {
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     list.split_whitespace().map(|p| p.parse().unwrap()).collect()
+}
+
+#[test]
+fn the_service_manager_hears_that_a_server_is_there_lives_and_leaves() {
+    let dir = scratch("manager");
+    let path = dir.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let heard = || {
+        let mut bytes = [0; 256];
+        let length = manager.recv(&mut bytes).expect("it says something");
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    };
+    for (number, command) in [disk(dir.path()), serve(dir.path())].iter_mut().enumerate() {
+        command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000").env_remove("WATCHDOG_PID");
+        let command = std::mem::replace(command, headtime());
+        let server = Server::start(dir.path(), command);
+        assert_eq!(heard(), "READY=1", "{number}");
+        // Again and again, while clients wait for the disk, too.
+        let reading = (number == 1).then(|| reader(&server));
+        (0..4).for_each(|_| assert_eq!(heard(), "WATCHDOG=1"));
+        assert!(server.stop().0.success());
+        let last = std::iter::repeat_with(heard).find(|notice| notice != "WATCHDOG=1");
+        assert_eq!(last.as_deref(), Some("STOPPING=1"));
+        if let Some(reading) = reading {
+            reading.join().unwrap();
+        }
+    }
 }
 
 #[test]

@@ -93,8 +93,6 @@ pub struct Status {
     pub total: u64,
     /// Bytes a second over the last minutes.
     pub lately: f64,
-    /// Bytes a second since it was started.
-    pub overall: f64,
     /// How long the rest will take.
     pub left: Option<Duration>,
     /// Bytes that were promoted.

@@ -439,7 +439,6 @@ impl Runner<'_> {
             done,
             total,
             lately: self.rates.lately(),
-            overall: self.rates.overall(),
             left: self.rates.left(total - done).filter(|_| state == State::Working),
             promoted: self.progress.notes.promoted_bytes,
             unreadable: self.progress.notes.counts.get("unreadable_sectors").copied().unwrap_or(0),

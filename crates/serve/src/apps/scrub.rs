@@ -5,14 +5,21 @@
 //! nothing may have changed (an archive, a read-only export). Only then is a difference a finding, and the catalogue keeps
 //! the old checksum, so that it is found again until somebody mends it.
 
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
 use headtime_sched::tasks::Range;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use super::error::AppError;
-use super::job::Sink;
+use super::job::{End, Job, Sink, Status};
+use super::link::{covered, disk, export, look};
 use super::progress::{Notes, Progress};
 use super::ranges::Ranges;
+use super::runner;
 use super::sums::{Known, Sums, sum};
+use super::units::{Units, usual_unit};
 use crate::control::v1::InfoReply;
 
 /// Changed units that are remembered one by one; all of them are counted.
@@ -193,6 +200,109 @@ impl Report {
         let silent = self.catalogue.as_ref().is_some_and(|c| c.expect_unchanged && c.changed_units > 0);
         self.unreadable.is_empty() && !silent
     }
+}
+
+/// Where a scrub's progress is kept.
+#[derive(Clone, Debug)]
+pub enum Journal {
+    /// In this file.
+    At(PathBuf),
+    /// In this folder, in a file that two disks or exports do not share. The folder is made if it is not there.
+    In(PathBuf),
+}
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How it is read. Its journal and export are decided here.
+    pub job: Job,
+    /// The export; `None`: the whole disk.
+    pub export: Option<String>,
+    /// Sectors a unit; `None`: as is usual.
+    pub unit: Option<u32>,
+    /// What it compares with.
+    pub catalogue: Option<PathBuf>,
+    /// A difference is a finding.
+    pub expect_unchanged: bool,
+    /// Where its progress is kept.
+    pub journal: Journal,
+    /// What an earlier run left is discarded.
+    pub restart: bool,
+}
+
+/// What a scrub is doing, for whoever watches.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// An earlier run is gone on with: bytes done, of so many, as this journal says.
+    GoesOn(u64, u64, &'a Path),
+    /// Reading the disk.
+    Reading(&'a Status),
+}
+
+/// Scrubs. What was found, how it ended, and the journal, which is there if it was stopped.
+pub async fn run(
+    plan: &Plan,
+    watch: &mut (dyn FnMut(Step<'_>) + Send),
+    stop: watch::Receiver<bool>,
+) -> Result<(Report, End, PathBuf), AppError> {
+    let (_, info) = look(&plan.job.control).await?;
+    let (what, range) = covered(&info, plan.export.as_deref())?;
+    let unit = plan.unit.unwrap_or_else(|| usual_unit(range.count, info.sector_bytes));
+    let units = Units::new(vec![range], unit, info.sectors, info.sector_bytes)?;
+    // What is compared with what is part of what is done: the rest of a scrub without a catalogue is no rest of one with it.
+    let plain = Progress::new("scrub", &disk(&info), info.sectors, info.sector_bytes, &what, units.clone());
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
+    let what = match &plan.catalogue {
+        Some(path) if plan.expect_unchanged => format!("{what}, unchanged since {}", absolute(path).display()),
+        Some(path) => format!("{what}, against {}", absolute(path).display()),
+        None => what,
+    };
+    let mut progress = Progress::new("scrub", &disk(&info), info.sectors, info.sector_bytes, &what, units);
+    let journal = match &plan.journal {
+        Journal::At(path) => path.clone(),
+        Journal::In(folder) => journal_in(folder, &info, plan.export.as_deref())?,
+    };
+    let _held = lock(&journal)?;
+    if !plan.restart && progress.resume(&journal)? {
+        let (done, total) = progress.bytes();
+        watch(Step::GoesOn(done, total, &journal));
+    }
+    let mut sink = Scrub::default();
+    if let Some(path) = &plan.catalogue {
+        let (sums, _) = Sums::open(path, plain.identity(), plain.units().len())?;
+        sink.catalogue = Some(Catalogue { sums, expect_unchanged: plan.expect_unchanged });
+    }
+    let mut job = plan.job.clone();
+    job.journal = Some(journal.clone());
+    job.export = plan.export.as_deref().map(|name| export(&info, name).cloned()).transpose()?;
+    let end = runner::run(&job, &mut progress, &mut sink, &mut |s| watch(Step::Reading(s)), stop).await?;
+    let report = Report::new(&info, &progress, &sink);
+    if end == End::Complete {
+        // What it found has been told; the next scrub begins anew.
+        std::fs::remove_file(&journal).map_err(|e| AppError::file(&journal, e))?;
+    }
+    Ok((report, end, journal))
+}
+
+/// Keeps other scrubs away from a journal as long as the result lives. (Not the journal's own file: that is replaced whenever
+/// it is written.)
+fn lock(journal: &Path) -> Result<File, AppError> {
+    let mut path = journal.as_os_str().to_owned();
+    path.push(".lock");
+    let path = PathBuf::from(path);
+    let file = File::options().create(true).append(true).open(&path).map_err(|e| AppError::file(&path, e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(AppError::JournalInUse(journal.into())),
+        Err(TryLockError::Error(e)) => Err(AppError::file(&path, e)),
+    }
+}
+
+fn journal_in(folder: &Path, info: &InfoReply, export: Option<&str>) -> Result<PathBuf, AppError> {
+    std::fs::create_dir_all(folder).map_err(|e| AppError::file(folder, e))?;
+    let plain = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
+    let of = export.map_or(String::new(), |e| format!("-export-{}", plain(e)));
+    Ok(folder.join(format!("scrub-{}-{}{of}.journal", plain(&disk(info)), info.sectors)))
 }
 
 #[cfg(test)]

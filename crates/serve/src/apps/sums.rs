@@ -161,11 +161,6 @@ impl Sums {
     pub fn sync(&self) -> Result<(), SumsError> {
         self.file.sync_data().map_err(|e| self.failed(e))
     }
-
-    /// Its name.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 fn bytes(index: u64, sum: u64) -> [u8; ENTRY as usize] {

@@ -117,6 +117,18 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_the_kernel_did_not_take_is_no_reason_to_sleep() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4096).unwrap();
+        let mut device = FileDevice::new(file.into(), 8, 512, 2, false).unwrap();
+        assert_eq!(device.next_event(), None);
+        device.ring.read_held_up(1, 0, 512);
+        device.commands.insert(1, command(1, Kind::Read, 0, 1));
+        assert_eq!(device.next_event(), Some(Time::ZERO));
+        assert_eq!((next(&mut device).fault, device.next_event()), (None, None));
+    }
+
+    #[test]
     fn a_device_that_is_shorter_than_it_said_fails_reads_and_returns_no_zeros() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(4096).unwrap();

@@ -114,27 +114,3 @@ pub fn bytes_of(command: &Command, sector_bytes: u32) -> usize {
         Kind::Read | Kind::Write => command.count as usize * sector_bytes as usize,
     }
 }
-
-impl<D: Device + ?Sized> Device for Box<D> {
-    fn sectors(&self) -> u64 {
-        (**self).sectors()
-    }
-    fn sector_bytes(&self) -> u32 {
-        (**self).sector_bytes()
-    }
-    fn depth(&self) -> u32 {
-        (**self).depth()
-    }
-    fn submit(&mut self, command: &Command, data: Bytes, now: Time) {
-        (**self).submit(command, data, now);
-    }
-    fn poll(&mut self, now: Time) -> Option<Done> {
-        (**self).poll(now)
-    }
-    fn next_event(&self) -> Option<Time> {
-        (**self).next_event()
-    }
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        (**self).fd()
-    }
-}

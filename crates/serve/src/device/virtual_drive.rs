@@ -197,6 +197,18 @@ mod tests {
     }
 
     #[test]
+    fn a_command_whose_data_the_kernel_did_not_take_is_no_reason_to_sleep() {
+        let (mut d, mut now) = (drive(DriveConfig::default()), Time::ZERO);
+        let c = command(0, Kind::Read, 800);
+        d.drive.submit(c, now).unwrap();
+        d.ring.read_held_up(0, 800 * 512, 4096);
+        d.flights.push(Flight { command: c, drive: None, file: None });
+        assert_eq!(d.next_event(), Some(Time::ZERO));
+        let done = next(&mut d, &mut now);
+        assert_eq!((done.fault, done.data.len(), d.next_event()), (None, 4096, None));
+    }
+
+    #[test]
     fn what_is_written_is_read_back_and_all_else_is_zero() {
         let mut d = drive(DriveConfig::default());
         let mut now = Time::ZERO;

@@ -160,6 +160,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         match telling {
             Telling::Submit(ask) if self.ends_by.is_some() => ask.answer(Err(Fault::Gone)),
             Telling::Submit(ask) => self.submit(ask, now),
+            // Whoever waits for an answer learns from its absence that the engine ends.
+            Telling::Call(call) if self.ends_by.is_some() && call.begins() => {}
             Telling::Call(call) => match self.core.core() {
                 Some(core) => self.background.call(call, core, now),
                 None => call.refuse_without_core(),
@@ -175,7 +177,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 let _ = reply.send(snapshot);
             }
             Telling::End => {
-                self.ends_by = Some(now + LONGEST_END);
+                self.ends_by.get_or_insert(now + LONGEST_END);
                 if let Some(core) = self.core.core() {
                     self.background.suspend_all(core, now);
                 }
@@ -196,12 +198,12 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
 
     fn put(&mut self, ask: Ask, now: Time) {
         let (kind, lbn, count, fua, owner) = (ask.kind, ask.lbn, ask.count, ask.fua, ask.owner);
-        let id = self.requests.insert(ask, now);
+        let id = self.requests.insert(ask);
         match self.core.submit(Request { id, kind, lbn, count, fua, sync: true, owner }, now) {
             Ok(()) => {}
             Err(Refused::Full { .. } | Refused::OutOfRange { .. }) => {
                 // Both are checked before a request gets here; a client that finds a way round gets an error.
-                self.requests.remove(id).ask.answer(Err(Fault::Io));
+                self.requests.remove(id).answer(Err(Fault::Io));
             }
         }
     }
@@ -245,23 +247,23 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         match action {
             Action::Issue(command) => self.issue(&command),
             Action::Finish(finished) => {
-                let request = self.requests.remove(finished.request);
+                let ask = self.requests.remove(finished.request);
                 let landed = landed.expect("a request finishes when a command has completed");
-                if request.ask.preserves {
-                    let range = Range { lbn: request.ask.lbn, count: u64::from(request.ask.count) };
+                if ask.preserves {
+                    let range = Range { lbn: ask.lbn, count: u64::from(ask.count) };
                     let core = self.core.core().expect("only a core has background work");
                     self.background.preserved(&range, landed, core, now);
                     return;
                 }
-                self.gauges.finished(&request.ask, &finished);
+                self.gauges.finished(&ask, &finished);
                 let answer = match landed.fault {
                     Some(fault) => Err(fault),
-                    None if request.ask.kind == Kind::Read => {
-                        Ok(landed.sectors(request.ask.lbn, u64::from(request.ask.count), self.sector_bytes))
+                    None if ask.kind == Kind::Read => {
+                        Ok(landed.sectors(ask.lbn, u64::from(ask.count), self.sector_bytes))
                     }
                     None => Ok(Bytes::new()),
                 };
-                request.ask.answer(answer);
+                ask.answer(answer);
             }
             Action::Background(event) => {
                 let core = self.core.core().expect("only a core has background work");
@@ -286,11 +288,11 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     fn data_for(&self, command: &Command) -> Bytes {
         let free = u64::from(self.core.free_sectors(command.id));
         match self.core.request_of(command.id) {
-            Some(id) if free == 0 => self.requests.get(id).ask.data.clone(),
+            Some(id) if free == 0 => self.requests.get(id).data.clone(),
             Some(id) => {
                 let mut data = BytesMut::with_capacity(bytes_of(command, self.sector_bytes));
                 self.background.gather(command.lbn, free, &mut data);
-                data.extend_from_slice(&self.requests.get(id).ask.data);
+                data.extend_from_slice(&self.requests.get(id).data);
                 data.freeze()
             }
             None => {
@@ -316,7 +318,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         (now >= by).then(|| {
             let given_up = self.requests.drain();
             let count = given_up.len();
-            given_up.into_iter().for_each(|r| r.ask.answer(Err(Fault::Gone)));
+            given_up.into_iter().for_each(|ask| ask.answer(Err(Fault::Gone)));
             End::GivenUp(count)
         })
     }

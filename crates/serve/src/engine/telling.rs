@@ -156,6 +156,15 @@ pub enum Change {
 }
 
 impl Call {
+    /// Whether work may be begun that would not be without it.
+    pub fn begins(&self) -> bool {
+        match self {
+            Call::Open { .. } | Call::Register { .. } => true,
+            Call::Change { what, .. } => matches!(what, Change::Resume(_) | Change::Promote(..)),
+            Call::Taken { .. } | Call::Data { .. } => false,
+        }
+    }
+
     /// Answers that there is no background work.
     pub fn refuse_without_core(self) {
         match self {

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 
 use super::Stream;
 
@@ -22,18 +23,42 @@ pub enum Address {
     Tcp(String),
 }
 
+/// Bytes of a unix socket's path at most: what the kernel has room for.
+const LONGEST_PATH: usize = 107;
+
 /// Text that is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected unix:PATH or tcp:HOST:PORT, found \"{found}\"")]
+#[error("expected {expected}, found {found}")]
 pub struct BadAddress {
-    found: String,
+    /// What it may be.
+    pub expected: String,
+    /// What it is: as much of it as anybody needs.
+    pub found: String,
+}
+
+/// A path that no socket can have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {}, found {found}", BadSocket::expected())]
+pub struct BadSocket {
+    /// What is the matter with it.
+    pub found: String,
+}
+
+impl BadSocket {
+    /// What it may be.
+    pub fn expected() -> String {
+        format!("a socket's path of 1 to {LONGEST_PATH} bytes")
+    }
 }
 
 impl FromStr for Address {
     type Err = BadAddress;
 
     fn from_str(text: &str) -> Result<Address, BadAddress> {
-        let bad = || BadAddress { found: text.chars().take(80).collect() };
+        let bad = || BadAddress {
+            expected: "unix:PATH or tcp:HOST:PORT".into(),
+            found: format!("{:?}", text.chars().take(80).collect::<String>()),
+        };
         match text.split_once(':') {
             Some(("unix", path)) if !path.is_empty() => Ok(Address::Unix(path.into())),
             Some(("tcp", host)) => {
@@ -93,14 +118,27 @@ impl Drop for SocketFile {
 }
 
 impl Address {
+    /// Whether there can be such a socket: the kernel's own words for it name neither the path nor the bound.
+    pub fn check(&self) -> Result<(), BadSocket> {
+        let Address::Unix(path) = self else { return Ok(()) };
+        match path.as_os_str().as_bytes() {
+            b"" => Err(BadSocket { found: "nothing".into() }),
+            b if b.contains(&0) => Err(BadSocket { found: "a zero byte in it".into() }),
+            b if b.len() > LONGEST_PATH => Err(BadSocket { found: format!("{} bytes", b.len()) }),
+            _ => Ok(()),
+        }
+    }
+
     /// Listens. The socket of a server that is gone is removed first. Must be called within a tokio runtime.
     pub async fn listen(&self) -> Result<Listening, ListenError> {
         let failed = |why| ListenError::Io { address: self.clone(), why };
         match self {
             Address::Unix(path) => {
+                self.check().map_err(|e| failed(io::Error::new(io::ErrorKind::InvalidInput, e)))?;
                 clear(path)?;
                 // Nobody can connect before the mode is right: until it has its name the socket is nobody's.
-                let hidden = path.with_extension(format!("{}.new", std::process::id()));
+                let hidden = hidden(path);
+                clear(&hidden)?;
                 let listener = UnixListener::bind(&hidden).map_err(failed)?;
                 let named = std::fs::set_permissions(&hidden, PermissionsExt::from_mode(MODE))
                     .and_then(|()| std::fs::rename(&hidden, path));
@@ -113,20 +151,21 @@ impl Address {
             Address::Tcp(host) => Ok(Listening::Tcp(TcpListener::bind(host).await.map_err(failed)?)),
         }
     }
-
-    /// Connects.
-    pub async fn connect(&self) -> io::Result<Box<dyn Stream>> {
-        Ok(match self {
-            Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
-            Address::Tcp(host) => Box::new(no_delay(TcpStream::connect(host).await?)),
-        })
-    }
 }
 
 /// Small answers go out at once.
 fn no_delay(stream: TcpStream) -> TcpStream {
     let _ = stream.set_nodelay(true);
     stream
+}
+
+/// A name for a socket that has none yet, beside the one that it will have, and no longer than the kernel takes.
+fn hidden(path: &Path) -> PathBuf {
+    let usual = path.with_extension(format!("{}.new", std::process::id()));
+    match usual.as_os_str().len() <= LONGEST_PATH {
+        true => usual,
+        false => path.with_file_name("~".repeat(path.file_name().map_or(1, |name| name.len()))),
+    }
 }
 
 /// Makes a name free that only a dead server uses.
@@ -182,10 +221,23 @@ mod tests {
         let listening = address.listen().await.unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
         assert!(matches!(address.listen().await, Err(ListenError::InUse(_))));
-        let (a, b) = tokio::join!(listening.accept(), address.connect());
+        let (a, b) = tokio::join!(listening.accept(), tokio::net::UnixStream::connect(&path));
         assert!(a.is_ok() && b.is_ok());
         drop(listening);
         assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_socket_has_any_name_that_the_kernel_takes() {
+        let dir = tempfile::tempdir().unwrap();
+        let room = LONGEST_PATH - dir.path().as_os_str().len() - 1;
+        for length in [1, room - 1, room] {
+            let address = Address::Unix(dir.path().join("s".repeat(length)));
+            assert!(address.check().is_ok() && address.listen().await.is_ok(), "{length}");
+        }
+        let e = Address::Unix(dir.path().join("s".repeat(room + 1))).listen().await.unwrap_err().to_string();
+        assert!(e.ends_with("expected a socket's path of 1 to 107 bytes, found 108 bytes"), "{e}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
     }
 
     #[tokio::test]

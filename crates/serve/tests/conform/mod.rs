@@ -218,7 +218,7 @@ impl Workload for Arrivals {
     }
     fn take(&mut self) -> Result<SimAsk, WorkloadError> {
         let a = self.0.pop_front().expect("one is due");
-        Ok(SimAsk { due: a.at, kind: a.kind, lbn: a.lbn, count: a.count, fua: false, owner: 0, class: 0 })
+        Ok(SimAsk { due: a.at, kind: a.kind, lbn: a.lbn, count: a.count, fua: false, sync: true, owner: 0, class: 0 })
     }
     fn finished(&mut self, _: u32, _: Time) {}
     fn endless(&self) -> bool {

@@ -7,15 +7,15 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::profile;
-use headtime_disk::time::Time;
+use headtime_disk::time::{Dur, Time};
 use headtime_serve::destage::driver::{Left, Upstream};
 use headtime_serve::destage::server::{Destage, Setup};
 use headtime_serve::destage::{Counts, Limits};
@@ -34,12 +34,25 @@ pub const FIRST: u64 = 40_960;
 /// Its sectors: few enough for requests to meet.
 pub const SECTORS: u64 = 1 << 16;
 
-/// A drive that does not write some of its sectors, as long as there are such.
+/// What a drive does with flushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flushing {
+    Flushes,
+    /// As long as it says so.
+    Waits,
+    Fails,
+}
+
+/// A drive that does not write some of its sectors, as long as there are such, and flushes as it is told.
 pub struct Stubborn {
     drive: VirtualDrive,
     /// The first of eight sectors that cannot be written; `u64::MAX`: all can.
     pub bad: Arc<AtomicU64>,
     failed: Vec<Done>,
+    /// What it does with flushes, and how many it was sent.
+    flushes: Arc<Mutex<(Flushing, usize)>>,
+    waiting: Vec<Command>,
+    now: Time,
 }
 
 impl Device for Stubborn {
@@ -56,15 +69,33 @@ impl Device for Stubborn {
         let (bad, end) = (self.bad.load(Ordering::SeqCst), command.lbn + u64::from(command.count));
         if command.kind == Kind::Write && bad != u64::MAX && command.lbn < bad + 8 && bad < end {
             self.failed.push(Done::failed(command, Fault::Io));
-        } else {
-            self.drive.submit(command, data, now);
+            return;
         }
+        if command.kind == Kind::Flush {
+            let mut flushes = self.flushes.lock().unwrap();
+            flushes.1 += 1;
+            match flushes.0 {
+                Flushing::Flushes => {}
+                Flushing::Waits => return self.waiting.push(*command),
+                Flushing::Fails => return self.failed.push(Done::failed(command, Fault::Io)),
+            }
+        }
+        self.drive.submit(command, data, now);
     }
     fn poll(&mut self, now: Time) -> Option<Done> {
+        self.now = now;
+        if !self.waiting.is_empty() && self.flushes.lock().unwrap().0 != Flushing::Waits {
+            std::mem::take(&mut self.waiting).iter().for_each(|c| self.drive.submit(c, Bytes::new(), now));
+        }
         self.failed.pop().or_else(|| self.drive.poll(now))
     }
     fn next_event(&self) -> Option<Time> {
-        if self.failed.is_empty() { self.drive.next_event() } else { Some(Time(0)) }
+        match (self.failed.is_empty(), self.waiting.is_empty()) {
+            (false, _) => Some(Time(0)),
+            // Nobody says when it may go on.
+            (true, false) => Some(self.now + Dur::from_ms(5)),
+            (true, true) => self.drive.next_event(),
+        }
     }
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.drive.fd()
@@ -78,6 +109,8 @@ pub struct Bench {
     pub server: Option<Server>,
     pub destage: Option<Destage>,
     pub bad: Arc<AtomicU64>,
+    /// What the drive does with flushes, and how many it was sent.
+    pub flushes: Arc<Mutex<(Flushing, usize)>>,
 }
 
 fn silent() -> Note {
@@ -90,7 +123,9 @@ impl Bench {
         let file = tempfile::tempfile().unwrap();
         file.set_len(10 << 30).unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let mut bench = Bench { dir, file, server: None, destage: None, bad: Arc::new(AtomicU64::new(u64::MAX)) };
+        let bad = Arc::new(AtomicU64::new(u64::MAX));
+        let flushes = Arc::new(Mutex::new((Flushing::Flushes, 0)));
+        let mut bench = Bench { dir, file, server: None, destage: None, bad, flushes };
         bench.start_server(false);
         bench.destage = Some(Destage::start(bench.setup("data", memory)).unwrap());
         bench
@@ -113,7 +148,14 @@ impl Bench {
         let config = DriveConfig::default();
         let drive =
             VirtualDrive::new(&profile::builtin("atlas10k").unwrap(), config, self.file.try_clone().unwrap().into());
-        let device = Stubborn { drive: drive.unwrap(), bad: Arc::clone(&self.bad), failed: vec![] };
+        let device = Stubborn {
+            drive: drive.unwrap(),
+            bad: Arc::clone(&self.bad),
+            failed: vec![],
+            flushes: Arc::clone(&self.flushes),
+            waiting: vec![],
+            now: Time(0),
+        };
         let spec = ExportSpec {
             name: "data".into(),
             description: String::new(),

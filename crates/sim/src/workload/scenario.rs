@@ -134,8 +134,9 @@ pub(crate) fn unknown(what: &'static str, name: &str, known: &[&str]) -> Workloa
     WorkloadError::Unknown { what, name: name.to_owned(), known: known.join(", ") }
 }
 
-/// A disk of a scenario's file in `folder`: what is no built-in drive's name but looks like a file's lies there.
-fn beside(folder: &Path, disk: String) -> String {
+/// A disk that a file in `folder` names: a built-in drive's name is that, whatever lies there; what is none and looks like a file's
+/// name, or is one's there, is that file.
+pub fn beside(folder: &Path, disk: String) -> String {
     let file = folder.join(&disk);
     let is_file = disk.contains(['/', '.']) || (!disk.is_empty() && file.exists());
     if profile::builtin_names().any(|known| known == disk) || !is_file {

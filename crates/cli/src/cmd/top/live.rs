@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const SAID: Duration = Duration::from_secs(5);
 /// Cells of a session's bar.
 const PROGRESS: usize = 20;
-const KEYS: &str = "q quit   up/down select session   p suspend/resume   +/- priority";
+const KEYS: &str = "q quit   up/down select session   p pause/resume   +/- priority";
 const PARTS: [Color; 5] = [Color::Red, Color::Yellow, Color::Green, Color::Blue, Color::DarkGray];
 
 /// The terminal while it is ours: it is given back however this ends. (Ratatui's own hook does it before a panic's message.)
@@ -160,7 +160,7 @@ impl State {
         };
         let (id, name, change) = (session.session, session.name.clone(), change(session));
         self.say(match change {
-            Change::Suspended(true) => format!("{name}: suspend"),
+            Change::Suspended(true) => format!("{name}: pause"),
             Change::Suspended(false) => format!("{name}: resume"),
             Change::Priority(p) => format!("{name}: priority {p}"),
             Change::Close(_) => String::new(),
@@ -319,7 +319,7 @@ mod tests {
             drawing.backend().to_string()
         };
         let text = shown(&mut s);
-        assert!(text.contains("scrub3") && text.contains("suspended") && text.contains("50.0%"), "{text}");
+        assert!(text.contains("scrub3") && text.contains("paused") && text.contains("50.0%"), "{text}");
         s.update(Update::Lost("it ended".into()));
         assert!(shown(&mut s).contains("the server is gone (it ended)"));
         s.update(Update::Info(Default::default()));

@@ -2,6 +2,7 @@
 
 use super::figures::{Export, HeadTime, Session, View};
 use crate::screen::columns;
+use crate::words::{bytes, time};
 
 /// Cells of a bar in plain text.
 const BAR: usize = 40;
@@ -28,7 +29,7 @@ fn table<const N: usize>(heads: [&str; N], rows: impl Iterator<Item = [String; N
 
 /// Which server, since when.
 pub fn title(view: &View) -> String {
-    format!("{}, up {}; rates of {:.1} s", view.disk, span(view.up_seconds), view.interval_seconds)
+    format!("{}, up {}; rates of {:.1} s", view.disk, time(view.up_seconds), view.interval_seconds)
 }
 
 /// Queues, free work and predictions, in words.
@@ -89,7 +90,7 @@ pub const SESSION_HEADS: [&str; 8] = ["session", "name", "priority", "state", "M
 /// One session in columns.
 pub fn session(s: &Session) -> [String; 8] {
     let state = match (s.suspended, s.wanted_bytes) {
-        (true, _) => "suspended",
+        (true, _) => "paused",
         (false, 0) => "nothing to do",
         (false, _) => "at work",
     };
@@ -101,7 +102,7 @@ pub fn session(s: &Session) -> [String; 8] {
         format!("{:.2}", s.mb_s),
         format!("{:.1}%", s.share() * 100.0),
         bytes(s.done_bytes + s.wanted_bytes),
-        s.finish_seconds.map_or("-".into(), span),
+        s.finish_seconds.map_or("-".into(), time),
     ]
 }
 
@@ -132,26 +133,6 @@ pub fn legend(h: &HeadTime) -> String {
     )
 }
 
-/// A number of bytes in a unit of its size.
-pub fn bytes(bytes: u64) -> String {
-    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
-    let found = units.into_iter().find(|(unit, _)| bytes as f64 >= *unit);
-    found.map_or_else(|| format!("{bytes} B"), |(unit, name)| format!("{:.1} {name}", bytes as f64 / unit))
-}
-
-/// A span of time in its two largest units.
-pub fn span(seconds: f64) -> String {
-    let whole = seconds.max(0.0) as u64;
-    let (d, h, m, s) = (whole / 86_400, whole / 3_600 % 24, whole / 60 % 60, whole % 60);
-    match (d, h, m) {
-        (0, 0, 0) => format!("{s} s"),
-        (0, 0, _) => format!("{m} min {s:02} s"),
-        (0, ..) => format!("{h} h {m:02} min"),
-        (1..10_000, ..) => format!("{d} d {h:02} h"),
-        _ => "years".into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,13 +148,6 @@ mod tests {
         }
         let none = HeadTime { seek: f64::NAN, ..HeadTime::default() };
         assert_eq!(cells(&none, 10).iter().sum::<usize>(), 10);
-    }
-
-    #[test]
-    fn spans_and_sizes_are_in_units_of_their_size() {
-        assert_eq!([5.0, 65.0, 3_700.0, 200_000.0].map(span), ["5 s", "1 min 05 s", "1 h 01 min", "2 d 07 h"]);
-        assert_eq!((span(-1.0), span(1e300)), ("0 s".into(), "years".into()));
-        assert_eq!([0, 999, 1_500, 2_000_000].map(bytes), ["0 B", "999 B", "1.5 kB", "2.0 MB"]);
     }
 
     #[test]
