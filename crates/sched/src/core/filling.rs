@@ -96,7 +96,9 @@ impl Core {
                 Some(slot) => slot,
                 None => {
                     let slot = self.choose()?;
-                    self.fill.as_mut().expect("FILL is on").legs_before = 0;
+                    let fill = self.fill.as_mut().expect("FILL is on");
+                    fill.legs_before = 0;
+                    fill.keeps_waiting(None, self.now);
                     *self.held.insert(slot)
                 }
             };
