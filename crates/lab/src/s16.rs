@@ -3,6 +3,7 @@
 //! The calls are those of Thereska et al. (CMU-PDL-03-107), section 2.1.
 
 use headtime_disk::profile::{self, Prefetch};
+use headtime_sched::admit::Policy;
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
@@ -77,6 +78,7 @@ impl Experiment for S16 {
                 profile: if known { &truth } else { &cached },
                 belief: if known { &truth } else { &simple },
                 fill,
+                admit: Policy::None,
                 order: Order::Sptf,
                 area: AREA,
                 calls: run.length(250_000, 25_000),

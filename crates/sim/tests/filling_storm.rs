@@ -2,6 +2,7 @@
 //! Experiment S16 runs the same for longer.
 
 use headtime_disk::profile::{self, Prefetch, Profile};
+use headtime_sched::admit::Policy;
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::placement::Placement;
@@ -11,7 +12,8 @@ use headtime_sim::storm::{Storm, Tally};
 fn storm(profile: &Profile, belief: &Profile, algorithm: Algorithm, area: u64, seed: u64) -> Tally {
     println!("{} with {} over {area} sectors, seed {seed}", profile.name, algorithm.name());
     let fill = FillConfig { seed, ..FillConfig::new(algorithm) };
-    let storm = Storm { profile, belief, fill, order: Order::Sptf, area, calls: 20_000, faults: true, seed };
+    let (admit, order) = (Policy::None, Order::Sptf);
+    let storm = Storm { profile, belief, fill, admit, order, area, calls: 20_000, faults: true, seed };
     let t = storm.run().expect("a drive that works");
     println!("{t:?}");
     t
@@ -73,9 +75,25 @@ fn the_same_calls_lead_to_the_same_ends() {
     let again = || storm(&profile, &profile, Algorithm::AngleEpFrag, 20_000, 9);
     assert_eq!(again(), again());
     let inside = FillConfig { placement: Placement::Firmware, ..FillConfig::new(Algorithm::AngleEpFrag) };
-    let (fill, order) = (inside, Order::Fcfs);
+    let (fill, admit, order, area) = (inside, Policy::None, Order::Fcfs, 9_000);
     let s =
-        Storm { profile: &profile, belief: &profile, fill, order, area: 9_000, calls: 5_000, faults: true, seed: 9 };
+        Storm { profile: &profile, belief: &profile, fill, admit, order, area, calls: 5_000, faults: true, seed: 9 };
     let t = s.run().expect("a drive that works");
     assert_eq!((t.wrong, &t.complaints, t.unaccounted(), t.left_over), (0, &vec![], 0, 0));
+}
+
+#[test]
+fn nothing_is_lost_whoever_decides_who_may_go() {
+    let profile = profile::builtin("atlas10k").expect("a built-in drive");
+    for (seed, name) in (1..).zip(["cfq", "bfq", "bfq+"]) {
+        for area in [1_500, 20_000] {
+            let admit = Policy::named(name).expect("a policy");
+            let fill = FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) };
+            let (order, calls) = (Order::Clook, 20_000);
+            let s = Storm { profile: &profile, belief: &profile, fill, admit, order, area, calls, faults: true, seed };
+            let t = s.run().expect("a drive that works");
+            println!("{name}, {area} sectors: {t:?}");
+            holds(&t);
+        }
+    }
 }

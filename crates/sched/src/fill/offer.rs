@@ -133,11 +133,18 @@ impl<W: Wants> Look<'_, W> {
 
     /// The first wanted sector of `low..high`, if it lies before `end`, and how many follow it up to there. Only whole
     /// units count: what is cut off would not be delivered, and could not be written.
-    fn first_run(&self, wanted: &mut Wanted, kind: Kind, low: u64, high: u64, end: u64) -> Option<(u64, u64)> {
-        wanted.reset(low, (high - low) as u32);
-        self.wants.wanted(Who::Anyone, kind, wanted);
-        let first = wanted.next(low).filter(|&l| l < end)?;
-        Some((first, wanted.next_unwanted(first).min(end) - first))
+    fn first_run(&self, wanted: &mut Wanted, kind: Kind, mut low: u64, high: u64, end: u64) -> Option<(u64, u64)> {
+        loop {
+            wanted.reset(low, (high - low) as u32);
+            self.wants.wanted(Who::Anyone, kind, wanted);
+            let first = wanted.next(low).filter(|&l| l < end)?;
+            if first == low {
+                return Some((first, wanted.next_unwanted(first).min(end) - first));
+            }
+            // Where a part of a unit is being written for another task, the rest of it begins here and is no whole unit:
+            // what begins here is there, too, when one looks from here on.
+            low = first;
+        }
     }
 
     /// A command from `first` on, where `run` sectors are wanted before the track ends, of `most` sectors, or one unit where

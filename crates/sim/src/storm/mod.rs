@@ -17,6 +17,7 @@ use headtime_disk::drive::{Drive, DriveConfig, Fault};
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::Policy;
 use headtime_sched::core::{Config, Core, Order, Refused};
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::request::{Action, Finished, Request};
@@ -44,6 +45,8 @@ pub struct Storm<'a> {
     pub belief: &'a Profile,
     /// How gaps are filled; its limits are made small, so that they are reached.
     pub fill: FillConfig,
+    /// Who may go.
+    pub admit: Policy,
     /// Who goes next.
     pub order: Order,
     /// Sectors that calls are about: the first of the disk. Some reads go further, so that the arm moves.
@@ -143,7 +146,8 @@ impl Storm<'_> {
         let limits =
             Limits { sessions: 6, tasks: 48, ranges: 160, bytes: 256 << 10, region_bytes: 1 << 20, events: 96 };
         let fill = Some(FillConfig { limits, ..self.fill.clone() });
-        let core = Core::new(Config { order: self.order, max_outstanding: 2, capacity: CAPACITY, fill }, model);
+        let config = Config { order: self.order, max_outstanding: 2, capacity: CAPACITY, fill };
+        let core = Core::new(config, model).admitting(&self.admit);
         let mut run = Run {
             shadow: Shadow::new(self.area.min(capacity), limits),
             core,
@@ -221,7 +225,10 @@ impl Run {
             }
             _ => (Kind::Read, self.rng.below(self.area - 16), 16),
         };
-        let request = Request { id: self.next_id, kind, lbn, count, fua: self.rng.below(8) == 0, sync: true, owner: 0 };
+        let id = self.next_id;
+        // Five applications and a cache that writes behind their backs.
+        let (sync, owner) = (!id.wrapping_mul(7).is_multiple_of(4), (id % 5) as u32);
+        let request = Request { id, kind, lbn, count, fua: self.rng.below(8) == 0, sync, owner };
         match self.core.submit(request, self.now) {
             Ok(()) => self.shadow.submitted(&request),
             Err(Refused::Full { .. }) => self.shadow.tally.refused += 1,
@@ -416,7 +423,8 @@ impl Run {
 
     fn issue(&mut self, command: &Command) {
         let (free, promoted) = (self.core.free_sectors(command.id), self.core.is_promoted(command.id));
-        self.shadow.issued(command, free, promoted);
+        let of = self.core.request_of(command.id);
+        self.shadow.issued(command, free, promoted, of);
         if let Err(e) = self.drive.submit(*command, self.now) {
             self.shadow.tally.complain(format!("the drive refused {command:?}: {e}"));
         }

@@ -251,7 +251,8 @@ impl Shadow {
         self.foreground.insert(request.id, Foreground { request: *request, number, sent: false, expects });
     }
 
-    pub fn issued(&mut self, command: &Command, free: u32, promoted: bool) {
+    /// `of`: the request that the core says it is for. Of two that look alike, of two applications, either may go first.
+    pub fn issued(&mut self, command: &Command, free: u32, promoted: bool, of: Option<u64>) {
         self.tally.commands += 1;
         let all = range(command.lbn, command.count);
         if self.at_drive.len() >= 2 {
@@ -264,7 +265,7 @@ impl Shadow {
             }
         }
         let own = range(command.lbn + u64::from(free), command.count - free);
-        // The oldest request that looks like it.
+        // A request that looks like it.
         let is_it = |f: &&u64| {
             let f = &self.foreground[*f];
             let r = &f.request;
@@ -273,7 +274,10 @@ impl Shadow {
                 && r.kind == command.kind
                 && (r.kind == Kind::Flush || (range(r.lbn, r.count) == own && own.count > 0))
         };
-        let mine = self.arrived.iter().find(is_it).copied();
+        let mine = of.filter(|id| self.foreground.contains_key(id) && is_it(&id));
+        if mine != of && !promoted {
+            self.tally.complain(format!("{command:?}, {free} of it free, is not request {of:?}"));
+        }
         let there = |f: &Foreground| range(f.request.lbn, f.request.count);
         let older = self.arrived.iter().take_while(|f| mine.is_some_and(|m| **f < m)).map(|f| &self.foreground[f]);
         let overtaken = older.clone().find(|f| conflict((command.kind, &own), (f.request.kind, &there(f))));

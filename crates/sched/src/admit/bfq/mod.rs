@@ -96,6 +96,11 @@ impl Bfq {
         }
     }
 
+    /// How many applications it knows: those that ask, and those that did not long ago.
+    pub fn known_applications(&self) -> usize {
+        self.applications.len()
+    }
+
     fn fair(&mut self, class: Class) -> &mut Bwf2q {
         match class {
             Class::BestEffort => &mut self.best_effort,

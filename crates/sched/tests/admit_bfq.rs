@@ -1,0 +1,285 @@
+//! BFQ and BFQ+ told of requests by hand: who has his turn when, and for how long.
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::bfq::{Bfq, Rules};
+use headtime_sched::admit::{ASYNCHRONOUS, Admission, Class, Share, Turn, queue_of};
+use headtime_sched::request::Request;
+
+/// A disk that takes as long for every request as it is told, and applications that ask by hand.
+struct Desk {
+    bfq: Bfq,
+    now: Time,
+    waiting: Vec<Request>,
+    /// Where each application's next request in order lies.
+    at: [u64; 8],
+}
+
+impl Desk {
+    fn new(rules: Rules) -> Desk {
+        Desk { bfq: Bfq::new(rules, 512), now: Time::ZERO, waiting: vec![], at: [0; 8] }
+    }
+
+    fn request(owner: u32, kind: Kind, lbn: u64, count: u32) -> Request {
+        Request { id: 0, kind, lbn, count, fua: false, sync: kind == Kind::Read, owner }
+    }
+
+    fn ask(&mut self, r: Request) {
+        self.bfq.arrived(queue_of(&r), &r, self.now);
+        self.waiting.push(r);
+    }
+
+    /// The next read of an application that reads in order.
+    fn read(&mut self, owner: u32) {
+        let at = &mut self.at[owner as usize];
+        let r = Desk::request(owner, Kind::Read, u64::from(owner) * 10_000_000 + *at, 256);
+        *at += 256;
+        self.ask(r);
+    }
+
+    /// A read a long way from the one before.
+    fn read_far(&mut self, owner: u32) {
+        let at = &mut self.at[owner as usize];
+        let r = Desk::request(owner, Kind::Read, u64::from(owner) * 10_000_000 + *at, 8);
+        *at = (*at + 3_456_789) % 9_000_000;
+        self.ask(r);
+    }
+
+    /// Serves whose turn it is, in so many microseconds; whose it was.
+    fn serve(&mut self, us: u64) -> u32 {
+        let Turn::Queue(queue, _) = self.bfq.turn(self.now) else { panic!("nobody's turn at {}", self.now) };
+        let at = self.waiting.iter().position(|r| queue_of(r) == queue).expect("whose turn it is has a request");
+        let r = self.waiting.remove(at);
+        self.bfq.sent(queue, &r, self.now);
+        self.now += Dur::from_us(us);
+        self.bfq.completed(queue, &r, self.now);
+        queue
+    }
+
+    /// Serves a reader in order who goes on at once, until it is another's turn; for how long.
+    fn slice(&mut self, owner: u32, us: u64) -> Dur {
+        let from = self.now;
+        while self.bfq.turn(self.now) == self.bfq.turn(self.now) && self.whose() == Some(owner) {
+            self.serve(us);
+            self.read(owner);
+        }
+        self.now.since(from)
+    }
+
+    fn whose(&mut self) -> Option<u32> {
+        match self.bfq.turn(self.now) {
+            Turn::Queue(queue, _) => Some(queue),
+            Turn::Wait(_) | Turn::Nobody => None,
+        }
+    }
+}
+
+/// BFQ+ whose weights are what they are.
+fn fair() -> Rules {
+    Rules { low_latency: None, ..Rules::plus() }
+}
+
+#[test]
+fn the_disk_waits_for_who_reads_in_order_and_serves_another_when_he_does_not_come() {
+    let mut d = Desk::new(fair());
+    d.read(1);
+    d.read(2);
+    assert_eq!(d.serve(2_000), 1);
+    let until = d.now + Dur::from_ms(8);
+    assert_eq!((d.bfq.turn(d.now), d.bfq.next_wakeup()), (Turn::Wait(until), Some(until)));
+    // He comes in time and goes on, although another has been waiting all the while.
+    d.now += Dur::from_ms(7);
+    d.read(1);
+    assert_eq!(d.serve(2_000), 1);
+    d.now += Dur::from_ms(8);
+    assert_eq!(d.whose(), Some(2));
+}
+
+#[test]
+fn nobody_is_waited_for_when_the_drive_has_an_order_of_its_own() {
+    let mut d = Desk::new(Rules { idle: Dur::ZERO, ..fair() });
+    d.read(1);
+    d.read(2);
+    assert_eq!((d.serve(2_000), d.whose()), (1, Some(2)));
+}
+
+#[test]
+fn who_is_scattered_is_not_waited_for_long_once_that_is_known() {
+    let mut d = Desk::new(Rules { fairness: false, ..fair() });
+    d.read(2);
+    d.serve(1_000);
+    for _ in 0..20 {
+        d.read_far(1);
+        d.now += Dur::from_ms(9);
+        while d.whose() != Some(1) {
+            d.serve(1_000);
+        }
+        d.serve(8_000);
+    }
+    d.read(2);
+    assert_eq!(d.bfq.turn(d.now), Turn::Wait(d.now + Dur::from_ms(2)));
+}
+
+#[test]
+fn a_slice_ends_after_125_ms_and_a_budget_before_when_it_is_used_up() {
+    let mut d = Desk::new(fair());
+    d.read(1);
+    d.read(2);
+    // 32,000 sectors a second: the first budget, 8,192, is not used up in a slice.
+    let slow = d.slice(1, 8_000);
+    assert!((Dur::from_ms(125)..Dur::from_ms(134)).contains(&slow), "{slow}");
+    // 256,000 sectors a second: it is, in 32 ms.
+    let quick = d.slice(2, 1_000);
+    assert_eq!(quick, Dur::from_ms(32));
+}
+
+#[test]
+fn who_is_slow_has_the_same_part_of_the_time_and_not_of_the_sectors() {
+    let mut d = Desk::new(fair());
+    d.read(1);
+    d.read_far(2);
+    let (mut time, mut sectors) = ([0u64; 3], [0u64; 3]);
+    while d.now < Time::ZERO + Dur::from_secs(60) {
+        let owner = d.whose().expect("both always ask");
+        let us = if owner == 1 { 2_000 } else { 9_000 };
+        d.serve(us);
+        time[owner as usize] += us;
+        sectors[owner as usize] += if owner == 1 { 256 } else { 8 };
+        if owner == 1 { d.read(1) } else { d.read_far(2) }
+    }
+    let share = time[2] as f64 / (time[1] + time[2]) as f64;
+    assert!((0.4..0.6).contains(&share), "{share}");
+    assert!(sectors[1] > 50 * sectors[2]);
+}
+
+#[test]
+fn shares_follow_weights_and_a_new_weight_has_effect() {
+    let mut d = Desk::new(fair());
+    d.bfq.set_share(1, Share::weighing(300).unwrap());
+    let share = |d: &mut Desk| {
+        let mut got = [0.0_f64; 3];
+        let until = d.now + Dur::from_secs(60);
+        while d.now < until {
+            let owner = d.serve(2_000);
+            got[owner as usize] += 1.0;
+            d.read(owner);
+        }
+        got[1] / (got[1] + got[2])
+    };
+    d.read(1);
+    d.read(2);
+    let before = share(&mut d);
+    assert!((before - 0.75).abs() < 0.02, "{before}");
+    d.bfq.set_share(2, Share::weighing(900).unwrap());
+    let after = share(&mut d);
+    assert!((after - 0.25).abs() < 0.02, "{after}");
+    for found in [0, 1001] {
+        assert_eq!(Share::weighing(found).unwrap_err().found, found);
+    }
+}
+
+#[test]
+fn a_new_application_is_raised_and_one_that_comes_back_after_two_seconds_is_again() {
+    // How many of 200 requests, as long as the raised weight lasts, the newcomer gets beside one that has been there for long.
+    let part = |pause: u64, rules: Rules| {
+        let mut d = Desk::new(rules);
+        d.read(1);
+        // Over with being raised itself.
+        while d.now < Time::ZERO + Dur::from_secs(10) {
+            d.serve(2_000);
+            d.read(1);
+        }
+        let run = |d: &mut Desk| {
+            let mut got = [0; 3];
+            d.read(2);
+            for _ in 0..200 {
+                let owner = d.serve(2_000);
+                got[owner as usize] += 1;
+                d.read(owner);
+            }
+            got[2]
+        };
+        let first = run(&mut d);
+        // It has its last request, and goes.
+        while d.whose() != Some(2) {
+            d.serve(2_000);
+            d.read(1);
+        }
+        d.serve(2_000);
+        let from = d.now;
+        while d.now < from + Dur::from_ms(pause) {
+            d.now += Dur::from_ms(9);
+            if d.whose() == Some(1) {
+                d.serve(2_000);
+                d.read(1);
+            }
+        }
+        (first, run(&mut d))
+    };
+    let (new, back) = part(2_500, Rules::plus());
+    println!("{new} {back}");
+    assert!(new > 140 && back > 140, "{new} {back}");
+    let (_, soon) = part(1_000, Rules::plus());
+    assert!(soon < back, "{soon} after a second, {back} after two and a half");
+    let (plain, _) = part(2_500, fair());
+    assert!((60..120).contains(&plain), "{plain}");
+}
+
+#[test]
+fn what_nobody_waits_for_is_one_queue_and_is_charged_ten_times() {
+    let mut d = Desk::new(fair());
+    let write = |d: &mut Desk, owner: u32| {
+        let at = &mut d.at[owner as usize];
+        let r = Desk::request(owner, Kind::Write, u64::from(owner) * 10_000_000 + *at, 256);
+        *at += 256;
+        d.ask(r);
+    };
+    d.read(1);
+    (2..6).for_each(|owner| (0..4).for_each(|_| write(&mut d, owner)));
+    let mut got = [0u64; 2];
+    while d.now < Time::ZERO + Dur::from_secs(60) {
+        match d.serve(2_000) {
+            ASYNCHRONOUS => {
+                got[1] += 1;
+                write(&mut d, 2);
+            }
+            owner => {
+                got[0] += 1;
+                d.read(owner);
+            }
+        }
+    }
+    let ratio = got[0] as f64 / got[1] as f64;
+    assert!((8.0..12.0).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn the_idle_class_is_served_when_nobody_else_asks_and_once_in_a_while() {
+    let mut d = Desk::new(fair());
+    d.bfq.set_share(1, Share { class: Class::Idle, ..Share::default() });
+    d.read(1);
+    assert_eq!(d.serve(2_000), 1);
+    d.read(1);
+    d.read(2);
+    let mut got = [0u64; 3];
+    for _ in 0..5_000 {
+        let owner = d.serve(2_000);
+        got[owner as usize] += 1;
+        d.read(owner);
+    }
+    // Ten seconds: one request every 200 ms.
+    assert!((20..=50).contains(&got[1]), "{got:?}");
+}
+
+#[test]
+fn who_has_gone_is_forgotten() {
+    let mut d = Desk::new(Rules::plus());
+    for owner in 0..50_000u32 {
+        let r = Desk::request(owner, Kind::Read, u64::from(owner) * 1000, 8);
+        d.ask(r);
+        assert_eq!(d.serve(100), owner);
+        d.now += Dur::from_ms(50);
+    }
+    // 60 s of them, and as many again before somebody looks.
+    assert!(d.bfq.known_applications() < 5_000, "{}", d.bfq.known_applications());
+}
