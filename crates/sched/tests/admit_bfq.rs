@@ -226,6 +226,26 @@ fn a_new_application_is_raised_and_one_that_comes_back_after_two_seconds_is_agai
 }
 
 #[test]
+fn who_takes_a_moment_for_his_next_request_has_his_share_all_the_same() {
+    let mut d = Desk::new(fair());
+    d.bfq.set_share(1, Share::weighing(300).unwrap());
+    let mut got = [0.0_f64; 3];
+    d.read(1);
+    d.read(2);
+    while d.now < Time::ZERO + Dur::from_secs(60) {
+        // So slowly that slices end, and not budgets.
+        let owner = d.serve(8_000);
+        got[owner as usize] += 1.0;
+        // The disk is free before the application has seen its answer.
+        let _ = d.bfq.turn(d.now);
+        d.now += Dur::from_us(100);
+        d.read(owner);
+    }
+    let share = got[1] / (got[1] + got[2]);
+    assert!((share - 0.75).abs() < 0.03, "{share}");
+}
+
+#[test]
 fn what_nobody_waits_for_is_one_queue_and_is_charged_ten_times() {
     let mut d = Desk::new(fair());
     let write = |d: &mut Desk, owner: u32| {

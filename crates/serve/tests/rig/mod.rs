@@ -63,10 +63,24 @@ impl Rig {
 
     /// Over a device, whose data is in `file`.
     pub fn over(device: impl Device + Send + 'static, file: File) -> Rig {
+        Rig::under(core(2000), device, file)
+    }
+
+    /// The same under another scheduler.
+    pub fn under(core: Core, device: impl Device + Send + 'static, file: File) -> Rig {
         let (engine, inbox) = inbox(4096).unwrap();
-        let thread = std::thread::spawn(move || Engine::new(Clock::start(), core(2000), device, inbox).run());
+        let thread = std::thread::spawn(move || Engine::new(Clock::start(), core, device, inbox).run());
         let (reply, answers) = unbounded_channel();
         Rig { engine, file, thread, reply, answers, next: 0 }
+    }
+
+    /// Sends a read of an application; its number.
+    pub fn read_as(&mut self, owner: u32, lbn: u64, count: u32) -> u64 {
+        self.next += 1;
+        let reply = Some((self.reply.clone(), self.next));
+        let ask = Ask { kind: Kind::Read, lbn, count, owner, reply, ..Ask::flush() };
+        self.engine.tell(Telling::Submit(ask)).unwrap();
+        self.next
     }
 
     /// Sends a request; its number.

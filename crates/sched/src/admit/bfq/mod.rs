@@ -162,17 +162,25 @@ impl Bfq {
             return Err(Over::Displaced);
         }
         let ends = active.since.map_or(Time::NEVER, |since| since + active.slice);
-        if now >= ends {
-            return Err(Over::Timeout);
-        }
         if a.queued > 0 {
-            return if active.charged >= active.budget { Err(Over::UsedUp) } else { Ok(None) };
+            return match () {
+                () if now >= ends => Err(Over::Timeout),
+                () if active.charged >= active.budget => Err(Over::UsedUp),
+                () => Ok(None),
+            };
         }
-        let waits = self.waits(active, a, now);
-        if waits == Dur::ZERO || (a.outstanding == 0 && now >= active.waits_until) {
-            return Err(Over::NoMore { outstanding: a.outstanding > 0 });
+        // Whose slice ends while he prepares his next request is waited for all the same: he would not be there when it is
+        // decided who is next, and whatever his weight is, the others would be before him.
+        let until = match a.outstanding {
+            0 => active.waits_until,
+            // For as long as the drive works for him, but not for ever.
+            _ => ends + active.slice,
+        };
+        match now >= until || self.waits(active, a, now) == Dur::ZERO {
+            true if now >= ends => Err(Over::Timeout),
+            true => Err(Over::NoMore { outstanding: a.outstanding > 0 }),
+            false => Ok(Some(until)),
         }
-        Ok(Some(if a.outstanding > 0 { ends } else { active.waits_until.min(ends) }))
     }
 
     /// The active application's turn is over.

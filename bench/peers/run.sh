@@ -1,0 +1,176 @@
+#!/bin/sh
+# headtime beside the kernel's own schedulers, on the same virtual drive in real time, in one run.
+#
+# usage: run.sh [SECONDS [REPETITIONS [TRACE]]]      (as root; needs fio, nbdfuse, a loop device)
+#
+# Both ways the drive is behind nbdfuse and a loop device (`headtime attach`), and fio reads that with direct I/O: one block
+# device under each of the kernel's schedulers, or one for each application, with the kernel's scheduler off and BFQ+ in
+# `headtime serve`. Same drive, same seed, same ranges.
+#
+# * start-up: a recorded start of a program (TRACE; columns as in the S benchmark suite) while ten readers run     (claim X7)
+# * scrub: random reads, alone and beside a read of the whole disk in the idle class, or `headtime scrub`          (claim X6)
+set -eu
+
+seconds=${1:-30}
+repetitions=${2:-3}
+trace=${3:-}
+headtime=${HEADTIME:-$(dirname "$0")/../../target/release/headtime}
+drive=${DRIVE:-maxtor-stm332061}
+
+[ "$(id -u)" = 0 ] || { echo "run.sh: needs to be root: it attaches block devices" >&2; exit 1; }
+for tool in fio nbdfuse losetup; do
+    command -v $tool >/dev/null || { echo "run.sh: needs $tool" >&2; exit 1; }
+done
+[ -x "$headtime" ] || { echo "run.sh: no $headtime: make it with 'cargo build --release', or say where it is with HEADTIME" >&2; exit 1; }
+
+dir=$(mktemp -d)
+server=
+attached=
+finish() {
+    for name in $attached; do "$headtime" detach "$name" >/dev/null 2>&1 || true; done
+    attached=
+    if [ -n "$server" ]; then kill "$server" 2>/dev/null && wait "$server" 2>/dev/null || true; server=; fi
+}
+trap 'finish; rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM
+
+# The disk in twelve parts of 24 GiB: programs, ten readers' files, and one more.
+part=24
+
+# attach NAME EXPORT: its block device in $device.
+attach() {
+    device=$("$headtime" attach "$2" --socket "$dir/nbd.sock" --name "$1" 2>>"$dir/log")
+    attached="$attached $1"
+    case $(cat "/sys/block/${device#/dev/}/queue/scheduler") in *"$3"*) ;; *) echo "run.sh: this kernel has no $3" >&2; return 1 ;; esac
+    echo "$3" >"/sys/block/${device#/dev/}/queue/scheduler"
+}
+
+# A drive alone, under the kernel's scheduler $1: what every application opens.
+kernel() {
+    rm -f "$dir/disk.img"
+    "$headtime" disk "$drive" --backing "$dir/disk.img" --nbd "unix:$dir/nbd.sock" 2>>"$dir/log" &
+    server=$!
+    listening
+    attach peers-disk "" "$1"
+    whole=$device
+    program="--filename=$device --offset=0"
+    reader() { echo "--filename=$whole --offset=$(($1 * part))g"; }
+}
+
+# headtime serve, an export for each application; $1: parts | whole.
+ours() {
+    rm -f "$dir/disk.img"
+    {
+        printf '[disk]\ndrive = "%s"\nbacking = "disk.img"\n[scheduler]\nadmit = "bfq+"\n' "$drive"
+        printf '[listen]\nnbd = ["unix:nbd.sock"]\ncontrol = "control.sock"\n'
+        if [ "$1" = whole ]; then
+            printf '[[export]]\nname = "p0"\n'
+        else
+            for i in 0 1 2 3 4 5 6 7 8 9 10; do
+                printf '[[export]]\nname = "p%s"\nstart = "%s GiB"\nsize = "%s GiB"\n' $i $((i * part)) $part
+            done
+        fi
+    } >"$dir/serve.toml"
+    "$headtime" serve "$dir/serve.toml" 2>>"$dir/log" &
+    server=$!
+    listening
+    attach peers-0 p0 none
+    whole=$device
+    program="--filename=$device --offset=0"
+    if [ "$1" = parts ]; then
+        for i in 1 2 3 4 5 6 7 8 9 10; do
+            attach peers-$i p$i none
+            eval "device_$i=$device"
+        done
+    fi
+    reader() { eval "echo --filename=\$device_$1 --offset=0"; }
+}
+
+listening() {
+    for _ in $(seq 100); do [ -S "$dir/nbd.sock" ] && return; sleep 0.1; done
+    echo "run.sh: the server does not listen:" >&2; tail -3 "$dir/log" >&2; exit 1
+}
+
+# Ten readers in order for $1 seconds; MB/s of all in $dir/readers.
+readers() {
+    jobs=
+    for i in 1 2 3 4 5 6 7 8 9 10; do jobs="$jobs --name=r$i $(reader $i) --size=4g"; done
+    # Each job is a process of its own, as applications are.
+    fio --rw=read --bs=128k --direct=1 --ioengine=psync --time_based --runtime="$1" --group_reporting \
+        --output-format=terse --terse-version=3 $jobs 2>>"$dir/log" |
+        awk -F';' '/^3;/ { sum += $7 } END { printf "%.1f\n", sum / 1000 }' >"$dir/readers"
+}
+
+# The recorded start as a log for fio: what passed beyond 20 ms between two reads is thought, less may have been the disk.
+start_log() {
+    awk -v device="$whole" '
+        BEGIN { print "fio version 2 iolog"; print device, "add"; print device, "open"; base = -1 }
+        NF >= 9 && $3 ~ /^[0-9]+$/ && $4 ~ /^[0-9]+$/ {
+            think = ($2 ~ /^[0-9.]+$/) ? $2 * 1e6 - 20000 : 0
+            # Folded into the part of the disk where programs lie, distances within it as they were.
+            at = ($4 % 46000000) * 512; len = $3 * 512
+            if (at == end && len + size <= 131072) { size += len; end += len; next }
+            flush(); first = at; size = len; end = at + len; wait = think
+        }
+        function flush() {
+            if (size) { if (wait > 0) printf "%s wait %d\n", device, wait; printf "%s read %d %d\n", device, first, size }
+            size = 0
+        }
+        END { flush(); print device, "close" }' "$trace" >"$dir/start.log"
+}
+
+# Seconds that the start takes.
+start() {
+    start_log
+    fio --name=start --read_iolog="$dir/start.log" --direct=1 --ioengine=psync --output-format=terse --terse-version=3 2>>"$dir/log" |
+        awk -F';' '/^3;/ { printf "%.2f\n", $9 / 1000 }'
+}
+
+# Random reads for $1 seconds: per second, and the 99th percentile in ms.
+random_reads() {
+    fio --name=random --filename="$whole" --rw=randread --bs=4k --direct=1 --ioengine=libaio --iodepth=4 --time_based \
+        --runtime="$1" --size=280g --randseed=7 --norandommap --output-format=json 2>>"$dir/log" |
+        awk '/"iops" :/ && !n { gsub(/[^0-9.]/, "", $3); n = $3 } /"99.000000"/ && !p { gsub(/[^0-9]/, "", $3); p = $3 }
+             END { printf "%.0f %.0f\n", n, p / 1e6 }'
+}
+
+echo "$drive, $seconds s each"
+for repetition in $(seq "$repetitions"); do
+    if [ -n "$trace" ]; then
+        echo "repetition $repetition: start of $(basename "$trace" .trace)"
+        printf '  %-14s %10s %10s %14s\n' "" "idle, s" "loaded, s" "readers, MB/s"
+        for who in bfq mq-deadline kyber none headtime; do
+            case $who in headtime) ours parts ;; *) kernel $who ;; esac
+            idle=$(start)
+            readers "$seconds" &
+            load=$!
+            sleep 12
+            loaded=$(start)
+            wait $load
+            printf '  %-14s %10s %10s %14s\n' "$who" "$idle" "$loaded" "$(cat "$dir/readers")"
+            finish
+        done
+    fi
+    echo "repetition $repetition: random reads, 4 under way, beside a scrub"
+    printf '  %-14s %10s %10s %10s %10s %12s\n' "" "alone /s" "p99 ms" "with /s" "p99 ms" "scrub MB/s"
+    for who in bfq mq-deadline headtime; do
+        case $who in headtime) ours whole ;; *) kernel $who ;; esac
+        alone=$(random_reads "$seconds")
+        if [ $who = headtime ]; then
+            "$headtime" scrub --control "$dir/control.sock" --json >"$dir/scrub" 2>>"$dir/log" &
+        else
+            ionice -c3 dd if="$whole" of=/dev/null bs=1M iflag=direct 2>"$dir/scrub" &
+        fi
+        scrub=$!
+        with=$(random_reads "$seconds")
+        kill -INT $scrub
+        wait $scrub || true
+        if [ $who = headtime ]; then
+            rate=$(awk '/"bytes"/ { gsub(/[^0-9]/, "", $2); print $2; exit }' "$dir/scrub")
+        else
+            rate=$(awk '/bytes/ { print $1 }' "$dir/scrub")
+        fi
+        printf '  %-14s %10s %10s %10s %10s %12s\n' $who $alone $with "$(awk -v b="${rate:-0}" -v s="$seconds" 'BEGIN { printf "%.1f", b / s / 1e6 }')"
+        finish
+    done
+done
