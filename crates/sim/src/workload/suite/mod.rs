@@ -178,3 +178,6 @@ impl Workload for Suite {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;
