@@ -113,7 +113,7 @@ start_log() {
             flush(); first = at; size = len; end = at + len; wait = think
         }
         function flush() {
-            if (size) { if (wait > 0) printf "%s wait %d\n", device, wait; printf "%s read %d %d\n", device, first, size }
+            if (size) { if (wait > 0) printf "%s wait %.0f 0\n", device, wait; printf "%s read %.0f %d\n", device, first, size }
             size = 0
         }
         END { flush(); print device, "close" }' "$trace" >"$dir/start.log"
@@ -159,16 +159,16 @@ for repetition in $(seq "$repetitions"); do
         if [ $who = headtime ]; then
             "$headtime" scrub --control "$dir/control.sock" --json >"$dir/scrub" 2>>"$dir/log" &
         else
-            ionice -c3 dd if="$whole" of=/dev/null bs=1M iflag=direct 2>"$dir/scrub" &
+            ionice -c3 dd if="$whole" of=/dev/null bs=1M iflag=direct 2>/dev/null &
         fi
         scrub=$!
         with=$(random_reads "$seconds")
-        kill -INT $scrub
+        # What dd has read so far the kernel knows; a background job of a script hears no SIGINT.
+        rate=$(awk '/^read_bytes/ { print $2 }' "/proc/$scrub/io" 2>/dev/null || true)
+        if [ $who = headtime ]; then kill -INT $scrub; else kill $scrub; fi
         wait $scrub || true
         if [ $who = headtime ]; then
             rate=$(awk '/"bytes"/ { gsub(/[^0-9]/, "", $2); print $2; exit }' "$dir/scrub")
-        else
-            rate=$(awk '/bytes/ { print $1 }' "$dir/scrub")
         fi
         printf '  %-14s %10s %10s %10s %10s %12s\n' $who $alone $with "$(awk -v b="${rate:-0}" -v s="$seconds" 'BEGIN { printf "%.1f", b / s / 1e6 }')"
         finish
