@@ -1,7 +1,7 @@
 #!/bin/sh
 # headtime beside the kernel's own schedulers, on the same virtual drive in real time, in one run.
 #
-# usage: run.sh [SECONDS [REPETITIONS [TRACE]]]      (as root; needs fio, nbdfuse, a loop device)
+# usage: run.sh [SECONDS [REPETITIONS [TRACE]]]      (as root; needs fio, perl, nbdfuse, loop devices)
 #
 # Both ways the drive is behind nbdfuse and a loop device (`headtime attach`), and fio reads that with direct I/O: one block
 # device under each of the kernel's schedulers, or one for each application, with the kernel's scheduler off and BFQ+ in
@@ -15,10 +15,12 @@ seconds=${1:-30}
 repetitions=${2:-3}
 trace=${3:-}
 headtime=${HEADTIME:-$(dirname "$0")/../../target/release/headtime}
+# The drive of the report, and one that takes more than one command, without which there are no gaps to be filled.
 drive=${DRIVE:-maxtor-stm332061}
+scrubbed=${SCRUBBED:-hitachi-7k1000c}
 
 [ "$(id -u)" = 0 ] || { echo "run.sh: needs to be root: it attaches block devices" >&2; exit 1; }
-for tool in fio nbdfuse losetup; do
+for tool in fio perl nbdfuse losetup; do
     command -v $tool >/dev/null || { echo "run.sh: needs $tool" >&2; exit 1; }
 done
 [ -x "$headtime" ] || { echo "run.sh: no $headtime: make it with 'cargo build --release', or say where it is with HEADTIME" >&2; exit 1; }
@@ -43,6 +45,8 @@ attach() {
     attached="$attached $1"
     case $(cat "/sys/block/${device#/dev/}/queue/scheduler") in *"$3"*) ;; *) echo "run.sh: this kernel has no $3" >&2; return 1 ;; esac
     echo "$3" >"/sys/block/${device#/dev/}/queue/scheduler"
+    # What is asked for is what is read.
+    echo 0 >"/sys/block/${device#/dev/}/queue/read_ahead_kb"
 }
 
 # A drive alone, under the kernel's scheduler $1: what every application opens.
@@ -86,6 +90,9 @@ ours() {
     reader() { eval "echo --filename=\$device_$1 --offset=0"; }
 }
 
+# The start reads through the page cache, which must not have it from the last time.
+forget() { sync; echo 1 >/proc/sys/vm/drop_caches; }
+
 listening() {
     for _ in $(seq 100); do [ -S "$dir/nbd.sock" ] && return; sleep 0.1; done
     echo "run.sh: the server does not listen:" >&2; tail -3 "$dir/log" >&2; exit 1
@@ -101,29 +108,31 @@ readers() {
         awk -F';' '/^3;/ { sum += $7 } END { printf "%.1f\n", sum / 1000 }' >"$dir/readers"
 }
 
-# The recorded start as a log for fio: what passed beyond 20 ms between two reads is thought, less may have been the disk.
-start_log() {
-    awk -v device="$whole" '
-        BEGIN { print "fio version 2 iolog"; print device, "add"; print device, "open"; base = -1 }
-        NF >= 9 && $3 ~ /^[0-9]+$/ && $4 ~ /^[0-9]+$/ {
-            think = ($2 ~ /^[0-9.]+$/) ? $2 * 1e6 - 20000 : 0
-            # Folded into the part of the disk where programs lie, distances within it as they were.
-            at = ($4 % 46000000) * 512; len = $3 * 512
-            if (at == end && len + size <= 131072) { size += len; end += len; next }
-            flush(); first = at; size = len; end = at + len; wait = think
-        }
-        function flush() {
-            if (size) { if (wait > 0) printf "%s wait %.0f 0\n", device, wait; printf "%s read %.0f %d\n", device, first, size }
-            size = 0
-        }
-        END { flush(); print device, "close" }' "$trace" >"$dir/start.log"
-}
-
-# Seconds that the start takes.
+# Seconds that the recorded start takes, read by one process. What passed beyond 20 ms between two reads is thought; less may have been
+# the disk. Places are folded into the part of the disk where programs lie, distances within it as they were.
 start() {
-    start_log
-    fio --name=start --read_iolog="$dir/start.log" --direct=1 --ioengine=psync --output-format=terse --terse-version=3 2>>"$dir/log" |
-        awk -F';' '/^3;/ { printf "%.2f\n", $9 / 1000 }'
+    perl -MTime::HiRes=sleep,time -e '
+        my ($trace, $device) = @ARGV;
+        open(my $log, "<", $trace) or die "$trace: $!";
+        my @reads;
+        while (<$log>) {
+            my @f = split;
+            next unless @f >= 9 && $f[2] =~ /^\d+$/ && $f[3] =~ /^\d+$/;
+            my $think = $f[1] =~ /^[0-9.]+$/ ? $f[1] - 0.020 : 0;
+            my ($at, $bytes) = ($f[3] % 46000000 * 512, $f[2] * 512);
+            my $last = $reads[-1];
+            if ($last && $last->[0] + $last->[1] == $at && $last->[1] + $bytes <= 131072) { $last->[1] += $bytes; next }
+            push @reads, [$at, $bytes, $think];
+        }
+        open(my $disk, "<:raw", $device) or die "$device: $!";
+        my ($began, $data) = time;
+        for (@reads) {
+            my ($at, $bytes, $think) = @$_;
+            sleep($think) if $think > 0;
+            sysseek($disk, $at, 0) and sysread($disk, $data, $bytes) == $bytes or die "$device at $at: $!";
+        }
+        printf "%.2f\n", time - $began;
+    ' "$trace" "$whole"
 }
 
 # Random reads for $1 seconds: per second, and the 99th percentile in ms.
@@ -142,6 +151,7 @@ for repetition in $(seq "$repetitions"); do
         for who in bfq mq-deadline kyber none headtime; do
             case $who in headtime) ours parts ;; *) kernel $who ;; esac
             idle=$(start)
+            forget
             readers "$seconds" &
             load=$!
             sleep 12
@@ -151,7 +161,9 @@ for repetition in $(seq "$repetitions"); do
             finish
         done
     fi
-    echo "repetition $repetition: random reads, 4 under way, beside a scrub"
+    echo "repetition $repetition: $scrubbed, random reads, 4 under way, beside a scrub"
+    drive_before=$drive
+    drive=$scrubbed
     printf '  %-14s %10s %10s %10s %10s %12s\n' "" "alone /s" "p99 ms" "with /s" "p99 ms" "scrub MB/s"
     for who in bfq mq-deadline headtime; do
         case $who in headtime) ours whole ;; *) kernel $who ;; esac
@@ -166,11 +178,12 @@ for repetition in $(seq "$repetitions"); do
         # What dd has read so far the kernel knows; a background job of a script hears no SIGINT.
         rate=$(awk '/^read_bytes/ { print $2 }' "/proc/$scrub/io" 2>/dev/null || true)
         if [ $who = headtime ]; then kill -INT $scrub; else kill $scrub; fi
-        wait $scrub || true
+        wait $scrub 2>/dev/null || true
         if [ $who = headtime ]; then
             rate=$(awk '/"bytes"/ { gsub(/[^0-9]/, "", $2); print $2; exit }' "$dir/scrub")
         fi
         printf '  %-14s %10s %10s %10s %10s %12s\n' $who $alone $with "$(awk -v b="${rate:-0}" -v s="$seconds" 'BEGIN { printf "%.1f", b / s / 1e6 }')"
         finish
     done
+    drive=$drive_before
 done

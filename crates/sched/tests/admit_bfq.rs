@@ -218,7 +218,7 @@ fn a_new_application_is_raised_and_one_that_comes_back_after_two_seconds_is_agai
     };
     let (new, back) = part(2_500, Rules::plus());
     println!("{new} {back}");
-    assert!(new > 140 && back > 140, "{new} {back}");
+    assert!(new > 125 && back > 125, "{new} {back}");
     let (_, soon) = part(1_000, Rules::plus());
     assert!(soon < back, "{soon} after a second, {back} after two and a half");
     let (plain, _) = part(2_500, fair());

@@ -8,6 +8,7 @@
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::Place;
+use headtime_disk::profile::Prefetch;
 use headtime_disk::time::{Dur, Time};
 
 use super::Core;
@@ -140,7 +141,7 @@ impl Core {
     fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
         let fill = self.fill.as_mut().expect("FILL is on");
         fill.gate.set_overdue(self.predictor.is_overdue(self.now));
-        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() {
+        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() || self.goes_on(slot) {
             return None;
         }
         let gap = self.gap_before(slot)?;
@@ -152,6 +153,17 @@ impl Core {
         let ranges = at_drive.map(|s| Range { lbn: s.command.lbn, count: u64::from(s.command.count) });
         fill.set_aside(ranges, &gap.dest);
         Some(gap)
+    }
+
+    /// Whether a request goes on where the drive reads ahead behind the command before it. It comes out of the buffer, or as soon
+    /// as it has passed under the head: there is no gap before it, and what one put there would cost it the data that is
+    /// about to be in the buffer, a turn or more.
+    fn goes_on(&self, slot: u32) -> bool {
+        let (request, cache) = (&self.pool.get(slot).request, &self.model.cache);
+        let reads_on = cache.segments > 0 && cache.prefetch != Prefetch::None;
+        let from = self.dispatch.lbn();
+        let ahead = from..from + u64::from(cache.segment_sectors).max(1);
+        reads_on && request.kind == Kind::Read && self.predictor.last_kind().is_read() && ahead.contains(&request.lbn)
     }
 
     /// What goes before the request in `slot`.

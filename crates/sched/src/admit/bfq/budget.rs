@@ -22,7 +22,7 @@ pub enum Over {
     Timeout,
     /// Its budget is used up, and more of it waits.
     UsedUp,
-    /// It is of the idle class, and somebody else came.
+    /// It is of the idle class, and somebody else came; or somebody came who is raised, and it is not.
     Displaced,
 }
 

@@ -56,6 +56,8 @@ struct Active {
     since: Option<Time>,
     /// When the disk is waited for no longer, after its last request is done.
     waits_until: Time,
+    /// Somebody who is raised has come, and it is not.
+    displaced: bool,
 }
 
 /// BFQ at work.
@@ -158,7 +160,8 @@ impl Bfq {
 
     /// Whether the active application's turn is over, or until when it is waited for when nothing of it waits.
     fn look(&self, active: &Active, a: &Application, now: Time) -> Result<Option<Time>, Over> {
-        if active.class == Class::Idle && active.since.is_some() && self.best_effort.backlogged() > 0 {
+        let outranked = active.class == Class::Idle && self.best_effort.backlogged() > 0;
+        if active.since.is_some() && (outranked || active.displaced) {
             return Err(Over::Displaced);
         }
         let ends = active.since.map_or(Time::NEVER, |since| since + active.slice);
@@ -255,7 +258,8 @@ impl Bfq {
         let a = &self.applications[&queue];
         let (budget, slice) = (a.budget, self.slice(a, now));
         let waits_until = Time::ZERO;
-        self.active = Some(Active { queue, class, budget, sectors: 0, charged: 0, slice, since: None, waits_until });
+        let (sectors, charged, since, displaced) = (0, 0, None, false);
+        self.active = Some(Active { queue, class, budget, sectors, charged, slice, since, waits_until, displaced });
         Some(())
     }
 }
@@ -290,11 +294,15 @@ impl Admission for Bfq {
             a.raise(&rules, raised, now);
         }
         let (weight, budget, class) = (a.weight(low_latency.as_ref(), raised, now), a.budget, a.share.class);
+        let preempts = low_latency.is_some_and(|l| l.preempts) && a.is_raised(now);
         let since = match queue != ASYNCHRONOUS && idle_for <= idle {
             true => Since::Deceptively { most },
             false => Since::Idle,
         };
         self.fair(class).activate(queue, weight, budget, since);
+        if let Some(active) = self.active.as_mut().filter(|_| preempts) {
+            active.displaced = !self.applications[&active.queue].is_raised(now);
+        }
     }
 
     fn turn(&mut self, now: Time) -> Turn {

@@ -48,6 +48,10 @@ pub struct LowLatency {
     /// weight that is ten times as large is then ten slices to everybody else's one, with another's slice between any two
     /// whenever that has begun in the ideal system; this is one slice that is ten times as long.
     pub longer_slices: bool,
+    /// Who is raised does not wait for the end of another's slice who is not. The paper's active application is not preempted
+    /// (section 3); the kernel's is. Of a start with thoughts that are longer than the disk waits, each would cost what is
+    /// left of a reader's slice.
+    pub preempts: bool,
 }
 
 impl Default for LowLatency {
@@ -58,6 +62,7 @@ impl Default for LowLatency {
             longest: Dur::from_secs(6),
             idle: Dur::from_secs(2),
             longer_slices: true,
+            preempts: true,
         }
     }
 }
