@@ -85,10 +85,15 @@ fn due(i: usize) -> f64 {
     (i + 1) as f64 / (APPLICATIONS * (APPLICATIONS + 1) / 2) as f64
 }
 
-/// Bytes, and nanoseconds of the disk's time, of each application in each second.
+/// Sectors, or nanoseconds of the disk's time, of each application.
+type Each = [f64; APPLICATIONS];
+/// The same for every ten seconds in a row.
+type Windows = Vec<Vec<f64>>;
+
+/// Sectors, and nanoseconds of the disk's time, of each application in each second.
 #[derive(Debug, Default)]
 struct Watch {
-    seconds: Vec<([f64; APPLICATIONS], [f64; APPLICATIONS])>,
+    seconds: Vec<(Each, Each)>,
     last: Time,
 }
 
@@ -106,7 +111,7 @@ impl Observer for Watch {
 }
 
 /// For every ten seconds in a row, what each application got of the sectors, and of the time.
-fn shares(run: &Run, mixed: bool) -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>), RunError> {
+fn shares(run: &Run, mixed: bool) -> Result<(Windows, Windows), RunError> {
     let policy = Policy::Bfq(bfq::Rules { low_latency: None, ..bfq::Rules::plus() });
     let share = |i: usize| (i as u32, Share { weight: i as u32 + 1, ..Share::default() });
     let seconds = run.length(120, 40);
@@ -126,7 +131,7 @@ fn shares(run: &Run, mixed: bool) -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>), RunE
     )?;
     // Budgets find their sizes in the first seconds.
     let steady = &watch.seconds[5..seconds as usize - 1];
-    let sum = |of: fn(&([f64; APPLICATIONS], [f64; APPLICATIONS])) -> &[f64; APPLICATIONS]| {
+    let sum = |of: fn(&(Each, Each)) -> &Each| {
         let windows = steady.windows(WINDOW);
         windows.map(|w| (0..APPLICATIONS).map(|i| w.iter().map(|s| of(s)[i]).sum()).collect()).collect()
     };

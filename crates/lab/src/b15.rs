@@ -95,7 +95,7 @@ fn decision(count: u32, decisions: u64) -> f64 {
             let r = request(owner, u64::from(owner) * 1_000_000);
             bfq.sent(owner, &r, now);
             // A slice later the turn is over.
-            now = now + Dur::from_ms(126);
+            now += Dur::from_ms(126);
             bfq.completed(owner, &r, now);
             bfq.arrived(owner, &r, now);
             black_box(&bfq);
