@@ -178,7 +178,7 @@ impl Runs {
     /// Ten runs, or three in a shortened one.
     pub(crate) fn of(run: &Run, mut one: impl FnMut(u64) -> Result<f64, RunError>) -> Result<Runs, RunError> {
         let seeds = (0..run.length(10, 3)).map(|i| run.seed * 100 + i);
-        let values = seeds.map(|seed| one(seed)).collect::<Result<_, _>>()?;
+        let values = seeds.map(&mut one).collect::<Result<_, _>>()?;
         run.progress.advance(1);
         Ok(Runs { values })
     }
