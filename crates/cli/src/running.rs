@@ -64,11 +64,14 @@ fn chosen(listen: &[Address], ports: &[u16]) -> Vec<Address> {
     listen.iter().map(of).collect()
 }
 
+/// Reads a configuration again, and tells the engine of what is new in it.
+pub type Reload = Box<dyn Fn(&Outbox<Telling>)>;
+
 /// What a server does at a signal, beside ending.
 #[derive(Default)]
 pub struct Hooks {
     /// SIGHUP; `None`: it ends the server like the others.
-    pub reload: Option<Box<dyn Fn(&Outbox<Telling>)>>,
+    pub reload: Option<Reload>,
     /// Whom the watchdog watches.
     pub engine: Option<Outbox<Telling>>,
 }

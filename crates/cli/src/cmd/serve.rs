@@ -21,7 +21,7 @@ use headtime_sim::simulate::Scheduling;
 use headtime_sim::workload::scenario::{beside, order};
 
 use crate::failure::Failure;
-use crate::running::Hooks;
+use crate::running::{Hooks, Reload};
 use crate::{drive, running, screen};
 
 mod real;
@@ -140,7 +140,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
 }
 
 /// On SIGHUP the configuration is read again. Weights change at once; anything else needs a new start, and is said.
-fn reload(path: &Path, running: &Config, exports: &Exports) -> Box<dyn Fn(&Outbox<Telling>)> {
+fn reload(path: &Path, running: &Config, exports: &Exports) -> Reload {
     let (path, running, exports) = (path.to_owned(), running.clone(), exports.clone());
     Box::new(move |engine| {
         let read = headtime_sim::input::text(&path, LONGEST);
