@@ -11,7 +11,6 @@ use headtime_serve::backing;
 use headtime_serve::config::Config;
 use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
-use headtime_serve::engine::inbox::Outbox;
 use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::exports::Exports;
 use headtime_serve::net::tls;
