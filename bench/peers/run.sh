@@ -45,6 +45,8 @@ attach() {
     attached="$attached $1"
     case $(cat "/sys/block/${device#/dev/}/queue/scheduler") in *"$3"*) ;; *) echo "run.sh: this kernel has no $3" >&2; return 1 ;; esac
     echo "$3" >"/sys/block/${device#/dev/}/queue/scheduler"
+    # A loop device says that nothing turns beneath it, and the schedulers go by that.
+    echo 1 >"/sys/block/${device#/dev/}/queue/rotational"
     # What is asked for is what is read.
     echo 0 >"/sys/block/${device#/dev/}/queue/read_ahead_kb"
 }

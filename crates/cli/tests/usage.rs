@@ -33,7 +33,7 @@ fn unknown_names_list_the_known_ones() {
     assert!(simulate("--disk", "atlas11k").contains("atlas10k"));
     assert!(simulate("--workload", "tpcc").contains("closed:N"));
     assert!(simulate("--order", "elevator").contains("sptf-sw:N"));
-    assert!(simulate("--admit", "bfq").contains("known: none"));
+    assert!(simulate("--admit", "deadline").contains("known: none, cfq, bfq, bfq+"));
     assert!(simulate("--fill", "greedy").contains("known: none, bw-greedy, bw-ep-greedy, angle-ep-greedy"));
     assert!(simulate("--placement", "drive").contains("known: host, firmware, firmware-no-track"));
     assert!(simulate("--background", "copy").contains("known: none, scan, scan:KIB, rescan, rescan:KIB"));

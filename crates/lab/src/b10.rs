@@ -25,9 +25,9 @@ static SPEC: Spec = Spec {
         paper: "same; better",
         rule: "within 10%; better",
         checks: &[
-            Check { what: "compile, mean of the loads", unit: "%", test: Test::Between(-10.0, 10.0) },
-            Check { what: "checkout, mean of the loads", unit: "%", test: Test::AtLeast(0.0) },
-            Check { what: "merge, mean of the loads", unit: "%", test: Test::AtLeast(0.0) },
+            Check { what: "compile, 10r-seq or 10r-rand, whichever differs more", unit: "%", test: Test::AtMost(10.0) },
+            Check { what: "checkout, 10r-seq or 10r-rand, whichever gains less", unit: "%", test: Test::AtLeast(0.0) },
+            Check { what: "merge, 10r-seq or 10r-rand, whichever gains less", unit: "%", test: Test::AtLeast(0.0) },
         ],
         quick: true,
         note: "",
@@ -53,22 +53,31 @@ impl Experiment for B10 {
                 let mut of_policy = Vec::new();
                 for load in Load::ALL {
                     let runs = Runs::of(run, |seed| {
-                        let mut who = 0;
-                        let (suite, _) = Bench::new(DRIVE_3, policy.clone(), SECONDS, seed).run(&SPEC, |disk| {
-                            let mut actors: Vec<Box<dyn Actor>> = load.actors(disk, seed);
-                            who = actors.len();
-                            actors.push(Box::new(Work::new(disk, tool, Time::ZERO + Dur::from_secs(10), seed)));
-                            actors
-                        })?;
-                        Ok(suite.account(who).steps as f64)
+                        let steps = |seconds| {
+                            let mut who = 0;
+                            let (suite, _) = Bench::new(DRIVE_3, policy.clone(), seconds, seed).run(&SPEC, |disk| {
+                                let mut actors: Vec<Box<dyn Actor>> = load.actors(disk, seed);
+                                who = actors.len();
+                                actors.push(Box::new(Work::new(disk, tool, Time::ZERO + Dur::from_secs(10), seed)));
+                                actors
+                            })?;
+                            Ok::<u64, RunError>(suite.account(who).steps)
+                        };
+                        // Not while the tool is raised, as everything is that has just begun.
+                        Ok((steps(SECONDS)? - steps(RAISED)?) as f64)
                     })?;
                     rows.push(runs.row(&[load.name(), &format!("{name}, {}", policy.name())]));
                     of_policy.push(runs.mean());
                 }
                 steps.push(of_policy);
             }
-            let gains = steps[0].iter().zip(&steps[2]).map(|(plus, cfq)| 100.0 * (plus / cfq - 1.0));
-            figures.push(gains.sum::<f64>() / Load::ALL.len() as f64);
+            let gain = |load: usize| 100.0 * (steps[0][load] / steps[2][load] - 1.0);
+            // The report has no writers here.
+            let gains = [gain(0), gain(1)];
+            figures.push(match name {
+                "compile" => gains.into_iter().map(f64::abs).fold(0.0, f64::max),
+                _ => gains.into_iter().fold(f64::INFINITY, f64::min),
+            });
         }
         f.figure("B10", &figures);
         f.tables.push(Table { name: "steps", columns: STATISTICS, rows });
@@ -79,3 +88,5 @@ impl Experiment for B10 {
 const TOOLS: [(&str, Tool); 3] = [("compile", Tool::COMPILE), ("checkout", Tool::CHECKOUT), ("merge", Tool::MERGE)];
 /// Seconds of a run, ten of them before the tool begins.
 const SECONDS: u64 = 70;
+/// Seconds until nothing is raised any more.
+const RAISED: u64 = 20;

@@ -29,8 +29,10 @@ static SPEC: Spec = Spec {
             Check {
                 what: "new estimator against the mean rate of the files read alone",
                 unit: "%",
-                test: Test::Between(-10.0, 10.0),
+                test: Test::AtMost(10.0),
             },
+            Check { what: "the same, begun with half the usual rate", unit: "%", test: Test::AtMost(10.0) },
+            Check { what: "the same, begun with twice the usual rate", unit: "%", test: Test::AtMost(10.0) },
             Check { what: "old estimator against the same", unit: "%", test: Test::AtLeast(10.0) },
         ],
         quick: true,
@@ -50,9 +52,10 @@ impl Experiment for B13 {
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let seconds = run.length(120, 60);
-        let of = |filtered: bool| {
-            // Nothing but the estimator differs.
-            let policy = Policy::Bfq(bfq::Rules { peak_rate: filtered, ..bfq::Rules::plus() });
+        let of = |filtered: bool, times: u64| {
+            // Nothing but the estimator differs, and what it begins with, in halves of the usual.
+            let first_budget = bfq::Rules::plus().first_budget * times / 2;
+            let policy = Policy::Bfq(bfq::Rules { peak_rate: filtered, first_budget, ..bfq::Rules::plus() });
             Runs::of(run, |seed| {
                 let actors = |disk: &_| {
                     let mut actors: Vec<Box<dyn Actor>> = Load::Readers10Seq.actors(disk, seed);
@@ -63,7 +66,7 @@ impl Experiment for B13 {
                 Ok(stats.peak_rate.unwrap_or(f64::NAN) * SECTOR / 1e6)
             })
         };
-        let (new, old) = (of(true)?, of(false)?);
+        let (new, low, high, old) = (of(true, 2)?, of(true, 1)?, of(true, 4)?, of(false, 2)?);
         let truth = Runs::of(run, |seed| {
             let mut sum = 0.0;
             for i in 0..10 {
@@ -76,10 +79,12 @@ impl Experiment for B13 {
         })?;
         let mut f = Findings::default();
         let off = |r: &Runs| 100.0 * (r.mean() / truth.mean() - 1.0);
-        f.figure("B13", &[off(&new), off(&old)]);
+        f.figure("B13", &[off(&new).abs(), off(&low).abs(), off(&high).abs(), off(&old)]);
         let rows = vec![
             truth.row(&["each file alone", "true"]),
             new.row(&["10r-seq and hits", "filter"]),
+            low.row(&["10r-seq and hits", "filter, from half the usual rate"]),
+            high.row(&["10r-seq and hits", "filter, from twice the usual rate"]),
             old.row(&["10r-seq and hits", "highest"]),
         ];
         f.tables.push(Table { name: "mb_per_second", columns: STATISTICS, rows });

@@ -2,7 +2,7 @@
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::bfq::{Bfq, Rules};
+use headtime_sched::admit::bfq::{Bfq, LowLatency, Rules};
 use headtime_sched::admit::{ASYNCHRONOUS, Admission, Class, Share, Turn, queue_of};
 use headtime_sched::request::Request;
 
@@ -289,6 +289,73 @@ fn the_idle_class_is_served_when_nobody_else_asks_and_once_in_a_while() {
     }
     // Ten seconds: one request every 200 ms.
     assert!((20..=50).contains(&got[1]), "{got:?}");
+}
+
+#[test]
+fn time_in_which_nobody_asks_is_nobodys() {
+    let mut d = Desk::new(fair());
+    for _ in 0..100 {
+        for owner in [1, 2] {
+            d.read(owner);
+            assert_eq!(d.serve(2_000), owner);
+            d.now += Dur::from_ms(500);
+        }
+    }
+    // Neither was slow, and nothing was learned of the disk: its rate and the largest budget are as at the beginning.
+    assert_eq!(d.bfq.peak_rate(), None);
+}
+
+#[test]
+fn who_is_raised_displaces_who_is_not() {
+    let displaced = |rules: Rules| {
+        let mut d = Desk::new(rules);
+        d.read(1);
+        while d.now < Time::ZERO + Dur::from_secs(10) {
+            d.serve(2_000);
+            d.read(1);
+        }
+        // In the middle of a slice.
+        d.read(2);
+        d.whose() == Some(2)
+    };
+    assert!(displaced(Rules::plus()));
+    let low_latency = Rules::plus().low_latency.map(|l| LowLatency { preempts: false, ..l });
+    assert!(!displaced(Rules { low_latency, ..Rules::plus() }));
+}
+
+#[test]
+fn a_sweep_leaves_whoever_was_served_last() {
+    let mut d = Desk::new(Rules::plus());
+    for owner in 0..1_100u32 {
+        d.ask(Desk::request(owner, Kind::Read, u64::from(owner) * 1000, 8));
+        d.serve(100);
+        d.now += Dur::from_ms(9);
+    }
+    d.now += Dur::from_secs(100);
+    for owner in 5_000..6_200 {
+        d.ask(Desk::request(owner, Kind::Read, 8, 8));
+        assert_eq!(d.serve(100), owner);
+        d.now += Dur::from_ms(9);
+    }
+}
+
+#[test]
+fn a_class_may_change_while_one_waits_and_while_one_is_served() {
+    let mut d = Desk::new(fair());
+    d.read(1);
+    d.read(2);
+    d.read(3);
+    d.bfq.set_share(2, Share { class: Class::Idle, ..Share::default() });
+    let Turn::Queue(active, _) = d.bfq.turn(d.now) else { panic!("three wait") };
+    d.bfq.set_share(active, Share { class: Class::Idle, ..Share::default() });
+    let mut got = [0; 4];
+    for _ in 0..2_000 {
+        let owner = d.serve(2_000);
+        got[owner as usize] += 1;
+        d.read(owner);
+    }
+    let other = (1..4).find(|&o| o != 2 && o != active).unwrap() as usize;
+    assert!(got[other] > 1_800, "{got:?}");
 }
 
 #[test]

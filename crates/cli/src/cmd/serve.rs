@@ -6,6 +6,7 @@ use clap::Args;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
+use headtime_sched::admit::Policy;
 use headtime_sched::core::{Config as CoreConfig, Core};
 use headtime_serve::backing;
 use headtime_serve::config::Config;
@@ -155,6 +156,11 @@ fn reload(path: &Path, running: &Config, exports: &Exports) -> Reload {
         }
         if let Err(e) = engine.tell(Telling::Shares(exports.shares())) {
             screen::note(&format!("weights are as they were: {e}"));
+        }
+        if running.policy() == Policy::None && config.policy() != Policy::None {
+            screen::note(
+                "weights have no effect: all exports weighed the same at the start, so nobody's turn is asked for; a new start is needed",
+            );
         }
         let other = running.differs_beside_weights(&config);
         if !other.is_empty() {

@@ -145,7 +145,12 @@ impl Cfq {
     /// Forgets who has gone. Each sweep looks at everybody, and there is one when their number has doubled.
     fn sweep(&mut self, now: Time) {
         if self.queues.len() >= self.sweep_at {
-            self.queues.retain(|_, q| q.queued + q.outstanding > 0 || now.saturating_since(q.done_at) <= FORGOTTEN);
+            // Whoever was served last may be the active one still: nobody has come since.
+            let active = self.active.map(|a| a.queue);
+            self.queues.retain(|&queue, q| {
+                let busy = q.queued + q.outstanding > 0 || Some(queue) == active;
+                busy || now.saturating_since(q.done_at) <= FORGOTTEN
+            });
             self.sweep_at = (2 * self.queues.len()).max(SWEEP);
         }
     }
@@ -230,7 +235,11 @@ impl Cfq {
         let q = self.queues.get_mut(&active.queue).expect("it is known");
         q.rest = match active.ends {
             // Only who was cut off has something to his credit.
-            Some(ends) if q.queued > 0 || now > ends => ends.0 as i64 - now.0 as i64,
+            Some(ends) if q.queued > 0 || now > ends => {
+                // Not more than a slice: that of who has gone may have ended long ago.
+                let slice = active.slice.0 as i64;
+                (ends.0 as i64 - now.0 as i64).clamp(-slice, slice)
+            }
             _ => 0,
         };
         if q.queued > 0 {

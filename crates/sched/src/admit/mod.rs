@@ -18,6 +18,9 @@ use crate::request::Request;
 /// The queue of what nobody waits for (Valente 2014 section 7.2.2: writes are system-wide).
 pub const ASYNCHRONOUS: u32 = u32::MAX - 1;
 
+/// The queue of background work that was promoted to the foreground.
+pub const BACKGROUND: u32 = u32::MAX;
+
 /// Whose queue a request belongs in.
 #[inline]
 pub fn queue_of(request: &Request) -> u32 {

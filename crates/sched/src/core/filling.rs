@@ -12,6 +12,7 @@ use headtime_disk::profile::Prefetch;
 use headtime_disk::time::{Dur, Time};
 
 use super::Core;
+use crate::admit::BACKGROUND;
 use crate::dispatch::{Purpose, Sent};
 use crate::fill::gap::{Gap, Leg, MOST_LEGS};
 use crate::overheads::lead_in;
@@ -19,7 +20,7 @@ use crate::request::{Prediction, Request};
 use crate::tasks::{Event, Range};
 
 /// The owner that freeblock work has as a request.
-const NOBODY: u32 = u32::MAX;
+const NOBODY: u32 = BACKGROUND;
 
 /// A drive is taken to have taken up what waited for it so long after it was predicted to.
 const TAKEN_UP: Dur = Dur::from_us(100);

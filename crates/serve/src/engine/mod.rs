@@ -190,7 +190,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             let range = Range { lbn: ask.lbn, count: u64::from(ask.count) };
             if let Some(old) = self.background.to_preserve(&range) {
                 // It goes first because it comes first: the two overlap, and one of them writes.
-                self.put(Ask::preserve(&old), now);
+                self.put(Ask::preserve(&old, ask.owner), now);
             }
         }
         self.put(ask, now);

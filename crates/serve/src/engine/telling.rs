@@ -69,9 +69,9 @@ impl Ask {
         }
     }
 
-    /// A read of what is about to be overwritten.
-    pub fn preserve(range: &Range) -> Ask {
-        Ask { kind: Kind::Read, lbn: range.lbn, count: range.count as u32, preserves: true, ..Ask::flush() }
+    /// A read of what `owner` is about to overwrite: he waits for it, so it is his.
+    pub fn preserve(range: &Range, owner: u32) -> Ask {
+        Ask { kind: Kind::Read, lbn: range.lbn, count: range.count as u32, owner, preserves: true, ..Ask::flush() }
     }
 
     /// Answers it. Requests under way are bounded where they come in, so answers that wait are, too.

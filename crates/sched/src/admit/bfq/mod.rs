@@ -29,7 +29,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 
 use super::bwf2q::{Bwf2q, Since};
-use super::{ASYNCHRONOUS, Admission, Class, Share, Turn, turn_of};
+use super::{ASYNCHRONOUS, Admission, BACKGROUND, Class, Share, Turn, turn_of};
 use crate::request::Request;
 use application::Application;
 use budget::Over;
@@ -130,8 +130,10 @@ impl Bfq {
             return;
         }
         let (best_effort, idle_class) = (&mut self.best_effort, &mut self.idle_class);
+        // Whoever was served last may be the active one still: nobody has come since.
+        let active = self.active.map(|a| a.queue);
         self.applications.retain(|&queue, a| {
-            let gone = a.is_idle() && now.saturating_since(a.idle_since) > FORGOTTEN;
+            let gone = Some(queue) != active && a.is_idle() && now.saturating_since(a.idle_since) > FORGOTTEN;
             if gone {
                 best_effort.forget(queue);
                 idle_class.forget(queue);
@@ -179,8 +181,10 @@ impl Bfq {
             // For as long as the drive works for him, but not for ever.
             _ => ends + active.slice,
         };
+        // Who has gone was served until his last request was done, however long ago that is.
+        let served_until = if a.is_idle() { a.idle_since } else { now };
         match now >= until || self.waits(active, a, now) == Dur::ZERO {
-            true if now >= ends => Err(Over::Timeout),
+            true if served_until >= ends => Err(Over::Timeout),
             true => Err(Over::NoMore { outstanding: a.outstanding > 0 }),
             false => Ok(Some(until)),
         }
@@ -191,7 +195,8 @@ impl Bfq {
         let active = self.active.take().expect("somebody is served");
         let most = self.rate.most();
         let a = &self.applications[&active.queue];
-        let time = active.since.map_or(Dur::ZERO, |since| now.since(since));
+        let until = if a.is_idle() { a.idle_since } else { now };
+        let time = active.since.map_or(Dur::ZERO, |since| until.saturating_since(since));
         let charged = self.charge(&active, over, time, most);
         let timed_out = over == Over::Timeout;
         if active.queue != ASYNCHRONOUS {
@@ -221,8 +226,14 @@ impl Bfq {
     /// What a turn is charged.
     fn charge(&self, active: &Active, over: Over, time: Dur, most: u64) -> u64 {
         let charged = active.charged;
-        if over == Over::Displaced || charged >= active.budget {
+        if charged >= active.budget {
             return charged;
+        }
+        if over == Over::Displaced {
+            // Of who is served by time, the part of the time that he had.
+            let by_time = u128::from(active.budget) * u128::from(time.0) / u128::from(active.slice.0.max(1));
+            let random = self.is_random(&self.applications[&active.queue]);
+            return if random { charged.max(by_time.min(u128::from(active.budget)) as u64) } else { charged };
         }
         // It could not have used its budget up in a slice at this rate.
         let slow = active.queue != ASYNCHRONOUS
@@ -264,9 +275,9 @@ impl Bfq {
     }
 }
 
-/// Nobody waits for what is asynchronous, and the idle class has no hurry.
+/// Nobody waits for what is asynchronous or in the background, and the idle class has no hurry.
 fn raisable(queue: u32, share: Share) -> bool {
-    queue != ASYNCHRONOUS && share.class == Class::BestEffort
+    queue != ASYNCHRONOUS && queue != BACKGROUND && share.class == Class::BestEffort
 }
 
 impl Admission for Bfq {
@@ -300,8 +311,10 @@ impl Admission for Bfq {
             false => Since::Idle,
         };
         self.fair(class).activate(queue, weight, budget, since);
-        if let Some(active) = self.active.as_mut().filter(|_| preempts) {
-            active.displaced = !self.applications[&active.queue].is_raised(now);
+        // Only if it may be served now: who is ahead of his share has to wait, raised or not.
+        let eligible = self.best_effort.stamps(queue).is_some_and(|s| s.start <= self.best_effort.now());
+        if let Some(active) = self.active.as_mut().filter(|_| preempts && eligible) {
+            active.displaced |= !self.applications[&active.queue].is_raised(now);
         }
     }
 

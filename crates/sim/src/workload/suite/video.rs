@@ -21,9 +21,11 @@ pub struct Player {
     sector_bytes: u64,
     bytes_per_second: u64,
     begun: Time,
-    /// Sectors asked for, and such as came.
+    /// Sectors asked for, and up to where they came.
     asked: u64,
     got: u64,
+    /// What was passed over because it was too late for it.
+    skipped: Vec<(u64, u64)>,
     now: Time,
     /// Frames whose time is over.
     frames: u64,
@@ -44,6 +46,7 @@ impl Player {
             begun,
             asked: 0,
             got: 0,
+            skipped: Vec::new(),
             now: begun,
             frames: 0,
             dropped: 0,
@@ -60,8 +63,10 @@ impl Player {
     /// Counts the frames that were due before `now`, with what was there until then.
     fn count(&mut self, now: Time) {
         while self.frames < self.most && self.due(self.frames) < now {
-            let needs = (self.frames + 1) * self.bytes_per_second / FRAMES;
-            self.dropped += u64::from(self.got * self.sector_bytes < needs.min(self.sectors * self.sector_bytes));
+            let at = |frame: u64| (frame * self.bytes_per_second / FRAMES / self.sector_bytes).min(self.sectors);
+            let (from, to) = (at(self.frames), at(self.frames + 1));
+            let missing = self.got < to || self.skipped.iter().any(|s| s.0 < to && from < s.1);
+            self.dropped += u64::from(missing);
             self.frames += 1;
         }
     }
@@ -99,6 +104,7 @@ impl Actor for Player {
         let played = self.played(now);
         if played > self.asked {
             let skip = (played - self.asked).next_multiple_of(self.window).min(self.sectors - self.asked);
+            self.skipped.push((self.asked, self.asked + skip));
             (self.asked, self.got) = (self.asked + skip, self.got + skip);
         }
         self.now = now;
