@@ -19,6 +19,9 @@ headtime=${HEADTIME:-$(dirname "$0")/../../target/release/headtime}
 drive=${DRIVE:-maxtor-stm332061}
 scrubbed=${SCRUBBED:-hitachi-7k1000c}
 
+# The start begins when the readers have run for this long, and must end before they do.
+warm=12
+[ -z "$trace" ] || [ "$seconds" -ge $((warm + 12)) ] || { echo "run.sh: SECONDS: expected $((warm + 12)) or more with a trace, found $seconds" >&2; exit 2; }
 [ "$(id -u)" = 0 ] || { echo "run.sh: needs to be root: it attaches block devices" >&2; exit 1; }
 for tool in fio perl nbdfuse losetup; do
     command -v $tool >/dev/null || { echo "run.sh: needs $tool" >&2; exit 1; }
@@ -156,7 +159,7 @@ for repetition in $(seq "$repetitions"); do
             forget
             readers "$seconds" &
             load=$!
-            sleep 12
+            sleep $warm
             loaded=$(start)
             wait $load
             printf '  %-14s %10s %10s %14s\n' "$who" "$idle" "$loaded" "$(cat "$dir/readers")"
