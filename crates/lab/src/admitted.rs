@@ -1,5 +1,6 @@
 //! Runs of the benchmark suite (seed 003) under one of the policies of ADMIT: what experiments B1 to B15 are made of.
 
+use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, FirmwareOrder, QueueSpec};
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::{Policy, Share};
@@ -11,7 +12,7 @@ use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};
 use headtime_sim::stats::Stats;
 use headtime_sim::stats::confidence::half_width;
-use headtime_sim::workload::suite::files::Load;
+use headtime_sim::workload::suite::files::{FILES, FileActor, Load};
 use headtime_sim::workload::suite::startup::{Program, Starts};
 use headtime_sim::workload::suite::{Actor, Disk, Suite};
 
@@ -207,16 +208,52 @@ impl Runs {
 /// Columns of a table with two names and the statistics of runs.
 pub(crate) const STATISTICS: &[&str] = &["load", "policy", "min", "mean", "max", "deviation", "half_of_95"];
 
+/// Runs of one thing under each policy beside each load: rows for a table ([`STATISTICS`]), which say `what` beside the policy, and
+/// the means, by policy and by load.
+pub(crate) fn beside_loads(
+    run: &Run,
+    policies: &[Policy],
+    what: &str,
+    one: impl Fn(&Policy, Load, u64) -> Result<f64, RunError>,
+) -> Result<(Vec<Vec<Cell>>, Vec<Vec<f64>>), RunError> {
+    let (mut rows, mut means) = (Vec::new(), Vec::new());
+    for policy in policies {
+        let mut of_policy = Vec::new();
+        for load in Load::ALL {
+            let runs = Runs::of(run, |seed| one(policy, load, seed))?;
+            rows.push(runs.row(&[load.name(), &format!("{}{what}", policy.name())]));
+            of_policy.push(runs.mean());
+        }
+        means.push(of_policy);
+    }
+    Ok((rows, means))
+}
+
+/// Megabytes a second of the first ten files, each read alone: what the zones that the loads read give.
+pub(crate) fn alone(run: &Run, spec: &Spec) -> Result<Runs, RunError> {
+    Runs::of(run, |seed| {
+        let mut sum = 0.0;
+        for i in 0..10 {
+            let reader = |disk: &_| -> Vec<Box<dyn Actor>> {
+                vec![Box::new(FileActor::new(disk, Kind::Read, false, (i, FILES), seed))]
+            };
+            sum += Bench::new(DRIVE_3, Policy::None, 6, seed).run(spec, reader)?.0.rate(1, 6) / 1e6;
+        }
+        Ok(sum / 10.0)
+    })
+}
+
 /// Bars of means: one category a load, one bar a policy.
-pub(crate) fn bars(title: &str, subtitle: &str, unit: &str, series: &[(&str, Vec<f64>)]) -> Chart {
+pub(crate) fn bars(title: &str, subtitle: &str, unit: &str, policies: &[Policy], means: &[Vec<f64>]) -> Chart {
     Chart::Bars(BarChart {
         title: title.into(),
         subtitle: subtitle.into(),
         axis: Axis::from_zero(unit),
         categories: Load::ALL.iter().map(|l| l.name().to_owned()).collect(),
-        series: series
+        series: policies
             .iter()
-            .map(|(name, values)| BarSeries { name: (*name).to_owned(), values: values.clone() })
+            .zip(means)
+            .map(|(policy, values)| BarSeries { name: policy.name().to_owned(), values: values.clone() })
             .collect(),
         stacked: false,
         marks: Vec::new(),
@@ -232,7 +269,7 @@ pub(crate) struct Startups {
     pub idle: f64,
     /// Mean seconds.
     pub seconds: Vec<Vec<f64>>,
-    /// Bytes a second of everybody meanwhile.
+    /// Megabytes a second of everybody meanwhile.
     pub rates: Vec<Vec<f64>>,
     rows: Vec<Vec<Cell>>,
 }
@@ -257,7 +294,7 @@ pub(crate) fn startups(run: &Run, spec: &Spec, program: Program, name: &'static 
             let runs = Runs::of(run, |seed| {
                 let started =
                     Bench::new(DRIVE_3, policy.clone(), LONGEST, seed).starts(spec, Some(load), program, most)?;
-                rate += started.rate;
+                rate += started.rate / 1e6;
                 Ok(started.mean())
             })?;
             s.rows.push(runs.row(&[load.name(), policy.name()]));
@@ -306,21 +343,19 @@ impl Startups {
         f.tables.push(Table { name: "startup_seconds", columns: STATISTICS, rows: self.rows.clone() });
         let names = compared().map(|p| p.name());
         let rows = names.iter().zip(&self.rates).map(|(name, rates)| {
-            std::iter::once(Cell::from(*name)).chain(rates.iter().map(|r| Cell::from(r / 1e6))).collect()
+            std::iter::once(Cell::from(*name)).chain(rates.iter().map(|r| Cell::from(*r))).collect()
         });
         let columns = &["policy", "10r_seq_mb_s", "10r_rand_mb_s", "5r5w_seq_mb_s", "5r5w_rand_mb_s"];
         f.tables.push(Table { name: "throughput", columns, rows: rows.collect() });
-        let series = |of: &[Vec<f64>], scale: f64| -> Vec<(&'static str, Vec<f64>)> {
-            names.into_iter().zip(of).map(|(n, v)| (n, v.iter().map(|v| v / scale).collect())).collect()
-        };
         let about = format!("{:.2} s on an idle disk. Mean of ten runs of ten starts.", self.idle);
         f.charts.push(bars(
             &format!("Starting {} on a loaded disk", self.name),
             &about,
             "s",
-            &series(&self.seconds, 1.0),
+            &compared(),
+            &self.seconds,
         ));
         let title = format!("Throughput while {} is started again and again", self.name);
-        f.charts.push(bars(&title, "", "MB/s", &series(&self.rates, 1e6)));
+        f.charts.push(bars(&title, "", "MB/s", &compared(), &self.rates));
     }
 }

@@ -2,9 +2,7 @@
 //!
 //! Valente (2014), section 7.2.1, figure 3.
 
-use headtime_sim::workload::suite::files::Load;
-
-use crate::admitted::{Bench, DRIVE_3, Runs, STATISTICS, bars, compared};
+use crate::admitted::{Bench, DRIVE_3, STATISTICS, bars, beside_loads, compared};
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
@@ -14,7 +12,7 @@ static SPEC: Spec = Spec {
     id: "B1",
     title: "Throughput under four loads",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.2.1, figure 3",
-    drive: "maxtor-stm332061",
+    drive: DRIVE_3,
     workload: "ten greedy readers, or five readers and five writers, in order or at random places, two minutes",
     claims: &[Claim {
         id: "B1",
@@ -45,26 +43,24 @@ impl Experiment for B1 {
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let seconds = run.length(120, 40) as usize;
         let mut f = Findings::default();
-        let (mut rows, mut means) = (Vec::new(), Vec::new());
-        for policy in compared() {
-            let mut of_policy = Vec::new();
-            for load in Load::ALL {
-                let runs = Runs::of(run, |seed| {
-                    let suite = Bench::new(DRIVE_3, policy.clone(), seconds as u64, seed).load(&SPEC, load)?;
-                    // The first seconds are not the steady state (section 7.2).
-                    Ok(suite.rate(20, seconds) / 1e6)
-                })?;
-                rows.push(runs.row(&[load.name(), policy.name()]));
-                of_policy.push(runs.mean());
-            }
-            means.push((policy.name(), of_policy));
-        }
-        let over_cfq = |policy: usize, load: usize| 100.0 * (means[policy].1[load] / means[2].1[load] - 1.0);
+        let policies = compared();
+        let (rows, means) = beside_loads(run, &policies, "", |policy, load, seed| {
+            let suite = Bench::new(DRIVE_3, policy.clone(), seconds as u64, seed).load(&SPEC, load)?;
+            // The first seconds are not the steady state (section 7.2).
+            Ok(suite.rate(20, seconds) / 1e6)
+        })?;
+        let over_cfq = |policy: usize, load: usize| 100.0 * (means[policy][load] / means[2][load] - 1.0);
         f.figure("B1", &[over_cfq(0, 0), over_cfq(1, 0), over_cfq(0, 2), over_cfq(1, 2)]);
         f.tables.push(Table { name: "throughput", columns: STATISTICS, rows });
         let about =
             "Steady state of two minutes, mean of ten runs. Random loads move a hundredth of what loads in order do.";
-        f.charts.push(bars("Throughput of greedy readers and writers, drive 3, no NCQ", about, "MB/s", &means));
+        f.charts.push(bars(
+            "Throughput of greedy readers and writers, drive 3, no NCQ",
+            about,
+            "MB/s",
+            &policies,
+            &means,
+        ));
         Ok(f)
     }
 }

@@ -5,9 +5,8 @@
 use headtime_disk::time::{Dur, Time};
 use headtime_sim::workload::suite::Actor;
 use headtime_sim::workload::suite::code::{Tool, Work};
-use headtime_sim::workload::suite::files::Load;
 
-use crate::admitted::{Bench, DRIVE_3, Runs, STATISTICS, compared};
+use crate::admitted::{Bench, DRIVE_3, STATISTICS, beside_loads, compared};
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
@@ -17,7 +16,7 @@ static SPEC: Spec = Spec {
     id: "B10",
     title: "Compiling, checking out and merging on a loaded disk",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), sections 6 and 7",
-    drive: "maxtor-stm332061",
+    drive: DRIVE_3,
     workload: "one tool beside each of the four loads, a minute each",
     claims: &[Claim {
         id: "B10",
@@ -48,29 +47,22 @@ impl Experiment for B10 {
         let mut f = Findings::default();
         let (mut rows, mut figures) = (Vec::new(), Vec::new());
         for (name, tool) in TOOLS {
-            let mut steps = Vec::new();
-            for policy in compared() {
-                let mut of_policy = Vec::new();
-                for load in Load::ALL {
-                    let runs = Runs::of(run, |seed| {
-                        let steps = |seconds| {
-                            let mut who = 0;
-                            let (suite, _) = Bench::new(DRIVE_3, policy.clone(), seconds, seed).run(&SPEC, |disk| {
-                                let mut actors: Vec<Box<dyn Actor>> = load.actors(disk, seed);
-                                who = actors.len();
-                                actors.push(Box::new(Work::new(disk, tool, Time::ZERO + Dur::from_secs(10), seed)));
-                                actors
-                            })?;
-                            Ok::<u64, RunError>(suite.account(who).steps)
-                        };
-                        // Not while the tool is raised, as everything is that has just begun.
-                        Ok((steps(SECONDS)? - steps(RAISED)?) as f64)
+            let what = format!(", {name}");
+            let (more, steps) = beside_loads(run, &compared(), &what, |policy, load, seed| {
+                let steps = |seconds| {
+                    let mut who = 0;
+                    let (suite, _) = Bench::new(DRIVE_3, policy.clone(), seconds, seed).run(&SPEC, |disk| {
+                        let mut actors: Vec<Box<dyn Actor>> = load.actors(disk, seed);
+                        who = actors.len();
+                        actors.push(Box::new(Work::new(disk, tool, Time::ZERO + Dur::from_secs(10), seed)));
+                        actors
                     })?;
-                    rows.push(runs.row(&[load.name(), &format!("{name}, {}", policy.name())]));
-                    of_policy.push(runs.mean());
-                }
-                steps.push(of_policy);
-            }
+                    Ok::<u64, RunError>(suite.account(who).steps)
+                };
+                // Not while the tool is raised, as everything is that has just begun.
+                Ok((steps(SECONDS)? - steps(RAISED)?) as f64)
+            })?;
+            rows.extend(more);
             let gain = |load: usize| 100.0 * (steps[0][load] / steps[2][load] - 1.0);
             // The report has no writers here.
             let gains = [gain(0), gain(1)];

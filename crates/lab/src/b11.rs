@@ -20,7 +20,7 @@ static SPEC: Spec = Spec {
     id: "B11",
     title: "Service in proportion to weights",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), sections 1 and 3.1",
-    drive: "maxtor-stm332061",
+    drive: DRIVE_3,
     workload: "ten greedy readers with weights 1 to 10; all in order, or every other one at random places",
     claims: &[Claim {
         id: "B11",

@@ -2,13 +2,12 @@
 //!
 //! Valente (2014), section 4.2.
 
-use headtime_disk::command::Kind;
 use headtime_sched::admit::{Policy, bfq};
 use headtime_sim::workload::suite::Actor;
-use headtime_sim::workload::suite::files::{FILES, FileActor, Load};
+use headtime_sim::workload::suite::files::Load;
 use headtime_sim::workload::suite::rereader::Rereader;
 
-use crate::admitted::{Bench, DRIVE_3, Runs, STATISTICS};
+use crate::admitted::{Bench, DRIVE_3, Runs, STATISTICS, alone};
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
@@ -18,7 +17,7 @@ static SPEC: Spec = Spec {
     id: "B13",
     title: "The disk's peak rate, estimated",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 4.2",
-    drive: "maxtor-stm332061",
+    drive: DRIVE_3,
     workload: "ten greedy readers in order over the zones of the disk, and one that reads the same 2 MB again and again out of the drive's cache",
     claims: &[Claim {
         id: "B13",
@@ -47,7 +46,7 @@ impl Experiment for B13 {
     }
 
     fn steps(&self) -> u64 {
-        3
+        5
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
@@ -67,16 +66,7 @@ impl Experiment for B13 {
             })
         };
         let (new, low, high, old) = (of(true, 2)?, of(true, 1)?, of(true, 4)?, of(false, 2)?);
-        let truth = Runs::of(run, |seed| {
-            let mut sum = 0.0;
-            for i in 0..10 {
-                let alone = |disk: &_| -> Vec<Box<dyn Actor>> {
-                    vec![Box::new(FileActor::new(disk, Kind::Read, false, (i, FILES), seed))]
-                };
-                sum += Bench::new(DRIVE_3, Policy::None, 6, seed).run(&SPEC, alone)?.0.rate(1, 6) / 1e6;
-            }
-            Ok(sum / 10.0)
-        })?;
+        let truth = alone(run, &SPEC)?;
         let mut f = Findings::default();
         let off = |r: &Runs| 100.0 * (r.mean() / truth.mean() - 1.0);
         f.figure("B13", &[off(&new).abs(), off(&low).abs(), off(&high).abs(), off(&old)]);

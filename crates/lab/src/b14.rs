@@ -20,7 +20,7 @@ static SPEC: Spec = Spec {
     id: "B14",
     title: "Each heuristic switched off",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7",
-    drive: "maxtor-stm332061",
+    drive: DRIVE_3,
     workload: "for each heuristic the benchmark that its paper names for it",
     claims: &[Claim {
         id: "B14",

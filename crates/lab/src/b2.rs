@@ -2,12 +2,9 @@
 //!
 //! Valente (2014), section 7.2.1.
 
-use headtime_disk::command::Kind;
-use headtime_sched::admit::Policy;
-use headtime_sim::workload::suite::Actor;
-use headtime_sim::workload::suite::files::{FILES, FileActor, Load};
+use headtime_sim::workload::suite::files::Load;
 
-use crate::admitted::{Bench, DRIVE_3, Runs, STATISTICS, named};
+use crate::admitted::{Bench, DRIVE_3, Runs, STATISTICS, alone, named};
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
@@ -17,7 +14,7 @@ static SPEC: Spec = Spec {
     id: "B2",
     title: "Ten readers in order against the peak rate",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.2.1",
-    drive: "maxtor-stm332061",
+    drive: DRIVE_3,
     workload: "ten greedy readers of a file each, in order; each file read alone",
     claims: &[Claim {
         id: "B2",
@@ -50,16 +47,7 @@ impl Experiment for B2 {
             let suite = Bench::new(DRIVE_3, named("bfq+"), seconds as u64, seed).load(&SPEC, Load::Readers10Seq)?;
             Ok(suite.rate(20, seconds) / 1e6)
         })?;
-        let peak = Runs::of(run, |seed| {
-            let mut sum = 0.0;
-            for i in 0..10 {
-                let alone = |disk: &_| -> Vec<Box<dyn Actor>> {
-                    vec![Box::new(FileActor::new(disk, Kind::Read, false, (i, FILES), seed))]
-                };
-                sum += Bench::new(DRIVE_3, Policy::None, 6, seed).run(&SPEC, alone)?.0.rate(1, 6) / 1e6;
-            }
-            Ok(sum / 10.0)
-        })?;
+        let peak = alone(run, &SPEC)?;
         let mut f = Findings::default();
         f.figure("B2", &[100.0 * ten.mean() / peak.mean()]);
         let rows = vec![ten.row(&["10r-seq", "bfq+"]), peak.row(&["each file alone", "none"])];

@@ -14,7 +14,7 @@ static SPEC: Spec = Spec {
     id: "B3",
     title: "Ten readers at random places",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.2.1",
-    drive: "maxtor-stm332061",
+    drive: DRIVE_3,
     workload: "ten greedy readers at random places, two minutes",
     claims: &[Claim {
         id: "B3",

@@ -14,7 +14,7 @@ static SPEC: Spec = Spec {
     id: "B4",
     title: "Full throughput soon after the start",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.2.1",
-    drive: "maxtor-stm332061",
+    drive: DRIVE_3,
     workload: "ten greedy readers in order that begin at once, 15 seconds",
     claims: &[Claim {
         id: "B4",

@@ -5,7 +5,7 @@
 use headtime_sched::admit::{Policy, bfq};
 use headtime_sim::workload::suite::startup::Program;
 
-use crate::admitted::{Startups, startups};
+use crate::admitted::{DRIVE_3, Startups, startups};
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
 
 /// The experiment.
@@ -15,7 +15,7 @@ static SPEC: Spec = Spec {
     id: "B5",
     title: "Starting bash on a loaded disk",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.3.1, figure 5",
-    drive: "maxtor-stm332061",
+    drive: DRIVE_3,
     workload: "bash started ten times with a pause of a second, beside each of the four loads",
     claims: &[
         Claim {

@@ -4,7 +4,7 @@
 
 use headtime_sim::workload::suite::startup::Program;
 
-use crate::admitted::{Startups, startups};
+use crate::admitted::{DRIVE_3, Startups, startups};
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
 
 /// The experiment.
@@ -14,7 +14,7 @@ static SPEC: Spec = Spec {
     id: "B6",
     title: "Starting konsole on a loaded disk",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.3.1, figure 6",
-    drive: "maxtor-stm332061",
+    drive: DRIVE_3,
     workload: "konsole started ten times with a pause of a second, beside each of the four loads",
     claims: &[
         Claim {

@@ -16,7 +16,7 @@ static SPEC: Spec = Spec {
     id: "B7",
     title: "Starting programs with NCQ",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.3.2, table 2",
-    drive: "maxtor-7l250s0",
+    drive: DRIVE_2,
     workload: "bash and konsole started beside each of the four loads, the drive ordering 31 commands itself",
     claims: &[Claim {
         id: "B7",

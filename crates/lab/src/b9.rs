@@ -8,7 +8,7 @@ use headtime_sim::workload::suite::files::{FILES, Load};
 use headtime_sim::workload::suite::startup::{Program, Starts};
 use headtime_sim::workload::suite::video::Player;
 
-use crate::admitted::{Bench, DRIVE_1, Runs, STATISTICS, compared};
+use crate::admitted::{Bench, DRIVE_1, STATISTICS, beside_loads, compared};
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 
 /// The experiment.
@@ -18,7 +18,7 @@ static SPEC: Spec = Spec {
     id: "B9",
     title: "Playing a clip on a loaded disk",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.4, figure 7",
-    drive: "maxtor-6l080l0",
+    drive: DRIVE_1,
     workload: "a clip of 30 s and 1 MB/s, bash started every three seconds from the tenth on, beside each of the four loads",
     claims: &[Claim {
         id: "B9",
@@ -43,34 +43,24 @@ impl Experiment for B9 {
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let mut f = Findings::default();
-        let (mut rows, mut means) = (Vec::new(), Vec::new());
-        for policy in compared() {
-            let mut of_policy = Vec::new();
-            for load in Load::ALL {
-                let runs = Runs::of(run, |seed| {
-                    let play = |seconds| {
-                        let bench = Bench::new(DRIVE_1, policy.clone(), seconds, seed);
-                        let mut who = 0;
-                        let (suite, _) = bench.run(&SPEC, |disk| {
-                            let mut actors: Vec<Box<dyn Actor>> = load.actors(disk, seed);
-                            who = actors.len();
-                            let begun = Time::ZERO + Dur::from_secs(LOAD_FIRST);
-                            actors.push(Box::new(Player::new(disk, BYTES_A_SECOND, CLIP, begun, (10, FILES))));
-                            let first = begun + Dur::from_secs(CLIP - COUNTED);
-                            let starts = Starts::new(disk, Program::BASH, first, Dur::ZERO, 100, seed);
-                            actors.push(Box::new(starts.every(Dur::from_secs(3))));
-                            actors
-                        })?;
-                        Ok::<u64, RunError>(suite.account(who).dropped)
-                    };
-                    // What is dropped in the last seconds is what is dropped in all less what was before.
-                    Ok((play(LOAD_FIRST + CLIP + 1)? - play(LOAD_FIRST + CLIP + 1 - COUNTED)?) as f64)
+        let (rows, means) = beside_loads(run, &compared(), "", |policy, load, seed| {
+            let play = |seconds| {
+                let mut who = 0;
+                let (suite, _) = Bench::new(DRIVE_1, policy.clone(), seconds, seed).run(&SPEC, |disk| {
+                    let mut actors: Vec<Box<dyn Actor>> = load.actors(disk, seed);
+                    who = actors.len();
+                    let begun = Time::ZERO + Dur::from_secs(LOAD_FIRST);
+                    actors.push(Box::new(Player::new(disk, BYTES_A_SECOND, CLIP, begun, (10, FILES))));
+                    let first = begun + Dur::from_secs(CLIP - COUNTED);
+                    let starts = Starts::new(disk, Program::BASH, first, Dur::ZERO, 100, seed);
+                    actors.push(Box::new(starts.every(Dur::from_secs(3))));
+                    actors
                 })?;
-                rows.push(runs.row(&[load.name(), policy.name()]));
-                of_policy.push(runs.mean());
-            }
-            means.push(of_policy);
-        }
+                Ok::<u64, RunError>(suite.account(who).dropped)
+            };
+            // What is dropped in the last seconds is what is dropped in all less what was before.
+            Ok((play(LOAD_FIRST + CLIP + 1)? - play(LOAD_FIRST + CLIP + 1 - COUNTED)?) as f64)
+        })?;
         let ratio = |load: usize| means[0][load].max(1.0) / means[2][load].max(1.0);
         f.figure("B9", &[(0..Load::ALL.len()).map(ratio).fold(0.0, f64::max)]);
         f.tables.push(Table { name: "dropped_frames", columns: STATISTICS, rows });

@@ -24,7 +24,7 @@ static SPEC: Spec = Spec {
     id: "X2",
     title: "Free work while BFQ+ waits for somebody",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 3.4, and headtime's own",
-    drive: "hitachi-7k1000c",
+    drive: DRIVE,
     workload: "five greedy readers and five players of a clip of 1 MB/s, under BFQ+; a scan of the whole disk, again and again, in gaps and idle time",
     claims: &[Claim {
         id: "X2",

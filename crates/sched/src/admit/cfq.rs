@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use headtime_disk::command::Kind as Command;
 use headtime_disk::time::{Dur, Time};
 
-use super::{ASYNCHRONOUS, Admission, Class, Share, Turn, turn_of};
+use super::{ASYNCHRONOUS, Admission, Class, Share, Sweep, Turn, turn_of};
 use crate::request::Request;
 
 /// The rules, with the kernel's names.
@@ -56,11 +56,6 @@ const SEEKY_BEYOND: u64 = 8 * 100 * 512;
 const SEEKY_OF_32: u32 = 4;
 /// Thinking times before their mean is believed.
 const ENOUGH: u32 = 80;
-/// Who has not asked for anything for so long is forgotten.
-const FORGOTTEN: Dur = Dur::from_secs(60);
-/// Looked for whenever so many have become known.
-const SWEEP: usize = 1024;
-
 /// The slice of the highest priority, in hundredths of the usual one.
 const LARGEST_SLICE: u64 = 180;
 
@@ -119,7 +114,7 @@ pub struct Cfq {
     kind_until: Time,
     /// When a request of another class than idle was finished last.
     last_end: Time,
-    sweep_at: usize,
+    sweep: Sweep,
     wakeup: Option<Time>,
 }
 
@@ -136,22 +131,22 @@ impl Cfq {
             kind: Kind::InOrder,
             kind_until: Time::ZERO,
             last_end: Time::ZERO,
-            sweep_at: SWEEP,
+            sweep: Sweep::new(),
             wakeup: None,
             rules,
         }
     }
 
-    /// Forgets who has gone. Each sweep looks at everybody, and there is one when their number has doubled.
+    /// Forgets who has gone.
     fn sweep(&mut self, now: Time) {
-        if self.queues.len() >= self.sweep_at {
+        if self.sweep.is_due(self.queues.len()) {
             // Whoever was served last may be the active one still: nobody has come since.
             let active = self.active.map(|a| a.queue);
             self.queues.retain(|&queue, q| {
                 let busy = q.queued + q.outstanding > 0 || Some(queue) == active;
-                busy || now.saturating_since(q.done_at) <= FORGOTTEN
+                busy || !Sweep::has_gone(q.done_at, now)
             });
-            self.sweep_at = (2 * self.queues.len()).max(SWEEP);
+            self.sweep.done(self.queues.len());
         }
     }
 

@@ -21,6 +21,38 @@ pub const ASYNCHRONOUS: u32 = u32::MAX - 1;
 /// The queue of background work that was promoted to the foreground.
 pub const BACKGROUND: u32 = u32::MAX;
 
+/// Who has not asked for anything for so long is forgotten; what he is to have is not.
+const FORGOTTEN: Dur = Dur::from_secs(60);
+/// Looked for whenever so many have become known, and then when their number has doubled: a sweep looks at everybody.
+const SWEEP: usize = 1024;
+
+/// When to look for who has gone.
+#[derive(Clone, Copy, Debug)]
+struct Sweep {
+    at: usize,
+}
+
+impl Sweep {
+    fn new() -> Sweep {
+        Sweep { at: SWEEP }
+    }
+
+    /// Whether to look, when so many are known.
+    fn is_due(self, known: usize) -> bool {
+        known >= self.at
+    }
+
+    /// So many are left.
+    fn done(&mut self, left: usize) {
+        self.at = (2 * left).max(SWEEP);
+    }
+
+    /// Whether somebody who has had no request since `idle_since` has gone.
+    fn has_gone(idle_since: Time, now: Time) -> bool {
+        now.saturating_since(idle_since) > FORGOTTEN
+    }
+}
+
 /// Whose queue a request belongs in.
 #[inline]
 pub fn queue_of(request: &Request) -> u32 {

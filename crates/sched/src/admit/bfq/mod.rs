@@ -29,17 +29,12 @@ use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 
 use super::bwf2q::{Bwf2q, Since};
-use super::{ASYNCHRONOUS, Admission, BACKGROUND, Class, Share, Turn, turn_of};
+use super::{ASYNCHRONOUS, Admission, BACKGROUND, Class, Share, Sweep, Turn, turn_of};
 use crate::request::Request;
 use application::Application;
 use budget::Over;
 use rate::{PeakRate, Service};
 pub use rules::{LowLatency, Rules};
-
-/// Who has not asked for anything for so long is forgotten, unless it was given a share.
-const FORGOTTEN: Dur = Dur::from_secs(60);
-/// Looked for whenever so many have become known.
-const SWEEP: usize = 1024;
 
 /// The application that is served.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +69,7 @@ pub struct Bfq {
     applications: BTreeMap<u32, Application>,
     shares: BTreeMap<u32, Share>,
     active: Option<Active>,
-    sweep_at: usize,
+    sweep: Sweep,
     wakeup: Option<Time>,
 }
 
@@ -92,7 +87,7 @@ impl Bfq {
             applications: BTreeMap::new(),
             shares: BTreeMap::new(),
             active: None,
-            sweep_at: SWEEP,
+            sweep: Sweep::new(),
             wakeup: None,
             rules,
         }
@@ -124,23 +119,28 @@ impl Bfq {
         self.applications.get_mut(&queue).expect("it is known now")
     }
 
-    /// Forgets who has gone. Each sweep looks at everybody, and there is one when their number has doubled.
+    /// Forgets who has gone.
     fn sweep(&mut self, now: Time) {
-        if self.applications.len() < self.sweep_at {
+        if !self.sweep.is_due(self.applications.len()) {
             return;
         }
         let (best_effort, idle_class) = (&mut self.best_effort, &mut self.idle_class);
         // Whoever was served last may be the active one still: nobody has come since.
         let active = self.active.map(|a| a.queue);
         self.applications.retain(|&queue, a| {
-            let gone = Some(queue) != active && a.is_idle() && now.saturating_since(a.idle_since) > FORGOTTEN;
+            let gone = Some(queue) != active && a.is_idle() && Sweep::has_gone(a.idle_since, now);
             if gone {
                 best_effort.forget(queue);
                 idle_class.forget(queue);
             }
             !gone
         });
-        self.sweep_at = (2 * self.applications.len()).max(SWEEP);
+        self.sweep.done(self.applications.len());
+    }
+
+    /// An application's weight now, raised or its own.
+    fn weight(&self, a: &Application, now: Time) -> u64 {
+        a.weight(self.rules.low_latency.as_ref(), self.raised_sectors, now)
     }
 
     fn is_random(&self, a: &Application) -> bool {
@@ -204,13 +204,11 @@ impl Bfq {
             self.rate.sample(&Service { sectors: active.sectors, time, timed_out, random });
         }
         let most = self.rate.most();
-        let (rules, raised) = (self.rules.low_latency, self.raised_sectors);
-        let throughput = self.rules.throughput;
-        let a = self.applications.get_mut(&active.queue).expect("the active application is known");
-        a.budget = budget::next(throughput, over, active.budget, active.charged, most);
+        let budget = budget::next(self.rules.throughput, over, active.budget, active.charged, most);
         // What it is to have may have changed: its class, too.
         let class = a.share.class;
-        let next = (a.queued > 0).then(|| (a.weight(rules.as_ref(), raised, now), a.budget));
+        let next = (a.queued > 0).then(|| (self.weight(a, now), budget));
+        self.applications.get_mut(&active.queue).expect("the active application is known").budget = budget;
         let fair = self.fair(active.class);
         fair.served(charged - active.charged);
         if class == active.class {
@@ -250,7 +248,7 @@ impl Bfq {
         match raised {
             None => self.rules.slice,
             Some(_) => {
-                let weight = a.weight(self.rules.low_latency.as_ref(), self.raised_sectors, now);
+                let weight = self.weight(a, now);
                 let own = a.weight(None, 1, now).max(1);
                 Dur((u128::from(self.rules.slice.0) * u128::from(weight) / u128::from(own)) as u64)
             }
@@ -304,7 +302,8 @@ impl Admission for Bfq {
         if let Some(rules) = low_latency.filter(|r| idle_for >= r.idle && raisable(queue, a.share)) {
             a.raise(&rules, raised, now);
         }
-        let (weight, budget, class) = (a.weight(low_latency.as_ref(), raised, now), a.budget, a.share.class);
+        let a = &self.applications[&queue];
+        let (weight, budget, class) = (self.weight(a, now), a.budget, a.share.class);
         let preempts = low_latency.is_some_and(|l| l.preempts) && a.is_raised(now);
         let since = match queue != ASYNCHRONOUS && idle_for <= idle {
             true => Since::Deceptively { most },

@@ -1,0 +1,76 @@
+//! Applications on one disk under ADMIT, from arrival to drive: what only the whole shows.
+
+use headtime_disk::command::Kind;
+use headtime_disk::profile;
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::Policy;
+use headtime_sched::core::Order;
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::idling::IdleConfig;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sim::background::{Background, Job, Jobs, Nothing};
+use headtime_sim::run::Limits;
+use headtime_sim::simulate::{Setup, Simulation};
+use headtime_sim::stats::Stats;
+use headtime_sim::workload::suite::code::{Tool, Work};
+use headtime_sim::workload::suite::files::{FILES, FileActor, Load};
+use headtime_sim::workload::suite::video::Player;
+use headtime_sim::workload::suite::{Actor, Disk, Suite};
+
+/// Runs actors for so many seconds, with a scan in the background or without.
+fn run(
+    disk: &str,
+    policy: &str,
+    fill: Option<FillConfig>,
+    seconds: u64,
+    actors: impl FnOnce(&Disk) -> Vec<Box<dyn Actor>>,
+) -> (Suite, Stats) {
+    let profile = profile::builtin(disk).expect("a built-in drive");
+    let admit = Policy::named(policy).expect("a policy");
+    let setup = Setup { admit, ..Setup::new(&profile, Order::Clook, 1) };
+    let filled = fill.is_some();
+    let setup = fill.map_or(setup.clone(), |f| setup.filled(f));
+    let simulation = Simulation::new(&setup).expect("a drive that works");
+    let target = simulation.target();
+    let disk = Disk { capacity: target.capacity, sector_bytes: u64::from(target.sector_bytes) };
+    let mut suite = Suite::new(target, actors(&disk));
+    let mut scan: Box<dyn Background> = match filled {
+        true => Box::new(Jobs::new(vec![Job { again: true, ..Job::scan(disk.capacity, 128) }])),
+        false => Box::new(Nothing),
+    };
+    let limits = Limits { until: Some(Time::ZERO + Dur::from_secs(seconds)), ..Limits::default() };
+    let stats = simulation.run_with(&mut suite, &mut *scan, limits, None, &mut ()).expect("it runs");
+    (suite, stats)
+}
+
+#[test]
+fn what_an_order_passes_over_goes_when_it_has_waited_too_long() {
+    // Five writers in order further on: C-LOOK never comes back to a tool's writes at the beginning of the disk.
+    for policy in ["bfq+", "bfq", "cfq"] {
+        let (suite, _) = run("maxtor-stm332061", policy, None, 60, |disk| {
+            let mut actors = Load::Mixed5Seq.actors(disk, 1);
+            actors.push(Box::new(Work::new(disk, Tool::CHECKOUT, Time::ZERO, 1)));
+            actors
+        });
+        let steps = suite.account(10).steps;
+        // The cache takes 256 of its writes; without any of them being written there is no step beyond.
+        assert!(steps > 400, "{policy}: {steps} steps");
+    }
+}
+
+#[test]
+fn the_time_that_the_disk_waits_for_somebody_is_used_and_nobody_gets_less() {
+    let moved = |leave_windows| {
+        let idle = Some(IdleConfig { leave_windows, ..IdleConfig::default() });
+        let fill = FillConfig { idle, ..FillConfig::new(Algorithm::Headtime) };
+        let (suite, stats) = run("hitachi-7k1000c", "bfq+", Some(fill), 40, |disk| {
+            let reader = |i| Box::new(FileActor::new(disk, Kind::Read, false, (i, FILES), 1)) as Box<dyn Actor>;
+            let player = |i| Box::new(Player::new(disk, 1_000_000, 600, Time::ZERO, (i, FILES))) as Box<dyn Actor>;
+            (0..5).map(reader).chain((5..10).map(player)).collect()
+        });
+        (suite.rate(10, 40), stats.background.sectors as f64)
+    };
+    let (left, used) = (moved(true), moved(false));
+    assert!(used.1 > 1.05 * left.1, "free: {} used, {} left alone", used.1, left.1);
+    assert!(used.0 > 0.95 * left.0, "foreground: {} used, {} left alone", used.0, left.0);
+}
