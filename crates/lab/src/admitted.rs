@@ -208,6 +208,9 @@ impl Runs {
 /// Columns of a table with two names and the statistics of runs.
 pub(crate) const STATISTICS: &[&str] = &["load", "policy", "min", "mean", "max", "deviation", "half_of_95"];
 
+/// Rows for a table, and means by policy and by load.
+pub(crate) type BesideLoads = (Vec<Vec<Cell>>, Vec<Vec<f64>>);
+
 /// Runs of one thing under each policy beside each load: rows for a table ([`STATISTICS`]), which say `what` beside the policy, and
 /// the means, by policy and by load.
 pub(crate) fn beside_loads(
@@ -215,7 +218,7 @@ pub(crate) fn beside_loads(
     policies: &[Policy],
     what: &str,
     one: impl Fn(&Policy, Load, u64) -> Result<f64, RunError>,
-) -> Result<(Vec<Vec<Cell>>, Vec<Vec<f64>>), RunError> {
+) -> Result<BesideLoads, RunError> {
     let (mut rows, mut means) = (Vec::new(), Vec::new());
     for policy in policies {
         let mut of_policy = Vec::new();
