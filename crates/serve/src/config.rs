@@ -52,7 +52,7 @@ pub struct Disk {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Scheduler {
-    /// Who may go; without it BFQ+ where exports have different weights, and else everybody at any time.
+    /// Who may go; without it BFQ+ where there are several exports, and else everybody at any time.
     admit: Option<String>,
     /// Who goes next.
     pub order: String,
@@ -69,7 +69,8 @@ impl Default for Scheduler {
     fn default() -> Scheduler {
         Scheduler {
             admit: None,
-            order: "sptf".into(),
+            // The shortest first, but nobody for ever: so long waits what a drive's own firmware takes next.
+            order: "satfuf:2000".into(),
             fill: "headtime".into(),
             conservatism_us: "adaptive".into(),
             outstanding: 2,
@@ -368,11 +369,10 @@ impl Config {
         self.nbd(Path::new("")).expect("checked when it was read")
     }
 
-    /// Who may go. What is not said follows from the weights; one that is not waited for, with more commands at the drive than
-    /// keep it busy, because the drive then has an order of its own.
+    /// Who may go. Several exports are to be served alike when nothing else is said, however much the clients of one ask for.
+    /// Nobody is waited for with more commands at the drive than keep it busy, because the drive then has an order of its own.
     pub fn policy(&self) -> Policy {
-        let differ = self.exports.iter().any(|e| e.weight != self.exports[0].weight);
-        let usual = if differ { "bfq+" } else { "none" };
+        let usual = if self.exports.len() > 1 { "bfq+" } else { "none" };
         let name = self.scheduler.admit.as_deref().unwrap_or(usual);
         let policy = Policy::named(name).expect("checked when it was read");
         if self.scheduler.outstanding > 2 { policy.without_idling() } else { policy }

@@ -167,10 +167,12 @@ impl Server {
         });
         let engine = Some(engine.map_err(|e| ServeError::System("the engine's thread", e))?);
         let (end, ends) = watch::channel(false);
+        // The control interface has a part of its own.
+        let owners = service.exports.specs.len() + 1;
         let shared = Shared {
             exports: service.exports,
             engine: outbox.clone(),
-            budget: Budget::new(MOST_REQUESTS, service.bytes),
+            budget: Budget::new(MOST_REQUESTS, service.bytes, owners),
             limits: service.limits,
             handshake: service.handshake,
             tls: service.tls,

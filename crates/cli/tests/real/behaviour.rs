@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::nbd_client::{FLUSH, Nbd, READ, WRITE, greeted, option, request};
-use super::{SMALL_BYTES, Server, next, noise, scratch};
+use super::{SMALL_BYTES, Server, next, noise, scratch, serve};
 use crate::support::wait_until;
 
 const MIB: u64 = 1 << 20;
@@ -78,6 +78,36 @@ fn a_client_that_stops_reading_costs_bounded_memory_and_holds_up_nobody() {
     let (status, took) = server.stop();
     assert!(status.success() && took < Duration::from_secs(10), "{status} after {took:?}");
     drop(stuck);
+}
+
+#[test]
+fn an_export_whose_clients_ask_without_end_leaves_another_its_part_of_the_server() {
+    let dir = scratch("greedy");
+    let server = Server::start(dir.path(), serve(dir.path()));
+    // More than the server holds for all: each may have 128 under way, and sends as many as there is room for in its socket.
+    let greedy: Vec<_> = (0..44u64)
+        .map(|n| {
+            let mut stream = Nbd::open(&server.socket(), "archive").unwrap().stream;
+            let mut back = stream.try_clone().unwrap();
+            let asks: Vec<u8> =
+                (0..1_000).flat_map(|i| request(READ, 0, i, next(n << 32 | i) % 6_000 * 4096, 4096)).collect();
+            thread::spawn(move || stream.write_all(&asks));
+            thread::spawn(move || std::io::copy(&mut back, &mut std::io::sink()))
+        })
+        .collect();
+    let mut other = Nbd::open(&server.socket(), "data").unwrap();
+    thread::sleep(Duration::from_secs(2));
+    let mut took: Vec<Duration> = (0..21)
+        .map(|n| {
+            let asked = Instant::now();
+            other.read(next(n) % 4_000 * 4096, 4096).unwrap();
+            asked.elapsed()
+        })
+        .collect();
+    took.sort();
+    assert!(took[10] < Duration::from_millis(150), "each second read of another took {:?} or longer", took[10]);
+    server.kill();
+    drop(greedy);
 }
 
 /// What a server must refuse, before and after an export is open.

@@ -262,7 +262,7 @@ impl Session {
             let fault = v1::Fault::Invalid.into();
             return Ok(Some(Hears::Answered(v1::Answered { token: f.token, data: Bytes::new(), why_not, fault })));
         }
-        let share = self.service.budget.share(bytes).await;
+        let share = self.service.budget.share(self.service.owner(), bytes).await;
         let answer = if kind == Kind::Read { bytes } else { 0 };
         self.next += 1;
         self.asked.insert(self.next, (f.token, answer));

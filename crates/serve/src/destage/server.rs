@@ -107,7 +107,7 @@ impl Destage {
         let shared = Shared {
             exports,
             engine: outbox.clone(),
-            budget: Budget::new(MOST_REQUESTS, MOST_UNDER_WAY),
+            budget: Budget::new(MOST_REQUESTS, MOST_UNDER_WAY, 1),
             limits: ClientLimits::default(),
             handshake: HANDSHAKE,
             tls: None,

@@ -115,6 +115,11 @@ pub async fn serve(stream: Box<dyn Stream>, shared: &Shared, end: watch::Receive
 }
 
 impl Client<'_> {
+    /// Whose part of the budget its requests take. There is none without an export.
+    fn owner(&self) -> u32 {
+        self.export.unwrap_or(0)
+    }
+
     fn result(self) -> Result<(), Ended> {
         self.fault.map_or(Ok(()), |why| Err(Ended::Protocol(why)))
     }
@@ -140,6 +145,7 @@ impl Client<'_> {
                 return Ok(None);
             }
             let hears = self.protocol.wants_input() && self.waiting.is_none() && !self.start_tls;
+            let (owner, length) = (self.owner(), self.waiting.as_ref().map_or(0, |r| r.length));
             let chunks: Vec<IoSlice<'_>> = self.output.iter().take(CHUNKS).map(|c| IoSlice::new(c)).collect();
             tokio::select! {
                 biased;
@@ -158,7 +164,7 @@ impl Client<'_> {
                         writer.flush().await?;
                     }
                 }
-                share = self.shared.budget.share(self.waiting.as_ref().map_or(0, |r| r.length)), if self.waiting.is_some() => {
+                share = self.shared.budget.share(owner, length), if self.waiting.is_some() => {
                     if let Some(request) = self.waiting.take() {
                         self.submit(request, share);
                     }
@@ -220,7 +226,7 @@ impl Client<'_> {
             Event::Closed(Closed::Protocol(why)) => self.fault = Some(why.to_string()),
             Event::Closed(Closed::ByClient) => self.left = true,
             Event::Closed(Closed::EndOfInput | Closed::ShutDown) => {}
-            Event::Request(request) => match self.shared.budget.try_share(request.length) {
+            Event::Request(request) => match self.shared.budget.try_share(self.owner(), request.length) {
                 Some(share) => self.submit(request, share),
                 None => self.waiting = Some(request),
             },

@@ -50,6 +50,9 @@ pub enum ExportError {
     /// Two overlap and one of them can be written: its clients would destroy each other's data.
     #[error("exports \"{0}\" and \"{1}\" overlap, and not both are read-only")]
     Overlap(String, String),
+    /// Too many for each to have a part of what may be under way.
+    #[error("expected at most {MOST_EXPORTS} exports, found {0}")]
+    Many(usize),
     /// A name that the protocol cannot carry.
     #[error("export \"{name}\": expected a name of at most {most} bytes, found {found}")]
     Name {
@@ -61,6 +64,9 @@ pub enum ExportError {
         found: usize,
     },
 }
+
+/// Exports of one server.
+pub const MOST_EXPORTS: usize = 1024;
 
 /// What the protocol allows.
 const LONGEST_NAME: usize = 4096;
@@ -83,6 +89,9 @@ impl Exports {
     pub fn new(specs: Vec<ExportSpec>, sectors: u64, sector_bytes: u32) -> Result<Exports, ExportError> {
         if specs.is_empty() {
             return Err(ExportError::None);
+        }
+        if specs.len() > MOST_EXPORTS {
+            return Err(ExportError::Many(specs.len()));
         }
         for (i, s) in specs.iter().enumerate() {
             let end = s.first.saturating_add(s.sectors);
@@ -153,6 +162,8 @@ mod tests {
     fn exports_that_cannot_be_are_refused_with_what_is_wrong() {
         let of = |specs| Exports::new(specs, 1000, 512).map(|_| ()).unwrap_err();
         assert_eq!(of(vec![]), ExportError::None);
+        let many = (0..1025).map(|i| spec(&i.to_string(), i, 1, false)).collect();
+        assert_eq!(of(many), ExportError::Many(1025));
         assert_eq!(of(vec![spec("a", 0, 5, false), spec("a", 5, 5, false)]), ExportError::Twice("a".into()));
         assert!(matches!(of(vec![spec("a", 996, 5, false)]), ExportError::OutOfRange { end: 1001, .. }));
         assert!(matches!(of(vec![spec("a", u64::MAX, 5, false)]), ExportError::OutOfRange { .. }));
