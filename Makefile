@@ -17,6 +17,9 @@ test: tools ## Run every test
 	        echo "skipped: $$name: no measured traces and DiskSim vectors here (HEADTIME_DATA is the directory above disksim/)"; \
 	    done >>"$$skipped"; \
 	fi && \
+	if [ ! -d "$${HEADTIME_DATA:-../shared/data}/startup" ]; then \
+	    echo "skipped: startup_recorded: no recorded starts here (HEADTIME_DATA is the directory above startup/)" >>"$$skipped"; \
+	fi && \
 	if [ -s "$$skipped" ]; then \
 	    echo "make test: every test that ran passed; these did not run:"; sort -u "$$skipped"; \
 	else \

@@ -325,18 +325,37 @@ fn who_is_raised_displaces_who_is_not() {
 }
 
 #[test]
+fn who_is_raised_is_waited_for_longer() {
+    // A thought of 15 ms: a start goes on after it, one that is there for long has lost his turn to who waits.
+    let goes_on = |rules: Rules| {
+        let mut d = Desk::new(rules);
+        d.read(1);
+        d.read(2);
+        let first = d.serve(2_000);
+        d.now += Dur::from_ms(15);
+        let waits = d.whose().is_none();
+        d.read(first);
+        (waits, d.whose() == Some(first))
+    };
+    assert_eq!(goes_on(Rules::plus()), (true, true));
+    assert_eq!(goes_on(fair()), (false, false));
+    let low_latency = Rules::plus().low_latency.map(|l| LowLatency { wait: Dur::ZERO, ..l });
+    assert_eq!(goes_on(Rules { low_latency, ..Rules::plus() }), (false, false));
+}
+
+#[test]
 fn a_sweep_leaves_whoever_was_served_last() {
     let mut d = Desk::new(Rules::plus());
     for owner in 0..1_100u32 {
         d.ask(Desk::request(owner, Kind::Read, u64::from(owner) * 1000, 8));
         d.serve(100);
-        d.now += Dur::from_ms(9);
+        d.now += Dur::from_ms(21);
     }
     d.now += Dur::from_secs(100);
     for owner in 5_000..6_200 {
         d.ask(Desk::request(owner, Kind::Read, 8, 8));
         assert_eq!(d.serve(100), owner);
-        d.now += Dur::from_ms(9);
+        d.now += Dur::from_ms(21);
     }
 }
 

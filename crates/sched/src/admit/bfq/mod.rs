@@ -154,9 +154,10 @@ impl Bfq {
         }
         // Who is slow only at the beginning is not yet known to be so (section 4.4, the third case).
         let known = !self.rules.fairness || active.charged >= self.rate.most() / 8;
-        match self.is_random(a) && known && !a.is_raised(now) {
-            true => self.rules.idle_random,
-            false => self.rules.idle,
+        match self.rules.low_latency.filter(|_| a.is_raised(now)) {
+            Some(raised) => self.rules.idle.max(raised.wait),
+            None if self.is_random(a) && known => self.rules.idle_random,
+            None => self.rules.idle,
         }
     }
 

@@ -52,6 +52,10 @@ pub struct LowLatency {
     /// (section 3); the kernel's is. Of a start with thoughts that are longer than the disk waits, each would cost what is
     /// left of a reader's slice.
     pub preempts: bool,
+    /// The disk waits so long for the next request of one whose weight is raised, wherever its requests lie. The paper does not
+    /// wait longer for those than for others; the kernel does (`bfq_arm_slice_timer`: 20 ms at least). A start thinks longer now and then, and
+    /// each such thought would cost it a seek there and back, and a request of somebody else's between.
+    pub wait: Dur,
 }
 
 impl Default for LowLatency {
@@ -63,6 +67,7 @@ impl Default for LowLatency {
             idle: Dur::from_secs(2),
             longer_slices: true,
             preempts: true,
+            wait: Dur::from_ms(20),
         }
     }
 }

@@ -6,12 +6,13 @@
 //!
 //! * [`files`]: readers and writers
 //! * [`rereader`]: hits in the drive's cache
-//! * [`startup`]: starting a program
+//! * [`startup`], [`recorded`]: starting a program
 //! * [`video`]: playing a clip
 //! * [`code`]: compiling, checking out, merging
 
 pub mod code;
 pub mod files;
+pub mod recorded;
 pub mod rereader;
 pub mod startup;
 pub mod video;
