@@ -3,7 +3,7 @@
 use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, FirmwareOrder, QueueSpec};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::{Policy, Share};
+use headtime_sched::admit::{Policy, Share, bfq};
 use headtime_sched::core::Order;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
@@ -277,6 +277,8 @@ pub(crate) struct Startups {
     rows: Vec<Vec<Cell>>,
 }
 
+/// BFQ+ without the rules that are the kernel's (docs/admission.md), in tables.
+const PUBLISHED: &str = "bfq+, the paper's rules alone";
 /// Starts in a run.
 const STARTS: u64 = 10;
 /// A run is over after so many seconds, however many starts it had: under some policies one takes minutes.
@@ -291,23 +293,49 @@ pub(crate) fn startups(run: &Run, spec: &Spec, program: Program, name: &'static 
     let mut s =
         Startups { name, idle: idle.mean(), seconds: vec![], rates: vec![], rows: vec![idle.row(&["idle", "none"])] };
     for policy in compared() {
-        let (mut seconds, mut rates) = (Vec::new(), Vec::new());
+        let of = Beside::starts(run, spec, program, &policy, policy.name())?;
+        s.seconds.push(of.seconds);
+        s.rates.push(of.rates);
+        s.rows.extend(of.rows);
+    }
+    Ok(s)
+}
+
+/// Starts under one policy, for each load.
+#[derive(Clone, Debug)]
+pub(crate) struct Beside {
+    /// Mean seconds.
+    pub seconds: Vec<f64>,
+    /// Megabytes a second of everybody meanwhile.
+    pub rates: Vec<f64>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Beside {
+    /// Ten starts in each of ten runs; in tables the policy is called `name`.
+    pub(crate) fn starts(
+        run: &Run,
+        spec: &Spec,
+        program: Program,
+        policy: &Policy,
+        name: &str,
+    ) -> Result<Beside, RunError> {
+        let most = run.length(STARTS, 4) as usize;
+        let mut s = Beside { seconds: vec![], rates: vec![], rows: vec![] };
         for load in Load::ALL {
             let mut rate = 0.0;
             let runs = Runs::of(run, |seed| {
-                let started =
-                    Bench::new(DRIVE_3, policy.clone(), LONGEST, seed).starts(spec, Some(load), program, most)?;
+                let bench = Bench::new(DRIVE_3, policy.clone(), LONGEST, seed);
+                let started = bench.starts(spec, Some(load), program, most)?;
                 rate += started.rate / 1e6;
                 Ok(started.mean())
             })?;
-            s.rows.push(runs.row(&[load.name(), policy.name()]));
-            seconds.push(runs.mean());
-            rates.push(rate / runs.values.len() as f64);
+            s.rows.push(runs.row(&[load.name(), name]));
+            s.seconds.push(runs.mean());
+            s.rates.push(rate / runs.values.len() as f64);
         }
-        s.seconds.push(seconds);
-        s.rates.push(rates);
+        Ok(s)
     }
-    Ok(s)
 }
 
 impl Startups {
@@ -329,24 +357,21 @@ impl Startups {
         self.seconds[Self::PLUS].iter().map(|s| s / self.idle).fold(0.0, f64::max)
     }
 
-    /// Mean seconds under a further policy, for each load.
-    pub(crate) fn more(&self, run: &Run, spec: &Spec, program: Program, policy: &Policy) -> Result<Vec<f64>, RunError> {
-        let most = run.length(STARTS, 4) as usize;
-        let of = |load| {
-            let one = |seed| {
-                Ok(Bench::new(DRIVE_3, policy.clone(), LONGEST, seed).starts(spec, Some(load), program, most)?.mean())
-            };
-            Ok(Runs::of(run, one)?.mean())
-        };
-        Load::ALL.into_iter().map(of).collect()
+    /// Adds BFQ+ with the paper's rules alone to the tables: what of the figures is due to the kernel's.
+    pub(crate) fn published(&mut self, run: &Run, spec: &Spec, program: Program) -> Result<(), RunError> {
+        let policy = Policy::Bfq(bfq::Rules::published());
+        let of = Beside::starts(run, spec, program, &policy, PUBLISHED)?;
+        self.rows.extend(of.rows);
+        self.rates.push(of.rates);
+        Ok(())
     }
 
     /// Its tables and figures.
     pub(crate) fn report(&self, f: &mut Findings) {
         f.tables.push(Table { name: "startup_seconds", columns: STATISTICS, rows: self.rows.clone() });
-        let names = compared().map(|p| p.name());
-        let rows = names.iter().zip(&self.rates).map(|(name, rates)| {
-            std::iter::once(Cell::from(*name)).chain(rates.iter().map(|r| Cell::from(*r))).collect()
+        let names = compared().map(|p| p.name()).into_iter().chain([PUBLISHED]);
+        let rows = names.zip(&self.rates).map(|(name, rates)| {
+            std::iter::once(Cell::from(name)).chain(rates.iter().map(|r| Cell::from(*r))).collect()
         });
         let columns = &["policy", "10r_seq_mb_s", "10r_rand_mb_s", "5r5w_seq_mb_s", "5r5w_rand_mb_s"];
         f.tables.push(Table { name: "throughput", columns, rows: rows.collect() });

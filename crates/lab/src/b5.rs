@@ -5,7 +5,7 @@
 use headtime_sched::admit::{Policy, bfq};
 use headtime_sim::workload::suite::startup::Program;
 
-use crate::admitted::{DRIVE_3, Startups, startups};
+use crate::admitted::{Beside, DRIVE_3, Startups, startups};
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
 
 /// The experiment.
@@ -58,13 +58,14 @@ impl Experiment for B5 {
     }
 
     fn steps(&self) -> u64 {
-        17
+        21
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
-        let s = startups(run, &SPEC, Program::BASH, "bash")?;
+        let mut s = startups(run, &SPEC, Program::BASH, "bash")?;
+        s.published(run, &SPEC, Program::BASH)?;
         let fair = Policy::Bfq(bfq::Rules { low_latency: None, ..bfq::Rules::plus() });
-        let off = s.more(run, &SPEC, Program::BASH, &fair)?;
+        let off = Beside::starts(run, &SPEC, Program::BASH, &fair, "")?.seconds;
         let mut f = Findings::default();
         f.figure("B5a", &[s.largest(Startups::CFQ), s.largest(Startups::BFQ)]);
         f.figure("B5b", &[s.against_idle()]);

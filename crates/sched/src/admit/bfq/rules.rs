@@ -90,6 +90,13 @@ impl Rules {
         }
     }
 
+    /// BFQ+ with what the paper says and nothing of the kernel's in [`LowLatency`].
+    pub fn published() -> Rules {
+        let low_latency =
+            LowLatency { longer_slices: false, preempts: false, wait: Dur::ZERO, ..LowLatency::default() };
+        Rules { low_latency: Some(low_latency), ..Rules::plus() }
+    }
+
     /// BFQ+ (section 4): all five heuristics.
     pub fn plus() -> Rules {
         Rules {
