@@ -148,12 +148,19 @@ random_reads() {
              END { printf "%.0f %.0f\n", n, p / 1e6 }'
 }
 
+# turned N NAME...: the names, each repetition beginning with another, so that none has the warmer machine each time.
+turned() {
+    n=$(($1 - 1)); shift
+    while [ $n -gt 0 ]; do first=$1; shift; set -- "$@" "$first"; n=$((n - 1)); done
+    echo "$@"
+}
+
 echo "$drive, $seconds s each"
 for repetition in $(seq "$repetitions"); do
     if [ -n "$trace" ]; then
         echo "repetition $repetition: start of $(basename "$trace" .trace)"
         printf '  %-14s %10s %10s %14s\n' "" "idle, s" "loaded, s" "readers, MB/s"
-        for who in bfq mq-deadline kyber none headtime; do
+        for who in $(turned $repetition bfq mq-deadline kyber none headtime); do
             case $who in headtime) ours parts ;; *) kernel $who ;; esac
             idle=$(start)
             forget
@@ -170,7 +177,7 @@ for repetition in $(seq "$repetitions"); do
     drive_before=$drive
     drive=$scrubbed
     printf '  %-14s %10s %10s %10s %10s %12s\n' "" "alone /s" "p99 ms" "with /s" "p99 ms" "scrub MB/s"
-    for who in bfq mq-deadline headtime; do
+    for who in $(turned $repetition bfq mq-deadline headtime); do
         case $who in headtime) ours whole ;; *) kernel $who ;; esac
         alone=$(random_reads "$seconds")
         if [ $who = headtime ]; then
