@@ -52,6 +52,23 @@ fn without_wall(mut r: serde_json::Value) -> serde_json::Value {
 }
 
 #[test]
+fn the_suites_programs_start_sooner_under_bfq_plus_and_say_so() {
+    let run = |admit: &str| {
+        let args = ["simulate", "--disk", "maxtor-stm332061", "--workload", "10r-seq+xterm", "--order", "clook"];
+        headtime(&[&args[..], &["--admit", admit, "--seconds", "60", "--json"]].concat()).json()
+    };
+    let seconds = |r: &serde_json::Value| r["foreground"]["measures"]["start_seconds_mean"].as_f64().unwrap();
+    let (raised, fair) = (run("bfq+"), run("bfq"));
+    assert!(seconds(&raised) < 0.5 * seconds(&fair), "{} {}", seconds(&raised), seconds(&fair));
+    let classes = raised["foreground"]["by_class"].as_object().unwrap();
+    assert!(["readers", "xterm"].iter().all(|c| classes.contains_key(*c)), "{classes:?}");
+    assert_eq!(
+        headtime(&["simulate", "--seconds", "5", "--json"]).json()["foreground"]["measures"],
+        serde_json::json!({})
+    );
+}
+
+#[test]
 fn a_trace_is_replayed_and_requests_beyond_the_drive_are_refused_aloud() {
     let there = Scratch::new("trace");
     let trace = there.file("t.csv", "0,R,0,8\n5,W,800,16\n9,R,99999999999,8\n30,R,1600,8\n");

@@ -50,6 +50,8 @@ pub struct Foreground {
     pub response_ms: ResponseMs,
     /// The same for reads, writes, flushes, and the tasks of a scenario.
     pub by_class: BTreeMap<String, Class>,
+    /// What the workload itself measured: starts of a program and their seconds, frames, steps; empty where there is nothing.
+    pub measures: BTreeMap<String, f64>,
 }
 
 /// One class of requests.
@@ -229,6 +231,7 @@ impl SimResult {
                     ..response_ms(&all)
                 },
                 by_class,
+                measures: BTreeMap::new(),
             },
             freeblock: freeblock(about, stats),
             prediction: PredictionResult {

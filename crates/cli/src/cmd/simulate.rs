@@ -34,7 +34,9 @@ pub struct Simulate {
     /// A built-in drive, or a profile file (TOML or DiskSim .parv) [default: atlas10k]
     #[arg(long, value_name = "NAME|FILE")]
     disk: Option<String>,
-    /// oltp, closed:N, random-4k[:N], random-40k[:N], local-4k[:N], open:RATE [default: oltp]
+    /// oltp, closed:N, random-4k[:N], random-40k[:N], local-4k[:N], open:RATE, or the benchmark suite's loads of N readers and
+    /// M writers, NrMw-seq and NrMw-rand, alone or with +bash, +xterm, +konsole, +video, +compile, +checkout, +merge; idle+bash
+    /// is bash on an idle disk [default: oltp]
     #[arg(long, value_name = "W", conflicts_with = "trace")]
     workload: Option<String>,
     /// Replay a recorded trace
@@ -164,7 +166,9 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
         model_bytes: simulation.model_bytes(),
         media_bytes_per_second: simulation.media_bytes_per_second(),
     };
-    let result = SimResult::new(&about, &stats);
+    let mut result = SimResult::new(&about, &stats);
+    result.foreground.measures =
+        workload.measures().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     if args.json {
         return screen::print(&format!("{}\n", result.to_json()));
     }
@@ -291,6 +295,9 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
     }
     let percent = |v: f64| format!("{:.1}%", 100.0 * v);
     let h = &r.head_time;
+    let measures: Vec<String> =
+        f.measures.iter().map(|(name, v)| format!("{} {v:.3}", name.replace('_', " "))).collect();
+    let measures = if measures.is_empty() { String::new() } else { format!("\n{}\n", measures.join(", ")) };
     let mut out = format!(
         "{}, seed {}: {} requests in {:.1} virtual seconds ({:.2} s of real time)\n{:.1} requests/s, {:.2} MB/s\n\n{}",
         profile.title,
@@ -302,6 +309,7 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
         f.mb_s,
         columns(&rows, &[1, 2, 3, 4, 5, 6])
     );
+    out += &measures;
     out += &format!(
         "\nhead time: seek {}, rotate {}, transfer {}, free {}, idle {}\n",
         percent(h.seek),

@@ -88,6 +88,11 @@ pub trait Workload {
         &[]
     }
 
+    /// What else there is to say of it at the end: how long programs took to start, say. Names and values.
+    fn measures(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+
     /// Requests that were not handed out because the disk has no such sectors.
     fn refusals(&self) -> Option<&Refusals> {
         None
@@ -196,7 +201,8 @@ fn shown(figure: String) -> String {
 }
 
 /// The named workloads, as typed.
-pub const NAMES: [&str; 6] = ["oltp", "closed:N", "random-4k[:N]", "random-40k[:N]", "local-4k[:N]", "open:RATE"];
+pub const NAMES: [&str; 7] =
+    ["oltp", "closed:N", "random-4k[:N]", "random-40k[:N]", "local-4k[:N]", "open:RATE", suite::named::NAMES];
 
 /// The tasks of a named workload. Unknown names list the known ones; figures out of range say the range.
 pub fn by_name(name: &str) -> Result<GroupSpec, WorkloadError> {

@@ -38,6 +38,7 @@ use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
 
 use super::source::{Source, fault, sources};
+use super::suite::named::{self, Named};
 use super::task_table::TaskTable;
 pub use super::values::Figure;
 use super::{Beyond, Mode, Population, Replay, Target, Workload, WorkloadError, by_name};
@@ -322,7 +323,10 @@ impl Scenario {
         }
         self.mode()?;
         if let Some(w) = &self.workload {
-            by_name(w)?;
+            match named::is_suite(w) {
+                true => _ = Named::parse(w)?,
+                false => _ = by_name(w)?,
+            }
         }
         for (i, t) in self.task.iter().enumerate() {
             t.group().map_err(|e| t.fault(e))?;
@@ -393,6 +397,9 @@ impl Scenario {
                 (e, _) => e.into(),
             })?;
             return Ok(Box::new(Replay::new(reader, target, self.mode()?, Beyond::Refuse)?));
+        }
+        if let Some(name) = self.workload.as_deref().filter(|w| named::is_suite(w)) {
+            return Ok(Box::new(Named::parse(name)?.suite(target, seed)));
         }
         let groups = if self.task.is_empty() {
             vec![by_name(self.workload.as_deref().unwrap_or("oltp"))?]

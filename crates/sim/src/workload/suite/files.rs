@@ -105,18 +105,24 @@ impl Load {
         }
     }
 
-    /// Its actors, and how many files there are for others from number 10 on (of 12).
+    /// Its actors. Of [`FILES`] files there are two left for others, from number 10 on.
     pub fn actors(self, disk: &Disk, seed: u64) -> Vec<Box<dyn Actor>> {
         let random = matches!(self, Load::Readers10Rand | Load::Mixed5Rand);
         let writers = if matches!(self, Load::Mixed5Seq | Load::Mixed5Rand) { 5 } else { 0 };
-        let actor = |i: u64| {
-            let kind = if i < writers { Kind::Write } else { Kind::Read };
-            // Readers' and writers' files lie between each other.
-            let file = if writers == 0 { i } else { (i % 5) * 2 + u64::from(i < writers) };
-            Box::new(FileActor::new(disk, kind, random, (file, FILES), seed)) as Box<dyn Actor>
-        };
-        (0..10).map(actor).collect()
+        greedy(disk, 10 - writers, writers, random, seed)
     }
+}
+
+/// So many writers and so many readers after them, in order or at random places, each with a file of its own; two more files lie behind
+/// theirs. Readers' and writers' files lie between each other, as long as there are both.
+pub fn greedy(disk: &Disk, readers: u64, writers: u64, random: bool, seed: u64) -> Vec<Box<dyn Actor>> {
+    let both = readers.min(writers);
+    let actor = |kind, i: u64, offset| {
+        let file = if i < both { 2 * i + offset } else { both + i };
+        Box::new(FileActor::new(disk, kind, random, (file, readers + writers + 2), seed)) as Box<dyn Actor>
+    };
+    let writes = (0..writers).map(|i| actor(Kind::Write, i, 1));
+    writes.chain((0..readers).map(|i| actor(Kind::Read, i, 0))).collect()
 }
 
 /// Files on the disk: those of the loads, and two more.

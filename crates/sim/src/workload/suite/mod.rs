@@ -5,6 +5,7 @@
 //! asynchronous, so that a scheduler can have one queue for all of it.
 //!
 //! * [`files`]: readers and writers
+//! * [`named`]: all of it by names
 //! * [`rereader`]: hits in the drive's cache
 //! * [`startup`], [`recorded`]: starting a program
 //! * [`video`]: playing a clip
@@ -12,6 +13,7 @@
 
 pub mod code;
 pub mod files;
+pub mod named;
 pub mod recorded;
 pub mod rereader;
 pub mod startup;
@@ -107,6 +109,9 @@ pub struct Suite {
     under_way: Vec<Vec<(u32, u64)>>,
     /// Bytes finished, for each actor and each second.
     seconds: Vec<Vec<u64>>,
+    /// Names of classes in statistics, and each actor's.
+    classes: Vec<String>,
+    class_of: Vec<u16>,
 }
 
 impl Suite {
@@ -119,7 +124,17 @@ impl Suite {
             sector_bytes: u64::from(target.sector_bytes),
             under_way: vec![Vec::new(); n],
             seconds: vec![Vec::new(); n],
+            classes: Vec::new(),
+            class_of: vec![0; n],
         }
+    }
+
+    /// Groups of actors that are classes of their own in statistics, by their names.
+    pub fn classed(target: &Target, groups: Vec<(&str, Vec<Box<dyn Actor>>)>) -> Suite {
+        let class_of = groups.iter().enumerate().flat_map(|(i, g)| g.1.iter().map(move |_| i as u16)).collect();
+        let classes = groups.iter().map(|g| g.0.to_owned()).collect();
+        let suite = Suite::new(target, groups.into_iter().flat_map(|g| g.1).collect());
+        Suite { classes, class_of, ..suite }
     }
 
     /// What actor `i` has to say.
@@ -159,7 +174,7 @@ impl Workload for Suite {
         let Piece { kind, lbn, count, sync, process } = self.actors[i].take();
         let owner = i as u32 + (process % MOST_PROCESSES) * STEP;
         self.under_way[i].push((owner, u64::from(count)));
-        Ok(Ask { due, kind, lbn, count, fua: false, sync, owner, class: 0 })
+        Ok(Ask { due, kind, lbn, count, fua: false, sync, owner, class: self.class_of[i] })
     }
 
     fn finished(&mut self, owner: u32, now: Time) {
@@ -177,6 +192,26 @@ impl Workload for Suite {
 
     fn endless(&self) -> bool {
         true
+    }
+
+    fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    fn measures(&self) -> Vec<(&'static str, f64)> {
+        let accounts: Vec<Account> = self.actors.iter().map(|a| a.account()).collect();
+        let starts: Vec<f64> = accounts.iter().flat_map(|a| &a.starts).map(|d| d.as_secs_f64()).collect();
+        let sum = |of: fn(&Account) -> u64| accounts.iter().map(of).sum::<u64>() as f64;
+        let mut measures = Vec::new();
+        if !starts.is_empty() {
+            measures.push(("starts", starts.len() as f64));
+            measures.push(("start_seconds_mean", starts.iter().sum::<f64>() / starts.len() as f64));
+            measures.push(("start_seconds_max", starts.iter().copied().fold(0.0, f64::max)));
+        }
+        let counts =
+            [("frames_shown", sum(|a| a.shown)), ("frames_dropped", sum(|a| a.dropped)), ("steps", sum(|a| a.steps))];
+        measures.extend(counts.into_iter().filter(|c| c.1 > 0.0));
+        measures
     }
 }
 
