@@ -69,6 +69,29 @@ fn the_suites_programs_start_sooner_under_bfq_plus_and_say_so() {
 }
 
 #[test]
+fn the_suite_runs_in_real_time_over_files_and_destroys_nothing_unasked() {
+    let there = Scratch::new("load");
+    let disk = there.file("disk.img", "");
+    std::fs::File::options().write(true).open(&disk).unwrap().set_len(64 << 20).unwrap();
+    let refused = headtime(&["load", "1r1w-seq", &disk]).refused();
+    assert!(refused.contains("1r1w-seq writes") && refused.contains("--overwrite"), "{refused}");
+    assert!(headtime(&["load", "2r-seq", &disk, &disk, &disk]).refused().contains("each of 2 applications, found 3"));
+    assert!(headtime(&["load", "2r-seq", &there.file("tiny", "x")]).refused().contains("expected 16 MB or more"));
+    // A place that begins later holds nothing of what lies before it.
+    let later = format!("{disk}@1 GiB");
+    let failed = headtime(&["load", "idle+bash", &later, "--seconds", "11"]);
+    assert!(failed.status == Some(1) && failed.err.contains("not in this application's place"), "{}", failed.err);
+
+    let args = ["load", "1r1w-seq+checkout", &disk, "--seconds", "11", "--overwrite", "--json"];
+    let r = headtime(&args).json();
+    for class in ["readers", "writers"] {
+        assert!(r["mb_s"][class].as_f64().unwrap() > 0.0 && r["steady_mb_s"][class].as_f64().unwrap() > 0.0, "{r}");
+    }
+    assert!(r["mb_s"]["checkout"].as_f64().unwrap() > 0.0, "{r}");
+    assert_eq!(r["errors"], 0);
+}
+
+#[test]
 fn a_trace_is_replayed_and_requests_beyond_the_drive_are_refused_aloud() {
     let there = Scratch::new("trace");
     let trace = there.file("t.csv", "0,R,0,8\n5,W,800,16\n9,R,99999999999,8\n30,R,1600,8\n");

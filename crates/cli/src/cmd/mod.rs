@@ -5,6 +5,7 @@ pub mod backup;
 pub mod demo;
 pub mod destage;
 pub mod disk;
+pub mod load;
 pub mod profiles;
 pub mod reproduce;
 pub mod scrub;

@@ -30,6 +30,11 @@ const STEP: u32 = 1024;
 /// Processes of an actor that are told apart.
 const MOST_PROCESSES: u32 = 1 << 20;
 
+/// Whose an application number is: the actor's place in the row.
+pub fn actor_of(owner: u32) -> usize {
+    (owner % STEP) as usize
+}
+
 /// What an actor asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
@@ -178,7 +183,7 @@ impl Workload for Suite {
     }
 
     fn finished(&mut self, owner: u32, now: Time) {
-        let i = (owner % STEP) as usize;
+        let i = actor_of(owner);
         let at = self.under_way[i].iter().position(|u| u.0 == owner).expect("what is finished was asked for");
         // Requests of one process that are under way together are of one size.
         let (_, sectors) = self.under_way[i].remove(at);

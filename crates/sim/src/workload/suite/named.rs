@@ -81,6 +81,16 @@ impl Named {
         Ok(Named { readers, writers, random, app })
     }
 
+    /// How many actors it has: writers first, then readers, then the application.
+    pub fn actors(&self) -> usize {
+        (self.readers + self.writers) as usize + usize::from(self.app.is_some())
+    }
+
+    /// Whether it writes.
+    pub fn writes(&self) -> bool {
+        self.writers > 0 || self.app.is_some_and(|app| ["compile", "checkout", "merge"].contains(&app))
+    }
+
     /// The workload on a disk.
     pub fn suite(&self, target: &Target, seed: u64) -> Suite {
         let disk = Disk { capacity: target.capacity, sector_bytes: u64::from(target.sector_bytes) };
@@ -124,6 +134,8 @@ mod tests {
         assert_eq!(of("10r-seq"), named(10, 0, false, None));
         assert_eq!(of("5r5w-rand+konsole"), named(5, 5, true, Some("konsole")));
         assert_eq!(of("3w-seq"), named(0, 3, false, None));
+        assert_eq!((of("5r5w-seq+bash").actors(), of("10r-seq").actors()), (11, 10));
+        assert_eq!(["10r-seq+video", "idle+merge", "1w-rand"].map(|n| of(n).writes()), [false, true, true]);
         assert_eq!(of("idle+video"), named(0, 0, false, Some("video")));
         let said = |name| Named::parse(name).unwrap_err().to_string();
         for name in ["idle", "10-seq", "0r-seq", "401r-seq", "10r-both", "r-seq", "10rw-seq", "10r-", "5r5-seq"] {

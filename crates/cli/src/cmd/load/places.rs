@@ -1,0 +1,110 @@
+//! Where a load's applications read and write.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use headtime_serve::config;
+use rustix::fs::OFlags;
+
+/// A file that holds the disk's part from a byte on.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The file.
+    pub file: Arc<File>,
+    /// The disk's byte that is its first.
+    pub start: u64,
+    /// Its length, bytes.
+    pub bytes: u64,
+}
+
+/// One for all applications, or one for each.
+#[derive(Debug)]
+pub struct Places(Vec<Place>);
+
+/// `PATH@START`, or a path. What is there under the whole name is that.
+fn split(given: &Path) -> (PathBuf, u64) {
+    let text = given.to_string_lossy();
+    match text.rsplit_once('@') {
+        Some((path, start)) if !given.exists() => match config::bytes(start) {
+            Some(start) => (path.into(), start),
+            None => (given.to_owned(), 0),
+        },
+        _ => (given.to_owned(), 0),
+    }
+}
+
+/// Opens for direct I/O; a device that is written must be nobody else's.
+fn open(path: &Path, write: bool) -> Result<File, String> {
+    let fault = |e: std::io::Error| format!("{}: {e}", path.display());
+    let kind = std::fs::metadata(path).map_err(fault)?.file_type();
+    if !kind.is_file() && !kind.is_block_device() {
+        return Err(format!("{}: expected a block device or a file", path.display()));
+    }
+    let exclusive = if write && kind.is_block_device() { OFlags::EXCL } else { OFlags::empty() };
+    let how = |flags: OFlags| OpenOptions::new().read(true).write(write).custom_flags(flags.bits() as i32).open(path);
+    match how(OFlags::DIRECT | exclusive) {
+        // A file system without direct I/O: a file in memory, say.
+        Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => how(exclusive).map_err(fault),
+        opened => opened.map_err(fault),
+    }
+}
+
+impl Places {
+    /// Opens them. The error is one line.
+    pub fn open(given: &[PathBuf], actors: usize, write: bool) -> Result<Places, String> {
+        if given.len() != 1 && given.len() != actors {
+            return Err(format!(
+                "expected one place for all, or one for each of {actors} applications, found {}",
+                given.len()
+            ));
+        }
+        let mut places = Vec::with_capacity(given.len());
+        for path in given {
+            let (path, start) = split(path);
+            let mut file = open(&path, write)?;
+            let bytes = file.seek(SeekFrom::End(0)).map_err(|e| format!("{}: {e}", path.display()))?;
+            if start.checked_add(bytes).is_none_or(|end| end > i64::MAX as u64) {
+                return Err(format!(
+                    "{}: expected an end within 2^63 bytes, found {start} and {bytes} bytes",
+                    path.display()
+                ));
+            }
+            places.push(Place { file: Arc::new(file), start, bytes });
+        }
+        Ok(Places(places))
+    }
+
+    /// The disk's length: up to the end of the last place.
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().map(|p| p.start + p.bytes).max().unwrap_or(0)
+    }
+
+    /// An actor's.
+    pub fn of(&self, actor: usize) -> &Place {
+        if self.0.len() == 1 { &self.0[0] } else { &self.0[actor] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_path_or_a_path_with_where_it_begins() {
+        assert_eq!(split(Path::new("/dev/loop7")), ("/dev/loop7".into(), 0));
+        assert_eq!(split(Path::new("/dev/loop7@24 GiB")), ("/dev/loop7".into(), 24 << 30));
+        assert_eq!(split(Path::new("disk@home")), ("disk@home".into(), 0));
+    }
+
+    #[test]
+    fn too_few_places_and_what_is_none_are_refused() {
+        let said =
+            |paths: &[&str]| Places::open(&paths.iter().map(PathBuf::from).collect::<Vec<_>>(), 3, false).unwrap_err();
+        assert!(said(&["a", "b"]).contains("each of 3 applications, found 2"));
+        assert!(said(&["/"]).contains("expected a block device or a file"));
+        assert!(said(&["/nowhere/at/all"]).starts_with("/nowhere/at/all: "));
+    }
+}
