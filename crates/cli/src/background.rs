@@ -90,6 +90,7 @@ pub fn failure(e: AppError) -> Failure {
             screen::note(&e.to_string());
             Failure::Check
         }
+        AppError::Stopped => Failure::Stopped,
         e => Failure::input(e),
     }
 }

@@ -257,7 +257,13 @@ pub fn restore_leftovers(sys: &Sys, state_dir: &Path) -> Result<Vec<Leftover>, T
     if !state_dir.is_dir() {
         return Ok(Vec::new());
     }
-    let _lock = Lock::take(state_dir)?;
+    let _lock = match Lock::take(state_dir) {
+        // Another user's, closed to us: he left what is to be put back there, and we could not.
+        Err(StateError::Directory { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            return Ok(Vec::new());
+        }
+        lock => lock?,
+    };
     let files = state::files(state_dir, PREFIX)?;
     let examined = files
         .into_iter()

@@ -3,7 +3,7 @@
 mod support;
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,9 +17,10 @@ use support::Loop;
 type Test = fn() -> Option<String>;
 
 /// One process can drop its privileges once, so that each test is a process.
-const TESTS: [(&str, Test); 3] = [
+const TESTS: [(&str, Test); 4] = [
     ("root_is_given_up_for_good", root_is_given_up_for_good),
     ("root_is_not_dropped_to", root_is_not_dropped_to),
+    ("what_another_user_left_closed_is_left_to_him", what_another_user_left_closed_is_left_to_him),
     ("an_open_disk_stays_usable_and_its_queue_is_put_back", an_open_disk_stays_usable_and_its_queue_is_put_back),
 ];
 
@@ -67,6 +68,22 @@ fn root_is_given_up_for_good() -> Option<String> {
     drop_to(&Sys::default(), account).unwrap();
     let other = drop_to(&Sys::default(), Account { uid: 61236, gid: 61235 });
     assert!(matches!(other, Err(PrivilegeError::NotRoot { wanted: 61236, own: 61234 })));
+    None
+}
+
+fn what_another_user_left_closed_is_left_to_him() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("not root".into());
+    }
+    let scratch = support::Scratch::new("closed");
+    let state = scratch.directory("state");
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
+    // What is around it is removed in the end, and root will not be there to do it.
+    chown(scratch.path(), Some(61234), None).unwrap();
+    drop_to(&Sys::default(), Account { uid: 61234, gid: 61235 }).unwrap();
+    assert!(fs::read_dir(&state).is_err());
+    assert!(restore_leftovers(&Sys::default(), &state).unwrap().is_empty());
+    fs::remove_dir(&state).unwrap();
     None
 }
 

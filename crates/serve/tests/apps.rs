@@ -17,17 +17,19 @@ use headtime_serve::apps::backup::{self, Backup, Moment};
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::hand::{self, Writing};
 use headtime_serve::apps::job::{End, Job, Sink, State, Status};
-use headtime_serve::apps::link::{Link, look};
+use headtime_serve::apps::link::{Link, answer, look};
 use headtime_serve::apps::pace::Floor;
 use headtime_serve::apps::progress::{JournalError, Notes, Progress};
 use headtime_serve::apps::runner;
-use headtime_serve::apps::scrub::{Catalogue, Report, Scrub};
+use headtime_serve::apps::scrub::{self, Catalogue, Report, Scrub};
 use headtime_serve::apps::sums::Sums;
 use headtime_serve::apps::units::Units;
 use headtime_serve::backing;
+use headtime_serve::control::client::ClientError;
 use headtime_serve::control::v1::session_call::Call;
 use headtime_serve::control::v1::session_event::Event;
 use headtime_serve::control::v1::{ChangeRequest, Export, Foreground, Kind, change_request};
+use headtime_serve::destage::driver::{Upstream, UpstreamError};
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{ControlAt, Server, Service};
@@ -366,6 +368,121 @@ fn a_backup_is_the_disk_and_leaves_nothing_else_behind() {
     assert_eq!(left.len(), 3, "disk, control, image: {left:?}");
     let again = w.runtime.block_on(backup::run(&plan(&w), &mut |_| {}, w.stop.clone()));
     assert!(matches!(again, Err(AppError::Exists(_))));
+}
+
+#[test]
+fn what_is_no_file_is_neither_waited_for_nor_replaced() {
+    let w = World::new(1, vec![]);
+    let mknod = |name: &str, kind| rustix::fs::mknodat(rustix::fs::CWD, w.path(name), kind, 0o600.into(), 0).unwrap();
+    mknod("pipe", rustix::fs::FileType::Fifo);
+    std::fs::create_dir(w.path("folder")).unwrap();
+    let backup = |image: PathBuf| {
+        let begun = Mutex::new(false);
+        let plan = Backup { image, overwrite: true, ..plan(&w) };
+        let made = w.runtime.block_on(backup::run(&plan, &mut |_| *begun.lock().unwrap() = true, w.stop.clone()));
+        assert!(!*begun.lock().unwrap(), "what cannot have a name is found out before it is read");
+        made.unwrap_err()
+    };
+    assert!(matches!(backup(w.path("pipe")), AppError::NoPlainFile(_)));
+    assert!(matches!(backup(w.path("folder")), AppError::NoPlainFile(_)));
+    assert!(matches!(backup(w.path("folder/..")), AppError::NoPlainFile(_)));
+    assert!(matches!(backup(w.path("new/")), AppError::NoName(_)));
+    let scrub = |journal: &str, catalogue: Option<&str>| {
+        let plan = scrub::Plan {
+            job: w.job(),
+            export: None,
+            unit: None,
+            catalogue: catalogue.map(|name| w.path(name)),
+            expect_unchanged: false,
+            journal: scrub::Journal::At(w.path(journal)),
+            restart: true,
+        };
+        w.runtime.block_on(scrub::run(&plan, &mut |_| {}, w.stop.clone())).unwrap_err()
+    };
+    for odd in ["pipe", "folder"] {
+        assert!(matches!(scrub(odd, None), AppError::NoPlainFile(_)));
+        assert!(matches!(scrub("j", Some(odd)), AppError::NoPlainFile(_)));
+    }
+    std::fs::rename(w.path("pipe"), w.path("image.journal")).unwrap();
+    let live = Backup { live: true, ..plan(&w) };
+    let made = w.runtime.block_on(backup::run(&live, &mut |_| {}, w.stop.clone()));
+    assert!(matches!(made, Err(AppError::NoPlainFile(_))), "{made:?}");
+}
+
+#[test]
+fn a_complete_scrub_is_told_though_its_journal_cannot_be_written() {
+    let w = World::new(1, vec![]);
+    // A folder in the place of the file that the journal is renamed from, as good as a full disk.
+    std::fs::create_dir(w.path("journal.new")).unwrap();
+    let plan = scrub::Plan {
+        job: w.job(),
+        export: None,
+        unit: None,
+        catalogue: None,
+        expect_unchanged: false,
+        journal: scrub::Journal::At(w.path("journal")),
+        restart: false,
+    };
+    let (report, end, _) = w.runtime.block_on(scrub::run(&plan, &mut |_| {}, w.stop.clone())).unwrap();
+    assert!(end == End::Complete && report.complete && report.is_clean());
+    // One that is not complete has to be gone on with, and so it fails.
+    let (mut progress, mut keep) = (w.progress(), Keep::new(&w));
+    let job = Job { save_every: Duration::ZERO, ..w.job() };
+    assert!(matches!(w.run(&job, &mut progress, &mut keep), Err(AppError::File { .. })));
+}
+
+#[test]
+fn what_an_unfinished_image_lacks_is_named_and_how_to_begin_anew() {
+    let w = World::new(LONG, vec![]);
+    let live = Backup { live: true, ..plan(&w) };
+    let unfinished = || {
+        let (tell, stop) = watch::channel(false);
+        let restart = Backup { restart: true, ..live.clone() };
+        let mut see = |step: backup::Step| {
+            if matches!(step, backup::Step::Reading(s) if s.done > 0) {
+                let _ = tell.send(true);
+            }
+        };
+        assert!(w.runtime.block_on(backup::run(&restart, &mut see, stop)).unwrap().is_none(), "it was to be stopped");
+    };
+    let lacking = || {
+        let made = w.runtime.block_on(backup::run(&live, &mut |_| {}, w.stop.clone()));
+        let e = made.unwrap_err();
+        assert!(matches!(e, AppError::Leftover { .. }) && e.to_string().ends_with("--restart begins anew"), "{e}");
+        e.to_string()
+    };
+    unfinished();
+    std::fs::remove_file(w.path("image.part")).unwrap();
+    assert!(lacking().contains("image.part: expected the unfinished image"));
+    unfinished();
+    std::fs::write(w.path("image.sums"), "short").unwrap();
+    assert!(lacking().contains("image.sums: expected checksums"));
+}
+
+#[test]
+fn a_server_that_says_nothing_is_no_reason_to_be_deaf() {
+    let dir = tempfile::tempdir().unwrap();
+    let control = dir.path().join("control");
+    // It takes connections, and never answers.
+    let _stopped = std::os::unix::net::UnixListener::bind(&control).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (tell, stop) = watch::channel(false);
+    runtime.block_on(async {
+        let asked = answer(&control, &stop, look(&control));
+        let stops = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            tell.send(true).unwrap();
+        };
+        let (asked, ()) = tokio::time::timeout(LONGEST, async { tokio::join!(asked, stops) }).await.unwrap();
+        assert!(matches!(asked, Err(AppError::Stopped)));
+        let upstream = Upstream { control: control.clone(), export: "data".into(), priority: 1 };
+        let both = async { tokio::join!(look(&control), upstream.look()) };
+        let (looked, destages) = tokio::time::timeout(LONGEST, both).await.unwrap();
+        // It may come to its senses: who was connected goes on waiting.
+        let e = looked.unwrap_err();
+        assert!(matches!(&e, AppError::Client(why @ ClientError::Silent { .. }) if why.is_temporary()), "{e}");
+        assert!(matches!(destages, Err(UpstreamError::Client(ClientError::Silent { .. }))));
+    });
 }
 
 #[test]

@@ -87,6 +87,9 @@ pub fn run(args: &Backup) -> Result<(), Failure> {
             }
         }
     })?;
+    if matches!(made, Err(AppError::Full(_))) && backup::journal(&plan.image).exists() {
+        screen::note("what was read is kept but for the last seconds; the same command goes on with it");
+    }
     let report = match made.map_err(background::failure)? {
         Some(report) => report,
         None => {

@@ -85,8 +85,9 @@ pub fn run(args: &Scrub) -> Result<(), Failure> {
 
 /// Where journals are kept that nobody chose a place for.
 fn state_folder() -> PathBuf {
-    let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".local/state"));
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
+    // One that is empty is none, and not the current directory.
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
     state.unwrap_or_else(|| PathBuf::from("/var/lib")).join("headtime")
 }
 

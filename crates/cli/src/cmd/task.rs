@@ -6,9 +6,9 @@ use clap::{Args, Subcommand};
 use headtime_sched::tasks::Range;
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::hand::{self, Reading, Writing, Written};
-use headtime_serve::apps::image::Image;
+use headtime_serve::apps::image::{Image, beside, name_fits, remove};
 use headtime_serve::apps::job::End;
-use headtime_serve::apps::link::{disk, look};
+use headtime_serve::apps::link::{answer, disk, look};
 use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::runner;
 use headtime_serve::apps::scrub::{Report, Scrub};
@@ -149,11 +149,14 @@ struct Row {
 
 fn show(args: &List) -> Result<(), Failure> {
     let control = args.server.path()?;
-    let sessions = background::run(async |_| {
-        let mut control = client::connect(&control).await?;
-        let once = control.statistics(StatisticsRequest { every_ms: 0 }).await.map_err(ClientError::from)?;
-        let snapshot = once.into_inner().message().await.map_err(ClientError::from)?;
-        Ok::<Vec<SessionCounts>, AppError>(snapshot.unwrap_or_default().sessions)
+    let sessions = background::run(async |stop| {
+        let asking = async {
+            let mut control = client::connect(&control).await?;
+            let once = control.statistics(StatisticsRequest { every_ms: 0 }).await.map_err(ClientError::from)?;
+            let snapshot = once.into_inner().message().await.map_err(ClientError::from)?;
+            Ok::<Vec<SessionCounts>, AppError>(snapshot.unwrap_or_default().sessions)
+        };
+        answer(&control, &stop, asking).await
     })?;
     let rows = sessions.map_err(background::failure)?.into_iter().map(|s| Row {
         session: s.session,
@@ -188,11 +191,14 @@ fn show(args: &List) -> Result<(), Failure> {
 
 fn change(which: &Which, change: Change) -> Result<(), Failure> {
     let path = which.server.path()?;
-    let changed = background::run(async |_| {
-        let mut control = client::connect(&path).await?;
-        let request = ChangeRequest { session: which.session, change: Some(change) };
-        control.change(request).await.map_err(ClientError::from)?;
-        Ok::<(), AppError>(())
+    let changed = background::run(async |stop| {
+        let asking = async {
+            let mut control = client::connect(&path).await?;
+            let request = ChangeRequest { session: which.session, change: Some(change) };
+            control.change(request).await.map_err(ClientError::from)?;
+            Ok::<(), AppError>(())
+        };
+        answer(&path, &stop, asking).await
     })?;
     changed.map_err(background::failure)
 }
@@ -205,20 +211,29 @@ fn read(args: &Read) -> Result<(), Failure> {
         screen::print_json(&report)?;
     } else {
         let rate = report.bytes as f64 / 1e6 / report.seconds.max(1e-3);
-        let mut text = format!("read {} in {:.1} s, {rate:.2} MB/s\n", bytes(report.bytes), report.seconds);
+        let mut text = format!("read {} in {:.1} s, {rate:.2} MB/s", bytes(report.bytes), report.seconds);
+        text += if report.complete { "\n" } else { ", not to the end\n" };
         text += &super::scrub::cost(report.promoted_bytes, report.bytes);
         text += &list("unreadable", &report.unreadable);
         screen::print(&text)?;
     }
     match end {
-        End::Stopped => Err(Failure::Stopped),
+        End::Stopped => {
+            if args.output.is_some() {
+                screen::note("stopped; nothing of it is kept");
+            }
+            Err(Failure::Stopped)
+        }
         End::Complete if report.is_clean() => Ok(()),
         End::Complete => Err(Failure::Check),
     }
 }
 
 async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> Result<(Report, End), AppError> {
-    let (_, info) = look(&control).await?;
+    if let Some(path) = &args.output {
+        name_fits(path)?;
+    }
+    let (_, info) = answer(&control, &stop, look(&control)).await?;
     let wanted = args.range.iter().map(|r| r.count).fold(0, u64::saturating_add);
     let unit = args.unit.unit.unwrap_or_else(|| usual_unit(wanted, info.sector_bytes));
     let units = Units::new(args.range.clone(), unit, info.sectors, info.sector_bytes)?;
@@ -226,8 +241,10 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
     if let Some(path) = args.output.as_ref().filter(|path| !args.overwrite && path.exists()) {
         return Err(AppError::Exists(path.clone()));
     }
-    let out = match &args.output {
-        Some(path) => Some(Image::open(path, units.sectors() * sector_bytes, false)?),
+    // It has its name when it is whole.
+    let names = args.output.as_ref().map(|path| (beside(path, ".part"), path));
+    let out = match &names {
+        Some((part, _)) => Some(Image::open(part, units.sectors() * sector_bytes, false)?),
         None => None,
     };
     let mut progress =
@@ -235,10 +252,17 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
     let mut sink = Reading { out, units, sector_bytes };
     let job = args.rate.job(control, "task read");
     let mut watcher = Watcher::new("read", progress.bytes().1);
-    let end = runner::run(&job, &mut progress, &mut sink, &mut |s| watcher.see(s), stop).await?;
-    if let Some(out) = &sink.out {
-        out.sync()?;
+    let end = runner::run(&job, &mut progress, &mut sink, &mut |s| watcher.see(s), stop).await;
+    let end = match (end, &sink.out) {
+        (Ok(End::Complete), Some(out)) => out.sync().map(|()| End::Complete),
+        (end, _) => end,
+    };
+    match (&end, &names) {
+        (Ok(End::Complete), Some((part, path))) => std::fs::rename(part, path).map_err(|e| AppError::file(path, e))?,
+        (_, Some((part, _))) => remove(part)?,
+        (_, None) => {}
     }
+    let end = end?;
     Ok((Report::new(&info, &progress, &Scrub::default()), end))
 }
 

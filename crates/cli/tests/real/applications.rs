@@ -1,10 +1,14 @@
 //! Background applications as one runs them, a server over a block device, and a configuration that is read again.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use super::nbd_client::{FUA, Nbd};
-use super::{SMALL, SMALL_BYTES, Server, finish, headtime, noise, scratch, serve};
+use super::{SMALL, SMALL_BYTES, Server, finish, headtime, noise, run as shell, scratch, serve};
 use crate::support::{self, Loop, wait_until};
 
 /// Runs an application against the server in a directory; its status and the JSON object that it printed.
@@ -59,6 +63,105 @@ fn scrub_backup_and_tasks_do_what_they_say_over_a_server() {
     }
     drop(nbd);
     assert!(server.stop().0.success());
+}
+
+/// A file system of its own in memory, unmounted in the end.
+struct Room(PathBuf);
+
+impl Room {
+    fn new(at: PathBuf, size: &str) -> Room {
+        fs::create_dir(&at).unwrap();
+        shell(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"]).arg(&at));
+        Room(at)
+    }
+
+    /// Takes all that is left of it.
+    fn fill(&self) {
+        assert!(fs::write(self.0.join("fill"), vec![1; 2 << 20]).is_err(), "it is larger than that");
+    }
+
+    fn free(&self) {
+        fs::remove_file(self.0.join("fill")).unwrap();
+    }
+
+    fn grow(&self, size: &str) {
+        shell(Command::new("mount").args(["-o", &format!("remount,size={size}")]).arg(&self.0));
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn where_no_room_is_left_it_is_said_and_gone_on_with_when_there_is() {
+    crate::needs!("where_no_room_is_left_it_is_said_and_gone_on_with_when_there_is", "mount", "umount");
+    let dir = scratch("full");
+    let at = dir.path();
+    let data = noise(SMALL_BYTES as usize, 11);
+    fs::write(at.join("disk.img"), &data).unwrap();
+    let room = Room::new(at.join("room"), "1m");
+    let server = Server::start(at, serve(at));
+    room.fill();
+    // What was found is told though there is no room for a journal that nobody needs any more.
+    let (status, report, err) = run(at, &["scrub", "--export", "data", "--journal", "room/j"]);
+    assert_eq!((status, &report["complete"]), (Some(0), &true.into()), "{err}");
+    let catalogue = ["scrub", "--export", "data", "--journal", "j", "--catalogue", "room/sums"];
+    let (status, _, err) = run(at, &catalogue);
+    assert!(status == Some(2) && err.contains("room/sums: no room is left for it"), "{err}");
+    room.free();
+    let (status, report, err) = run(at, &catalogue);
+    assert_eq!((status, &report["complete"]), (Some(0), &true.into()), "{err}");
+    fs::remove_file(at.join("room/sums")).unwrap();
+
+    let (status, _, err) = run(at, &["backup", "room/image", "--export", "data"]);
+    assert!(status == Some(2) && err.contains("no room is left for it") && !err.contains("goes on"), "{err}");
+    let (status, _, err) = run(at, &["task", "read", "--range", "0+8192", "-o", "room/read"]);
+    assert!(status == Some(2) && err.contains("no room is left for it"), "{err}");
+    let left: Vec<_> = fs::read_dir(at.join("room")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left == ["j.lock"], "what cannot be gone on with is removed: {left:?}");
+    let live = ["backup", "room/image", "--export", "data", "--live"];
+    let (status, _, err) = run(at, &live);
+    assert!(status == Some(2) && err.contains("no room is left for it"), "{err}");
+    room.grow("64m");
+    let (status, _, err) = run(at, &live);
+    assert_eq!(status, Some(0), "{err}");
+    assert!(fs::read(at.join("room/image")).unwrap() == data[..16 << 20], "the image is not the disk");
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn ctrl_c_ends_at_once_what_waits_for_a_server_that_says_nothing() {
+    let dir = scratch("silent");
+    let at = dir.path();
+    // As one that was stopped: it takes connections, and never answers.
+    let silent = UnixListener::bind(at.join("control.sock")).unwrap();
+    for words in
+        [&["task", "list"][..], &["task", "pause", "0"], &["scrub"], &["backup", "image"], &["destage", "data"]]
+    {
+        let mut command = headtime();
+        command.current_dir(at).env("XDG_STATE_HOME", at).args(words).args(["--control", "control.sock"]);
+        if words[0] == "destage" {
+            command.args(["--nbd", "unix:cached.sock"]);
+        }
+        let mut child = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let _connected = silent.accept().unwrap();
+        shell(Command::new("kill").arg("-INT").arg(child.id().to_string()));
+        let begun = Instant::now();
+        let mut status = None;
+        wait_until(|| {
+            status = child.try_wait().unwrap();
+            status.is_some()
+        });
+        let waited = begun.elapsed();
+        let _ = child.kill();
+        let status = status.unwrap_or_else(|| panic!("{words:?} does not hear it"));
+        assert!(status.code() == Some(130) || status.signal() == Some(2), "{words:?}: {status}");
+        // Without it, the silence is noticed after ten seconds.
+        assert!(waited < Duration::from_secs(8), "{words:?}: {waited:?}");
+    }
 }
 
 #[test]

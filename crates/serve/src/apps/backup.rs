@@ -18,15 +18,15 @@ use headtime_sched::tasks::Range;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::error::AppError;
-use super::image::Image;
+use super::error::{AppError, plain_or_none};
+use super::image::{Image, beside, name_fits, remove};
 use super::job::{End, Job, Sink, Status};
-use super::link::{covered, disk, export, look};
+use super::link::{answer, covered, disk, export, look};
 use super::progress::{Notes, Progress};
 use super::ranges::Ranges;
 use super::runner;
 use super::scrub::{Place, places};
-use super::sums::{Known, Sums, sum};
+use super::sums::{Known, Sums, SumsError, sum};
 use super::units::{Units, usual_unit};
 
 /// Which moment an image is of.
@@ -153,23 +153,9 @@ impl Sink for Compare<'_> {
     }
 }
 
-/// A file that belongs to an image.
-fn beside(image: &Path, what: &str) -> PathBuf {
-    let mut name = image.file_name().unwrap_or_default().to_os_string();
-    name.push(what);
-    image.with_file_name(name)
-}
-
 /// The journal of an unfinished image.
 pub fn journal(image: &Path) -> PathBuf {
     beside(image, ".journal")
-}
-
-fn remove(path: &Path) -> Result<(), AppError> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(AppError::file(path, e)),
-        _ => Ok(()),
-    }
 }
 
 /// Makes an image. `None`: it was stopped before the end.
@@ -178,7 +164,8 @@ pub async fn run(
     watch: &mut (dyn FnMut(Step) + Send),
     stop: watch::Receiver<bool>,
 ) -> Result<Option<Report>, AppError> {
-    let (_, info) = look(&b.job.control).await?;
+    name_fits(&b.image)?;
+    let (_, info) = answer(&b.job.control, &stop, look(&b.job.control)).await?;
     let (what, range) = covered(&info, b.export.as_deref())?;
     let read_only = match &b.export {
         Some(name) => export(&info, name)?.read_only,
@@ -200,22 +187,33 @@ pub async fn run(
     };
     let mut progress = Progress::new("backup", &disk(&info), info.sectors, info.sector_bytes, &what, units.clone());
     let (part, journal, sums_path) = (beside(&b.image, ".part"), self::journal(&b.image), beside(&b.image, ".sums"));
+    plain_or_none(&journal)?;
+    plain_or_none(&sums_path)?;
     let again = !b.restart && journal.exists();
     if again && moment == Moment::PointInTime {
         let why = "an unfinished image is here that is not of one point in time (--live goes on with a live one)";
-        return Err(AppError::Leftover { path: journal, why });
+        return Err(AppError::Leftover { path: journal, why: why.into() });
     }
     let again = again && progress.resume(&journal)?;
     let bytes = range.count * u64::from(info.sector_bytes);
+    if again && !part.exists() {
+        let why = "expected the unfinished image that the journal is of, found no file".into();
+        return Err(AppError::Leftover { path: part, why });
+    }
     let image = Image::open(&part, bytes, again)?;
     if !again {
         // Only now that the image is nobody else's.
         remove(&sums_path)?;
         remove(&journal)?;
     }
-    let (sums, there) = Sums::open(&sums_path, progress.identity(), units.len())?;
+    let opened = Sums::open(&sums_path, progress.identity(), units.len());
+    let (sums, there) = opened.map_err(|e| match AppError::from(e) {
+        AppError::Sums(SumsError::Damaged { path, what }) => AppError::Leftover { path, why: what.into() },
+        e => e,
+    })?;
     if again && !there {
-        return Err(AppError::Leftover { path: sums_path, why: "expected the checksums of the unfinished image" });
+        let why = "expected the checksums of the unfinished image, found no file".into();
+        return Err(AppError::Leftover { path: sums_path, why });
     }
     let job = Job {
         journal: (moment != Moment::PointInTime).then(|| journal.clone()),

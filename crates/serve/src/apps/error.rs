@@ -17,10 +17,10 @@ pub enum AppError {
     Client(#[from] ClientError),
     /// The journal is damaged, or of another job.
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    Journal(JournalError),
     /// The file of checksums is damaged, or of another job.
     #[error(transparent)]
-    Sums(#[from] SumsError),
+    Sums(SumsError),
     /// What is to be read is not there.
     #[error(transparent)]
     Units(#[from] UnitsError),
@@ -33,7 +33,7 @@ pub enum AppError {
         why: io::Error,
     },
     /// No room for a file of ours.
-    #[error("{}: no room is left for it; what was done is kept, and the same command goes on with it", .0.display())]
+    #[error("{}: no room is left for it", .0.display())]
     Full(PathBuf),
     /// There is something already where the result should go.
     #[error("{}: expected no file of this name, found one (--overwrite replaces it)", .0.display())]
@@ -41,13 +41,16 @@ pub enum AppError {
     /// A file of ours is to be there, or was named, and something else is.
     #[error("{}: expected a plain file, found a directory, a device or a pipe", .0.display())]
     NoPlainFile(PathBuf),
+    /// A file of ours cannot be called that.
+    #[error("{}: expected the name of a file, found that of a directory", .0.display())]
+    NoName(PathBuf),
     /// Something of an earlier run does not fit.
     #[error("{}: {why}; --restart begins anew", path.display())]
     Leftover {
         /// Which file.
         path: PathBuf,
         /// What is wrong with it.
-        why: &'static str,
+        why: String,
     },
     /// Another headtime works on this file.
     #[error("{}: another headtime uses it", .0.display())]
@@ -92,9 +95,9 @@ pub enum AppError {
     /// Another program works with the same journal.
     #[error("{}: another program works with this journal", .0.display())]
     JournalInUse(PathBuf),
-    /// Something listens there, and does not answer.
-    #[error("{}: no answer within {} s", .0.display(), .1.as_secs())]
-    Silent(PathBuf, std::time::Duration),
+    /// Somebody stopped it before the server had answered.
+    #[error("stopped before it began")]
+    Stopped,
     /// The server refused a call.
     #[error("the server refused: {0}")]
     Refused(String),
@@ -104,6 +107,33 @@ pub enum AppError {
     /// Blocks of a point-in-time image were overwritten before they could be read, or the session ended.
     #[error("the image of one point in time is lost: {0}")]
     Lost(String),
+}
+
+impl From<JournalError> for AppError {
+    fn from(e: JournalError) -> AppError {
+        match e {
+            JournalError::Io { path, why } => AppError::file(&path, why),
+            e => AppError::Journal(e),
+        }
+    }
+}
+
+impl From<SumsError> for AppError {
+    fn from(e: SumsError) -> AppError {
+        match e {
+            SumsError::Io { path, why } => AppError::file(&path, why),
+            e => AppError::Sums(e),
+        }
+    }
+}
+
+/// What is at this path, if anything is, must be a plain file: a pipe would be waited for, a device has no end or would be
+/// replaced by a file of its name.
+pub fn plain_or_none(path: &Path) -> Result<(), AppError> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(AppError::NoPlainFile(path.into())),
+        _ => Ok(()),
+    }
 }
 
 impl AppError {

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::error::AppError;
 use super::image::Image;
 use super::job::Sink;
-use super::link::{Link, look};
+use super::link::{Link, answer, look};
 use super::progress::Notes;
 use super::units::Units;
 use crate::control::v1::session_call::Call;
@@ -86,12 +86,12 @@ pub async fn write(
     watch: &mut (dyn FnMut(u64, u64) + Send),
     mut stop: watch::Receiver<bool>,
 ) -> Result<Written, AppError> {
-    let (mut control, info) = look(&w.control).await?;
+    let (mut control, info) = answer(&w.control, &stop, look(&w.control)).await?;
     if !info.fills {
         return Err(AppError::NoFill);
     }
     let sector = u64::from(info.sector_bytes);
-    let wanted: u64 = w.ranges.iter().map(|r| r.count).sum();
+    let wanted = w.ranges.iter().map(|r| r.count).fold(0, u64::saturating_add);
     let unit = w.unit.unwrap_or_else(|| super::units::usual_unit(wanted, info.sector_bytes));
     let units = Units::new(w.ranges.clone(), unit, info.sectors, info.sector_bytes)?;
     let failed = |why| AppError::file(&w.input, why);

@@ -7,13 +7,38 @@ use std::path::{Path, PathBuf};
 use headtime_sched::tasks::Range;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation, fadvise, fallocate, flock};
 
-use super::error::AppError;
+use super::error::{AppError, plain_or_none};
 use super::progress::Progress;
 use super::ranges::Ranges;
 use super::sums::{Known, Sums, sum};
 
 /// What file systems keep or leave out as one.
 const BLOCK: usize = 4096;
+
+/// A file that belongs to an image.
+pub fn beside(image: &Path, what: &str) -> PathBuf {
+    let mut name = image.file_name().unwrap_or_default().to_os_string();
+    name.push(what);
+    image.with_file_name(name)
+}
+
+/// Removes a file that may not be there.
+pub fn remove(path: &Path) -> Result<(), AppError> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(AppError::file(path, e)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a file of this name can be made when all is read: found out before it is. What has the name already is replaced, and so
+/// must be a file.
+pub fn name_fits(image: &Path) -> Result<(), AppError> {
+    plain_or_none(image)?;
+    match image.file_name().is_none() || image.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        true => Err(AppError::NoName(image.into())),
+        false => Ok(()),
+    }
+}
 
 /// The file.
 #[derive(Debug)]
@@ -29,9 +54,7 @@ impl Image {
     /// Nobody else can use it meanwhile.
     pub fn open(path: &Path, bytes: u64, again: bool) -> Result<Image, AppError> {
         let failed = |why| AppError::file(path, why);
-        if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
-            return Err(AppError::NoPlainFile(path.into()));
-        }
+        plain_or_none(path)?;
         let mut how = OpenOptions::new();
         let file = how.read(true).write(true).create(!again).truncate(false).open(path).map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -42,7 +65,8 @@ impl Image {
         if again {
             let len = file.metadata().map_err(failed)?.len();
             if len != bytes {
-                return Err(AppError::Leftover { path: path.into(), why: "the unfinished image has another length" });
+                let why = format!("expected an unfinished image of {bytes} bytes, found {len}");
+                return Err(AppError::Leftover { path: path.into(), why });
             }
         } else {
             file.set_len(0).and_then(|()| file.set_len(bytes)).map_err(failed)?;

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::time::Duration;
 
 use headtime_sched::tasks::Range;
 use tokio::sync::mpsc::Sender;
+use tokio::sync::watch;
 use tonic::Streaming;
 
 use super::error::AppError;
-use crate::control::client::{self, ClientError, Control, Session};
+use crate::control::client::{self, ClientError, Control, Session, in_time};
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{Export, InfoReply, Opened, SessionCall, SessionEvent};
@@ -27,9 +27,6 @@ pub struct Link {
     batch: u64,
 }
 
-/// How long a server may take to say what it serves.
-const ANSWERS: Duration = Duration::from_secs(10);
-
 /// What is served at `path`.
 pub async fn look(path: &Path) -> Result<(Control, InfoReply), AppError> {
     let looking = async {
@@ -37,7 +34,20 @@ pub async fn look(path: &Path) -> Result<(Control, InfoReply), AppError> {
         let info = client::info(&mut control).await?;
         Ok((control, info))
     };
-    tokio::time::timeout(ANSWERS, looking).await.unwrap_or_else(|_| Err(AppError::Silent(path.into(), ANSWERS)))
+    in_time(path, looking).await
+}
+
+/// What the server at `path` answers, which it must do in time, unless somebody stops it first.
+pub async fn answer<T>(
+    path: &Path,
+    stop: &watch::Receiver<bool>,
+    asking: impl Future<Output = Result<T, AppError>>,
+) -> Result<T, AppError> {
+    let mut stop = stop.clone();
+    tokio::select! {
+        answered = in_time(path, asking) => answered,
+        _ = stop.wait_for(|&s| s) => Err(AppError::Stopped),
+    }
 }
 
 /// Which disk is served: what was begun on one is not gone on with on another. Two of one model differ in the number.

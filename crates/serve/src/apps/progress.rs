@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use headtime_sched::tasks::Range;
@@ -21,6 +21,8 @@ use super::units::Units;
 const MAGIC: &[u8] = b"headtime journal 1\n";
 /// Stretches of unreadable sectors that are remembered one by one; a disk with more of them has no use for the list.
 const MOST_UNREADABLE: usize = 1 << 16;
+/// Bytes of a journal beside the bits at most: whose it is, and what is remembered one by one.
+const LONGEST_HEAD: u64 = 16 << 20;
 
 /// Whose journal it is: another job's is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -283,12 +285,18 @@ impl Progress {
     /// Takes up what the journal at `path` remembers. False when there is none; one that is not this job's is refused, and
     /// nothing is changed then.
     pub fn resume(&mut self, path: &Path) -> Result<bool, JournalError> {
-        let text = match std::fs::read(path) {
-            Ok(text) => text,
+        let most = LONGEST_HEAD + self.bits.len() as u64 * 8;
+        let mut text = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut text));
+        match read {
+            Ok(_) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(why) => return Err(JournalError::Io { path: path.into(), why }),
-        };
+        }
         let damaged = |what| JournalError::Damaged { path: path.into(), what };
+        if text.len() as u64 > most {
+            return Err(damaged("the journal is longer than one of this job can be"));
+        }
         if !text.starts_with(MAGIC) {
             return Err(damaged("expected a journal of headtime's, found something else"));
         }
@@ -393,6 +401,20 @@ mod tests {
         assert_eq!((q.done(), q.bytes(), q.left(9)), (4, p.bytes(), p.left(9)));
         assert_eq!((q.unreadable_ranges(), &q.notes), (p.unreadable_ranges(), &p.notes));
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left beside it");
+    }
+
+    #[test]
+    fn what_is_longer_than_a_journal_is_not_read_to_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("j");
+        let mut p = progress("d", 130);
+        p.save(&path).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        let e = p.resume(&path).unwrap_err().to_string();
+        assert!(e.contains("longer than one of this job can be"), "{e}");
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(matches!(p.resume(&path), Err(JournalError::Damaged { .. })));
     }
 
     #[test]

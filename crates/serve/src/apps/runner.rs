@@ -118,7 +118,11 @@ pub async fn run(
         connected: false,
     };
     let end = runner.sessions(&mut stop).await;
-    let saved = runner.save();
+    let saved = match end {
+        // There is nothing left to be gone on with: that this cannot be remembered does not take away what was done.
+        Ok(End::Complete) => runner.keep().map(|()| _ = runner.remember()),
+        _ => runner.save(),
+    };
     end.and_then(|end| saved.map(|()| end))
 }
 
@@ -446,14 +450,28 @@ impl Runner<'_> {
         (self.watch)(&status);
     }
 
+    /// What was done survives.
+    fn keep(&mut self) -> Result<(), AppError> {
+        self.progress.notes.milliseconds = self.before + self.worked.as_millis() as u64;
+        match self.job.journal {
+            Some(_) => self.sink.save(),
+            None => Ok(()),
+        }
+    }
+
+    /// So does the journal that says so.
+    fn remember(&mut self) -> Result<(), AppError> {
+        match &self.job.journal {
+            Some(journal) => Ok(self.progress.save(journal)?),
+            None => Ok(()),
+        }
+    }
+
     /// First what was done, then the journal that says so.
     fn save(&mut self) -> Result<(), AppError> {
         let begun = Instant::now();
-        self.progress.notes.milliseconds = self.before + self.worked.as_millis() as u64;
-        if let Some(journal) = &self.job.journal {
-            self.sink.save()?;
-            self.progress.save(journal)?;
-        }
+        self.keep()?;
+        self.remember()?;
         // A slow disk, or the journal of a large one, must not take a large part of the time.
         self.save_after = self.job.save_every.max(begun.elapsed() * 20);
         self.saved = Instant::now();

@@ -12,9 +12,10 @@ use headtime_sched::tasks::Range;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::error::AppError;
+use super::error::{AppError, plain_or_none};
+use super::image::remove;
 use super::job::{End, Job, Sink, Status};
-use super::link::{covered, disk, export, look};
+use super::link::{answer, covered, disk, export, look};
 use super::progress::{Notes, Progress};
 use super::ranges::Ranges;
 use super::runner;
@@ -245,7 +246,7 @@ pub async fn run(
     watch: &mut (dyn FnMut(Step<'_>) + Send),
     stop: watch::Receiver<bool>,
 ) -> Result<(Report, End, PathBuf), AppError> {
-    let (_, info) = look(&plan.job.control).await?;
+    let (_, info) = answer(&plan.job.control, &stop, look(&plan.job.control)).await?;
     let (what, range) = covered(&info, plan.export.as_deref())?;
     let unit = plan.unit.unwrap_or_else(|| usual_unit(range.count, info.sector_bytes));
     let units = Units::new(vec![range], unit, info.sectors, info.sector_bytes)?;
@@ -269,6 +270,7 @@ pub async fn run(
     }
     let mut sink = Scrub::default();
     if let Some(path) = &plan.catalogue {
+        plain_or_none(path)?;
         let (sums, _) = Sums::open(path, plain.identity(), plain.units().len())?;
         sink.catalogue = Some(Catalogue { sums, expect_unchanged: plan.expect_unchanged });
     }
@@ -279,7 +281,7 @@ pub async fn run(
     let report = Report::new(&info, &progress, &sink);
     if end == End::Complete {
         // What it found has been told; the next scrub begins anew.
-        std::fs::remove_file(&journal).map_err(|e| AppError::file(&journal, e))?;
+        remove(&journal)?;
     }
     Ok((report, end, journal))
 }
@@ -287,6 +289,7 @@ pub async fn run(
 /// Keeps other scrubs away from a journal as long as the result lives. (Not the journal's own file: that is replaced whenever
 /// it is written.)
 fn lock(journal: &Path) -> Result<File, AppError> {
+    plain_or_none(journal)?;
     let mut path = journal.as_os_str().to_owned();
     path.push(".lock");
     let path = PathBuf::from(path);

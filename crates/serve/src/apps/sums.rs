@@ -108,8 +108,12 @@ impl Sums {
             head[..fits].copy_from_slice(&text[..fits]);
             let check = xxh3_64(&head[..HEAD as usize - 8]).to_le_bytes();
             head[HEAD as usize - 8..].copy_from_slice(&check);
-            sums.file.set_len(len).and_then(|()| sums.file.write_all_at(&head, 0)).map_err(failed)?;
-            sums.sync()?;
+            let made = sums.file.write_all_at(&head, 0).and_then(|()| sums.file.set_len(len)).map_err(failed);
+            if let Err(e) = made.and_then(|()| sums.sync()) {
+                // Half of it would be taken for something else the next time.
+                let _ = sums.file.set_len(0);
+                return Err(e);
+            }
             return Ok((sums, false));
         }
         let damaged = |what| SumsError::Damaged { path: path.into(), what };

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
@@ -27,6 +28,12 @@ pub enum ClientError {
         /// Why.
         why: String,
     },
+    /// Something listens there, and does not answer.
+    #[error("{}: no answer within {} s", path.display(), ANSWERS.as_secs())]
+    Silent {
+        /// Where.
+        path: PathBuf,
+    },
     /// The server refused, or the connection broke.
     #[error("{}", .0.message())]
     Status(Box<Status>),
@@ -45,7 +52,7 @@ impl ClientError {
     /// Whether it may go better when the server is there again.
     pub fn is_temporary(&self) -> bool {
         match self {
-            ClientError::Connect { .. } | ClientError::Ended => true,
+            ClientError::Connect { .. } | ClientError::Silent { .. } | ClientError::Ended => true,
             // A connection that breaks in the middle of a stream shows as any of these.
             ClientError::Status(s) => {
                 use tonic::Code::{Cancelled, Internal, Unavailable, Unknown};
@@ -53,6 +60,18 @@ impl ClientError {
             }
         }
     }
+}
+
+/// How long a server may take to answer.
+const ANSWERS: Duration = Duration::from_secs(10);
+
+/// What the server at `path` answers, which it must do in time: one that was stopped takes connections, and says nothing.
+pub async fn in_time<T, E>(path: &Path, asking: impl Future<Output = Result<T, E>>) -> Result<T, E>
+where
+    E: From<ClientError>,
+{
+    let silent = |_| Err(ClientError::Silent { path: path.into() }.into());
+    tokio::time::timeout(ANSWERS, asking).await.unwrap_or_else(silent)
 }
 
 /// A connection to a server.

@@ -10,7 +10,7 @@ use tonic::Streaming;
 
 use super::Counts;
 use super::machine::Machine;
-use crate::control::client::{ClientError, Session, connect, info};
+use crate::control::client::{ClientError, Session, connect, in_time, info};
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{Export, InfoReply, SessionCall, SessionEvent};
 use crate::engine::telling::Telling;
@@ -78,10 +78,13 @@ pub struct Left {
 type Link = (Sender<SessionCall>, Streaming<SessionEvent>);
 
 impl Upstream {
-    /// The export, if it can be destaged to.
+    /// The export, if it can be destaged to, and if the server says so in time.
     pub async fn look(&self) -> Result<(Export, InfoReply), UpstreamError> {
-        let mut control = connect(&self.control).await?;
-        let info = info(&mut control).await?;
+        let asking = async {
+            let mut control = connect(&self.control).await?;
+            info(&mut control).await
+        };
+        let info: InfoReply = in_time(&self.control, asking).await?;
         let found = info.exports.iter().find(|e| e.name == self.export).cloned();
         let export = found.ok_or_else(|| UpstreamError::NoExport(self.export.clone()))?;
         match (export.read_only, info.fills) {

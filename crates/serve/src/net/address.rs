@@ -174,10 +174,14 @@ fn clear(path: &Path) -> Result<(), ListenError> {
     if !found.file_type().is_socket() {
         return Err(ListenError::NoSocket(path.into()));
     }
-    if std::os::unix::net::UnixStream::connect(path).is_ok() {
-        return Err(ListenError::InUse(path.into()));
+    let failed = |why| ListenError::Io { address: Address::Unix(path.into()), why };
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => Err(ListenError::InUse(path.into())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        // Only this says that nobody listens; one that we may not connect to is another user's.
+        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path).map_err(failed),
+        Err(why) => Err(failed(why)),
     }
-    std::fs::remove_file(path).map_err(|why| ListenError::Io { address: Address::Unix(path.into()), why })
 }
 
 impl Listening {
@@ -247,6 +251,12 @@ mod tests {
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         assert!(path.exists());
         assert!(Address::Unix(path.clone()).listen().await.is_ok());
+        // In use, though nobody can connect to it so.
+        let other = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        assert!(matches!(Address::Unix(path.clone()).listen().await, Err(ListenError::Io { .. })));
+        assert!(path.exists());
+        drop(other);
+        std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "precious").unwrap();
         assert!(matches!(Address::Unix(path.clone()).listen().await, Err(ListenError::NoSocket(_))));
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
