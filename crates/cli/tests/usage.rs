@@ -148,6 +148,23 @@ fn sockets_whose_names_nobody_can_use_are_refused() {
         assert!(e.contains("serve.toml: listen.control: expected a socket's path of 1 to 107 bytes, found "), "{e}");
     }
     assert!(headtime(&["serve", "--check", &config("c")]).ok().contains("Atlas"));
+    let with = |more: &str| {
+        let path = config("c");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text + more).unwrap();
+        headtime(&["serve", "--check", &path]).refused()
+    };
+    let e = with("[scheduler]\nconservatism-us = \"lots\"\n");
+    assert!(e.contains("scheduler.conservatism-us") && !e.contains("conservatism_us"), "{e}");
+}
+
+#[test]
+fn a_user_whom_nobody_knows_is_found_by_a_check() {
+    let there = Scratch::new("user");
+    let text =
+        "user = \"no-such-user\"\n[disk]\ndrive = \"atlas10k\"\nbacking = \"d\"\n[listen]\n[[export]]\nname = \"\"\n";
+    let e = headtime(&["serve", "--check", &there.file("serve.toml", text)]).refused();
+    assert!(e.contains("no-such-user"), "{e}");
 }
 
 #[test]

@@ -65,8 +65,9 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         ));
     };
     let s = &config.scheduler;
-    let fill =
-        filling::fill(&s.fill, None, Some(&s.conservatism_us), config.disk.seed).map_err(|e| wrong(e.to_string()))?;
+    let fill = filling::fill(&s.fill, None, Some(&s.conservatism_us), config.disk.seed)
+        // The file's key, where that is what is wrong.
+        .map_err(|e| wrong(e.to_string().replace("conservatism_us", "scheduler.conservatism-us")))?;
     let fills = fill.is_some();
     if !(1..=32).contains(&s.outstanding) {
         return Err(wrong(format!("scheduler.outstanding: expected 1 to 32, found {}", s.outstanding)));
@@ -78,6 +79,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         Some((files, required)) => Some((tls::acceptor(&files).map_err(Failure::input)?, required)),
         None => None,
     };
+    let account = config.user.as_deref().map(real::account).transpose()?;
     if args.check {
         return checked(&profile, &exports);
     }
@@ -106,7 +108,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
             let noise = DriveConfig { seed: config.disk.seed, ..DriveConfig::default() };
             let device = VirtualDrive::new(&profile, noise, file).map_err(Failure::input)?;
             core.max_outstanding = core.max_outstanding.min(device.depth());
-            real::become_user(config.user.as_deref())?;
+            real::become_user(account)?;
             running::serve(admitted(core), device, service, hooks, &profile.title, args.json)
         }
         (None, device) => {
@@ -120,7 +122,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
                 control.fills &= predictable;
                 control.disk_id = id;
             }
-            real::become_user(config.user.as_deref())?;
+            real::become_user(account)?;
             let done = running::serve(admitted(core), device, service, hooks, &profile.title, args.json);
             if let Some(tuning) = tuning {
                 match tuning.restore() {

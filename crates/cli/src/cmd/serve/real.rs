@@ -118,9 +118,11 @@ fn predictable(device: &BlockDevice) -> bool {
 }
 
 /// Becomes an ordinary user for good. Must be called before there are threads.
-pub fn become_user(user: Option<&str>) -> Result<(), Failure> {
-    let Some(user) = user else { return Ok(()) };
-    let sys = Sys::default();
-    let account = Account::lookup(&sys, user, None).map_err(Failure::input)?;
-    drop_to(&sys, account).map_err(Failure::input)
+pub fn become_user(account: Option<Account>) -> Result<(), Failure> {
+    account.map_or(Ok(()), |account| drop_to(&Sys::default(), account).map_err(Failure::input))
+}
+
+/// Whom a configuration's `user` means.
+pub fn account(user: &str) -> Result<Account, Failure> {
+    Account::lookup(&Sys::default(), user, None).map_err(Failure::input)
 }
