@@ -19,8 +19,9 @@ struct Application {
     number: u32,
     weight: u64,
     is: Is,
-    /// Where it was served to in the ideal system; of use when it is idle.
+    /// Where it was served to in the ideal system, and when it became idle; of use when it is.
     finish: u128,
+    idle_since: u128,
 }
 
 /// [`headtime_sched::admit::bwf2q::Bwf2q`] without its orders: a list of applications, and every question looks at all of them.
@@ -28,6 +29,8 @@ struct Application {
 #[derive(Clone, Debug, Default)]
 pub struct Naive {
     now: u128,
+    /// Sectors, in 2^-32, that time stands still for.
+    stands_still: u128,
     all: Vec<Application>,
 }
 
@@ -45,8 +48,13 @@ impl Naive {
             (Some(finish), Since::Idle) => finish.max(now),
             (Some(finish), Since::Deceptively { most }) => finish.max(now.saturating_sub(span(most, weight))),
         };
+        if let (Some(at), Since::Deceptively { .. }) = (at, since) {
+            // Time went on without it from when it became idle, or from when its work ended in the ideal system, whichever was later.
+            let without = self.all[at].idle_since.max(start);
+            self.stands_still += now.saturating_sub(without) * u128::from(weight);
+        }
         let is = Is::Waiting { start, end: start + span(budget, weight) };
-        let new = Application { number, weight, is, finish: start };
+        let new = Application { number, weight, is, finish: start, idle_since: now };
         match at {
             Some(at) => self.all[at] = new,
             None => self.all.push(new),
@@ -63,7 +71,9 @@ impl Naive {
     pub fn choose(&mut self) -> Option<u32> {
         let begins = |a: &Application| if let Is::Waiting { start, .. } = a.is { Some(start) } else { None };
         let first = self.all.iter().filter_map(begins).min()?;
-        self.now = self.now.max(first);
+        if first > self.now {
+            (self.now, self.stands_still) = (first, 0);
+        }
         let mut best: Option<(u128, u32, usize)> = None;
         for (at, a) in self.all.iter().enumerate() {
             if let Is::Waiting { start, end } = a.is
@@ -82,9 +92,12 @@ impl Naive {
     /// So many sectors were served.
     pub fn served(&mut self, sectors: u64) {
         let mut left = u128::from(sectors) << 32;
+        let both = left.min(self.stands_still);
+        (left, self.stands_still) = (left - both, self.stands_still - both);
         loop {
             let weights = self.weights();
             if weights == 0 {
+                self.stands_still = 0;
                 return;
             }
             // Who has no work here is served there until then, and the rest goes to fewer.
@@ -110,10 +123,18 @@ impl Naive {
         });
         let (a, start) = active.expect("one is active");
         a.finish = start + span(charged, a.weight);
-        a.is = Is::Idle;
+        (a.is, a.idle_since) = (Is::Idle, self.now);
         if let Some((weight, budget)) = next {
             a.weight = weight;
             a.is = Is::Waiting { start: a.finish, end: a.finish + span(budget, weight) };
+        }
+        self.anybody();
+    }
+
+    /// When nobody counts, nobody is behind.
+    fn anybody(&mut self) {
+        if self.weights() == 0 {
+            self.stands_still = 0;
         }
     }
 
@@ -121,12 +142,14 @@ impl Naive {
     pub fn withdraw(&mut self, number: u32) {
         let a = self.all.iter_mut().find(|a| a.number == number).expect("who is withdrawn waits");
         let Is::Waiting { start, .. } = a.is else { panic!("who is withdrawn waits") };
-        (a.is, a.finish) = (Is::Idle, start);
+        (a.is, a.finish, a.idle_since) = (Is::Idle, start, self.now);
+        self.anybody();
     }
 
     /// An idle application has gone for good.
     pub fn forget(&mut self, number: u32) {
         self.all.retain(|a| a.number != number);
+        self.anybody();
     }
 
     /// Virtual time.
