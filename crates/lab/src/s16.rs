@@ -79,6 +79,8 @@ impl Experiment for S16 {
                 belief: if known { &truth } else { &simple },
                 fill,
                 admit: Policy::None,
+                owners: 5,
+                capacity: 12,
                 order: Order::Sptf,
                 area: AREA,
                 calls: run.length(250_000, 25_000),

@@ -8,6 +8,7 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::profile::{HeadOrder, Layout, Skew};
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::Policy;
 use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::order::View;
 use headtime_sched::pool::Pool;
@@ -226,4 +227,75 @@ fn whole_core_fcfs(bencher: Bencher, waiting: usize) {
 #[divan::bench(args = [10, 1_000])]
 fn whole_core_sptf(bencher: Bencher, waiting: usize) {
     round_trips(bencher, waiting, Order::Sptf);
+}
+
+/// The whole core under BFQ+, with two requests of each of so many applications waiting. A command takes longer than a slice, so that
+/// every turn is another application's.
+struct Shared {
+    core: Core,
+    requests: Vec<Request>,
+    next: usize,
+    applications: u32,
+    at_drive: u64,
+    now: Time,
+}
+
+impl Shared {
+    fn new(applications: u32, order: Order) -> Shared {
+        let mut rng = rng(1);
+        let model = atlas();
+        let requests = (0..65_536).map(|_| random_read(&mut rng, &model).0).collect();
+        let config = Config { order, max_outstanding: 1, capacity: 2 * applications as usize + 2, fill: None };
+        let core = Core::new(config, model).admitting(&Policy::named("bfq+").expect("a policy"));
+        let mut shared = Shared { core, requests, next: 0, applications, at_drive: 0, now: Time::ZERO };
+        for owner in (0..applications).chain(0..applications) {
+            shared.submit(owner);
+        }
+        shared
+    }
+
+    fn submit(&mut self, owner: u32) {
+        self.next += 1;
+        // Whose it is can be told from its name.
+        let id = self.next as u64 * u64::from(self.applications) + u64::from(owner);
+        let request = Request { id, owner, ..self.requests[self.next % self.requests.len()] };
+        self.core.submit(request, self.now).expect("there is room");
+        self.drain();
+    }
+
+    /// Whose request has finished.
+    fn drain(&mut self) -> Option<u32> {
+        let mut owner = None;
+        while let Some(action) = self.core.poll() {
+            match action {
+                Action::Issue(command) => self.at_drive = command.id,
+                Action::Finish(finished) => owner = Some((finished.request % u64::from(self.applications)) as u32),
+                Action::Background(_) => {}
+            }
+        }
+        owner
+    }
+
+    fn turn(&mut self) {
+        self.now += Dur::from_ms(126);
+        self.core.complete(self.at_drive, Outcome::Ok, self.now);
+        let owner = self.drain().expect("it is finished");
+        self.submit(owner);
+    }
+}
+
+fn shared_turns(bencher: Bencher, applications: u32, order: Order) {
+    let mut shared = Shared::new(applications, order);
+    (0..applications).for_each(|_| shared.turn());
+    bencher.bench_local(|| shared.turn());
+}
+
+#[divan::bench(args = [10, 100, 1_000, 10_000])]
+fn whole_core_bfq_plus_clook(bencher: Bencher, applications: u32) {
+    shared_turns(bencher, applications, Order::Clook);
+}
+
+#[divan::bench(args = [10, 100, 1_000, 10_000])]
+fn whole_core_bfq_plus_sptf(bencher: Bencher, applications: u32) {
+    shared_turns(bencher, applications, Order::Sptf);
 }

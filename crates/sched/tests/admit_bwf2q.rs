@@ -1,120 +1,99 @@
-//! B-WF²Q+ against the same by looking at everybody, and against what is guaranteed.
+//! B-WF²Q+ against the same by looking at everybody, decision by decision. `admit_fluid.rs` compares it with the ideal system.
 
 use headtime_sched::admit::bwf2q::{Bwf2q, Since};
-use headtime_testkit::fair::{Lag, Naive};
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use headtime_testkit::fair::Naive;
+use proptest::prelude::*;
 
-/// Below `of`.
-fn below(rng: &mut Xoshiro256PlusPlus, of: u64) -> u64 {
-    rng.next_u64() % of
+/// What happens to an application, or to the one that is served.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// It becomes backlogged, if it is idle.
+    Arrives { number: u32, weight: u64, budget: u64, since: Since },
+    /// Its requests are taken back, if it waits.
+    Withdraws { number: u32 },
+    /// It has gone for good, if it is idle.
+    Goes { number: u32 },
+    /// The active one is served so many sectors, or somebody is chosen.
+    Served { sectors: u64 },
+    /// The active one's budget is over: so many sectors more are charged than it was served.
+    Over { more: u64, next: Option<(u64, u64)> },
 }
 
-#[test]
-fn every_decision_is_that_of_looking_at_everybody() {
-    for seed in 0..40 {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let (mut quick, mut naive) = (Bwf2q::new(), Naive::default());
-        let applications = 2 + seed as u32;
-        let mut idle: Vec<u32> = (0..applications).collect();
-        let mut decisions = 0;
-        for _ in 0..3_000 {
-            while !idle.is_empty() && below(&mut rng, 3) == 0 {
-                let a = idle.swap_remove(below(&mut rng, idle.len() as u64) as usize);
-                let (weight, budget) = (1 + below(&mut rng, 1_000), 1 + below(&mut rng, 5_000));
-                let since = match below(&mut rng, 2) {
-                    0 => Since::Idle,
-                    _ => Since::Deceptively { most: below(&mut rng, 20_000) },
-                };
-                quick.activate(a, weight, budget, since);
-                naive.activate(a, weight, budget, since);
+const MOST: u64 = 5_000;
+
+fn since() -> impl Strategy<Value = Since> {
+    prop_oneof![Just(Since::Idle), (0..4 * MOST).prop_map(|most| Since::Deceptively { most })]
+}
+
+/// Few weights and budgets, so that ends are equal, or all of them.
+fn weight_and_budget() -> impl Strategy<Value = (u64, u64)> {
+    prop_oneof![((1..=2_u64).prop_map(|w| w * 100), (1..=3_u64).prop_map(|b| b * 64)), (1..=1_000_u64, 1..=MOST)]
+}
+
+fn step(applications: u32) -> impl Strategy<Value = Step> {
+    let n = 0..applications;
+    prop_oneof![
+        4 => (n.clone(), weight_and_budget(), since())
+            .prop_map(|(number, (weight, budget), since)| Step::Arrives { number, weight, budget, since }),
+        1 => n.clone().prop_map(|number| Step::Withdraws { number }),
+        1 => n.prop_map(|number| Step::Goes { number }),
+        5 => (0..MOST).prop_map(|sectors| Step::Served { sectors }),
+        3 => (prop_oneof![Just(0), 0..MOST], prop::option::weighted(0.6, weight_and_budget()))
+            .prop_map(|(more, next)| Step::Over { more, next }),
+    ]
+}
+
+/// Both at work; fails where they differ.
+fn compare(applications: u32, steps: &[Step]) -> Result<(), TestCaseError> {
+    let (mut quick, mut naive) = (Bwf2q::new(), Naive::default());
+    let mut served = 0;
+    for (i, &step) in steps.iter().enumerate() {
+        let idle = |q: &Bwf2q, number| q.stamps(number).is_none();
+        match step {
+            Step::Arrives { number, weight, budget, since } if idle(&quick, number) => {
+                quick.activate(number, weight, budget, since);
+                naive.activate(number, weight, budget, since);
             }
-            let next = quick.choose();
-            assert_eq!(next, naive.choose(), "seed {seed}, decision {decisions}");
-            let Some(a) = next else { continue };
-            decisions += 1;
-            let (served, more) = (below(&mut rng, 3_000), below(&mut rng, 2_000));
-            quick.served(served);
-            naive.served(served);
-            let goes_on = (below(&mut rng, 3) > 0).then(|| (1 + below(&mut rng, 1_000), 1 + below(&mut rng, 5_000)));
-            quick.expire(served + more, goes_on);
-            naive.expire(served + more, goes_on);
-            assert_eq!(quick.now(), naive.now());
-            idle.extend(goes_on.is_none().then_some(a));
+            Step::Withdraws { number } if !idle(&quick, number) && quick.active() != Some(number) => {
+                quick.withdraw(number);
+                naive.withdraw(number);
+            }
+            Step::Goes { number } if idle(&quick, number) => {
+                quick.forget(number);
+                naive.forget(number);
+            }
+            Step::Served { sectors } if quick.active().is_some() => {
+                quick.served(sectors);
+                naive.served(sectors);
+                served += sectors;
+            }
+            Step::Served { .. } => {
+                let next = quick.choose();
+                prop_assert_eq!(next, naive.choose(), "step {}", i);
+                served = 0;
+            }
+            Step::Over { more, next } if quick.active().is_some() => {
+                quick.served(more);
+                naive.served(more);
+                quick.expire(served + more, next);
+                naive.expire(served + more, next);
+            }
+            _ => {}
         }
-        assert!(decisions > 1_000);
+        prop_assert_eq!(quick.now().0, naive.now(), "step {}: {:?}", i, step);
     }
+    let waiting = (0..applications).filter(|a| quick.stamps(*a).is_some()).count();
+    prop_assert_eq!(quick.backlogged(), waiting);
+    Ok(())
 }
 
-/// An application of the test: random bursts of work.
-struct Application {
-    weight: u64,
-    /// Its budgets are as large as its backlog, and this at most.
-    most: u64,
-    backlog: u64,
-    lag: Lag,
-}
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-#[test]
-fn over_any_stretch_everybody_gets_its_share_less_what_is_allowed_however_many_there_are() {
-    const LARGEST: u64 = 2_000;
-    for (count, steps) in [(2, 20_000), (10, 20_000), (100, 40_000), (1_000, 60_000)] {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(count);
-        let weight = |rng: &mut Xoshiro256PlusPlus| 1 + below(rng, 100);
-        let mut all: Vec<Application> = (0..count)
-            .map(|_| Application {
-                weight: weight(&mut rng),
-                most: 8 + below(&mut rng, LARGEST - 7),
-                backlog: 0,
-                lag: Lag::default(),
-            })
-            .collect();
-        let weights: u64 = all.iter().map(|a| a.weight).sum();
-        let mut q = Bwf2q::new();
-        let mut exhausted = 0;
-        for _ in 0..steps {
-            // Enough comes to keep about half of them backlogged.
-            for _ in 0..2 {
-                let n = below(&mut rng, count) as usize;
-                let a = &mut all[n];
-                let came = 1 + below(&mut rng, 3 * LARGEST / 2);
-                if a.backlog == 0 {
-                    a.lag.begin();
-                    q.activate(n as u32, a.weight, came.min(a.most), Since::Idle);
-                }
-                a.backlog += came;
-            }
-            let n = q.choose().expect("something has just come") as usize;
-            let stamps = q.stamps(n as u32).unwrap();
-            // The whole budget that was set when it began to wait.
-            let budget = ((stamps.finish.0 - stamps.start.0) * u128::from(stamps.weight)).div_ceil(1 << 32) as u64;
-            assert!(budget <= all[n].backlog && budget <= all[n].most);
-            let mut left = budget;
-            while left > 0 {
-                let piece = left.min(64);
-                q.served(piece);
-                for (m, a) in all.iter_mut().enumerate().filter(|(_, a)| a.backlog > 0) {
-                    let due = (piece * a.weight) as f64 / weights as f64;
-                    a.lag.served(due, if m == n { piece } else { 0 });
-                }
-                left -= piece;
-            }
-            let a = &mut all[n];
-            a.backlog -= budget;
-            exhausted += u32::from(a.backlog > 0);
-            q.expire(budget, (a.backlog > 0).then(|| (a.weight, a.backlog.min(a.most))));
-        }
-        assert!(exhausted > 100, "nobody was ever backlogged for longer than one budget");
-        let mut nearest: f64 = 0.0;
-        for a in &all {
-            let share = a.weight as f64 / weights as f64;
-            let (ahead, behind) = (a.most as f64 * (1.0 - share), a.most as f64 + (LARGEST - a.most) as f64 * share);
-            let bound = ahead + behind;
-            // One sector for what is lost in dividing.
-            assert!(a.lag.worst <= bound + 1.0, "{count}: {} sectors behind, {bound} allowed", a.lag.worst);
-            nearest = nearest.max(a.lag.worst / bound);
-        }
-        println!("{count} applications: at worst {:.0}% of what is allowed", nearest * 100.0);
-        assert!(nearest > 0.3, "{count}: the bound was never tried: {nearest}");
+    #[test]
+    fn every_decision_is_that_of_looking_at_everybody(
+        (applications, steps) in (2..40_u32).prop_flat_map(|n| (Just(n), prop::collection::vec(step(n), 1..600)))
+    ) {
+        compare(applications, &steps)?;
     }
 }

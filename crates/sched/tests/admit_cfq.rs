@@ -126,3 +126,232 @@ fn a_larger_weight_has_longer_slices() {
     let slices = d.slices(3);
     assert!(slices.iter().all(|s| s.1 == Dur::from_ms(if s.0 == 1 { 150 } else { 100 })), "{slices:?}");
 }
+
+impl Desk {
+    /// Somebody reads in order, others here and there, and the cache writes; everybody has always more waiting. Who is served how long.
+    fn deep(&mut self, in_order: &[u32], scattered: &[u32], writes: bool, turns: usize) -> Vec<(u32, Dur)> {
+        for _ in 0..8 {
+            in_order.iter().for_each(|o| self.ask(*o, Kind::Read, false));
+            scattered.iter().for_each(|o| self.ask(*o, Kind::Read, true));
+            if writes {
+                self.ask(999, Kind::Write, false);
+            }
+        }
+        let mut slices: Vec<(u32, Dur)> = vec![];
+        for _ in 0..100_000 {
+            if slices.len() == turns {
+                break;
+            }
+            let owner = self.serve(1_000);
+            match slices.last_mut().filter(|s| s.0 == owner) {
+                Some(last) => last.1 += Dur::from_ms(1),
+                None => slices.push((owner, Dur::from_ms(1))),
+            }
+            match owner {
+                ASYNCHRONOUS => self.ask(999, Kind::Write, false),
+                _ => self.ask(owner, Kind::Read, scattered.contains(&owner)),
+            }
+        }
+        assert_eq!(slices.len(), turns, "some are served for ever: {slices:?}");
+        slices.pop();
+        slices
+    }
+
+    /// Makes an application known to read here and there.
+    fn scatter(&mut self, owner: u32) {
+        for _ in 0..8 {
+            self.ask(owner, Kind::Read, true);
+            assert_eq!(self.serve(1_000), owner);
+        }
+        self.now += Dur::from_ms(20);
+        assert_eq!(self.cfq.turn(self.now), Turn::Nobody);
+    }
+
+    fn waits(&mut self) -> bool {
+        matches!(self.cfq.turn(self.now), Turn::Wait(_))
+    }
+}
+
+#[test]
+fn a_kind_has_the_disk_for_its_part_of_the_target_and_what_nobody_waits_for_two_fifths_of_that() {
+    let slices = Desk::new(Rules::default()).deep(&[1], &[], true, 12);
+    // Half of 300 ms are two slices of 100 ms, and two fifths of that two of 40 ms.
+    let ms = |owner| Dur::from_ms(if owner == ASYNCHRONOUS { 80 } else { 200 });
+    assert!(slices[1..].iter().all(|s| s.1 == ms(s.0)), "{slices:?}");
+}
+
+#[test]
+fn a_kind_has_the_disk_for_twice_what_is_waited_for_a_request_at_least() {
+    let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+    d.cfq.set_share(1, Share::weighing(10).unwrap());
+    let others: Vec<u32> = (100..130).collect();
+    others.iter().for_each(|o| d.scatter(*o));
+    let slices = d.deep(&[1], &others, false, 200);
+    let mine: Vec<Dur> = slices.iter().filter(|s| s.0 == 1).map(|s| s.1).collect();
+    // A thirtieth of 300 ms would be over with one slice of 10 ms.
+    // At first the others' places are later.
+    assert!(mine.len() > 2 && mine[1..].iter().all(|s| *s == Dur::from_ms(20)), "{mine:?}");
+}
+
+#[test]
+fn when_nobody_is_waited_for_all_go_round_together() {
+    let rules = Rules { low_latency: false, slice_idle: Dur::ZERO, ..Rules::default() };
+    let mut d = Desk::new(rules);
+    d.scatter(2);
+    let slices = d.deep(&[1], &[2], false, 12);
+    assert!(slices[1..].iter().all(|s| s.1 == Dur::from_ms(100)), "{slices:?}");
+}
+
+#[test]
+fn more_than_four_scattered_requests_of_the_last_32_make_a_queue_scattered() {
+    let mut d = Desk::new(Rules::default());
+    d.scatter(2);
+    for n in 0..=5 {
+        d.ask(1, Kind::Read, true);
+        assert_eq!(d.serve(1_000), 1);
+        d.ask(2, Kind::Read, true);
+        // The first has nothing to be far from.
+        assert_eq!(d.waits(), n < 5, "{n}");
+        d.now += Dur::from_ms(8);
+        assert_eq!(d.serve(1_000), 2);
+        d.now += Dur::from_ms(8);
+        assert_eq!(d.cfq.turn(d.now), Turn::Nobody);
+    }
+}
+
+#[test]
+fn who_thinks_for_long_is_not_waited_for_once_that_is_known() {
+    let mut d = Desk::new(Rules::default());
+    d.scatter(2);
+    let (mut at, mut waited) = (0, vec![]);
+    for _ in 0..120 {
+        let r = Request { id: 0, kind: Kind::Read, lbn: at, count: 8, fua: false, sync: true, owner: 1 };
+        at += 8;
+        d.cfq.arrived(1, &r, d.now);
+        assert_eq!(d.serve(1_000), 1);
+        d.ask(2, Kind::Read, true);
+        waited.push(d.waits());
+        d.now += Dur::from_ms(8);
+        assert_eq!(d.serve(1_000), 2);
+        d.now += Dur::from_ms(12);
+        assert_eq!(d.cfq.turn(d.now), Turn::Nobody);
+    }
+    // 80 thoughts between 81 requests are not enough to tell.
+    assert!(waited[..81].iter().all(|w| *w) && !waited[81..].iter().any(|w| *w), "{waited:?}");
+}
+
+#[test]
+fn of_scattered_queues_the_last_is_waited_for() {
+    let mut d = Desk::new(Rules::default());
+    d.scatter(1);
+    d.ask(1, Kind::Read, true);
+    assert_eq!(d.serve(1_000), 1);
+    d.ask(2, Kind::Read, false);
+    assert_eq!(d.cfq.turn(d.now), Turn::Wait(d.now + Dur::from_ms(8)));
+}
+
+#[test]
+fn nobody_is_waited_for_beyond_the_end_of_his_slice_and_what_nobody_waits_for_is_not_at_all() {
+    let mut d = Desk::new(Rules::default());
+    d.ask(1, Kind::Read, false);
+    d.serve(50_000);
+    d.ask(1, Kind::Read, false);
+    d.serve(46_000);
+    assert_eq!(d.cfq.turn(d.now), Turn::Wait(d.now + Dur::from_ms(4)));
+    let mut d = Desk::new(Rules::default());
+    d.ask(1, Kind::Write, false);
+    assert_eq!((d.serve(1_000), d.cfq.turn(d.now)), (ASYNCHRONOUS, Turn::Nobody));
+}
+
+#[test]
+fn a_turn_that_has_not_begun_is_not_taken_away() {
+    let mut d = Desk::new(Rules::default());
+    d.ask(1, Kind::Write, false);
+    let turn = d.cfq.turn(d.now);
+    assert!(matches!(turn, Turn::Queue(ASYNCHRONOUS, _)));
+    d.ask(2, Kind::Read, false);
+    assert_eq!(d.cfq.turn(d.now), turn);
+}
+
+#[test]
+fn a_read_that_displaces_goes_before_those_that_have_waited() {
+    let mut d = Desk::new(Rules::default());
+    (0..300).for_each(|_| d.ask(1, Kind::Write, false));
+    (0..300).for_each(|_| d.ask(3, Kind::Read, false));
+    while d.serve(1_000) != ASYNCHRONOUS {}
+    // The third has more to ask, and waits in his round.
+    d.ask(2, Kind::Read, false);
+    assert_eq!((d.serve(1_000), d.waits()), (2, true));
+}
+
+#[test]
+fn who_overran_his_slice_comes_around_later_by_that() {
+    let mut d = Desk::new(Rules::default());
+    d.ask(2, Kind::Read, false);
+    d.now += Dur::from_ms(1);
+    [0, 1].iter().for_each(|o| d.ask(*o, Kind::Read, false));
+    d.ask(2, Kind::Read, false);
+    // Three times his slice, of which one counts: as late as who has a slice after him, and would come before him.
+    assert_eq!(d.serve(300_000), 2);
+    for owner in [0, 1] {
+        for _ in 0..100 {
+            d.ask(owner, Kind::Read, false);
+            assert_eq!(d.serve(1_000), owner);
+        }
+    }
+    assert_eq!(d.serve(1_000), 0);
+}
+
+#[test]
+fn the_idle_class_is_not_waited_for_and_goes_on_while_nobody_else_asks() {
+    let mut d = Desk::new(Rules::default());
+    for owner in [1, 3] {
+        d.cfq.set_share(owner, Share { class: Class::Idle, ..Share::default() });
+    }
+    d.now += Dur::from_ms(200);
+    d.ask(1, Kind::Read, false);
+    d.ask(3, Kind::Read, false);
+    assert_eq!((d.serve(1_000), d.serve(1_000)), (1, 3));
+}
+
+#[test]
+fn a_smaller_weight_comes_around_less_often() {
+    let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+    d.cfq.set_share(1, Share::weighing(10).unwrap());
+    let slices = d.slices(10);
+    let of = |owner| slices.iter().filter(|s| s.0 == owner).count();
+    assert!(of(1) * 3 < of(0) * 2, "{slices:?}");
+}
+
+#[test]
+fn what_is_given_to_who_waits_counts_at_once_and_costs_him_no_place() {
+    let order = |again: u32| {
+        let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+        d.ask(0, Kind::Read, false);
+        assert_eq!(d.serve(1_000), 0);
+        [1, 2].iter().for_each(|o| d.ask(*o, Kind::Read, false));
+        (0..again).for_each(|_| d.cfq.set_share(1, Share::default()));
+        d.now += Dur::from_ms(8);
+        d.serve(1_000)
+    };
+    assert_eq!((order(0), order(5)), (1, 1));
+    let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+    d.ask(0, Kind::Read, false);
+    assert_eq!(d.serve(1_000), 0);
+    [1, 2].iter().for_each(|o| d.ask(*o, Kind::Read, false));
+    // Of less weight he comes around later.
+    d.cfq.set_share(1, Share::weighing(10).unwrap());
+    d.now += Dur::from_ms(8);
+    assert_eq!(d.serve(1_000), 2);
+}
+
+#[test]
+fn who_has_gone_is_forgotten() {
+    let mut d = Desk::new(Rules::default());
+    for owner in 0..5_000 {
+        d.ask(owner, Kind::Read, false);
+        d.serve(1_000);
+        d.now += Dur::from_ms(1_000);
+    }
+    assert!(d.cfq.known_queues() < 2_000, "{}", d.cfq.known_queues());
+}

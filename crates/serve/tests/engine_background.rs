@@ -4,17 +4,21 @@
 mod rig;
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
-use headtime_disk::command::Kind;
+use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::time::Time;
+use headtime_sched::core::{Core, Refused};
+use headtime_sched::request::{Action, Request};
+use headtime_sched::scheduler::Scheduler;
 use headtime_sched::tasks::Range;
 use headtime_serve::engine::End;
 use headtime_serve::engine::background::Told;
 use headtime_serve::engine::telling::Change;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rig::{Rig, drive, next, sectors};
+use rig::{Rig, core, drive, next, sectors};
 
 /// Sectors of the part of the disk that tests use: small, so that a scan takes little time.
 const PART: u64 = 8192;
@@ -255,4 +259,58 @@ fn a_device_that_is_gone_is_told_of_at_once_and_to_whoever_comes_later() {
     let (_, mut later) = rig.open(16);
     assert_eq!(next(&mut later), Told::Gone);
     rig.end();
+}
+
+/// A core beside which is written down what requests it was told of.
+struct Noting {
+    core: Core,
+    told: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Scheduler for Noting {
+    fn submit(&mut self, request: Request, now: Time) -> Result<(), Refused> {
+        self.told.lock().unwrap().push(request);
+        self.core.submit(request, now)
+    }
+    fn complete(&mut self, command: u64, outcome: Outcome, now: Time) {
+        self.core.complete(command, outcome, now);
+    }
+    fn tick(&mut self, now: Time) {
+        self.core.tick(now);
+    }
+    fn poll(&mut self) -> Option<Action> {
+        self.core.poll()
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        self.core.next_wakeup()
+    }
+    fn free_sectors(&self, command: u64) -> u32 {
+        self.core.free_sectors(command)
+    }
+    fn request_of(&self, command: u64) -> Option<u64> {
+        self.core.request_of(command)
+    }
+    fn core(&mut self) -> Option<&mut Core> {
+        Some(&mut self.core)
+    }
+}
+
+#[test]
+fn what_is_read_to_be_preserved_is_read_for_who_writes_and_before_he_writes() {
+    let (device, file) = drive(DriveConfig::default());
+    let told = Arc::new(Mutex::new(vec![]));
+    let mut rig = Rig::under(Noting { core: core(100), told: told.clone() }, device, file);
+    let (session, _told) = rig.open(256);
+    rig.change(Change::Suspend(session));
+    rig.register(session, Kind::Read, ALL, UNIT, true);
+    for (owner, at) in [(3, 0), (7, 1_000), (5, 2_000)] {
+        rig.ask_as(owner, Kind::Write, ALL.lbn + at, 8, sectors(ALL.lbn + at, 8, 2));
+        rig.answer().1.unwrap();
+    }
+    let told = told.lock().unwrap();
+    let of = |owner| told.iter().filter(|r| r.owner == owner).map(|r| r.kind).collect::<Vec<_>>();
+    for owner in [3, 7, 5] {
+        assert_eq!(of(owner), [Kind::Read, Kind::Write], "{owner}: {told:?}");
+    }
+    assert_eq!(told.len(), 6);
 }

@@ -13,7 +13,8 @@ fn storm(profile: &Profile, belief: &Profile, algorithm: Algorithm, area: u64, s
     println!("{} with {} over {area} sectors, seed {seed}", profile.name, algorithm.name());
     let fill = FillConfig { seed, ..FillConfig::new(algorithm) };
     let (admit, order) = (Policy::None, Order::Sptf);
-    let storm = Storm { profile, belief, fill, admit, order, area, calls: 20_000, faults: true, seed };
+    let (owners, capacity, calls, faults) = (5, 12, 20_000, true);
+    let storm = Storm { profile, belief, fill, admit, owners, capacity, order, area, calls, faults, seed };
     let t = storm.run().expect("a drive that works");
     println!("{t:?}");
     t
@@ -76,24 +77,38 @@ fn the_same_calls_lead_to_the_same_ends() {
     assert_eq!(again(), again());
     let inside = FillConfig { placement: Placement::Firmware, ..FillConfig::new(Algorithm::AngleEpFrag) };
     let (fill, admit, order, area) = (inside, Policy::None, Order::Fcfs, 9_000);
-    let s =
-        Storm { profile: &profile, belief: &profile, fill, admit, order, area, calls: 5_000, faults: true, seed: 9 };
+    let (profile, belief) = (&profile, &profile);
+    let (owners, capacity, calls, faults, seed) = (5, 12, 5_000, true, 9);
+    let s = Storm { profile, belief, fill, admit, owners, capacity, order, area, calls, faults, seed };
     let t = s.run().expect("a drive that works");
     assert_eq!((t.wrong, &t.complaints, t.unaccounted(), t.left_over), (0, &vec![], 0, 0));
 }
 
-#[test]
-fn nothing_is_lost_whoever_decides_who_may_go() {
+/// A storm under each policy, in which what applications are to have changes all the time.
+fn admitted(owners: u32, capacity: usize, calls: u64) {
     let profile = profile::builtin("atlas10k").expect("a built-in drive");
     for (seed, name) in (1..).zip(["cfq", "bfq", "bfq+"]) {
         for area in [1_500, 20_000] {
             let admit = Policy::named(name).expect("a policy");
             let fill = FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) };
-            let (order, calls) = (Order::Clook, 20_000);
-            let s = Storm { profile: &profile, belief: &profile, fill, admit, order, area, calls, faults: true, seed };
+            let (profile, belief, order, faults) = (&profile, &profile, Order::Clook, true);
+            let s = Storm { profile, belief, fill, admit, owners, capacity, order, area, calls, faults, seed };
             let t = s.run().expect("a drive that works");
-            println!("{name}, {area} sectors: {t:?}");
+            println!("{name}, {owners} applications, {area} sectors: {t:?}");
             holds(&t);
+            assert!(t.shares > calls / 8);
+            // So many may wait, and did.
+            assert!(t.most_here >= capacity);
         }
     }
+}
+
+#[test]
+fn nothing_is_lost_whoever_decides_who_may_go() {
+    admitted(5, 12, 20_000);
+}
+
+#[test]
+fn nothing_is_lost_of_hundreds_whose_shares_and_classes_change_all_the_time() {
+    admitted(600, 400, 20_000);
 }

@@ -30,22 +30,51 @@
 //! share would be further behind `V` each time, and could take it all at once one day: `S` is never before `V - m / w`, with `m`
 //! the sectors that he may have to his credit.
 //!
+//! While he was away `V` grew for the others alone, too fast for somebody who was never away: by `d` since his weight counted last,
+//! where at most what `S` makes good is of interest. What he takes now is on top of that. So `V` stands still for the next `w d`
+//! sectors, and has then come as far as if his weight had counted all the while. If it did not, it would gain on everybody by a
+//! little with each of his requests, until all were `m / w` behind it; somebody new, who begins at `V`, would wait until all of them had
+//! caught up.
+//!
 //! # What is guaranteed, and why
 //!
-//! With budgets up to `B` and `W` the sum of the weights of all that could be backlogged:
+//! Against the worst case of the ideal system: all are backlogged there all the while, and an application has the part `f = w / W` of
+//! what is served ([`super::fluid::Fluid::guaranteed`]; `W`: all weights). With a perfect server of its own of that rate as the ideal,
+//! time counted in sectors served in all, budgets up to `B`, an application's own up to `b`, and
+//! `E` the sum of `r + 2 m` over all applications, where `r` is by how much it overruns a budget and `m` its credit:
 //!
-//! * *Nobody is far ahead*: a budget is served only when it has begun in the ideal system, so an application never has more
-//!   than one budget `b` that it would not have there yet.
-//! * *Nobody is far behind*: as long as everybody uses its whole budget, budgets end in the order of the ideal system, but for one
-//!   thing: who becomes backlogged while another's budget is being served waits for its end, at most `B` sectors. So a budget
-//!   ends at most `B` sectors later than there (service for service), plus what itself has left unused of a budget that was
-//!   too large: that part puts `F` off by up to `(b - c) / w` of virtual time, which is `(b - c) W / w` sectors.
-//! * *It does not add up*: both follow from timestamps that are set anew by `V`, not from differences that are carried along.
+//! * *Nobody is far ahead*: a budget is served only when it has begun, so `w (F' - V)` is `(b + r)(1 - f)` at most when it is over, since
+//!   `V` has grown by `1 / W` a sector meanwhile.
+//! * *Nobody is late*: a request is done `B + E + u (1/f - 1)` sectors later than in the ideal system at most, with `u` the sectors from its
+//!   end to the furthest end of a budget that its application had since it became backlogged, or 0. For the last request of a budget that is used
+//!   up that is `B + E`; of one that was too large, what was not used of it counts in proportion to the share.
+//! * *Nobody is far behind*: `b + (B + E - b) f` sectors behind the ideal system at most; and over any stretch of time in which it is
+//!   backlogged, which may have begun where it was ahead, by that and `(b + r)(1 - f) + m f`.
+//! * *It does not add up*: all of it follows from timestamps that are set anew by `V`, not from differences that are carried along.
 //!
-//! Together, for whole budgets and over any stretch of time in which an application is backlogged: it may begin with up to
-//! `b (1 - f)` more than the ideal system gave it, with `f = w / W`, and may end with up to `b + (B - b) f` less. So it gets at least
-//! its share of what is served meanwhile, less the sum of the two. `tests/admit_bwf2q.rs` checks that at every step, for random
-//! arrivals, weights and budgets.
+//! Without overruns and credit `E` is 0, and nothing of this depends on how many applications there are. With them it does: each may
+//! take an overrun before somebody else's budget ends, and each may come back with its credit at the same moment.
+//!
+//! The proof, at first with `E = 0`. Take a budget from `S` to `F` of application `j`, of `b` sectors, and `t0`, when the last budget
+//! before it was begun that ends after `F` (or when `V` jumped). It was chosen, so what could be served then ended later than `F`;
+//! everything else had not begun, `S_i > V(t0)`, or comes later, `S_i >= V` by then. From `t0` until the budget of `j` begins there are served: that
+//! one budget, `B` at most; of each other `i` what lies between its place then and `F`; of `j` what lies before `S`. That is no more than
+//! `B + W (F - V(t0)) - b`. A budget that was cut off is no exception: what its application is served before `F`, that budget's
+//! sectors with it, is less than the whole of it. And from any later moment `t`, as long as `j` is backlogged, `B + W (F - V(t)) - b` (or
+//! `B - b`, if `V(t) > F`) are left: in `t - t0` sectors `V` has grown by one part in the weights that count, and these are those of
+//! all that were to be served. Before `t0`, `V` grows by `1 / W` a sector at least. In the ideal system a request that ends at
+//! `x` is done `W (x - V(t))` after the `t` at which `j` became backlogged, or later; in between lie `B`, and `(W - w)(F - x)`. When an earlier
+//! budget of `j` that had ended after `F` was cut off, `j` had waited by that one, and `F` of that one counts.
+//!
+//! Each overrun adds its `r` to what is served before `F`. A credit adds `m` where `i` comes in: `S_i >= V - m / w`. And since the
+//! sum of `w_i (S_i - V)` over those that count stays the same while they are served, falls by a credit when somebody comes back, and
+//! rises by what somebody is behind when he becomes idle, it is down by what came about in his absence alone: that is what `V` stands
+//! still for. At no time are these more than `m` of each, because `V` has to go on before they grow.
+//!
+//! All this is about the worst case, as it is in the paper (Valente 2014 section 3.1). An ideal system with the same work at the same
+//! time also hands out at once what those leave who have nothing to do; B-WF²Q+ does so in the long run, and promises nothing about when.
+//!
+//! `tests/admit_fluid.rs` checks all of it for every request, for random arrivals, weights and budgets, used up or not.
 //!
 //! # What it costs
 //!
@@ -93,6 +122,15 @@ pub struct Stamps {
     pub weight: u64,
 }
 
+/// Where an application was when it became idle.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    /// The end of what it was served.
+    finish: Virtual,
+    /// Until when its weight counts: until that end, or until it became idle if that is later.
+    counted: Virtual,
+}
+
 /// The order of budgets. Applications are known by numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Bwf2q {
@@ -104,10 +142,12 @@ pub struct Bwf2q {
     eligible: BTreeSet<(Virtual, u32)>,
     early: BTreeSet<(Virtual, u32)>,
     active: Option<(u32, Stamps)>,
-    /// Where those that are idle were.
-    last: BTreeMap<u32, Virtual>,
+    /// Those that are idle.
+    last: BTreeMap<u32, Left>,
     /// Those that are idle here and not there yet, by the end of that, with their weights.
     leaving: BTreeMap<(Virtual, u32), u64>,
+    /// Virtual time stands still for so many sectors, in 2^-32: so much too far it has come.
+    too_far: u128,
 }
 
 impl Bwf2q {
@@ -141,15 +181,19 @@ impl Bwf2q {
     pub fn activate(&mut self, application: u32, weight: u64, budget: u64, since: Since) {
         assert!(self.stamps(application).is_none(), "application {application} is backlogged already");
         let last = self.last.remove(&application);
-        if let Some(weight) = last.and_then(|last| self.leaving.remove(&(last, application))) {
+        if let Some(weight) = last.and_then(|last| self.leaving.remove(&(last.finish, application))) {
             self.weights -= weight;
         }
         let start = match (last, since) {
             (None, _) => self.now,
             (Some(last), Since::Deceptively { most }) => {
-                last.max(Virtual(self.now.0.saturating_sub(Virtual::of(most, weight).0)))
+                let start = last.finish.max(Virtual(self.now.0.saturating_sub(Virtual::of(most, weight).0)));
+                // It has grown by so much without its weight.
+                let uncounted = self.now.0.saturating_sub(start.max(last.counted).0);
+                self.too_far += uncounted * u128::from(weight.max(1));
+                start
             }
-            (Some(last), Since::Idle) => last.max(self.now),
+            (Some(last), Since::Idle) => last.finish.max(self.now),
         };
         self.weights += weight.max(1);
         self.wait(application, Stamps { start, finish: start.after(budget, weight), weight: weight.max(1) });
@@ -167,7 +211,11 @@ impl Bwf2q {
     pub fn choose(&mut self) -> Option<u32> {
         assert!(self.active.is_none(), "an application is being served");
         if self.eligible.is_empty() {
-            self.now = self.now.max(self.early.first()?.0);
+            let first = self.early.first()?.0;
+            if first > self.now {
+                // Nobody is behind virtual time any more.
+                (self.now, self.too_far) = (first, 0);
+            }
             while self.leave() {}
         }
         while let Some(&(start, application)) = self.early.first().filter(|e| e.0 <= self.now) {
@@ -184,6 +232,8 @@ impl Bwf2q {
     pub fn served(&mut self, sectors: u64) {
         // Sectors in 2^-32, as virtual time is.
         let mut left = u128::from(sectors) << 32;
+        let still = left.min(self.too_far);
+        (left, self.too_far) = (left - still, self.too_far - still);
         while self.weights > 0 {
             let weights = u128::from(self.weights);
             let first = self.leaving.first_key_value().map(|(&(end, _), _)| end);
@@ -204,7 +254,8 @@ impl Bwf2q {
     /// The first of those that are idle here ends in the ideal system, too, if it is time.
     fn leave(&mut self) -> bool {
         let first = self.leaving.first_entry().filter(|e| e.key().0 <= self.now);
-        first.map(|e| self.weights -= e.remove()).is_some()
+        let weight = first.map(|e| e.remove());
+        weight.map(|weight| self.count_no_longer(weight)).is_some()
     }
 
     /// The active application's budget is over: this much is charged for it, and it goes on waiting with another weight and
@@ -233,10 +284,18 @@ impl Bwf2q {
 
     /// It is idle here; in the ideal system until `finish`.
     fn idle(&mut self, application: u32, finish: Virtual, weight: u64) {
-        self.last.insert(application, finish);
+        self.last.insert(application, Left { finish, counted: finish.max(self.now) });
         match finish > self.now {
             true => _ = self.leaving.insert((finish, application), weight),
-            false => self.weights -= weight,
+            false => self.count_no_longer(weight),
+        }
+    }
+
+    fn count_no_longer(&mut self, weight: u64) {
+        self.weights -= weight;
+        if self.weights == 0 {
+            // Nobody is behind virtual time any more.
+            self.too_far = 0;
         }
     }
 
@@ -244,9 +303,9 @@ impl Bwf2q {
     pub fn forget(&mut self, application: u32) {
         assert!(self.stamps(application).is_none(), "application {application} is backlogged");
         if let Some(last) = self.last.remove(&application)
-            && let Some(weight) = self.leaving.remove(&(last, application))
+            && let Some(weight) = self.leaving.remove(&(last.finish, application))
         {
-            self.weights -= weight;
+            self.count_no_longer(weight);
         }
     }
 }
@@ -318,6 +377,41 @@ mod tests {
         assert!(deceptive < now);
         let (bounded, now) = start(Since::Deceptively { most: 100 });
         assert_eq!(bounded.0 + (100 << 32), now.0);
+    }
+
+    #[test]
+    fn virtual_time_waits_for_who_only_seemed_to_be_idle() {
+        let mut q = Bwf2q::new();
+        q.activate(1, 1, 10, Since::Idle);
+        q.activate(2, 1, 1_000, Since::Idle);
+        assert_eq!(q.choose(), Some(1));
+        q.served(10);
+        q.expire(10, None);
+        assert_eq!((q.choose(), q.now()), (Some(2), Virtual(5 << 32)));
+        // The first counts until 10, which takes 10 sectors, and not from there to 40.
+        q.served(40);
+        assert_eq!(q.now(), Virtual(40 << 32));
+        q.activate(1, 1, 50, Since::Deceptively { most: 100 });
+        q.served(30);
+        assert_eq!(q.now(), Virtual(40 << 32));
+        // As far as if both had been served all the while.
+        q.served(20);
+        assert_eq!(q.now(), Virtual(50 << 32));
+    }
+
+    #[test]
+    fn virtual_time_does_not_wait_for_what_is_lost() {
+        let mut q = Bwf2q::new();
+        q.activate(1, 1, 10, Since::Idle);
+        q.activate(2, 1, 1_000, Since::Idle);
+        assert_eq!(q.choose(), Some(1));
+        q.served(10);
+        q.expire(10, None);
+        assert_eq!(q.choose(), Some(2));
+        q.served(40);
+        q.activate(1, 1, 50, Since::Deceptively { most: 8 });
+        q.served(10);
+        assert_eq!(q.now(), Virtual(41 << 32));
     }
 
     #[test]

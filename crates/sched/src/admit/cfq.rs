@@ -83,6 +83,8 @@ struct Queue {
     done_at: Time,
     /// Where it stands in its round, when it is not being served.
     place: Option<(Kind, Key)>,
+    /// The time that its place counts from, before what its weight makes of it.
+    from: i64,
     /// What it did not use of its last slice, in ns; negative when it used more.
     rest: i64,
 }
@@ -135,6 +137,11 @@ impl Cfq {
             wakeup: None,
             rules,
         }
+    }
+
+    /// How many queues it knows: those that ask, and those that did not long ago.
+    pub fn known_queues(&self) -> usize {
+        self.queues.len()
     }
 
     /// Forgets who has gone.
@@ -200,20 +207,20 @@ impl Cfq {
     }
 
     /// Puts a queue into its round; `first`: before all others.
-    fn join(&mut self, queue: u32, first: bool, now: Time) {
+    fn join(&mut self, queue: u32, first: bool, from: i64) {
         let kind = self.kind_of(queue);
         let less = part(self.rules.slice_sync, LARGEST_SLICE, 100).saturating_sub(self.base_slice(queue));
         let offset = less.0 as i64 * self.busy().saturating_sub(1) as i64;
         let q = &self.queues[&queue];
         let class = q.share.class;
         let at = match first {
-            true => self.round(class, kind).first().map_or(now.0 as i64, |k| k.0 - 1),
-            false => now.0 as i64 + offset - q.rest,
+            true => self.round(class, kind).first().map_or(from, |k| k.0 - 1),
+            false => from + offset - q.rest,
         };
         let key = (at, queue);
         self.round(class, kind).insert(key);
         let q = self.queues.get_mut(&queue).expect("looked at above");
-        (q.place, q.rest) = (Some((kind, key)), 0);
+        (q.place, q.from, q.rest) = (Some((kind, key)), at - offset, 0);
     }
 
     fn leave(&mut self, queue: u32) {
@@ -238,7 +245,7 @@ impl Cfq {
             _ => 0,
         };
         if q.queued > 0 {
-            self.join(active.queue, false, now);
+            self.join(active.queue, false, now.0 as i64);
         }
     }
 
@@ -327,8 +334,8 @@ impl Admission for Cfq {
         }
         let (share, twice_idle) = (self.shares.get(&queue).copied().unwrap_or_default(), self.twice_idle());
         let (seeks, end, think) = (0, None, Dur::ZERO);
-        let (done_at, place, rest) = (now, None, 0);
-        let new = Queue { share, queued: 0, outstanding: 0, seeks, end, thinks: 0, think, done_at, place, rest };
+        let (done_at, place, from, rest) = (now, None, 0, 0);
+        let new = Queue { share, queued: 0, outstanding: 0, seeks, end, thinks: 0, think, done_at, place, from, rest };
         let q = self.queues.entry(queue).or_insert(new);
         if q.queued + q.outstanding == 0 && q.end.is_some() {
             let think = now.saturating_since(q.done_at).min(twice_idle);
@@ -350,7 +357,7 @@ impl Admission for Cfq {
         if displaces {
             self.expire(now);
         }
-        self.join(queue, displaces, now);
+        self.join(queue, displaces, now.0 as i64);
         if displaces {
             (self.kind, self.kind_until) = (self.kind_of(queue), now + twice_idle);
         }
@@ -399,13 +406,13 @@ impl Admission for Cfq {
         let Some(q) = self.queues.get(&queue) else { return };
         // It takes its place in the round of the new class when it is next put into one; if it waits in one, now.
         let waits = q.place.is_some();
-        let at = q.place.map_or(Time::ZERO, |(_, key)| Time(key.0.max(0) as u64));
+        let from = q.from;
         if waits {
             self.leave(queue);
         }
         self.queues.get_mut(&queue).expect("looked at above").share = share;
         if waits {
-            self.join(queue, false, at);
+            self.join(queue, false, from);
         }
     }
 

@@ -4,12 +4,13 @@
 //! says whose queue the next command is taken from, or that the disk waits for one; ORDER chooses within that queue, and FILL
 //! puts free work before what was chosen. Without a policy all requests are one queue, and nothing here is asked.
 //!
-//! * [`bfq`]: budgets in sectors, fair by weight ([`bwf2q`] has the order of budgets)
+//! * [`bfq`]: budgets in sectors, fair by weight ([`bwf2q`] has the order of budgets, [`fluid`] the ideal that it is held against)
 //! * [`cfq`]: slices of time, for comparison
 
 pub mod bfq;
 pub mod bwf2q;
 pub mod cfq;
+pub mod fluid;
 
 use headtime_disk::time::{Dur, Time};
 

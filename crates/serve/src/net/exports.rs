@@ -159,6 +159,18 @@ mod tests {
     }
 
     #[test]
+    fn shares_are_in_the_order_of_exports_and_follow_their_weights() {
+        let specs = vec![spec("a", 0, 100, false), spec("b", 100, 100, false), spec("c", 200, 100, false)];
+        let exports = Exports::new(specs, 1000, 512).unwrap();
+        assert_eq!((exports.set_weight("b", 300), exports.set_weight("d", 7)), (Some(100), None));
+        assert_eq!(exports.set_weight("c", 1_000_000), Some(100));
+        let weights = |e: &Exports| e.shares().iter().map(|s| s.weight).collect::<Vec<_>>();
+        assert_eq!(weights(&exports), [100, 300, MOST_WEIGHT]);
+        // Whoever has a copy has the same weights.
+        assert_eq!(weights(&exports.clone()), [100, 300, MOST_WEIGHT]);
+    }
+
+    #[test]
     fn exports_that_cannot_be_are_refused_with_what_is_wrong() {
         let of = |specs| Exports::new(specs, 1000, 512).map(|_| ()).unwrap_err();
         assert_eq!(of(vec![]), ExportError::None);

@@ -14,6 +14,7 @@ use headtime_disk::profile;
 use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::scheduler::Scheduler;
 use headtime_sched::tasks::{Range, SessionId, TaskId, TaskSpec};
 use headtime_serve::clock::Clock;
 use headtime_serve::device::Device;
@@ -67,7 +68,7 @@ impl Rig {
     }
 
     /// The same under another scheduler.
-    pub fn under(core: Core, device: impl Device + Send + 'static, file: File) -> Rig {
+    pub fn under(core: impl Scheduler + Send + 'static, device: impl Device + Send + 'static, file: File) -> Rig {
         let (engine, inbox) = inbox(4096).unwrap();
         let thread = std::thread::spawn(move || Engine::new(Clock::start(), core, device, inbox).run());
         let (reply, answers) = unbounded_channel();
@@ -85,9 +86,14 @@ impl Rig {
 
     /// Sends a request; its number.
     pub fn ask(&mut self, kind: Kind, lbn: u64, count: u32, data: Vec<u8>) -> u64 {
+        self.ask_as(0, kind, lbn, count, data)
+    }
+
+    /// Sends a request of an application; its number.
+    pub fn ask_as(&mut self, owner: u32, kind: Kind, lbn: u64, count: u32, data: Vec<u8>) -> u64 {
         self.next += 1;
         let reply = Some((self.reply.clone(), self.next));
-        let ask = Ask { kind, lbn, count, data: data.into(), reply, ..Ask::flush() };
+        let ask = Ask { kind, lbn, count, owner, data: data.into(), reply, ..Ask::flush() };
         self.engine.tell(Telling::Submit(ask)).unwrap();
         self.next
     }

@@ -7,7 +7,7 @@
 //! * every wanted unit ends exactly once, by an event that its command explains, or with its task;
 //! * no two commands that overlap, one of them a write, are at the drive together, and none overtakes an older one;
 //! * data never gets older: not by a freeblock write, not in what a read finds;
-//! * the core is never stuck, never asks to be woken in the past, and its queues come to an end;
+//! * the core is never stuck, never asks to be woken in the past, its queues come to an end, and no more waits in them than may;
 //! * when every session is closed nothing is left of them.
 
 mod shadow;
@@ -17,7 +17,7 @@ use headtime_disk::drive::{Drive, DriveConfig, Fault};
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::Policy;
+use headtime_sched::admit::{ASYNCHRONOUS, Class, MOST_WEIGHT, Policy, Share};
 use headtime_sched::core::{Config, Core, Order, Refused};
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::request::{Action, Finished, Request};
@@ -27,8 +27,8 @@ use crate::simulate::SimError;
 use crate::workload::variates::Variates;
 use shadow::Shadow;
 
-/// Foreground requests that may wait.
-const CAPACITY: usize = 12;
+/// Commands at the drive.
+const AT_DRIVE: u32 = 2;
 /// Actions that one telling may lead to: many more than there are blocks in the hot area.
 const MOST_ACTIONS: u32 = 200_000;
 /// All that is wanted must be done so soon once nothing disturbs any more.
@@ -45,8 +45,12 @@ pub struct Storm<'a> {
     pub belief: &'a Profile,
     /// How gaps are filled; its limits are made small, so that they are reached.
     pub fill: FillConfig,
-    /// Who may go.
+    /// Who may go. What applications are to have changes all the time.
     pub admit: Policy,
+    /// Applications of the foreground.
+    pub owners: u32,
+    /// Foreground requests that may wait.
+    pub capacity: usize,
     /// Who goes next.
     pub order: Order,
     /// Sectors that calls are about: the first of the disk. Some reads go further, so that the arm moves.
@@ -70,6 +74,10 @@ pub struct Tally {
     pub commands: u64,
     /// Foreground requests finished.
     pub finished: u64,
+    /// How often an application was given another share.
+    pub shares: u64,
+    /// The most requests that were in the core at a time.
+    pub most_here: usize,
     /// Of these, in an error.
     pub failed: u64,
     /// Sectors wanted of the background.
@@ -122,6 +130,9 @@ struct Run {
     now: Time,
     area: u64,
     capacity: u64,
+    owners: u32,
+    may_wait: usize,
+    shared: bool,
     next_id: u64,
     /// Answers to come: applications say yes to everything, take everything.
     willing: bool,
@@ -146,7 +157,7 @@ impl Storm<'_> {
         let limits =
             Limits { sessions: 6, tasks: 48, ranges: 160, bytes: 256 << 10, region_bytes: 1 << 20, events: 96 };
         let fill = Some(FillConfig { limits, ..self.fill.clone() });
-        let config = Config { order: self.order, max_outstanding: 2, capacity: CAPACITY, fill };
+        let config = Config { order: self.order, max_outstanding: AT_DRIVE, capacity: self.capacity, fill };
         let core = Core::new(config, model).admitting(&self.admit);
         let mut run = Run {
             shadow: Shadow::new(self.area.min(capacity), limits),
@@ -156,6 +167,9 @@ impl Storm<'_> {
             now: Time::ZERO,
             area: self.area.min(capacity),
             capacity,
+            owners: self.owners.max(1),
+            may_wait: self.capacity,
+            shared: self.admit != Policy::None,
             next_id: 0,
             willing: false,
         };
@@ -190,6 +204,9 @@ impl Run {
     /// One call by somebody.
     fn call(&mut self) {
         self.shadow.tally.calls += 1;
+        if self.shared && self.rng.below(4) == 0 {
+            self.share();
+        }
         match self.rng.below(100) {
             0..=44 => self.foreground(),
             45..=48 => self.open(),
@@ -226,14 +243,26 @@ impl Run {
             _ => (Kind::Read, self.rng.below(self.area - 16), 16),
         };
         let id = self.next_id;
-        // Five applications and a cache that writes behind their backs.
-        let (sync, owner) = (!id.wrapping_mul(7).is_multiple_of(4), (id % 5) as u32);
+        // Applications, and a cache that writes behind their backs.
+        let (sync, owner) = (!id.wrapping_mul(7).is_multiple_of(4), (id % u64::from(self.owners)) as u32);
         let request = Request { id, kind, lbn, count, fua: self.rng.below(8) == 0, sync, owner };
         match self.core.submit(request, self.now) {
             Ok(()) => self.shadow.submitted(&request),
             Err(Refused::Full { .. }) => self.shadow.tally.refused += 1,
             Err(e) => self.shadow.tally.complain(format!("{request:?} was refused: {e}")),
         }
+    }
+
+    /// Somebody is to have something else from now on: whoever it is, whether he waits, is served, or is not known.
+    fn share(&mut self) {
+        let owner = match self.rng.below(16) {
+            0 => ASYNCHRONOUS,
+            _ => self.rng.below(u64::from(self.owners) + 1) as u32,
+        };
+        let class = if self.rng.below(3) == 0 { Class::Idle } else { Class::BestEffort };
+        let weight = 1 + self.rng.below(u64::from(MOST_WEIGHT)) as u32;
+        self.core.set_share(owner, Share { weight, class });
+        self.shadow.tally.shares += 1;
     }
 
     /// A session that is open, or now and then a name that nobody has.
@@ -418,6 +447,12 @@ impl Run {
         }
         if self.core.next_wakeup().is_some_and(|t| t < self.now) {
             self.shadow.tally.complain(format!("at {} it wants to be woken before that", self.now));
+        }
+        let (here, may) = (self.shadow.unfinished(), self.may_wait + AT_DRIVE as usize);
+        let most = &mut self.shadow.tally.most_here;
+        *most = here.max(*most);
+        if here > may {
+            self.shadow.tally.complain(format!("{here} requests are here, {may} may be"));
         }
     }
 

@@ -55,7 +55,9 @@ pub struct Work {
     rng: Variates,
     next: Next,
     due: Option<Time>,
-    /// Writes under way; the cache takes this many.
+    /// When the work before the writes is done.
+    ready: Time,
+    /// Writes under way.
     writing: u32,
     steps: u64,
 }
@@ -79,6 +81,7 @@ impl Work {
             rng: Variates::new(seed, 0),
             next: Next::Read(0),
             due: Some(from),
+            ready: from,
             writing: 0,
             steps: 0,
         }
@@ -89,10 +92,10 @@ impl Work {
         self.due = match self.next {
             Next::Read(n) if n < self.tool.reads => Some(now),
             Next::Read(_) => {
-                self.next = Next::Write(0);
-                Some(now + self.tool.work)
+                (self.next, self.ready) = (Next::Write(0), now + self.tool.work);
+                return self.go_on(now);
             }
-            Next::Write(n) if n < self.tool.writes => (self.writing < MOST_WRITES).then_some(now),
+            Next::Write(n) if n < self.tool.writes => (self.writing < MOST_WRITES).then_some(now.max(self.ready)),
             Next::Write(_) => {
                 self.steps += 1;
                 self.next = Next::Read(0);

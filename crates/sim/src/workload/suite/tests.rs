@@ -3,6 +3,7 @@ use headtime_disk::time::{Dur, Time};
 
 use super::code::{Tool, Work};
 use super::files::{FILES, FileActor, Load};
+use super::rereader::Rereader;
 use super::startup::{Program, Starts};
 use super::video::{FRAMES, Player};
 use super::*;
@@ -136,4 +137,209 @@ fn what_was_moved_is_counted_by_second() {
     assert_eq!(suite.second(2), 100 * (128 << 10));
     assert_eq!(suite.seconds(0)[2], suite.second(2));
     assert!((suite.rate(1, 4) - f64::from(100 * (128 << 10))).abs() < 1.0);
+}
+
+/// The first pieces that an actor asks for when each is answered after so long, and when it asked.
+fn pieces(actor: &mut dyn Actor, n: usize, each: Dur) -> Vec<(Time, Piece)> {
+    let mut all = vec![];
+    while all.len() < n {
+        let Some(due) = actor.next_due() else { break };
+        let piece = actor.take();
+        all.push((due, piece));
+        actor.finished(piece.process, due + each);
+    }
+    all
+}
+
+const EACH: Dur = Dur::from_ms(10);
+
+#[test]
+fn who_is_due_first_asks_first_and_what_is_finished_is_his_who_asked() {
+    /// Asks once, for so many sectors for a process.
+    #[derive(Debug)]
+    struct Once(Vec<(Time, u32, u32)>, Vec<u32>);
+    impl Actor for Once {
+        fn next_due(&self) -> Option<Time> {
+            self.0.first().map(|o| o.0)
+        }
+        fn take(&mut self) -> Piece {
+            let (_, process, count) = self.0.remove(0);
+            Piece { kind: Kind::Read, lbn: 0, count, sync: true, process }
+        }
+        fn finished(&mut self, process: u32, _: Time) {
+            self.1.push(process);
+        }
+        fn account(&self) -> Account {
+            Account { starts: self.1.iter().map(|p| Dur(u64::from(*p))).collect(), ..Account::default() }
+        }
+    }
+    let ms = |ms| Time::ZERO + Dur::from_ms(ms);
+    let one = Once(vec![(ms(1), 0, 8), (ms(3), 7, 16)], vec![]);
+    let mut suite = Suite::new(&target(), vec![Box::new(one), Box::new(Once(vec![(ms(2), 0, 32)], vec![]))]);
+    let mut owners = vec![];
+    while suite.next_due().is_some() {
+        let ask = suite.take().unwrap();
+        owners.push((ask.due, ask.owner % STEP, ask.owner));
+    }
+    assert_eq!(owners.iter().map(|o| (o.0, o.1)).collect::<Vec<_>>(), [(ms(1), 0), (ms(2), 1), (ms(3), 0)]);
+    suite.finished(owners[2].2, ms(500));
+    suite.finished(owners[0].2, ms(1_500));
+    assert_eq!((suite.seconds(0), suite.seconds(1).len()), ([16 * 512, 8 * 512].as_slice(), 0));
+    assert_eq!(suite.account(0).starts, [Dur(7), Dur(0)]);
+}
+
+#[test]
+fn in_order_one_piece_lies_behind_the_other_and_at_random_they_lie_all_over_the_file() {
+    let (first, sectors) = DISK.file(3, FILES, files::FILE);
+    for (kind, random, count) in
+        [(Kind::Read, false, 256), (Kind::Read, true, 8), (Kind::Write, false, 1_024), (Kind::Write, true, 8)]
+    {
+        let mut a = FileActor::new(&DISK, kind, random, (3, FILES), 1);
+        let all = pieces(&mut a, 200, EACH);
+        assert!(all.iter().all(|p| p.1.count == count && p.1.kind == kind));
+        let in_order = all.windows(2).filter(|w| w[1].1.lbn == w[0].1.lbn + u64::from(count)).count();
+        let far = all.iter().filter(|p| p.1.lbn > first + sectors / 2).count();
+        match random {
+            false => assert_eq!((in_order, all[0].1.lbn), (199, first)),
+            true => assert!(in_order < 3 && (70..130).contains(&far), "{in_order}, {far}"),
+        }
+        // Who has all under way that he may have asks again when an answer comes.
+        let mut a = FileActor::new(&DISK, kind, random, (3, FILES), 1);
+        while a.next_due().is_some() {
+            a.take();
+        }
+        a.finished(0, Time::ZERO + EACH);
+        assert_eq!(a.next_due(), Some(Time::ZERO + EACH));
+    }
+    // Random readers of different files read at different places of them.
+    let places = |i| {
+        let mut a = FileActor::new(&DISK, Kind::Read, true, (i, FILES), 1);
+        let first = DISK.file(i, FILES, files::FILE).0;
+        pieces(&mut a, 20, EACH).iter().map(|p| p.1.lbn - first).collect::<Vec<_>>()
+    };
+    assert_ne!(places(0), places(1));
+}
+
+#[test]
+fn a_load_is_of_its_kinds_and_each_of_its_actors_has_a_file_of_its_own() {
+    for load in Load::ALL {
+        let first: Vec<Piece> = load.actors(&DISK, 1).iter_mut().map(|a| a.take()).collect();
+        let writers = first.iter().filter(|p| p.kind == Kind::Write).count();
+        let small = first.iter().filter(|p| p.count == 8).count();
+        let (mixed, random) = (load.name().starts_with("5r5w"), load.name().ends_with("rand"));
+        assert_eq!((writers, small), (if mixed { 5 } else { 0 }, if random { 10 } else { 0 }), "{load:?}");
+        let room = DISK.file(1, FILES, 1).0 - DISK.file(0, FILES, 1).0;
+        let mut files: Vec<u64> = first.iter().map(|p| (p.lbn - DISK.file(0, FILES, 1).0) / room).collect();
+        files.sort_unstable();
+        assert_eq!(files, (0..10).collect::<Vec<_>>(), "{load:?}");
+    }
+}
+
+#[test]
+fn half_of_a_starts_reads_are_pages_half_are_near_and_each_start_is_another_process() {
+    let mut starts = Starts::new(&DISK, Program::KONSOLE, Time::ZERO, Dur::from_secs(1), 4, 7);
+    let all = pieces(&mut starts, 1_200, EACH);
+    let pages = all.iter().filter(|p| p.1.count == 8).count();
+    assert!((540..660).contains(&pages), "{pages}");
+    // Of the others a few are near, too: 100 MB are a hundredth of where they lie.
+    let near = all.windows(2).filter(|w| w[0].1.lbn.abs_diff(w[1].1.lbn) <= 200_000).count();
+    assert!((540..700).contains(&near), "{near}");
+    let began = |process| all.iter().find(|p| p.1.process == process).unwrap().0;
+    let took = starts.account().starts;
+    for process in 1..4 {
+        assert_eq!(began(process), began(process - 1) + took[process as usize - 1] + Dur::from_secs(1));
+    }
+    // Every period, however long a start takes, and at once after one that took longer.
+    for (period, between) in [(60, Dur::from_secs(60)), (1, Dur::ZERO)] {
+        let starts = Starts::new(&DISK, Program::BASH, Time::ZERO, Dur::ZERO, 3, 7);
+        let mut starts = starts.every(Dur::from_secs(period));
+        let all = pieces(&mut starts, 54, Dur::from_ms(100));
+        let took = starts.account().starts;
+        let began = |process| all.iter().find(|p| p.1.process == process).unwrap().0;
+        assert!(took.iter().all(|t| *t > Dur::from_secs(1) && *t < Dur::from_secs(60)));
+        assert_eq!(began(1), Time::ZERO + between.max(took[0]));
+    }
+}
+
+#[test]
+fn what_is_too_late_is_not_read_and_its_frames_are_dropped() {
+    let mut player = Player::new(&DISK, 1_000_000, 20, Time::ZERO, (0, FILES));
+    // Two windows come in time, the third five seconds later.
+    let (first, window) = (DISK.file(0, FILES, 20_000_000).0, 256);
+    for _ in 0..2 {
+        let due = player.next_due().unwrap();
+        player.take();
+        player.finished(0, due + EACH);
+    }
+    let due = player.next_due().unwrap();
+    assert_eq!(player.take().lbn, first + 2 * window);
+    let late = due + Dur::from_secs(5);
+    player.finished(0, late);
+    let next = player.take();
+    // It goes on where the clip is by then, by whole windows.
+    let played = late.since(Time::ZERO + Dur::from_secs(1)).0 / 1_000 / 512;
+    assert_eq!((next.lbn - first) % window, 0);
+    assert!(
+        (next.lbn - first).checked_sub(played).is_some_and(|ahead| ahead < window),
+        "{} {played}",
+        next.lbn - first
+    );
+    player.finished(0, late + EACH);
+    // What was in the windows that came in time was shown: 262 KB are 7 frames. Nothing of what was skipped is later.
+    while player.next_due().is_some() {
+        let due = player.next_due().unwrap();
+        player.take();
+        player.finished(0, due + EACH);
+    }
+    let account = player.account();
+    let skipped = (next.lbn - first) * 512 * FRAMES / 1_000_000;
+    assert!((skipped - 8..=skipped + 1).contains(&account.dropped), "{account:?}, {skipped}");
+}
+
+#[test]
+fn a_tools_step_is_its_reads_its_work_and_its_writes_of_their_sizes_at_the_end_of_the_programs() {
+    for tool in [Tool::COMPILE, Tool::CHECKOUT, Tool::MERGE] {
+        let mut work = Work::new(&DISK, tool, Time::ZERO, 3);
+        let step = (tool.reads + tool.writes) as usize;
+        let all = pieces(&mut work, 20 * step, EACH);
+        let (first, programs) = DISK.programs();
+        let tree = first + programs - DISK.sectors(600_000_000);
+        for s in all.chunks_exact(step) {
+            for (i, (_, p)) in s.iter().enumerate() {
+                let (kind, bytes) = match i < tool.reads as usize {
+                    true => (Kind::Read, tool.read_bytes),
+                    false => (Kind::Write, tool.write_bytes),
+                };
+                assert_eq!((p.kind, u64::from(p.count), p.sync), (kind, bytes / 512, kind == Kind::Read));
+                assert!(tree <= p.lbn && p.lbn + u64::from(p.count) <= first + programs);
+            }
+            let (read, write) = (s[tool.reads as usize - 1].0, s[tool.reads as usize].0);
+            assert_eq!(write, read + EACH + tool.work);
+        }
+        assert_eq!(work.account().steps, 20);
+    }
+}
+
+#[test]
+fn a_tool_waits_when_the_cache_has_256_of_its_writes_and_goes_on_when_one_is_done() {
+    let mut work = Work::new(&DISK, Tool::CHECKOUT, Time::ZERO, 3);
+    let (mut writes, mut now) = (0, Time::ZERO);
+    while let Some(due) = work.next_due() {
+        assert!(writes <= 256);
+        now = due + EACH;
+        match work.take().kind {
+            Kind::Read => work.finished(0, now),
+            _ => writes += 1,
+        }
+    }
+    assert_eq!(writes, 256);
+    work.finished(1, now + EACH);
+    assert_eq!((work.next_due(), work.take().kind), (Some(now + EACH), Kind::Write));
+}
+
+#[test]
+fn who_reads_again_reads_the_same_pieces_one_after_the_other() {
+    let mut again = Rereader::new(&DISK, 512 << 10);
+    let lbns: Vec<u64> = pieces(&mut again, 9, EACH).iter().map(|p| p.1.lbn - DISK.capacity / 2).collect();
+    assert_eq!(lbns, [0, 256, 512, 768, 0, 256, 512, 768, 0]);
 }
