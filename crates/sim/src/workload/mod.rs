@@ -200,9 +200,14 @@ fn shown(figure: String) -> String {
     }
 }
 
-/// The named workloads, as typed.
-pub const NAMES: [&str; 7] =
-    ["oltp", "closed:N", "random-4k[:N]", "random-40k[:N]", "local-4k[:N]", "open:RATE", suite::named::NAMES];
+/// Named workloads that are tasks, as typed.
+const TASKS: [&str; 6] = ["oltp", "closed:N", "random-4k[:N]", "random-40k[:N]", "local-4k[:N]", "open:RATE"];
+
+/// The named workloads, as typed: tasks, and the benchmark suite's.
+pub const NAMES: [&str; 9] = {
+    let ([a, b, c, d, e, f], [g, h, i]) = (TASKS, suite::named::NAMES);
+    [a, b, c, d, e, f, g, h, i]
+};
 
 /// The tasks of a named workload. Unknown names list the known ones; figures out of range say the range.
 pub fn by_name(name: &str) -> Result<GroupSpec, WorkloadError> {
@@ -210,7 +215,7 @@ pub fn by_name(name: &str) -> Result<GroupSpec, WorkloadError> {
         Some((w, f)) => (w, Some(f)),
         None => (name, None),
     };
-    let unknown = || WorkloadError::Unknown { what: "workload", name: name.to_owned(), known: NAMES.join(", ") };
+    let unknown = || WorkloadError::Unknown { what: "workload", name: name.to_owned(), known: TASKS.join(", ") };
     let level = |default: u32| match figure {
         None => Ok(default),
         Some(f) => f.parse().ok().filter(|n| (1..=population::MOST_TASKS).contains(n)).ok_or_else(|| {

@@ -41,7 +41,7 @@ use super::source::{Source, fault, sources};
 use super::suite::named::{self, Named};
 use super::task_table::TaskTable;
 pub use super::values::Figure;
-use super::{Beyond, Mode, Population, Replay, Target, Workload, WorkloadError, by_name};
+use super::{Beyond, Mode, NAMES, Population, Replay, Target, Workload, WorkloadError, by_name};
 use crate::background::Background;
 use crate::filling;
 use crate::input;
@@ -325,7 +325,12 @@ impl Scenario {
         if let Some(w) = &self.workload {
             match named::is_suite(w) {
                 true => _ = Named::parse(w)?,
-                false => _ = by_name(w)?,
+                false => {
+                    _ = by_name(w).map_err(|e| match e {
+                        WorkloadError::Unknown { what, name, .. } => unknown(what, &name, &NAMES),
+                        other => other,
+                    })?
+                }
             }
         }
         for (i, t) in self.task.iter().enumerate() {

@@ -13,7 +13,7 @@ use super::video::Player;
 use super::{Actor, Disk, Suite};
 
 /// What names look like.
-pub const NAMES: &str = "NrMw-seq[+APP] and NrMw-rand[+APP] (10r-seq, 5r5w-rand), idle+APP";
+pub const NAMES: [&str; 3] = ["NrMw-seq[+APP]", "NrMw-rand[+APP]", "idle+APP"];
 /// What may be beside a load.
 pub const APPS: [&str; 7] = ["bash", "xterm", "konsole", "video", "compile", "checkout", "merge"];
 
