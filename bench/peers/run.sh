@@ -29,6 +29,8 @@ done
 [ -x "$headtime" ] || { echo "run.sh: no $headtime: make it with 'cargo build --release', or say where it is with HEADTIME" >&2; exit 1; }
 
 dir=$(mktemp -d)
+# What a scrub has done of one disk is nothing to the next one.
+export XDG_STATE_HOME="$dir/state"
 server=
 attached=
 finish() {

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -60,10 +61,12 @@ pub fn open(path: &Path, bytes: u64) -> Result<OwnedFd, BackingError> {
     Ok(file.into())
 }
 
-/// Which file it is, as long as it is not copied: its file system and number.
+/// Which file it is, as long as it is not copied: its file system, its number, and when it was made, where the file system knows
+/// that: a number is given again to the next file when one is removed.
 pub fn id(path: &Path) -> io::Result<String> {
     let found = std::fs::metadata(path)?;
-    Ok(format!("file {:x}:{:x}", found.dev(), found.ino()))
+    let made = found.created().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    Ok(format!("file {:x}:{:x}:{:x}", found.dev(), found.ino(), made.as_nanos()))
 }
 
 #[cfg(test)]
@@ -79,6 +82,28 @@ mod tests {
         let m = std::fs::metadata(&path).unwrap();
         assert_eq!((m.len(), m.blocks()), (1 << 40, 0));
         assert!(open(&path, 1 << 40).is_ok(), "and is taken again");
+    }
+
+    #[test]
+    fn a_file_that_was_made_anew_is_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("d");
+        let make = || {
+            drop(open(&path, 1 << 20).unwrap());
+            id(&path).unwrap()
+        };
+        let first = make();
+        assert_eq!(make(), first);
+        // The number is often the same again.
+        let mut ids = vec![first];
+        for _ in 0..5 {
+            std::fs::remove_file(&path).unwrap();
+            // File systems' clocks have steps of some milliseconds.
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            let new = make();
+            assert!(!ids.contains(&new), "{new}");
+            ids.push(new);
+        }
     }
 
     #[test]

@@ -6,9 +6,10 @@ use std::time::Duration;
 use headtime_sched::tasks::Range;
 
 use super::error::AppError;
+use super::link::{disk, export};
 use super::pace::Floor;
-use super::progress::Notes;
-use crate::control::v1::Export;
+use super::progress::{Notes, Progress};
+use crate::control::v1::{self, Export};
 
 /// What is to be done, beside what [`super::progress::Progress`] says.
 #[derive(Clone, Debug)]
@@ -99,4 +100,30 @@ pub struct Status {
     pub promoted: u64,
     /// Sectors that could not be read.
     pub unreadable: u64,
+}
+
+impl Job {
+    /// Whether the server still has the disk that the progress is of, and the export where and as it was.
+    pub(super) fn check(&self, progress: &Progress, info: &v1::InfoReply) -> Result<(), AppError> {
+        if !info.fills {
+            return Err(AppError::NoFill);
+        }
+        let i = progress.identity();
+        let name = |disk: &str, sectors: u64, bytes: u32| format!("{disk} ({sectors} sectors of {bytes} bytes)");
+        let there = disk(info);
+        if (&i.disk, i.sectors, i.sector_bytes) != (&there, info.sectors, info.sector_bytes) {
+            return Err(AppError::OtherDisk {
+                expected: name(&i.disk, i.sectors, i.sector_bytes),
+                found: name(&there, info.sectors, info.sector_bytes),
+            });
+        }
+        if let Some(before) = &self.export {
+            let now = export(info, &before.name)?;
+            let as_it_is = |e: &v1::Export| (e.first, e.sectors, e.read_only);
+            if as_it_is(before) != as_it_is(now) {
+                return Err(AppError::OtherExport { name: before.name.clone() });
+            }
+        }
+        Ok(())
+    }
 }

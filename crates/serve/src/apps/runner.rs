@@ -15,7 +15,7 @@ use tonic::Code;
 
 use super::error::AppError;
 use super::job::{End, Job, Sink, State, Status};
-use super::link::{Link, disk, export, look};
+use super::link::{Link, look};
 use super::narrow::{Heard, Narrow};
 use super::pace::{Debt, Rates};
 use super::progress::Progress;
@@ -170,7 +170,7 @@ impl Runner<'_> {
         }
         let opening = async {
             let (mut control, info) = look(&self.job.control).await?;
-            check(self.job, self.progress, &info)?;
+            self.job.check(self.progress, &info)?;
             let window = (WINDOW / self.progress.sector_bytes()).max(1);
             let link = Link::open(&mut control, &self.job.name, self.job.priority, window).await?;
             Ok::<Link, AppError>(link)
@@ -477,28 +477,4 @@ impl Runner<'_> {
         self.saved = Instant::now();
         Ok(())
     }
-}
-
-/// Whether the server still has the disk that the progress is of, and the export where and as it was.
-fn check(job: &Job, progress: &Progress, info: &v1::InfoReply) -> Result<(), AppError> {
-    if !info.fills {
-        return Err(AppError::NoFill);
-    }
-    let i = progress.identity();
-    let name = |disk: &str, sectors: u64, bytes: u32| format!("{disk} ({sectors} sectors of {bytes} bytes)");
-    let there = disk(info);
-    if (&i.disk, i.sectors, i.sector_bytes) != (&there, info.sectors, info.sector_bytes) {
-        return Err(AppError::OtherDisk {
-            expected: name(&i.disk, i.sectors, i.sector_bytes),
-            found: name(&there, info.sectors, info.sector_bytes),
-        });
-    }
-    if let Some(before) = &job.export {
-        let now = export(info, &before.name)?;
-        let as_it_is = |e: &v1::Export| (e.first, e.sectors, e.read_only);
-        if as_it_is(before) != as_it_is(now) {
-            return Err(AppError::OtherExport { name: before.name.clone() });
-        }
-    }
-    Ok(())
 }
