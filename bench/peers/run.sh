@@ -150,7 +150,7 @@ random_reads() {
              END { printf "%.0f %.0f\n", n, p / 1e6 }'
 }
 
-# turned N NAME...: the names, each repetition beginning with another, so that none has the warmer machine each time.
+# turned N NAME...: the names, each repetition beginning with another, so that none is always the first.
 turned() {
     n=$(($1 - 1)); shift
     while [ $n -gt 0 ]; do first=$1; shift; set -- "$@" "$first"; n=$((n - 1)); done

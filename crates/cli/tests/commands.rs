@@ -80,6 +80,7 @@ fn the_suite_runs_in_real_time_over_files_and_destroys_nothing_unasked() {
     // A place that begins later holds nothing of what lies before it.
     let later = format!("{disk}@1 GiB");
     let failed = headtime(&["load", "idle+bash", &later, "--seconds", "11"]);
+    assert!(headtime(&["load", "idle+bash", &disk, "--seconds", "10"]).refused().contains("expected more than 10"));
     assert!(failed.status == Some(1) && failed.err.contains("not in this application's place"), "{}", failed.err);
 
     let args = ["load", "1r1w-seq+checkout", &disk, "--seconds", "11", "--overwrite", "--json"];

@@ -75,12 +75,7 @@ impl Experiment for B15 {
         }
         let grows = |points: &[(f64, f64)]| points[COUNTS.len() - 1].1 / points[0].1;
         let mut f = Findings::default();
-        f.figure("B15", &[grows(&points[0])]);
-        let whole = [grows(&points[1]), grows(&points[2])];
-        f.notes.push((
-            "B15",
-            format!("The core as a whole: {:.2} times with C-LOOK, {:.2} with SPTF.", whole[0], whole[1]),
-        ));
+        f.figure("B15", &[grows(&points[0]), grows(&points[1]), grows(&points[2])]);
         let columns = &["applications", "ns_a_decision", "ns_of_the_core_clook", "ns_of_the_core_sptf"];
         f.tables.push(Table { name: "ns", columns, rows });
         let names = ["BFQ+ alone", "the core, C-LOOK", "the core, SPTF"];

@@ -10,6 +10,15 @@ use headtime_lab::registry::{self, Selected};
 use headtime_lab::runner::{self, Options};
 
 #[test]
+fn what_is_measured_in_time_has_a_figure_for_each_check() {
+    // Its figures are the machine's, so they are not written down; a run that gives too few is an error.
+    let timed = registry::all().into_iter().filter(|e| e.spec().id == "B15");
+    let selected: Vec<Selected> = timed.map(Selected::whole).collect();
+    let results = runner::run(&selected, &Options { seeds: vec![1], quick: true }, &Unwatched).unwrap();
+    assert!(results[0].claims[0].figures.iter().flatten().all(|f| f.is_finite() && *f > 0.0));
+}
+
+#[test]
 fn the_claims_that_hold_are_those_written_down() {
     // Those that take seconds. The others (F7 on, S, X3, X4, the rest of B) take minutes even in their short form and are run
     // with `headtime reproduce`.

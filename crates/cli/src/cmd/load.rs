@@ -18,8 +18,9 @@ use places::Places;
 
 /// BFQ's benchmark suite on a block device or a file, in real time: readers, writers, and programs that start meanwhile
 ///
-/// Every application is a thread of its own, with direct I/O, so that the kernel's schedulers tell them apart as `headtime serve` does by
-/// exports. The names are those of `headtime simulate`: 10r-seq, 5r5w-rand+konsole, idle+bash.
+/// Every reader and every start of a program is a thread of its own, so that the kernel's schedulers tell them apart as `headtime serve`
+/// does by exports; a writer has a thread for each request that it has under way. I/O is direct where there is such a thing.
+/// The names are those of `headtime simulate`: 10r-seq, 5r5w-rand+konsole, idle+bash; what stands behind the plus begins after ten seconds.
 #[derive(Debug, Args)]
 pub struct Load {
     /// NrMw-seq or NrMw-rand, alone or with +bash, +xterm, +konsole, +video, +compile, +checkout, +merge; or idle+APP
@@ -50,7 +51,7 @@ struct Report {
     seconds: f64,
     /// Megabytes (10^6) a second, by class.
     mb_s: BTreeMap<String, f64>,
-    /// The same from the tenth second on, when nothing is raised any more.
+    /// The same from the tenth second on, when nothing of the load is raised any more, and the program begins.
     steady_mb_s: BTreeMap<String, f64>,
     measures: BTreeMap<String, f64>,
     errors: u64,
@@ -64,6 +65,13 @@ pub fn run(args: &Load) -> Result<(), Failure> {
             "{} writes: what is on {} would be destroyed; --overwrite says that it may be",
             args.workload,
             args.places.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
+        )));
+    }
+    if named.has_app() && args.seconds <= driver::EARLY.as_secs_f64() {
+        let most = driver::EARLY.as_secs();
+        return Err(Failure::input(format!(
+            "--seconds: expected more than {most}, when the program begins, found {}",
+            args.seconds
         )));
     }
     let places = Places::open(&args.places, named.actors(), named.writes()).map_err(Failure::Input)?;
@@ -80,18 +88,18 @@ pub fn run(args: &Load) -> Result<(), Failure> {
     let done = done.map_err(|e| Failure::input(format!("a thread for an application: {e}")))?;
     let classes = suite.classes().to_vec();
     let rate = |from: f64, counted: &[u64]| -> BTreeMap<String, f64> {
-        let seconds = (args.seconds - from).max(f64::MIN_POSITIVE);
+        let seconds = (done.seconds - from).max(f64::MIN_POSITIVE);
         classes.iter().zip(counted).map(|(name, b)| (name.clone(), round(*b as f64 / 1e6 / seconds))).collect()
     };
     let late: Vec<u64> = done.bytes.iter().zip(&done.early).map(|(all, early)| all - early).collect();
-    let steady = if args.seconds > driver::EARLY.as_secs_f64() {
+    let steady = if done.seconds > driver::EARLY.as_secs_f64() {
         rate(driver::EARLY.as_secs_f64(), &late)
     } else {
         BTreeMap::new()
     };
     let report = Report {
         workload: args.workload.clone(),
-        seconds: args.seconds,
+        seconds: round(done.seconds),
         mb_s: rate(0.0, &done.bytes),
         steady_mb_s: steady,
         measures: suite.measures().into_iter().map(|(name, v)| (name.to_owned(), round(v))).collect(),

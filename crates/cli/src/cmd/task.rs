@@ -238,11 +238,13 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
     let unit = args.unit.unit.unwrap_or_else(|| usual_unit(wanted, info.sector_bytes));
     let units = Units::new(args.range.clone(), unit, info.sectors, info.sector_bytes)?;
     let sector_bytes = u64::from(info.sector_bytes);
-    if let Some(path) = args.output.as_ref().filter(|path| !args.overwrite && path.exists()) {
-        return Err(AppError::Exists(path.clone()));
+    // It has its name when it is whole; until then not that of an unfinished backup.
+    let names = args.output.as_ref().map(|path| (beside(path, ".reading"), path));
+    if let Some((part, path)) = names.as_ref().filter(|_| !args.overwrite) {
+        for path in [*path, part].into_iter().filter(|path| path.exists()) {
+            return Err(AppError::Exists(path.clone()));
+        }
     }
-    // It has its name when it is whole.
-    let names = args.output.as_ref().map(|path| (beside(path, ".part"), path));
     let out = match &names {
         Some((part, _)) => Some(Image::open(part, units.sectors() * sector_bytes, false)?),
         None => None,
@@ -258,7 +260,12 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
         (end, _) => end,
     };
     match (&end, &names) {
-        (Ok(End::Complete), Some((part, path))) => std::fs::rename(part, path).map_err(|e| AppError::file(path, e))?,
+        (Ok(End::Complete), Some((part, path))) => {
+            if let Err(e) = std::fs::rename(part, path) {
+                remove(part)?;
+                return Err(AppError::file(path, e));
+            }
+        }
         (_, Some((part, _))) => remove(part)?,
         (_, None) => {}
     }

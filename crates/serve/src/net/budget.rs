@@ -3,7 +3,8 @@
 //!
 //! Half of it is common, and half is divided among the owners of requests, which are the exports and, after them, the control
 //! interface: a part of his own for each. An owner takes of his own part, and of the common one when that is used up. So one
-//! whose clients ask without end has at most the common half and his part, and each of the others always finds his own.
+//! whose clients ask without end has at most the common half and his part, and each of the others always finds his own: for requests that
+//! fit into it. A longer one than his part of the bytes waits for room in the common half, in the order in which they came.
 
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,14 +61,17 @@ pub enum Ended {
     Protocol(String),
 }
 
+/// Kept as long as the request waits: who asks anew waits behind all others.
+type Place = Pin<Box<dyn Future<Output = Share> + Send>>;
+
 struct Client<'a> {
     shared: &'a Shared,
     protocol: Connection,
     export: Option<u32>,
     answers: UnboundedReceiver<(u64, Answer)>,
     reply: UnboundedSender<(u64, Answer)>,
-    /// A request that waits for its share of the budget.
-    waiting: Option<Request>,
+    /// A request that waits for its share of the budget, and its place in that queue.
+    waiting: Option<(Request, Place)>,
     input: BytesMut,
     output: VecDeque<Bytes>,
     start_tls: bool,
@@ -145,7 +149,6 @@ impl Client<'_> {
                 return Ok(None);
             }
             let hears = self.protocol.wants_input() && self.waiting.is_none() && !self.start_tls;
-            let (owner, length) = (self.owner(), self.waiting.as_ref().map_or(0, |r| r.length));
             let chunks: Vec<IoSlice<'_>> = self.output.iter().take(CHUNKS).map(|c| IoSlice::new(c)).collect();
             tokio::select! {
                 biased;
@@ -164,8 +167,8 @@ impl Client<'_> {
                         writer.flush().await?;
                     }
                 }
-                share = self.shared.budget.share(owner, length), if self.waiting.is_some() => {
-                    if let Some(request) = self.waiting.take() {
+                share = async { self.waiting.as_mut().expect("somebody waits").1.as_mut().await }, if self.waiting.is_some() => {
+                    if let Some((request, _)) = self.waiting.take() {
                         self.submit(request, share);
                     }
                 }
@@ -228,7 +231,11 @@ impl Client<'_> {
             Event::Closed(Closed::EndOfInput | Closed::ShutDown) => {}
             Event::Request(request) => match self.shared.budget.try_share(self.owner(), request.length) {
                 Some(share) => self.submit(request, share),
-                None => self.waiting = Some(request),
+                None => {
+                    let (budget, owner, length) = (self.shared.budget.clone(), self.owner(), request.length);
+                    let place = Box::pin(async move { budget.share(owner, length).await });
+                    self.waiting = Some((request, place));
+                }
             },
         }
     }

@@ -1,7 +1,8 @@
 //! Drives a suite in real time: what is due is handed to a thread of the application's own, and what is finished is told.
 //!
 //! A kernel's scheduler knows applications by the tasks that ask (their I/O contexts). So each application has threads that ask for
-//! nobody else, as many as it has requests under way; one that starts again is a new one.
+//! nobody else; one that starts again is a new one. A reader and a program's start have one request under way and one thread. A writer
+//! has several, each of them waited for by a thread: to the kernel these are several applications, and none of it is a page cache's.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,6 +32,8 @@ pub struct Done {
     pub early: Vec<u64>,
     /// Requests that failed.
     pub errors: u64,
+    /// How long it ran.
+    pub seconds: f64,
     /// How the first of them did.
     pub first_error: Option<io::Error>,
 }
@@ -139,7 +142,8 @@ pub fn run(suite: &mut Suite, places: &Places, length: Duration) -> io::Result<D
             thread.send((task, back)).map_err(|_| io::Error::other("an application's thread has ended"))?;
         }
         let left = length.saturating_sub(began.elapsed());
-        if left.is_zero() {
+        if left.is_zero() || done.errors >= MOST_ERRORS {
+            done.seconds = began.elapsed().as_secs_f64();
             return Ok(done);
         }
         let due = suite.next_due().map_or(left, |due| Duration::from_nanos(due.0).saturating_sub(began.elapsed()));
@@ -156,10 +160,6 @@ pub fn run(suite: &mut Suite, places: &Places, length: Duration) -> io::Result<D
                     Err(e) => {
                         done.errors += 1;
                         done.first_error.get_or_insert(e);
-                        // Whatever is wrong, it is not to be asked for as fast as it can be refused.
-                        if done.errors >= MOST_ERRORS {
-                            return Ok(done);
-                        }
                     }
                 }
                 idle.put(f.owner, f.thread, began.elapsed());
@@ -170,5 +170,5 @@ pub fn run(suite: &mut Suite, places: &Places, length: Duration) -> io::Result<D
     }
 }
 
-/// A load that fails so often is over.
+/// A load that fails so often is over: it would ask as fast as it is refused.
 const MOST_ERRORS: u64 = 100;

@@ -1,5 +1,6 @@
 //! Where a load's applications read and write.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -8,6 +9,8 @@ use std::sync::Arc;
 
 use headtime_serve::config;
 use rustix::fs::OFlags;
+
+use crate::screen;
 
 /// A file that holds the disk's part from a byte on.
 #[derive(Clone, Debug)]
@@ -47,7 +50,10 @@ fn open(path: &Path, write: bool) -> Result<File, String> {
     let how = |flags: OFlags| OpenOptions::new().read(true).write(write).custom_flags(flags.bits() as i32).open(path);
     match how(OFlags::DIRECT | exclusive) {
         // A file system without direct I/O: a file in memory, say.
-        Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => how(exclusive).map_err(fault),
+        Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+            screen::note(&format!("{}: no direct I/O there: what is measured is the page cache, too", path.display()));
+            how(exclusive).map_err(fault)
+        }
         opened => opened.map_err(fault),
     }
 }
@@ -62,17 +68,23 @@ impl Places {
             ));
         }
         let mut places = Vec::with_capacity(given.len());
+        let mut opened: BTreeMap<PathBuf, Arc<File>> = BTreeMap::new();
         for path in given {
             let (path, start) = split(path);
-            let mut file = open(&path, write)?;
-            let bytes = file.seek(SeekFrom::End(0)).map_err(|e| format!("{}: {e}", path.display()))?;
+            // Once only: a device that is written must be nobody else's.
+            let file = match opened.get(&path) {
+                Some(file) => Arc::clone(file),
+                None => Arc::new(open(&path, write)?),
+            };
+            let bytes = (&*file).seek(SeekFrom::End(0)).map_err(|e| format!("{}: {e}", path.display()))?;
             if start.checked_add(bytes).is_none_or(|end| end > i64::MAX as u64) {
                 return Err(format!(
                     "{}: expected an end within 2^63 bytes, found {start} and {bytes} bytes",
                     path.display()
                 ));
             }
-            places.push(Place { file: Arc::new(file), start, bytes });
+            opened.insert(path, Arc::clone(&file));
+            places.push(Place { file, start, bytes });
         }
         Ok(Places(places))
     }

@@ -75,7 +75,7 @@ impl Named {
         };
         let (readers, writers) = counts(files).ok_or_else(|| {
             WorkloadError::Conflict(format!(
-                "workload {name}: expected N readers, M writers or NrMw of 1 to {MOST} each, found \"{files}\""
+                "workload {name}: expected N readers, M writers or NrMw of 0 to {MOST} each, one at least, found \"{files}\""
             ))
         })?;
         Ok(Named { readers, writers, random, app })
@@ -84,6 +84,11 @@ impl Named {
     /// How many actors it has: writers first, then readers, then the application.
     pub fn actors(&self) -> usize {
         (self.readers + self.writers) as usize + usize::from(self.app.is_some())
+    }
+
+    /// Whether something is beside the load.
+    pub fn has_app(&self) -> bool {
+        self.app.is_some()
     }
 
     /// Whether it writes.

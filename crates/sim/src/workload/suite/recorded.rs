@@ -102,7 +102,7 @@ impl Actor for Recorded {
         let count = self.disk.sectors(step.bytes).min(sectors);
         // Places are folded into where programs lie, with distances as they were; a start is a hundredth of that further on than the last.
         let at = step.at / self.disk.sector_bytes + self.starts.len() as u64 * (sectors / 100);
-        let lbn = first + at % sectors.saturating_sub(self.disk.sectors(WINDOW)).max(1);
+        let lbn = first + at % sectors.saturating_sub(count.max(self.disk.sectors(WINDOW))).max(1);
         Piece { kind: Kind::Read, lbn, count: count as u32, sync: true, process: self.starts.len() as u32 }
     }
 
