@@ -240,10 +240,10 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
     let sector_bytes = u64::from(info.sector_bytes);
     // It has its name when it is whole; until then not that of an unfinished backup.
     let names = args.output.as_ref().map(|path| (beside(path, ".reading"), path));
-    if let Some((part, path)) = names.as_ref().filter(|_| !args.overwrite) {
-        for path in [*path, part].into_iter().filter(|path| path.exists()) {
-            return Err(AppError::Exists(path.clone()));
-        }
+    if let Some((part, path)) = names.as_ref().filter(|_| !args.overwrite)
+        && let Some(there) = [*path, part].into_iter().find(|path| path.exists())
+    {
+        return Err(AppError::Exists(there.clone()));
     }
     let out = match &names {
         Some((part, _)) => Some(Image::open(part, units.sectors() * sector_bytes, false)?),
