@@ -1,5 +1,6 @@
 //! For tests only: slow, obvious reference models, generators, a scripted device.
 
+pub mod das_admission;
 pub mod fair;
 pub mod gap;
 pub mod gap_exhaustive;

@@ -3,7 +3,10 @@
 //!
 //! * [`stream`]: what a stream asks for
 //! * [`worst`]: the longest that a request can take, from a drive's profile; [`distribution`]: how long requests do take
+//! * [`admission`]: whether a set of streams can be had, [`reserve`]: with how much time for each
 
+pub mod admission;
 pub mod distribution;
+pub mod reserve;
 pub mod stream;
 pub mod worst;
