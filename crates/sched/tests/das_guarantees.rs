@@ -60,7 +60,7 @@ fn open(rig: &mut Rig, disk: &Disk, all: &[Stream], after: &[Dur]) {
 #[test]
 fn no_mandatory_request_is_late_whatever_the_drive_does_within_its_worst_case() {
     let (mut requests, mut tight) = (0, 0);
-    for seed in 0..32 {
+    for seed in 0..20 {
         let rng = &mut rng(seed);
         let (small, _) = service(rng, 16, 50, 200);
         let (large, _) = service(rng, 128, 70, 300);
@@ -92,7 +92,7 @@ fn no_mandatory_request_is_late_whatever_the_drive_does_within_its_worst_case() 
             requests += tally.asked;
         }
     }
-    println!("{requests} mandatory requests, none late; {tight} of 32 sets above 90% by their worst cases");
+    println!("{requests} mandatory requests, none late; {tight} of 20 sets above 90% by their worst cases");
     assert!(requests > 20_000 && tight > 10);
 }
 
@@ -100,7 +100,7 @@ fn no_mandatory_request_is_late_whatever_the_drive_does_within_its_worst_case() 
 #[test]
 fn every_optional_stream_has_its_quality_whoever_goes() {
     let (mut least, mut sum, mut streams, mut busiest) = (1.0f64, 0.0, 0, 0.0f64);
-    for seed in 0..24 {
+    for seed in 0..16 {
         let rng = &mut rng(seed + 1000);
         let (small, small_times) = service(rng, 16, 50, 200);
         let (large, large_times) = service(rng, 128, 70, 300);
@@ -145,5 +145,5 @@ fn every_optional_stream_has_its_quality_whoever_goes() {
         "{streams} streams had {mean:+.4} more than they asked for in the mean, {least:+.4} the least; busiest set {busiest:.3}"
     );
     // Over all of them chance is a tenth of what it is for one.
-    assert!(mean > 0.0 && streams > 60 && busiest > 0.85);
+    assert!(mean > 0.0 && streams > 40 && busiest > 0.85);
 }
