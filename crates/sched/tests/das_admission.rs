@@ -124,6 +124,23 @@ fn what_is_said_to_be_nearest_can_be_had_and_no_more() {
     assert!(asked > 30, "{asked}");
 }
 
+#[test]
+fn the_best_quality_that_can_be_had_is_that_of_enumerating_every_outcome() {
+    let mut asked = 0;
+    for seed in (0..800).step_by(8) {
+        let mut case = case(seed);
+        let most = if case.outstanding == 1 { 3 } else { 2 };
+        (case.mandatory, case.optional) = (0, vec![(most, 999_999)]);
+        case.period = case.times.iter().sum::<u64>() * most as u64 / 16 + case.likely;
+        let Err(refused) = admit(&disk(&case), &streams(&case)) else { continue };
+        let (done, outcomes) = case.done(&[case.period + 1], 0);
+        let best = done * 1_000_000 / (outcomes * most as u64);
+        assert_eq!(refused.nearest.quality.map(|q| u64::from(q.ppm())), Some(best), "seed {seed}: {case:?}");
+        asked += 1;
+    }
+    assert!(asked > 30, "{asked}");
+}
+
 /// Times like those of figure 4: a mean of `mean_us` and a deviation of `sd_us`, as a bell.
 fn bell(mean_us: f64, sd_us: f64, worst: Dur) -> Service {
     let samples: Vec<Dur> = (0..4000)

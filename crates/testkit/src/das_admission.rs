@@ -64,7 +64,7 @@ impl Case {
     }
 
     /// Requests of stream `i` that are done, over all outcomes, and how many outcomes there are.
-    fn done(&self, reserved: &[u64], i: usize) -> (u64, u64) {
+    pub fn done(&self, reserved: &[u64], i: usize) -> (u64, u64) {
         let draws = self.mandatory + self.outstanding + self.optional.iter().map(|o| o.0).sum::<usize>();
         let outcomes = (self.times.len() as u64).pow(draws as u32);
         let free = self.worst.saturating_sub(self.period - self.mandatory as u64 * self.worst);
