@@ -1,5 +1,8 @@
 //! For tests only: slow, obvious reference models, generators, a scripted device.
 
+pub mod das;
+pub mod das_admission;
+pub mod das_rig;
 pub mod fair;
 pub mod gap;
 pub mod gap_exhaustive;

@@ -6,10 +6,12 @@
 //!
 //! * [`bfq`]: budgets in sectors, fair by weight ([`bwf2q`] has the order of budgets, [`fluid`] the ideal that it is held against)
 //! * [`cfq`]: slices of time, for comparison
+//! * [`das`]: streams with guarantees: admission, and who may go at each decision
 
 pub mod bfq;
 pub mod bwf2q;
 pub mod cfq;
+pub mod das;
 pub mod fluid;
 
 use headtime_disk::time::{Dur, Time};

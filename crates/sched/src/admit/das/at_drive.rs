@@ -1,0 +1,138 @@
+//! The commands at the drive: until when it may be busy with them, and how long each of them took.
+//!
+//! A guarantee counts from when the drive is free, not from now. With one command in service and one waiting behind it, both may
+//! take their worst case. A completion says that what is left takes no longer, from now on, than the worst cases of what is left,
+//! in whatever order the drive serves it.
+//!
+//! A drive is busy with one command at a time, so a command's service time is the time from the completion before it, or
+//! from when it was sent if that is later, to its own completion.
+
+use headtime_disk::time::{Dur, Time};
+
+/// One command at the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sent<T> {
+    command: u64,
+    what: T,
+    worst: Dur,
+    likely: Dur,
+    at: Time,
+}
+
+/// A command that has come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done<T> {
+    /// What it was sent for.
+    pub what: T,
+    /// How long the drive was busy with it.
+    pub took: Dur,
+    /// How long it could have taken at most; less than `took` where the worst case is none.
+    pub worst: Dur,
+}
+
+/// The commands at the drive, each with what it was sent for.
+#[derive(Clone, Debug)]
+pub struct AtDrive<T> {
+    sent: Vec<Sent<T>>,
+    /// When the drive is done with all of them at the latest, and when it is likely to be.
+    latest: Time,
+    likely: Time,
+    last_done: Time,
+}
+
+impl<T: Copy> Default for AtDrive<T> {
+    fn default() -> AtDrive<T> {
+        AtDrive { sent: Vec::new(), latest: Time::ZERO, likely: Time::ZERO, last_done: Time::ZERO }
+    }
+}
+
+impl<T: Copy> AtDrive<T> {
+    /// A command goes to the drive, which is busy with it for `worst` at most and likely for `likely` at most. Panics when it
+    /// is there already.
+    pub fn sent(&mut self, command: u64, what: T, (worst, likely): (Dur, Dur), now: Time) {
+        assert!(self.sent.iter().all(|s| s.command != command), "command {command} is at the drive already");
+        self.latest = self.latest.max(now) + worst;
+        self.likely = self.likely.max(now) + likely;
+        self.sent.push(Sent { command, what, worst, likely, at: now });
+    }
+
+    /// A command comes back. Panics when it was not sent.
+    pub fn done(&mut self, command: u64, now: Time) -> Done<T> {
+        let at = self.sent.iter().position(|s| s.command == command);
+        let at = at.unwrap_or_else(|| panic!("command {command} is not at the drive"));
+        let sent = self.sent.remove(at);
+        let took = now.since(sent.at.max(self.last_done));
+        self.last_done = now;
+        self.latest = now + self.sent.iter().map(|s| s.worst).sum();
+        self.likely = now + self.sent.iter().map(|s| s.likely).sum();
+        Done { what: sent.what, took, worst: sent.worst }
+    }
+
+    /// When the drive is free at the latest.
+    #[inline]
+    pub fn free_by(&self, now: Time) -> Time {
+        self.latest.max(now)
+    }
+
+    /// When it is likely to be free.
+    #[inline]
+    pub fn likely_free_by(&self, now: Time) -> Time {
+        self.likely.max(now)
+    }
+
+    /// Commands at the drive.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.sent.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time(ms * 1_000_000)
+    }
+
+    const TIMES: (Dur, Dur) = (Dur::from_ms(30), Dur::from_ms(8));
+
+    #[test]
+    fn the_drive_may_take_the_worst_case_of_everything_that_is_there() {
+        let mut drive = AtDrive::default();
+        assert_eq!(drive.free_by(ms(3)), ms(3));
+        drive.sent(1, 'a', TIMES, ms(10));
+        drive.sent(2, 'b', TIMES, ms(12));
+        assert_eq!((drive.free_by(ms(12)), drive.likely_free_by(ms(12))), (ms(70), ms(26)));
+        // The first is done early: the other has no more than its own time left.
+        let done = drive.done(1, ms(15));
+        assert_eq!((done.what, done.took), ('a', Dur::from_ms(5)));
+        assert_eq!((drive.free_by(ms(15)), drive.likely_free_by(ms(15)), drive.len()), (ms(45), ms(23), 1));
+        let done = drive.done(2, ms(50));
+        assert_eq!((done.took, done.worst), (Dur::from_ms(35), Dur::from_ms(30)));
+        assert!(drive.is_empty() && drive.free_by(ms(50)) == ms(50));
+    }
+
+    #[test]
+    fn service_begins_when_the_drive_is_free_in_whatever_order_it_serves() {
+        let mut drive = AtDrive::default();
+        drive.sent(1, 'a', TIMES, ms(0));
+        drive.sent(2, 'b', TIMES, ms(1));
+        assert_eq!(drive.done(2, ms(9)).took, Dur::from_ms(8));
+        assert_eq!(drive.done(1, ms(20)).took, Dur::from_ms(11));
+        drive.sent(3, 'c', TIMES, ms(100));
+        assert_eq!(drive.done(3, ms(104)).took, Dur::from_ms(4));
+    }
+
+    #[test]
+    #[should_panic(expected = "command 7 is not at the drive")]
+    fn what_was_not_sent_does_not_come_back() {
+        AtDrive::<()>::default().done(7, ms(0));
+    }
+}

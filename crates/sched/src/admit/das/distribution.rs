@@ -1,0 +1,298 @@
+//! How long a request takes, as a distribution: X of Reuther and Pohlack 2003, section 3.1.2, and sums of such times.
+//!
+//! A distribution is a histogram: mass at whole multiples of one bin. It is made so that nothing computed from it promises more than
+//! the samples do:
+//!
+//! * a sample counts at the *upper* end of its bin: times are rounded up, by less than one bin each;
+//! * mass is a whole number of 2^-62, rounded *down* in every division and product; what is lost counts as time without end;
+//! * so P(X <= t) is never more than the samples' own, and means and quantiles are never less.
+//!
+//! Sums of independent times are exact in time (multiples of a bin add up to multiples of a bin) and lose at most 2^-62 of mass
+//! in each bin. All of it is in integers: the same on every machine.
+//!
+//! What is not rounded is that samples are samples: a distribution is as good as the load that was measured.
+
+use headtime_disk::time::Dur;
+
+/// Mass of something certain: probabilities are in 2^-62.
+pub const CERTAIN: u64 = 1 << 62;
+
+/// Bins of a distribution at most; 2^20 of 10 us are ten seconds.
+pub const MOST_BINS: u64 = 1 << 20;
+
+/// Why samples make no distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DistributionError {
+    /// There are none.
+    #[error("service times: expected one sample or more, found none")]
+    NoSamples,
+    /// One took longer than anything can take.
+    #[error("service time {index}: expected at most the worst case of {worst}, found {found}")]
+    BeyondWorst {
+        /// Which sample, counted from 0.
+        index: usize,
+        /// How long it took.
+        found: Dur,
+        /// The worst case.
+        worst: Dur,
+    },
+    /// Bins of this width do not work.
+    #[error("bin of {bin}: expected more than nothing, and at most {MOST_BINS} bins up to {worst}")]
+    Bin {
+        /// The bin.
+        bin: Dur,
+        /// The worst case.
+        worst: Dur,
+    },
+}
+
+/// A distribution of times, in bins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Distribution {
+    bin: Dur,
+    /// The first bin with mass: `mass[i]` is that at `(first + i) * bin`.
+    first: usize,
+    mass: Vec<u64>,
+}
+
+impl Distribution {
+    /// Usual width of a bin.
+    pub const BIN: Dur = Dur::from_us(10);
+
+    /// The distribution of samples, none of which takes longer than `worst`. A time of zero counts as one bin: every request
+    /// takes some time.
+    ///
+    /// # Errors
+    /// No samples, one beyond the worst case, bins that do not work.
+    pub fn from_samples(samples: &[Dur], bin: Dur, worst: Dur) -> Result<Distribution, DistributionError> {
+        if bin == Dur::ZERO || worst.0.div_ceil(bin.0) > MOST_BINS {
+            return Err(DistributionError::Bin { bin, worst });
+        }
+        if samples.is_empty() {
+            return Err(DistributionError::NoSamples);
+        }
+        let mut counts = vec![0u64; worst.0.div_ceil(bin.0).max(1) as usize + 1];
+        for (index, &found) in samples.iter().enumerate() {
+            if found > worst {
+                return Err(DistributionError::BeyondWorst { index, found, worst });
+            }
+            counts[found.0.div_ceil(bin.0).max(1) as usize] += 1;
+        }
+        let of = samples.len() as u128;
+        let mass = counts.into_iter().map(|n| (u128::from(n) * u128::from(CERTAIN) / of) as u64).collect();
+        Ok(Distribution { bin, first: 0, mass }.trimmed())
+    }
+
+    /// A time that is known: `bins` bins.
+    pub fn certain(bin: Dur, bins: usize) -> Distribution {
+        Distribution { bin, first: bins, mass: vec![CERTAIN] }
+    }
+
+    /// From mass in bins, the first of them at time zero. Panics when it is more than certain.
+    pub(super) fn from_mass(bin: Dur, mass: Vec<u64>) -> Distribution {
+        let sum: u128 = mass.iter().map(|&m| u128::from(m)).sum();
+        assert!(sum <= u128::from(CERTAIN), "a distribution of more than everything");
+        Distribution { bin, first: 0, mass }.trimmed()
+    }
+
+    /// Without empty bins at either end.
+    fn trimmed(mut self) -> Distribution {
+        let end = self.mass.iter().rposition(|&m| m > 0).map_or(0, |last| last + 1);
+        self.mass.truncate(end);
+        let empty = self.mass.iter().position(|&m| m > 0).unwrap_or(0);
+        self.mass.drain(..empty);
+        self.first += empty;
+        self
+    }
+
+    /// The width of a bin.
+    pub fn bin(&self) -> Dur {
+        self.bin
+    }
+
+    /// Mass at each bin that may have some: bin number and mass, ascending.
+    pub fn masses(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.mass.iter().enumerate().map(|(i, &m)| (self.first + i, m))
+    }
+
+    /// One past the last bin with mass.
+    pub fn end(&self) -> usize {
+        self.first + self.mass.len()
+    }
+
+    /// P(X <= t) in 2^-62, rounded down.
+    pub fn at_most(&self, t: Dur) -> u64 {
+        let bins = (t.0 / self.bin.0) as usize;
+        let upto = (bins + 1).saturating_sub(self.first).min(self.mass.len());
+        self.mass[..upto].iter().sum()
+    }
+
+    /// P(X <= t) for all t: the mass up to bin `i` is at `i`, for `bins` bins, in 2^-62 and rounded down.
+    pub(super) fn cumulated(&self, bins: usize) -> Vec<u64> {
+        let mut all = vec![0; bins];
+        let mut sum = 0;
+        for (bin, at) in all.iter_mut().enumerate() {
+            sum += bin.checked_sub(self.first).and_then(|i| self.mass.get(i)).copied().unwrap_or(0);
+            *at = sum;
+        }
+        all
+    }
+
+    /// The mean, rounded up; what was lost to rounding counts as the longest time.
+    pub fn mean(&self) -> Dur {
+        let known: u128 = self.masses().map(|(bin, m)| bin as u128 * u128::from(m)).sum();
+        let sum: u64 = self.mass.iter().sum();
+        let lost = u128::from(CERTAIN - sum) * self.end().saturating_sub(1) as u128;
+        Dur(((known + lost) * u128::from(self.bin.0)).div_ceil(u128::from(CERTAIN)) as u64)
+    }
+
+    /// The least time t with P(X <= t) of at least `ppm` parts per million; the longest time where rounding has lost so much that
+    /// there is none.
+    pub fn quantile(&self, ppm: u32) -> Dur {
+        let wanted = (u128::from(CERTAIN) * u128::from(ppm)).div_ceil(1_000_000);
+        let mut sum = 0;
+        let reached = self.masses().find(|&(_, m)| {
+            sum += u128::from(m);
+            sum >= wanted
+        });
+        let bin = reached.map_or(self.end().saturating_sub(1), |(bin, _)| bin);
+        Dur(self.bin.0 * bin as u64)
+    }
+
+    /// The sum of this and another, independent time of the same bin, as far as bin `limit`; what is longer is left out, and so
+    /// counts as never.
+    pub fn plus(&self, other: &Distribution, limit: usize) -> Distribution {
+        assert!(self.bin == other.bin, "times in bins of {} and of {}", self.bin, other.bin);
+        let first = self.first + other.first;
+        let bins = (self.mass.len() + other.mass.len()).saturating_sub(1).min((limit + 1).saturating_sub(first));
+        // Sums of products of masses are at most CERTAIN squared, 2^124.
+        let mut sums = vec![0u128; bins];
+        for (i, &a) in self.mass.iter().enumerate().take(bins) {
+            if a > 0 {
+                for (sum, &b) in sums[i..].iter_mut().zip(&other.mass) {
+                    *sum += u128::from(a) * u128::from(b);
+                }
+            }
+        }
+        let mass = sums.into_iter().map(|s| (s >> 62) as u64).collect();
+        Distribution { bin: self.bin, first, mass }.trimmed()
+    }
+
+    /// The sum of `n` independent times like this one, as far as bin `limit`.
+    pub fn times(&self, n: u64, limit: usize) -> Distribution {
+        let (mut sum, mut power, mut left) = (Distribution::certain(self.bin, 0), self.clone(), n);
+        while left > 0 {
+            if left & 1 == 1 {
+                sum = sum.plus(&power, limit);
+            }
+            left >>= 1;
+            if left > 0 {
+                power = power.plus(&power, limit);
+            }
+        }
+        sum
+    }
+
+    /// How much longer than `bins` bins it takes, zero if less.
+    pub(super) fn beyond(&self, bins: usize) -> Distribution {
+        let mut mass = vec![0u64; self.end().saturating_sub(bins).max(1)];
+        self.masses().for_each(|(bin, m)| mass[bin.saturating_sub(bins)] += m);
+        Distribution { bin: self.bin, first: 0, mass }.trimmed()
+    }
+
+    /// The same in bins that are `factor` times as wide: times are rounded up again.
+    pub(super) fn coarser(&self, factor: usize) -> Distribution {
+        let mut mass = vec![0u64; self.end().div_ceil(factor) + 1];
+        self.masses().for_each(|(bin, m)| mass[bin.div_ceil(factor)] += m);
+        Distribution { bin: Dur(self.bin.0 * factor as u64), first: 0, mass }.trimmed()
+    }
+
+    /// Of this and another the longer at each probability: neither is ever longer.
+    pub(super) fn longer_of(&self, other: &Distribution) -> Distribution {
+        let bins = self.end().max(other.end());
+        let (a, b) = (self.cumulated(bins), other.cumulated(bins));
+        let least: Vec<u64> = a.into_iter().zip(b).map(|(a, b)| a.min(b)).collect();
+        let before = std::iter::once(0).chain(least.iter().copied());
+        let mass = least.iter().zip(before).map(|(upto, before)| upto - before).collect();
+        Distribution { bin: self.bin, first: 0, mass }.trimmed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BIN: Dur = Dur::from_us(10);
+    const WORST: Dur = Dur::from_us(100);
+
+    fn of(us: &[u64]) -> Distribution {
+        let samples: Vec<Dur> = us.iter().map(|&us| Dur::from_us(us)).collect();
+        Distribution::from_samples(&samples, BIN, WORST).expect("samples")
+    }
+
+    #[test]
+    fn a_sample_counts_at_the_end_of_its_bin() {
+        let x = of(&[10, 11, 20, 0]);
+        assert_eq!(x.masses().collect::<Vec<_>>(), [(1, CERTAIN / 2), (2, CERTAIN / 2)]);
+        assert_eq!((x.at_most(Dur(9_999)), x.at_most(Dur(10_000))), (0, CERTAIN / 2));
+        assert_eq!((x.at_most(Dur(19_999)), x.at_most(Dur(20_000))), (CERTAIN / 2, CERTAIN));
+        assert_eq!(x.mean(), Dur::from_us(15));
+    }
+
+    #[test]
+    fn quantiles_are_the_least_times_that_reach_them() {
+        let x = of(&[10, 20, 30, 40]);
+        let us = |ppm| x.quantile(ppm).0 / 1000;
+        assert_eq!([us(250_000), us(250_001), us(500_000), us(1_000_000)], [10, 20, 20, 40]);
+        // A third of 2^62 is no whole number, so that three of them are less than all.
+        let thirds = of(&[10, 20, 30]);
+        assert!(thirds.at_most(WORST) < CERTAIN);
+        assert_eq!((thirds.quantile(1_000_000), thirds.mean()), (Dur::from_us(30), Dur(20_001)));
+    }
+
+    #[test]
+    fn sums_are_those_of_all_pairs_and_what_is_beyond_the_limit_is_lost() {
+        let (x, y) = (of(&[10, 30]), of(&[20, 20, 20, 50]));
+        let sum = x.plus(&y, 100);
+        let eighth = CERTAIN / 8;
+        let found: Vec<_> = sum.masses().filter(|m| m.1 > 0).collect();
+        assert_eq!(found, [(3, 3 * eighth), (5, 3 * eighth), (6, eighth), (8, eighth)]);
+        let short = x.plus(&y, 5);
+        assert_eq!((short.end(), short.at_most(WORST)), (6, 6 * eighth));
+        assert_eq!(x.plus(&y, 2).masses().count(), 0);
+        let one_by_one = x.plus(&x, 100).plus(&x, 100).plus(&x, 100).plus(&x, 100);
+        assert_eq!(x.times(5, 100), one_by_one);
+        assert_eq!(x.times(0, 100), Distribution::certain(BIN, 0));
+    }
+
+    #[test]
+    fn wider_bins_and_the_longer_of_two_are_never_shorter() {
+        let (x, y) = (of(&[10, 20, 30, 50]), of(&[20, 20, 20, 60]));
+        let wide = x.coarser(2);
+        assert_eq!(wide.bin(), Dur::from_us(20));
+        assert_eq!(wide.masses().map(|m| m.0).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!((0..10).all(|t| wide.at_most(Dur::from_us(10 * t)) <= x.at_most(Dur::from_us(10 * t))));
+        let both = x.longer_of(&y);
+        for t in (0..10).map(|t| Dur::from_us(10 * t)) {
+            assert_eq!(both.at_most(t), x.at_most(t).min(y.at_most(t)));
+        }
+        let over = x.beyond(2);
+        assert_eq!(over.masses().collect::<Vec<_>>(), [(0, CERTAIN / 2), (1, CERTAIN / 4), (2, 0), (3, CERTAIN / 4)]);
+    }
+
+    #[test]
+    fn what_makes_no_distribution_is_said() {
+        let us = Dur::from_us;
+        assert_eq!(Distribution::from_samples(&[], BIN, WORST), Err(DistributionError::NoSamples));
+        let beyond = DistributionError::BeyondWorst { index: 1, found: us(101), worst: WORST };
+        assert_eq!(Distribution::from_samples(&[us(100), us(101)], BIN, WORST), Err(beyond));
+        let none = DistributionError::Bin { bin: Dur::ZERO, worst: WORST };
+        assert_eq!(Distribution::from_samples(&[us(1)], Dur::ZERO, WORST), Err(none));
+        let narrow = DistributionError::Bin { bin: Dur(1), worst: Dur::from_ms(30) };
+        assert_eq!(Distribution::from_samples(&[us(1)], Dur(1), Dur::from_ms(30)), Err(narrow));
+        assert_eq!(
+            narrow.to_string(),
+            "bin of 0.000001 ms: expected more than nothing, and at most 1048576 bins up to 30.000000 ms"
+        );
+    }
+}

@@ -1,0 +1,319 @@
+//! One stream at work: which period each of its requests belongs to, what is left of each, and what it has used.
+//!
+//! A request is given a period when it comes, and keeps it. That is the one under way as long as the stream has asked for less than it
+//! declared, and a mandatory request would not come too late for it; else the first after it that has room. So a stream that asks for
+//! more than it declared gets no more of what was reserved: what is too much waits for its period, and for its predecessors.
+
+use std::collections::VecDeque;
+
+use headtime_disk::time::{Dur, Time};
+
+use super::stream::Stream;
+
+/// What a stream has asked for and had so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Requests.
+    pub asked: u64,
+    /// Done in the period that they belong to.
+    pub in_time: u64,
+    /// Not done by its end.
+    pub late: u64,
+    /// Given a later period although the one under way had room: they came too late for it.
+    pub deferred: u64,
+}
+
+/// Requests of one period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Batch {
+    /// Given to it.
+    given: u32,
+    /// Of them, those that were not sent to the drive.
+    left: u32,
+    /// Of those, the ones that may go: they wait for no older request.
+    ready: u32,
+}
+
+/// A stream at work.
+#[derive(Clone, Debug)]
+pub struct Periods {
+    stream: Stream,
+    /// The number of the period under way: it begins at so many times its length.
+    current: u64,
+    end: Time,
+    now: Batch,
+    /// The periods after it, one after the other.
+    later: VecDeque<Batch>,
+    /// Periods before it of which something is left, with their numbers.
+    late: VecDeque<(u64, Batch)>,
+    /// Service time that requests of the period under way have had in it, and how many of them are at the drive.
+    used: Dur,
+    at_drive: u32,
+    tally: Tally,
+}
+
+impl Periods {
+    /// A stream whose first period begins at `begins`, on its grid, and not before `now`. Until then nothing belongs to the period
+    /// under way.
+    pub fn new(stream: Stream, begins: Time, now: Time) -> Periods {
+        assert!(begins.0.is_multiple_of(stream.period.0) && begins >= now, "{begins} begins no period of {stream:?}");
+        let number = begins.0 / stream.period.0;
+        let full = Batch { given: stream.requests, ..Batch::default() };
+        let (current, end, under_way) = match begins > now {
+            true => (number - 1, begins, full),
+            false => (number, begins + stream.period, Batch::default()),
+        };
+        Periods {
+            stream,
+            current,
+            end,
+            now: under_way,
+            later: VecDeque::new(),
+            late: VecDeque::new(),
+            used: Dur::ZERO,
+            at_drive: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Goes on to the period that `now` lies in; whether it was another.
+    pub fn roll(&mut self, now: Time) -> bool {
+        if now < self.end {
+            return false;
+        }
+        let number = now.0 / self.stream.period.0;
+        while self.current < number {
+            if self.now.left > 0 {
+                self.tally.late += u64::from(self.now.left);
+                self.late.push_back((self.current, self.now));
+            }
+            self.now = self.later.pop_front().unwrap_or_default();
+            // Nobody asked for anything in the periods that are jumped over.
+            self.current =
+                if self.later.is_empty() && self.now == Batch::default() { number } else { self.current + 1 };
+        }
+        self.end = Time((number + 1) * self.stream.period.0);
+        (self.used, self.at_drive) = (Dur::ZERO, 0);
+        true
+    }
+
+    /// Whether a request that comes now may belong to the period under way by what was declared.
+    pub fn has_room(&self) -> bool {
+        self.now.given < self.stream.requests && self.later.is_empty()
+    }
+
+    /// Gives a new request its period: the one under way, or the first after it that has room. Panics when the one under way has none.
+    pub fn give(&mut self, under_way: bool) -> u64 {
+        assert!(!under_way || self.has_room(), "more than {} requests in a period", self.stream.requests);
+        self.tally.asked += 1;
+        self.tally.deferred += u64::from(!under_way && self.has_room());
+        let full = self.later.back().is_none_or(|b| b.given == self.stream.requests);
+        if !under_way && full {
+            self.later.push_back(Batch::default());
+        }
+        let ahead = if under_way { 0 } else { self.later.len() as u64 };
+        let batch = self.batch(self.current + ahead);
+        (batch.given, batch.left) = (batch.given + 1, batch.left + 1);
+        self.current + ahead
+    }
+
+    fn batch(&mut self, period: u64) -> &mut Batch {
+        let batch = match period.checked_sub(self.current) {
+            Some(0) => Some(&mut self.now),
+            Some(ahead) => self.later.get_mut(ahead as usize - 1),
+            None => self.late.iter_mut().find(|b| b.0 == period).map(|b| &mut b.1),
+        };
+        batch.expect("a request belongs to a period that it was given")
+    }
+
+    /// A request of `period` may go from now on.
+    pub fn ready(&mut self, period: u64) {
+        let batch = self.batch(period);
+        batch.ready += 1;
+        assert!(batch.ready <= batch.left, "more requests may go than wait");
+    }
+
+    /// A request of `period` goes to the drive; whether it is late already. Panics when none of them may go.
+    pub fn sent(&mut self, period: u64) -> bool {
+        assert!(period <= self.current, "a request of period {period} goes in period {}", self.current);
+        let batch = self.batch(period);
+        assert!(batch.ready > 0, "none of period {period} may go");
+        (batch.left, batch.ready) = (batch.left - 1, batch.ready - 1);
+        let late = period < self.current;
+        if late {
+            self.late.retain(|b| b.1.left > 0);
+        } else {
+            self.at_drive += 1;
+        }
+        late
+    }
+
+    /// A request of `period`, which was late when it was sent or was not, is done now; the drive was busy with it for so long. Whether it
+    /// is in time, the last instant of its period included.
+    pub fn done(&mut self, period: u64, was_late: bool, took: Dur, now: Time) -> bool {
+        if period == self.current {
+            self.at_drive -= 1;
+            self.used += took;
+        }
+        let in_time = now.0 <= (period + 1) * self.stream.period.0;
+        if in_time {
+            self.tally.in_time += 1;
+        } else if !was_late {
+            self.tally.late += 1;
+        }
+        in_time
+    }
+
+    /// What it asked for.
+    #[inline]
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// When the period under way ends.
+    #[inline]
+    pub fn end(&self) -> Time {
+        self.end
+    }
+
+    /// The number of the period under way.
+    #[inline]
+    pub fn current(&self) -> u64 {
+        self.current
+    }
+
+    /// Requests of the period under way that were not sent.
+    #[inline]
+    pub fn left(&self) -> u32 {
+        self.now.left
+    }
+
+    /// Of them, those that may go.
+    #[inline]
+    pub fn waiting(&self) -> u32 {
+        self.now.ready
+    }
+
+    /// Service time that requests of the period under way have had.
+    #[inline]
+    pub fn used(&self) -> Dur {
+        self.used
+    }
+
+    /// Requests of the period under way that are at the drive.
+    #[inline]
+    pub fn at_drive(&self) -> u32 {
+        self.at_drive
+    }
+
+    /// Requests that were not sent in their periods.
+    pub fn late(&self) -> u32 {
+        self.late.iter().map(|b| b.1.left).sum()
+    }
+
+    /// The oldest period before the one under way of which a request may go.
+    #[inline]
+    pub fn oldest_late(&self) -> Option<u64> {
+        self.late.iter().find(|b| b.1.ready > 0).map(|b| b.0)
+    }
+
+    /// Whether no request waits to be sent.
+    pub fn is_idle(&self) -> bool {
+        self.now.left == 0 && self.late.is_empty() && self.later.is_empty()
+    }
+
+    /// What it has asked for and had.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stream::Quality;
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time(ms * 1_000_000)
+    }
+
+    /// Three requests every 100 ms.
+    fn three() -> Periods {
+        let stream = Stream::new(3, Dur::from_ms(100), Quality::MANDATORY, 8).expect("a stream");
+        Periods::new(stream, ms(100), ms(100))
+    }
+
+    fn ask(p: &mut Periods) -> u64 {
+        let under_way = p.has_room();
+        let period = p.give(under_way);
+        p.ready(period);
+        period
+    }
+
+    #[test]
+    fn what_is_more_than_was_declared_waits_for_its_period() {
+        let mut p = three();
+        let periods: Vec<u64> = (0..8).map(|_| ask(&mut p)).collect();
+        assert_eq!(periods, [1, 1, 1, 2, 2, 2, 3, 3]);
+        assert_eq!((p.left(), p.waiting(), p.tally().deferred), (3, 3, 0));
+        (0..3).for_each(|_| assert!(!p.sent(1)));
+        assert!(!p.has_room() && p.waiting() == 0);
+        assert!(!p.roll(ms(199)) && p.roll(ms(200)));
+        assert_eq!((p.waiting(), p.end()), (3, ms(300)));
+        assert!(p.roll(ms(300)));
+        // Two are asked for already, so one more has room; but three of the period before are late.
+        assert_eq!((ask(&mut p), ask(&mut p)), (3, 4));
+        assert_eq!((p.late(), p.oldest_late(), p.tally().late), (3, Some(2), 3));
+    }
+
+    #[test]
+    fn a_request_is_in_time_when_it_is_done_in_its_period() {
+        let mut p = three();
+        (0..3).for_each(|_| _ = ask(&mut p));
+        p.sent(1);
+        assert!(p.done(1, false, Dur::from_ms(9), ms(110)));
+        assert_eq!((p.used(), p.at_drive()), (Dur::from_ms(9), 0));
+        p.sent(1);
+        p.sent(1);
+        (0..2).for_each(|_| _ = ask(&mut p));
+        p.roll(ms(200));
+        // Two at the drive; one of the next period, which is under way then, and one that is not sent in it.
+        assert!(p.done(1, false, Dur::from_ms(9), ms(200)));
+        assert!(!p.done(1, false, Dur::from_ms(9), ms(201)));
+        p.sent(2);
+        p.roll(ms(300));
+        let late = p.sent(2);
+        assert!(late && p.oldest_late().is_none());
+        assert!(!p.done(2, late, Dur::from_ms(9), ms(310)));
+        assert!(!p.done(2, false, Dur::from_ms(9), ms(311)));
+        assert_eq!(p.tally(), Tally { asked: 5, in_time: 2, late: 3, deferred: 0 });
+        assert_eq!(p.used(), Dur::ZERO);
+    }
+
+    #[test]
+    fn a_stream_that_begins_later_has_no_period_under_way() {
+        let stream = Stream::new(2, Dur::from_ms(100), Quality::MANDATORY, 8).expect("a stream");
+        let mut p = Periods::new(stream, ms(300), ms(150));
+        assert!(!p.has_room());
+        assert_eq!(p.give(false), 3);
+        assert_eq!((p.left(), p.end()), (0, ms(300)));
+        p.roll(ms(310));
+        assert_eq!((p.left(), p.current()), (1, 3));
+        // Nobody asks for a long time.
+        p.ready(3);
+        p.sent(3);
+        p.roll(ms(999_999_950));
+        assert_eq!((p.end(), p.left(), p.is_idle()), (ms(1_000_000_000), 0, true));
+        assert_eq!(p.give(true), 9_999_999);
+        // And it may be put off although there is room.
+        assert_eq!((p.give(false), p.tally().deferred), (10_000_000, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "goes in period 1")]
+    fn nothing_goes_before_its_period() {
+        let mut p = three();
+        (0..4).for_each(|_| _ = ask(&mut p));
+        p.sent(2);
+    }
+}

@@ -1,0 +1,182 @@
+//! What a stream asks for: so many requests in each period, and how many of them must be done in it (Reuther and Pohlack 2003,
+//! definition 4).
+//!
+//! Periods are not counted from when a stream begins but lie on one grid: period p of a stream is `[p t, (p + 1) t)`, counted from
+//! the beginning of the run. Streams with one t then have their periods at the same time, as in the paper, and of two
+//! of which one t divides the other the shorter fill the longer exactly; both make more streams fit.
+
+use headtime_disk::time::{Dur, Time};
+
+/// Parts of a stream's requests that are done in their period, in parts per million; all: the stream is mandatory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Quality(u32);
+
+impl Quality {
+    /// Every request: q = 1.
+    pub const MANDATORY: Quality = Quality(1_000_000);
+
+    /// So many parts per million, 1 to 1,000,000.
+    ///
+    /// # Errors
+    /// A figure outside.
+    pub fn from_ppm(ppm: u32) -> Result<Quality, StreamError> {
+        match ppm {
+            1..=1_000_000 => Ok(Quality(ppm)),
+            found => Err(StreamError::Quality { found }),
+        }
+    }
+
+    /// Parts per million.
+    pub fn ppm(self) -> u32 {
+        self.0
+    }
+
+    /// Whether it is every request.
+    pub fn is_mandatory(self) -> bool {
+        self == Quality::MANDATORY
+    }
+}
+
+/// What a stream asks for (c, t, q and the size that X and w are for).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// c: requests in each period.
+    pub requests: u32,
+    /// t: the period.
+    pub period: Dur,
+    /// q: how many of them must be done in it.
+    pub quality: Quality,
+    /// Sectors of its largest request.
+    pub sectors: u32,
+}
+
+/// Requests in a period at most.
+pub const MOST_REQUESTS: u32 = 10_000;
+
+/// Periods at least and at most. Shorter ones have no room for a disk's worst case, and within longer ones times add up to more than a
+/// distribution has bins.
+pub const PERIODS: (Dur, Dur) = (Dur::from_ms(1), Dur::from_secs(10));
+
+/// A stream that cannot be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// Requests in a period.
+    #[error("requests per period: expected 1 to {MOST_REQUESTS}, found {found}")]
+    Requests {
+        /// What was asked for.
+        found: u32,
+    },
+    /// The period.
+    #[error("period: expected {} to {}, found {found}", PERIODS.0, PERIODS.1)]
+    Period {
+        /// What was asked for.
+        found: Dur,
+    },
+    /// The quality.
+    #[error(
+        "quality: expected more than 0 and at most 1 (1,000,000 parts per million), found {found} parts per million"
+    )]
+    Quality {
+        /// What was asked for, in parts per million.
+        found: u32,
+    },
+    /// The size of a request.
+    #[error("sectors of a request: expected 1 or more, found 0")]
+    Sectors,
+}
+
+impl Stream {
+    /// The stream, if it can be asked for.
+    ///
+    /// # Errors
+    /// A figure outside of its limits.
+    pub fn new(requests: u32, period: Dur, quality: Quality, sectors: u32) -> Result<Stream, StreamError> {
+        if requests == 0 || requests > MOST_REQUESTS {
+            return Err(StreamError::Requests { found: requests });
+        }
+        if period < PERIODS.0 || period > PERIODS.1 {
+            return Err(StreamError::Period { found: period });
+        }
+        if sectors == 0 {
+            return Err(StreamError::Sectors);
+        }
+        Ok(Stream { requests, period, quality, sectors })
+    }
+
+    /// Whether each of its requests must be done in its period.
+    pub fn is_mandatory(&self) -> bool {
+        self.quality.is_mandatory()
+    }
+
+    /// When the period that `now` lies in began.
+    pub fn period_start(&self, now: Time) -> Time {
+        Time(now.0 - now.0 % self.period.0)
+    }
+
+    /// Requests that are to be done of a period's, in millionths: q c.
+    pub fn wanted_millionths(&self) -> u64 {
+        u64::from(self.quality.0) * u64::from(self.requests)
+    }
+
+    /// How often a period of a stream of `other` can have to do with one period of this stream: on the common grid, how many of
+    /// its periods lie in one of ours, or touch it.
+    pub fn touched_by(&self, other: &Stream) -> u64 {
+        let (ours, theirs) = (self.period.0, other.period.0);
+        if ours.is_multiple_of(theirs) {
+            ours / theirs
+        } else if theirs.is_multiple_of(ours) {
+            1
+        } else {
+            ours.div_ceil(theirs) + 1
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn every(ms: u64) -> Stream {
+        Stream::new(5, Dur::from_ms(ms), Quality::MANDATORY, 128).expect("a stream")
+    }
+
+    #[test]
+    fn a_stream_outside_of_its_limits_is_refused_with_what_was_expected() {
+        let q = Quality::from_ppm(950_000).expect("a quality");
+        let ms = Dur::from_ms;
+        assert_eq!(Stream::new(0, ms(500), q, 128), Err(StreamError::Requests { found: 0 }));
+        assert_eq!(Stream::new(10_001, ms(500), q, 128), Err(StreamError::Requests { found: 10_001 }));
+        assert_eq!(Stream::new(5, Dur(999_999), q, 128), Err(StreamError::Period { found: Dur(999_999) }));
+        assert_eq!(Stream::new(5, ms(10_001), q, 128), Err(StreamError::Period { found: ms(10_001) }));
+        assert_eq!(Stream::new(5, ms(500), q, 0), Err(StreamError::Sectors));
+        for ppm in [0, 1_000_001] {
+            assert_eq!(Quality::from_ppm(ppm), Err(StreamError::Quality { found: ppm }));
+        }
+        let said = StreamError::Period { found: ms(11_000) }.to_string();
+        assert_eq!(said, "period: expected 1.000000 ms to 10000.000000 ms, found 11000.000000 ms");
+        assert!(!Stream::new(5, ms(500), q, 128).expect("a stream").is_mandatory());
+        assert!(every(500).is_mandatory());
+    }
+
+    #[test]
+    fn periods_lie_on_one_grid() {
+        let s = every(500);
+        assert_eq!(s.period_start(Time(499_999_999)), Time(0));
+        assert_eq!(s.period_start(Time(500_000_000)), Time(500_000_000));
+    }
+
+    #[test]
+    fn no_period_has_to_do_with_more_of_anothers_than_is_said() {
+        for ours in [40, 50, 60, 100, 120] {
+            for theirs in [20, 30, 40, 50, 60, 70, 100, 200, 240] {
+                let said = every(ours).touched_by(&every(theirs));
+                let most = (0..1000).map(|p| {
+                    let (from, to) = (p * ours, (p + 1) * ours);
+                    (to.div_ceil(theirs)) - from / theirs
+                });
+                let most = most.max().unwrap_or(0);
+                assert!(said >= most && said <= most + 1, "{ours} and {theirs}: {said}, found {most}");
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! The longest that a request can take: Reuther and Pohlack 2003, equation 5,
+//!
+//! > w = t_seek + n t_rot + m t_sector + t_ovh + v t_skew
+//!
+//! term by term. What is guaranteed to mandatory streams rests on this sum and on nothing else of a drive, so every term is
+//! rounded up, and what a profile says of chance (`[noise]`) is in it with its limits, not with its means.
+//!
+//! Two things are said more closely than in the paper:
+//!
+//! * n, the turns that a request waits at most, was measured there by sending the arm from one edge to the other. Here it is one
+//!   turn, and the turns in which the head fails to settle, or those that are lost inside a request, whichever are more: a request
+//!   that meets both is not provided for, as it was not there. Turns are lost where sectors do not follow each other as they do
+//!   elsewhere (a zone's end, a slip, a remapped block), and at the end of a track when a late move outlasts the skew. A drive that reads on behind a read before it takes up the next adds one turn.
+//! * A recalibration, where a profile has them, is a term of its own.
+
+use std::fmt;
+
+use headtime_disk::command::Kind;
+use headtime_disk::model::Model;
+use headtime_disk::profile::{Layout, NoiseSpec, Profile, Skew, SpareUnit, ZoneSpec};
+use headtime_disk::rotation::JUST_PASSED;
+use headtime_disk::time::Dur;
+
+use crate::overheads::{between, lead_in};
+
+/// The worst case of one request, each term by name (equation 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorstCase {
+    /// t_seek: from the innermost to the outermost cylinder, settling before a write included.
+    pub seek: Dur,
+    /// n: turns that the head waits for the first sector at most.
+    pub turns: u32,
+    /// t_rot: one turn.
+    pub turn: Dur,
+    /// m: sectors of the largest request.
+    pub sectors: u32,
+    /// t_sector: one sector of the slowest zone.
+    pub sector: Dur,
+    /// t_ovh: what drive and bus add, for the pair of commands for which that is most.
+    pub overhead: Dur,
+    /// v: ends of tracks that a request of m sectors passes at most.
+    pub skews: u32,
+    /// t_skew: lost at one of them at most.
+    pub skew: Dur,
+    /// A recalibration that comes just then; no term of equation 5, and zero for a drive that has none.
+    pub away: Dur,
+}
+
+/// Why a drive has no worst case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorstError {
+    /// What is written later takes time that no request of its own shows.
+    #[error("expected a drive that writes through, found one that keeps writes in its cache (write_back = true)")]
+    WriteBack,
+    /// A request without sectors.
+    #[error("sectors of a request: expected 1 or more, found 0")]
+    NoSectors,
+    /// Where sectors lie so oddly that a bound would be of no use.
+    #[error(
+        "a request of {sectors} sectors: expected at most {most} turns lost at slips and remapped blocks, found {found}"
+    )]
+    Scattered {
+        /// Sectors of the request.
+        sectors: u32,
+        /// Turns lost.
+        found: u32,
+        /// Turns that are taken.
+        most: u32,
+    },
+}
+
+/// A request that loses more turns than this at slips and remapped blocks has a worst case that nothing could be built on.
+const MOST_DETOURS: u32 = 50;
+
+impl WorstCase {
+    /// The sum, w.
+    pub fn total(&self) -> Dur {
+        let times = |n: u32, each: Dur| Dur(each.0.saturating_mul(u64::from(n)));
+        self.seek
+            + times(self.turns, self.turn)
+            + times(self.sectors, self.sector)
+            + self.overhead
+            + times(self.skews, self.skew)
+            + self.away
+    }
+
+    /// The worst case of requests of up to `sectors` sectors on the drive of `profile`; `model` is what was compiled from it.
+    ///
+    /// # Errors
+    /// A write-back cache, no sectors, more slips and remaps in one request than a bound could carry.
+    pub fn of(profile: &Profile, model: &Model, sectors: u32) -> Result<WorstCase, WorstError> {
+        if profile.electronics.cache.write_back {
+            return Err(WorstError::WriteBack);
+        }
+        if sectors == 0 {
+            return Err(WorstError::NoSectors);
+        }
+        let turn = longest_turn(profile, model);
+        let (fewest, _) = tracks(profile);
+        let ends = || profile.geometry.zones.iter().map(|z| at_track_end(profile, model, z, turn));
+        let skew = ends().map(|e| e.0).max().unwrap_or(Dur::ZERO);
+        let end = TrackEnds {
+            skew,
+            // The first sector may be the last of its track.
+            passed: (sectors - 1).div_ceil(fewest),
+            late: ends().map(|e| e.1).max().unwrap_or(0),
+        };
+        let reads_on = u32::from(profile.electronics.cache.same_track_prefetch_delays);
+        let lost = profile.noise.settle_retry_turns.max(detours(profile, model, sectors, &end, turn)?);
+        Ok(WorstCase {
+            seek: longest_seek(profile, model) + profile.noise.seek_max,
+            turns: 1 + lost + reads_on,
+            turn,
+            sectors,
+            sector: Dur(turn.0.div_ceil(u64::from(fewest))),
+            overhead: overhead(profile, model, sectors),
+            skews: end.passed,
+            skew,
+            away: profile.noise.recalibrate_takes,
+        })
+    }
+}
+
+impl fmt::Display for WorstCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |d: Dur| d.as_ms_f64();
+        write!(f, "{:.2} ms = seek {:.2}", ms(self.total()), ms(self.seek))?;
+        write!(
+            f,
+            " + {} turns of {:.2} + {} sectors of {:.4}",
+            self.turns,
+            ms(self.turn),
+            self.sectors,
+            ms(self.sector)
+        )?;
+        write!(f, " + overhead {:.2} + {} skews of {:.2}", ms(self.overhead), self.skews, ms(self.skew))?;
+        if self.away > Dur::ZERO { write!(f, " + recalibration {:.2}", ms(self.away)) } else { Ok(()) }
+    }
+}
+
+/// A turn of a platter that is as slow as the profile lets it be.
+fn longest_turn(profile: &Profile, model: &Model) -> Dur {
+    let (num, den) = model.mechanics.rotation.period_ratio();
+    let NoiseSpec { speed_error_ppb, speed_drift_ppb, .. } = profile.noise;
+    let slower = 1_000_000_000 + i128::from(speed_error_ppb).max(0) + i128::from(speed_drift_ppb);
+    Dur((u128::from(num) * slower as u128).div_ceil(u128::from(den) * 1_000_000_000) as u64)
+}
+
+/// The longest move. Measured tables are not monotone, so every point of theirs counts, not the last alone.
+fn longest_seek(profile: &Profile, model: &Model) -> Dur {
+    let longest = model.geometry.cylinders().saturating_sub(1).max(1);
+    let written = profile.mechanics.write_seek.iter().flatten();
+    let points = profile.mechanics.seek.iter().chain(written).map(|p| p.0.min(longest));
+    let other = u16::from(model.geometry.surfaces() > 1);
+    let moves = points.chain([longest]).flat_map(|d| [Kind::Read, Kind::Write].map(|kind| (d, kind)));
+    let longest = moves.map(|(d, kind)| model.mechanics.reposition((0, 0), (d, other), kind)).max();
+    longest.unwrap_or(Dur::ZERO).max(model.overheads.minimum_seek)
+}
+
+/// Sectors of the track with the fewest, and of that with the most.
+fn tracks(profile: &Profile) -> (u32, u32) {
+    let all = || profile.geometry.zones.iter().flat_map(|z| z.sectors_per_track.iter().copied());
+    (all().min().unwrap_or(1).max(1), all().max().unwrap_or(1).max(1))
+}
+
+/// What a request loses at ends of tracks.
+struct TrackEnds {
+    /// t_skew.
+    skew: Dur,
+    /// v.
+    passed: u32,
+    /// Turns that are lost besides, at each of them, when the move takes longer than the skew has room for.
+    late: u32,
+}
+
+/// Lost at the end of a track of a zone at most: the skew, behind which the move hides, and the turns that are lost when it does not.
+fn at_track_end(profile: &Profile, model: &Model, zone: &ZoneSpec, turn: Dur) -> (Dur, u32) {
+    let other = u16::from(model.geometry.surfaces() > 1);
+    let far = model.geometry.cylinders().saturating_sub(1);
+    let (track, cylinder) = match profile.geometry.layout {
+        Layout::HeadFirst(_) => ((0, other), (1, other)),
+        Layout::SeekFirst { group_tracks, .. } => ((1, 0), (group_tracks.min(far), other)),
+    };
+    let spares = if zone.sparing.unit == SpareUnit::Track { zone.sparing.spares } else { 0 };
+    let lost = |skew: Skew, to: (u32, u16)| {
+        let spt = zone.sectors_per_track.iter().copied().min().unwrap_or(1).max(1);
+        let hidden = model.mechanics.rotation.time_for(skew.angle(zone.sectors_per_track[0]));
+        let hidden = hidden + Dur((turn.0 * spares).div_ceil(u64::from(spt)));
+        let moves =
+            model.mechanics.reposition((0, 0), to, Kind::Write).max(model.mechanics.reposition((0, 0), to, Kind::Read));
+        let grace = model.mechanics.rotation.time_for(JUST_PASSED);
+        let late = (moves + profile.noise.seek_max).saturating_sub(hidden + grace);
+        (hidden, late.0.div_ceil(turn.0.max(1)) as u32)
+    };
+    let (track, cylinder) = (lost(zone.track_skew, track), lost(zone.cylinder_skew, cylinder));
+    (track.0.max(cylinder.0), track.1.max(cylinder.1))
+}
+
+/// Whole turns that one request of `sectors` can lose: at the ends of tracks that it passes, or, instead, at places where LBNs and
+/// sectors do not go on as they do elsewhere.
+fn detours(profile: &Profile, model: &Model, sectors: u32, ends: &TrackEnds, turn: Dur) -> Result<u32, WorstError> {
+    let capacity = model.geometry.capacity();
+    let mut places: Vec<(u64, u32)> = Vec::new();
+    let mut lbn = 0;
+    loop {
+        let next = model.geometry.unbroken_until(lbn);
+        if next >= capacity {
+            break;
+        }
+        if next <= lbn {
+            // Spares at short intervals are not looked at one by one: at the end of one stretch what is skipped passes, and
+            // the head may come too late for the next by less than a turn.
+            let most = profile.geometry.zones.iter().map(|z| z.sparing.spares).max().unwrap_or(0);
+            let (fewest, _) = tracks(profile);
+            let passing = u32::try_from(most / u64::from(fewest)).unwrap_or(u32::MAX).saturating_add(1);
+            return limit(sectors, passing.saturating_add(ends.passed.saturating_mul(ends.late)));
+        }
+        let lost = [Kind::Read, Kind::Write].into_iter().filter_map(|kind| {
+            let both = model.place(next - 1, 2, kind)?;
+            Some((both.transfer.saturating_sub(both.media)).saturating_sub(ends.skew))
+        });
+        let lost = lost.max().unwrap_or(Dur::ZERO);
+        if lost > Dur::ZERO {
+            places.push((next, lost.0.div_ceil(turn.0.max(1)) as u32));
+        }
+        lbn = next;
+    }
+    // The worst stretch of so many sectors.
+    let (mut first, mut sum, mut worst) = (0, 0u32, ends.passed.saturating_mul(ends.late));
+    for (last, &(at, turns)) in places.iter().enumerate() {
+        sum = sum.saturating_add(turns);
+        while first <= last && places[first].0 + u64::from(sectors) <= at + 1 {
+            sum -= places[first].1;
+            first += 1;
+        }
+        let regular = ends.passed.saturating_sub((last + 1 - first) as u32);
+        worst = worst.max(sum.saturating_add(regular.saturating_mul(ends.late)));
+    }
+    limit(sectors, worst)
+}
+
+fn limit(sectors: u32, found: u32) -> Result<u32, WorstError> {
+    if found > MOST_DETOURS {
+        return Err(WorstError::Scattered { sectors, found, most: MOST_DETOURS });
+    }
+    Ok(found)
+}
+
+/// What drive and bus add to the media's time, for the worst of the four pairs of commands and for an idle drive as for one that has
+/// the command waiting (section 3.3.2).
+fn overhead(profile: &Profile, model: &Model, sectors: u32) -> Dur {
+    let (o, noise) = (&model.overheads, &profile.noise);
+    let (_, most) = tracks(profile);
+    let quickest = Dur(model.mechanics.rotation.period().0 / u64::from(most));
+    let blocks = u64::from(model.sector_bytes / 512).max(1);
+    let on_bus = |block_ps: u64, n: u32| Dur((block_ps * blocks * u64::from(n)).div_ceil(1000));
+    // A bus that is slower than the media falls behind by a little with each sector.
+    let behind = |block_ps: u64| {
+        let media = Dur(quickest.0 * u64::from(sectors - 1));
+        on_bus(block_ps, 1).max(on_bus(block_ps, sectors).saturating_sub(media))
+    };
+    let bytes = u64::from(sectors) * u64::from(model.sector_bytes);
+    let overlap = Dur(noise.overlap_jitter_per_4k.0 * bytes.min(40 * 1024).div_ceil(4096));
+    let chance = noise.completion_jitter + overlap;
+    let kinds = [Kind::Read, Kind::Write];
+    let pairs = kinds.into_iter().flat_map(|last| kinds.map(|kind| (last, kind)));
+    let of_pair = |(last, kind): (Kind, Kind)| {
+        let before = lead_in(model, last, kind).max(between(model, last, kind));
+        let after = match kind {
+            Kind::Write => behind(model.bus.write_block_ps) + o.reselect + o.write_completion,
+            _ => {
+                let bus = behind(model.bus.read_block_ps) + model.bus.arbitration;
+                bus + o.reselect + o.data_preparation + o.read_completion
+            }
+        };
+        before + after
+    };
+    pairs.map(of_pair).max().unwrap_or(Dur::ZERO) + chance
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::profile::builtin;
+
+    use super::*;
+
+    /// Table 1 of the paper; requests of 64 KiB.
+    fn table_1() -> [(WorstCase, f64); 2] {
+        let us = Dur::from_us;
+        let ibm = WorstCase {
+            seek: us(7_180),
+            turns: 5,
+            turn: us(4_020),
+            sectors: 128,
+            sector: us(10),
+            overhead: us(70),
+            skews: 1,
+            skew: us(1_060),
+            away: Dur::ZERO,
+        };
+        let seagate =
+            WorstCase { seek: us(11_360), turns: 2, turn: us(8_370), overhead: us(500), skew: us(1_230), ..ibm };
+        [(ibm, 29.69), (seagate, 31.11)]
+    }
+
+    #[test]
+    fn d1_the_terms_of_table_1_add_up_to_its_worst_cases() {
+        for (worst, ms) in table_1() {
+            assert!((worst.total().as_ms_f64() - ms).abs() < 0.01, "{worst}: expected {ms}");
+        }
+    }
+
+    #[test]
+    fn the_profiles_of_the_papers_drives_give_its_terms_and_what_is_chance_besides() {
+        for ((table, _), name) in table_1().into_iter().zip(["ultrastar36z15", "barracuda36es2"]) {
+            let profile = builtin(name).expect("a built-in drive");
+            let model = Model::new(&profile).expect("a drive that works");
+            let worst = WorstCase::of(&profile, &model, 128).expect("it writes through");
+            println!("{name}: {worst}");
+            assert_eq!((worst.turns, worst.sectors, worst.skews), (table.turns, 128, 1), "{worst}");
+            let near = |ours: Dur, theirs: Dur, us: u64| ours >= theirs && ours.0 - theirs.0 <= us * 1_000;
+            // A write settles, and a seek may be 60 us late; a turn of 2,000,000/279 rpm is 8.37 ms.
+            assert!(near(worst.seek, table.seek, 260), "{worst}");
+            assert!(near(worst.turn, table.turn, 1), "{worst}");
+            assert!(near(worst.sector, table.sector, 1), "{worst}");
+            assert!(near(worst.overhead, table.overhead, 120), "{worst}");
+            assert!(near(worst.skew, table.skew, 1), "{worst}");
+        }
+    }
+
+    #[test]
+    fn a_larger_request_takes_longer_and_a_profile_without_chance_less() {
+        let mut profile = builtin("barracuda36es2").expect("a built-in drive");
+        let model = Model::new(&profile).expect("a drive that works");
+        let of = |profile: &Profile, sectors| WorstCase::of(profile, &model, sectors).expect("it writes through");
+        let (small, large) = (of(&profile, 1), of(&profile, 2_000));
+        assert_eq!((small.skews, large.skews), (0, 3));
+        assert!(small.total() < of(&profile, 128).total() && of(&profile, 128).total() < large.total());
+        let noisy = of(&profile, 128).total();
+        profile.noise = NoiseSpec::default();
+        let calm = of(&profile, 128);
+        // At a zone's end a turn is lost, so that n stays what it was.
+        assert_eq!(calm.turns, 2);
+        assert!(calm.total() < noisy);
+        assert_eq!(WorstCase::of(&profile, &model, 0), Err(WorstError::NoSectors));
+        profile.electronics.cache.write_back = true;
+        assert_eq!(WorstCase::of(&profile, &model, 128), Err(WorstError::WriteBack));
+    }
+}

@@ -1,0 +1,307 @@
+//! The dynamic active subset against walking all requests, decision by decision, and its rules one by one.
+
+use std::collections::BTreeSet;
+
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::admission::Service;
+use headtime_sched::admit::das::distribution::Distribution;
+use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::subset::{Event, Exhausted, Member, OpenError, Rules, Sent, Subset};
+use headtime_testkit::das::Walk;
+use headtime_testkit::profiles::{between, rng};
+
+fn ms(ms: u64) -> Time {
+    Time(ms * 1_000_000)
+}
+
+fn span(ms: u64) -> Dur {
+    Dur::from_ms(ms)
+}
+
+/// Requests that are likely to take `likely` ms, and `worst` ms at most.
+fn service(likely: u64, worst: u64) -> Service {
+    let times = Distribution::from_samples(&[span(likely)], span(1), span(worst)).expect("a sample");
+    Service { sectors: 128, worst: span(worst), times }
+}
+
+const RULES: Rules = Rules { outstanding: 1, best_effort: Dur::from_ms(30), exhausted: Exhausted::Skip };
+
+fn mandatory(requests: u32, period: u64) -> Stream {
+    Stream::new(requests, span(period), Quality::MANDATORY, 128).expect("a stream")
+}
+
+fn optional(requests: u32, period: u64) -> Stream {
+    Stream::new(requests, span(period), Quality::from_ppm(900_000).expect("a quality"), 128).expect("a stream")
+}
+
+fn ask(subset: &mut Subset, stream: u32, requests: u32, now: Time) -> Vec<Member> {
+    let one = |_| {
+        let member = subset.submit(stream, now);
+        subset.ready(member);
+        member
+    };
+    (0..requests).map(one).collect()
+}
+
+/// Sends the first of the subset, which takes so long.
+fn serve(subset: &mut Subset, what: Sent, takes: u64, now: &mut Time) {
+    subset.decide(*now);
+    subset.sent(now.0, what, span(30), *now);
+    let command = now.0;
+    *now += span(takes);
+    subset.completed(command, *now);
+}
+
+#[test]
+fn the_papers_example_of_three_mandatory_requests_with_100_ms_to_go() {
+    let mut subset = Subset::new(RULES);
+    subset.open(1, mandatory(3, 500), &service(8, 30), None, ms(0)).expect("alone");
+    let asked = ask(&mut subset, 1, 3, ms(0));
+    let active = subset.decide(ms(400)).clone();
+    assert_eq!((active.members, active.best_effort), (vec![asked[0]], false));
+    assert_eq!(subset.spare(ms(400)).mandatory, span(10));
+    // One of them takes 8 ms: 92 ms are left for two.
+    let mut now = ms(400);
+    serve(&mut subset, Sent::Stream(asked[0]), 8, &mut now);
+    assert!(subset.decide(now).best_effort);
+    assert_eq!(subset.spare(now).mandatory, span(32));
+}
+
+#[test]
+fn what_is_at_the_drive_may_take_its_worst_case() {
+    let mut subset = Subset::new(Rules { outstanding: 2, ..RULES });
+    subset.open(1, mandatory(3, 500), &service(8, 30), None, ms(0)).expect("alone");
+    ask(&mut subset, 1, 3, ms(0));
+    assert!(subset.decide(ms(370)).best_effort);
+    subset.sent(1, Sent::BestEffort, span(30), ms(370));
+    let spare = subset.spare(ms(371));
+    assert_eq!((spare.from, spare.mandatory, spare.until()), (ms(400), span(10), ms(410)));
+    assert!(!subset.decide(ms(371)).best_effort);
+    subset.completed(1, ms(375));
+    assert!(subset.decide(ms(375)).best_effort);
+    // FILL's commands, too.
+    subset.sent(2, Sent::Fill, span(20), ms(375));
+    assert!(!subset.decide(ms(375)).best_effort);
+}
+
+#[test]
+fn a_period_without_mandatory_requests_left_ends_without_the_disk_being_idle() {
+    let mut subset = Subset::new(RULES);
+    subset.open(1, mandatory(15, 500), &service(8, 30), None, ms(0)).expect("alone");
+    // By the end of the next period 15 times 30 ms are needed.
+    assert!(subset.decide(ms(499)).best_effort);
+    let mut full = Subset::new(RULES);
+    full.open(1, mandatory(16, 500), &service(8, 30), None, ms(0)).expect("alone");
+    assert!(full.decide(ms(490)).best_effort);
+    assert!(!full.decide(ms(491)).best_effort);
+    assert_eq!(full.next_wakeup(), Some(ms(500)));
+}
+
+#[test]
+fn an_optional_stream_goes_until_its_reservation_is_used_up() {
+    for exhausted in [Exhausted::Skip, Exhausted::AsBestEffort, Exhausted::BeforeBestEffort] {
+        let mut subset = Subset::new(Rules { exhausted, ..RULES });
+        subset.open(1, optional(5, 500), &service(8, 30), Some(span(20)), ms(0)).expect("alone");
+        let asked = ask(&mut subset, 1, 5, ms(0));
+        let mut now = ms(0);
+        for _ in 0..3 {
+            let active = subset.decide(now).clone();
+            assert_eq!((active.members, active.best_effort), (vec![asked[0]], true));
+            serve(&mut subset, Sent::Stream(asked[0]), 8, &mut now);
+        }
+        let active = subset.decide(now).clone();
+        let (among, others) = match exhausted {
+            Exhausted::Skip => (false, true),
+            Exhausted::AsBestEffort => (true, true),
+            Exhausted::BeforeBestEffort => (true, false),
+        };
+        assert_eq!((!active.members.is_empty(), active.best_effort), (among, others), "{exhausted:?}");
+        // In the next period it has a reservation again, and what was left is late: it goes with the best-effort requests.
+        let again = ask(&mut subset, 1, 1, ms(510))[0];
+        let active = subset.decide(ms(510)).clone();
+        assert_eq!((active.members, active.best_effort), (vec![again, asked[0]], true));
+        assert_eq!(subset.tally(1).expect("it is at work").late, 2);
+    }
+}
+
+#[test]
+fn best_effort_leaves_what_optional_streams_can_take() {
+    let mut subset = Subset::new(RULES);
+    subset.open(1, optional(5, 500), &service(8, 30), Some(span(40)), ms(0)).expect("alone");
+    let asked = ask(&mut subset, 1, 5, ms(0));
+    // 40 ms and the last one's overrun of 30 ms; 30 ms for best effort.
+    assert!(subset.decide(ms(400)).best_effort);
+    assert!(!subset.decide(ms(401)).best_effort);
+    // Two requests take no more than 60 ms.
+    let mut now = ms(401);
+    (0..3).for_each(|_| serve(&mut subset, Sent::Stream(asked[0]), 1, &mut now));
+    assert!(subset.decide(ms(410)).best_effort && !subset.decide(ms(411)).best_effort);
+    // Late in its period an optional request that is not likely to be done is not begun.
+    assert!(!subset.decide(ms(492)).members.is_empty());
+    assert!(subset.decide(ms(493)).members.is_empty());
+}
+
+#[test]
+fn a_stream_that_asks_for_more_waits_for_its_next_period() {
+    let mut subset = Subset::new(RULES);
+    subset.open(1, mandatory(2, 500), &service(8, 30), None, ms(0)).expect("alone");
+    let asked = ask(&mut subset, 1, 3, ms(10));
+    assert_eq!(asked.iter().map(|m| m.period).collect::<Vec<_>>(), [0, 0, 1]);
+    let mut now = ms(10);
+    serve(&mut subset, Sent::Stream(asked[0]), 8, &mut now);
+    serve(&mut subset, Sent::Stream(asked[1]), 8, &mut now);
+    assert!(subset.decide(now).members.is_empty());
+    assert_eq!(subset.decide(ms(500)).members, [asked[2]]);
+}
+
+#[test]
+fn a_mandatory_request_that_comes_too_late_for_its_period_has_the_next() {
+    let mut subset = Subset::new(RULES);
+    subset.open(1, mandatory(2, 500), &service(8, 30), None, ms(0)).expect("alone");
+    assert_eq!(ask(&mut subset, 1, 2, ms(441)).iter().map(|m| m.period).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(subset.tally(1).expect("it is at work").deferred, 1);
+}
+
+#[test]
+fn what_breaks_the_worst_case_is_told_of_and_so_is_what_is_late() {
+    let mut subset = Subset::new(RULES);
+    subset.open(1, mandatory(2, 100), &service(8, 30), None, ms(0)).expect("alone");
+    let asked = ask(&mut subset, 1, 2, ms(0));
+    let mut now = ms(0);
+    serve(&mut subset, Sent::Stream(asked[0]), 30, &mut now);
+    assert_eq!(subset.events().count(), 0);
+    serve(&mut subset, Sent::Stream(asked[1]), 71, &mut now);
+    let events: Vec<Event> = subset.events().collect();
+    let command = ms(30).0;
+    let overdue = Event::Overdue { command, took: span(71), worst: span(30) };
+    assert_eq!(events, [overdue, Event::Late { command, member: asked[1] }]);
+    let tally = subset.tally(1).expect("it is at work");
+    assert_eq!((tally.asked, tally.in_time, tally.late), (2, 1, 1));
+}
+
+#[test]
+fn a_mandatory_stream_begins_when_nobody_becomes_late_by_it() {
+    let mut subset = Subset::new(RULES);
+    assert_eq!(subset.open(1, mandatory(8, 500), &service(8, 30), None, ms(0)), Ok(ms(0)));
+    ask(&mut subset, 1, 8, ms(0));
+    assert_eq!(subset.open(1, mandatory(1, 500), &service(8, 30), None, ms(0)), Err(OpenError::Exists { number: 1 }));
+    // By 500, 240 ms are needed, and in 300 from 200 on they are; by 400, 90 more do not fit before.
+    assert_eq!(subset.open(2, mandatory(3, 200), &service(8, 30), None, ms(150)), Ok(ms(400)));
+    let refused = subset.open(3, mandatory(1, 200), &service(8, 30), None, ms(150));
+    assert_eq!(refused, Err(OpenError::NoRoom { number: 3 }));
+    assert_eq!(subset.open(4, optional(9, 300), &service(8, 30), Some(span(50)), ms(150)), Ok(ms(300)));
+}
+
+#[test]
+#[should_panic(expected = "was not in the subset")]
+fn nothing_goes_that_the_last_decision_left_out() {
+    let mut subset = Subset::new(RULES);
+    subset.open(1, mandatory(1, 100), &service(8, 30), None, ms(0)).expect("alone");
+    let asked = ask(&mut subset, 1, 1, ms(0));
+    subset.sent(1, Sent::Stream(asked[0]), span(30), ms(0));
+}
+
+/// Periods whose ratios to worst cases are exact in 2^-32, so that both round the same.
+const UNIT: u64 = 1 << 25;
+
+#[test]
+fn every_decision_is_that_of_walking_all_requests() {
+    let (mut decisions, mut partial, mut alone) = (0u64, 0u64, 0u64);
+    for seed in 0..250 {
+        let rng = &mut rng(seed);
+        let policy = [Exhausted::Skip, Exhausted::AsBestEffort, Exhausted::BeforeBestEffort][(seed % 3) as usize];
+        let rules = Rules {
+            outstanding: between(rng, 1, 3) as u32,
+            best_effort: Dur(UNIT * between(rng, 1, 3)),
+            exhausted: policy,
+        };
+        let (mut subset, mut walk) = (Subset::new(rules), Walk::new(rules));
+        let mut now = Time(between(rng, 0, UNIT));
+        let mut streams = 0u32;
+        let mut all: Vec<Member> = Vec::new();
+        let mut blocked: Vec<usize> = Vec::new();
+        let mut waiting: BTreeSet<usize> = BTreeSet::new();
+        let mut drive: Vec<(u64, Time)> = Vec::new();
+        let one_period = between(rng, 0, 1) == 0;
+        let period = 4u64 << between(rng, 0, 3);
+        for step in 0..250u64 {
+            now += Dur(between(rng, 0, 3) * between(rng, 0, UNIT));
+            if streams < 5 && between(rng, 0, 9) == 0 {
+                let worst = between(rng, 1, 3);
+                let samples = [Dur(UNIT * between(rng, 1, worst))];
+                let times = Distribution::from_samples(&samples, Dur(UNIT), Dur(UNIT * worst)).expect("a sample");
+                let service = Service { sectors: 128, worst: Dur(UNIT * worst), times };
+                let period = Dur(UNIT * if one_period { period } else { 4 << between(rng, 0, 3) });
+                let hard = between(rng, 0, 1) == 0;
+                let q = Quality::from_ppm(if hard { 1_000_000 } else { 900_000 }).expect("a quality");
+                let stream = Stream::new(between(rng, 1, 5) as u32, period, q, 128).expect("a stream");
+                let reservation = (!hard).then(|| Dur(between(rng, 1, period.0 / 2)));
+                if let Ok(begins) = subset.open(streams, stream, &service, reservation, now) {
+                    walk.open(stream, (service.worst, service.likely()), reservation, begins);
+                    streams += 1;
+                }
+            }
+            if streams > 0 && between(rng, 0, 1) == 0 {
+                for _ in 0..between(rng, 1, 3) {
+                    let stream = between(rng, 0, u64::from(streams) - 1);
+                    let waits = between(rng, 0, 7) == 0;
+                    let member = subset.submit(stream as u32, now);
+                    let period = walk.submit(stream as usize, waits, now);
+                    assert_eq!(member.period, period, "seed {seed}, step {step}");
+                    if waits {
+                        blocked.push(all.len());
+                    } else {
+                        subset.ready(member);
+                        waiting.insert(all.len());
+                    }
+                    all.push(member);
+                }
+            }
+            if !blocked.is_empty() && between(rng, 0, 3) == 0 {
+                let request = blocked.remove(0);
+                subset.ready(all[request]);
+                walk.ready(request);
+                waiting.insert(request);
+            }
+            while let Some(&(command, _)) = drive.first().filter(|c| c.1 <= now) {
+                drive.remove(0);
+                subset.completed(command, now);
+                walk.completed(command, now);
+            }
+            while drive.len() < rules.outstanding as usize {
+                let active = subset.decide(now).clone();
+                let members: BTreeSet<Member> = active.members.iter().copied().collect();
+                let chosen: Vec<usize> = waiting.iter().copied().filter(|&r| members.contains(&all[r])).collect();
+                let expected = walk.decide(now);
+                assert_eq!(
+                    (chosen.clone(), active.best_effort),
+                    expected,
+                    "seed {seed}, step {step}, {now}: {subset:#?}"
+                );
+                decisions += 1;
+                partial += u64::from(chosen.len() < waiting.len());
+                alone += u64::from(!active.best_effort);
+                let n = chosen.len() as u64 + u64::from(active.best_effort);
+                if n == 0 || between(rng, 0, 2) == 0 {
+                    break;
+                }
+                let request = chosen.get(between(rng, 0, n - 1) as usize).copied();
+                let (what, worst) = match request {
+                    Some(r) => (Sent::Stream(all[r]), Dur::ZERO),
+                    None => (Sent::BestEffort, Dur(between(rng, 1, rules.best_effort.0))),
+                };
+                subset.sent(step * 10 + drive.len() as u64, what, worst, now);
+                walk.sent(step * 10 + drive.len() as u64, request, worst, now);
+                if let Some(r) = request {
+                    waiting.remove(&r);
+                }
+                // Now and then a drive is slower than it can be.
+                let takes = Dur(between(rng, 1, UNIT * 3));
+                let begins = drive.last().map_or(now, |c| c.1.max(now));
+                drive.push((step * 10 + drive.len() as u64, begins + takes));
+            }
+        }
+    }
+    println!("{decisions} decisions, {partial} left somebody out, {alone} left best effort out");
+    assert!(decisions > 20_000 && partial > 2_000 && alone > 2_000);
+}

@@ -1,0 +1,307 @@
+//! The dynamic active subset by walking all requests, as figure 2 of Reuther and Pohlack (2003) does: every request that there ever was is in
+//! a list, and each question goes through all of it. [`headtime_sched::admit::das::subset`] must decide the same.
+
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::stream::Stream;
+use headtime_sched::admit::das::subset::{Exhausted, Rules};
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Is {
+    Blocked,
+    Waiting,
+    AtDrive,
+    Done,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    stream: usize,
+    period: u64,
+    is: Is,
+    took: Dur,
+    done: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    stream: Stream,
+    worst: Dur,
+    likely: Dur,
+    reservation: Option<Dur>,
+    begins: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    number: u64,
+    request: Option<usize>,
+    worst: Dur,
+    likely: Dur,
+    at: Time,
+}
+
+/// Who may go: numbers of requests, in the order in which they came, and whether best effort is among them.
+pub type Decision = (Vec<usize>, bool);
+
+/// All there ever was.
+#[derive(Clone, Debug)]
+pub struct Walk {
+    rules: Rules,
+    streams: Vec<Open>,
+    requests: Vec<Asked>,
+    drive: Vec<Command>,
+    last_done: Time,
+}
+
+impl Walk {
+    /// Nothing there yet.
+    pub fn new(rules: Rules) -> Walk {
+        Walk { rules, streams: Vec::new(), requests: Vec::new(), drive: Vec::new(), last_done: Time::ZERO }
+    }
+
+    /// A stream, known by how many there were before it, with its worst case and its likely time.
+    pub fn open(&mut self, stream: Stream, (worst, likely): (Dur, Dur), reservation: Option<Dur>, begins: Time) {
+        self.streams.push(Open { stream, worst, likely, reservation, begins });
+    }
+
+    fn current(&self, s: usize, now: Time) -> Option<u64> {
+        (now >= self.streams[s].begins).then(|| now.0 / self.streams[s].stream.period.0)
+    }
+
+    /// The end of the period under way, or the beginning of the first.
+    fn end(&self, s: usize, now: Time) -> Time {
+        match self.current(s, now) {
+            Some(p) => Time((p + 1) * self.streams[s].stream.period.0),
+            None => self.streams[s].begins,
+        }
+    }
+
+    fn count(&self, s: usize, matches: impl Fn(&Asked) -> bool) -> u64 {
+        self.requests.iter().filter(|r| r.stream == s && matches(r)).count() as u64
+    }
+
+    /// Requests of the period under way that were not sent.
+    fn left(&self, s: usize, now: Time) -> u64 {
+        let current = self.current(s, now);
+        self.count(s, |r| Some(r.period) == current && matches!(r.is, Is::Blocked | Is::Waiting))
+    }
+
+    fn late(&self, s: usize, now: Time) -> u64 {
+        let current = self.current(s, now);
+        self.count(s, |r| Some(r.period) < current && matches!(r.is, Is::Blocked | Is::Waiting))
+    }
+
+    /// Time that the requests of the period under way have had in it.
+    fn used(&self, s: usize, now: Time) -> Dur {
+        let current = self.current(s, now);
+        let had =
+            |r: &&Asked| r.stream == s && Some(r.period) == current && r.is == Is::Done && r.done < self.end(s, now);
+        self.requests.iter().filter(had).map(|r| r.took).sum()
+    }
+
+    /// When the drive is free, if everything there takes as long as `each` says.
+    fn free(&self, now: Time, each: impl Fn(&Command) -> Dur) -> Time {
+        self.drive.iter().fold(self.last_done, |t, c| t.max(c.at) + each(c)).max(now)
+    }
+
+    fn claim(&self, s: usize, left: Dur, requests: u64) -> Dur {
+        let Open { worst, likely, .. } = self.streams[s];
+        let overrun = worst.0 + u64::from(self.rules.outstanding - 1) * (worst.0 - likely.0);
+        Dur((left.0 + overrun).min(requests * worst.0))
+    }
+
+    fn optional(&self) -> impl Iterator<Item = (usize, &Open)> {
+        self.streams.iter().enumerate().filter(|s| s.1.reservation.is_some())
+    }
+
+    fn mandatory(&self) -> impl Iterator<Item = (usize, &Open)> {
+        self.streams.iter().enumerate().filter(|s| s.1.reservation.is_none())
+    }
+
+    /// What mandatory requests of one stream need by `d`: those that are there, and those of later periods, evenly.
+    fn needs(&self, s: usize, d: Time, more: u64, now: Time) -> i128 {
+        let (open, end) = (&self.streams[s], self.end(s, now));
+        let left = self.left(s, now) + more;
+        let all = i128::from(open.stream.requests) * i128::from(open.worst.0);
+        let since = i128::from(d.0) - i128::from(end.0);
+        let (from, at_once) = match left {
+            0 => (i128::from(open.stream.period.0), 0),
+            n => (0, i128::from(n) * i128::from(open.worst.0)),
+        };
+        if since < from { 0 } else { at_once + all * since / i128::from(open.stream.period.0) }
+    }
+
+    /// Slack of mandatory requests at `d`, one stream asking for `more` than it does.
+    fn slack(&self, d: Time, (who, more): (usize, u64), now: Time) -> i128 {
+        let late: i128 = self.mandatory().map(|(s, o)| i128::from(self.late(s, now)) * i128::from(o.worst.0)).sum();
+        let needed: i128 = self.mandatory().map(|(s, _)| self.needs(s, d, if s == who { more } else { 0 }, now)).sum();
+        i128::from(d.0) - i128::from(self.free(now, |c| c.worst).0) - needed - late
+    }
+
+    /// The deadline that counts of a mandatory stream.
+    fn deadline(&self, s: usize, more: u64, now: Time) -> Time {
+        let end = self.end(s, now);
+        if self.left(s, now) + more > 0 { end } else { end + self.streams[s].stream.period }
+    }
+
+    /// A stream's request comes: which period it belongs to. It waits for another when it is `blocked`.
+    pub fn submit(&mut self, s: usize, blocked: bool, now: Time) -> u64 {
+        let open = self.streams[s];
+        let given = |p: u64| self.count(s, |r| r.period == p);
+        let current = self.current(s, now);
+        let next = current.map_or(open.begins.0 / open.stream.period.0, |p| p + 1);
+        let waits = self.requests.iter().any(|r| r.stream == s && r.period >= next);
+        let fits = |_: &u64| {
+            open.reservation.is_some()
+                || self.mandatory().all(|(m, _)| {
+                    let more = u64::from(m == s);
+                    self.slack(self.deadline(m, more, now), (s, 1), now) >= -1_000
+                })
+        };
+        let c = u64::from(open.stream.requests);
+        let period = match current.filter(|&p| given(p) < c && !waits).filter(fits) {
+            Some(p) => p,
+            None => (next..).find(|&p| given(p) < c).unwrap_or(next),
+        };
+        let is = if blocked { Is::Blocked } else { Is::Waiting };
+        self.requests.push(Asked { stream: s, period, is, took: Dur::ZERO, done: Time::ZERO });
+        period
+    }
+
+    /// A request waits for nobody any more.
+    pub fn ready(&mut self, request: usize) {
+        self.requests[request].is = Is::Waiting;
+    }
+
+    /// A command goes to the drive, for a request or for nobody.
+    pub fn sent(&mut self, number: u64, request: Option<usize>, worst: Dur, now: Time) {
+        let (mut worst, mut likely) = (worst, worst);
+        if let Some(r) = request {
+            let open = self.streams[self.requests[r].stream];
+            (worst, likely) = (open.worst, open.likely);
+            self.requests[r].is = Is::AtDrive;
+        }
+        self.drive.push(Command { number, request, worst, likely, at: now });
+    }
+
+    /// It comes back.
+    pub fn completed(&mut self, number: u64, now: Time) {
+        let at = self.drive.iter().position(|c| c.number == number).expect("it was sent");
+        let gone = self.drive.remove(at);
+        let took = now.since(gone.at.max(self.last_done));
+        self.last_done = now;
+        if let Some(r) = gone.request {
+            let r = &mut self.requests[r];
+            (r.is, r.took, r.done) = (Is::Done, took, now);
+        }
+    }
+
+    /// Who may go.
+    pub fn decide(&self, now: Time) -> Decision {
+        let nobody = (usize::MAX, 0);
+        let deadlines: Vec<Time> = self.mandatory().map(|(s, _)| self.deadline(s, 0, now)).collect();
+        let mandatory = |d: Time| self.slack(d, nobody, now);
+        let everywhere = deadlines.iter().map(|&d| mandatory(d)).min();
+        // What optional streams can take of their reservations.
+        let claims: Vec<(usize, Time, Dur)> = self
+            .optional()
+            .map(|(s, o)| {
+                let left = o.reservation.unwrap_or_default().saturating_sub(self.used(s, now));
+                let n = if left > Dur::ZERO { self.left(s, now) } else { 0 };
+                (s, self.end(s, now), if n > 0 { self.claim(s, left, n) } else { Dur::ZERO })
+            })
+            .collect();
+        let claimed = |d: Time| claims.iter().filter(|c| c.1 <= d).map(|c| i128::from(c.2.0)).sum::<i128>();
+        // Whatever any stream can ask for before `d`: what waits, and what comes with each period that begins before.
+        let wanted = |d: Time| {
+            let comes = |s: usize, each: u64| match d > self.end(s, now) {
+                true => {
+                    let since = i128::from(d.since(self.end(s, now)).0);
+                    i128::from(each) + i128::from(each) * since / i128::from(self.streams[s].stream.period.0)
+                }
+                false => 0,
+            };
+            let all = |o: &Open| o.worst.0 * u64::from(o.stream.requests);
+            let of = |(s, o): (usize, &Open)| {
+                i128::from((self.left(s, now) + self.late(s, now)) * o.worst.0) + comes(s, all(o))
+            };
+            let mandatory: i128 = self.mandatory().map(of).sum();
+            let of = |&(s, _, claim): &(usize, Time, Dur)| {
+                let o = &self.streams[s];
+                let each = self.claim(s, o.reservation.unwrap_or_default(), u64::from(o.stream.requests));
+                i128::from(claim.0) + comes(s, each.0)
+            };
+            mandatory + claims.iter().map(of).sum::<i128>()
+        };
+        let from = self.free(now, |c| c.worst);
+        let of_mandatory = deadlines.iter().map(|&d| mandatory(d) - claimed(d));
+        let of_optional = claims.iter().filter(|c| c.2 > Dur::ZERO);
+        let of_optional = of_optional.map(|c| i128::from(c.1.0) - i128::from(from.0) - wanted(c.1));
+        let all = of_mandatory.chain(of_optional).min();
+        let may_cross = |w: Dur| {
+            let over = self.optional().all(|(s, _)| from + w <= self.end(s, now));
+            all.is_none_or(|all| all >= i128::from(w.0)) && (self.is_roomy() || over)
+        };
+        let mut chosen = Vec::new();
+        let mut exhausted = false;
+        for (number, r) in self.requests.iter().enumerate().filter(|r| r.1.is == Is::Waiting) {
+            let open = &self.streams[r.stream];
+            let w = i128::from(open.worst.0);
+            let may = match (open.reservation, Some(r.period).cmp(&self.current(r.stream, now))) {
+                (_, std::cmp::Ordering::Greater) => false,
+                (None, std::cmp::Ordering::Less) => self.is_oldest_late(r, now),
+                (Some(_), std::cmp::Ordering::Less) => self.is_oldest_late(r, now) && may_cross(open.worst),
+                (None, _) => {
+                    let own = self.deadline(r.stream, 0, now);
+                    deadlines.iter().filter(|&&d| d < own).all(|&d| mandatory(d) >= w)
+                }
+                (Some(reservation), _) => {
+                    let used = self.used(r.stream, now);
+                    let there = self.count(r.stream, |o| o.period == r.period && o.is == Is::AtDrive);
+                    let likely = self.free(now, |c| c.likely) + open.likely <= self.end(r.stream, now);
+                    if used >= reservation {
+                        let may = self.rules.exhausted != Exhausted::Skip && may_cross(open.worst);
+                        exhausted |= may;
+                        may
+                    } else {
+                        let some_left = used + Dur(open.likely.0 * there) < reservation;
+                        some_left && likely && everywhere.is_none_or(|slack| slack >= w)
+                    }
+                }
+            };
+            if may {
+                chosen.push(number);
+            }
+        }
+        let first = exhausted && self.rules.exhausted == Exhausted::BeforeBestEffort;
+        (chosen, !first && may_cross(self.rules.best_effort))
+    }
+
+    fn is_oldest_late(&self, r: &Asked, now: Time) -> bool {
+        let late =
+            |o: &&Asked| o.stream == r.stream && o.is == Is::Waiting && Some(o.period) < self.current(r.stream, now);
+        self.requests.iter().filter(late).map(|o| o.period).min() == Some(r.period)
+    }
+
+    /// Whether at every period's length all streams' periods of that length and less leave room for a best-effort request.
+    fn is_roomy(&self) -> bool {
+        let each = |s: usize, o: &Open| match o.reservation {
+            None => o.worst.0 * u64::from(o.stream.requests),
+            Some(r) => self.claim(s, r, u64::from(o.stream.requests)).0,
+        };
+        self.streams.iter().all(|of| {
+            let t = of.stream.period;
+            let shorter = self.streams.iter().enumerate().filter(|(_, o)| o.stream.period <= t);
+            let taken: u128 =
+                shorter.map(|(s, o)| u128::from(each(s, o)) * u128::from(t.0) / u128::from(o.stream.period.0)).sum();
+            taken + u128::from(self.rules.best_effort.0) <= u128::from(t.0)
+        })
+    }
+
+    /// Requests that were not done in their periods.
+    pub fn late_requests(&self) -> usize {
+        let over = |r: &&Asked| r.is == Is::Done && r.done.0 > (r.period + 1) * self.streams[r.stream].stream.period.0;
+        self.requests.iter().filter(over).count()
+    }
+}

@@ -1,0 +1,105 @@
+//! Admission by enumeration: every outcome of every request's time, one by one, and every reservation from the smallest up. For
+//! streams with one period, few requests and few times; [`headtime_sched::admit::das::admission`] must say the same.
+
+/// A set of streams on a drive with times in whole bins.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// X: times that are equally likely, in bins; twice the same is twice as likely.
+    pub times: Vec<u64>,
+    /// w, in bins.
+    pub worst: u64,
+    /// x, in bins: with less left nothing is begun.
+    pub likely: u64,
+    /// Commands at the drive.
+    pub outstanding: usize,
+    /// t, in bins.
+    pub period: u64,
+    /// Mandatory requests in a period.
+    pub mandatory: usize,
+    /// Optional streams: requests, and quality in parts per million.
+    pub optional: Vec<(usize, u64)>,
+}
+
+/// What a request can take, one after another: digits of `outcome`.
+struct Outcome<'a> {
+    times: &'a [u64],
+    rest: u64,
+}
+
+impl Outcome<'_> {
+    fn next(&mut self) -> u64 {
+        let n = self.times.len() as u64;
+        let time = self.times[(self.rest % n) as usize];
+        self.rest /= n;
+        time
+    }
+}
+
+impl Case {
+    /// The reservations in bins, `None`: it cannot be had.
+    pub fn admit(&self) -> Option<Vec<u64>> {
+        if self.mandatory as u64 * self.worst > self.period {
+            return None;
+        }
+        let mut reserved = vec![0; self.optional.len()];
+        loop {
+            let before = reserved.clone();
+            for i in 0..reserved.len() {
+                reserved[i] = (0..=self.period + 1).find(|&r| {
+                    reserved[i] = r;
+                    self.is_enough(&reserved, i)
+                })?;
+            }
+            if reserved == before {
+                return Some(reserved);
+            }
+        }
+    }
+
+    /// Whether stream `i` has its quality.
+    fn is_enough(&self, reserved: &[u64], i: usize) -> bool {
+        let (done, outcomes) = self.done(reserved, i);
+        let (requests, ppm) = self.optional[i];
+        u128::from(done) * 1_000_000 >= requests as u128 * u128::from(ppm) * u128::from(outcomes)
+    }
+
+    /// Requests of stream `i` that are done, over all outcomes, and how many outcomes there are.
+    pub fn done(&self, reserved: &[u64], i: usize) -> (u64, u64) {
+        let draws = self.mandatory + self.outstanding + self.optional.iter().map(|o| o.0).sum::<usize>();
+        let outcomes = (self.times.len() as u64).pow(draws as u32);
+        let free = self.worst.saturating_sub(self.period - self.mandatory as u64 * self.worst);
+        let chance = self.likely.max(if self.mandatory > 0 { free } else { 0 });
+        let mut done = 0;
+        for rest in 0..outcomes {
+            let mut outcome = Outcome { times: &self.times, rest };
+            let mut busy: u64 = (0..self.outstanding).map(|_| outcome.next().saturating_sub(self.likely)).sum();
+            busy += (0..self.mandatory).map(|_| outcome.next()).sum::<u64>();
+            // The others of the optional streams come before it, too.
+            let mut own = Vec::new();
+            for (j, &(requests, _)) in self.optional.iter().enumerate() {
+                let times: Vec<u64> = (0..requests).map(|_| outcome.next()).collect();
+                if j == i {
+                    own = times;
+                    continue;
+                }
+                let mut used = 0;
+                for time in times {
+                    if used < reserved[j] {
+                        used += time;
+                    }
+                }
+                busy += used;
+            }
+            let mut used = 0;
+            for time in own {
+                let begins = used < reserved[i] && busy + used + chance <= self.period;
+                if !begins {
+                    break;
+                }
+                used += time;
+                done += u64::from(busy + used <= self.period);
+            }
+        }
+        (done, outcomes)
+    }
+}

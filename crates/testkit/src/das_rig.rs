@@ -1,0 +1,173 @@
+//! Streams at work on a drive that is nothing but times: each command takes what is drawn for it, in the order in which commands were sent.
+//! Who goes next, of the active subset, is whoever a guarantee has least to gain from.
+
+use std::collections::VecDeque;
+
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::admission::Service;
+use headtime_sched::admit::das::stream::Stream;
+use headtime_sched::admit::das::subset::{Event, Member, Rules, Sent, Subset};
+use rand_core::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::profiles::between;
+
+/// Who of the subset goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Best effort if it may, then the stream with the latest deadline.
+    Spiteful,
+    /// Anybody, best effort as one of them.
+    Anybody,
+}
+
+/// What was seen in a run.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Decisions.
+    pub decisions: u64,
+    /// Those in which streams alone could go.
+    pub streams_only: u64,
+    /// Best-effort requests that were done.
+    pub best_effort: u64,
+    /// Time that the drive was busy.
+    pub busy: Dur,
+    /// What was not to happen.
+    pub events: Vec<Event>,
+}
+
+struct Streaming {
+    number: u32,
+    stream: Stream,
+    next: Time,
+    /// Requests a period comes with, the first of them so long after its beginning.
+    after: Dur,
+}
+
+/// Streams at work.
+pub struct Rig<'a> {
+    /// The subset.
+    pub subset: Subset,
+    rules: Rules,
+    streams: Vec<Streaming>,
+    choice: Choice,
+    rng: Xoshiro256PlusPlus,
+    /// How long a command takes: of whom, at most how long.
+    takes: Box<dyn FnMut(Option<u32>, Dur) -> Dur + 'a>,
+    /// When each command at the drive ends.
+    drive: VecDeque<(u64, Time, bool)>,
+    commands: u64,
+    now: Time,
+    /// What was seen.
+    pub seen: Seen,
+    worst: Vec<(u32, Dur)>,
+}
+
+impl<'a> Rig<'a> {
+    /// Nobody is at work; `takes` says how long a command of a stream, or of best effort, takes, given its worst case.
+    pub fn new(
+        rules: Rules,
+        choice: Choice,
+        rng: Xoshiro256PlusPlus,
+        takes: impl FnMut(Option<u32>, Dur) -> Dur + 'a,
+    ) -> Rig<'a> {
+        Rig {
+            subset: Subset::new(rules),
+            rules,
+            streams: Vec::new(),
+            choice,
+            rng,
+            takes: Box::new(takes),
+            drive: VecDeque::new(),
+            commands: 0,
+            now: Time::ZERO,
+            seen: Seen::default(),
+            worst: Vec::new(),
+        }
+    }
+
+    /// A stream begins as soon as it can, and asks for all of a period's requests `after` the period began.
+    pub fn open(&mut self, number: u32, stream: Stream, service: &Service, reservation: Option<Dur>, after: Dur) {
+        let begins = self.subset.open(number, stream, service, reservation, self.now).expect("it was admitted");
+        self.streams.push(Streaming { number, stream, next: begins + after, after });
+        self.worst.push((number, service.worst));
+    }
+
+    /// Goes on until `end`.
+    pub fn run(&mut self, end: Time) {
+        loop {
+            let asks = self.streams.iter().map(|s| s.next).min();
+            let done = self.drive.front().map(|c| c.1);
+            let wakes = self.subset.next_wakeup();
+            let next = [asks, done, wakes].into_iter().flatten().min().expect("streams go on for ever");
+            assert!(next > self.now || next == Time::ZERO, "time stands still at {next}");
+            if next > end {
+                return;
+            }
+            self.now = next;
+            self.subset.tick(next);
+            while let Some(&(command, _, best_effort)) = self.drive.front().filter(|c| c.1 == next) {
+                self.drive.pop_front();
+                self.subset.completed(command, next);
+                self.seen.best_effort += u64::from(best_effort);
+            }
+            for s in self.streams.iter_mut().filter(|s| s.next == next) {
+                for _ in 0..s.stream.requests {
+                    let member = self.subset.submit(s.number, next);
+                    self.subset.ready(member);
+                }
+                s.next = s.stream.period_start(next) + s.stream.period + s.after;
+            }
+            while self.drive.len() < self.rules.outstanding as usize && self.send() {}
+            self.seen.events.extend(self.subset.events());
+        }
+    }
+
+    /// One decision; whether something was sent.
+    fn send(&mut self) -> bool {
+        let active = self.subset.decide(self.now);
+        let (members, best_effort) = (active.members.clone(), active.best_effort);
+        self.seen.decisions += 1;
+        self.seen.streams_only += u64::from(!best_effort);
+        let all = members.len() as u64 + u64::from(best_effort);
+        if all == 0 {
+            return false;
+        }
+        let end = |m: &Member| {
+            let s = self.streams.iter().find(|s| s.number == m.stream).expect("it is at work");
+            ((m.period + 1) * s.stream.period.0, s.stream.is_mandatory())
+        };
+        let chosen = match self.choice {
+            Choice::Spiteful if best_effort => None,
+            Choice::Spiteful => members.iter().copied().max_by_key(end),
+            Choice::Anybody => members.get((self.rng.next_u64() % all) as usize).copied(),
+        };
+        let number = chosen.map(|m| m.stream);
+        let worst = self.worst.iter().find(|w| Some(w.0) == number).map_or(self.rules.best_effort, |w| w.1);
+        self.commands += 1;
+        let what = chosen.map_or(Sent::BestEffort, Sent::Stream);
+        self.subset.sent(self.commands, what, worst, self.now);
+        let takes = (self.takes)(number, worst);
+        self.seen.busy += takes;
+        let begins = self.drive.back().map_or(self.now, |c| c.1.max(self.now));
+        self.drive.push_back((self.commands, begins + takes, chosen.is_none()));
+        true
+    }
+}
+
+/// Times for tests: most of them around a mean, a few of them long; in `bin`, up to `worst`.
+pub fn made_up_times(
+    rng: &mut Xoshiro256PlusPlus,
+    samples: usize,
+    bin: Dur,
+    (least, mean): (u64, u64),
+    worst: u64,
+) -> Vec<Dur> {
+    let width = (mean - least) * 2 / 3;
+    let one = |rng: &mut Xoshiro256PlusPlus| match between(rng, 1, 1000) {
+        // The head did not settle at once.
+        1..=3 => between(rng, least, worst),
+        _ => (0..3).map(|_| between(rng, 0, width)).sum::<u64>() + least,
+    };
+    (0..samples).map(|_| Dur(one(rng).min(worst) * bin.0)).collect()
+}
