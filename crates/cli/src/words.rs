@@ -1,5 +1,13 @@
 //! Sizes, times and shares for people.
 
+use std::collections::BTreeMap;
+
+/// What a workload measured, a paragraph of its own; nothing where there is nothing.
+pub fn measures(of: &BTreeMap<String, f64>) -> String {
+    let each: Vec<String> = of.iter().map(|(name, v)| format!("{} {v:.3}", name.replace('_', " "))).collect();
+    if each.is_empty() { String::new() } else { format!("\n{}\n", each.join(", ")) }
+}
+
 /// A number of bytes in a unit of its size.
 pub fn bytes(n: u64) -> String {
     match n as f64 {

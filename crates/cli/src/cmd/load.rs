@@ -13,7 +13,7 @@ use headtime_sim::workload::{Target, Workload};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::{figures, screen};
+use crate::{figures, screen, words};
 use places::Places;
 
 /// BFQ's benchmark suite on a block device or a file, in real time: readers, writers, and programs that start meanwhile
@@ -132,10 +132,6 @@ fn text(r: &Report) -> String {
         rows.push(vec![name.clone(), format!("{rate:.2}"), steady]);
     }
     let mut out = format!("{}, {} s\n\n{}", r.workload, r.seconds, screen::columns(&rows, &[1, 2]));
-    if !r.measures.is_empty() {
-        let measures: Vec<String> =
-            r.measures.iter().map(|(name, v)| format!("{} {v}", name.replace('_', " "))).collect();
-        out += &format!("\n{}\n", measures.join(", "));
-    }
+    out += &words::measures(&r.measures);
     out
 }

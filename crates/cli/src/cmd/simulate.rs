@@ -24,6 +24,7 @@ use crate::drive;
 use crate::failure::Failure;
 use crate::figures;
 use crate::screen::{self, Bar, columns};
+use crate::words;
 
 /// Run a workload or a recorded trace against a virtual drive
 #[derive(Debug, Args)]
@@ -295,9 +296,6 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
     }
     let percent = |v: f64| format!("{:.1}%", 100.0 * v);
     let h = &r.head_time;
-    let measures: Vec<String> =
-        f.measures.iter().map(|(name, v)| format!("{} {v:.3}", name.replace('_', " "))).collect();
-    let measures = if measures.is_empty() { String::new() } else { format!("\n{}\n", measures.join(", ")) };
     let mut out = format!(
         "{}, seed {}: {} requests in {:.1} virtual seconds ({:.2} s of real time)\n{:.1} requests/s, {:.2} MB/s\n\n{}",
         profile.title,
@@ -309,7 +307,7 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
         f.mb_s,
         columns(&rows, &[1, 2, 3, 4, 5, 6])
     );
-    out += &measures;
+    out += &words::measures(&f.measures);
     out += &format!(
         "\nhead time: seek {}, rotate {}, transfer {}, free {}, idle {}\n",
         percent(h.seek),

@@ -356,16 +356,22 @@ mod tests {
         assert_eq!(q.choose(), Some(3));
     }
 
+    /// Of two of one weight the first was served its 10 sectors and is idle; the second's turn begins.
+    fn one_has_gone() -> Bwf2q {
+        let mut q = Bwf2q::new();
+        q.activate(1, 1, 10, Since::Idle);
+        q.activate(2, 1, 1_000, Since::Idle);
+        assert_eq!(q.choose(), Some(1));
+        q.served(10);
+        q.expire(10, None);
+        assert_eq!(q.choose(), Some(2));
+        q
+    }
+
     #[test]
     fn who_was_idle_has_lost_its_time_and_who_only_seemed_so_has_not() {
         let start = |since| {
-            let mut q = Bwf2q::new();
-            q.activate(1, 1, 10, Since::Idle);
-            q.activate(2, 1, 1_000, Since::Idle);
-            assert_eq!(q.choose(), Some(1));
-            q.served(10);
-            q.expire(10, None);
-            assert_eq!(q.choose(), Some(2));
+            let mut q = one_has_gone();
             q.served(1_000);
             q.activate(1, 1, 10, since);
             (q.stamps(1).unwrap().start, q.now())
@@ -381,13 +387,8 @@ mod tests {
 
     #[test]
     fn virtual_time_waits_for_who_only_seemed_to_be_idle() {
-        let mut q = Bwf2q::new();
-        q.activate(1, 1, 10, Since::Idle);
-        q.activate(2, 1, 1_000, Since::Idle);
-        assert_eq!(q.choose(), Some(1));
-        q.served(10);
-        q.expire(10, None);
-        assert_eq!((q.choose(), q.now()), (Some(2), Virtual(5 << 32)));
+        let mut q = one_has_gone();
+        assert_eq!(q.now(), Virtual(5 << 32));
         // The first counts until 10, which takes 10 sectors, and not from there to 40.
         q.served(40);
         assert_eq!(q.now(), Virtual(40 << 32));
@@ -401,13 +402,7 @@ mod tests {
 
     #[test]
     fn virtual_time_does_not_wait_for_what_is_lost() {
-        let mut q = Bwf2q::new();
-        q.activate(1, 1, 10, Since::Idle);
-        q.activate(2, 1, 1_000, Since::Idle);
-        assert_eq!(q.choose(), Some(1));
-        q.served(10);
-        q.expire(10, None);
-        assert_eq!(q.choose(), Some(2));
+        let mut q = one_has_gone();
         q.served(40);
         q.activate(1, 1, 50, Since::Deceptively { most: 8 });
         q.served(10);

@@ -15,13 +15,14 @@ use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
 use headtime_serve::buffer::Aligned;
 use headtime_sim::workload::Workload;
+use headtime_sim::workload::suite::named::FIRST;
 use headtime_sim::workload::suite::{Suite, actor_of};
 
 use super::SECTOR;
 use super::places::{Place, Places};
 
 /// Until then applications may be raised that are there for long.
-pub const EARLY: Duration = Duration::from_secs(10);
+pub const EARLY: Duration = Duration::from_nanos(FIRST.0);
 
 /// What was done.
 #[derive(Debug, Default)]

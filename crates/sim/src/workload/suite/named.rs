@@ -20,7 +20,7 @@ pub const APPS: [&str; 7] = ["bash", "xterm", "konsole", "video", "compile", "ch
 /// Readers or writers.
 const MOST: u64 = 400;
 /// When what is beside the load begins.
-const FIRST: Time = Time(10_000_000_000);
+pub const FIRST: Time = Time(10_000_000_000);
 /// Between two starts of a program.
 const PAUSE: Dur = Dur::from_secs(1);
 /// A clip: bytes a second, and seconds.
