@@ -35,6 +35,7 @@ fn ultrastar() -> Profile {
 }
 
 /// What is asked for at the beginning of each period.
+#[derive(Clone, Copy)]
 struct Streaming {
     owner: u32,
     stream: Stream,
@@ -236,13 +237,6 @@ impl Rig {
         self.finished.iter().filter(|(o, _)| *o >= OTHERS).count()
     }
 }
-
-impl Clone for Streaming {
-    fn clone(&self) -> Streaming {
-        Streaming { ..*self }
-    }
-}
-impl Copy for Streaming {}
 
 /// A head that fails to settle once in five moves, as long as it can.
 fn restless() -> Profile {
