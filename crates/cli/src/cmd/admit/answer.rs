@@ -185,7 +185,10 @@ fn why(why: &Why, name: &impl Fn(usize) -> String) -> String {
         Why::Worst { .. } => return text,
         Why::Size { stream, .. } => {
             let text = text.replacen(&format!("stream {stream}: "), "", 1);
-            return format!("Stream {}: {text}; `headtime profiles measure --sizes` measures larger ones", name(*stream));
+            return format!(
+                "Stream {}: {text}; `headtime profiles measure --sizes` measures larger ones",
+                name(*stream)
+            );
         }
         Why::Between { stream, .. } | Why::Quality { stream, .. } => *stream,
     };
