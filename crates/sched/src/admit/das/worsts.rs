@@ -1,5 +1,8 @@
-//! The worst case of commands that no stream declared: best effort and what fills gaps come in all sizes, and a decision must
-//! know quickly how long one of them may take.
+//! w of commands of any size: of best-effort requests, and of what fills gaps.
+//!
+//! Streams have sizes of their own, declared and admitted. Everything else that goes to the drive counts in the worst case, too, so
+//! its w must be known before it goes. Worked out once for sizes that double, it is there at each decision for a look. What is larger than
+//! the largest that was worked out takes no longer than its halves one after the other.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
@@ -7,49 +10,74 @@ use headtime_disk::time::Dur;
 
 use super::worst::{WorstCase, WorstError};
 
-/// The smallest size that has a worst case of its own, in sectors.
-const SMALLEST: u32 = 8;
+/// The least size for which w is worked out, in sectors.
+const LEAST: u32 = 8;
 
-/// w by the size of a command: of powers of two of sectors from 8 on, and of the largest that may come.
+/// Classes of sizes: of up to [`LEAST`] sectors, of twice as many, and so on.
+const CLASSES: usize = 30;
+
+/// w by size of command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worsts {
-    /// Size in sectors and w, both ascending.
-    by_size: Vec<(u32, Dur)>,
+    by_class: [Dur; CLASSES],
+    most: u32,
 }
 
 impl Worsts {
-    /// Of commands of up to `largest` sectors on the drive of `profile`, from which `model` was compiled. Sizes for which the drive
-    /// has no worst case because too much lies scattered on it are left out, and all that are larger.
+    /// w on the drive of `profile`, from which `model` was compiled. What waits as a request has at most `most` sectors: larger ones would
+    /// keep everybody waiting for a moment at which nothing is promised for so long.
     ///
     /// # Errors
-    /// A write-back cache, or no worst case for any size at all.
-    pub fn of_drive(profile: &Profile, model: &Model, largest: u32) -> Result<Worsts, WorstError> {
-        let powers = std::iter::successors(Some(SMALLEST), |size| size.checked_mul(2));
-        let sizes = powers.take_while(|size| *size < largest).chain([largest.max(1)]);
-        let mut by_size: Vec<(u32, Dur)> = Vec::new();
-        for size in sizes {
-            let worst = match WorstCase::of(profile, model, size) {
-                Ok(worst) => worst.total(),
-                Err(WorstError::Scattered { .. }) if !by_size.is_empty() => break,
-                Err(e) => return Err(e),
+    /// The drive has no worst case.
+    pub fn of(profile: &Profile, model: &Model, most: u32) -> Result<Worsts, WorstError> {
+        let mut by_class = [Dur::ZERO; CLASSES];
+        let mut known = true;
+        for class in 0..CLASSES {
+            let smaller = class.checked_sub(1).map(|c| by_class[c]);
+            known &= class <= class_of(most);
+            let own = if known { Some(WorstCase::of(profile, model, LEAST << class)) } else { None };
+            by_class[class] = match (own, smaller) {
+                // A larger command can take all that a smaller one can.
+                (Some(Ok(worst)), _) => worst.total().max(smaller.unwrap_or(Dur::ZERO)),
+                (Some(Err(e)), None) => return Err(e),
+                (Some(Err(e)), _) if !matches!(e, WorstError::Scattered { .. }) => return Err(e),
+                (_, smaller) => {
+                    known = false;
+                    Dur(smaller.expect("the first has its own").0.saturating_mul(2))
+                }
             };
-            // A larger command can take all that a smaller one can.
-            let least = by_size.last().map_or(Dur::ZERO, |s| s.1);
-            by_size.push((size, worst.max(least)));
         }
-        Ok(Worsts { by_size })
+        Ok(Worsts { by_class, most })
     }
 
-    /// w of a command of `count` sectors: that of the least size known that is not smaller. `None`: it is larger than any.
+    /// The same w for commands of up to `most` sectors, whatever their size: for a drive that is known by its times alone.
+    pub fn flat(worst: Dur, most: u32) -> Worsts {
+        let beyond = |class: usize| class.saturating_sub(class_of(most)) as u32;
+        let by_class = std::array::from_fn(|class| Dur(worst.0.saturating_mul(1 << beyond(class))));
+        Worsts { by_class, most }
+    }
+
+    /// Sectors of the largest request of nobody's stream.
+    pub fn most_sectors(&self) -> u32 {
+        self.most
+    }
+
+    /// w of a command of so many sectors; of a flush, which has none and moves nothing, that of the smallest.
     #[inline]
-    pub fn of(&self, count: u32) -> Option<Dur> {
-        self.by_size.iter().find(|s| s.0 >= count).map(|s| s.1)
+    pub fn get(&self, sectors: u32) -> Dur {
+        self.by_class[class_of(sectors)]
     }
 
-    /// The largest size known, in sectors, and its w.
-    pub fn largest(&self) -> (u32, Dur) {
-        self.by_size.last().copied().expect("one at least")
+    /// w of each class of sizes.
+    pub(super) fn classes(&self) -> &[Dur] {
+        &self.by_class
     }
+}
+
+/// The class that a size belongs to.
+#[inline]
+pub(super) fn class_of(sectors: u32) -> usize {
+    u64::from(sectors.max(1).div_ceil(LEAST)).next_power_of_two().trailing_zeros() as usize
 }
 
 #[cfg(test)]
@@ -58,36 +86,26 @@ mod tests {
 
     use super::*;
 
-    fn drive() -> (Profile, Model) {
-        let profile = builtin("barracuda36es2").expect("a built-in drive");
+    #[test]
+    fn a_command_has_the_worst_case_of_the_least_size_that_holds_it() {
+        let profile = builtin("ultrastar36z15").expect("a drive");
         let model = Model::new(&profile).expect("a drive that works");
-        (profile, model)
-    }
-
-    #[test]
-    fn a_command_has_the_worst_case_of_the_next_size_that_is_known() {
-        let (profile, model) = drive();
-        let worsts = Worsts::of_drive(&profile, &model, 1_000).expect("it writes through");
-        let own = |sectors| Some(WorstCase::of(&profile, &model, sectors).expect("it writes through").total());
-        for (count, size) in [(0, 8), (1, 8), (8, 8), (9, 16), (100, 128), (513, 1_000), (1_000, 1_000)] {
-            assert_eq!(worsts.of(count), own(size), "{count}");
+        let worsts = Worsts::of(&profile, &model, 1000).expect("a worst case");
+        assert_eq!(worsts.most_sectors(), 1000);
+        let w = |sectors| WorstCase::of(&profile, &model, sectors).expect("a worst case").total();
+        for (sectors, of) in [(0, 8), (1, 8), (8, 8), (9, 16), (128, 128), (129, 256), (1000, 1024), (1024, 1024)] {
+            assert_eq!(worsts.get(sectors), w(of), "{sectors} sectors");
         }
-        assert_eq!(worsts.of(1_001), None);
-        assert_eq!(Some(worsts.largest().1), own(1_000));
-        assert!((1..1_000).all(|n| worsts.of(n) >= own(n) && worsts.of(n) <= worsts.of(n + 1)));
+        assert!(w(8) < w(128) && w(128) < w(1024));
+        // Beyond, halves one after the other.
+        assert_eq!((worsts.get(1025), worsts.get(5000)), (Dur(2 * w(1024).0), Dur(8 * w(1024).0)));
+        assert!(worsts.get(1025) >= w(2048) && worsts.get(u32::MAX) > worsts.get(u32::MAX / 2));
     }
 
     #[test]
-    fn fewer_sectors_than_the_smallest_size_have_a_size_of_their_own() {
-        let (profile, model) = drive();
-        let worsts = Worsts::of_drive(&profile, &model, 3).expect("it writes through");
-        assert_eq!((worsts.largest().0, worsts.of(4)), (3, None));
-    }
-
-    #[test]
-    fn a_drive_without_a_worst_case_has_none_of_any_size() {
-        let (mut profile, model) = drive();
-        profile.electronics.cache.write_back = true;
-        assert_eq!(Worsts::of_drive(&profile, &model, 128), Err(WorstError::WriteBack));
+    fn a_drive_known_by_its_times_alone_has_one_worst_case_for_all_sizes() {
+        let worsts = Worsts::flat(Dur::from_ms(30), 128);
+        let [w, twice] = [30, 60].map(Dur::from_ms);
+        assert_eq!((worsts.get(1), worsts.get(128), worsts.get(129)), (w, w, twice));
     }
 }
