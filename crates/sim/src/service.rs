@@ -23,7 +23,7 @@ use crate::workload::{GroupSpec, PatternSpec, Population, WorkloadError, closed}
 ///
 /// The paper measured "a random workload of 64 KByte read requests" (section 4.1, figure 4) and does not say how many waited. But its
 /// figure 9 was made from these times, and says that 14.6 and 8.1 MByte/s are 96% and 94% of what a best-effort load gets: a
-/// command in 4.2 and in 7.4 ms. On the two drives of its table 1, as their profiles have them, eight waiting take 4.45 and 7.64 ms, sixteen 3.9 and
+/// command in 4.2 and in 7.4 ms. On the two drives of its table 1, as their profiles have them, eight waiting take 4.45 and 7.66 ms, sixteen 3.9 and
 /// 6.5, and a hundred, its best-effort load of section 4.2, 3.1 and 4.5. So eight it is, for either drive. Whether its scheduler had
 /// eight to choose from, or more and chose less well, cannot be told. Fewer are the careful side: times are longer then, so
 /// that less is promised, and of the requests of a period only a few still wait at its end.
