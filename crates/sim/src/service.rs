@@ -266,7 +266,7 @@ impl Observer for Busy {
         }
         self.taken += 1;
         self.last = completion.at;
-        self.sum = self.sum + took;
+        self.sum += took;
         self.longest = self.longest.max(took);
         if took > self.worst {
             self.beyond = self.beyond.or(Some(took));
