@@ -65,6 +65,7 @@ mod scan_report;
 mod scans;
 pub mod svg;
 mod tradeoffs;
+pub mod tuning;
 mod x2;
 mod x3;
 mod x4;
