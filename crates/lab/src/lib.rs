@@ -23,6 +23,7 @@ mod b8;
 mod b9;
 mod bench;
 mod beside;
+mod d11;
 mod doubled;
 pub mod experiment;
 mod f1;
