@@ -24,6 +24,7 @@ mod b9;
 mod bench;
 mod beside;
 mod d11;
+mod d4;
 mod dn;
 mod doubled;
 pub mod experiment;
