@@ -25,6 +25,7 @@ mod bench;
 mod beside;
 mod d11;
 mod d4;
+mod d5;
 mod dn;
 mod doubled;
 pub mod experiment;
