@@ -26,6 +26,7 @@ mod beside;
 mod d11;
 mod d4;
 mod d5;
+mod d6;
 mod dn;
 mod doubled;
 pub mod experiment;

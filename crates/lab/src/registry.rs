@@ -17,6 +17,7 @@ use crate::b14::B14;
 use crate::b15::B15;
 use crate::d4::D4;
 use crate::d5::D5;
+use crate::d6::D6;
 use crate::d11::D11;
 use crate::dn::DN;
 use crate::experiment::{Claim, Experiment};
@@ -57,7 +58,7 @@ pub fn all() -> Vec<&'static dyn Experiment> {
         //
         &F1, &F2, &F3, &F4, &F5, &F6, &F7, &F8, &F9, &F10, &F11, &S1, &S2, &S3, &S4, &S5, &S6, &S7, &S8, &S9, &S10,
         &S11, &S12, &S13, &S14, &S15, &S16, &B1, &B2, &B3, &B4, &B5, &B6, &B7, &B8, &B9, &B10, &B11, &B12, &B13, &B14,
-        &B15, &D4, &D5, &D11, &DN, &X2, &X3, &X4,
+        &B15, &D4, &D5, &D6, &D11, &DN, &X2, &X3, &X4,
     ]
 }
 
