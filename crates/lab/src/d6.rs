@@ -162,13 +162,13 @@ impl Workload for Skewed {
     }
 }
 
-/// All response times, in ms.
+/// Response times of the near and the far stream, in ms.
 #[derive(Default)]
-struct Waits(Vec<f64>);
+struct Waits([Vec<f64>; 2]);
 
 impl Observer for Waits {
     fn finished(&mut self, done: &Done) {
-        self.0.push(done.response().as_ms_f64());
+        self.0[usize::from(done.class)].push(done.response().as_ms_f64());
     }
 }
 
@@ -176,7 +176,7 @@ impl Observer for Waits {
 struct Measured {
     name: &'static str,
     stats: Stats,
-    waits: Vec<f64>,
+    waits: [Vec<f64>; 2],
     /// Near and far: requests that were not finished, and the longest wait, theirs included.
     streams: [(usize, Dur); 2],
 }
@@ -228,7 +228,7 @@ impl Experiment for D6 {
             let said: Vec<String> = all.iter().map(|m| format!("{:.2} s", m.longest().as_secs_f64())).collect();
             f.notes.push((claim, format!("Seed {}: {}.", run.seed, said.join(" / "))));
             rows.extend(all.iter().flat_map(|m| table_rows(drive, m, profile.sector_bytes)));
-            f.charts.push(chart(name, &all));
+            f.charts.extend([chart(name, &all, 0), chart(name, &all, 1)]);
         }
         f.tables.push(Table {
             name: "waits",
@@ -276,11 +276,14 @@ fn table_rows(drive: &str, m: &Measured, sector_bytes: u32) -> Vec<Vec<Cell>> {
     m.stats.classes.iter().enumerate().map(row).collect()
 }
 
-fn chart(name: &str, all: &[Measured]) -> Chart {
-    let sets: Vec<(&str, &[f64])> = all.iter().map(|m| (m.name, m.waits.as_slice())).collect();
-    let said: Vec<String> = all.iter().map(|m| format!("{} {:.2} s", m.name, m.longest().as_secs_f64())).collect();
+/// How long requests of one stream waited; those that never finished are missing.
+fn chart(name: &str, all: &[Measured], stream: usize) -> Chart {
+    let sets: Vec<(&str, &[f64])> = all.iter().map(|m| (m.name, m.waits[stream].as_slice())).collect();
+    let said = |m: &Measured| format!("{} {:.2} s", m.name, m.streams[stream].1.as_secs_f64());
+    let said: Vec<String> = all.iter().map(said).collect();
+    let which = ["near", "far"][stream];
     Chart::Xy(XyChart::cdf(
-        &format!("Response times of two skewed streams, {name}"),
+        &format!("Response times of the {which} of two skewed streams, {name}"),
         &format!("Largest waits, what never finished included: {}.", said.join(", ")),
         Axis::range("response time, ms", 0.0, 2500.0),
         &sets,
