@@ -246,7 +246,7 @@ fn missed_chart(name: &str, missed: &Missed) -> Chart {
     });
     Chart::Xy(XyChart {
         title: format!("Commands that missed a turn by their slack, {name}"),
-        subtitle: "Slack: what the head would have waited if no time passed between two commands. The edge of each line is that time.".into(),
+        subtitle: "Slack: what the head would have waited if no time passed between two commands. Where a line falls through one half, there that time lies.".into(),
         x: Axis::from_zero("slack, us"),
         y: Axis::range("missed, %", 0.0, 100.0),
         series: series.collect(),
