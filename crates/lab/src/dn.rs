@@ -41,7 +41,7 @@ static SPEC: Spec = Spec {
         },
         Claim {
             id: "DNb",
-            claim: "the same, Barracuda 36ES2: how often it takes to meet the worst",
+            claim: "what that n is, Barracuda 36ES2",
             paper: "2",
             rule: "2",
             checks: &[Check { what: "n", unit: "turns", test: Test::Between(2.0, 2.0) }],
@@ -50,7 +50,7 @@ static SPEC: Spec = Spec {
         },
         Claim {
             id: "DNc",
-            claim: "the same, Ultrastar 36Z15",
+            claim: "what that n is, Ultrastar 36Z15",
             paper: "5",
             rule: "5",
             checks: &[Check { what: "n", unit: "turns", test: Test::Between(5.0, 5.0) }],
@@ -61,7 +61,7 @@ static SPEC: Spec = Spec {
         },
         Claim {
             id: "DNd",
-            claim: "the same from drives that fail to settle one time in ten, 100,000 requests",
+            claim: "n from drives that fail to settle one time in ten, 100,000 requests",
             paper: "-",
             rule: "as many turns as the profile lets the head need to settle, and one, both drives",
             checks: &[Check { what: "drives with another n", unit: "cases", test: Test::Never }],
@@ -92,7 +92,7 @@ impl Workload for Provoking {
     fn take(&mut self) -> Result<Ask, WorkloadError> {
         let due = self.next_due().expect("a request was taken while none was due");
         self.due -= 1;
-        let lbn = self.settling.next();
+        let lbn = self.settling.ask();
         Ok(Ask { due, kind: Kind::Read, lbn, count: 1, fua: false, sync: true, owner: 0, class: 0 })
     }
 
@@ -181,4 +181,31 @@ fn line(name: String, m: &Measured) -> Series {
     let all = m.found.requests() as f64;
     let points = m.found.counts().iter().enumerate().map(|(turns, n)| (turns as f64, 100.0 * *n as f64 / all));
     Series { name, style: Style::Marked, points: points.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::profile::builtin;
+    use headtime_disk::time::Dur;
+
+    use super::*;
+
+    #[test]
+    fn two_are_at_the_drive_and_each_takes_from_the_end_of_the_one_before() {
+        let profile = builtin("ultrastar36z15").unwrap();
+        let worst = WorstCase::of(&profile, &Model::new(&profile).unwrap(), 1).unwrap();
+        let settling = Settling::new(&worst, 36_000_000);
+        let mut load = Provoking { settling, due: 2, done: None };
+        let asks = [load.take().unwrap(), load.take().unwrap()];
+        assert_eq!(load.next_due(), None);
+        assert!(asks[0].lbn < 180_000 && asks[1].lbn >= 35_820_000, "{asks:?}");
+        // When the first one began is not known.
+        let heard = Time::ZERO + Dur::from_secs(1);
+        load.finished(0, heard);
+        assert_eq!((load.settling.requests(), load.next_due()), (0, Some(heard)));
+        assert_eq!(load.take().unwrap().due, heard);
+        // Sent long before, but the drive was not free.
+        load.finished(0, heard + worst.total());
+        assert_eq!((load.settling.requests(), load.settling.turns()), (1, worst.turns));
+    }
 }

@@ -43,7 +43,7 @@ impl Settling {
     ///
     /// Within a region they go on by the golden section, which comes back near to where it was as late as any sequence can: by then
     /// the drive has used its cache for others.
-    pub fn next(&mut self) -> u64 {
+    pub fn ask(&mut self) -> u64 {
         let region = (self.capacity / REGIONS).max(1);
         let step = (self.asked / 2).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let within = ((u128::from(step) * u128::from(region)) >> 64) as u64;
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_request_that_is_quicker_than_thought_or_hangs_breaks_nothing() {
         let mut s = Settling::new(&WorstCase { turn: Dur::ZERO, ..terms() }, 0);
-        assert_eq!([s.next(), s.next()], [0, 0]);
+        assert_eq!([s.ask(), s.ask()], [0, 0]);
         s.took(Dur::ZERO);
         s.took(Dur(u64::MAX));
         assert_eq!((s.turns(), s.requests()), (64, 2));
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn requests_go_to_both_edges_in_turn_and_keep_away_from_those_before_them() {
         let mut s = Settling::new(&terms(), 36_000_000);
-        let all: Vec<u64> = (0..2_000).map(|_| s.next()).collect();
+        let all: Vec<u64> = (0..2_000).map(|_| s.ask()).collect();
         assert!(all.iter().step_by(2).all(|lbn| *lbn < 180_000));
         assert!(all.iter().skip(1).step_by(2).all(|lbn| (35_820_000..36_000_000).contains(lbn)));
         // Of the sixty before it in the same region none is within a track of the widest zone.
