@@ -66,6 +66,7 @@ fn table_1() -> [Measured; 2] {
         overhead: us(70),
         skews: 1,
         skew: us(1_060),
+        stop: Dur::ZERO,
         detours: Dur::ZERO,
         away: Dur::ZERO,
     };
@@ -110,6 +111,7 @@ impl Experiment for D1 {
                 "overhead_ms",
                 "skews",
                 "skew_ms",
+                "stop_ms",
                 "detours_ms",
                 "recalibration_ms",
             ],
@@ -141,6 +143,7 @@ fn row(drive: &str, from: &str, w: &WorstCase) -> Vec<Cell> {
         ms(w.overhead),
         f64::from(w.skews).into(),
         ms(w.skew),
+        ms(w.stop),
         ms(w.detours),
         ms(w.away),
     ]
