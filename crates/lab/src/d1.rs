@@ -36,7 +36,7 @@ static SPEC: Spec = Spec {
         quick: true,
         note: "From the profiles of the same drives w is 30.94 and 32.56 ms: the table has both, term by term. There a write settles after \
                the longest seek, and the limits of what is chance in a profile (seeks, completions, the overlap of bus and media) are in \
-               the sum, which the paper's parameters have in them as they were measured.",
+               the sum, which the paper's parameters have in them as they were measured; and a read-ahead that has to stop for a command adds a change of tracks.",
     }],
     alone: false,
 };
