@@ -18,6 +18,7 @@ mod replay;
 pub mod scenario;
 mod size;
 mod source;
+mod streams;
 pub mod suite;
 mod task_table;
 mod values;
@@ -36,6 +37,7 @@ pub use replay::{Beyond, Mode, Refusals, Replay};
 pub(crate) use scenario::unknown;
 pub use size::SizeSpec;
 pub use source::Source;
+pub use streams::{BEST_EFFORT, FIRST_STREAM, MOST_STREAMS, StreamCall, StreamSpec, Streams, stream_of};
 pub use task_table::TaskTable;
 pub use values::{Bytes, Figure, Sizes};
 
@@ -92,6 +94,19 @@ pub trait Workload {
     fn measures(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
+
+    /// When a stream of it begins or ends next, which a scheduler with guarantees is to be told; `None` where there are no streams.
+    fn next_call(&self) -> Option<Time> {
+        None
+    }
+
+    /// What to tell then. To be called only when [`Workload::next_call`] is `Some`.
+    fn call(&mut self) -> Option<StreamCall> {
+        None
+    }
+
+    /// Tells it that the stream it called for last begins with the period that begins at `begins`.
+    fn opened(&mut self, _owner: u32, _begins: Time) {}
 
     /// Requests that were not handed out because the disk has no such sectors.
     fn refusals(&self) -> Option<&Refusals> {
