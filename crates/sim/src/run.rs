@@ -20,8 +20,9 @@ use headtime_sched::tasks::TaskError;
 use crate::background::{Background, Nothing};
 use crate::device::Device;
 use crate::observe::Observer;
+use crate::stats::streams::StreamAccount;
 use crate::stats::{Done, End, Stats};
-use crate::workload::{Ask, Workload, WorkloadError};
+use crate::workload::{Ask, StreamCall, Workload, WorkloadError};
 use headtime_sched::scheduler::Scheduler;
 
 /// When a run ends, whichever comes first. A workload that comes to an end ends the run, too, when all its requests
@@ -172,6 +173,8 @@ pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     }
     stats.end = end;
     stats.ended_at = if end == End::Time { until } else { now };
+    let ended_at = stats.ended_at;
+    stats.streams.iter_mut().for_each(|s| s.ended(ended_at));
     if let Some(r) = workload.refusals() {
         stats.refused = r.clone();
     }
@@ -193,8 +196,8 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 Some(_) => None,
                 None => self.workload.next_due(),
             };
-            let soonest =
-                device.unwrap_or(Time::NEVER).min(wakeup.unwrap_or(Time::NEVER)).min(due.unwrap_or(Time::NEVER));
+            let call = self.workload.next_call();
+            let soonest = [device, wakeup, due, call].into_iter().flatten().min().unwrap_or(Time::NEVER);
             if soonest == Time::NEVER {
                 return if self.in_flight() == 0 && self.held.is_none() {
                     Ok(if self.scanned() { End::Scanned } else { End::Workload })
@@ -229,6 +232,10 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 && self.held.is_none()
             {
                 return Ok(End::Workload);
+            }
+            if call.is_some_and(|t| t <= self.now) {
+                self.stream_call()?;
+                continue;
             }
             // Asked again: what became due with a completion of this very instant has been told already.
             if self.held.is_none() && self.workload.next_due().is_some_and(|t| t <= self.now) {
@@ -283,6 +290,28 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         }
     }
 
+    /// Tells the scheduler of a stream that begins or ends. Without guarantees it is told nothing, and a stream begins with its next
+    /// period.
+    fn stream_call(&mut self) -> Result<(), RunError> {
+        match self.workload.call() {
+            None => Ok(()),
+            Some(StreamCall::Open { owner, class, stream }) => {
+                let start = stream.period_start(self.now);
+                let begins = if start < self.now { start + stream.period } else { start };
+                let name = self.workload.classes().get(usize::from(class)).cloned().unwrap_or_default();
+                self.stats.streams.push(StreamAccount::new(name, owner, stream, begins, None));
+                self.workload.opened(owner, begins);
+                self.drain()
+            }
+            Some(StreamCall::Close { owner }) => {
+                if let Some(account) = self.stats.stream(owner) {
+                    account.closed(self.now);
+                }
+                self.drain()
+            }
+        }
+    }
+
     /// Submits a request and does what the scheduler wants done then.
     fn submit(&mut self, ask: Ask) -> Result<(), RunError> {
         self.tell(ask)?;
@@ -314,6 +343,11 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         match self.scheduler.submit(request, self.now) {
             Ok(()) => {
                 self.next_sequence += 1;
+                if !self.stats.streams.is_empty()
+                    && let Some(account) = self.stats.stream(ask.owner)
+                {
+                    account.asked += 1;
+                }
                 let in_flight = self.in_flight();
                 if in_flight > self.stats.most_waiting {
                     self.stats.most_waiting = in_flight;

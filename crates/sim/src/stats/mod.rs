@@ -3,6 +3,7 @@
 pub mod confidence;
 pub mod headtime;
 pub mod histogram;
+pub mod streams;
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
@@ -13,9 +14,10 @@ use headtime_sched::stats::PredictionStats;
 use confidence::BatchMeans;
 use headtime::HeadTime;
 use histogram::Histogram;
+use streams::StreamAccount;
 
 use crate::background::Progress;
-use crate::workload::Refusals;
+use crate::workload::{Refusals, stream_of};
 
 /// A request from its cradle to its grave, with the four stamps.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,6 +99,8 @@ pub struct Stats {
     pub flushes: Histogram,
     /// Response times by class of the workload, with its name; empty when there is only one class.
     pub classes: Vec<(String, Histogram)>,
+    /// What each stream asked for and had, in the order in which they began.
+    pub streams: Vec<StreamAccount>,
     /// Batch means of all response times in the order of completion.
     pub batches: BatchMeans,
     /// Where the head's time went.
@@ -151,6 +155,17 @@ impl Stats {
             class.record(response);
         }
         self.batches.record(response);
+        if !self.streams.is_empty()
+            && let Some(account) = self.stream(done.owner)
+        {
+            account.finished(done.due, done.done, u64::from(done.count), done.outcome != Outcome::Ok);
+        }
+    }
+
+    /// The account of the stream with this application number.
+    pub fn stream(&mut self, owner: u32) -> Option<&mut StreamAccount> {
+        stream_of(owner)?;
+        self.streams.iter_mut().find(|s| s.owner == owner)
     }
 
     /// Response times of all requests.

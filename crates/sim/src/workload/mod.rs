@@ -7,6 +7,7 @@
 
 mod beside;
 mod closed;
+pub mod das;
 mod files;
 mod generator;
 mod micro;
@@ -18,6 +19,7 @@ mod replay;
 pub mod scenario;
 mod size;
 mod source;
+mod stream_table;
 mod streams;
 pub mod suite;
 mod task_table;
@@ -37,6 +39,7 @@ pub use replay::{Beyond, Mode, Refusals, Replay};
 pub(crate) use scenario::unknown;
 pub use size::SizeSpec;
 pub use source::Source;
+pub use stream_table::StreamTable;
 pub use streams::{BEST_EFFORT, FIRST_STREAM, MOST_STREAMS, StreamCall, StreamSpec, Streams, stream_of};
 pub use task_table::TaskTable;
 pub use values::{Bytes, Figure, Sizes};
@@ -218,10 +221,10 @@ fn shown(figure: String) -> String {
 /// Named workloads that are tasks, as typed.
 const TASKS: [&str; 6] = ["oltp", "closed:N", "random-4k[:N]", "random-40k[:N]", "local-4k[:N]", "open:RATE"];
 
-/// The named workloads, as typed: tasks, and the benchmark suite's.
-pub const NAMES: [&str; 9] = {
-    let ([a, b, c, d, e, f], [g, h, i]) = (TASKS, suite::named::NAMES);
-    [a, b, c, d, e, f, g, h, i]
+/// The named workloads, as typed: tasks, the benchmark suite's, and those with streams.
+pub const NAMES: [&str; 11] = {
+    let ([a, b, c, d, e, f], [g, h, i], [j, k]) = (TASKS, suite::named::NAMES, das::NAMES);
+    [a, b, c, d, e, f, g, h, i, j, k]
 };
 
 /// The tasks of a named workload. Unknown names list the known ones; figures out of range say the range.
