@@ -148,7 +148,7 @@ fn whole(model: &Model, order: Order, count: u32, decisions: u64) -> f64 {
             match action {
                 Action::Issue(command) => at_drive = Some(command.id),
                 Action::Finish(finished) => owner = Some((finished.request % u64::from(count)) as u32),
-                Action::Background(_) => {}
+                Action::Background(_) | Action::GivenUp(_) | Action::Overdue(_) => {}
             }
         }
         (owner, at_drive)

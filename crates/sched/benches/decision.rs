@@ -105,7 +105,7 @@ impl Load {
     fn decide(&mut self, order: Order) -> u64 {
         let mut view = View {
             pool: &self.pool,
-            choice: self.pool.choice(None),
+            queues: None,
             model: &self.model,
             now: self.head.at,
             read: self.head,
@@ -270,7 +270,7 @@ impl Shared {
             match action {
                 Action::Issue(command) => self.at_drive = command.id,
                 Action::Finish(finished) => owner = Some((finished.request % u64::from(self.applications)) as u32),
-                Action::Background(_) => {}
+                Action::Background(_) | Action::GivenUp(_) | Action::Overdue(_) => {}
             }
         }
         owner

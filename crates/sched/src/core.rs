@@ -1,19 +1,22 @@
 //! The core (contract in the crate's documentation).
 //!
 //! * this file: foreground requests from submission to finish
+//! * `going`: who may go, streams and ADMIT
 //! * `filling`: what is put before them, and into idle time
 //! * `calls`: the freeblock calls
 
 mod calls;
 mod filling;
+mod going;
 
 use std::collections::VecDeque;
 
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::model::Model;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::time::Time;
 
-use crate::admit::{Admission, Policy, Share, Turn, queue_of};
+use crate::admit::das::streams::Streams;
+use crate::admit::{Admission, Policy, Share};
 use crate::dispatch::{Dispatch, Purpose, Sent};
 use crate::fill::forward::MOST_PROMOTED;
 use crate::fill::subsystem::{FillConfig, Freeblock};
@@ -45,6 +48,14 @@ pub enum Refused {
     Full {
         /// The limit.
         capacity: usize,
+    },
+    /// It is larger than what was promised to streams has room for, or than its stream said that its requests are.
+    #[error("{count} sectors asked for: expected at most {most}")]
+    TooLarge {
+        /// Sectors asked for.
+        count: u32,
+        /// Sectors that there is room for.
+        most: u32,
     },
     /// It reaches beyond the drive's last sector, or asks for nothing.
     #[error("sectors {lbn} to {lbn}+{count} are not on a drive of {capacity} sectors")]
@@ -82,6 +93,12 @@ pub struct Core {
     fill: Option<Box<Freeblock>>,
     /// Who may go; `None`: everybody at any time.
     admit: Option<Box<dyn Admission>>,
+    /// Streams that were promised something; `None`: there are none, and nobody is.
+    streams: Option<Box<Streams>>,
+    /// Queues that may be chosen from now.
+    going: Vec<u32>,
+    /// Requests of streams that were given up.
+    given_up: VecDeque<u64>,
     /// ADMIT lets the disk wait for somebody until then.
     waits_until: Option<Time>,
     drained: bool,
@@ -105,6 +122,9 @@ impl Core {
             hold_until: Time::ZERO,
             fill: config.fill.as_ref().map(|f| Box::new(Freeblock::new(f, &model))),
             admit: None,
+            streams: None,
+            going: Vec::new(),
+            given_up: VecDeque::new(),
             waits_until: None,
             now: Time::ZERO,
             drained: true,
@@ -140,6 +160,10 @@ impl Core {
         if self.pool.waiting().saturating_sub(pieces) >= self.config.capacity {
             return Err(Refused::Full { capacity: self.config.capacity });
         }
+        let most = self.most_sectors(&request);
+        if request.count > most && request.kind != Kind::Flush {
+            return Err(Refused::TooLarge { count: request.count, most });
+        }
         let place = match request.kind {
             Kind::Flush => None,
             kind => {
@@ -151,7 +175,8 @@ impl Core {
                 })?)
             }
         };
-        self.pool.insert(request, place, queue_of(&request), now);
+        let queue = self.queue_for(&request);
+        self.pool.insert(request, place, queue, now);
         self.tell_ready();
         if let Some(fill) = &mut self.fill {
             fill.arrived(&self.model, &request, now);
@@ -167,21 +192,20 @@ impl Core {
         self.drained = false;
         let sent = self.dispatch.complete(command);
         let prediction = self.predictor.completed(&self.model, command, outcome, now);
+        let untried = matches!((sent.purpose, outcome), (Purpose::Merged(_, _, front), Outcome::MediaError { lbn })
+            if lbn < sent.command.lbn + u64::from(front));
+        if let Some(streams) = self.streams.as_mut().filter(|_| !untried) {
+            streams.completed(&sent.command, now);
+        }
         match sent.purpose {
             Purpose::Request(slot) => self.finish(slot, &sent, outcome, prediction),
-            Purpose::Merged(slot, front_slot, front) => {
+            Purpose::Merged(slot, front_slot, _) if untried => {
                 self.pool.finish(front_slot);
-                match outcome {
-                    Outcome::MediaError { lbn } if lbn < sent.command.lbn + u64::from(front) => {
-                        // What failed was put there for free: the request itself was not tried. Of a promoted task what
-                        // is still wanted is handed out again.
-                        match self.fill.as_mut().is_some_and(|f| f.promoted_failed(slot, self.now)) {
-                            true => _ = self.gone(slot),
-                            false => self.again.push_back(slot),
-                        }
-                    }
-                    _ => self.finish(slot, &sent, outcome, prediction),
-                }
+                self.front_failed(slot, &sent.command);
+            }
+            Purpose::Merged(slot, front_slot, _) => {
+                self.pool.finish(front_slot);
+                self.finish(slot, &sent, outcome, prediction);
             }
             Purpose::Free(slot) => {
                 self.pool.finish(slot);
@@ -193,20 +217,28 @@ impl Core {
         self.learn(&sent, outcome, prediction.as_ref());
     }
 
-    /// Who may go from now on, ADMIT hears of.
-    fn tell_ready(&mut self) {
-        let Some(admit) = &mut self.admit else { return };
-        while let Some(slot) = self.pool.next_ready() {
-            let ready = self.pool.get(slot);
-            admit.arrived(ready.queue, &ready.request, self.now);
+    /// What failed was put at a request's front for free: the request itself was not tried. Of a promoted task what is still wanted is
+    /// handed out again.
+    fn front_failed(&mut self, slot: u32, command: &Command) {
+        let piece = self.fill.as_mut().is_some_and(|f| f.promoted_failed(slot, self.now));
+        match (&mut self.streams, piece) {
+            (Some(streams), true) => streams.completed(command, self.now),
+            (Some(streams), false) => streams.again(command, slot, self.now),
+            (None, _) => {}
+        }
+        match piece {
+            true => _ = self.gone(slot),
+            false => self.again.push_back(slot),
         }
     }
 
     /// A foreground request is gone from the pool, and from ADMIT's account.
     fn gone(&mut self, slot: u32) -> Slot {
         let gone = self.pool.finish(slot);
-        if let Some(admit) = &mut self.admit {
-            admit.completed(gone.queue, &gone.request, self.now);
+        match (&mut self.streams, &mut self.admit) {
+            (Some(streams), _) if Streams::is_stream(gone.queue) => streams.gone(gone.queue),
+            (_, Some(admit)) => admit.completed(gone.queue, &gone.request, self.now),
+            (_, None) => {}
         }
         gone
     }
@@ -215,6 +247,7 @@ impl Core {
         if let Some(p) = &prediction {
             self.stats.prediction.add(p);
         }
+        let due = self.streams.as_ref().and_then(|s| s.due(self.pool.get(slot).queue));
         let gone = self.gone(slot);
         if let Some(fill) = &mut self.fill {
             fill.finished(self.now);
@@ -228,6 +261,7 @@ impl Core {
             submitted: gone.submitted,
             dispatched: sent.at,
             done: self.now,
+            due,
             prediction,
         });
     }
@@ -245,6 +279,7 @@ impl Core {
         if let Some(fill) = &mut self.fill {
             fill.told(now);
         }
+        self.end_periods();
     }
 
     /// What it wants done; to be called until `None` after every telling.
@@ -253,6 +288,9 @@ impl Core {
     pub fn poll(&mut self) -> Option<Action> {
         if let Some(finished) = self.finished.pop_front() {
             return Some(Action::Finish(finished));
+        }
+        if let Some(action) = self.next_of_streams() {
+            return Some(action);
         }
         if let Some(event) = self.next_event() {
             return Some(Action::Background(event));
@@ -288,21 +326,12 @@ impl Core {
         if self.pool.eligible() == 0 {
             return None;
         }
-        let (queue, patience) = match &mut self.admit {
-            None => (None, Dur(u64::MAX)),
-            Some(admit) => match admit.turn(self.now) {
-                Turn::Queue(queue, patience) => (Some(queue), patience),
-                Turn::Wait(until) => {
-                    self.waits_until = Some(until);
-                    return None;
-                }
-                Turn::Nobody => return None,
-            },
-        };
+        let patience = self.let_go()?;
+        self.waits_until = None;
         let (read, write) = self.predictor.next_heads(&self.model, self.now);
         let mut view = View {
             pool: &self.pool,
-            choice: self.pool.choice(queue),
+            queues: (!self.going.is_empty()).then_some(&self.going[..]),
             model: &self.model,
             now: self.now,
             read,
@@ -310,17 +339,16 @@ impl Core {
             lbn: self.dispatch.lbn(),
             looked_at: 0,
         };
-        let waited = |slot: &u32| self.now.since(self.pool.get(*slot).submitted) > patience;
-        let slot = view.choice.oldest.filter(waited).or_else(|| self.config.order.next(&mut view));
-        assert!(queue.is_none() || slot.is_some(), "ADMIT gave queue {queue:?} a turn, and nothing of it may go");
+        let waited = |slot: u32| self.now.since(self.pool.get(slot).submitted);
+        let oldest = patience
+            .and_then(|(queue, longest)| self.pool.choice(Some(queue)).oldest.filter(|&slot| waited(slot) > longest));
+        let slot = oldest.or_else(|| self.config.order.next(&mut view));
+        assert!(slot.is_some(), "queues {:?} have a turn, and nothing of them may go", self.going);
         let slot = slot?;
         self.stats.cost.decisions += 1;
         self.stats.cost.looked_at += view.looked_at;
         self.pool.send(slot);
-        if let Some(admit) = &mut self.admit {
-            let sent = self.pool.get(slot);
-            admit.sent(sent.queue, &sent.request, self.now);
-        }
+        self.tell_chosen(slot);
         Some(slot)
     }
 
@@ -328,6 +356,7 @@ impl Core {
         let chosen = self.pool.get(slot);
         let command = self.dispatch.send(Purpose::Request(slot), &chosen.request, self.now);
         let place = chosen.place;
+        self.tell_sent(slot, &command, 0);
         self.flies(&command, place, false);
         self.predictor.sent(&self.model, command.id, command.kind, place.as_ref(), self.now);
         command
@@ -342,7 +371,9 @@ impl Core {
         let fill = fill.and_then(|f| f.next_wakeup(self.now));
         // Whom it waits for, and who has had his time.
         let admit = self.admit.as_ref().filter(|_| self.dispatch.has_room() && self.held.is_none());
-        [fill, admit.and_then(|a| a.next_wakeup())].into_iter().flatten().min()
+        let streams = Some(()).filter(|()| self.dispatch.has_room() && self.held.is_none());
+        let streams = streams.and_then(|()| self.period_ends());
+        [fill, admit.and_then(|a| a.next_wakeup()), streams].into_iter().flatten().min()
     }
 
     /// What ADMIT takes the disk's peak rate to be, in sectors a second, where it has measured one.

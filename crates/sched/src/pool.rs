@@ -138,6 +138,11 @@ impl Pool {
         }
     }
 
+    /// Requests of a queue that may be sent now; only where there are queues.
+    pub fn waiting_in(&self, queue: u32) -> usize {
+        self.queues.as_ref().map_or(0, |q| q.waiting(queue))
+    }
+
     /// Requests that were not sent to the drive yet, blocked ones included.
     #[inline]
     pub fn waiting(&self) -> usize {

@@ -83,6 +83,11 @@ impl Queues {
         }
     }
 
+    /// Requests in a queue.
+    pub fn waiting(&self, queue: u32) -> usize {
+        self.queues.get(&queue).map_or(0, |q| q.arrived.len())
+    }
+
     /// What may be chosen from a queue.
     pub fn eligible(&self, queue: u32) -> Eligible<'_> {
         match self.queues.get(&queue) {

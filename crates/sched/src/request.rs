@@ -3,6 +3,7 @@
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
 
+use crate::admit::das::streams::Overdue;
 use crate::tasks::Event;
 
 /// A foreground request.
@@ -34,6 +35,10 @@ pub enum Action {
     Finish(Finished),
     /// Something happened to a freeblock task, or its data is needed; tell its application.
     Background(Event),
+    /// The period of this request of a stream is over, and it was not begun in it: nothing is done for it. Tell whoever asked.
+    GivenUp(u64),
+    /// The drive showed that its worst case is none; what was promised may be broken.
+    Overdue(Overdue),
 }
 
 /// A finished request.
@@ -49,6 +54,8 @@ pub struct Finished {
     pub dispatched: Time,
     /// When the drive answered.
     pub done: Time,
+    /// When it was to be done, if a stream asked for it: the end of its period.
+    pub due: Option<Time>,
     /// Head time as predicted when it was dispatched, and as observed; `None` where one cannot say (flushes, the
     /// first command after the head was lost).
     pub prediction: Option<Prediction>,

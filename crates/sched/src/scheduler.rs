@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use headtime_disk::command::{Command, Outcome};
 use headtime_disk::time::Time;
 
+use crate::admit::das::streams::Standing;
 use crate::core::{Core, Refused};
 use crate::fill::report::Report;
 use crate::request::{Action, Finished, Request};
@@ -39,6 +40,10 @@ pub trait Scheduler {
     /// What the freeblock subsystem says of itself; `None` where there is none.
     fn freeblock(&self) -> Option<Report> {
         None
+    }
+    /// The streams at work, and how they fare; none where there are no promises.
+    fn standings(&self) -> Vec<Standing> {
+        Vec::new()
     }
     /// The core, for background work; `None` where there is none.
     fn core(&mut self) -> Option<&mut Core> {
@@ -82,6 +87,9 @@ impl Scheduler for Core {
     }
     fn freeblock(&self) -> Option<Report> {
         Core::freeblock(self)
+    }
+    fn standings(&self) -> Vec<Standing> {
+        Core::standings(self)
     }
     fn core(&mut self) -> Option<&mut Core> {
         Some(self)
@@ -146,6 +154,7 @@ impl Scheduler for Firmware {
             submitted: sent.submitted,
             dispatched: sent.dispatched,
             done: now,
+            due: None,
             prediction: None,
         });
     }

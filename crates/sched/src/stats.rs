@@ -4,6 +4,7 @@ use std::fmt;
 
 use headtime_disk::time::Dur;
 
+use crate::admit::das::streams::Sizes;
 use crate::request::{Prediction, Surprise};
 
 /// Width of a bin of the error histogram.
@@ -108,6 +109,31 @@ pub struct Cost {
     pub fill_searches: u64,
 }
 
+/// How many requests the active subset had, over all decisions (Reuther and Pohlack 2003, figure 5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubsetStats {
+    /// Times that it was made.
+    pub made: u64,
+    /// Of these, the ones in which it had requests of streams and best effort was left out.
+    pub streams_only: u64,
+    /// Of these, the ones in which nobody might go.
+    pub empty: u64,
+    /// Requests of mandatory streams, of optional ones and best-effort ones, summed up.
+    pub requests: (u64, u64, u64),
+}
+
+impl SubsetStats {
+    /// One more.
+    pub fn count(&mut self, sizes: Sizes) {
+        let Sizes { mandatory, optional, best_effort } = sizes;
+        self.made += 1;
+        self.streams_only += u64::from(best_effort == 0 && mandatory + optional > 0);
+        self.empty += u64::from(best_effort + mandatory + optional == 0);
+        let (m, o, b) = &mut self.requests;
+        (*m, *o, *b) = (*m + u64::from(mandatory), *o + u64::from(optional), *b + u64::from(best_effort));
+    }
+}
+
 /// Everything the core counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -117,6 +143,8 @@ pub struct Stats {
     pub free_prediction: PredictionStats,
     /// Decisions.
     pub cost: Cost,
+    /// Active subsets.
+    pub subset: SubsetStats,
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl Driver {
             match action {
                 Action::Issue(c) => self.issue(c),
                 Action::Finish(f) => self.finish(f),
-                Action::Background(e) => panic!("{e:?} without FILL"),
+                other => panic!("{other:?} without FILL or streams"),
             }
         }
         assert_eq!(self.core.poll(), None, "drained means drained");

@@ -222,6 +222,7 @@ fn every_decision_is_that_of_walking_all_requests() {
         let mut blocked: Vec<usize> = Vec::new();
         let mut waiting: BTreeSet<usize> = BTreeSet::new();
         let mut drive: Vec<(u64, Time)> = Vec::new();
+        let mut held = false;
         let one_period = between(rng, 0, 1) == 0;
         let period = 4u64 << between(rng, 0, 3);
         for step in 0..250u64 {
@@ -268,11 +269,31 @@ fn every_decision_is_that_of_walking_all_requests() {
                 subset.completed(command, now);
                 walk.completed(command, now);
             }
-            while drive.len() < rules.outstanding as usize {
-                let active = subset.decide(now).clone();
+            let number = |drive: &Vec<(u64, Time)>| step * 10 + drive.len() as u64;
+            // Now and then a drive is slower than it can be.
+            let goes = |drive: &mut Vec<(u64, Time)>, rng: &mut _| {
+                let takes = Dur(between(rng, 1, UNIT * 3));
+                let begins = drive.last().map_or(now, |c| c.1.max(now));
+                drive.push((number(drive), begins + takes));
+            };
+            if held && drive.len() < rules.outstanding as usize {
+                if between(rng, 0, 2) == 0 {
+                    let worst = Dur(between(rng, 1, UNIT * 2));
+                    subset.sent(number(&drive), Sent::Fill, worst, now);
+                    walk.sent(number(&drive), None, worst, now);
+                } else {
+                    subset.sends(9, number(&drive), Dur::ZERO, now);
+                    walk.send_held(number(&drive), now);
+                    held = false;
+                }
+                goes(&mut drive, rng);
+            }
+            while drive.len() < rules.outstanding as usize && !held {
+                let best_effort = Dur(between(rng, 1, rules.best_effort.0));
+                let active = subset.decide_for(best_effort, now).clone();
                 let members: BTreeSet<Member> = active.members.iter().copied().collect();
                 let chosen: Vec<usize> = waiting.iter().copied().filter(|&r| members.contains(&all[r])).collect();
-                let expected = walk.decide(now);
+                let expected = walk.decide(best_effort, now);
                 assert_eq!(
                     (chosen.clone(), active.best_effort),
                     expected,
@@ -288,17 +309,21 @@ fn every_decision_is_that_of_walking_all_requests() {
                 let request = chosen.get(between(rng, 0, n - 1) as usize).copied();
                 let (what, worst) = match request {
                     Some(r) => (Sent::Stream(all[r]), Dur::ZERO),
-                    None => (Sent::BestEffort, Dur(between(rng, 1, rules.best_effort.0))),
+                    None => (Sent::BestEffort, Dur(between(rng, 1, best_effort.0))),
                 };
-                subset.sent(step * 10 + drive.len() as u64, what, worst, now);
-                walk.sent(step * 10 + drive.len() as u64, request, worst, now);
                 if let Some(r) = request {
                     waiting.remove(&r);
                 }
-                // Now and then a drive is slower than it can be.
-                let takes = Dur(between(rng, 1, UNIT * 3));
-                let begins = drive.last().map_or(now, |c| c.1.max(now));
-                drive.push((step * 10 + drive.len() as u64, begins + takes));
+                // It goes at once, or something is put before it.
+                held = between(rng, 0, 4) == 0;
+                if held {
+                    subset.chosen(9, what, worst);
+                    walk.hold(request, worst, now);
+                    break;
+                }
+                subset.sent(number(&drive), what, worst, now);
+                walk.sent(number(&drive), request, worst, now);
+                goes(&mut drive, rng);
             }
         }
     }

@@ -120,6 +120,8 @@ struct Run {
     pool: Pool,
     /// Everything that waits and does not conflict with anything older.
     waiting: Vec<(u32, Waiting)>,
+    /// Requests are in so many queues; 0: the pool is not divided.
+    queues: u32,
     head: Head,
     lbn: u64,
     id: u64,
@@ -138,7 +140,8 @@ impl Run {
         }
         let request =
             Request { id: self.id, kind, lbn: place.lbn, count: place.count, fua: false, sync: true, owner: 0 };
-        let slot = self.pool.insert(request, Some(place), 0, self.head.at);
+        let queue = self.dice.below(u64::from(self.queues.max(1))) as u32;
+        let slot = self.pool.insert(request, Some(place), queue, self.head.at);
         let waiting = Waiting { id: self.id, seq: self.id, kind, place, submitted: self.head.at };
         self.id += 1;
         self.waiting.push((slot, waiting));
@@ -153,8 +156,16 @@ impl Run {
         one.at += later;
         one.angle += self.model.mechanics.rotation.angle_after(later);
         let now = self.head.at;
+        // Some of the queues, in any order, one at least of which has something; or everything.
+        let mut queues: Vec<u32> = (0..self.queues).filter(|_| self.dice.chance(50)).collect();
+        let first = self.pool.get(self.waiting[0].0).queue;
+        if self.queues > 0 && !queues.contains(&first) {
+            queues.push(first);
+        }
+        let may_go = |slot: u32| self.queues == 0 || queues.contains(&self.pool.get(slot).queue);
+        let slow: Vec<Waiting> = self.waiting.iter().filter(|w| may_go(w.0)).map(|&(_, w)| w).collect();
         let mut view = View {
-            choice: self.pool.choice(None),
+            queues: (self.queues > 0).then_some(&queues[..]),
             pool: &self.pool,
             model: &self.model,
             now,
@@ -165,13 +176,13 @@ impl Run {
         };
         let chosen = self.order.next(&mut view).expect("somebody waits");
         let looked_at = view.looked_at;
-        let slow: Vec<Waiting> = self.waiting.iter().map(|&(_, w)| w).collect();
         let situation = Situation { model: &self.model, now, read, write, lbn: self.lbn };
         let expected = choose(self.order, &slow, &situation).expect("somebody waits");
         let got = self.pool.get(chosen).request.id;
         assert_eq!(got, expected, "{:?} of {} at {:?}", self.order, slow.len(), self.head);
         let passes = if matches!(self.order, Order::SptfSw(_)) { 2 } else { 1 };
-        assert!(looked_at >= 1 && looked_at <= passes * slow.len() as u64);
+        let most = slow.len().max(queues.len()) as u64;
+        assert!(looked_at >= 1 && looked_at <= passes * most, "{looked_at} looked at of {}", slow.len());
 
         self.pool.send(chosen);
         self.pool.finish(chosen);
@@ -191,8 +202,14 @@ fn run(seed: u64, order: Order, size: usize, places: Places, decisions: usize) {
     if let Places::Large(_) = places {
         model.mechanics = mechanics(&mut dice);
     }
-    let pool = Pool::new(size, order.key());
-    let mut run = Run { dice, order, model, pool, waiting: Vec::new(), head: Head::default(), lbn: 0, id: 0 };
+    let mut pool = Pool::new(size, order.key());
+    // A third of the runs has one pool for all, the others have queues.
+    let queues = (seed % 3) as u32 * 3;
+    if queues > 0 {
+        pool.divide();
+    }
+    let (waiting, head) = (Vec::new(), Head::default());
+    let mut run = Run { dice, order, model, pool, waiting, queues, head, lbn: 0, id: 0 };
     for _ in 0..decisions {
         // Pools swing between empty and full.
         let upto = 1 + run.dice.below(size as u64) as usize;
@@ -204,7 +221,7 @@ fn run(seed: u64, order: Order, size: usize, places: Places, decisions: usize) {
 }
 
 #[test]
-fn every_order_chooses_what_a_plain_loop_chooses() {
+fn every_order_chooses_what_a_plain_loop_chooses_from_all_or_from_some_queues() {
     for order in ORDERS {
         for seed in 0..40 {
             run(seed, order, 1 + seed as usize * 3, Places::Large(1), 150);

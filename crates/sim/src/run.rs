@@ -409,6 +409,14 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                     self.background.event(&event, core, self.now)?;
                     self.observer.background(&event, self.now);
                 }
+                Some(Action::GivenUp(request)) => {
+                    let owner = self.slots[request as usize].ask.owner;
+                    self.free.push(request as u32);
+                    self.stats.given_up += 1;
+                    self.workload.finished(owner, self.now);
+                    self.tell_what_is_due()?;
+                }
+                Some(Action::Overdue(overdue)) => _ = self.stats.overdue.get_or_insert(overdue),
             }
         }
     }

@@ -51,13 +51,15 @@ pub struct Walk {
     streams: Vec<Open>,
     requests: Vec<Asked>,
     drive: Vec<Command>,
+    /// Chosen, and not sent yet.
+    held: Option<Command>,
     last_done: Time,
 }
 
 impl Walk {
     /// Nothing there yet.
     pub fn new(rules: Rules) -> Walk {
-        Walk { rules, streams: Vec::new(), requests: Vec::new(), drive: Vec::new(), last_done: Time::ZERO }
+        Walk { rules, streams: Vec::new(), requests: Vec::new(), drive: Vec::new(), held: None, last_done: Time::ZERO }
     }
 
     /// A stream, known by how many there were before it, with its worst case and its likely time.
@@ -89,7 +91,7 @@ impl Walk {
 
     fn late(&self, s: usize, now: Time) -> u64 {
         let current = self.current(s, now);
-        self.count(s, |r| Some(r.period) < current && matches!(r.is, Is::Blocked | Is::Waiting))
+        self.count(s, |r| Some(r.period) < current && r.is == Is::Waiting)
     }
 
     /// Time that the requests of the period under way have had in it.
@@ -102,7 +104,8 @@ impl Walk {
 
     /// When the drive is free, if everything there takes as long as `each` says.
     fn free(&self, now: Time, each: impl Fn(&Command) -> Dur) -> Time {
-        self.drive.iter().fold(self.last_done, |t, c| t.max(c.at) + each(c)).max(now)
+        let free = self.drive.iter().fold(self.last_done, |t, c| t.max(c.at) + each(c)).max(now);
+        self.held.iter().fold(free, |t, c| t + each(c))
     }
 
     fn claim(&self, s: usize, left: Dur, requests: u64) -> Dur {
@@ -176,13 +179,29 @@ impl Walk {
 
     /// A command goes to the drive, for a request or for nobody.
     pub fn sent(&mut self, number: u64, request: Option<usize>, worst: Dur, now: Time) {
+        let command = self.command(number, request, worst, now);
+        self.drive.push(command);
+    }
+
+    /// A request, or best effort, is chosen, and its command goes later.
+    pub fn hold(&mut self, request: Option<usize>, worst: Dur, now: Time) {
+        self.held = Some(self.command(0, request, worst, now));
+    }
+
+    /// What is held goes.
+    pub fn send_held(&mut self, number: u64, now: Time) {
+        let held = self.held.take().expect("something is held");
+        self.drive.push(Command { number, at: now, ..held });
+    }
+
+    fn command(&mut self, number: u64, request: Option<usize>, worst: Dur, now: Time) -> Command {
         let (mut worst, mut likely) = (worst, worst);
         if let Some(r) = request {
             let open = self.streams[self.requests[r].stream];
             (worst, likely) = (open.worst, open.likely);
             self.requests[r].is = Is::AtDrive;
         }
-        self.drive.push(Command { number, request, worst, likely, at: now });
+        Command { number, request, worst, likely, at: now }
     }
 
     /// It comes back.
@@ -197,8 +216,8 @@ impl Walk {
         }
     }
 
-    /// Who may go.
-    pub fn decide(&self, now: Time) -> Decision {
+    /// Who may go, the longest best-effort request being one of `best_effort`.
+    pub fn decide(&self, best_effort: Dur, now: Time) -> Decision {
         let nobody = (usize::MAX, 0);
         let deadlines: Vec<Time> = self.mandatory().map(|(s, _)| self.deadline(s, 0, now)).collect();
         let mandatory = |d: Time| self.slack(d, nobody, now);
@@ -241,7 +260,7 @@ impl Walk {
         let all = of_mandatory.chain(of_optional).min();
         let may_cross = |w: Dur| {
             let over = self.optional().all(|(s, _)| from + w <= self.end(s, now));
-            all.is_none_or(|all| all >= i128::from(w.0)) && (self.is_roomy() || over)
+            all.is_none_or(|all| all >= i128::from(w.0)) && (self.is_roomy(w) || over)
         };
         let mut chosen = Vec::new();
         let mut exhausted = false;
@@ -275,7 +294,7 @@ impl Walk {
             }
         }
         let first = exhausted && self.rules.exhausted == Exhausted::BeforeBestEffort;
-        (chosen, !first && may_cross(self.rules.best_effort))
+        (chosen, !first && may_cross(best_effort))
     }
 
     fn is_oldest_late(&self, r: &Asked, now: Time) -> bool {
@@ -284,8 +303,8 @@ impl Walk {
         self.requests.iter().filter(late).map(|o| o.period).min() == Some(r.period)
     }
 
-    /// Whether at every period's length all streams' periods of that length and less leave room for a best-effort request.
-    fn is_roomy(&self) -> bool {
+    /// Whether at every period's length all streams' periods of that length and less leave room for a request of `worst`.
+    fn is_roomy(&self, worst: Dur) -> bool {
         let each = |s: usize, o: &Open| match o.reservation {
             None => o.worst.0 * u64::from(o.stream.requests),
             Some(r) => self.claim(s, r, u64::from(o.stream.requests)).0,
@@ -295,7 +314,7 @@ impl Walk {
             let shorter = self.streams.iter().enumerate().filter(|(_, o)| o.stream.period <= t);
             let taken: u128 =
                 shorter.map(|(s, o)| u128::from(each(s, o)) * u128::from(t.0) / u128::from(o.stream.period.0)).sum();
-            taken + u128::from(self.rules.best_effort.0) <= u128::from(t.0)
+            taken + u128::from(worst.0) <= u128::from(t.0)
         })
     }
 

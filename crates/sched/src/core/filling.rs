@@ -108,6 +108,9 @@ impl Core {
                 return Some(slot);
             }
             self.held = None;
+            if let Some(streams) = &mut self.streams {
+                streams.withdrawn(slot);
+            }
             self.gone(slot);
             self.tell_ready();
         }
@@ -172,18 +175,21 @@ impl Core {
         let fill = self.fill.as_mut().expect("FILL is on");
         if let Some(leg) = fill.answered(false, self.now) {
             // Something that conflicts may have arrived while the application was asked.
-            if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
+            if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) && self.has_time_before(slot, &leg) {
                 return Next::Leg(leg);
             }
-            fill.refused(&leg, self.now);
+            self.fill.as_mut().expect("FILL is on").refused(&leg, self.now);
+        }
+        if !self.has_time_for(1, 0) {
+            return Next::Request;
         }
         let Some(gap) = self.gap_to_fill(slot) else {
             return Next::Request;
         };
         let last_read = self.last_read(&gap);
-        let fill = self.fill.as_mut().expect("FILL is on");
         for _ in 0..SEARCHES {
             self.stats.cost.fill_searches += 1;
+            let fill = self.fill.as_mut().expect("FILL is on");
             let Some(leg) = fill.search(&self.model, &gap, last_read, self.now) else {
                 return Next::Request;
             };
@@ -191,6 +197,10 @@ impl Core {
                 fill.leave_out(leg.range());
                 continue;
             }
+            if !self.has_time_before(slot, &leg) {
+                return Next::Request;
+            }
+            let fill = self.fill.as_mut().expect("FILL is on");
             if leg.kind == Kind::Write {
                 if fill.ask(&leg, false, self.now) {
                     return Next::Asked;
@@ -201,6 +211,12 @@ impl Core {
             return Next::Leg(leg);
         }
         Next::Request
+    }
+
+    /// Whether there is time for a leg before the request in `slot`, even if it takes its worst.
+    fn has_time_before(&mut self, slot: u32, leg: &Leg) -> bool {
+        let behind = if leg.merged { self.pool.get(slot).request.count } else { 0 };
+        self.has_time_for(leg.count, behind)
     }
 
     /// The gap before the request in `slot`, if it has one.
@@ -232,6 +248,9 @@ impl Core {
         let slot = self.pool.insert_sent(request, self.now);
         let command = self.dispatch.send(Purpose::Free(slot), &request, self.now);
         let place = self.model.place(leg.lbn, leg.count, leg.kind);
+        if let Some(streams) = &mut self.streams {
+            streams.fills(&command, self.now);
+        }
         self.flies(&command, place, idle);
         self.fill.as_mut().expect("FILL is on").sends(leg, idle);
         self.predictor.sent(&self.model, command.id, leg.kind, place.as_ref(), self.now);
@@ -254,6 +273,7 @@ impl Core {
         let both = Request { lbn: leg.lbn, count: leg.count + own.count, ..own };
         let command = self.dispatch.send(Purpose::Merged(slot, front_slot, leg.count), &both, self.now);
         let place = self.model.place(both.lbn, both.count, both.kind);
+        self.tell_sent(slot, &command, leg.count);
         self.flies(&command, place, false);
         self.fill.as_mut().expect("FILL is on").sends(leg, false);
         self.predictor.sent(&self.model, command.id, both.kind, place.as_ref(), self.now);
@@ -272,15 +292,22 @@ impl Core {
         }
         let (head, _) = self.predictor.next_heads(&self.model, self.now);
         if let Some(leg) = fill.answered(true, self.now) {
-            if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
+            if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) && self.has_time_for(leg.count, 0) {
                 return Some(self.send_free(&leg, true));
             }
-            fill.refused(&leg, self.now);
+            self.fill.as_mut().expect("FILL is on").refused(&leg, self.now);
         }
-        fill.begin_idle();
+        if !self.has_time_for(1, 0) {
+            return None;
+        }
+        self.fill.as_mut().expect("FILL is on").begin_idle();
         for _ in 0..SEARCHES {
-            let leg = fill.idle_leg(&self.model, &head, self.now)?;
+            let leg = self.fill.as_mut().expect("FILL is on").idle_leg(&self.model, &head, self.now)?;
             let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);
+            if !conflicts && !self.has_time_for(leg.count, 0) {
+                return None;
+            }
+            let fill = self.fill.as_mut().expect("FILL is on");
             if !conflicts && leg.kind == Kind::Read {
                 // What the drive is reading by itself is asked for when it has it. Until then a request that arrives finds
                 // nothing in its way: the drive drops what it reads ahead, but not what it was asked for. Where it stops
@@ -311,8 +338,10 @@ impl Core {
             let Some((kind, range)) = fill.next_promoted(&self.model, idle, self.now) else { return };
             let place = self.model.place(range.lbn, range.count as u32, kind);
             assert!(place.is_some(), "a task wants {range:?}, which is not on the disk");
-            let slot = self.pool.insert(free(kind, range.lbn, range.count as u32), place, NOBODY, self.now);
-            fill.promoted_is(slot, kind, range);
+            let piece = free(kind, range.lbn, range.count as u32);
+            let queue = self.queue_of_piece(&piece);
+            let slot = self.pool.insert(piece, place, queue, self.now);
+            self.fill.as_mut().expect("FILL is on").promoted_is(slot, kind, range);
             self.tell_ready();
         }
     }

@@ -6,9 +6,17 @@ use super::View;
 /// with the lowest LBN of all. Of requests with the same LBN the one that arrived first.
 #[inline]
 pub fn next(view: &mut View) -> Option<u32> {
-    view.looked_at += 1;
-    let entries = view.choice.index;
-    let at = entries.partition_point(|e| e.key < view.lbn);
-    let entry = entries.get(at).or(entries.first())?;
-    Some(entry.slot)
+    let mut best: Option<((bool, u64, u64), u32)> = None;
+    for queue in view.choices() {
+        view.looked_at += 1;
+        let entries = queue.index;
+        let at = entries.partition_point(|e| e.key < view.lbn);
+        let Some(entry) = entries.get(at).or(entries.first()) else { continue };
+        let behind = entry.key < view.lbn;
+        let rank = (behind, entry.key, view.seq(entry));
+        if best.is_none_or(|(b, _)| rank < b) {
+            best = Some((rank, entry.slot));
+        }
+    }
+    best.map(|(_, slot)| slot)
 }

@@ -6,5 +6,5 @@ use super::View;
 #[inline]
 pub fn next(view: &mut View) -> Option<u32> {
     view.looked_at += 1;
-    view.choice.oldest
+    view.oldest_of(|queue| queue.oldest)
 }

@@ -1,8 +1,8 @@
 //! ORDER: of the eligible requests, who goes next?
 //!
 //! One order a file. Each looks at a [`View`]: the eligible requests, and where the head will be when the next command
-//! can begin. Results are exact, and equals go first-come-first-served, so an order that searches cleverly chooses
-//! what a loop over all requests would choose.
+//! can begin. They may be in several queues, of which each has an index of its own. Results are exact, and equals go
+//! first-come-first-served, so an order that searches cleverly chooses what a loop over all requests would choose.
 
 pub mod clook;
 pub mod fcfs;
@@ -50,7 +50,7 @@ impl Order {
     #[inline]
     pub fn next(self, view: &mut View) -> Option<u32> {
         if self != Order::Fcfs
-            && let Some(flush) = view.choice.oldest_flush
+            && let Some(flush) = view.oldest_of(|queue| queue.oldest_flush)
         {
             // A flush has no position to be judged by; it takes no head time from the scheduler's point of view, and
             // whoever sent it is waiting for all of its writes at once.
@@ -72,8 +72,8 @@ impl Order {
 pub struct View<'a> {
     /// Every unfinished request.
     pub pool: &'a Pool,
-    /// Those that may be chosen: all eligible ones, or those of the application that ADMIT has chosen.
-    pub choice: Eligible<'a>,
+    /// The queues that may be chosen from, where ADMIT has applications apart; `None`: everything eligible.
+    pub queues: Option<&'a [u32]>,
     /// What is believed of the drive.
     pub model: &'a Model,
     /// Now.
@@ -98,6 +98,20 @@ pub struct Cost {
 }
 
 impl<'a> View<'a> {
+    /// What may be chosen, queue by queue.
+    #[inline]
+    pub fn choices(&self) -> impl Iterator<Item = Eligible<'a>> + use<'a> {
+        let (pool, queues) = (self.pool, self.queues);
+        let count = queues.map_or(1, <[u32]>::len);
+        (0..count).map(move |at| pool.choice(queues.map(|q| q[at])))
+    }
+
+    /// Of one request of each queue the one that arrived first.
+    #[inline]
+    pub fn oldest_of(&self, of: impl Fn(&Eligible) -> Option<u32>) -> Option<u32> {
+        self.choices().filter_map(|queue| of(&queue)).min_by_key(|&slot| self.pool.get(slot).seq)
+    }
+
     /// The cylinder the head is on.
     #[inline]
     pub fn cylinder(&self) -> u32 {
@@ -150,11 +164,11 @@ impl<'a> View<'a> {
         self.pool.get(entry.slot).seq
     }
 
-    /// The eligible reads and writes, those nearest to the head's cylinder first. The index must be sorted by
+    /// The reads and writes of a queue, those nearest to the head's cylinder first. The index must be sorted by
     /// cylinder.
     #[inline]
-    pub fn outward(&self) -> Outward<'a> {
-        let entries = self.choice.index;
+    pub fn outward(&self, queue: &Eligible<'a>) -> Outward<'a> {
+        let entries = queue.index;
         let center = self.cylinder();
         let above = entries.partition_point(|e| e.key < center as u64);
         Outward { entries, center, below: above, above }

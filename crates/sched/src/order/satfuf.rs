@@ -6,7 +6,7 @@ use super::{View, sptf};
 
 /// The oldest eligible request if it has waited longer than `threshold`; else what SPTF chooses.
 pub fn next(view: &mut View, threshold: Dur) -> Option<u32> {
-    let oldest = view.choice.oldest?;
+    let oldest = view.oldest_of(|queue| queue.oldest)?;
     if view.now.since(view.pool.get(oldest).submitted) > threshold {
         view.looked_at += 1;
         return Some(oldest);

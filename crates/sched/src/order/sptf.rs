@@ -12,24 +12,29 @@ pub fn next(view: &mut View) -> Option<u32> {
 
 /// The same, with its positioning time.
 ///
-/// Walks outward from the head's cylinder and stops where the seek alone takes longer than the best found so far.
+/// Walks outward from the head's cylinder and stops where the seek alone takes longer than the best found so far, in this queue or
+/// one before it.
 pub fn shortest(view: &mut View) -> Option<(u32, Dur)> {
     let mut best: Option<(Dur, u64, u32)> = None;
-    for (distance, entry) in view.outward() {
-        view.looked_at += 1;
-        let shortest = best.map_or(Dur(u64::MAX), |(shortest, ..)| shortest);
-        let cost = view.cost(entry);
-        // Only a seek that is too long itself can mean that all further ones are.
-        if cost.seek > shortest && view.floor(distance) > shortest {
-            break;
-        }
-        let positioning = cost.positioning;
-        let better = match best {
-            None => true,
-            Some((shortest, seq, _)) => positioning < shortest || (positioning == shortest && view.seq(entry) < seq),
-        };
-        if better {
-            best = Some((positioning, view.seq(entry), entry.slot));
+    for queue in view.choices() {
+        for (distance, entry) in view.outward(&queue) {
+            view.looked_at += 1;
+            let shortest = best.map_or(Dur(u64::MAX), |(shortest, ..)| shortest);
+            let cost = view.cost(entry);
+            // Only a seek that is too long itself can mean that all further ones are.
+            if cost.seek > shortest && view.floor(distance) > shortest {
+                break;
+            }
+            let positioning = cost.positioning;
+            let better = match best {
+                None => true,
+                Some((shortest, seq, _)) => {
+                    positioning < shortest || (positioning == shortest && view.seq(entry) < seq)
+                }
+            };
+            if better {
+                best = Some((positioning, view.seq(entry), entry.slot));
+            }
         }
     }
     best.map(|(positioning, _, slot)| (slot, positioning))

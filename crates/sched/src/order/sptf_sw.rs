@@ -11,19 +11,21 @@ pub fn next(view: &mut View, percent: u32) -> Option<u32> {
     let (_, shortest) = sptf::shortest(view)?;
     let limit = within(shortest, percent);
     let mut best: Option<(Dur, Dur, u64, u32)> = None;
-    for (distance, entry) in view.outward() {
-        let floor = view.floor(distance);
-        if floor > limit || best.is_some_and(|(seek, ..)| floor > seek) {
-            break;
-        }
-        view.looked_at += 1;
-        let cost = view.cost(entry);
-        if cost.positioning > limit {
-            continue;
-        }
-        let candidate = (cost.seek, cost.positioning, view.seq(entry), entry.slot);
-        if best.is_none_or(|b| candidate < b) {
-            best = Some(candidate);
+    for queue in view.choices() {
+        for (distance, entry) in view.outward(&queue) {
+            let floor = view.floor(distance);
+            if floor > limit || best.is_some_and(|(seek, ..)| floor > seek) {
+                break;
+            }
+            view.looked_at += 1;
+            let cost = view.cost(entry);
+            if cost.positioning > limit {
+                continue;
+            }
+            let candidate = (cost.seek, cost.positioning, view.seq(entry), entry.slot);
+            if best.is_none_or(|b| candidate < b) {
+                best = Some(candidate);
+            }
         }
     }
     best.map(|(.., slot)| slot)

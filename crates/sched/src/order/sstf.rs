@@ -5,14 +5,16 @@ use super::View;
 /// The eligible request that is fewest cylinders away; among equals the one that arrived first.
 pub fn next(view: &mut View) -> Option<u32> {
     let mut best: Option<(u32, u64, u32)> = None;
-    for (distance, entry) in view.outward() {
-        if best.is_some_and(|(nearest, ..)| distance > nearest) {
-            break;
-        }
-        view.looked_at += 1;
-        let candidate = (distance, view.seq(entry), entry.slot);
-        if best.is_none_or(|b| candidate < b) {
-            best = Some(candidate);
+    for queue in view.choices() {
+        for (distance, entry) in view.outward(&queue) {
+            if best.is_some_and(|(nearest, ..)| distance > nearest) {
+                break;
+            }
+            view.looked_at += 1;
+            let candidate = (distance, view.seq(entry), entry.slot);
+            if best.is_none_or(|b| candidate < b) {
+                best = Some(candidate);
+            }
         }
     }
     best.map(|(.., slot)| slot)

@@ -100,7 +100,7 @@ impl Rig {
             match action {
                 Action::Issue(c) => self.drive.submit(c, self.now).expect("it takes two"),
                 Action::Finish(f) => self.finished.push(f),
-                Action::Background(e) => panic!("{e:?} without FILL"),
+                other => panic!("{other:?} without FILL or streams"),
             }
         }
     }

@@ -136,6 +136,7 @@ impl Rig {
                     }
                     self.events.push((self.now, event));
                 }
+                other => panic!("{other:?} without streams"),
             }
         }
         assert!(self.core.next_wakeup().is_none_or(|t| t > self.now), "woken in the past");

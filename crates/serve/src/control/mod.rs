@@ -17,7 +17,7 @@ pub mod v1 {
 impl From<crate::device::Fault> for v1::Fault {
     fn from(fault: crate::device::Fault) -> v1::Fault {
         match fault {
-            crate::device::Fault::Io => v1::Fault::Io,
+            crate::device::Fault::Io | crate::device::Fault::Late => v1::Fault::Io,
             crate::device::Fault::NoSpace => v1::Fault::NoSpace,
             crate::device::Fault::Gone => v1::Fault::Gone,
         }

@@ -62,6 +62,8 @@ pub enum Fault {
     NoSpace,
     /// The device is gone.
     Gone,
+    /// The period that it belonged to is over, and its stream rather has nothing than something late.
+    Late,
 }
 
 impl fmt::Display for Fault {
@@ -70,6 +72,7 @@ impl fmt::Display for Fault {
             Fault::Io => "input or output error",
             Fault::NoSpace => "no space left beneath the device",
             Fault::Gone => "the device is gone",
+            Fault::Late => "not done in its period",
         })
     }
 }
@@ -90,7 +93,7 @@ impl Fault {
         match self {
             Fault::Gone => Outcome::Dead,
             // Which sector it was is not known: the first stands for all.
-            Fault::Io | Fault::NoSpace => Outcome::MediaError { lbn: command.lbn },
+            Fault::Io | Fault::NoSpace | Fault::Late => Outcome::MediaError { lbn: command.lbn },
         }
     }
 }

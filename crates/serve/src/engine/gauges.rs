@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::streams::{Overdue, Standing};
 use headtime_sched::fill::report::Report;
 use headtime_sched::request::Finished;
 use headtime_sched::scheduler::Scheduler;
@@ -105,6 +106,10 @@ pub struct Snapshot {
     pub predictions: (u64, u64),
     /// What the freeblock subsystem says of itself; `None` without one.
     pub freeblock: Option<Report>,
+    /// The streams at work, and how they fare.
+    pub streams: Vec<Standing>,
+    /// Commands for which the device took longer than its worst case, and the last of them.
+    pub overdue: (u64, Option<Overdue>),
 }
 
 /// The counters.
@@ -120,6 +125,7 @@ pub struct Gauges {
     /// Since when the device has had a command, up to when that was counted.
     busy_since: Option<Time>,
     free_sectors: u64,
+    overdue: (u64, Option<Overdue>),
 }
 
 impl Gauges {
@@ -135,7 +141,13 @@ impl Gauges {
             busy: Dur::ZERO,
             busy_since: None,
             free_sectors: 0,
+            overdue: (0, None),
         }
+    }
+
+    /// The device took longer than what promises rest on.
+    pub fn overdue(&mut self, overdue: &Overdue) {
+        self.overdue = (self.overdue.0 + 1, Some(*overdue));
     }
 
     /// From now on the device has a command, or has none.
@@ -196,6 +208,8 @@ impl Gauges {
             free_sectors: self.free_sectors,
             predictions: core.prediction().map_or((0, 0), |p| (p.samples, p.within_150us)),
             freeblock: core.freeblock(),
+            streams: core.standings(),
+            overdue: self.overdue,
         }
     }
 }

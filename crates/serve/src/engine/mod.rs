@@ -201,8 +201,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         let id = self.requests.insert(ask);
         match self.core.submit(Request { id, kind, lbn, count, fua, sync: true, owner }, now) {
             Ok(()) => {}
-            Err(Refused::Full { .. } | Refused::OutOfRange { .. }) => {
-                // Both are checked before a request gets here; a client that finds a way round gets an error.
+            Err(Refused::Full { .. } | Refused::OutOfRange { .. } | Refused::TooLarge { .. }) => {
+                // All are checked before a request gets here; a client that finds a way round gets an error.
                 self.requests.remove(id).answer(Err(Fault::Io));
             }
         }
@@ -269,6 +269,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 let core = self.core.core().expect("only a core has background work");
                 self.background.event(&event, landed, core, now);
             }
+            Action::GivenUp(request) => self.requests.remove(request).answer(Err(Fault::Late)),
+            Action::Overdue(overdue) => self.gauges.overdue(&overdue),
         }
     }
 

@@ -293,7 +293,7 @@ impl Client<'_> {
         let reply = match answer {
             Ok(data) if data.is_empty() => Reply::Done,
             Ok(data) => Reply::Data(data),
-            Err(Fault::Io) => Reply::Failed(Errno::Io),
+            Err(Fault::Io | Fault::Late) => Reply::Failed(Errno::Io),
             Err(Fault::NoSpace) => Reply::Failed(Errno::NoSpc),
             Err(Fault::Gone) => Reply::Failed(Errno::Shutdown),
         };

@@ -7,6 +7,7 @@ pub mod streams;
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::streams::Overdue;
 use headtime_sched::fill::report::Report;
 use headtime_sched::request::Prediction;
 use headtime_sched::stats::PredictionStats;
@@ -128,6 +129,10 @@ pub struct Stats {
     pub refused: Refusals,
     /// Most requests that were in the scheduler and the drive at once.
     pub most_waiting: usize,
+    /// Requests of streams that were given up because their periods were over.
+    pub given_up: u64,
+    /// The first command for which the drive took longer than its worst case.
+    pub overdue: Option<Overdue>,
 }
 
 impl Stats {

@@ -443,6 +443,7 @@ impl Run {
                 Action::Issue(command) => self.issue(&command),
                 Action::Finish(f) => self.finish(&f),
                 Action::Background(event) => self.event(&event),
+                other => self.shadow.tally.complain(format!("{other:?} without streams")),
             }
         }
         if self.core.next_wakeup().is_some_and(|t| t < self.now) {

@@ -4,6 +4,9 @@
 //! take their worst case. A completion says that what is left takes no longer, from now on, than the worst cases of what is left,
 //! in whatever order the drive serves it.
 //!
+//! A request that was chosen is *held* until its command goes: something that fills the gap before it may be sent first. Its worst case
+//! counts from when it was chosen, wherever the others are by then.
+//!
 //! A drive is busy with one command at a time, so a command's service time is the time from the completion before it, or
 //! from when it was sent if that is later, to its own completion.
 
@@ -19,6 +22,15 @@ struct Sent<T> {
     at: Time,
 }
 
+/// A request that was chosen and whose command was not sent yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held<T> {
+    token: u32,
+    what: T,
+    worst: Dur,
+    likely: Dur,
+}
+
 /// A command that has come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done<T> {
@@ -28,12 +40,15 @@ pub struct Done<T> {
     pub took: Dur,
     /// How long it could have taken at most; less than `took` where the worst case is none.
     pub worst: Dur,
+    /// How long it was likely to take at most.
+    pub likely: Dur,
 }
 
 /// The commands at the drive, each with what it was sent for.
 #[derive(Clone, Debug)]
 pub struct AtDrive<T> {
     sent: Vec<Sent<T>>,
+    held: Vec<Held<T>>,
     /// When the drive is done with all of them at the latest, and when it is likely to be.
     latest: Time,
     likely: Time,
@@ -42,7 +57,7 @@ pub struct AtDrive<T> {
 
 impl<T: Copy> Default for AtDrive<T> {
     fn default() -> AtDrive<T> {
-        AtDrive { sent: Vec::new(), latest: Time::ZERO, likely: Time::ZERO, last_done: Time::ZERO }
+        AtDrive { sent: Vec::new(), held: Vec::new(), latest: Time::ZERO, likely: Time::ZERO, last_done: Time::ZERO }
     }
 }
 
@@ -56,6 +71,31 @@ impl<T: Copy> AtDrive<T> {
         self.sent.push(Sent { command, what, worst, likely, at: now });
     }
 
+    /// A request was chosen, which is known as `token` until its command is sent.
+    pub fn hold(&mut self, token: u32, what: T, (worst, likely): (Dur, Dur)) {
+        assert!(self.held.iter().all(|h| h.token != token), "{token} is held already");
+        self.held.push(Held { token, what, worst, likely });
+    }
+
+    /// The command of a request that was held goes to the drive; its worst case is `worst` if that is more than was thought. Panics
+    /// when nothing of this name is held.
+    pub fn sent_held(&mut self, token: u32, command: u64, worst: Dur, now: Time) {
+        let held = self.withdraw(token);
+        self.sent(command, held.0, (held.1.max(worst), held.2), now);
+    }
+
+    /// A request that was held is not sent; what it was chosen for, and its times. Panics when nothing of this name is held.
+    pub fn withdraw(&mut self, token: u32) -> (T, Dur, Dur) {
+        let at = self.held.iter().position(|h| h.token == token);
+        let held = self.held.remove(at.unwrap_or_else(|| panic!("{token} is not held")));
+        (held.what, held.worst, held.likely)
+    }
+
+    /// What is held.
+    pub fn held(&self) -> impl Iterator<Item = T> + '_ {
+        self.held.iter().map(|h| h.what)
+    }
+
     /// A command comes back. Panics when it was not sent.
     pub fn done(&mut self, command: u64, now: Time) -> Done<T> {
         let at = self.sent.iter().position(|s| s.command == command);
@@ -65,19 +105,19 @@ impl<T: Copy> AtDrive<T> {
         self.last_done = now;
         self.latest = now + self.sent.iter().map(|s| s.worst).sum();
         self.likely = now + self.sent.iter().map(|s| s.likely).sum();
-        Done { what: sent.what, took, worst: sent.worst }
+        Done { what: sent.what, took, worst: sent.worst, likely: sent.likely }
     }
 
-    /// When the drive is free at the latest.
+    /// When the drive is free at the latest, with what is held.
     #[inline]
     pub fn free_by(&self, now: Time) -> Time {
-        self.latest.max(now)
+        self.held.iter().fold(self.latest.max(now), |t, h| t + h.worst)
     }
 
-    /// When it is likely to be free.
+    /// When it is likely to be free, with what is held.
     #[inline]
     pub fn likely_free_by(&self, now: Time) -> Time {
-        self.likely.max(now)
+        self.held.iter().fold(self.likely.max(now), |t, h| t + h.likely)
     }
 
     /// Commands at the drive.
@@ -117,6 +157,22 @@ mod tests {
         let done = drive.done(2, ms(50));
         assert_eq!((done.took, done.worst), (Dur::from_ms(35), Dur::from_ms(30)));
         assert!(drive.is_empty() && drive.free_by(ms(50)) == ms(50));
+    }
+
+    #[test]
+    fn what_is_held_counts_behind_whatever_goes_before_it() {
+        let mut drive = AtDrive::default();
+        drive.hold(7, 'a', TIMES);
+        assert_eq!((drive.free_by(ms(0)), drive.likely_free_by(ms(0))), (ms(30), ms(8)));
+        // It counts from now, however long it is held, and behind what is sent before it.
+        assert_eq!(drive.free_by(ms(5)), ms(35));
+        drive.sent(1, 'f', (Dur::from_ms(10), Dur::from_ms(10)), ms(5));
+        assert_eq!(drive.free_by(ms(5)), ms(45));
+        drive.sent_held(7, 2, Dur::from_ms(40), ms(6));
+        assert_eq!((drive.free_by(ms(6)), drive.held().count()), (ms(55), 0));
+        drive.hold(8, 'b', TIMES);
+        assert_eq!(drive.withdraw(8), ('b', TIMES.0, TIMES.1));
+        assert_eq!(drive.free_by(ms(6)), ms(55));
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //! Active Subset" (2003). docs/guarantees.md tells it in one piece.
 //!
 //! * [`stream`]: what a stream asks for
-//! * [`worst`]: the longest that a request can take, from a drive's profile; [`distribution`]: how long requests do take
+//! * [`worst`]: the longest that a request can take, from a drive's profile, [`worsts`] by size; [`distribution`]: how long requests do
+//!   take
 //! * [`admission`]: whether a set of streams can be had, [`reserve`]: with how much time for each
 //! * [`subset`]: at each decision, who may go without a guarantee being broken; [`periods`], what one stream has waiting and has had;
-//!   [`at_drive`], until when the drive may be busy
+//!   [`at_drive`], until when the drive may be busy; [`sweep`], how much time there is at each deadline
+//! * [`streams`]: all of it as the core has it
 
 pub mod admission;
 pub mod at_drive;
@@ -13,6 +15,8 @@ pub mod distribution;
 pub mod periods;
 pub mod reserve;
 pub mod stream;
+pub mod streams;
 pub mod subset;
 pub mod sweep;
 pub mod worst;
+pub mod worsts;

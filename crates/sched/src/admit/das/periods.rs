@@ -21,6 +21,8 @@ pub struct Tally {
     pub late: u64,
     /// Given a later period although the one under way had room: they came too late for it.
     pub deferred: u64,
+    /// Of the late ones, those that were given up: nothing was done for them.
+    pub given_up: u64,
 }
 
 /// Requests of one period.
@@ -164,6 +166,16 @@ impl Periods {
         in_time
     }
 
+    /// A request of a period that is over is given up; `ready`: it could have gone. Panics when none is left.
+    pub fn give_up(&mut self, period: u64, ready: bool) {
+        assert!(period < self.current, "a request of period {period} is given up in period {}", self.current);
+        let batch = self.batch(period);
+        assert!(batch.left - batch.ready >= u32::from(!ready) && batch.ready >= u32::from(ready), "none is left");
+        (batch.left, batch.ready) = (batch.left - 1, batch.ready - u32::from(ready));
+        self.late.retain(|b| b.1.left > 0);
+        self.tally.given_up += 1;
+    }
+
     /// What it asked for.
     #[inline]
     pub fn stream(&self) -> &Stream {
@@ -206,9 +218,9 @@ impl Periods {
         self.at_drive
     }
 
-    /// Requests that were not sent in their periods.
+    /// Requests that were not sent in their periods, of those that may go.
     pub fn late(&self) -> u32 {
-        self.late.iter().map(|b| b.1.left).sum()
+        self.late.iter().map(|b| b.1.ready).sum()
     }
 
     /// The oldest period before the one under way of which a request may go.
@@ -286,7 +298,7 @@ mod tests {
         assert!(late && p.oldest_late().is_none());
         assert!(!p.done(2, late, Dur::from_ms(9), ms(310)));
         assert!(!p.done(2, false, Dur::from_ms(9), ms(311)));
-        assert_eq!(p.tally(), Tally { asked: 5, in_time: 2, late: 3, deferred: 0 });
+        assert_eq!(p.tally(), Tally { asked: 5, in_time: 2, late: 3, deferred: 0, given_up: 0 });
         assert_eq!(p.used(), Dur::ZERO);
     }
 

@@ -38,7 +38,7 @@
 use headtime_disk::time::{Dur, Time};
 
 use super::admission::{Service, worst_rate};
-use super::at_drive::AtDrive;
+use super::at_drive::{AtDrive, Done};
 use super::periods::{Periods, Tally};
 use super::stream::Stream;
 use super::sweep::{At, Demand, Slack, bounded, fine, grown, sweep};
@@ -60,7 +60,7 @@ pub enum Exhausted {
 pub struct Rules {
     /// Commands at the drive at most.
     pub outstanding: u32,
-    /// w of the largest best-effort request.
+    /// w of the largest best-effort request that there ever is.
     pub best_effort: Dur,
     /// What becomes of streams without a reservation left.
     pub exhausted: Exhausted,
@@ -177,9 +177,11 @@ pub struct Subset {
     stale: bool,
     /// The first end of a period.
     next_end: Time,
-    /// The reservations have room enough for one best-effort request that is still at the drive when they begin.
-    roomy: bool,
+    /// What may still be at the drive, at its worst, when reservations begin: they have room enough for it.
+    room: Dur,
     active: Active,
+    /// The longest best-effort request that the last decision let go.
+    decided_for: Dur,
     events: Vec<Event>,
 }
 
@@ -194,8 +196,9 @@ impl Subset {
             order: Vec::new(),
             stale: true,
             next_end: Time::NEVER,
-            roomy: true,
+            room: Dur(u64::MAX),
             active: Active::default(),
+            decided_for: Dur::ZERO,
             events: Vec::new(),
         }
     }
@@ -292,15 +295,16 @@ impl Subset {
         self.streams[at].periods.ready(member.period);
     }
 
-    /// A command goes to the drive. `worst`: w of what is not a stream's. Panics when the last decision, for which nothing else was sent,
-    /// did not let it go; what fills a gap is held to [`Subset::spare`] by who plans it.
-    pub fn sent(&mut self, command: u64, what: Sent, worst: Dur, now: Time) {
+    /// A request was chosen; its command goes at once or after something that fills the gap before it ([`Subset::sends`]). Until then it is
+    /// known as `token`. `worst`: w of what is not a stream's. Panics when the last decision, for which nothing else was chosen, did
+    /// not let it go.
+    pub fn chosen(&mut self, token: u32, what: Sent, worst: Dur) {
         let (mut late, mut times) = (false, (worst, worst));
         match what {
-            Sent::Fill => {}
+            Sent::Fill => panic!("what fills a gap is not chosen"),
             Sent::BestEffort => {
                 assert!(self.active.best_effort, "best effort was not in the subset");
-                assert!(worst <= self.rules.best_effort, "a best-effort request of {worst}, longer than was said");
+                assert!(worst <= self.decided_for, "a best-effort request of {worst}, longer than was said");
             }
             Sent::Stream(member) => {
                 assert!(self.active.members.contains(&member), "{member:?} was not in the subset");
@@ -310,21 +314,66 @@ impl Subset {
                 times = (open.worst, open.likely);
             }
         }
-        self.at_drive.sent(command, (what, late), times, now);
-        if what != Sent::Fill {
-            self.active.members.clear();
-            self.active.best_effort = false;
+        self.at_drive.hold(token, (what, late), times);
+        self.active.members.clear();
+        self.active.best_effort = false;
+        self.changed();
+    }
+
+    /// The command of a request that was chosen goes to the drive. `worst`: its worst case, if something at its front has made it longer.
+    pub fn sends(&mut self, token: u32, command: u64, worst: Dur, now: Time) {
+        self.at_drive.sent_held(token, command, worst, now);
+    }
+
+    /// A best-effort request that was chosen does not go. Panics when it is a stream's.
+    pub fn withdrawn(&mut self, token: u32) {
+        let (what, ..) = self.at_drive.withdraw(token);
+        assert!(what.0 == Sent::BestEffort, "{what:?} is a guarantee's");
+    }
+
+    /// What fills a gap goes to the drive; it is held to [`Subset::spare`] by who plans it.
+    pub fn fills(&mut self, command: u64, worst: Dur, now: Time) {
+        self.at_drive.sent(command, (Sent::Fill, false), (worst, worst), now);
+    }
+
+    /// A request that was chosen goes at once.
+    pub fn sent(&mut self, command: u64, what: Sent, worst: Dur, now: Time) {
+        const AT_ONCE: u32 = u32::MAX;
+        match what {
+            Sent::Fill => self.fills(command, worst, now),
+            _ => {
+                self.chosen(AT_ONCE, what, worst);
+                self.sends(AT_ONCE, command, Dur::ZERO, now);
+            }
         }
+    }
+
+    /// A command came back of which the part that is a request's was not tried: it goes again, and is known as `token` until then.
+    pub fn again(&mut self, command: u64, token: u32, now: Time) {
+        self.tick(now);
+        let done = self.back(command, now);
+        self.at_drive.hold(token, done.what, (done.worst, done.likely));
+    }
+
+    fn back(&mut self, command: u64, now: Time) -> Done<(Sent, bool)> {
+        let done = self.at_drive.done(command, now);
+        if done.took > done.worst {
+            self.events.push(Event::Overdue { command, took: done.took, worst: done.worst });
+        }
+        done
+    }
+
+    /// A request of a stream whose period is over is given up: it is not to be sent any more. `ready`: it waits for no older one.
+    pub fn give_up(&mut self, member: Member, ready: bool) {
+        let at = self.find(member.stream);
+        self.streams[at].periods.give_up(member.period, ready);
         self.changed();
     }
 
     /// A command came back.
     pub fn completed(&mut self, command: u64, now: Time) {
         self.tick(now);
-        let done = self.at_drive.done(command, now);
-        if done.took > done.worst {
-            self.events.push(Event::Overdue { command, took: done.took, worst: done.worst });
-        }
+        let done = self.back(command, now);
         let (Sent::Stream(member), was_late) = done.what else { return };
         if let Some(open) = self.streams.iter_mut().find(|s| s.number == member.stream)
             && !open.periods.done(member.period, was_late, done.took, now)
@@ -339,8 +388,15 @@ impl Subset {
         self.events.drain(..)
     }
 
-    /// Who may go now.
+    /// Who may go now, of best effort whatever waits.
     pub fn decide(&mut self, now: Time) -> &Active {
+        self.decide_for(self.rules.best_effort, now)
+    }
+
+    /// Who may go now; none of the best-effort requests that wait takes longer than `best_effort`, at its worst.
+    pub fn decide_for(&mut self, best_effort: Dur, now: Time) -> &Active {
+        assert!(best_effort <= self.rules.best_effort, "best effort of {best_effort}, longer than was said");
+        self.decided_for = best_effort;
         self.tick(now);
         let slack = self.slack(now);
         let likely_free = self.at_drive.likely_free_by(now);
@@ -373,14 +429,14 @@ impl Subset {
             self.active.members.extend(late.map(|period| Member { stream: open.number, period }));
         }
         let first = exhausted && self.rules.exhausted == Exhausted::BeforeBestEffort;
-        self.active.best_effort = !first && self.may_cross(&slack, self.rules.best_effort);
+        self.active.best_effort = !first && self.may_cross(&slack, best_effort);
         &self.active
     }
 
     /// Whether something that is nobody's may go with a worst case of `worst`.
     fn may_cross(&self, slack: &Slack, worst: Dur) -> bool {
-        let claims =
-            self.roomy || self.streams.iter().all(|s| s.reservation.is_none() || slack.from + worst <= s.periods.end());
+        let claims = worst <= self.room
+            || self.streams.iter().all(|s| s.reservation.is_none() || slack.from + worst <= s.periods.end());
         slack.all >= signed(worst) && claims
     }
 
@@ -388,10 +444,16 @@ impl Subset {
     pub fn spare(&mut self, now: Time) -> Spare {
         self.tick(now);
         let slack = self.slack(now);
-        let optional = self.streams.iter().filter(|s| s.reservation.is_some() && !self.roomy);
+        let optional = self.streams.iter().filter(|s| s.reservation.is_some());
         let releases = optional.map(|s| s.periods.end().saturating_since(slack.from)).min();
-        let span = |slack: i64| Dur(slack.max(0) as u64);
-        let all = span(slack.all).min(releases.unwrap_or(Dur(u64::MAX)));
+        // What is held has left the account of its stream, but must be done in its period all the same.
+        let due = self.at_drive.held().filter_map(|(what, late)| match what {
+            Sent::Stream(member) if !late => self.due(member),
+            _ => None,
+        });
+        let before = due.min().map_or(Dur(u64::MAX), |due| due.saturating_since(slack.from));
+        let span = |slack: i64| Dur(slack.max(0) as u64).min(before);
+        let all = span(slack.all).min(releases.unwrap_or(Dur(u64::MAX)).max(self.room));
         Spare { from: slack.from, mandatory: span(slack.mandatory), all }
     }
 
@@ -403,6 +465,12 @@ impl Subset {
     /// What a stream has asked for and had.
     pub fn tally(&self, number: u32) -> Option<Tally> {
         self.streams.iter().find(|s| s.number == number).map(|s| s.periods.tally())
+    }
+
+    /// When a mandatory request must be done.
+    fn due(&self, member: Member) -> Option<Time> {
+        let open = self.streams.iter().find(|s| s.number == member.stream)?;
+        open.reservation.is_none().then(|| Time((member.period + 1) * open.periods.stream().period.0))
     }
 
     fn find(&self, number: u32) -> usize {
@@ -441,13 +509,14 @@ impl Subset {
             (self.streams[at].claim, self.streams[at].claim_rate) = (claim, worst_rate(1, claim, stream.period));
         }
         let all = &self.streams;
-        self.roomy = all.iter().all(|s| {
+        let room = all.iter().map(|s| {
             let period = s.periods.stream().period;
             let shorter = all.iter().filter(|o| o.periods.stream().period <= period);
             let rate: u64 = shorter.map(|o| o.rate + o.claim_rate).sum();
             let taken = (u128::from(period.0) * u128::from(rate)).div_ceil(1 << 32) as u64;
-            taken + self.rules.best_effort.0 <= period.0
+            Dur(period.0.saturating_sub(taken))
         });
+        self.room = room.min().unwrap_or(Dur(u64::MAX));
         self.next_end = self.streams.iter().map(|s| s.periods.end()).min().unwrap_or(Time::NEVER);
         self.changed();
     }

@@ -1,0 +1,454 @@
+//! Streams in the core: which requests are whose, which queue they wait in, who may go, and what there is time for beside them.
+//!
+//! [`super::subset`] counts requests; the pool has them. Between the two, the requests of one stream that belong to one period have a
+//! queue of their own, so that a decision names queues and ORDER finds its way in each of them. What belongs to no stream waits in the
+//! queues of the policy below, or in one of its own where there is none.
+
+use headtime_disk::command::{Command, Kind};
+use headtime_disk::time::{Dur, Time};
+
+use super::admission::{Admitted, Disk, Load, Refusal, admit};
+use super::periods::Tally;
+use super::stream::Stream;
+use super::subset::{Event, Exhausted, Member, OpenError, Rules, Sent, Subset};
+use super::worsts::{Worsts, class_of};
+use crate::request::Request;
+
+/// Queues from here on are streams'; owners are below.
+pub const STREAM_QUEUES: u32 = 1 << 31;
+/// The queue of what is no stream's, where no policy has the others apart.
+pub const BEST_EFFORT: u32 = STREAM_QUEUES - 1;
+/// One past the last queue that a stream can have: behind are those of the policies.
+const LAST_QUEUE: u32 = u32::MAX - 16;
+
+/// What streams are promised from: what is known of the drive, and what is done where a promise says nothing.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// w and X by size of request, and how many commands the drive is given at a time.
+    pub disk: Disk,
+    /// w of everything else that goes to the drive. A request that is larger than [`Worsts::most_sectors`] is refused.
+    pub worsts: Worsts,
+    /// What becomes of an optional stream's requests when its reservation is used up.
+    pub exhausted: Exhausted,
+}
+
+/// A stream that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// When its first period begins.
+    pub begins: Time,
+    /// r; `None`: it is mandatory.
+    pub reservation: Option<Dur>,
+    /// How much of the drive all streams take now.
+    pub load: Load,
+}
+
+/// Why a stream does not begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotOpened {
+    /// It cannot be had beside the others.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It is there already, or no period is free for it.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The core was not set up for streams.
+    #[error("expected a scheduler that has streams (--admit das), found one without")]
+    NoStreams,
+}
+
+/// A stream at work, and how it fares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Whose requests are its.
+    pub owner: u32,
+    /// What it asked for.
+    pub stream: Stream,
+    /// r; `None`: it is mandatory.
+    pub reservation: Option<Dur>,
+    /// It takes no more requests, and ends with the last that it has.
+    pub closing: bool,
+    /// What it has asked for and had.
+    pub tally: Tally,
+}
+
+/// How many requests may go by the last decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Of mandatory streams.
+    pub mandatory: u32,
+    /// Of optional ones.
+    pub optional: u32,
+    /// Of nobody's stream.
+    pub best_effort: u32,
+}
+
+/// The drive took longer than the worst case: what is promised rests on a figure that is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the drive took {took} for {} of {} sectors at {}, expected {worst} at its worst", word(.command.kind), .command.count, .command.lbn)]
+pub struct Overdue {
+    /// The command that showed it.
+    pub command: Command,
+    /// How long the drive was busy with it.
+    pub took: Dur,
+    /// What was thought to be the worst case.
+    pub worst: Dur,
+}
+
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "a read",
+        Kind::Write => "a write",
+        Kind::Flush => "a flush",
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    owner: u32,
+    stream: Stream,
+    reservation: Option<Dur>,
+    closing: bool,
+    /// Requests that are not finished.
+    unfinished: u32,
+}
+
+/// The requests of one stream that belong to one period.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    number: u32,
+    member: Member,
+    /// When its period is over.
+    due: Time,
+    /// Requests that are not finished.
+    unfinished: u32,
+    /// Its period is over, and what is not at the drive is given up.
+    given_up: bool,
+}
+
+/// The streams of a core.
+#[derive(Debug)]
+pub struct Streams {
+    disk: Disk,
+    worsts: Worsts,
+    rules: Rules,
+    subset: Subset,
+    open: Vec<Open>,
+    queues: Vec<Queue>,
+    next_queue: u32,
+    /// Best-effort requests that may go, by class of size.
+    best_effort: Vec<u32>,
+    /// Who may go by the last decision.
+    candidates: Vec<u32>,
+    sizes: Sizes,
+    /// Queues are looked through for periods that are over when this comes.
+    next_due: Time,
+    overdue: Vec<Overdue>,
+}
+
+impl Streams {
+    /// No stream is at work.
+    pub fn new(setup: &Setup) -> Streams {
+        let rules = Rules {
+            outstanding: setup.disk.outstanding(),
+            best_effort: setup.worsts.get(u32::MAX),
+            exhausted: setup.exhausted,
+        };
+        Streams {
+            disk: setup.disk.clone(),
+            best_effort: vec![0; setup.worsts.classes().len()],
+            worsts: setup.worsts.clone(),
+            rules,
+            subset: Subset::new(rules),
+            open: Vec::new(),
+            queues: Vec::new(),
+            next_queue: STREAM_QUEUES,
+            candidates: Vec::new(),
+            sizes: Sizes::default(),
+            next_due: Time::NEVER,
+            overdue: Vec::new(),
+        }
+    }
+
+    /// What is known of the drive.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// The streams that were promised something, in the order in which they came. Whether one more can be had beside them is
+    /// [`admit`]'s to say of these and the new one behind them.
+    pub fn declared(&self) -> impl Iterator<Item = Stream> + '_ {
+        self.open.iter().map(|o| o.stream)
+    }
+
+    /// The streams, in the order in which they came.
+    pub fn standings(&self) -> impl Iterator<Item = Standing> + '_ {
+        self.open.iter().map(|o| Standing {
+            owner: o.owner,
+            stream: o.stream,
+            reservation: o.reservation,
+            closing: o.closing,
+            tally: self.subset.tally(o.owner).expect("it is at work"),
+        })
+    }
+
+    /// A stream begins, if it can be had: from now on, requests of `owner` are its.
+    ///
+    /// # Errors
+    /// It cannot be had, with what is nearest; or `owner` has a stream.
+    pub fn admit(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
+        let all: Vec<Stream> = self.declared().chain([stream]).collect();
+        let admitted = admit(&self.disk, &all)?;
+        self.begin(owner, stream, &admitted, now)
+    }
+
+    /// The same for a stream of which admission has said that it can be had beside those of [`Streams::declared`]. Panics when it
+    /// was others of which it was asked.
+    ///
+    /// # Errors
+    /// `owner` has a stream.
+    pub fn begin(&mut self, owner: u32, stream: Stream, admitted: &Admitted, now: Time) -> Result<Opened, NotOpened> {
+        assert!(owner < BEST_EFFORT, "owner {owner} is one of the queues");
+        let (&reservation, others) = admitted.reservations.split_last().expect("one stream at least was admitted");
+        assert!(others.len() == self.open.len(), "admitted beside {} streams, not {}", others.len(), self.open.len());
+        let service = self.disk.service(stream.sectors).expect("it was admitted");
+        let begins = self.subset.open(owner, stream, service, reservation, now)?;
+        for (open, &reservation) in self.open.iter_mut().zip(others) {
+            assert!(open.reservation.is_some() == reservation.is_some(), "admitted beside other streams");
+            open.reservation = reservation;
+            if let Some(reservation) = reservation {
+                self.subset.set_reservation(open.owner, reservation);
+            }
+        }
+        self.open.push(Open { owner, stream, reservation, closing: false, unfinished: 0 });
+        Ok(Opened { begins, reservation, load: admitted.load })
+    }
+
+    /// A stream takes no more requests: what its owner asks for from now on is best effort. What it has asked for is done as was
+    /// promised, and then its promise is free for others. Whether there was one.
+    pub fn close(&mut self, owner: u32) -> bool {
+        let Some(open) = self.open.iter_mut().find(|o| o.owner == owner && !o.closing) else { return false };
+        open.closing = true;
+        self.end_closed();
+        true
+    }
+
+    fn end_closed(&mut self) {
+        let subset = &mut self.subset;
+        self.open.retain(|o| {
+            let ends = o.closing && o.unfinished == 0;
+            if ends {
+                subset.close(o.owner);
+            }
+            !ends
+        });
+    }
+
+    /// The stream that a request belongs to.
+    fn stream_of(&self, request: &Request) -> Option<usize> {
+        let mine = |o: &Open| o.owner == request.owner && !o.closing;
+        if request.count == 0 { None } else { self.open.iter().position(mine) }
+    }
+
+    /// Sectors that this request may have at most.
+    pub fn most_sectors(&self, request: &Request) -> u32 {
+        self.stream_of(request).map_or(self.worsts.most_sectors(), |at| self.open[at].stream.sectors)
+    }
+
+    /// A request has come: its queue, if it is a stream's.
+    pub fn submitted(&mut self, request: &Request, now: Time) -> Option<u32> {
+        let at = self.stream_of(request)?;
+        let open = &mut self.open[at];
+        let member = self.subset.submit(open.owner, now);
+        open.unfinished += 1;
+        if let Some(queue) = self.queues.iter_mut().find(|q| q.member == member) {
+            queue.unfinished += 1;
+            return Some(queue.number);
+        }
+        let number = self.free_queue();
+        let due = Time((member.period + 1) * self.open[at].stream.period.0);
+        self.queues.push(Queue { number, member, due, unfinished: 1, given_up: false });
+        self.next_due = self.next_due.min(due);
+        Some(number)
+    }
+
+    fn free_queue(&mut self) -> u32 {
+        loop {
+            let number = self.next_queue;
+            self.next_queue = if number + 1 == LAST_QUEUE { STREAM_QUEUES } else { number + 1 };
+            if self.queues.iter().all(|q| q.number != number) {
+                return number;
+            }
+        }
+    }
+
+    /// Whether a queue is a stream's.
+    #[inline]
+    pub fn is_stream(queue: u32) -> bool {
+        (STREAM_QUEUES..LAST_QUEUE).contains(&queue)
+    }
+
+    fn queue(&self, number: u32) -> usize {
+        let at = self.queues.iter().position(|q| q.number == number);
+        at.unwrap_or_else(|| panic!("queue {number} has no request"))
+    }
+
+    /// A request waits for no older one (any more). Whether it may be sent some time; if not, it is to be given up.
+    pub fn ready(&mut self, queue: u32, request: &Request) -> bool {
+        if !Streams::is_stream(queue) {
+            self.best_effort[class_of(request.count)] += 1;
+            return true;
+        }
+        let queue = self.queues[self.queue(queue)];
+        if !queue.given_up {
+            self.subset.ready(queue.member);
+        }
+        !queue.given_up
+    }
+
+    /// Queues whose periods are over and whose requests are given up: of what waits in them each is told of with
+    /// [`Streams::gives_up`].
+    pub fn over(&mut self, now: Time) -> Vec<u32> {
+        self.subset.tick(now);
+        if now < self.next_due {
+            return Vec::new();
+        }
+        let skips = self.rules.exhausted == Exhausted::Skip;
+        let mut over = Vec::new();
+        for queue in self.queues.iter_mut().filter(|q| q.due <= now && !q.given_up) {
+            let open = self.open.iter().find(|o| o.owner == queue.member.stream).expect("it has requests");
+            queue.given_up = skips && open.reservation.is_some();
+            if queue.given_up {
+                over.push(queue.number);
+            }
+        }
+        self.next_due = self.queues.iter().map(|q| q.due).filter(|&due| due > now).min().unwrap_or(Time::NEVER);
+        over
+    }
+
+    /// A request of a queue whose period is over is given up; `ready`: it was told to be ready when it still was to be sent.
+    pub fn gives_up(&mut self, queue: u32, ready: bool) {
+        let member = self.queues[self.queue(queue)].member;
+        self.subset.give_up(member, ready);
+        self.gone(queue);
+    }
+
+    /// Who may go: queues of streams, and whether best effort is among them.
+    pub fn decide(&mut self, now: Time) -> (&[u32], bool) {
+        let waits = self.best_effort.iter().rposition(|&n| n > 0);
+        let worst = waits.map_or(Dur::ZERO, |class| self.worsts.classes()[class]);
+        let active = self.subset.decide_for(worst, now);
+        let best_effort = active.best_effort && waits.is_some();
+        self.candidates.clear();
+        for member in &active.members {
+            let queue = self.queues.iter().find(|q| q.member == *member);
+            self.candidates.push(queue.expect("who may go has a request that waits").number);
+        }
+        (&self.candidates, best_effort)
+    }
+
+    /// How many requests may go by the last decision: `waiting` of each queue.
+    pub fn count(&mut self, best_effort: bool, waiting: impl Fn(u32) -> usize) {
+        let mut sizes = Sizes::default();
+        for &number in &self.candidates {
+            let owner = self.queues[self.queue(number)].member.stream;
+            let optional = self.open.iter().any(|o| o.owner == owner && o.reservation.is_some());
+            let of = if optional { &mut sizes.optional } else { &mut sizes.mandatory };
+            *of += waiting(number) as u32;
+        }
+        sizes.best_effort = if best_effort { self.best_effort.iter().sum() } else { 0 };
+        self.sizes = sizes;
+    }
+
+    /// How many requests might go by the last decision.
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// A request of those that may go was chosen; `slot` is its name until its command goes.
+    pub fn chosen(&mut self, slot: u32, queue: u32, request: &Request) {
+        if Streams::is_stream(queue) {
+            let member = self.queues[self.queue(queue)].member;
+            self.subset.chosen(slot, Sent::Stream(member), Dur::ZERO);
+        } else {
+            self.best_effort[class_of(request.count)] -= 1;
+            self.subset.chosen(slot, Sent::BestEffort, self.worsts.get(request.count));
+        }
+    }
+
+    /// The command of a request that was chosen goes to the drive, with so many sectors put at its front.
+    pub fn sends(&mut self, slot: u32, command: &Command, front: u32, now: Time) {
+        // Without a front it is what the request's own was said to be.
+        let worst = if front > 0 { self.worsts.get(command.count) } else { Dur::ZERO };
+        self.subset.sends(slot, command.id, worst, now);
+    }
+
+    /// A best-effort request that was chosen does not go.
+    pub fn withdrawn(&mut self, slot: u32) {
+        self.subset.withdrawn(slot);
+    }
+
+    /// Something that fills a gap, or idle time, goes to the drive.
+    pub fn fills(&mut self, command: &Command, now: Time) {
+        self.subset.fills(command.id, self.worsts.get(command.count), now);
+    }
+
+    /// Whether there is time for so many sectors of nobody's, at their worst, at the front of a command of so many others that is
+    /// counted already, or, with none, as a command of their own.
+    pub fn has_time_for(&mut self, sectors: u32, others: u32, now: Time) -> bool {
+        let own = if others == 0 { Dur::ZERO } else { self.worsts.get(others) };
+        let worst = self.worsts.get(sectors.saturating_add(others));
+        worst.saturating_sub(own) <= self.subset.spare(now).all
+    }
+
+    /// A command came back.
+    pub fn completed(&mut self, command: &Command, now: Time) {
+        self.subset.completed(command.id, now);
+        self.note(command);
+    }
+
+    /// A command came back of which the request's own part was not tried: it goes again, and is known by its slot until then.
+    pub fn again(&mut self, command: &Command, slot: u32, now: Time) {
+        self.subset.again(command.id, slot, now);
+        self.note(command);
+    }
+
+    fn note(&mut self, command: &Command) {
+        for event in self.subset.events() {
+            if let Event::Overdue { took, worst, .. } = event {
+                self.overdue.push(Overdue { command: *command, took, worst });
+            }
+        }
+    }
+
+    /// What has shown since the last time that w is wrong.
+    pub fn next_overdue(&mut self) -> Option<Overdue> {
+        if self.overdue.is_empty() { None } else { Some(self.overdue.remove(0)) }
+    }
+
+    /// A request of a stream is finished, or given up.
+    pub fn gone(&mut self, queue: u32) {
+        let at = self.queue(queue);
+        let q = &mut self.queues[at];
+        q.unfinished -= 1;
+        let (owner, last) = (q.member.stream, q.unfinished == 0);
+        if last {
+            self.queues.swap_remove(at);
+        }
+        let open = self.open.iter_mut().find(|o| o.owner == owner).expect("it has requests");
+        open.unfinished -= 1;
+        if open.closing && open.unfinished == 0 {
+            self.end_closed();
+        }
+    }
+
+    /// When the period of a request in this queue is over; `None`: it is no stream's.
+    pub fn due(&self, queue: u32) -> Option<Time> {
+        Streams::is_stream(queue).then(|| self.queues[self.queue(queue)].due)
+    }
+
+    /// When it is to be asked again, if nothing happens before: a period ends.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        self.subset.next_wakeup()
+    }
+}

@@ -1,0 +1,101 @@
+//! w of commands of any size: of best-effort requests, and of what fills gaps.
+//!
+//! Streams have sizes of their own, declared and admitted. Everything else that goes to the drive counts in the worst case, too, so
+//! its w must be known before it goes. Worked out once for sizes that double, it is there at each decision for a look. What is larger than
+//! the largest that was worked out takes no longer than its halves one after the other.
+
+use headtime_disk::model::Model;
+use headtime_disk::profile::Profile;
+use headtime_disk::time::Dur;
+
+use super::worst::{WorstCase, WorstError};
+
+/// The least size for which w is worked out, in sectors.
+const LEAST: u32 = 8;
+
+/// Classes of sizes: of up to [`LEAST`] sectors, of twice as many, and so on.
+const CLASSES: usize = 30;
+
+/// w by size of command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worsts {
+    by_class: [Dur; CLASSES],
+    most: u32,
+}
+
+impl Worsts {
+    /// w on the drive of `profile`, from which `model` was compiled. What waits as a request has at most `most` sectors: larger ones would
+    /// keep everybody waiting for a moment at which nothing is promised for so long.
+    ///
+    /// # Errors
+    /// The drive has no worst case.
+    pub fn of(profile: &Profile, model: &Model, most: u32) -> Result<Worsts, WorstError> {
+        let mut by_class = [Dur::ZERO; CLASSES];
+        for class in 0..CLASSES {
+            by_class[class] = match class_of(most) {
+                last if class <= last => WorstCase::of(profile, model, LEAST << class)?.total(),
+                _ => Dur(by_class[class - 1].0.saturating_mul(2)),
+            };
+        }
+        Ok(Worsts { by_class, most })
+    }
+
+    /// The same w for commands of up to `most` sectors, whatever their size: for a drive that is known by its times alone.
+    pub fn flat(worst: Dur, most: u32) -> Worsts {
+        let beyond = |class: usize| class.saturating_sub(class_of(most)) as u32;
+        let by_class = std::array::from_fn(|class| Dur(worst.0.saturating_mul(1 << beyond(class))));
+        Worsts { by_class, most }
+    }
+
+    /// Sectors of the largest request of nobody's stream.
+    pub fn most_sectors(&self) -> u32 {
+        self.most
+    }
+
+    /// w of a command of so many sectors; of a flush, which has none and moves nothing, that of the smallest.
+    #[inline]
+    pub fn get(&self, sectors: u32) -> Dur {
+        self.by_class[class_of(sectors)]
+    }
+
+    /// w of each class of sizes.
+    pub(super) fn classes(&self) -> &[Dur] {
+        &self.by_class
+    }
+}
+
+/// The class that a size belongs to.
+#[inline]
+pub(super) fn class_of(sectors: u32) -> usize {
+    u64::from(sectors.max(1).div_ceil(LEAST)).next_power_of_two().trailing_zeros() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::profile::builtin;
+
+    use super::*;
+
+    #[test]
+    fn a_command_has_the_worst_case_of_the_least_size_that_holds_it() {
+        let profile = builtin("ultrastar36z15").expect("a drive");
+        let model = Model::new(&profile).expect("a drive that works");
+        let worsts = Worsts::of(&profile, &model, 1000).expect("a worst case");
+        assert_eq!(worsts.most_sectors(), 1000);
+        let w = |sectors| WorstCase::of(&profile, &model, sectors).expect("a worst case").total();
+        for (sectors, of) in [(0, 8), (1, 8), (8, 8), (9, 16), (128, 128), (129, 256), (1000, 1024), (1024, 1024)] {
+            assert_eq!(worsts.get(sectors), w(of), "{sectors} sectors");
+        }
+        assert!(w(8) < w(128) && w(128) < w(1024));
+        // Beyond, halves one after the other.
+        assert_eq!((worsts.get(1025), worsts.get(5000)), (Dur(2 * w(1024).0), Dur(8 * w(1024).0)));
+        assert!(worsts.get(1025) >= w(2048) && worsts.get(u32::MAX) > worsts.get(u32::MAX / 2));
+    }
+
+    #[test]
+    fn a_drive_known_by_its_times_alone_has_one_worst_case_for_all_sizes() {
+        let worsts = Worsts::flat(Dur::from_ms(30), 128);
+        let [w, twice] = [30, 60].map(Dur::from_ms);
+        assert_eq!((worsts.get(1), worsts.get(128), worsts.get(129)), (w, w, twice));
+    }
+}

@@ -1,0 +1,209 @@
+//! Who may go: the streams that were promised something, and beside them whomever ADMIT lets go.
+//!
+//! Streams are decided about first, because a promise is one whoever else waits. The active subset says which requests may go without one being
+//! broken; best effort is one of them or is not, and the policy below orders it. ORDER chooses from all of them at once.
+
+use headtime_disk::command::Command;
+use headtime_disk::time::{Dur, Time};
+
+use super::Core;
+use crate::admit::das::admission::{Admitted, Disk};
+use crate::admit::das::stream::Stream;
+use crate::admit::das::streams::{BEST_EFFORT, NotOpened, Opened, Setup, Sizes, Standing, Streams};
+use crate::admit::{Turn, queue_of};
+use crate::request::{Action, Request};
+
+/// Of a policy's turn: whose it is, and for how long its oldest request waits for an order to come to it.
+pub(super) type Patience = (u32, Dur);
+
+impl Core {
+    /// The same with streams: requests of an owner for whom [`Core::open_stream`] was called are a stream's, what is left is best effort. To
+    /// be called before anything was submitted; composes with [`Core::admitting`], which then orders best effort. Panics when the core
+    /// sends more commands at a time than `setup` reckons with.
+    #[must_use]
+    pub fn guaranteeing(mut self, setup: &Setup) -> Core {
+        let (ours, theirs) = (self.config.max_outstanding, setup.disk.outstanding());
+        assert!(ours <= theirs, "{ours} commands at a time, promises are made from {theirs}");
+        self.streams = Some(Box::new(Streams::new(setup)));
+        self.pool.divide();
+        self
+    }
+
+    fn streams(&mut self, now: Time) -> Result<&mut Streams, NotOpened> {
+        self.told(now);
+        self.drained = false;
+        self.streams.as_deref_mut().ok_or(NotOpened::NoStreams)
+    }
+
+    /// A stream begins, if it can be had beside those that there are: what `owner` asks for from now on belongs to it. Working out whether it can
+    /// takes milliseconds and more; who has no time for that asks [`crate::admit::das::admission::admit`] elsewhere, of
+    /// [`Core::declared`] and this one behind them, and begins it with [`Core::begin_stream`].
+    ///
+    /// # Errors
+    /// Why not, and what is nearest.
+    pub fn open_stream(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
+        self.streams(now)?.admit(owner, stream, now)
+    }
+
+    /// A stream begins that was admitted beside those of [`Core::declared`]. Panics when it was admitted beside others.
+    ///
+    /// # Errors
+    /// `owner` has a stream; the core has none at all.
+    pub fn begin_stream(
+        &mut self,
+        owner: u32,
+        stream: Stream,
+        admitted: &Admitted,
+        now: Time,
+    ) -> Result<Opened, NotOpened> {
+        self.streams(now)?.begin(owner, stream, admitted, now)
+    }
+
+    /// A stream ends with the last request that it has: what `owner` asks for from now on is best effort. Whether there was one.
+    pub fn close_stream(&mut self, owner: u32, now: Time) -> bool {
+        self.streams(now).is_ok_and(|s| s.close(owner))
+    }
+
+    /// What was promised so far, in the order of promises; empty without streams.
+    pub fn declared(&self) -> Vec<Stream> {
+        self.streams.as_ref().map(|s| s.declared().collect()).unwrap_or_default()
+    }
+
+    /// What promises are made from; `None` without streams.
+    pub fn promised_from(&self) -> Option<&Disk> {
+        self.streams.as_ref().map(|s| s.disk())
+    }
+
+    /// The streams at work, and how they fare.
+    pub fn standings(&self) -> Vec<Standing> {
+        self.streams.as_ref().map(|s| s.standings().collect()).unwrap_or_default()
+    }
+
+    /// How many requests might go by the last decision; `None` without streams.
+    pub fn active_sizes(&self) -> Option<Sizes> {
+        self.streams.as_ref().map(|s| s.sizes())
+    }
+
+    /// Sectors that a request may have at most.
+    pub(super) fn most_sectors(&self, request: &Request) -> u32 {
+        self.streams.as_ref().map_or(u32::MAX, |s| s.most_sectors(request))
+    }
+
+    /// The queue that a new request waits in.
+    pub(super) fn queue_for(&mut self, request: &Request) -> u32 {
+        let Some(streams) = &mut self.streams else { return queue_of(request) };
+        match streams.submitted(request, self.now) {
+            Some(queue) => queue,
+            None if self.admit.is_some() => queue_of(request),
+            None => BEST_EFFORT,
+        }
+    }
+
+    /// The queue of a piece of a promoted task.
+    pub(super) fn queue_of_piece(&self, request: &Request) -> u32 {
+        if self.streams.is_some() && self.admit.is_none() { BEST_EFFORT } else { queue_of(request) }
+    }
+
+    /// Who may go from now on, ADMIT hears of. A request whose time is over before it could go is given up.
+    pub(super) fn tell_ready(&mut self) {
+        while let Some(slot) = self.pool.next_ready() {
+            let ready = self.pool.get(slot);
+            let (queue, request) = (ready.queue, ready.request);
+            if self.streams.as_mut().is_some_and(|s| !s.ready(queue, &request)) {
+                self.give_up(slot, false);
+            } else if let Some(admit) = self.admit.as_mut().filter(|_| !Streams::is_stream(queue)) {
+                admit.arrived(queue, &request, self.now);
+            }
+        }
+    }
+
+    /// Periods that are over: of streams that rather have nothing than something late, what waits is given up.
+    pub(super) fn end_periods(&mut self) {
+        let Some(streams) = &mut self.streams else { return };
+        for queue in streams.over(self.now) {
+            while let Some(slot) = self.pool.choice(Some(queue)).oldest {
+                self.give_up(slot, true);
+            }
+        }
+    }
+
+    fn give_up(&mut self, slot: u32, ready: bool) {
+        self.pool.send(slot);
+        let gone = self.pool.finish(slot);
+        self.streams.as_mut().expect("it is a stream's").gives_up(gone.queue, ready);
+        if let Some(fill) = &mut self.fill {
+            fill.finished(self.now);
+        }
+        self.given_up.push_back(gone.request.id);
+        self.drained = false;
+    }
+
+    /// What is to be told of streams.
+    pub(super) fn next_of_streams(&mut self) -> Option<Action> {
+        if let Some(request) = self.given_up.pop_front() {
+            return Some(Action::GivenUp(request));
+        }
+        self.streams.as_mut()?.next_overdue().map(Action::Overdue)
+    }
+
+    /// Whose requests may go now: `going` has their queues. `None`: nobody's; then `waits_until` says until when, if that is known.
+    pub(super) fn let_go(&mut self) -> Option<Option<Patience>> {
+        self.going.clear();
+        let mut best_effort = true;
+        if let Some(streams) = &mut self.streams {
+            let (queues, others) = streams.decide(self.now);
+            (self.going, best_effort) = (queues.to_vec(), others);
+            self.waits_until = streams.next_wakeup();
+        }
+        let mut patience = None;
+        match &mut self.admit {
+            _ if !best_effort => {}
+            None if self.streams.is_some() => self.going.push(BEST_EFFORT),
+            None => return Some(None),
+            Some(admit) => match admit.turn(self.now) {
+                Turn::Queue(queue, longest) => {
+                    self.going.push(queue);
+                    patience = Some((queue, longest));
+                }
+                Turn::Wait(until) => self.waits_until = Some(until),
+                Turn::Nobody => {}
+            },
+        }
+        if let Some(streams) = &mut self.streams {
+            let pool = &self.pool;
+            streams.count(best_effort, |queue| pool.waiting_in(queue));
+            self.stats.subset.count(streams.sizes());
+        }
+        (!self.going.is_empty()).then_some(patience)
+    }
+
+    /// A request was chosen.
+    pub(super) fn tell_chosen(&mut self, slot: u32) {
+        let sent = self.pool.get(slot);
+        let (queue, request) = (sent.queue, sent.request);
+        if let Some(streams) = &mut self.streams {
+            streams.chosen(slot, queue, &request);
+        }
+        if let Some(admit) = self.admit.as_mut().filter(|_| !Streams::is_stream(queue)) {
+            admit.sent(queue, &request, self.now);
+        }
+    }
+
+    /// The command of a request goes, with so many sectors at its front that are not its own.
+    pub(super) fn tell_sent(&mut self, slot: u32, command: &Command, front: u32) {
+        if let Some(streams) = &mut self.streams {
+            streams.sends(slot, command, front, self.now);
+        }
+    }
+
+    /// Whether something of nobody's may be sent, at the front of a request or alone, without a promise being broken at its worst.
+    pub(super) fn has_time_for(&mut self, sectors: u32, at_front_of: u32) -> bool {
+        self.streams.as_mut().is_none_or(|s| s.has_time_for(sectors, at_front_of, self.now))
+    }
+
+    /// When a stream's period ends that somebody waits for.
+    pub(super) fn period_ends(&self) -> Option<Time> {
+        let asks = self.pool.waiting() > 0 || self.fill.is_some();
+        self.streams.as_ref().filter(|_| asks)?.next_wakeup()
+    }
+}
