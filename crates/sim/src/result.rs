@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use streams::StreamResult;
+use streams::{Guarantees, StreamResult};
 
 use crate::stats::Stats;
 use crate::stats::histogram::Histogram;
@@ -29,6 +29,8 @@ pub struct SimResult {
     pub foreground: Foreground,
     /// What each stream asked for and had, by name; empty where there is none.
     pub streams: BTreeMap<String, StreamResult>,
+    /// What they were promised; `null` where nobody is promised anything.
+    pub guarantees: Option<Guarantees>,
     /// What was done for free.
     pub freeblock: Freeblock,
     /// How good predictions were.
@@ -240,6 +242,7 @@ impl SimResult {
                 measures: BTreeMap::new(),
             },
             streams: streams::of(stats, about.sector_bytes),
+            guarantees: streams::guarantees(stats),
             freeblock: freeblock(about, stats),
             prediction: PredictionResult {
                 samples: p.samples,
@@ -393,6 +396,7 @@ mod tests {
             "/foreground/by_class/oltp/requests",
             "/foreground/by_class/closed:2/requests",
             "/streams",
+            "/guarantees",
             "/freeblock/bytes",
             "/freeblock/mb_s",
             "/freeblock/share_of_media_bandwidth",

@@ -13,6 +13,7 @@
 use headtime_disk::command::{Command, Outcome, SubmitError};
 use headtime_disk::drive::HiddenWork;
 use headtime_disk::time::Time;
+use headtime_sched::admit::das::streams::NotOpened;
 use headtime_sched::core::Refused;
 use headtime_sched::request::{Action, Finished, Request};
 use headtime_sched::tasks::TaskError;
@@ -52,6 +53,14 @@ pub enum RunError {
     /// The scheduler refused a request for another reason than being full.
     #[error("the scheduler refused a request: {0}")]
     Refused(Refused),
+    /// A stream cannot be had beside the others.
+    #[error("stream \"{name}\": {source}")]
+    Stream {
+        /// Its name.
+        name: String,
+        /// Why not, and what is nearest.
+        source: NotOpened,
+    },
     /// The background work was refused.
     #[error("background work: {0}")]
     Background(#[from] TaskError),
@@ -180,6 +189,7 @@ pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     }
     stats.background = background.progress();
     stats.freeblock = scheduler.core().and_then(|core| core.freeblock());
+    stats.subset = scheduler.core().filter(|core| core.promised_from().is_some()).map(|core| core.stats().subset);
     stats.peak_rate = scheduler.core().and_then(|core| core.peak_rate());
     Ok(stats)
 }
@@ -290,26 +300,42 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         }
     }
 
-    /// Tells the scheduler of a stream that begins or ends. Without guarantees it is told nothing, and a stream begins with its next
+    /// Tells the scheduler of a stream that begins or ends. One without guarantees is told nothing, and a stream begins with its next
     /// period.
     fn stream_call(&mut self) -> Result<(), RunError> {
+        let now = self.now;
         match self.workload.call() {
-            None => Ok(()),
+            None => {}
             Some(StreamCall::Open { owner, class, stream }) => {
-                let start = stream.period_start(self.now);
-                let begins = if start < self.now { start + stream.period } else { start };
                 let name = self.workload.classes().get(usize::from(class)).cloned().unwrap_or_default();
-                self.stats.streams.push(StreamAccount::new(name, owner, stream, begins, None));
+                let begins = match self.scheduler.core().filter(|core| core.promised_from().is_some()) {
+                    Some(core) => {
+                        let opened = core.open_stream(owner, stream, now);
+                        let opened = opened.map_err(|source| RunError::Stream { name: name.clone(), source })?;
+                        self.stats.load = Some(opened.load);
+                        opened.begins
+                    }
+                    None => Time(now.0.next_multiple_of(stream.period.0)),
+                };
+                self.stats.streams.push(StreamAccount::new(name, owner, stream, begins));
                 self.workload.opened(owner, begins);
-                self.drain()
             }
             Some(StreamCall::Close { owner }) => {
-                if let Some(account) = self.stats.stream(owner) {
-                    account.closed(self.now);
+                if let Some(core) = self.scheduler.core() {
+                    core.close_stream(owner, now);
                 }
-                self.drain()
+                if let Some(account) = self.stats.stream(owner) {
+                    account.closed(now);
+                }
             }
         }
+        // One that comes leaves the others less room.
+        for standing in self.scheduler.standings() {
+            if let Some(account) = self.stats.stream(standing.owner) {
+                account.reservation = standing.reservation;
+            }
+        }
+        self.drain()
     }
 
     /// Submits a request and does what the scheduler wants done then.
@@ -397,6 +423,12 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                     let free = self.scheduler.free_sectors(command.id);
                     self.at_drive.push((command, free));
                     self.observer.issued(&command, self.now);
+                    if !self.stats.streams.is_empty()
+                        && self.scheduler.request_of(command.id).is_some()
+                        && let Some(sizes) = self.scheduler.core().and_then(|core| core.active_sizes())
+                    {
+                        self.observer.decided(sizes, self.now);
+                    }
                     self.device.submit(command, self.now).map_err(RunError::Device)?;
                     self.book_hidden();
                 }
@@ -410,13 +442,13 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                     self.observer.background(&event, self.now);
                 }
                 Some(Action::GivenUp(request)) => {
-                    let owner = self.slots[request as usize].ask.owner;
-                    self.free.push(request as u32);
-                    self.stats.given_up += 1;
-                    self.workload.finished(owner, self.now);
+                    self.given_up(request);
                     self.tell_what_is_due()?;
                 }
-                Some(Action::Overdue(overdue)) => _ = self.stats.overdue.get_or_insert(overdue),
+                Some(Action::Overdue(overdue)) => {
+                    self.stats.overdue_commands += 1;
+                    self.stats.overdue.get_or_insert(overdue);
+                }
             }
         }
     }
@@ -432,6 +464,17 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             self.tell(ask)?;
         }
         Ok(())
+    }
+
+    /// The scheduler does nothing for a request any more.
+    fn given_up(&mut self, request: u64) {
+        let owner = self.slots[request as usize].ask.owner;
+        self.free.push(request as u32);
+        self.stats.given_up += 1;
+        if let Some(account) = self.stats.stream(owner) {
+            account.dropped += 1;
+        }
+        self.workload.finished(owner, self.now);
     }
 
     fn finish(&mut self, f: &Finished) {

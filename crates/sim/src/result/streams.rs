@@ -66,6 +66,48 @@ impl StreamResult {
     }
 }
 
+/// What was promised, and what it cost in freedom.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Guarantees {
+    /// The part of the drive's time that mandatory streams take at their worst (condition 2); `null` before a stream began.
+    pub worst_load: Option<f64>,
+    /// The part that all streams are expected to take.
+    pub expected_load: Option<f64>,
+    /// Active subsets that were made.
+    pub decisions: u64,
+    /// The part of them in which streams alone might go; `null` when none was made.
+    pub streams_only: Option<f64>,
+    /// The part of them in which nobody might.
+    pub nobody: Option<f64>,
+    /// How many requests of mandatory streams there were in one of them, in the mean.
+    pub mandatory: Option<f64>,
+    /// Of optional streams.
+    pub optional: Option<f64>,
+    /// Of nobody's stream.
+    pub best_effort: Option<f64>,
+    /// Commands that took longer than the worst case: nothing that was promised need be true then.
+    pub overdue: u64,
+}
+
+/// What was promised; `None` where nothing is.
+pub(super) fn guarantees(stats: &Stats) -> Option<Guarantees> {
+    let subset = stats.subset?;
+    let part = |n: u64| (subset.made > 0).then(|| round6(n as f64 / subset.made as f64));
+    let share = |ppm: u64| ppm as f64 / 1e6;
+    let (mandatory, optional, best_effort) = subset.requests;
+    Some(Guarantees {
+        worst_load: stats.load.map(|load| share(load.worst_ppm)),
+        expected_load: stats.load.map(|load| share(load.expected_ppm)),
+        decisions: subset.made,
+        streams_only: part(subset.streams_only),
+        nobody: part(subset.empty),
+        mandatory: part(mandatory),
+        optional: part(optional),
+        best_effort: part(best_effort),
+        overdue: stats.overdue_commands,
+    })
+}
+
 /// All streams of a run by their names.
 pub(super) fn of(stats: &Stats, sector_bytes: u32) -> BTreeMap<String, StreamResult> {
     let seconds = stats.ended_at.as_secs_f64();

@@ -7,10 +7,11 @@ pub mod streams;
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::admission::Load;
 use headtime_sched::admit::das::streams::Overdue;
 use headtime_sched::fill::report::Report;
 use headtime_sched::request::Prediction;
-use headtime_sched::stats::PredictionStats;
+use headtime_sched::stats::{PredictionStats, SubsetStats};
 
 use confidence::BatchMeans;
 use headtime::HeadTime;
@@ -102,6 +103,10 @@ pub struct Stats {
     pub classes: Vec<(String, Histogram)>,
     /// What each stream asked for and had, in the order in which they began.
     pub streams: Vec<StreamAccount>,
+    /// How much of the drive they take, as admission reckoned when the last of them began; `None` without guarantees.
+    pub load: Option<Load>,
+    /// Who might go at each decision; `None` without guarantees.
+    pub subset: Option<SubsetStats>,
     /// Batch means of all response times in the order of completion.
     pub batches: BatchMeans,
     /// Where the head's time went.
@@ -133,6 +138,8 @@ pub struct Stats {
     pub given_up: u64,
     /// The first command for which the drive took longer than its worst case.
     pub overdue: Option<Overdue>,
+    /// How many there were of these.
+    pub overdue_commands: u64,
 }
 
 impl Stats {

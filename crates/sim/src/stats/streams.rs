@@ -18,7 +18,7 @@ pub struct StreamAccount {
     pub stream: Stream,
     /// When its first period began.
     pub begins: Time,
-    /// r, of an optional stream under a scheduler that reserves.
+    /// r, of an optional stream under a scheduler that reserves, as it is now.
     pub reservation: Option<Dur>,
     /// Requests handed to the scheduler.
     pub asked: u64,
@@ -41,13 +41,13 @@ pub struct StreamAccount {
 
 impl StreamAccount {
     /// A stream that begins with the period that begins at `begins`.
-    pub fn new(name: String, owner: u32, stream: Stream, begins: Time, reservation: Option<Dur>) -> StreamAccount {
+    pub fn new(name: String, owner: u32, stream: Stream, begins: Time) -> StreamAccount {
         StreamAccount {
             name,
             owner,
             stream,
             begins,
-            reservation,
+            reservation: None,
             asked: 0,
             dropped: 0,
             late: 0,
@@ -146,7 +146,7 @@ mod tests {
     /// Three requests every 100 ms, from 200 ms on.
     fn account() -> StreamAccount {
         let stream = Stream::new(3, Dur::from_ms(100), Quality::MANDATORY, 8).unwrap();
-        StreamAccount::new("a".into(), 0, stream, ms(200), None)
+        StreamAccount::new("a".into(), 0, stream, ms(200))
     }
 
     fn ms(ms: u64) -> Time {

@@ -16,7 +16,7 @@ use super::variates::Variates;
 use super::{Ask, Refusals, Target, Workload, WorkloadError};
 
 /// The application number of the first stream; the others follow. No other workload has such numbers.
-pub const FIRST_STREAM: u32 = 1 << 31;
+pub const FIRST_STREAM: u32 = 1 << 30;
 /// Streams at most.
 pub const MOST_STREAMS: usize = 1_000;
 /// The class of everything else, where it has no classes of its own.
