@@ -4,7 +4,7 @@
 //! wake-up) and the workload (a request is due). The loop goes to the soonest of these instants. What happens at one
 //! instant happens in this order: first everything the drive completes, in the order it says; then the scheduler's
 //! wake-up; then the requests that are due, in the order they became so. After every telling the scheduler is polled
-//! until it has nothing more to say. An application that does not think sends its next request the moment it hears that
+//! until it has nothing more to say; where there are streams, all that is due at the instant is told before. An application that does not think sends its next request the moment it hears that
 //! its last one is finished, and the scheduler knows of it before it decides what to send to the drive next (as in the
 //! measurements of Lumb 2002, where application and scheduler were one program).
 //!
@@ -225,7 +225,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             }
             if wakeup.is_some_and(|t| t <= self.now) {
                 self.scheduler.tick(self.now);
-                self.drain()?;
+                self.decide()?;
             }
             if self.dead {
                 return Ok(End::DeadDrive);
@@ -277,7 +277,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             }
             self.observer.completed(&command, free, &completion);
             self.scheduler.complete(completion.id, completion.outcome, self.now);
-            self.drain()?;
+            self.decide()?;
             // The request limit is exact: nothing is counted beyond it.
             if self.dead || self.stats.requests >= self.most_requests {
                 return Ok(());
@@ -335,12 +335,21 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 account.reservation = standing.reservation;
             }
         }
-        self.drain()
+        self.decide()
     }
 
     /// Submits a request and does what the scheduler wants done then.
     fn submit(&mut self, ask: Ask) -> Result<(), RunError> {
         self.tell(ask)?;
+        self.decide()
+    }
+
+    /// Does what the scheduler wants done. What is promised to streams is promised to requests that are there when their period
+    /// begins: all that are due at this instant are told before anything is decided.
+    fn decide(&mut self) -> Result<(), RunError> {
+        if !self.stats.streams.is_empty() {
+            self.tell_what_is_due()?;
+        }
         self.drain()
     }
 

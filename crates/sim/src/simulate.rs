@@ -117,7 +117,9 @@ pub enum SimError {
         depth: u32,
     },
     /// Promises are made for fewer commands at the drive.
-    #[error("depth: promises to streams are made from times with {measured} commands at the drive at most, found {depth}")]
+    #[error(
+        "depth: promises to streams are made from times with {measured} commands at the drive at most, found {depth}"
+    )]
     Promised {
         /// Asked for.
         depth: u32,
