@@ -244,7 +244,11 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 return Ok(End::Workload);
             }
             if call.is_some_and(|t| t <= self.now) {
-                self.stream_call()?;
+                // All that begin now are there before anything is decided.
+                while self.workload.next_call().is_some_and(|t| t <= self.now) {
+                    self.stream_call()?;
+                }
+                self.decide()?;
                 continue;
             }
             // Asked again: what became due with a completion of this very instant has been told already.
@@ -335,7 +339,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 account.reservation = standing.reservation;
             }
         }
-        self.decide()
+        Ok(())
     }
 
     /// Submits a request and does what the scheduler wants done then.
