@@ -373,7 +373,9 @@ impl Core {
         let admit = self.admit.as_ref().filter(|_| self.dispatch.has_room() && self.held.is_none());
         let streams = Some(()).filter(|()| self.dispatch.has_room() && self.held.is_none());
         let streams = streams.and_then(|()| self.period_ends());
-        [fill, admit.and_then(|a| a.next_wakeup()), streams].into_iter().flatten().min()
+        // While best effort may not go at all, ADMIT is not asked, whatever it waits for.
+        let admit = admit.and_then(|a| a.next_wakeup()).filter(|&t| self.streams.is_none() || t > self.now);
+        [fill, admit, streams].into_iter().flatten().min()
     }
 
     /// What ADMIT takes the disk's peak rate to be, in sectors a second, where it has measured one.

@@ -174,7 +174,7 @@ impl Mechanism {
         let mut times =
             MediaTimes { start: begin, seek_end: begin, transfer_start: begin, end: begin, turned: Dur::ZERO };
         let mut at = begin;
-        let mut done = 0u64;
+        let (mut done, mut settled) = (0u64, 0);
         while done < count {
             let want = u32::try_from(count - done).unwrap_or(u32::MAX);
             let mut run =
@@ -189,7 +189,8 @@ impl Mechanism {
                 move_time = move_time.max(job.least);
             }
             if track != self.arm {
-                let turns = self.noise.settle_turns();
+                let turns = self.noise.settle_turns(settled);
+                settled += turns;
                 move_time += Dur(self.model.mechanics.rotation.period().0 * turns as u64);
             }
             self.arm = track;

@@ -55,15 +55,15 @@ impl Noise {
         ns.clamp(-most, most)
     }
 
-    /// Extra turns that the head needs to settle after a move; nearly always none.
-    pub fn settle_turns(&mut self) -> u32 {
-        if self.spec.settle_retry_ppm == 0 || self.spec.settle_retry_turns == 0 {
+    /// Extra turns that the head needs to settle after a move; nearly always none. `before`: what the same command has lost to
+    /// settling already. The profile's limit is that of a command: it is known from how long commands take.
+    pub fn settle_turns(&mut self, before: u32) -> u32 {
+        let most = self.spec.settle_retry_turns.saturating_sub(before);
+        if self.spec.settle_retry_ppm == 0 || most == 0 {
             return 0;
         }
         let mut turns = 0;
-        while turns < self.spec.settle_retry_turns
-            && self.rng.next_u64() % 1_000_000 < self.spec.settle_retry_ppm as u64
-        {
+        while turns < most && self.rng.next_u64() % 1_000_000 < self.spec.settle_retry_ppm as u64 {
             turns += 1;
         }
         turns

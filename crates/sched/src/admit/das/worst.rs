@@ -8,10 +8,9 @@
 //! Two things are said more closely than in the paper:
 //!
 //! * n, the turns that a request waits at most, was measured there by sending the arm from one edge to the other. Here it is one
-//!   turn, and the turns in which the head fails to settle, or those that are lost inside a request, whichever are more: a request
-//!   that meets both is not provided for, as it was not there. Turns are lost where sectors do not follow each other as they do
-//!   elsewhere (a zone's end, a slip, a remapped block), and at the end of a track when a late move outlasts the skew. A drive that reads on behind a read before it takes up the next adds one turn.
-//! * A recalibration, where a profile has them, is a term of its own.
+//!   turn, and the turns in which the head fails to settle. A drive that reads on behind a read before it takes up the next adds one.
+//! * What is lost where sectors do not follow each other as they do elsewhere (a zone's end, a slip, a remapped block), and at the end
+//!   of a track when a late move outlasts the skew, is a term of its own, and so is a recalibration, where a profile has them.
 
 use std::fmt;
 
@@ -42,6 +41,8 @@ pub struct WorstCase {
     pub skews: u32,
     /// t_skew: lost at one of them at most.
     pub skew: Dur,
+    /// Lost besides, where sectors do not follow each other as elsewhere and where moves outlast skews; no term of equation 5.
+    pub detours: Dur,
     /// A recalibration that comes just then; no term of equation 5, and zero for a drive that has none.
     pub away: Dur,
 }
@@ -81,6 +82,7 @@ impl WorstCase {
             + times(self.sectors, self.sector)
             + self.overhead
             + times(self.skews, self.skew)
+            + self.detours
             + self.away
     }
 
@@ -106,16 +108,17 @@ impl WorstCase {
             late: ends().map(|e| e.1).max().unwrap_or(0),
         };
         let reads_on = u32::from(profile.electronics.cache.same_track_prefetch_delays);
-        let lost = profile.noise.settle_retry_turns.max(detours(profile, model, sectors, &end, turn)?);
+        let detours = detours(profile, model, sectors, &end, turn)?;
         Ok(WorstCase {
             seek: longest_seek(profile, model) + profile.noise.seek_max,
-            turns: 1 + lost + reads_on,
+            turns: 1 + profile.noise.settle_retry_turns + reads_on,
             turn,
             sectors,
             sector: Dur(turn.0.div_ceil(u64::from(fewest))),
             overhead: overhead(profile, model, sectors),
             skews: end.passed,
             skew,
+            detours,
             away: profile.noise.recalibrate_takes,
         })
     }
@@ -134,6 +137,9 @@ impl fmt::Display for WorstCase {
             ms(self.sector)
         )?;
         write!(f, " + overhead {:.2} + {} skews of {:.2}", ms(self.overhead), self.skews, ms(self.skew))?;
+        if self.detours > Dur::ZERO {
+            write!(f, " + detours {:.2}", ms(self.detours))?;
+        }
         if self.away > Dur::ZERO { write!(f, " + recalibration {:.2}", ms(self.away)) } else { Ok(()) }
     }
 }
@@ -196,11 +202,13 @@ fn at_track_end(profile: &Profile, model: &Model, zone: &ZoneSpec, turn: Dur) ->
     (track.0.max(cylinder.0), track.1.max(cylinder.1))
 }
 
-/// Whole turns that one request of `sectors` can lose: at the ends of tracks that it passes, or, instead, at places where LBNs and
+/// What one request of `sectors` can lose at the ends of tracks that it passes beyond their skews, and at places where LBNs and
 /// sectors do not go on as they do elsewhere.
-fn detours(profile: &Profile, model: &Model, sectors: u32, ends: &TrackEnds, turn: Dur) -> Result<u32, WorstError> {
+fn detours(profile: &Profile, model: &Model, sectors: u32, ends: &TrackEnds, turn: Dur) -> Result<Dur, WorstError> {
     let capacity = model.geometry.capacity();
-    let mut places: Vec<(u64, u32)> = Vec::new();
+    let turns = |n: u32| Dur(turn.0.saturating_mul(u64::from(n)));
+    let late = turns(ends.late);
+    let mut places: Vec<(u64, Dur)> = Vec::new();
     let mut lbn = 0;
     loop {
         let next = model.geometry.unbroken_until(lbn);
@@ -213,37 +221,52 @@ fn detours(profile: &Profile, model: &Model, sectors: u32, ends: &TrackEnds, tur
             let most = profile.geometry.zones.iter().map(|z| z.sparing.spares).max().unwrap_or(0);
             let (fewest, _) = tracks(profile);
             let passing = u32::try_from(most / u64::from(fewest)).unwrap_or(u32::MAX).saturating_add(1);
-            return limit(sectors, passing.saturating_add(ends.passed.saturating_mul(ends.late)));
+            return limit(sectors, turns(passing.saturating_add(ends.passed.saturating_mul(ends.late))), turn);
         }
-        let lost = [Kind::Read, Kind::Write].into_iter().filter_map(|kind| {
-            let both = model.place(next - 1, 2, kind)?;
-            Some((both.transfer.saturating_sub(both.media)).saturating_sub(ends.skew))
-        });
-        let lost = lost.max().unwrap_or(Dur::ZERO);
+        let lost = [Kind::Read, Kind::Write].map(|kind| lost_before(profile, model, next, kind, turn));
+        let lost = lost[0].max(lost[1]).saturating_sub(ends.skew);
         if lost > Dur::ZERO {
-            places.push((next, lost.0.div_ceil(turn.0.max(1)) as u32));
+            places.push((next, lost));
         }
         lbn = next;
     }
     // The worst stretch of so many sectors.
-    let (mut first, mut sum, mut worst) = (0, 0u32, ends.passed.saturating_mul(ends.late));
-    for (last, &(at, turns)) in places.iter().enumerate() {
-        sum = sum.saturating_add(turns);
+    let regular = |irregular: usize| {
+        let n = u64::from(ends.passed).saturating_sub(irregular as u64);
+        Dur(late.0.saturating_mul(n))
+    };
+    let (mut first, mut sum, mut worst) = (0, Dur::ZERO, regular(0));
+    for (last, &(at, lost)) in places.iter().enumerate() {
+        sum += lost;
         while first <= last && places[first].0 + u64::from(sectors) <= at + 1 {
-            sum -= places[first].1;
+            sum = sum.saturating_sub(places[first].1);
             first += 1;
         }
-        let regular = ends.passed.saturating_sub((last + 1 - first) as u32);
-        worst = worst.max(sum.saturating_add(regular.saturating_mul(ends.late)));
+        worst = worst.max(sum + regular(last + 1 - first));
     }
-    limit(sectors, worst)
+    limit(sectors, worst, turn)
 }
 
-fn limit(sectors: u32, found: u32) -> Result<u32, WorstError> {
+/// What is lost between the sector before `lbn` and its own, when the move between them is as late as it can be.
+fn lost_before(profile: &Profile, model: &Model, lbn: u64, kind: Kind, turn: Dur) -> Dur {
+    let Some(both) = model.place(lbn - 1, 2, kind) else { return Dur::ZERO };
+    let gap = both.transfer.saturating_sub(both.media);
+    let (from, to) = ((both.cylinder, both.surface), (both.end_cylinder, both.end_surface));
+    if from == to {
+        return gap;
+    }
+    // The head comes late for a sector that it would have met, and meets it a turn later.
+    let move_takes = model.mechanics.reposition(from, to, kind) + profile.noise.seek_max;
+    let grace = model.mechanics.rotation.time_for(JUST_PASSED);
+    if move_takes > gap + grace { gap + turn } else { gap }
+}
+
+fn limit(sectors: u32, lost: Dur, turn: Dur) -> Result<Dur, WorstError> {
+    let found = u32::try_from(lost.0.div_ceil(turn.0.max(1))).unwrap_or(u32::MAX);
     if found > MOST_DETOURS {
         return Err(WorstError::Scattered { sectors, found, most: MOST_DETOURS });
     }
-    Ok(found)
+    Ok(lost)
 }
 
 /// What drive and bus add to the media's time, for the worst of the four pairs of commands and for an idle drive as for one that has
@@ -296,6 +319,7 @@ mod tests {
             overhead: us(70),
             skews: 1,
             skew: us(1_060),
+            detours: Dur::ZERO,
             away: Dur::ZERO,
         };
         let seagate =
@@ -339,8 +363,8 @@ mod tests {
         let noisy = of(&profile, 128).total();
         profile.noise = NoiseSpec::default();
         let calm = of(&profile, 128);
-        // At a zone's end a turn is lost, so that n stays what it was.
-        assert_eq!(calm.turns, 2);
+        // The head settles always.
+        assert_eq!((calm.turns, of(&profile, 1).turns), (1, 1));
         assert!(calm.total() < noisy);
         assert_eq!(WorstCase::of(&profile, &model, 0), Err(WorstError::NoSectors));
         profile.electronics.cache.write_back = true;
