@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use headtime_serve::net::address::{Address, BadAddress, BadSocket};
+use headtime_sim::workload::Bytes;
 
 /// Characters shown of what was typed.
 const SHOWN: usize = 40;
@@ -58,6 +59,22 @@ pub fn times(text: &str) -> Result<u32, String> {
 /// A background session's number.
 pub fn session(text: &str) -> Result<u32, String> {
     whole(text, 0..=u64::from(u32::MAX)).map(|n| n as u32)
+}
+
+/// `--sizes`: bytes of a request.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let parsed = Bytes::parse(text).filter(|n| (1..=64 << 20).contains(n));
+    parsed.ok_or_else(|| "expected bytes such as 4096 or 64k, from 1 to 64m".into())
+}
+
+/// `--waiting`.
+pub fn waiting(text: &str) -> Result<u32, String> {
+    whole(text, 1..=100_000).map(|n| n as u32)
+}
+
+/// Requests to measure: as many as a histogram counts.
+pub fn measured(text: &str) -> Result<u64, String> {
+    whole(text, 1..=u64::from(u32::MAX))
 }
 
 /// `--nbd`.

@@ -7,6 +7,7 @@ mod drive;
 mod failure;
 mod figures;
 mod nbd_uri;
+mod promises;
 mod running;
 mod screen;
 mod words;
@@ -34,6 +35,7 @@ enum Cmd {
     Profiles(cmd::profiles::Profiles),
     Simulate(Box<cmd::simulate::Simulate>),
     Validate(cmd::validate::Validate),
+    Admit(cmd::admit::Admit),
     Reproduce(cmd::reproduce::Reproduce),
     Load(cmd::load::Load),
     Disk(cmd::disk::Disk),
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         Cmd::Profiles(a) => cmd::profiles::run(a),
         Cmd::Simulate(a) => cmd::simulate::run(a),
         Cmd::Validate(a) => cmd::validate::run(a),
+        Cmd::Admit(a) => cmd::admit::run(a),
         Cmd::Reproduce(a) => cmd::reproduce::run(a),
         Cmd::Load(a) => cmd::load::run(a),
         Cmd::Disk(a) => cmd::disk::run(a),

@@ -5,8 +5,8 @@
 
 use headtime_disk::angle::Angle;
 use headtime_disk::profile::{
-    self, ByLast, ExtraDisconnect, HeadOrder, Layout, Prefetch, Profile, Reason, SectorAddress, Skew, Slip, SpareUnit,
-    toml,
+    self, ByLast, ExtraDisconnect, HeadOrder, Layout, Prefetch, Profile, Reason, Run, SectorAddress, ServiceLoad,
+    ServiceTimes, Skew, Slip, SpareUnit, toml,
 };
 use headtime_disk::time::Dur;
 use proptest::prelude::*;
@@ -188,6 +188,86 @@ fn every_fault_names_its_line_and_its_reason() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The small drive with what was measured on it; what stands in `from` is replaced.
+fn measured(from: &str, to: &str) -> String {
+    let times = r#"
+[[service_times]]
+sectors = 8
+workload = "reads somewhere"
+reads = 0.75
+waiting = 20
+order = "sptf"
+outstanding = 2
+samples = 10
+bin_us = 12.5
+histogram = [[3, 1, 0, 4], [90, 5]]
+
+[[service_times]]
+sectors = 16
+workload = "reads somewhere else"
+reads = 1
+waiting = 1
+order = "fcfs"
+outstanding = 1
+samples = 7
+bin_us = 12.5
+histogram = [[200, 7]]
+"#;
+    assert!(times.contains(from), "{from} is in the file");
+    SMALL.to_owned() + &times.replacen(from, to, 1)
+}
+
+#[test]
+fn service_times_are_read_with_their_load_and_written_again() {
+    let p = read(&measured("", "")).unwrap_or_else(|e| panic!("{e}")).profile;
+    let [small, large] = p.service_times.as_slice() else { panic!("{:?}", p.service_times) };
+    assert_eq!((small.sectors, small.samples, small.bin), (8, 10, Dur(12_500)));
+    let load = &small.load;
+    assert_eq!((load.reads_ppm, load.waiting, load.outstanding), (750_000, 20, 2));
+    assert_eq!((load.words.as_str(), load.order.as_str()), ("reads somewhere", "sptf"));
+    assert_eq!(small.counts().collect::<Vec<_>>(), [(3, 1), (5, 4), (90, 5)]);
+    assert_eq!((large.sectors, large.counts().collect::<Vec<_>>()), (16, vec![(200, 7)]));
+    let text = profile::write(&p);
+    assert_eq!(read(&text).map(|l| l.profile), Ok(p), "{text}");
+}
+
+#[test]
+fn every_fault_of_service_times_names_its_line_and_its_reason() {
+    let lines = SMALL.lines().count();
+    for (from, to, line, message) in [
+        ("sectors = 8", "sectors = 0", 3, "sectors is 0; it must be between 1 and 4294967295"),
+        (
+            "sectors = 8",
+            "sectors = 1981",
+            3,
+            "sectors is 1981; it must be between 1 (sizes ascend) and the drive's 1980",
+        ),
+        ("sectors = 16", "sectors = 8", 14, "sectors is 8; it must be between 9 (sizes ascend)"),
+        ("sectors = 8\n", "", 2, "service_times[0] lacks the key `sectors`"),
+        ("sectors = 8", "sector = 8", 3, "unknown key `sector` in service_times[0]"),
+        ("\"reads somewhere\"", "\" \"", 4, "expected workload in words, found an empty text"),
+        ("reads = 0.75", "reads = 1.5", 5, "reads is 1.5; it must be between 0 and 1"),
+        ("waiting = 20", "waiting = 1", 8, "outstanding is 2; it must be at least 1 and at most what waited (1)"),
+        ("order = \"sptf\"", "order = \"\"", 7, "expected order in words, found an empty text"),
+        ("outstanding = 2", "outstanding = 0", 8, "outstanding is 0; it must be between 1"),
+        ("samples = 10", "samples = 11", 11, "11 samples are stated, but the histogram holds 10"),
+        ("bin_us = 12.5", "bin_us = 0", 10, "bin_us is 0; it must be more than 0"),
+        ("bin_us = 12.5", "bin_us = 10", 21, "bin_us is 0.012500 ms; it must be that of the first size, 0.010000 ms"),
+        ("[90, 5]", "[5, 5]", 11, "a run of bins is 5 to 5; it must be from 6 on (bins ascend)"),
+        ("[90, 5]", "[0, 5]", 11, "histogram[1][0] is 0; it must be between 1 and 1048576"),
+        ("[90, 5]", "[1048576, 1, 4]", 11, "a run of bins is 1048576 to 1048577; it must be from 6 on"),
+        ("[90, 5]", "[90]", 11, "expected a list of a first bin and of counts, found no counts"),
+        ("[90, 5]", "[]", 11, "expected a list of a first bin and of counts for `histogram[1]`, found a list of 0"),
+        ("[90, 5]", "[90, -5]", 11, "histogram[1][1] is -5"),
+        ("[90, 5]", "90", 11, "expected a list for `histogram[1]`, found 90"),
+    ] {
+        let e = read(&measured(from, to)).expect_err(to).to_string();
+        // The first line behind the small drive's is empty.
+        let message = format!("small.toml:{}: {message}", lines + line);
+        assert!(e.starts_with(&message), "{to}: expected\n{message}, got\n{e}");
+    }
+}
+
 #[test]
 fn a_table_that_falls_a_little_is_told_of_once_with_its_line() {
     let text = SMALL.replace("[11, 4.25]", "[3, 1.1], [4, 1.15], [11, 4.25]");
@@ -260,6 +340,7 @@ prop_compose! {
         counts in proptest::collection::vec(1u32..256, 12),
         unit in 0u32..3,
         prefetch in 0u32..5,
+        histogram in proptest::collection::vec(prop_oneof![3 => Just(0u32), 1 => 1u32..100_000], 1..300),
     ) -> Profile {
         let mut p = small();
         p.title = title.clone();
@@ -330,6 +411,20 @@ prop_compose! {
         p.noise.recalibrate_takes = Dur(times[14]);
         if flags[15] {
             p.rig = None;
+        }
+        let histogram: Vec<u32> = std::iter::once(0).chain(histogram).collect();
+        let runs = Run::of(&histogram);
+        if !runs.is_empty() {
+            let samples = histogram.iter().map(|&n| u64::from(n)).sum();
+            let bin = Dur(times[15] + 1);
+            let load = ServiceLoad {
+                words: p.title.clone() + "x",
+                reads_ppm: counts[11] * 3_000,
+                waiting: counts[0] + counts[1],
+                order: "satfuf:500".into(),
+                outstanding: counts[1],
+            };
+            p.service_times = vec![ServiceTimes { sectors: counts[2], load, samples, bin, runs }];
         }
         p
     }

@@ -19,7 +19,7 @@ use headtime_sim::workload::variates::{Share, Variates};
 use headtime_sim::workload::{Arrivals, GroupSpec, PatternSpec, PlaceSpec, SizeSpec, StreamSpec, Think, oltp};
 
 use crate::bench::random_reads;
-use crate::das::{Bench, Beside, DRIVES, WAITING, drive, known};
+use crate::das::{Bench, Beside, DRIVES, WAITING, drive, known, measured};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
@@ -50,9 +50,9 @@ static SPEC: Spec = Spec {
 
 /// Request sizes of streams, bytes.
 const SIZES: [u64; 2] = [8 << 10, 64 << 10];
-/// The width of X's bins. Wider than usual: eight sets are tried for each that is had, and times are rounded up, which is on the side of
+/// X's bins are so many times as wide as usual: many sets are tried for each that is had. Times are rounded up, which is on the side of
 /// promises.
-const BIN: Dur = Dur::from_us(250);
+const MERGED: u32 = 25;
 /// Streams that are tried for a set.
 const TRIED: u64 = 8;
 /// Periods of a set, ms: those of one row.
@@ -71,10 +71,10 @@ impl Experiment for D10 {
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let sets = run.length(1_000, 24);
-        let samples = run.length(100_000, 20_000) as usize;
+        let samples = (run.length(100_000, 20_000), run.seed);
         let disks = DRIVES.map(|name| {
-            let profile = drive(&SPEC, name)?;
-            let disk = known(&SPEC, &profile, &SIZES, WAITING, samples, BIN, run.seed)?;
+            let profile = measured(&SPEC, &drive(&SPEC, name)?, &SIZES, WAITING, MERGED, samples)?;
+            let disk = known(&SPEC, &profile)?;
             Ok::<_, RunError>((profile, disk))
         });
         let disks = disks.into_iter().collect::<Result<Vec<_>, _>>()?;

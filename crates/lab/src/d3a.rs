@@ -9,12 +9,11 @@
 //! left out. So what falls is looked at in the decisions that have best effort among them.
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::streams::Sizes;
 use headtime_sim::observe::Observer;
 use headtime_sim::workload::das::{self, BYTES, MIXED, PERIOD};
 
-use crate::das::{Bench, DRIVES, drive, known};
+use crate::das::{Bench, DRIVES, drive, known, measured};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
@@ -68,15 +67,9 @@ impl Experiment for D3a {
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let profile = drive(&SPEC, DRIVES[0])?;
-        let disk = known(
-            &SPEC,
-            &profile,
-            &[BYTES],
-            das::WAITING,
-            run.length(100_000, 20_000) as usize,
-            Distribution::BIN,
-            run.seed,
-        )?;
+        let samples = (run.length(100_000, 20_000), run.seed);
+        let profile = measured(&SPEC, &profile, &[BYTES], das::WAITING, 1, samples)?;
+        let disk = known(&SPEC, &profile)?;
         run.progress.advance(1);
         let streams = das::streams(&MIXED).map_err(|e| failed(&SPEC, e))?;
         let length = Dur::from_secs(run.length(600, 60));

@@ -8,7 +8,6 @@ use headtime_disk::command::Kind;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::admission::Disk;
-use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::stream::Quality;
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::das::{BYTES, PERIOD};
@@ -81,15 +80,7 @@ impl Experiment for D8 {
         let mut f = Findings::default();
         for name in DRIVES {
             let profile = drive(&SPEC, name)?;
-            let disk = known(
-                &SPEC,
-                &profile,
-                &[BYTES],
-                WAITING,
-                run.length(100_000, 20_000) as usize,
-                Distribution::BIN,
-                run.seed,
-            )?;
+            let disk = known(&SPEC, &profile)?;
             run.progress.advance(1);
             let mut series = Vec::new();
             for (i, (sequential, quality)) in

@@ -3,9 +3,8 @@
 //! Reuther and Pohlack (2003), section 4.4.3, table 2. [`crate::das`] says how it is run, and what the paper leaves open.
 
 use headtime_sched::admit::das::admission::Disk;
-use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sim::stats::Stats;
-use headtime_sim::workload::das::{self, BYTES, TABLE_2};
+use headtime_sim::workload::das::{self, TABLE_2};
 
 use crate::das::{Bench, DRIVES, WAITING, best_effort_sectors, drive, kbyte_s, known, mbyte_s};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
@@ -84,15 +83,7 @@ impl Experiment for D9 {
         let mut achieved = Vec::new();
         for (i, name) in DRIVES.into_iter().enumerate() {
             let profile = drive(&SPEC, name)?;
-            let disk = known(
-                &SPEC,
-                &profile,
-                &[BYTES],
-                WAITING,
-                run.length(100_000, 20_000) as usize,
-                Distribution::BIN,
-                run.seed,
-            )?;
+            let disk = known(&SPEC, &profile)?;
             run.progress.advance(1);
             for waiting in WAITINGS {
                 let streams = das::streams(&TABLE_2).map_err(|e| failed(&SPEC, e))?;

@@ -1,40 +1,36 @@
 //! Runs of streams (seed 004) with best effort beside them: what experiments D3a and D8 to D10 are made of.
 //!
-//! Section 4.4 of the paper does not say how many best-effort requests wait. They are taken to be as many as when X was measured
-//! ([`WAITING`]), for X is to be measured under the load that is expected (section 3.1.2). Where another number is in the paper,
-//! the 100 of section 4.2, it is taken.
+//! Section 4.4 of the paper does not say how many best-effort requests wait. They are taken to be as many as when the X of the
+//! profiles was measured ([`service::WAITING`] says why so many), for X is to be measured under the load that is expected (section 3.1.2).
+//! Where another number is in the paper, the 100 of section 4.2, X is measured with that.
 //!
 //! The paper's KByte are 1,024 bytes (ten requests of 64 of them in 500 ms are 1,280 KByte/s in its table 2) and its MByte
 //! 1,000 KByte (the table's 16,265.28 KByte/s are 16.3 MByte/s in the text). Both are taken over.
 
-use headtime_disk::command::{Command, Completion};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Admitted, Disk, Service, admit};
-use headtime_sched::admit::das::at_drive::AtDrive;
-use headtime_sched::admit::das::distribution::Distribution;
+use headtime_sched::admit::das::admission::{Admitted, Disk, admit};
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::streams::Setup as Promises;
 use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worst::WorstCase;
 use headtime_sched::admit::das::worsts::Worsts;
 use headtime_sched::core::Order;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
+use headtime_sim::service::{self, Load};
 use headtime_sim::simulate::{DEPTH, Setup, Simulation};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::das::{self, BYTES};
 use headtime_sim::workload::{GroupSpec, Population, StreamSpec, Streams, Target, Workload, WorkloadError};
 
-use crate::bench::random_reads;
 use crate::experiment::{RunError, Spec};
 use crate::filled::failed;
 
 /// The drives of the paper.
 pub(crate) const DRIVES: [&str; 2] = ["ultrastar36z15", "barracuda36es2"];
 /// Best-effort requests that always wait, those at the drive included.
-pub(crate) const WAITING: u32 = 8;
+pub(crate) const WAITING: u32 = service::WAITING;
 /// Sectors of the largest best-effort request.
 const LARGEST: u32 = 2048;
 
@@ -163,46 +159,35 @@ pub(crate) fn most(disk: &Disk, quality: Quality) -> Option<(u32, Admitted)> {
     found
 }
 
-/// X and w of requests of each of `sizes` bytes, ascending: random reads, as many waiting as is said, chosen by SATF, two at the drive.
-pub(crate) fn known(
+/// What the drive's profile says of its times.
+pub(crate) fn known(spec: &Spec, profile: &Profile) -> Result<Disk, RunError> {
+    let model = Model::new(profile).map_err(|e| failed(spec, e))?;
+    Disk::of(profile, &model, DEPTH).map_err(|e| failed(spec, e))
+}
+
+/// The drive with X of reads of each of `sizes` bytes, ascending, measured under a load of its own: so many waiting, and so many of
+/// the usual bins in one.
+pub(crate) fn measured(
     spec: &Spec,
     profile: &Profile,
     sizes: &[u64],
     waiting: u32,
-    samples: usize,
-    bin: Dur,
-    seed: u64,
-) -> Result<Disk, RunError> {
-    let model = Model::new(profile).map_err(|e| failed(spec, e))?;
-    let one = |&bytes: &u64| {
-        let sectors = (bytes / u64::from(profile.sector_bytes)) as u32;
-        let worst = WorstCase::of(profile, &model, sectors).map_err(|e| failed(spec, e))?.total();
-        let simulation = Simulation::new(&Setup::new(profile, Order::Sptf, seed)).map_err(|e| failed(spec, e))?;
-        let load = random_reads(bytes, waiting);
-        let mut load = Population::of(&load, simulation.target(), seed).map_err(|e| failed(spec, e))?;
-        let mut busy = Busy { drive: AtDrive::default(), worst, took: Vec::with_capacity(samples) };
-        let limits = Limits { requests: Some(samples as u64), ..Limits::default() };
-        simulation.run(&mut load, limits, None, &mut busy).map_err(|e| failed(spec, e))?;
-        let times = Distribution::from_samples(&busy.took, bin, worst).map_err(|e| failed(spec, e))?;
-        Ok(Service { sectors, worst, times })
-    };
-    let services = sizes.iter().map(one).collect::<Result<Vec<_>, RunError>>()?;
-    Disk::new(services, DEPTH).map_err(|e| failed(spec, e))
-}
-
-/// How long the drive is busy with each command.
-struct Busy {
-    drive: AtDrive<()>,
-    worst: Dur,
-    took: Vec<Dur>,
-}
-
-impl Observer for Busy {
-    fn issued(&mut self, command: &Command, now: Time) {
-        self.drive.sent(command.id, (), (self.worst, self.worst), now);
+    merged: u32,
+    (requests, seed): (u64, u64),
+) -> Result<Profile, RunError> {
+    let mut all = Vec::with_capacity(sizes.len());
+    for &bytes in sizes {
+        let load = Load { waiting, requests, ..Load::reads(bytes, seed) };
+        let mut times = service::measure(profile, &load).map_err(|e| failed(spec, e))?.times;
+        // Times are rounded up to the end of their bin, so what is in the last of several is in the wide one.
+        let mut counts: Vec<u32> = Vec::new();
+        for (bin, n) in times.counts() {
+            let wide = bin.div_ceil(merged) as usize;
+            counts.resize(counts.len().max(wide + 1), 0);
+            counts[wide] += n;
+        }
+        (times.bin, times.runs) = (Dur(times.bin.0 * u64::from(merged)), profile::Run::of(&counts));
+        all.push(times);
     }
-
-    fn completed(&mut self, command: &Command, _free: u32, completion: &Completion) {
-        self.took.push(self.drive.done(command.id, completion.at).took);
-    }
+    Ok(Profile { service_times: all, ..profile.clone() })
 }

@@ -67,7 +67,8 @@ fn named(profile: &Profile, what: &str) -> Profile {
     let plain = profile.geometry.remaps.is_empty()
         && profile.geometry.zones.iter().all(|z| z.slips.is_empty() && z.defects.is_empty() && z.surface.is_none());
     assert!(plain, "{}: defects and zones of one surface are not scaled", profile.name);
-    Profile { stated_sectors: None, synthesised, rig: None, ..profile.clone() }
+    // What was measured on the original says nothing of this drive.
+    Profile { stated_sectors: None, synthesised, rig: None, service_times: Vec::new(), ..profile.clone() }
 }
 
 /// A seek table with distances times `n / of`, for a drive of so many cylinders.

@@ -18,6 +18,7 @@ pub(crate) fn narrowed(profile: &Profile, by: u32) -> Result<Profile, SeekError>
     p.title = format!("{}, one cylinder of {by}", profile.title);
     p.synthesised = Some(format!("{}: one cylinder of {by}, seeks by share of the stroke", profile.name));
     p.stated_sectors = None;
+    p.service_times.clear();
     let g = &mut p.geometry;
     g.cylinders /= by;
     g.remaps.clear();

@@ -1,11 +1,13 @@
 //! What the pages on scenarios and traces show is read as they say.
 
 use headtime_sim::filling::{BACKGROUNDS, FILLS, PLACEMENTS};
+use headtime_sim::streams;
 use headtime_sim::traces::{ReadOptions, Reader, TraceFormat};
 use headtime_sim::workload::scenario::{ADMITS, EXHAUSTED, ORDERS, Scenario};
 use headtime_sim::workload::{NAMES, Target};
 
 const SCENARIOS: &str = include_str!("../../../docs/scenarios.md");
+const GUARANTEES: &str = include_str!("../../../docs/guarantees.md");
 const TRACES: &str = include_str!("../../../docs/traces.md");
 
 /// The first code block of this kind on a page.
@@ -78,4 +80,12 @@ fn every_key_and_every_name_is_on_the_page_and_no_other() {
     for name in ORDERS.iter().chain(&ADMITS).chain(&EXHAUSTED).chain(&FILLS).chain(&PLACEMENTS).chain(&BACKGROUNDS) {
         assert!(SCENARIOS.contains(&format!("`\"{name}\"`")), "{name}");
     }
+}
+
+#[test]
+fn the_example_of_a_stream_is_read_as_it_stands() {
+    let streams = streams::read("guarantees.md", &block(GUARANTEES, "toml")).unwrap();
+    let [b] = streams.as_slice() else { panic!("{streams:?}") };
+    assert_eq!((b.name.as_str(), b.requests, b.quality.ppm(), b.bytes), ("B frames", 45, 950_000, 65_536));
+    assert!(streams::KEYS.iter().all(|key| GUARANTEES.contains(&format!("\n{key} = "))));
 }

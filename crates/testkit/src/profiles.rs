@@ -115,6 +115,7 @@ pub fn plain_profile(geometry: GeometrySpec, rng: &mut Xoshiro256PlusPlus) -> Pr
         },
         noise: NoiseSpec::default(),
         rig: None,
+        service_times: Vec::new(),
         geometry,
     }
 }
@@ -133,6 +134,8 @@ pub fn cut(mut p: Profile, cylinders: u32) -> Profile {
     }
     g.remaps.clear();
     p.stated_sectors = None;
+    // Measured on the whole drive.
+    p.service_times.clear();
     p.name = format!("{}-{cylinders}", p.name);
     p.title = format!("{}, its first {cylinders} cylinders", p.title);
     p

@@ -1,5 +1,6 @@
 //! The subcommands, one file each: its flags, and what it does.
 
+pub mod admit;
 pub mod attach;
 pub mod backup;
 pub mod demo;

@@ -1,4 +1,6 @@
-//! `headtime profiles`: the built-in drives, and any profile as TOML.
+//! `headtime profiles`: the built-in drives, any profile as TOML, and times measured for it.
+
+pub mod measure;
 
 use std::collections::BTreeMap;
 
@@ -29,12 +31,14 @@ enum What {
         #[arg(value_name = "NAME|FILE")]
         name: String,
     },
+    Measure(measure::Measure),
 }
 
 /// Runs the command.
 pub fn run(args: &Profiles) -> Result<(), Failure> {
     match &args.what {
         Some(What::Show { name }) => show(name, args.json),
+        Some(What::Measure(measure)) => measure::run(measure, args.json),
         None => list(args.json),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::decimal::Decimal;
 use super::fault::{At, ProfileError, Reason, Warning, WarningKind, Warnings};
+use super::service;
 use super::table::Item;
 use super::{GeometrySpec, Layout, Profile, Skew, Slip, ZoneSpec};
 use crate::geometry::Geometry;
@@ -66,7 +67,7 @@ impl Places {
         self.keyed.insert(path.into(), at.clone());
     }
 
-    fn key(&self, path: &str) -> &At {
+    pub(super) fn key(&self, path: &str) -> &At {
         self.keyed.get(path).unwrap_or(&self.whole)
     }
 
@@ -147,6 +148,7 @@ pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, Pro
     }
     noise(p, places)?;
     drifting_speed(p, &rotation, places)?;
+    service::check(&p.service_times, computed, places)?;
     Ok(warnings.0)
 }
 
@@ -156,7 +158,7 @@ fn names(p: &Profile, places: &Places) -> Result<(), ProfileError> {
         let expected = "a name of 1 to 64 lower-case letters, digits, `-`, `_` and `.`";
         return Err(ProfileError::expected(places.key("name"), expected, format!("`{}`", p.name)));
     }
-    const TABLES: [&str; 5] = ["geometry", "mechanics", "electronics", "noise", "rig"];
+    const TABLES: [&str; 6] = ["geometry", "mechanics", "electronics", "noise", "rig", "service_times"];
     for key in p.sources.keys() {
         if !TABLES.contains(&key.split('.').next().unwrap_or("")) {
             return Err(ProfileError {

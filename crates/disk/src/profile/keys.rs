@@ -21,6 +21,7 @@ pub const TOP: TableKeys = (
         "electronics",
         "noise",
         "rig",
+        "service_times",
     ],
 );
 /// `[geometry]`.
@@ -144,6 +145,11 @@ pub const NOISE: TableKeys = (
         "speed_drift_ppb",
     ],
 );
+/// An entry of `service_times`.
+pub const SERVICE_TIMES: TableKeys = (
+    "service times",
+    &["sectors", "workload", "reads", "waiting", "order", "outstanding", "samples", "bin_us", "histogram"],
+);
 
 /// All of them.
 pub const TABLES: &[TableKeys] = &[
@@ -160,4 +166,5 @@ pub const TABLES: &[TableKeys] = &[
     CACHE,
     QUEUE,
     NOISE,
+    SERVICE_TIMES,
 ];

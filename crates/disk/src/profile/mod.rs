@@ -12,6 +12,7 @@ pub mod disksim;
 pub mod fault;
 pub mod keys;
 mod load;
+pub mod service;
 mod skew;
 mod table;
 pub mod toml;
@@ -27,6 +28,7 @@ pub use builtin::{UnknownProfile, builtin, builtin_names};
 pub use check::check;
 pub use fault::{At, ProfileError, Reason, Warning, WarningKind};
 pub use load::{Loaded, Resolver, load};
+pub use service::{Run, ServiceLoad, ServiceTimes};
 pub use write::write;
 
 /// Everything known about one drive.
@@ -57,6 +59,8 @@ pub struct Profile {
     /// The electronics as they were in the measuring rig that recorded this drive's trace (its own bus, its own
     /// modes), where that differs. `headtime validate` uses it.
     pub rig: Option<Electronics>,
+    /// How long commands do take, where it was measured: one distribution a request size, sizes ascending.
+    pub service_times: Vec<ServiceTimes>,
 }
 
 /// How the source of a table begins that was read from DiskSim's files.

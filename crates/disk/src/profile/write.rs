@@ -7,7 +7,8 @@ use super::check::unused_cylinders;
 use super::decimal::Decimal;
 use super::{
     BusSpec, ByLast, CacheSpec, Electronics, ExtraDisconnect, FirmwareOrder, HeadOrder, Layout, MechanicsSpec,
-    NoiseSpec, Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads, Skew, Slip, SpareUnit, ZoneSpec, skew, toml,
+    NoiseSpec, Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads, ServiceTimes, Skew, Slip, SpareUnit, ZoneSpec,
+    skew, toml,
 };
 use crate::time::Dur;
 
@@ -40,6 +41,7 @@ pub fn write(profile: &Profile) -> String {
     if let Some(rig) = &profile.rig {
         electronics(&mut w, "rig", rig);
     }
+    profile.service_times.iter().for_each(|x| service_times(&mut w, x));
     w.out
 }
 
@@ -391,4 +393,26 @@ fn noise(w: &mut Writer, n: &NoiseSpec) {
         w.line(&format!("speed_error_ppb = {}", n.speed_error_ppb));
     }
     w.count("speed_drift_ppb", n.speed_drift_ppb.into());
+}
+
+fn service_times(w: &mut Writer, x: &ServiceTimes) {
+    w.line("\n[[service_times]]");
+    w.line(&format!("sectors = {}", x.sectors));
+    w.line(&format!("workload = {}", text(&x.load.words)));
+    w.line(&format!("reads = {}", Decimal::from_units(x.load.reads_ppm.into(), 6)));
+    w.line(&format!("waiting = {}", x.load.waiting));
+    w.line(&format!("order = {}", text(&x.load.order)));
+    w.line(&format!("outstanding = {}", x.load.outstanding));
+    w.line(&format!("samples = {}", x.samples));
+    w.line(&format!("bin_us = {}", figure(x.bin, 3)));
+    // A run is a list in the list; its figures are wrapped like items of one.
+    let mut figures = Vec::new();
+    for run in &x.runs {
+        figures.push(format!("[{}", run.first));
+        figures.extend(run.counts.iter().map(u32::to_string));
+        if let Some(last) = figures.last_mut() {
+            last.push(']');
+        }
+    }
+    w.list("histogram", &figures);
 }

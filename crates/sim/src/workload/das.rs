@@ -1,7 +1,7 @@
 //! The setups of Reuther and Pohlack (2003) by names: `das-table2` and `das-mixed`.
 //!
-//! Random reads of 64 KiB in periods of 500 ms. How many best-effort requests waited beside them the paper says of one of its setups: a
-//! constant load of 100 (section 4.2). That is taken for the other, too, and N of `das-table2:N` is another number.
+//! Random reads of 64 KiB in periods of 500 ms. How many best-effort requests waited beside them the paper says of the second: a constant load
+//! of 100 (section 4.2). For the first it is taken to be as many as when X was measured ([`service::WAITING`]). N is another number.
 
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::stream::Quality;
@@ -10,10 +10,11 @@ use super::generator::PatternSpec;
 use super::population::GroupSpec;
 use super::streams::{BEST_EFFORT, StreamSpec};
 use super::{WorkloadError, closed, population};
+use crate::service;
 
 /// Names, as typed.
 pub const NAMES: [&str; 2] = ["das-table2[:N]", "das-mixed[:N]"];
-/// Best-effort requests that always wait when nothing is said (section 4.2).
+/// Best-effort requests that always wait in section 4.2.
 pub const WAITING: u32 = 100;
 /// The period (section 4.2).
 pub const PERIOD: Dur = Dur::from_ms(500);
@@ -62,15 +63,15 @@ pub fn is_das(name: &str) -> bool {
 /// A name that nothing has, an N outside of its limits.
 pub fn by_name(name: &str) -> Result<Setup, WorkloadError> {
     let (word, n) = name.split_once(':').map_or((name, None), |(w, n)| (w, Some(n)));
-    let all: &[(u32, u32)] = match word {
-        "das-table2" => &TABLE_2,
-        "das-mixed" => &MIXED,
+    let (all, usual): (&[(u32, u32)], u32) = match word {
+        "das-table2" => (&TABLE_2, service::WAITING),
+        "das-mixed" => (&MIXED, WAITING),
         _ => return Err(super::unknown("workload", name, &super::NAMES)),
     };
     let most = population::MOST_TASKS;
     let within = |n: &str| n.parse().ok().filter(|n| (1..=most).contains(n));
     let waiting = match n {
-        None => WAITING,
+        None => usual,
         Some(n) => within(n)
             .ok_or_else(|| WorkloadError::range(format!("N of workload {word}:N"), format!("\"{n}\""), 1, most))?,
     };
@@ -90,7 +91,9 @@ mod tests {
         assert_eq!(kib, [640, 2560, 1280, 640, 1280]);
         let quality: Vec<u32> = setup.streams.iter().map(|s| s.quality.ppm() / 10_000).collect();
         assert_eq!(quality, [99, 95, 90, 85, 60]);
-        assert!(matches!(setup.best_effort.arrivals, Arrivals::Closed { tasks: 100, .. }));
+        assert!(matches!(setup.best_effort.arrivals, Arrivals::Closed { tasks: 8, .. }));
+        let mixed = by_name("das-mixed").unwrap().best_effort.arrivals;
+        assert!(matches!(mixed, Arrivals::Closed { tasks: 100, .. }));
     }
 
     #[test]

@@ -137,6 +137,18 @@ pub fn order(name: &str) -> Result<Scheduling, WorkloadError> {
     Ok(Scheduling::Host(order))
 }
 
+/// The name of an order, as [`order`] takes it.
+pub fn order_name(order: Order) -> String {
+    match order {
+        Order::Fcfs => "fcfs".into(),
+        Order::Clook => "clook".into(),
+        Order::Sstf => "sstf".into(),
+        Order::Sptf => "sptf".into(),
+        Order::SptfSw(percent) => format!("sptf-sw:{percent}"),
+        Order::SatfUf(after) => format!("satfuf:{}", after.as_ms_f64()),
+    }
+}
+
 fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }

@@ -44,6 +44,13 @@ impl Figure {
 #[serde(try_from = "Value")]
 pub struct Bytes(pub u64);
 
+impl Bytes {
+    /// The number of bytes that a text says.
+    pub fn parse(text: &str) -> Option<u64> {
+        parse_bytes(text)
+    }
+}
+
 impl TryFrom<Value> for Bytes {
     type Error = String;
     fn try_from(value: Value) -> Result<Bytes, String> {

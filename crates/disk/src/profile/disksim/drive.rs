@@ -66,6 +66,7 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
         electronics,
         noise: NoiseSpec::default(),
         rig: None,
+        service_times: Vec::new(),
     };
     // What holds for a profile file holds here: what is loaded can be written, and read again.
     warnings.0.append(&mut check::check_at(&profile, &places)?);

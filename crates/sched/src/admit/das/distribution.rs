@@ -83,6 +83,36 @@ impl Distribution {
         Ok(Distribution { bin, first: 0, mass }.trimmed())
     }
 
+    /// The distribution of a histogram, none of whose times is longer than `worst`: bin n holds how many times were longer than n - 1
+    /// bins and no longer than n. It is that of the samples that were counted.
+    ///
+    /// # Errors
+    /// Nothing counted, a time beyond the worst case, bins that do not work.
+    pub fn from_counts(
+        counts: impl Iterator<Item = (u32, u32)> + Clone,
+        bin: Dur,
+        worst: Dur,
+    ) -> Result<Distribution, DistributionError> {
+        if bin == Dur::ZERO || worst.0.div_ceil(bin.0) > MOST_BINS {
+            return Err(DistributionError::Bin { bin, worst });
+        }
+        let of: u128 = counts.clone().map(|c| u128::from(c.1)).sum();
+        if of == 0 {
+            return Err(DistributionError::NoSamples);
+        }
+        let last = worst.0.div_ceil(bin.0).max(1);
+        let mut mass = vec![0u64; last as usize + 1];
+        let mut before = 0;
+        for (n, count) in counts.filter(|c| c.1 > 0) {
+            if u64::from(n) > last {
+                return Err(DistributionError::BeyondWorst { index: before, found: Dur(bin.0 * u64::from(n)), worst });
+            }
+            mass[n.max(1) as usize] += (u128::from(count) * u128::from(CERTAIN) / of) as u64;
+            before += count as usize;
+        }
+        Ok(Distribution { bin, first: 0, mass }.trimmed())
+    }
+
     /// A time that is known: `bins` bins.
     pub fn certain(bin: Dur, bins: usize) -> Distribution {
         Distribution { bin, first: bins, mass: vec![CERTAIN] }
@@ -237,6 +267,19 @@ mod tests {
         assert_eq!((x.at_most(Dur(9_999)), x.at_most(Dur(10_000))), (0, CERTAIN / 2));
         assert_eq!((x.at_most(Dur(19_999)), x.at_most(Dur(20_000))), (CERTAIN / 2, CERTAIN));
         assert_eq!(x.mean(), Dur::from_us(15));
+    }
+
+    #[test]
+    fn a_histogram_is_the_samples_that_were_counted() {
+        let counted = |counts: &[(u32, u32)]| Distribution::from_counts(counts.iter().copied(), BIN, WORST);
+        assert_eq!(counted(&[(1, 2), (2, 0), (3, 1)]), Ok(of(&[3, 10, 25])));
+        // A time at the worst case counts at the end of its bin, which may lie beyond.
+        assert!(Distribution::from_counts([(10, 1)].into_iter(), BIN, Dur::from_us(91)).is_ok());
+        let beyond = DistributionError::BeyondWorst { index: 3, found: Dur::from_us(110), worst: WORST };
+        assert_eq!(counted(&[(10, 3), (11, 1)]), Err(beyond));
+        assert_eq!(counted(&[(4, 0)]), Err(DistributionError::NoSamples));
+        let none = DistributionError::Bin { bin: Dur::ZERO, worst: WORST };
+        assert_eq!(Distribution::from_counts([(1, 1)].into_iter(), Dur::ZERO, WORST), Err(none));
     }
 
     #[test]

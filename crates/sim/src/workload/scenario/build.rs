@@ -1,44 +1,40 @@
 //! The workload that a scenario is about, for a disk.
 
 use super::super::das;
-use super::super::streams::Streams;
+use super::super::streams::{StreamSpec, Streams};
 use super::super::suite::named::{self, Named};
 use super::super::{Beyond, Population, Replay, Target, Workload, WorkloadError, by_name};
-use super::{Scenario, StreamTable, TaskTable};
+use super::{Scenario, TaskTable};
 use crate::traces::{self, ReadOptions, TraceError, TraceFormat};
 
 impl Scenario {
+    /// The streams: those of a named workload, then the file's own.
+    pub fn streams(&self) -> Result<Vec<StreamSpec>, WorkloadError> {
+        let mut streams = match self.workload.as_deref().filter(|w| das::is_das(w)) {
+            Some(name) => das::by_name(name)?.streams,
+            None => Vec::new(),
+        };
+        for table in &self.stream {
+            streams.push(table.spec().map_err(|e| table.fault(e))?);
+        }
+        Ok(streams)
+    }
+
     /// Builds the workload for a disk; `oltp` when nothing was said, and nothing beside streams. Opens the trace, if it is one.
     pub fn workload(&self, target: &Target, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         self.check()?;
-        let mut streams = Vec::new();
-        let mut best_effort = None;
-        match self.workload.as_deref().filter(|w| das::is_das(w)) {
-            Some(name) => {
-                let setup = das::by_name(name)?;
-                streams.extend(setup.streams);
-                best_effort = Some(Box::new(Population::of(&setup.best_effort, target, seed)?) as Box<dyn Workload>);
-            }
-            None if self.stream.is_empty()
-                || self.workload.is_some()
-                || self.trace.is_some()
-                || !self.task.is_empty() =>
-            {
-                best_effort = Some(self.best_effort(target, seed)?);
-            }
-            None => {}
-        }
-        let own = self.stream.iter().map(StreamTable::spec).collect::<Result<Vec<_>, _>>()?;
-        streams.extend(own);
+        let streams = self.streams()?;
         if streams.is_empty() {
-            return best_effort.ok_or_else(|| WorkloadError::Conflict("expected a workload, found none".into()));
+            return self.best_effort(target, seed);
         }
-        let all = Streams::new(&streams, best_effort, target, seed);
+        let alone = self.workload.is_none() && self.trace.is_none() && self.task.is_empty();
+        let beside = if alone { None } else { Some(self.best_effort(target, seed)?) };
+        let all = Streams::new(&streams, beside, target, seed);
         Ok(Box::new(all.map_err(|e| {
-            let alone = self.stream.iter().zip(streams.iter().skip(streams.len() - self.stream.len()));
-            let whose = alone.filter(|(_, s)| Streams::new(std::slice::from_ref(s), None, target, seed).is_err());
-            let whose = whose.map(|(table, _)| table).next();
-            match whose {
+            // Whose fault it is shows when each stream is tried alone.
+            let own = streams.iter().skip(streams.len() - self.stream.len()).zip(&self.stream);
+            let faulty = |s: &StreamSpec| Streams::new(std::slice::from_ref(s), None, target, seed).is_err();
+            match own.filter(|(s, _)| faulty(s)).map(|(_, table)| table).next() {
                 Some(table) => table.fault(e),
                 None => WorkloadError::Conflict(self.fault_at("stream", e)),
             }
@@ -47,6 +43,9 @@ impl Scenario {
 
     /// What is beside streams, or alone.
     fn best_effort(&self, target: &Target, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
+        if let Some(name) = self.workload.as_deref().filter(|w| das::is_das(w)) {
+            return Ok(Box::new(Population::of(&das::by_name(name)?.best_effort, target, seed)?));
+        }
         if let (Some(path), Some(format)) = (&self.trace, &self.trace_format) {
             let options = ReadOptions { device: self.device, ..ReadOptions::default() };
             let reader = traces::open(path, TraceFormat::from_name(format)?, options);

@@ -1,0 +1,303 @@
+//! What `headtime admit` answers, as text and as JSON.
+
+use headtime_disk::model::Model;
+use headtime_disk::profile::{Profile, ServiceTimes};
+use headtime_sched::admit::das::admission::{Admitted, Disk, Refusal, Service, Why};
+use headtime_sched::admit::das::stream::Stream;
+use headtime_sched::admit::das::worst::{WorstCase, WorstError};
+use headtime_sim::streams::Asked;
+use serde::Serialize;
+
+use crate::screen::columns;
+
+/// The whole answer.
+#[derive(Serialize)]
+pub struct Answer<'a> {
+    disk: &'a str,
+    #[serde(skip)]
+    title: &'a str,
+    sizes: Vec<Size<'a>>,
+    admitted: bool,
+    streams: Vec<Row<'a>>,
+    /// Of an admitted set, shares of the drive's time.
+    load: Option<Shares>,
+    /// Of a refused one.
+    why: Option<String>,
+    /// What the last stream could have instead.
+    nearest: Option<Nearest>,
+}
+
+/// What is known of requests of up to some size.
+#[derive(Serialize)]
+struct Size<'a> {
+    sectors: u32,
+    bytes: u64,
+    worst_ms: f64,
+    worst: Terms,
+    mean_ms: f64,
+    p999_ms: f64,
+    samples: u64,
+    workload: &'a str,
+    reads: f64,
+    waiting: u32,
+    order: &'a str,
+    outstanding: u32,
+    /// Not from the profile, but by simulation just now.
+    measured_now: bool,
+}
+
+/// The terms of w (Reuther and Pohlack 2003, equation 5).
+#[derive(Serialize)]
+struct Terms {
+    seek_ms: f64,
+    turns: u32,
+    turn_ms: f64,
+    sectors: u32,
+    sector_ms: f64,
+    overhead_ms: f64,
+    skews: u32,
+    skew_ms: f64,
+    recalibration_ms: f64,
+}
+
+/// One stream.
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    requests: u32,
+    period_ms: f64,
+    quality: f64,
+    bytes: u64,
+    mandatory: bool,
+    /// Of an optional stream that is admitted.
+    reservation_ms: Option<f64>,
+    #[serde(skip)]
+    worst_ms: f64,
+}
+
+/// Shares of the drive's time.
+#[derive(Serialize)]
+struct Shares {
+    mandatory_at_worst: f64,
+    expected: f64,
+    best_effort: f64,
+}
+
+#[derive(Serialize)]
+struct Nearest {
+    stream: String,
+    requests: Option<u32>,
+    quality: Option<f64>,
+}
+
+impl<'a> Answer<'a> {
+    /// What `said` means, with the numbers it rests on. `measured` are the sizes that are not the profile's own.
+    ///
+    /// # Errors
+    /// A size without a worst case.
+    pub fn new(
+        profile: &'a Profile,
+        model: &Model,
+        disk: &Disk,
+        asked: &'a [Asked],
+        streams: &[Stream],
+        said: Result<Admitted, Refusal>,
+        measured: &[u32],
+    ) -> Result<Answer<'a>, WorstError> {
+        let used = |s: &Service| {
+            streams.is_empty()
+                || streams.iter().any(|r| disk.service(r.sectors).is_some_and(|of| of.sectors == s.sectors))
+        };
+        let known = profile.service_times.iter().filter_map(|x| Some((x, disk.service(x.sectors)?)));
+        let sizes = known.filter(|(_, s)| used(s)).map(|(x, s)| {
+            let worst = WorstCase::of(profile, model, x.sectors)?;
+            Ok(size(profile, x, s, worst, measured.contains(&x.sectors)))
+        });
+        let reserved = said.as_ref().map(|a| a.reservations.clone()).unwrap_or_default();
+        let rows = asked.iter().zip(streams).enumerate().map(|(i, (a, s))| Row {
+            name: &a.name,
+            requests: s.requests,
+            period_ms: s.period.as_ms_f64(),
+            quality: share(s.quality.ppm().into()),
+            bytes: a.bytes,
+            mandatory: s.is_mandatory(),
+            reservation_ms: reserved.get(i).copied().flatten().map(|r| r.as_ms_f64()),
+            worst_ms: disk.service(s.sectors).map_or(0.0, |of| of.worst.as_ms_f64()),
+        });
+        let name = |i: usize| asked.get(i).map_or_else(String::new, |a| a.name.clone());
+        let refusal = said.as_ref().err();
+        Ok(Answer {
+            disk: &profile.name,
+            title: &profile.title,
+            sizes: sizes.collect::<Result<_, WorstError>>()?,
+            admitted: refusal.is_none(),
+            streams: rows.collect(),
+            load: said.as_ref().ok().map(|a| Shares {
+                mandatory_at_worst: share(a.load.worst_ppm),
+                expected: share(a.load.expected_ppm),
+                best_effort: share(a.load.left_ppm()),
+            }),
+            why: refusal.map(|r| why(&r.why, &name)),
+            nearest: refusal.map(|r| Nearest {
+                stream: name(asked.len().saturating_sub(1)),
+                requests: r.nearest.requests,
+                quality: r.nearest.quality.map(|q| share(q.ppm().into())),
+            }),
+        })
+    }
+
+    /// For people.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{}\n", self.title);
+        for size in &self.sizes {
+            text += &size.to_text();
+        }
+        if !self.streams.is_empty() {
+            let head = ["stream", "requests", "period", "quality", "size", "reserved in each period"];
+            let mut rows = vec![head.map(String::from).to_vec()];
+            rows.extend(self.streams.iter().map(|s| s.cells(self.admitted)));
+            text += &format!("\n{}", columns(&rows, &[1, 2, 3, 4]));
+        }
+        text.push('\n');
+        if let Some(load) = &self.load {
+            text += &format!(
+                "Yes. Mandatory requests take {} of the time at their worst; what is expected of all streams takes {}, and {} is left \
+                 for best effort.\n",
+                percent(load.mandatory_at_worst),
+                percent(load.expected),
+                percent(load.best_effort)
+            );
+        }
+        if let Some(why) = &self.why {
+            text += &format!("No. {why}.\n");
+        }
+        if let Some(nearest) = &self.nearest {
+            text += &nearest.to_text();
+        }
+        text
+    }
+}
+
+/// The reason, with the stream's name and not its number.
+fn why(why: &Why, name: &impl Fn(usize) -> String) -> String {
+    let text = why.to_string();
+    let stream = match why {
+        Why::Worst { .. } => return text,
+        Why::Size { stream, .. } => {
+            let text = text.replacen(&format!("stream {stream}: "), "", 1);
+            return format!(
+                "Stream {}: {text}; `headtime profiles measure --sizes` measures larger ones",
+                name(*stream)
+            );
+        }
+        Why::Between { stream, .. } | Why::Quality { stream, .. } => *stream,
+    };
+    match text.strip_prefix(&format!("stream {stream}: ")) {
+        Some(rest) => format!("Stream {}: {rest}", name(stream)),
+        None => text,
+    }
+}
+
+fn size<'a>(profile: &Profile, x: &'a ServiceTimes, s: &Service, worst: WorstCase, now: bool) -> Size<'a> {
+    Size {
+        sectors: x.sectors,
+        bytes: u64::from(x.sectors) * u64::from(profile.sector_bytes),
+        worst_ms: worst.total().as_ms_f64(),
+        worst: Terms {
+            seek_ms: worst.seek.as_ms_f64(),
+            turns: worst.turns,
+            turn_ms: worst.turn.as_ms_f64(),
+            sectors: worst.sectors,
+            sector_ms: worst.sector.as_ms_f64(),
+            overhead_ms: worst.overhead.as_ms_f64(),
+            skews: worst.skews,
+            skew_ms: worst.skew.as_ms_f64(),
+            recalibration_ms: worst.away.as_ms_f64(),
+        },
+        mean_ms: s.times.mean().as_ms_f64(),
+        p999_ms: s.times.quantile(999_000).as_ms_f64(),
+        samples: x.samples,
+        workload: &x.load.words,
+        reads: share(x.load.reads_ppm.into()),
+        waiting: x.load.waiting,
+        order: &x.load.order,
+        outstanding: x.load.outstanding,
+        measured_now: now,
+    }
+}
+
+impl Size<'_> {
+    fn to_text(&self) -> String {
+        let w = &self.worst;
+        let row = |what: String, ms: f64| vec![what, format!("{ms:.2} ms")];
+        let mut rows = vec![
+            row("  w, the longest that one can take".into(), self.worst_ms),
+            row("    the longest seek".into(), w.seek_ms),
+            row(format!("    {} turns of {:.3} ms", w.turns, w.turn_ms), f64::from(w.turns) * w.turn_ms),
+            row(format!("    {} sectors of {:.4} ms", w.sectors, w.sector_ms), f64::from(w.sectors) * w.sector_ms),
+            row("    overhead".into(), w.overhead_ms),
+            row(format!("    ends of tracks: {} of {:.2} ms", w.skews, w.skew_ms), f64::from(w.skews) * w.skew_ms),
+        ];
+        if w.recalibration_ms > 0.0 {
+            rows.push(row("    a recalibration".into(), w.recalibration_ms));
+        }
+        rows.push(row("  X, how long they do take: mean".into(), self.mean_ms));
+        rows.push(row("    99.9% of them within".into(), self.p999_ms));
+        let now = if self.measured_now { ", measured just now on the virtual drive" } else { "" };
+        format!(
+            "\nRequests of up to {} bytes ({} sectors)\n{}    {} samples{now}: {}; {} waiting, {}, {} at the drive\n",
+            self.bytes,
+            self.sectors,
+            columns(&rows, &[1]),
+            self.samples,
+            self.workload,
+            self.waiting,
+            self.order,
+            self.outstanding
+        )
+    }
+}
+
+impl Row<'_> {
+    fn cells(&self, admitted: bool) -> Vec<String> {
+        let reserved = match self.reservation_ms {
+            _ if !admitted => "-".into(),
+            Some(ms) => format!("{ms:.2} ms"),
+            None => format!("mandatory: {} times w, {:.2} ms", self.requests, f64::from(self.requests) * self.worst_ms),
+        };
+        let period = format!("{} ms", self.period_ms);
+        vec![
+            self.name.into(),
+            self.requests.to_string(),
+            period,
+            percent(self.quality),
+            self.bytes.to_string(),
+            reserved,
+        ]
+    }
+}
+
+impl Nearest {
+    fn to_text(&self) -> String {
+        let requests = self.requests.map(|n| format!("{n} requests in a period"));
+        let quality = self.quality.map(|q| format!("a quality of {}", percent(q)));
+        let either: Vec<String> = [requests, quality].into_iter().flatten().collect();
+        match either.is_empty() {
+            true => format!(
+                "No smaller number of requests and no lower quality of stream {} is possible either.\n",
+                self.stream
+            ),
+            false => format!("Possible for stream {}: {}.\n", self.stream, either.join(", or ")),
+        }
+    }
+}
+
+fn share(ppm: u64) -> f64 {
+    ppm as f64 / 1e6
+}
+
+/// In percent, with a hundredth of one at most, and no zeros behind it.
+fn percent(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}

@@ -1,0 +1,118 @@
+//! `headtime profiles measure`: how long a virtual drive's requests take, into its profile.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use headtime_disk::model::Model;
+use headtime_disk::profile::{self, Profile};
+use headtime_lab::experiment::Progress;
+use headtime_lab::output;
+use headtime_sched::admit::das::admission::Disk;
+use headtime_sim::service::{self, Load, Measured};
+use serde::Serialize;
+
+use crate::drive;
+use crate::failure::Failure;
+use crate::figures;
+use crate::screen::{self, Bar};
+
+/// Measure by simulation how long a drive's requests take, and write its profile with that
+#[derive(Debug, Args)]
+pub struct Measure {
+    /// A built-in drive, or a profile file (TOML or DiskSim .parv)
+    #[arg(value_name = "NAME|FILE")]
+    name: String,
+    /// Sizes of requests, in bytes or with k or m behind them, separated by commas; each has times of its own
+    #[arg(long, value_name = "S", value_delimiter = ',', default_value = "64k", value_parser = figures::bytes)]
+    sizes: Vec<u64>,
+    /// Requests that always wait: random reads of one size, of which SPTF chooses, with two at the drive (one, where it takes no more)
+    #[arg(long, value_name = "N", default_value_t = service::WAITING, value_parser = figures::waiting, allow_negative_numbers = true)]
+    waiting: u32,
+    /// Requests to measure, for each size
+    #[arg(long, value_name = "N", default_value_t = service::REQUESTS, value_parser = figures::measured, allow_negative_numbers = true)]
+    requests: u64,
+    /// Seed of the requests and of the drive's noise
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = figures::seed, allow_negative_numbers = true)]
+    seed: u64,
+    /// The profile to write; service times that it had before are replaced
+    #[arg(short, long, value_name = "FILE", required = true, value_parser = figures::output())]
+    output: Option<PathBuf>,
+}
+
+/// What `--json` prints of each size.
+#[derive(Serialize)]
+struct Row {
+    sectors: u32,
+    samples: u64,
+    mean_ms: f64,
+    p999_ms: f64,
+    longest_ms: f64,
+    worst_ms: f64,
+    mb_s: f64,
+}
+
+/// Runs the command.
+pub fn run(args: &Measure, json: bool) -> Result<(), Failure> {
+    let mut profile = drive::find(&args.name)?;
+    let mut sizes = args.sizes.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let bar = Bar::new(sizes.len() as u64, "sizes");
+    let mut all: Vec<Measured> = Vec::new();
+    for &bytes in &sizes {
+        all.push(one(&profile, bytes, args.waiting, args.requests, args.seed)?);
+        bar.advance(1);
+    }
+    drop(bar);
+    profile.service_times = all.iter().map(|m| m.times.clone()).collect();
+    let said: Vec<String> = sizes.iter().map(u64::to_string).collect();
+    let (said, Measure { waiting, requests, seed, .. }) = (said.join(","), args);
+    let command =
+        format!("headtime profiles measure --sizes {said} --waiting {waiting} --requests {requests} --seed {seed}");
+    profile.sources.insert("service_times".into(), format!("the virtual drive of this profile: {command}"));
+    let rows = rows(&profile, &all)?;
+    if let Some(path) = &args.output {
+        output::write_whole(path, profile::write(&profile).as_bytes())?;
+    }
+    if json {
+        return screen::print_json(&rows);
+    }
+    screen::print(&text(&rows))
+}
+
+/// Times of requests of one size on the virtual drive of `profile`.
+pub fn one(profile: &Profile, bytes: u64, waiting: u32, requests: u64, seed: u64) -> Result<Measured, Failure> {
+    let outstanding = headtime_sim::simulate::DEPTH.min(profile.electronics.queue.depth);
+    let load = Load { waiting, requests, outstanding, ..Load::reads(bytes, seed) };
+    service::measure(profile, &load).map_err(Failure::input)
+}
+
+fn rows(profile: &Profile, all: &[Measured]) -> Result<Vec<Row>, Failure> {
+    let model = Model::new(profile).map_err(Failure::input)?;
+    // What will be read back, so that what is printed is what admission will reckon with.
+    let disk = Disk::of(profile, &model, profile.electronics.queue.depth).map_err(Failure::input)?;
+    let row = |m: &Measured| {
+        let service = disk.service(m.times.sectors)?;
+        Some(Row {
+            sectors: m.times.sectors,
+            samples: m.times.samples,
+            mean_ms: service.times.mean().as_ms_f64(),
+            p999_ms: service.times.quantile(999_000).as_ms_f64(),
+            longest_ms: m.longest.as_ms_f64(),
+            worst_ms: service.worst.as_ms_f64(),
+            mb_s: m.bytes_per_second(profile.sector_bytes) / 1e6,
+        })
+    };
+    Ok(all.iter().filter_map(row).collect())
+}
+
+fn text(rows: &[Row]) -> String {
+    let head = ["sectors", "samples", "mean ms", "99.9% within", "longest", "worst case", "MB/s"];
+    let mut table = vec![head.map(String::from).to_vec()];
+    for r in rows {
+        let ms = |v: f64| format!("{v:.2}");
+        let times = [r.mean_ms, r.p999_ms, r.longest_ms, r.worst_ms, r.mb_s].map(ms);
+        table.push([r.sectors.to_string(), r.samples.to_string()].into_iter().chain(times).collect());
+    }
+    screen::columns(&table, &[0, 1, 2, 3, 4, 5, 6])
+}

@@ -1,0 +1,159 @@
+//! `headtime profiles measure` and `headtime admit`: what is measured, and who is promised what.
+
+mod common;
+
+use common::{Scratch, headtime};
+
+const FIVE: &str = "requests=5,period=500ms,quality=99%,size=64K";
+
+#[test]
+fn the_times_of_the_built_in_drives_are_what_the_command_measures() {
+    let there = Scratch::new("measured");
+    for name in ["ultrastar36z15", "barracuda36es2"] {
+        let path = there.path(name);
+        let said = headtime(&["profiles", "measure", name, "-o", &path]).ok();
+        assert!(said.contains("99.9% within") && said.contains("100000"), "{said}");
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert!(written.contains("headtime profiles measure --sizes 65536 --waiting 8 --requests 100000 --seed 1"));
+        assert_eq!(headtime(&["profiles", "show", name]).ok(), written, "{name}");
+    }
+}
+
+#[test]
+fn a_profile_is_measured_for_the_sizes_asked_for_and_read_again() {
+    let there = Scratch::new("sizes");
+    let path = there.path("a.toml");
+    let args = ["profiles", "measure", "atlas10k", "--requests", "500", "--waiting", "4", "--seed", "7"];
+    let rows = headtime(&[&args[..], &["--sizes", "64k,4096,4k", "-o", &path, "--json"]].concat()).json();
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.iter().map(|r| r["sectors"].as_u64().unwrap()).collect::<Vec<_>>(), [8, 128]);
+    for row in rows {
+        let ms = |key: &str| row[key].as_f64().unwrap();
+        assert!(0.0 < ms("mean_ms") && ms("mean_ms") < ms("p999_ms") && ms("longest_ms") < ms("worst_ms"), "{row}");
+        assert_eq!(row["samples"], 500);
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text.matches("[[service_times]]").count(), 2);
+    assert!(text.contains("waiting = 4\norder = \"sptf\"\noutstanding = 2\nsamples = 500\n"), "{text}");
+    assert_eq!(headtime(&["profiles", "show", &path]).ok(), text);
+    // Measured again, its times are replaced and not added to.
+    let again = there.path("b.toml");
+    headtime(&["profiles", "measure", &path, "--requests", "500", "-o", &again]).ok();
+    assert_eq!(std::fs::read_to_string(&again).unwrap().matches("[[service_times]]").count(), 1);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_and_nothing_is_written() {
+    let there = Scratch::new("unmeasured");
+    let path = there.path("p.toml");
+    let said = |args: &[&str]| {
+        let e = headtime(&[&["profiles", "measure"], args, &["-o", &path]].concat()).refused();
+        assert!(there.names().iter().all(|n| n != "p.toml"), "{e}");
+        e
+    };
+    assert!(
+        said(&["atlas10k", "--sizes", "4q"]).contains("--sizes: expected bytes such as 4096 or 64k, from 1 to 64m")
+    );
+    assert!(said(&["atlas10k", "--sizes", "1000"]).contains("whole sectors of 512"));
+    assert!(said(&["atlas10k", "--waiting", "0"]).contains("--waiting: expected a whole number from 1 to 100000"));
+    assert!(said(&["atlas10k", "--waiting", "1"]).contains("expected at least the 2 commands at the drive, found 1"));
+    assert!(
+        said(&["atlas10k", "--requests", "0"]).contains("--requests: expected a whole number from 1 to 4294967295")
+    );
+    assert!(said(&["maxtor-6l080l0"]).contains("expected a drive that writes through"));
+    let r = headtime(&["profiles", "measure", "atlas10k"]);
+    assert!(r.status == Some(2) && r.err.contains("--output"), "{}", r.err);
+}
+
+#[test]
+fn streams_that_fit_are_admitted_with_their_reservations() {
+    let args = ["admit", "--disk", "ultrastar36z15", "--stream", FIVE];
+    let must = "requests=3,period=500ms,quality=100%,size=64k,name=must";
+    let r = headtime(&[&args[..], &["--stream", must, "--json"]].concat()).json();
+    assert_eq!((r["admitted"].as_bool(), r["disk"].as_str()), (Some(true), Some("ultrastar36z15")));
+    let (size, streams) = (&r["sizes"][0], &r["streams"]);
+    let w = &size["worst"];
+    let of = |v: &serde_json::Value, key: &str| v[key].as_f64().unwrap();
+    let terms = of(w, "seek_ms")
+        + of(w, "turns") * of(w, "turn_ms")
+        + of(w, "sectors") * of(w, "sector_ms")
+        + of(w, "overhead_ms")
+        + of(w, "skews") * of(w, "skew_ms")
+        + of(w, "recalibration_ms");
+    assert!((terms - of(size, "worst_ms")).abs() < 1e-6 && (of(size, "worst_ms") - 29.96).abs() < 0.01, "{size}");
+    assert_eq!((size["samples"].as_u64(), size["measured_now"].as_bool()), (Some(100_000), Some(false)));
+    // The paper has 20.9 ms for the first of them (table 2).
+    assert!((of(&streams[0], "reservation_ms") / 20.9 - 1.0).abs() < 0.1, "{streams}");
+    assert!(streams[1]["reservation_ms"].is_null() && streams[1]["mandatory"] == true && streams[1]["name"] == "must");
+    let load = &r["load"];
+    assert!((of(load, "mandatory_at_worst") - 3.0 * of(size, "worst_ms") / 500.0).abs() < 1e-5);
+    assert!((of(load, "expected") + of(load, "best_effort") - 1.0).abs() < 1e-9);
+    let text = headtime(&args).ok();
+    for said in ["w, the longest that one can take", "5 turns of 4.020 ms", "99.9% of them within", "Yes. Mandatory"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    // Nobody asks for anything: what is known of the drive.
+    assert!(headtime(&["admit", "--disk", "ultrastar36z15"]).ok().contains("100% is left for best effort"));
+}
+
+#[test]
+fn streams_that_do_not_fit_are_refused_with_what_would() {
+    let ask = |more: &[&str]| headtime(&[&["admit", "--disk", "ultrastar36z15"], more].concat());
+    let mandatory = |n: u32| format!("requests={n},period=500ms,quality=1,size=64k,name=m");
+    let no = ask(&["--stream", &mandatory(17)]);
+    assert_eq!((no.status, no.err.as_str()), (Some(1), ""), "{}", no.out);
+    assert!(no.out.contains("No. mandatory streams would take 101.87% of the time at their worst"), "{}", no.out);
+    assert!(no.out.contains("Possible for stream m: 16 requests in a period, or a quality of "), "{}", no.out);
+    assert!(ask(&["--stream", &mandatory(16)]).ok().contains("Yes."));
+    let optional = |n: u32| format!("requests={n},period=500ms,quality=95%,size=64k,name=o");
+    let no = ask(&["--stream", FIVE, "--stream", &optional(150), "--json"]);
+    assert_eq!(no.status, Some(1));
+    let r: serde_json::Value = serde_json::from_str(&no.out).unwrap();
+    assert!(r["admitted"] == false && r["load"].is_null() && r["nearest"]["stream"] == "o", "{r}");
+    let fewer = r["nearest"]["requests"].as_u64().unwrap() as u32;
+    assert!(ask(&["--stream", FIVE, "--stream", &optional(fewer)]).ok().contains("Yes."));
+    assert_eq!(ask(&["--stream", FIVE, "--stream", &optional(fewer + 1)]).status, Some(1));
+}
+
+#[test]
+fn a_built_in_drive_without_service_times_is_measured_and_a_file_is_not() {
+    let there = Scratch::new("admit");
+    let small = "requests=5,period=500ms,quality=99%,size=8k";
+    let r = headtime(&["admit", "--disk", "cheetah9lp", "--stream", small, "--json"]);
+    assert!(r.err.contains("cheetah9lp has no service times for requests of 8192 bytes: measured on its"), "{}", r.err);
+    let v = r.json();
+    assert!(v["sizes"][0]["measured_now"] == true && v["sizes"][0]["sectors"] == 16, "{v}");
+    let copy = there.file("copy.toml", &headtime(&["profiles", "show", "cheetah9lp"]).ok());
+    let e = headtime(&["admit", "--disk", &copy, "--stream", small]).refused();
+    assert!(e.contains("found none; `headtime profiles measure ") && e.contains("copy.toml"), "{e}");
+    // Larger than anything that a file knows: no, and nothing that would do.
+    let known = there.path("known.toml");
+    headtime(&["profiles", "measure", &copy, "--sizes", "4k", "--requests", "500", "-o", &known]).ok();
+    let no = headtime(&["admit", "--disk", &known, "--stream", small]);
+    assert_eq!(no.status, Some(1), "{}", no.err);
+    assert!(no.out.contains("No. Stream 1: expected requests of at most 8 sectors, found 16"), "{}", no.out);
+    assert!(headtime(&["admit", "--disk", "maxtor-6l080l0"]).refused().contains("writes through"));
+}
+
+#[test]
+fn streams_come_from_a_file_with_its_lines_in_what_is_said_of_it() {
+    let there = Scratch::new("streams");
+    let one = |quality: &str| {
+        format!("[[stream]]\nname = \"a\"\nrequests = 5\nperiod = \"500ms\"\nquality = {quality}\nsize = \"64k\"\n")
+    };
+    let file = there.file("s.toml", &one("0.99"));
+    let both = ["admit", "--disk", "ultrastar36z15", "--streams", &file, "--stream", FIVE, "--json"];
+    let r = headtime(&both).json();
+    assert_eq!((r["streams"][0]["name"].as_str(), r["streams"][1]["name"].as_str()), (Some("a"), Some("2")));
+    assert_eq!(r["streams"][0]["quality"], r["streams"][1]["quality"]);
+    let said = |file: &str| headtime(&["admit", "--disk", "ultrastar36z15", "--streams", file]).refused();
+    let bad = there.file("bad.toml", &(one("0.99") + &one("\"much\"")));
+    assert!(said(&bad).contains("bad.toml:11: quality: expected a share such as 99% or 0.99"), "{}", said(&bad));
+    assert!(said(&there.path("none.toml")).contains("none.toml: "));
+    let e = headtime(&["admit", "--disk", "ultrastar36z15", "--stream", "requests=5"]).refused();
+    assert!(e.contains("--stream: stream 1: expected period (a time such as 500ms"), "{e}");
+    let odd = "requests=5,period=500ms,quality=99%,size=1000";
+    let e = headtime(&["admit", "--disk", "ultrastar36z15", "--stream", odd]).refused();
+    assert!(e.contains("--stream: stream 1: size: expected whole sectors of 512 bytes, found 1000"), "{e}");
+    assert!(headtime(&["admit", "--disk", "none", "--stream", FIVE]).refused().contains("no built-in drive"));
+}

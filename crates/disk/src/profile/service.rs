@@ -1,0 +1,204 @@
+//! How long commands of a drive do take: measured distributions of service times, one a request size.
+//!
+//! Reuther and Pohlack 2003 (section 3.1.2) measure this once for each drive, under a load like the one that is expected, and
+//! admit streams by it. A distribution says nothing without its load, so the load stands beside it, in words and in figures. The
+//! service time of a command is the time for which the drive was busy with it: from the completion before it, or from when it
+//! was sent if that is later, to its own completion.
+
+use super::check::Places;
+use super::fault::ProfileError;
+use super::keys;
+use super::table::{Item, Table};
+use crate::time::Dur;
+
+/// The number of the last bin at most.
+pub const MOST_BINS: u32 = 1 << 20;
+/// So many empty bins in a row are not written but end a run.
+const EMPTY: u32 = 3;
+/// A share of everything, in parts per million.
+const ALL_PPM: u32 = 1_000_000;
+const US: u32 = 3;
+
+/// The service times of commands of one size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceTimes {
+    /// Sectors of each command.
+    pub sectors: u32,
+    /// What the drive had to do meanwhile.
+    pub load: ServiceLoad,
+    /// How many commands were measured.
+    pub samples: u64,
+    /// Width of a bin. Bin n holds times that are longer than n - 1 bins and no longer than n.
+    pub bin: Dur,
+    /// How many commands fell into which bin, by ascending bins.
+    pub runs: Vec<Run>,
+}
+
+/// A load under which service times were measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceLoad {
+    /// In words: what was asked for, and where.
+    pub words: String,
+    /// Share of reads, in parts per million; the others were writes.
+    pub reads_ppm: u32,
+    /// Requests that were always in the system, those at the drive included.
+    pub waiting: u32,
+    /// Who chose the next of them: an ORDER by its name.
+    pub order: String,
+    /// Commands at the drive at most.
+    pub outstanding: u32,
+}
+
+/// Neighbouring bins of a histogram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Number of the first bin.
+    pub first: u32,
+    /// How many fell into it and into each that follows.
+    pub counts: Vec<u32>,
+}
+
+impl Run {
+    /// Number of the last bin.
+    fn last(&self) -> u64 {
+        (u64::from(self.first) + self.counts.len() as u64).saturating_sub(1)
+    }
+
+    /// The counts of all bins from bin 0 on as runs, without stretches of empty bins.
+    pub fn of(counts: &[u32]) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (bin, &count) in (0u32..).zip(counts).filter(|c| *c.1 > 0) {
+            match runs.last_mut() {
+                Some(run) if u64::from(bin) <= run.last() + u64::from(EMPTY) => {
+                    run.counts.resize((bin - run.first) as usize, 0);
+                    run.counts.push(count);
+                }
+                _ => runs.push(Run { first: bin, counts: vec![count] }),
+            }
+        }
+        runs
+    }
+}
+
+impl ServiceTimes {
+    /// Bins with commands in them, ascending: number and how many.
+    pub fn counts(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
+        self.runs.iter().flat_map(|run| (run.first..).zip(run.counts.iter().copied())).filter(|c| c.1 > 0)
+    }
+}
+
+/// The list from a file.
+pub(super) fn read(list: &Item, places: &mut Places) -> Result<Vec<ServiceTimes>, ProfileError> {
+    let mut all = Vec::new();
+    for (i, item) in list.list()?.iter().enumerate() {
+        let t = item.table(keys::SERVICE_TIMES)?;
+        for key in keys::SERVICE_TIMES.1 {
+            places.remember(&place(i, key), t.get(key));
+        }
+        all.push(one(&t)?);
+    }
+    Ok(all)
+}
+
+fn place(i: usize, key: &str) -> String {
+    format!("service_times[{i}].{key}")
+}
+
+fn one(t: &Table) -> Result<ServiceTimes, ProfileError> {
+    let figure = |key: &str, most: i64| t.need(key)?.int(1, most);
+    let commands = |key: &str| figure(key, i64::from(u32::MAX)).map(|n| n as u32);
+    let mut runs = Vec::new();
+    for run in t.need("histogram")?.list()? {
+        let figures = run.list()?;
+        let [first, counts @ ..] = figures.as_slice() else {
+            return run.refuse("a list of a first bin and of counts");
+        };
+        let count = |c: &Item| c.int(0, i64::from(u32::MAX)).map(|n| n as u32);
+        let first = first.int(1, i64::from(MOST_BINS))? as u32;
+        runs.push(Run { first, counts: counts.iter().map(count).collect::<Result<_, _>>()? });
+    }
+    Ok(ServiceTimes {
+        sectors: commands("sectors")?,
+        load: ServiceLoad {
+            words: t.need("workload")?.text()?.to_string(),
+            reads_ppm: t.need("reads")?.units(6, 0, i64::from(ALL_PPM))? as u32,
+            waiting: commands("waiting")?,
+            order: t.need("order")?.text()?.to_string(),
+            outstanding: commands("outstanding")?,
+        },
+        samples: figure("samples", i64::MAX)? as u64,
+        bin: t.need("bin_us")?.time(US, Dur::from_secs(1))?,
+        runs,
+    })
+}
+
+/// What no single figure of the list shows; `capacity` is the drive's, in sectors.
+pub(super) fn check(list: &[ServiceTimes], capacity: u64, places: &Places) -> Result<(), ProfileError> {
+    for (i, x) in list.iter().enumerate() {
+        let at = |key: &str| places.key(&place(i, key));
+        let before = i.checked_sub(1).and_then(|b| list.get(b));
+        let after = before.map_or(0, |b| b.sectors);
+        if x.sectors <= after || u64::from(x.sectors) > capacity {
+            let range = format!("between {} (sizes ascend) and the drive's {capacity}", u64::from(after) + 1);
+            return Err(ProfileError::range(at("sectors"), "sectors", x.sectors, range));
+        }
+        if x.bin == Dur::ZERO {
+            return Err(ProfileError::range(at("bin_us"), "bin_us", 0, "more than 0"));
+        }
+        if let Some(first) = before.map(|_| list[0].bin).filter(|bin| *bin != x.bin) {
+            return Err(ProfileError::range(at("bin_us"), "bin_us", x.bin, format!("that of the first size, {first}")));
+        }
+        if x.load.reads_ppm > ALL_PPM {
+            let found = format!("{} parts per million", x.load.reads_ppm);
+            return Err(ProfileError::range(at("reads"), "reads", found, "between 0 and 1"));
+        }
+        for (key, text) in [("workload", &x.load.words), ("order", &x.load.order)] {
+            if text.trim().is_empty() {
+                return Err(ProfileError::expected(at(key), format!("{key} in words"), "an empty text"));
+            }
+        }
+        let (waiting, outstanding) = (x.load.waiting, x.load.outstanding);
+        if outstanding == 0 || waiting < outstanding {
+            let range = format!("at least 1 and at most what waited ({waiting})");
+            return Err(ProfileError::range(at("outstanding"), "outstanding", outstanding, range));
+        }
+        histogram(x, places, &place(i, "histogram"))?;
+    }
+    Ok(())
+}
+
+fn histogram(x: &ServiceTimes, places: &Places, path: &str) -> Result<(), ProfileError> {
+    let at = places.key(path);
+    let mut next = 1u64;
+    for run in &x.runs {
+        if run.counts.is_empty() {
+            return Err(ProfileError::expected(at, "a list of a first bin and of counts", "no counts"));
+        }
+        if u64::from(run.first) < next || run.last() > u64::from(MOST_BINS) {
+            let found = format!("{} to {}", run.first, run.last());
+            let range = format!("from {next} on (bins ascend) and up to {MOST_BINS}");
+            return Err(ProfileError::range(at, "a run of bins", found, range));
+        }
+        next = run.last() + 1;
+    }
+    let sum: u64 = x.counts().map(|c| u64::from(c.1)).sum();
+    if sum != x.samples || sum == 0 {
+        let text = format!("{} samples are stated, but the histogram holds {sum}", x.samples);
+        return Err(ProfileError::impossible(at, text));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_stretches_end_a_run_and_short_gaps_do_not() {
+        let run = |first, counts: &[u32]| Run { first, counts: counts.to_vec() };
+        assert_eq!(Run::of(&[]), []);
+        assert_eq!(Run::of(&[0, 0, 0]), []);
+        assert_eq!(Run::of(&[0, 2, 0, 0, 1]), [run(1, &[2, 0, 0, 1])]);
+        assert_eq!(Run::of(&[0, 2, 0, 0, 0, 1, 0]), [run(1, &[2]), run(5, &[1])]);
+    }
+}

@@ -1,0 +1,161 @@
+//! What a profile knows of a drive's times, as admission needs it: w from its figures ([`super::worst`]), X from what was measured
+//! on it ([`headtime_disk::profile::service`]).
+
+use headtime_disk::model::Model;
+use headtime_disk::profile::{Profile, ServiceTimes};
+
+use super::admission::{Disk, DiskError, Service};
+use super::distribution::{Distribution, DistributionError};
+use super::worst::{WorstCase, WorstError};
+
+/// Why a profile does not say enough to admit streams.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KnownError {
+    /// Nobody measured.
+    #[error("disk {name}: expected service times of one request size or more in its profile, found none")]
+    NoTimes {
+        /// The profile's name.
+        name: String,
+    },
+    /// It has no worst case.
+    #[error("disk {name}, requests of {sectors} sectors: {source}")]
+    Worst {
+        /// The profile's name.
+        name: String,
+        /// Of requests of this size.
+        sectors: u32,
+        /// Why.
+        source: WorstError,
+    },
+    /// They were measured while more commands were at the drive: with fewer, the overheads between two of them are not hidden.
+    #[error(
+        "disk {name}, service times for {sectors} sectors: expected them measured with at most {asked} commands at the drive, found {measured}"
+    )]
+    Outstanding {
+        /// The profile's name.
+        name: String,
+        /// Of requests of this size.
+        sectors: u32,
+        /// Commands at the drive when they were measured.
+        measured: u32,
+        /// Commands that are to be at the drive.
+        asked: u32,
+    },
+    /// They make no distribution; one beyond the worst case, above all.
+    #[error("disk {name}, service times for {sectors} sectors: {source}")]
+    Times {
+        /// The profile's name.
+        name: String,
+        /// Of requests of this size.
+        sectors: u32,
+        /// Why not.
+        source: DistributionError,
+    },
+    /// They do not go together.
+    #[error("disk {name}: {source}")]
+    Disk {
+        /// The profile's name.
+        name: String,
+        /// Why not.
+        source: DiskError,
+    },
+}
+
+impl Disk {
+    /// The drive of `profile`, from which `model` was compiled, with up to `outstanding` commands at a time: X for each size that
+    /// was measured, and w for the same sizes.
+    ///
+    /// # Errors
+    /// No service times in the profile; no worst case (a write-back cache); times beyond it; times of more commands at the drive.
+    pub fn of(profile: &Profile, model: &Model, outstanding: u32) -> Result<Disk, KnownError> {
+        let name = || profile.name.clone();
+        if profile.service_times.is_empty() {
+            return Err(KnownError::NoTimes { name: name() });
+        }
+        let service = |x: &ServiceTimes| {
+            let sectors = x.sectors;
+            let worst = WorstCase::of(profile, model, sectors);
+            let worst = worst.map_err(|source| KnownError::Worst { name: name(), sectors, source })?.total();
+            if x.load.outstanding > outstanding {
+                let measured = x.load.outstanding;
+                return Err(KnownError::Outstanding { name: name(), sectors, measured, asked: outstanding });
+            }
+            let times = Distribution::from_counts(x.counts(), x.bin, worst);
+            let times = times.map_err(|source| KnownError::Times { name: name(), sectors, source })?;
+            Ok(Service { sectors, worst, times })
+        };
+        let services = profile.service_times.iter().map(service).collect::<Result<Vec<_>, _>>()?;
+        Disk::new(services, outstanding).map_err(|source| KnownError::Disk { name: name(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::profile::{Run, ServiceLoad, builtin};
+    use headtime_disk::time::Dur;
+
+    use super::*;
+
+    /// Ten commands of so many sectors, of 3 ms and 9 ms.
+    fn times(sectors: u32) -> ServiceTimes {
+        ServiceTimes {
+            sectors,
+            load: ServiceLoad {
+                words: "made up".into(),
+                reads_ppm: 1_000_000,
+                waiting: 8,
+                order: "sptf".into(),
+                outstanding: 2,
+            },
+            samples: 10,
+            bin: Dur::from_us(10),
+            runs: vec![Run { first: 300, counts: vec![6] }, Run { first: 900, counts: vec![4] }],
+        }
+    }
+
+    fn drive(service_times: Vec<ServiceTimes>) -> (Profile, Model) {
+        let profile = Profile { service_times, ..builtin("atlas10k").expect("a built-in drive") };
+        let model = Model::new(&profile).expect("a drive that works");
+        (profile, model)
+    }
+
+    #[test]
+    fn each_size_has_the_times_of_the_profile_and_its_own_worst_case() {
+        let (profile, model) = drive(vec![times(8), times(128)]);
+        let disk = Disk::of(&profile, &model, 2).expect("a disk");
+        let small = disk.service(1).expect("a size");
+        assert_eq!((small.sectors, small.times.mean(), disk.largest().sectors), (8, Dur(5_400_001), 128));
+        for size in [8, 128] {
+            let worst = WorstCase::of(&profile, &model, size).expect("it writes through").total();
+            assert_eq!(disk.service(size).expect("a size").worst, worst);
+        }
+        assert!(disk.service(129).is_none());
+    }
+
+    #[test]
+    fn what_a_profile_lacks_is_said() {
+        let of = |profile: &Profile, model: &Model, outstanding| {
+            Disk::of(profile, model, outstanding).expect_err("a fault").to_string()
+        };
+        let (profile, model) = drive(vec![]);
+        assert!(of(&profile, &model, 2).contains("expected service times of one request size or more"));
+        let (profile, model) = drive(vec![times(8)]);
+        assert!(of(&profile, &model, 1).contains("with at most 1 commands at the drive, found 2"));
+        let back = {
+            let mut p = profile.clone();
+            p.electronics.cache.write_back = true;
+            p
+        };
+        assert!(of(&back, &model, 2).contains("8 sectors: expected a drive that writes through"));
+        let mut late = times(8);
+        late.runs[1].first = 90_000;
+        let (profile, model) = drive(vec![late]);
+        let said = of(&profile, &model, 2);
+        assert!(
+            said.contains("service time 6: expected at most the worst case of") && said.contains("found 900.0"),
+            "{said}"
+        );
+        let (profile, model) = drive(vec![times(128), times(8)]);
+        assert!(of(&profile, &model, 2).contains("expected sizes and worst cases that ascend"));
+    }
+}

@@ -1,0 +1,326 @@
+//! Streams as people ask for them: on a command line, or in a small TOML file.
+//!
+//! ```toml
+//! [[stream]]
+//! name = "I frames"    # may be left out
+//! requests = 5         # in each period
+//! period = "500ms"     # s, ms or us
+//! quality = "100%"     # how many of them must be done in it; all: mandatory
+//! size = "64k"         # of each, at most
+//! ```
+//!
+//! The same in one line: `requests=5,period=500ms,quality=100%,size=64k,name=I frames`.
+
+use std::path::Path;
+
+use headtime_disk::profile::decimal::Decimal;
+use headtime_disk::time::Dur;
+use headtime_sched::admit::das::stream::{PERIODS, Quality, Stream, StreamError};
+use toml::de::{DeTable, DeValue};
+
+use crate::input;
+use crate::workload::Bytes;
+
+/// The keys of a stream.
+pub const KEYS: [&str; 5] = ["requests", "period", "quality", "size", "name"];
+/// Longest file, bytes, and most streams.
+const LONGEST_FILE: u64 = 1 << 20;
+const MOST_STREAMS: usize = 1_000;
+const LONGEST_NAME: usize = 64;
+
+/// One stream as it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Its name, or its place in the order of streams.
+    pub name: String,
+    /// Requests in each period.
+    pub requests: u32,
+    /// The period.
+    pub period: Dur,
+    /// How many of them must be done in it.
+    pub quality: Quality,
+    /// Bytes of its largest request.
+    pub bytes: u64,
+    /// Where it stands, for messages.
+    pub place: String,
+}
+
+/// Why streams cannot be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {reason}")]
+pub struct StreamsError {
+    /// File and line, or the flag.
+    pub place: String,
+    /// What was expected and found.
+    pub reason: String,
+}
+
+impl StreamsError {
+    fn new(place: &str, reason: impl ToString) -> StreamsError {
+        StreamsError { place: place.into(), reason: reason.to_string() }
+    }
+}
+
+impl Asked {
+    /// The stream on a drive with such sectors.
+    ///
+    /// # Errors
+    /// A size of no whole sectors, a figure outside of its limits.
+    pub fn stream(&self, sector_bytes: u32) -> Result<Stream, StreamsError> {
+        let refused =
+            |why: &dyn ToString| StreamsError::new(&self.place, format!("stream {}: {}", self.name, why.to_string()));
+        let sector = u64::from(sector_bytes.max(1));
+        let sectors = u32::try_from(self.bytes / sector).ok().filter(|n| *n > 0 && self.bytes.is_multiple_of(sector));
+        let sectors = sectors.ok_or_else(|| {
+            refused(&format!("size: expected whole sectors of {sector} bytes, found {} bytes", self.bytes))
+        })?;
+        Stream::new(self.requests, self.period, self.quality, sectors).map_err(|e: StreamError| refused(&e))
+    }
+}
+
+/// The stream that one line of a command says; it is the `nth`, from 1, where it has no name. `flag` is what the line followed.
+///
+/// # Errors
+/// What was expected, and what was found.
+pub fn parse(line: &str, flag: &str, nth: usize) -> Result<Asked, StreamsError> {
+    let mut given: Vec<(&str, String)> = Vec::new();
+    for part in line.split(',') {
+        let (key, value) = part.split_once('=').map_or((part.trim(), ""), |(k, v)| (k.trim(), v.trim()));
+        let form = "expected requests=N,period=T,quality=Q,size=S and perhaps name=X";
+        if !KEYS.contains(&key) || value.is_empty() {
+            return Err(StreamsError::new(flag, format!("{form}, found \"{}\"", shown(part))));
+        }
+        if given.iter().any(|g| g.0 == key) {
+            return Err(StreamsError::new(
+                flag,
+                format!("expected each of {} once, found {key} twice", KEYS.join(", ")),
+            ));
+        }
+        given.push((key, value.into()));
+    }
+    one(&given, &|_| flag.to_string(), flag, nth)
+}
+
+/// The streams of a file.
+///
+/// # Errors
+/// File, line, what was expected and found.
+pub fn load(path: &Path) -> Result<Vec<Asked>, StreamsError> {
+    let file = path.display().to_string();
+    let text = input::text(path, LONGEST_FILE).map_err(|why| StreamsError::new(&file, why))?;
+    read(&file, &text)
+}
+
+/// The streams of a text; `file` is what messages call it.
+///
+/// # Errors
+/// File, line, what was expected and found.
+pub fn read(file: &str, text: &str) -> Result<Vec<Asked>, StreamsError> {
+    let line = |at: usize| {
+        let before = &text.as_bytes()[..at.min(text.len())];
+        format!("{file}:{}", before.iter().filter(|b| **b == b'\n').count() + 1)
+    };
+    let document = DeTable::parse(text).map_err(|e| {
+        let place = e.span().map_or_else(|| file.to_string(), |s| line(s.start));
+        StreamsError::new(&place, format!("expected TOML, found: {}", e.message().replace('\n', " ")))
+    })?;
+    let mut streams = Vec::new();
+    for (key, value) in document.get_ref().iter() {
+        let (key_at, key) = (line(key.span().start), key.get_ref());
+        let DeValue::Array(all) = value.get_ref() else {
+            return Err(StreamsError::new(&key_at, format!("expected [[stream]] tables only, found {}", shown(key))));
+        };
+        if key != "stream" {
+            return Err(StreamsError::new(&key_at, format!("expected [[stream]] tables only, found {}", shown(key))));
+        }
+        if all.len() > MOST_STREAMS {
+            return Err(StreamsError::new(
+                &key_at,
+                format!("expected at most {MOST_STREAMS} streams, found {}", all.len()),
+            ));
+        }
+        for (n, item) in all.iter().enumerate() {
+            let begin = line(item.span().start);
+            let DeValue::Table(table) = item.get_ref() else {
+                return Err(StreamsError::new(&begin, "expected a table [[stream]], found another value"));
+            };
+            let mut given = Vec::new();
+            let mut places = Vec::new();
+            for (key, value) in table.iter() {
+                let place = line(key.span().start);
+                let Some(known) = KEYS.into_iter().find(|k| *k == key.get_ref()) else {
+                    let reason = format!("expected one of {}, found the key {}", KEYS.join(", "), shown(key.get_ref()));
+                    return Err(StreamsError::new(&place, reason));
+                };
+                let figure = match value.get_ref() {
+                    DeValue::String(s) => s.to_string(),
+                    DeValue::Integer(n) => n.to_string(),
+                    DeValue::Float(n) => n.to_string(),
+                    _ => {
+                        let reason = format!("{known}: expected a number or text in quotes, found another value");
+                        return Err(StreamsError::new(&place, reason));
+                    }
+                };
+                given.push((known, figure));
+                places.push((known, place));
+            }
+            let at = |key: &str| places.iter().find(|p| p.0 == key).map_or(begin.clone(), |p| p.1.clone());
+            streams.push(one(&given, &at, &begin, n + 1)?);
+        }
+    }
+    if streams.is_empty() {
+        return Err(StreamsError::new(file, "expected one [[stream]] or more, found none"));
+    }
+    Ok(streams)
+}
+
+/// A stream from its keys; `at` says where each stands, and `begin` where all of it does.
+fn one(given: &[(&str, String)], at: &dyn Fn(&str) -> String, begin: &str, nth: usize) -> Result<Asked, StreamsError> {
+    let find = |key: &str| given.iter().find(|g| g.0 == key).map(|g| g.1.clone());
+    let need = |key: &'static str, form: &str| {
+        find(key).ok_or_else(|| StreamsError::new(begin, format!("stream {nth}: expected {key} ({form}), found none")))
+    };
+    let refused = |key: &str, form: &str, found: &str| {
+        StreamsError::new(&at(key), format!("{key}: expected {form}, found \"{}\"", shown(found)))
+    };
+    let requests_form = "a whole number of requests in each period";
+    let period_form =
+        format!("a time such as 500ms, from {} ms to {} s", PERIODS.0.as_ms_f64(), PERIODS.1.as_secs_f64());
+    let quality_form = "a share such as 99% or 0.99, more than 0 and at most all";
+    let size_form = "a number of bytes such as 64k";
+    let (requests, period) = (need("requests", requests_form)?, need("period", &period_form)?);
+    let (quality, size) = (need("quality", quality_form)?, need("size", size_form)?);
+    let name = find("name").unwrap_or_else(|| nth.to_string());
+    if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+        let form = format!("1 to {LONGEST_NAME} characters, none of them control characters");
+        return Err(refused("name", &form, &name));
+    }
+    Ok(Asked {
+        requests: requests
+            .parse()
+            .ok()
+            .filter(|n| *n > 0)
+            .ok_or_else(|| refused("requests", requests_form, &requests))?,
+        period: time(&period).ok_or_else(|| refused("period", &period_form, &period))?,
+        quality: share(&quality).ok_or_else(|| refused("quality", quality_form, &quality))?,
+        bytes: Bytes::parse(&size).filter(|n| *n > 0).ok_or_else(|| refused("size", size_form, &size))?,
+        name,
+        place: begin.into(),
+    })
+}
+
+/// No more of what was typed than a reader needs, and nothing that moves a cursor.
+fn shown(text: &str) -> String {
+    const MOST: usize = 40;
+    let mut out: String = text.chars().take(MOST).flat_map(char::escape_default).collect();
+    if text.chars().count() > MOST {
+        out.push_str("...");
+    }
+    out
+}
+
+/// A time with its unit, exactly, if a period may be as long.
+fn time(text: &str) -> Option<Dur> {
+    let text = text.trim();
+    let (figure, places) = [("ms", 6), ("us", 3), ("s", 9)].iter().find_map(|(unit, places)| {
+        let figure = text.strip_suffix(unit)?.trim_end();
+        Some((figure, *places))
+    })?;
+    let ns = u64::try_from(Decimal::parse(figure)?.scaled(places)?).ok()?;
+    (PERIODS.0..=PERIODS.1).contains(&Dur(ns)).then_some(Dur(ns))
+}
+
+/// A share of everything, in percent or as a number up to 1, exactly.
+fn share(text: &str) -> Option<Quality> {
+    let text = text.trim();
+    let (figure, places) = text.strip_suffix('%').map_or((text, 6), |percent| (percent.trim_end(), 4));
+    let ppm = u32::try_from(Decimal::parse(figure)?.scaled(places)?).ok()?;
+    Quality::from_ppm(ppm).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Result<Asked, StreamsError> {
+        parse(text, "--stream", 3)
+    }
+
+    #[test]
+    fn a_line_and_a_table_say_the_same() {
+        let said = line("requests=5, period=500ms,quality=99.5%,size=64K").unwrap();
+        assert_eq!((said.requests, said.period, said.bytes), (5, Dur::from_ms(500), 65_536));
+        assert_eq!((said.quality.ppm(), said.name.as_str()), (995_000, "3"));
+        let text = "[[stream]]\nrequests = 5\nperiod = \"0.5 s\"\nquality = 0.995\nsize = 65536\nname = \"a\"\n";
+        let read = read("s.toml", text).unwrap();
+        assert_eq!(read, [Asked { name: "a".into(), place: "s.toml:1".into(), ..said.clone() }]);
+        let stream = said.stream(512).unwrap();
+        assert_eq!((stream.requests, stream.sectors, stream.is_mandatory()), (5, 128, false));
+        assert!(line("requests=1,period=1ms,quality=1,size=4k").unwrap().stream(4096).unwrap().is_mandatory());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_line_is_said() {
+        for (text, said) in [
+            ("", "--stream: expected requests=N,period=T,quality=Q,size=S and perhaps name=X, found \"\""),
+            ("requests=5,perod=1s", "perhaps name=X, found \"perod=1s\""),
+            (
+                "requests=5,requests=6",
+                "expected each of requests, period, quality, size, name once, found requests twice",
+            ),
+            ("requests=5,period=1s,size=4k", "--stream: stream 3: expected quality (a share such as 99% or 0.99"),
+            (
+                "requests=0,period=1s,quality=1,size=4k",
+                "requests: expected a whole number of requests in each period, found \"0\"",
+            ),
+            (
+                "requests=5,period=1,quality=1,size=4k",
+                "period: expected a time such as 500ms, from 1 ms to 10 s, found \"1\"",
+            ),
+            ("requests=5,period=11s,quality=1,size=4k", "from 1 ms to 10 s, found \"11s\""),
+            (
+                "requests=5,period=1s,quality=101%,size=4k",
+                "quality: expected a share such as 99% or 0.99, more than 0 and",
+            ),
+            ("requests=5,period=1s,quality=0,size=4k", "found \"0\""),
+            ("requests=5,period=1s,quality=1,size=4q", "size: expected a number of bytes such as 64k, found \"4q\""),
+            ("requests=5,period=1s,quality=1,size=4k,name=\u{1b}[31m", "name: expected 1 to 64 characters"),
+        ] {
+            let e = line(text).unwrap_err().to_string();
+            assert!(e.contains(said) && !e.contains('\u{1b}'), "{text}: {e}");
+        }
+        let odd = line("requests=5,period=1s,quality=1,size=1000").unwrap().stream(512).unwrap_err().to_string();
+        assert_eq!(odd, "--stream: stream 3: size: expected whole sectors of 512 bytes, found 1000 bytes");
+        let many = line("requests=10001,period=1s,quality=1,size=4k").unwrap().stream(512).unwrap_err().to_string();
+        assert!(many.contains("requests per period: expected 1 to 10000, found 10001"), "{many}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said_with_its_line() {
+        let good = "[[stream]]\nrequests = 5\nperiod = \"1s\"\nquality = 1\nsize = \"4k\"\n";
+        for (text, said) in [
+            ("".to_string(), "s.toml: expected one [[stream]] or more, found none"),
+            ("stream = 3\n".into(), "s.toml:1: expected [[stream]] tables only, found stream"),
+            ("stream = [3]\n".into(), "s.toml:1: expected a table [[stream]], found another value"),
+            (good.replace("[[stream]]", "[[streams]]"), "s.toml:1: expected [[stream]] tables only, found streams"),
+            (good.replace("[[stream]]", "[[stream]"), "s.toml:1: expected TOML, found"),
+            (
+                good.replace("size", "sise"),
+                "s.toml:5: expected one of requests, period, quality, size, name, found the key sise",
+            ),
+            (
+                good.replace("\"1s\"", "true"),
+                "s.toml:3: period: expected a number or text in quotes, found another value",
+            ),
+            (good.replace("\"1s\"", "\"1h\""), "s.toml:3: period: expected a time such as 500ms"),
+            (good.replace("quality = 1\n", ""), "s.toml:1: stream 1: expected quality"),
+            (good.replace("quality = 1\n", "quality = 2\n"), "s.toml:4: quality: expected a share"),
+        ] {
+            let e = read("s.toml", &text).unwrap_err().to_string();
+            assert!(e.starts_with(said), "{text}: {e}");
+        }
+        // A second stream's faults are its own.
+        let e = read("s.toml", &(good.to_owned() + &good.replace("5\n", "0\n"))).unwrap_err().to_string();
+        assert!(e.starts_with("s.toml:7: requests: "), "{e}");
+    }
+}
