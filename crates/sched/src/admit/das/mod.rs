@@ -3,7 +3,8 @@
 //!
 //! * [`stream`]: what a stream asks for
 //! * [`worst`]: the longest that a request can take, from a drive's profile, [`worsts`] by size; [`distribution`]: how long requests do
-//!   take; [`known`]: both from a profile
+//!   take
+//! * [`known`]: both from a profile
 //! * [`admission`]: whether a set of streams can be had, [`reserve`]: with how much time for each
 //! * [`subset`]: at each decision, who may go without a guarantee being broken; [`periods`], what one stream has waiting and has had;
 //!   [`at_drive`], until when the drive may be busy; [`sweep`], how much time there is at each deadline

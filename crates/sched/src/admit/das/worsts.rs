@@ -31,10 +31,20 @@ impl Worsts {
     /// The drive has no worst case.
     pub fn of(profile: &Profile, model: &Model, most: u32) -> Result<Worsts, WorstError> {
         let mut by_class = [Dur::ZERO; CLASSES];
+        let mut known = true;
         for class in 0..CLASSES {
-            by_class[class] = match class_of(most) {
-                last if class <= last => WorstCase::of(profile, model, LEAST << class)?.total(),
-                _ => Dur(by_class[class - 1].0.saturating_mul(2)),
+            let smaller = class.checked_sub(1).map(|c| by_class[c]);
+            known &= class <= class_of(most);
+            let own = if known { Some(WorstCase::of(profile, model, LEAST << class)) } else { None };
+            by_class[class] = match (own, smaller) {
+                // A larger command can take all that a smaller one can.
+                (Some(Ok(worst)), _) => worst.total().max(smaller.unwrap_or(Dur::ZERO)),
+                (Some(Err(e)), None) => return Err(e),
+                (Some(Err(e)), _) if !matches!(e, WorstError::Scattered { .. }) => return Err(e),
+                (_, smaller) => {
+                    known = false;
+                    Dur(smaller.expect("the first has its own").0.saturating_mul(2))
+                }
             };
         }
         Ok(Worsts { by_class, most })
