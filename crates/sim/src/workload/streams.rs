@@ -5,7 +5,7 @@
 //! the middle of one starts with the next. All requests of a period are due at its first instant. They are asked for whatever became of those
 //! before: who plays a film does not wait for a frame that is late.
 //!
-//! A stream is the scheduler's to know before it asks: [`Workload::call`] says when one begins or ends. A scheduler without guarantees
+//! A stream is the scheduler's to know before it asks: [`Workload::call`] says when one begins, just before its first period, or ends. A scheduler without guarantees
 //! is told nothing, and serves the same requests as anybody's; what it makes of them can be compared.
 
 use headtime_disk::time::{Dur, Time};
@@ -76,7 +76,7 @@ pub enum StreamCall {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Not begun; when it may.
+    /// Not begun; when the scheduler is to be asked for it.
     Before(Time),
     /// The scheduler is asked for it.
     Called,
@@ -161,7 +161,10 @@ impl Streams {
             let pattern = Pattern::new(&spec.pattern, target, &mut rng)?;
             let stream = Stream::new(spec.requests, spec.period, spec.quality, pattern.longest())?;
             let stop = spec.stop.unwrap_or(Time::NEVER);
-            all.push(One { stream, pattern, rng, position: None, stop, state: State::Before(spec.start) });
+            // Asked for when its period begins, the scheduler might have given away what that needs in the same instant.
+            let first = Time(spec.start.0.div_ceil(spec.period.0).saturating_mul(spec.period.0));
+            let state = State::Before(Time(first.0.saturating_sub(1)));
+            all.push(One { stream, pattern, rng, position: None, stop, state });
         }
         let mut streams = Streams { inner, all, soonest: None, calls: None, classes };
         streams.look();
@@ -323,8 +326,9 @@ mod tests {
         let spec = StreamSpec { start: ms(130), stop: Some(ms(350)), ..spec("a", 2, 100) };
         let mut s = Streams::new(&[spec], None, &target(), 1).unwrap();
         assert!(!s.endless());
-        assert_eq!((s.next_call(), s.next_due()), (Some(ms(130)), None));
-        open_all(&mut s, ms(130));
+        let before = Time(199_999_999);
+        assert_eq!((s.next_call(), s.next_due()), (Some(before), None));
+        open_all(&mut s, before);
         // Periods that begin at 200 and at 300 ms; the last of them is over at 400.
         let due: Vec<u64> = (0..4).map(|_| s.take().unwrap().due.0 / 1_000_000).collect();
         assert_eq!((due, s.next_due(), s.next_call()), (vec![200, 200, 300, 300], None, Some(ms(400))));
