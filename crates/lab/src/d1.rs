@@ -66,6 +66,7 @@ fn table_1() -> [Measured; 2] {
         overhead: us(70),
         skews: 1,
         skew: us(1_060),
+        detours: Dur::ZERO,
         away: Dur::ZERO,
     };
     let barracuda =

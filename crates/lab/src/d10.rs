@@ -5,6 +5,9 @@
 //! noisier than the one that X was measured on: its moves differ by as much as they may, and it fails to settle a hundred times in ten
 //! thousand instead of once in a hundred thousand; but no single thing takes longer than the profile's limits, from which w is made.
 //!
+//! Best effort and each stream have parts of the drive of their own. A request that overlaps an older one, one of them a write, waits for
+//! that whoever promised what (docs/guarantees.md says so), and an older one may be best effort that has to wait.
+//!
 //! Whether a request is in time is found from when it was due and done, and not from what the scheduler says.
 
 use std::collections::BTreeMap;
@@ -43,7 +46,8 @@ static SPEC: Spec = Spec {
             Check { what: "commands that took longer than the worst case", unit: "cases", test: Test::Never },
         ],
         quick: true,
-        note: "",
+        note: "Best effort and each stream have parts of the drive of their own: who overlaps an older request, one of them a write, waits \
+               for that, and nothing is promised then.",
     }],
     alone: false,
 };
@@ -55,6 +59,8 @@ const SIZES: [u64; 2] = [8 << 10, 64 << 10];
 const MERGED: u32 = 25;
 /// Streams that are tried for a set.
 const TRIED: u64 = 8;
+/// The part of the drive that best effort has, from its beginning; each stream has one behind it.
+const OWN: f64 = 0.2;
 /// Periods of a set, ms: those of one row.
 const PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[200, 300, 700], &[100, 400]];
 /// Periods that a stream needs before its quality is compared with what it asked for.
@@ -147,12 +153,10 @@ fn stream(number: usize, periods: &[u64], rng: &mut Variates) -> Result<(StreamS
     let requests = 1 + rng.below(most.max(1)) as u32;
     let mut spec = StreamSpec::new(format!("stream {}", number + 1), requests, Dur::from_ms(ms), quality);
     spec.pattern = PatternSpec::random_reads(bytes);
-    spec.pattern.place = match rng.below(3) {
-        0 => PlaceSpec::Sequential,
-        // The ends of the drive are where moves are longest.
-        1 => PlaceSpec::Part { from: 0.98, to: 1.0 },
-        _ => PlaceSpec::Uniform,
-    };
+    // All of its part, or one end of it.
+    let from = OWN + (1.0 - OWN) * number as f64 / TRIED as f64;
+    let width = (1.0 - OWN) / TRIED as f64;
+    spec.pattern.place = PlaceSpec::Part { from, to: (from + width / [1.0, 20.0][rng.below(2) as usize]).min(1.0) };
     // w is for reads and writes; X is of reads, so that only mandatory streams may write.
     if mandatory && rng.chance(HALF) {
         spec.pattern.reads = Share::NONE;
@@ -171,7 +175,7 @@ const HALF: Share = match Share::new(1, 2) {
 /// What is beside the streams.
 fn best_effort(rng: &mut Variates) -> GroupSpec {
     let mixed = |tasks, think| GroupSpec { arrivals: Arrivals::Closed { tasks, think }, ..oltp() };
-    match rng.below(4) {
+    let mut group = match rng.below(4) {
         0 => random_reads(64 << 10, WAITING),
         1 => random_reads(4 << 10, 100),
         // Many writes of all sizes, always.
@@ -184,7 +188,9 @@ fn best_effort(rng: &mut Variates) -> GroupSpec {
         },
         // A drive with nothing to do now and then.
         _ => mixed(10, Think::Exponential(Dur::from_ms(100))),
-    }
+    };
+    group.pattern.place = PlaceSpec::Part { from: 0.0, to: OWN };
+    group
 }
 
 /// What all sets came to.

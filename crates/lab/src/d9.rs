@@ -40,7 +40,8 @@ static SPEC: Spec = Spec {
                 },
             ],
             quick: true,
-            note: "",
+            note: "Whoever may go is chosen by SATF, which leaves no request of a stream longer than X says, so that all have more than \
+                   they asked for, as in the paper.",
         },
         Claim {
             id: "D9b",
@@ -52,7 +53,8 @@ static SPEC: Spec = Spec {
                 Check { what: "Barracuda: more or less than 9.3 MB/s", unit: "%", test: Test::Between(-15.0, 15.0) },
             ],
             quick: true,
-            note: "",
+            note: "In the paper's MB, of 1,000 times 1,024 bytes. How many best-effort requests waited it does not say; as many are taken as \
+                   when X was measured. The table has others: SATF has more to choose from then, and the total is higher.",
         },
     ],
     alone: false,
