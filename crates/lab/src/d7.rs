@@ -55,11 +55,11 @@ static SPEC: Spec = Spec {
             rule: "at least 98%",
             checks: &[share("Ultrastar 36Z15, q = 95.5%", 98.0), share("Barracuda 36ES2, q = 94.7%", 98.0)],
             quick: true,
-            note: "It fails on the Barracuda by one request: 65 fit into a period in the mean, so that one is 1.5%. 67 are promised, of which \
-                   97.4 to 97.6% of best effort can be used; with 68 it would be 98.8%. They would be promised if a period began \
-                   with a drive at rest and could be used to its end, as the paper's condition 3 reads (the table's last column). \
-                   Admission here reckons with the commands that are at the drive when a period begins, and with a \
-                   request not being begun whose chance to be done in time is less than nine in ten.",
+            note: "It fails on the Barracuda by about one request: 65 fit into a period in the mean, so that one is 1.5%. 67 are promised, of which \
+                   about 97% of best effort can be used. The table's last column is what would be promised if a period began with a \
+                   drive at rest and could be used to its end, as the paper's condition 3 reads. Admission here reckons with \
+                   the commands that are at the drive when a period begins, and with a request not being begun whose chance to be \
+                   done in time is less than nine in ten.",
         },
         Claim {
             id: "D7c",
