@@ -268,7 +268,7 @@ impl Tally {
         let least = self.margins.iter().copied().fold(f64::INFINITY, f64::min);
         format!(
             "{} mandatory requests. {} optional streams had {mean:+.2} points more than they asked for in the mean and {least:+.2} the \
-             least; {} of them less than asked by more than chance explains (95%): the drive is slower than X says.",
+             least; {} of them had less by more than chance explains (95%), on drives that are slower than X says.",
             self.mandatory, self.optional, self.below
         )
     }

@@ -40,8 +40,8 @@ static SPEC: Spec = Spec {
                 },
             ],
             quick: true,
-            note: "Whoever may go is chosen by SATF, which leaves no request of a stream longer than X says, so that all have more than \
-                   they asked for, as in the paper.",
+            note: "SATF chooses from streams and best effort together, which are more than X was measured with, so that requests take less \
+                   time than X says and all streams have more than they asked for, as in the paper.",
         },
         Claim {
             id: "D9b",
