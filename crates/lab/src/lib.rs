@@ -81,6 +81,7 @@ pub mod settling;
 pub mod svg;
 mod tradeoffs;
 pub mod tuning;
+mod x1;
 mod x2;
 mod x3;
 mod x4;
