@@ -1,7 +1,7 @@
 //! Admission against enumeration, and against the paper's figures.
 
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Disk, Nearest, Service, Why, admit};
+use headtime_sched::admit::das::admission::{Disk, DiskError, Nearest, Service, Why, admit};
 use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_testkit::das_admission::Case;
@@ -248,4 +248,15 @@ fn optional_streams_are_admitted_although_mandatory_ones_fill_the_period_by_thei
     assert_eq!(found.load.worst_ppm, 1_000_000);
     println!("{found:?}");
     assert!(admit(&disk, &[full, stream(1, ms(500), 1_000_000, 128)]).is_err());
+}
+
+#[test]
+fn a_drive_that_could_choose_among_commands_is_promised_from_with_none_of_them_waiting_behind_another() {
+    let times = Distribution::from_samples(&[bins(1)], BIN, bins(3)).expect("a sample");
+    let service = Service { sectors: 128, worst: bins(3), times };
+    for found in [0, 3, 32] {
+        let refused = Disk::new(vec![service.clone()], found).map(|_| ());
+        assert_eq!(refused, Err(DiskError::Outstanding { found }));
+    }
+    assert!(Disk::new(vec![service], 2).is_ok());
 }

@@ -54,6 +54,10 @@ pub const LIKELY: u32 = 900_000;
 const FINE: usize = 1 << 14;
 const WIDE: usize = 1 << 11;
 
+/// Commands at the drive at most: one in service and one that waits (section 3.3.3). Of more it could choose, and what has been promised for
+/// one that waits there would be in its hands.
+pub const MOST_OUTSTANDING: u32 = 2;
+
 /// What is known of a drive's times for requests of up to some size (the D of definition 4).
 #[derive(Clone, Debug)]
 pub struct Service {
@@ -106,9 +110,12 @@ pub enum DiskError {
         /// Its longest time, rounded up to a bin.
         found: Dur,
     },
-    /// Nothing could ever be sent.
-    #[error("outstanding commands: expected 1 or more, found 0")]
-    Outstanding,
+    /// Nothing could ever be sent, or a drive with an order of its own could leave a command waiting behind others that came later.
+    #[error("outstanding commands: expected 1 to {MOST_OUTSTANDING}, found {found}")]
+    Outstanding {
+        /// Commands at a time.
+        found: u32,
+    },
 }
 
 impl Disk {
@@ -118,8 +125,8 @@ impl Disk {
     /// No sizes, sizes out of order, bins that differ, times beyond the worst case.
     pub fn new(services: Vec<Service>, outstanding: u32) -> Result<Disk, DiskError> {
         let first = services.first().ok_or(DiskError::NoSizes)?;
-        if outstanding == 0 {
-            return Err(DiskError::Outstanding);
+        if !(1..=MOST_OUTSTANDING).contains(&outstanding) {
+            return Err(DiskError::Outstanding { found: outstanding });
         }
         let expected = first.times.bin();
         for pair in services.windows(2) {
