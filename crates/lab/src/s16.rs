@@ -79,6 +79,7 @@ impl Experiment for S16 {
                 belief: if known { &truth } else { &simple },
                 fill,
                 admit: Policy::None,
+                promises: None,
                 owners: 5,
                 capacity: 12,
                 order: Order::Sptf,

@@ -1,8 +1,15 @@
 //! Random calls of every kind with faults on, everything checked against a second, simple book ([`headtime_sim::storm`]).
 //! Experiment S16 runs the same for longer.
 
+use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Prefetch, Profile};
+use headtime_disk::time::Dur;
 use headtime_sched::admit::Policy;
+use headtime_sched::admit::das::admission::{Disk, Service};
+use headtime_sched::admit::das::distribution::Distribution;
+use headtime_sched::admit::das::streams::Setup;
+use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::admit::das::worsts::Worsts;
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::placement::Placement;
@@ -14,7 +21,8 @@ fn storm(profile: &Profile, belief: &Profile, algorithm: Algorithm, area: u64, s
     let fill = FillConfig { seed, ..FillConfig::new(algorithm) };
     let (admit, order) = (Policy::None, Order::Sptf);
     let (owners, capacity, calls, faults) = (5, 12, 20_000, true);
-    let storm = Storm { profile, belief, fill, admit, owners, capacity, order, area, calls, faults, seed };
+    let storm =
+        Storm { profile, belief, fill, admit, promises: None, owners, capacity, order, area, calls, faults, seed };
     let t = storm.run().expect("a drive that works");
     println!("{t:?}");
     t
@@ -79,7 +87,7 @@ fn the_same_calls_lead_to_the_same_ends() {
     let (fill, admit, order, area) = (inside, Policy::None, Order::Fcfs, 9_000);
     let (profile, belief) = (&profile, &profile);
     let (owners, capacity, calls, faults, seed) = (5, 12, 5_000, true, 9);
-    let s = Storm { profile, belief, fill, admit, owners, capacity, order, area, calls, faults, seed };
+    let s = Storm { profile, belief, fill, admit, promises: None, owners, capacity, order, area, calls, faults, seed };
     let t = s.run().expect("a drive that works");
     assert_eq!((t.wrong, &t.complaints, t.unaccounted(), t.left_over), (0, &vec![], 0, 0));
 }
@@ -92,7 +100,20 @@ fn admitted(owners: u32, capacity: usize, calls: u64) {
             let admit = Policy::named(name).expect("a policy");
             let fill = FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) };
             let (profile, belief, order, faults) = (&profile, &profile, Order::Clook, true);
-            let s = Storm { profile, belief, fill, admit, owners, capacity, order, area, calls, faults, seed };
+            let s = Storm {
+                profile,
+                belief,
+                fill,
+                admit,
+                promises: None,
+                owners,
+                capacity,
+                order,
+                area,
+                calls,
+                faults,
+                seed,
+            };
             let t = s.run().expect("a drive that works");
             println!("{name}, {owners} applications, {area} sectors: {t:?}");
             holds(&t);
@@ -106,6 +127,37 @@ fn admitted(owners: u32, capacity: usize, calls: u64) {
 #[test]
 fn nothing_is_lost_whoever_decides_who_may_go() {
     admitted(5, 12, 20_000);
+}
+
+/// Streams begin and end all the time, on a drive that breaks its worst case now and then.
+#[test]
+fn nothing_is_lost_of_streams_and_of_what_is_beside_them() {
+    let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
+    let model = Model::new(&profile).expect("a drive that works");
+    let (profile, belief) = (&profile, &profile);
+    let all = [Exhausted::Skip, Exhausted::AsBestEffort, Exhausted::BeforeBestEffort];
+    for (seed, name) in (1..).zip(["none", "bfq+", "cfq"]) {
+        let exhausted = all[seed as usize % 3];
+        let worsts = Worsts::of(profile, &model, 256).expect("it has a worst case");
+        // Wide bins, so that admission is quick: it is asked hundreds of times.
+        let (worst, bin) = (worsts.get(24), Dur::from_ms(1));
+        let times: Vec<Dur> = (2..12).map(Dur::from_ms).collect();
+        let times = Distribution::from_samples(&times, bin, worst).expect("samples");
+        let disk = Disk::new(vec![Service { sectors: 24, worst, times }], 2).expect("a drive");
+        for area in [1_500, 20_000] {
+            let promises = Some(Setup { disk: disk.clone(), worsts: worsts.clone(), exhausted });
+            let admit = Policy::named(name).expect("a policy");
+            let fill = FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) };
+            let (owners, capacity, calls, faults, order) = (5, 12, 6_000, true, Order::Sptf);
+            let s =
+                Storm { profile, belief, fill, admit, promises, owners, capacity, order, area, calls, faults, seed };
+            let t = s.run().expect("a drive that works");
+            println!("{name}, {exhausted:?}, {area} sectors: {t:?}");
+            assert_eq!((t.wrong, &t.complaints, t.unaccounted(), t.left_over), (0, &vec![], 0, 0));
+            assert!(t.streams > 15 && t.overdue > 0 && t.finished > 150 && t.delivered > 0);
+            assert_eq!(t.given_up > 0, exhausted == Exhausted::Skip);
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! * every wanted unit ends exactly once, by an event that its command explains, or with its task;
 //! * no two commands that overlap, one of them a write, are at the drive together, and none overtakes an older one;
 //! * data never gets older: not by a freeblock write, not in what a read finds;
+//! * what a stream rather has not than late is given up or done, never both, and a stream that ends is gone with its last request;
 //! * the core is never stuck, never asks to be woken in the past, its queues come to an end, and no more waits in them than may;
 //! * when every session is closed nothing is left of them.
 
@@ -17,6 +18,8 @@ use headtime_disk::drive::{Drive, DriveConfig, Fault};
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::streams::{NotOpened, Setup as Promises};
 use headtime_sched::admit::{ASYNCHRONOUS, Class, MOST_WEIGHT, Policy, Share};
 use headtime_sched::core::{Config, Core, Order, Refused};
 use headtime_sched::fill::subsystem::FillConfig;
@@ -47,6 +50,8 @@ pub struct Storm<'a> {
     pub fill: FillConfig,
     /// Who may go. What applications are to have changes all the time.
     pub admit: Policy,
+    /// What streams are promised from; they begin and end all the time. `None`: nothing is promised.
+    pub promises: Option<Promises>,
     /// Applications of the foreground.
     pub owners: u32,
     /// Foreground requests that may wait.
@@ -76,6 +81,12 @@ pub struct Tally {
     pub finished: u64,
     /// How often an application was given another share.
     pub shares: u64,
+    /// Streams that were begun.
+    pub streams: u64,
+    /// Foreground requests that were given up because their periods were over.
+    pub given_up: u64,
+    /// Commands for which the drive took longer than its worst case.
+    pub overdue: u64,
     /// The most requests that were in the core at a time.
     pub most_here: usize,
     /// Of these, in an error.
@@ -133,6 +144,7 @@ struct Run {
     owners: u32,
     may_wait: usize,
     shared: bool,
+    promised: bool,
     next_id: u64,
     /// Answers to come: applications say yes to everything, take everything.
     willing: bool,
@@ -158,7 +170,10 @@ impl Storm<'_> {
             Limits { sessions: 6, tasks: 48, ranges: 160, bytes: 256 << 10, region_bytes: 1 << 20, events: 96 };
         let fill = Some(FillConfig { limits, ..self.fill.clone() });
         let config = Config { order: self.order, max_outstanding: AT_DRIVE, capacity: self.capacity, fill };
-        let core = Core::new(config, model).admitting(&self.admit);
+        let mut core = Core::new(config, model).admitting(&self.admit);
+        if let Some(promises) = &self.promises {
+            core = core.guaranteeing(promises);
+        }
         let mut run = Run {
             shadow: Shadow::new(self.area.min(capacity), limits),
             core,
@@ -170,6 +185,7 @@ impl Storm<'_> {
             owners: self.owners.max(1),
             may_wait: self.capacity,
             shared: self.admit != Policy::None,
+            promised: self.promises.is_some(),
             next_id: 0,
             willing: false,
         };
@@ -206,6 +222,10 @@ impl Run {
         self.shadow.tally.calls += 1;
         if self.shared && self.rng.below(4) == 0 {
             self.share();
+        }
+        if self.promised && self.rng.below(32) == 0 {
+            self.stream();
+            self.drain();
         }
         match self.rng.below(100) {
             0..=44 => self.foreground(),
@@ -245,11 +265,37 @@ impl Run {
         let id = self.next_id;
         // Applications, and a cache that writes behind their backs.
         let (sync, owner) = (!id.wrapping_mul(7).is_multiple_of(4), (id % u64::from(self.owners)) as u32);
+        // A write that is given up is not written, which the book of what lies where does not provide for.
+        let kind = if self.is_stream(owner) && kind == Kind::Write { Kind::Read } else { kind };
         let request = Request { id, kind, lbn, count, fua: self.rng.below(8) == 0, sync, owner };
         match self.core.submit(request, self.now) {
             Ok(()) => self.shadow.submitted(&request),
             Err(Refused::Full { .. }) => self.shadow.tally.refused += 1,
             Err(e) => self.shadow.tally.complain(format!("{request:?} was refused: {e}")),
+        }
+    }
+
+    fn is_stream(&self, owner: u32) -> bool {
+        self.core.standings().iter().any(|s| s.owner == owner)
+    }
+
+    /// A stream begins, or one ends.
+    fn stream(&mut self) {
+        let owner = self.rng.below(u64::from(self.owners)) as u32;
+        if self.rng.below(3) == 0 {
+            let there = self.core.standings().iter().any(|s| s.owner == owner && !s.closing);
+            if self.core.close_stream(owner, self.now) != there {
+                self.shadow.tally.complain(format!("stream {owner} was there: {there}, and its end says otherwise"));
+            }
+            return;
+        }
+        let period = Dur::from_ms(100 * (1 + self.rng.below(4)));
+        let quality = Quality::from_ppm([1_000_000, 900_000, 500_000][self.rng.below(3) as usize]);
+        let stream = Stream::new(1 + self.rng.below(4) as u32, period, quality.expect("a quality"), 24);
+        match self.core.open_stream(owner, stream.expect("a stream"), self.now) {
+            Ok(_) => self.shadow.tally.streams += 1,
+            Err(NotOpened::NoStreams) => self.shadow.tally.complain("there are no streams".into()),
+            Err(NotOpened::Refused(_) | NotOpened::Open(_)) => self.shadow.tally.refused += 1,
         }
     }
 
@@ -443,7 +489,8 @@ impl Run {
                 Action::Issue(command) => self.issue(&command),
                 Action::Finish(f) => self.finish(&f),
                 Action::Background(event) => self.event(&event),
-                other => self.shadow.tally.complain(format!("{other:?} without streams")),
+                Action::GivenUp(request) => self.shadow.given_up(request),
+                Action::Overdue(_) => self.shadow.tally.overdue += 1,
             }
         }
         if self.core.next_wakeup().is_some_and(|t| t < self.now) {
@@ -501,6 +548,10 @@ impl Run {
     /// Nothing disturbs any more: all that is wanted must come, and when all sessions are closed nothing must be left.
     fn calm(&mut self) {
         self.willing = true;
+        for stream in self.core.standings() {
+            self.core.close_stream(stream.owner, self.now);
+            self.drain();
+        }
         for session in self.shadow.sessions() {
             let taken = self.core.taken(session, u64::MAX, self.now);
             let told = [self.core.resume(session, self.now), self.core.set_window(session, u64::MAX, self.now), taken];
@@ -538,7 +589,8 @@ impl Run {
         let report = self.core.freeblock().unwrap_or_default();
         let tally = &mut self.shadow.tally;
         (tally.merged, tally.alone, tally.idle) = (report.merged, report.commands, report.idle);
-        tally.left_over = self.core.waiting() + self.core.outstanding() + report.sessions.len();
+        let promised = self.core.standings().len();
+        tally.left_over = self.core.waiting() + self.core.outstanding() + report.sessions.len() + promised;
         tally.bytes.1 = report.bytes();
     }
 }

@@ -390,6 +390,15 @@ impl Shadow {
         }
     }
 
+    /// A request will not be carried out. It was not sent, and it is a read.
+    pub fn given_up(&mut self, request: u64) {
+        match self.foreground.remove(&request) {
+            Some(gone) if !gone.sent && gone.request.kind == Kind::Read => self.tally.given_up += 1,
+            gone => self.tally.complain(format!("{request} was given up: {:?}", gone.map(|g| (g.request, g.sent)))),
+        }
+        self.arrived.retain(|id| *id != request);
+    }
+
     /// Applications are asked for data.
     pub fn asked(&mut self, event: &Event) {
         let Event::GetBuffer { session, task, range } = *event else { return };
