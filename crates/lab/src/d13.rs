@@ -205,7 +205,7 @@ mod tests {
         assert_eq!((load.settling.requests(), load.next_due()), (0, Some(heard)));
         assert_eq!(load.take().unwrap().due, heard);
         // Sent long before, but the drive was not free.
-        load.finished(0, heard + worst.total());
+        load.finished(0, heard + worst.total().saturating_sub(worst.stop));
         assert_eq!((load.settling.requests(), load.settling.turns()), (1, worst.turns));
     }
 }

@@ -35,7 +35,8 @@ impl Settling {
     /// `turns` are what is looked for and are not used. Terms that are too long by some part of a turn hide that part of the requests,
     /// no more: their delays lie anywhere in a turn, and n is that of the longest.
     pub fn new(terms: &WorstCase, capacity: u64) -> Settling {
-        let rest = WorstCase { turns: 0, ..*terms }.total();
+        // No read-ahead is met.
+        let rest = WorstCase { turns: 0, stop: Dur::ZERO, ..*terms }.total();
         Settling { rest, turn: Dur(terms.turn.0.max(1)), capacity, asked: 0, counts: Vec::new() }
     }
 
@@ -93,6 +94,8 @@ mod tests {
             overhead: us(70),
             skews: 1,
             skew: us(1_060),
+            stop: Dur::ZERO,
+            detours: Dur::ZERO,
             away: Dur::ZERO,
         }
     }

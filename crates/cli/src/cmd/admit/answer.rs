@@ -57,6 +57,7 @@ struct Terms {
     overhead_ms: f64,
     skews: u32,
     skew_ms: f64,
+    stop_ms: f64,
     detours_ms: f64,
     recalibration_ms: f64,
 }
@@ -213,6 +214,7 @@ fn size<'a>(profile: &Profile, x: &'a ServiceTimes, s: &Service, worst: WorstCas
             overhead_ms: worst.overhead.as_ms_f64(),
             skews: worst.skews,
             skew_ms: worst.skew.as_ms_f64(),
+            stop_ms: worst.stop.as_ms_f64(),
             detours_ms: worst.detours.as_ms_f64(),
             recalibration_ms: worst.away.as_ms_f64(),
         },
@@ -240,6 +242,9 @@ impl Size<'_> {
             row("    overhead".into(), w.overhead_ms),
             row(format!("    ends of tracks: {} of {:.2} ms", w.skews, w.skew_ms), f64::from(w.skews) * w.skew_ms),
         ];
+        if w.stop_ms > 0.0 {
+            rows.push(row("    until a read-ahead stops".into(), w.stop_ms));
+        }
         if w.detours_ms > 0.0 {
             rows.push(row("    where sectors do not follow each other".into(), w.detours_ms));
         }
