@@ -48,7 +48,7 @@ fn run(setup: &Setup, streams: &[StreamSpec], beside: &GroupSpec, seconds: u64) 
 
 #[test]
 fn a_mandatory_stream_that_takes_all_there_is_at_its_worst_misses_nothing() {
-    // 16 requests of 29.96 ms in 500 ms: there is never time for one more. Those of a period must be there before anything is decided
+    // 16 requests of 30 ms and more in 500 ms: there is never time for one more. Those of a period must be there before anything is decided
     // in it, or one of best effort goes first.
     let profile = ultrastar();
     for waiting in [1, 8, 100] {
@@ -109,7 +109,7 @@ fn what_cannot_be_had_is_refused_with_what_is_nearest() {
     let guarantees = Some(promises(&profile, Exhausted::Skip));
     let setup = Setup { guarantees, ..Setup::new(&profile, Order::Sptf, 1) };
     let streams = [stream("first", 10, 1_000_000), stream("second", 7, 1_000_000)];
-    // 17 times 29.98 ms in 500 ms.
+    // 17 worst cases of 30 ms and more in 500 ms.
     let e = run(&setup, &streams, &das::best_effort(8), 1).expect_err("17 worst cases").to_string();
     assert!(e.starts_with("stream \"second\": mandatory streams would take 10"), "{e}");
     assert!(e.contains("possible: 6 requests in a period, or a quality of"), "{e}");
@@ -135,7 +135,8 @@ fn a_stream_that_ends_leaves_its_time_to_others() {
     let stats = run(&setup, &streams, &das::best_effort(8), 20).expect("it runs");
     let [first, second] = &stats.streams[..] else { panic!("{:?}", stats.streams) };
     assert_eq!((first.whole(), first.periods()), (20, 20));
-    assert_eq!((second.whole(), second.periods(), second.begins), (16, 16, Time(12_000_000_000)));
+    // Two best-effort requests are at the drive at 12 s, so that not all of its requests would be in time: it begins one period later.
+    assert_eq!((second.whole(), second.periods(), second.begins), (15, 15, Time(12_500_000_000)));
     let about = About {
         disk: profile.name.clone(),
         seed: 1,
@@ -148,5 +149,5 @@ fn a_stream_that_ends_leaves_its_time_to_others() {
     let json: serde_json::Value = serde_json::from_str(&SimResult::new(&about, &stats).to_json()).expect("JSON");
     assert_eq!(json["streams"]["second"]["quality"], 1.0);
     assert_eq!(json["guarantees"]["overdue"], 0);
-    assert!(json["guarantees"]["worst_load"].as_f64().is_some_and(|l| (0.95..0.97).contains(&l)), "{json}");
+    assert!(json["guarantees"]["worst_load"].as_f64().is_some_and(|l| (0.9..=1.0).contains(&l)), "{json}");
 }
