@@ -219,7 +219,8 @@ fn main() {
         EACH / BLOCK
     );
     specs.push(spec("rest".into(), 0, sectors));
-    let exports = Exports::new(specs, sectors, profile.sector_bytes).expect("exports that fit");
+    let exports =
+        Exports::new(specs, sectors, profile.sector_bytes).expect("exports that fit").with_requests_up_to(1 << 20);
     let wanted: Vec<(u32, Stream)> = (0..films)
         .flat_map(|film| (0..3).map(move |class| (film, class)))
         .map(|(film, class)| {
@@ -234,7 +235,7 @@ fn main() {
     let setup = Setup { disk: disk.clone(), worsts, exhausted: Exhausted::Skip };
     let core = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill: None };
     let mut core = Core::new(core, model).guaranteeing(&setup);
-    let load = match streams::begin(&mut core, &wanted) {
+    let load = match streams::begin(&mut core, &exports, &wanted) {
         Ok(load) => load,
         Err((at, why)) => return println!("{films} films cannot be had: {}: {why}", export(at as u64 / 3, at % 3)),
     };
@@ -245,7 +246,6 @@ fn main() {
     let drive = VirtualDrive::new(&profile, DriveConfig::default(), file.into()).expect("a drive");
     let note: Note = Arc::new(|line| eprintln!("{line}"));
     let path = dir.path().join("nbd");
-    let exports = exports.with_requests_up_to(1 << 20);
     let mut service = Service::new(vec![Address::Unix(path.clone())], exports, note);
     service.streams = Some(Arc::new(disk));
     service.clients = (films * 3 + readers) as usize;

@@ -21,17 +21,18 @@ use crate::net::exports::{Exports, MOST_BYTES};
 /// How often a stream is worked out again because others ended meanwhile.
 const TRIES: u32 = 20;
 
-/// Begins the streams of exports on a core to which nothing was told yet. Gives the load that they are.
+/// Begins the streams of `exports`, by their numbers, on a core to which nothing was told yet. Gives the load that they are.
 ///
 /// # Errors
 /// The place of the first that cannot be had beside those before it, why, and what is nearest.
-pub fn begin(core: &mut Core, wanted: &[(u32, Stream)]) -> Result<Load, (usize, NotOpened)> {
+pub fn begin(core: &mut Core, exports: &Exports, wanted: &[(u32, Stream)]) -> Result<Load, (usize, NotOpened)> {
     let mut load = Load::default();
     for (at, &(owner, stream)) in wanted.iter().enumerate() {
         let opened = core.open_stream(owner, stream, Time::ZERO);
         // Nothing waits, so nothing comes of it; but whoever tells a core something asks it then.
         while core.poll().is_some() {}
         load = opened.map_err(|why| (at, why))?.load;
+        exports.set_most_sectors(owner as usize, Some(stream.sectors));
     }
     Ok(load)
 }

@@ -57,22 +57,8 @@ fn stream(requests: u32, ms: u64, ppm: u32) -> Stream {
     Stream::new(requests, Dur::from_ms(ms), Quality::from_ppm(ppm).unwrap(), 128).unwrap()
 }
 
-/// A core that promises, with these streams, and what it promises from.
-fn core(wanted: &[(u32, Stream)], fill: Option<FillConfig>) -> (Core, Disk) {
-    let profile = ultrastar();
-    let model = Model::new(&profile).unwrap();
-    let disk = Disk::of(&profile, &model, 2).unwrap();
-    let worsts = Worsts::of(&profile, &model, 2048).unwrap();
-    let setup = Setup { disk: disk.clone(), worsts, exhausted: Exhausted::Skip };
-    let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill };
-    let mut core = Core::new(config, model).guaranteeing(&setup);
-    streams::begin(&mut core, wanted).unwrap();
-    (core, disk)
-}
-
-/// A server with two exports, and what it has noted.
-fn server(dir: &Path, device: impl Device + Send + 'static, wanted: &[(u32, Stream)]) -> (Server, Arc<Mutex<String>>) {
-    let sectors = device.sectors();
+/// Two exports.
+fn exports() -> Exports {
     let spec = |name: &str, first| ExportSpec {
         name: name.into(),
         description: String::new(),
@@ -81,15 +67,39 @@ fn server(dir: &Path, device: impl Device + Send + 'static, wanted: &[(u32, Stre
         read_only: false,
         weight: 100,
     };
-    let exports = Exports::new(vec![spec("a", 0), spec("b", EACH)], sectors, 512).unwrap();
+    let all = Exports::new(vec![spec("a", 0), spec("b", EACH)], 2 * EACH, 512).unwrap();
+    all.with_requests_up_to(1 << 20)
+}
+
+/// A core that promises, with these streams, and what it promises from.
+fn core(wanted: &[(u32, Stream)], fill: Option<FillConfig>) -> (Core, Disk) {
+    core_of(&exports(), wanted, fill)
+}
+
+fn core_of(exports: &Exports, wanted: &[(u32, Stream)], fill: Option<FillConfig>) -> (Core, Disk) {
+    let profile = ultrastar();
+    let model = Model::new(&profile).unwrap();
+    let disk = Disk::of(&profile, &model, 2).unwrap();
+    let worsts = Worsts::of(&profile, &model, 2048).unwrap();
+    let setup = Setup { disk: disk.clone(), worsts, exhausted: Exhausted::Skip };
+    let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill };
+    let mut core = Core::new(config, model).guaranteeing(&setup);
+    streams::begin(&mut core, exports, wanted).unwrap();
+    (core, disk)
+}
+
+/// A server with two exports, and what it has noted.
+fn server(dir: &Path, device: impl Device + Send + 'static, wanted: &[(u32, Stream)]) -> (Server, Arc<Mutex<String>>) {
+    let sectors = device.sectors();
+    let exports = exports();
     let noted: Arc<Mutex<String>> = Arc::default();
     let notes = Arc::clone(&noted);
     let note = Arc::new(move |line: String| *notes.lock().unwrap() += &(line + "\n"));
     let listen = vec![Address::Unix(dir.join("nbd"))];
-    let mut service = Service::new(listen, exports.with_requests_up_to(1 << 20), note);
+    let mut service = Service::new(listen, exports.clone(), note);
     let path = dir.join("control");
     service.control = Some(ControlAt { path, disk: "u".into(), disk_id: String::new(), sectors, fills: false });
-    let (core, disk) = core(wanted, None);
+    let (core, disk) = core_of(&exports, wanted, None);
     service.streams = Some(Arc::new(disk));
     (Server::start(core, device, service).unwrap(), noted)
 }
@@ -239,8 +249,9 @@ fn streams_come_and_go_over_the_control_interface() {
         assert!(errno == 22 && why.contains("larger than requests may be here"), "{errno} {why}");
         assert_eq!(before.read(0, KIB64), None);
         assert_eq!(Client::open(dir.path(), "a").most, KIB64);
-        let s = server.snapshot().unwrap();
-        assert_eq!((s.streams.len(), s.streams[0].owner, s.streams[0].tally.asked), (1, 0, 1));
+        let mut once = control.statistics(v1::StatisticsRequest { every_ms: 0 }).await.unwrap().into_inner();
+        let s = once.message().await.unwrap().unwrap();
+        assert_eq!((s.streams.len(), s.streams[0].export.as_str(), s.streams[0].asked), (1, "a", 1));
         let close = v1::CloseStreamRequest { export: "a".into() };
         control.close_stream(close.clone()).await.unwrap();
         assert!(control.close_stream(close).await.unwrap_err().message().contains("no stream"));

@@ -75,14 +75,10 @@ fn measure(profile: &mut Profile, wanted: &[(u32, Stream)], outstanding: u32, se
 
 /// Begins the streams of a configuration: all of them, or the server does not start.
 pub fn begin(core: &mut Core, wanted: &[(u32, Stream)], exports: &Exports) -> Result<Load, Failure> {
-    let load = streams::begin(core, wanted).map_err(|(at, why)| {
+    streams::begin(core, exports, wanted).map_err(|(at, why)| {
         let name = &exports.specs[wanted[at].0 as usize].name;
         Failure::input(format!("export \"{name}\", stream: {}", words(&why)))
-    })?;
-    for (export, stream) in wanted {
-        exports.set_most_sectors(*export as usize, Some(stream.sectors));
-    }
-    Ok(load)
+    })
 }
 
 /// Why a stream does not begin. Those before it have begun, so where a reason names a place among them, it is left as it is.
