@@ -7,6 +7,7 @@ mod drive;
 mod failure;
 mod figures;
 mod nbd_uri;
+mod promises;
 mod running;
 mod screen;
 mod words;

@@ -398,3 +398,29 @@ fn check_says_by_its_status_whether_every_claim_holds() {
     }
     assert_eq!(seen, [true, false], "take others, of which one holds and one does not");
 }
+
+#[test]
+fn a_film_has_what_it_was_promised_and_a_set_that_is_too_much_is_refused() {
+    let there = Scratch::new("film");
+    let settings = "disk = \"ultrastar36z15\"\nworkload = \"closed:40\"\nseconds = 20\n";
+    let stream = |name: &str| format!("[[stream]]\nname = \"{name}\"\nrequests = 16\nperiod_ms = 500\n");
+    let path = there.file("film.toml", &format!("{settings}{}", stream("film")));
+    let run = |args: &[&str]| headtime(&[&["simulate", &path, "--json"], args].concat()).json();
+    let promised = run(&["--admit", "das:bfq+"]);
+    let film = &promised["streams"]["film"];
+    assert_eq!((film["quality"].as_f64(), film["whole_periods"].as_u64()), (Some(1.0), Some(40)), "{film}");
+    assert_eq!(promised["guarantees"]["overdue"], 0);
+    assert!(promised["foreground"]["by_class"]["best-effort"]["requests"].as_u64().unwrap() > 1000);
+    // Unpromised, it waits with all the others.
+    let unpromised = run(&[]);
+    assert!(unpromised["guarantees"].is_null() && unpromised["streams"]["film"]["missed"].as_u64().unwrap() > 0);
+    let text = headtime(&["simulate", &path, "--admit", "das"]).ok();
+    assert!(text.contains("promised: 9") && text.contains("film"), "{text}");
+    assert!(headtime(&["simulate", &path]).ok().contains("nothing was promised"));
+    // Two of them are more than there is.
+    let twice = there.file("two.toml", &format!("{settings}admit = \"das\"\n{}{}", stream("film"), stream("again")));
+    let said = headtime(&["simulate", &twice]).refused();
+    assert!(said.contains("stream \"again\": mandatory streams would take") && said.contains("possible: "), "{said}");
+    assert!(headtime(&["simulate", "--exhausted", "skip"]).refused().contains("but not admit das"));
+    assert!(headtime(&["simulate", "--admit", "das", "--order", "drive"]).refused().contains("order drive"));
+}

@@ -29,6 +29,8 @@ pub(crate) struct Setup {
 pub(crate) enum Choice {
     /// The scheduler, two commands being at the drive.
     Outside(Order),
+    /// The scheduler, one command being at the drive: the next is sent when the host has heard of it.
+    OneByOne(Order),
     /// The drive, which has such a queue and is given as many requests as fit into it.
     Drive(QueueSpec),
 }
@@ -46,14 +48,15 @@ pub(crate) fn measure(spec: &Spec, setup: &Setup) -> Result<Stats, RunError> {
 fn run(setup: &Setup) -> Result<Stats, String> {
     let mut profile = profile::builtin(setup.drive).map_err(text)?;
     let scheduling = match setup.choice {
-        Choice::Outside(order) => Scheduling::Host(order),
+        Choice::Outside(order) | Choice::OneByOne(order) => Scheduling::Host(order),
         Choice::Drive(queue) => {
             profile.electronics.queue = queue;
             Scheduling::Drive
         }
     };
     // Load and noise draw from streams of their own, so one seed serves both.
-    let how = simulate::Setup { scheduling, ..simulate::Setup::new(&profile, Order::Fcfs, setup.seed) };
+    let depth = matches!(setup.choice, Choice::OneByOne(_)).then_some(1);
+    let how = simulate::Setup { scheduling, depth, ..simulate::Setup::new(&profile, Order::Fcfs, setup.seed) };
     let simulation = Simulation::new(&how).map_err(text)?;
     let mut load = Population::of(&setup.load, simulation.target(), setup.seed).map_err(text)?;
     let limits = Limits { requests: Some(setup.requests), ..Limits::default() };

@@ -1,4 +1,4 @@
-//! What F2, F3 and F4 share: runs of random reads, and how well each request's head time was predicted.
+//! What F2, F3, F4 and D4 share: runs of random requests, and how well each request's head time was predicted.
 
 use headtime_sched::core::Order;
 use headtime_sched::stats::PredictionStats;
@@ -8,7 +8,7 @@ use crate::bench::{self, Choice, Setup};
 use crate::experiment::{Cell, Run, RunError, Spec, Table};
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
-/// One run of random reads.
+/// One run of random reads, two requests at the drive.
 pub(crate) fn measure(
     spec: &Spec,
     run: &Run,
@@ -16,8 +16,18 @@ pub(crate) fn measure(
     load: GroupSpec,
     order: Order,
 ) -> Result<PredictionStats, RunError> {
-    let setup =
-        Setup { drive, load, seed: run.seed, requests: run.length(100_000, 20_000), choice: Choice::Outside(order) };
+    chosen(spec, run, drive, load, Choice::Outside(order))
+}
+
+/// One run of random requests.
+pub(crate) fn chosen(
+    spec: &Spec,
+    run: &Run,
+    drive: &'static str,
+    load: GroupSpec,
+    choice: Choice,
+) -> Result<PredictionStats, RunError> {
+    let setup = Setup { drive, load, seed: run.seed, requests: run.length(100_000, 20_000), choice };
     let m = bench::measure(spec, &setup)?;
     run.progress.advance(1);
     Ok(m.prediction)

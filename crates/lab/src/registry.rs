@@ -15,6 +15,19 @@ use crate::b12::B12;
 use crate::b13::B13;
 use crate::b14::B14;
 use crate::b15::B15;
+use crate::d1::D1;
+use crate::d2::D2;
+use crate::d3a::D3a;
+use crate::d3b::D3b;
+use crate::d4::D4;
+use crate::d5::D5;
+use crate::d6::D6;
+use crate::d7::D7;
+use crate::d8::D8;
+use crate::d9::D9;
+use crate::d10::D10;
+use crate::d11::D11;
+use crate::d13::D13;
 use crate::experiment::{Claim, Experiment};
 use crate::f1::F1;
 use crate::f2::F2;
@@ -43,6 +56,7 @@ use crate::s13::S13;
 use crate::s14::S14;
 use crate::s15::S15;
 use crate::s16::S16;
+use crate::x1::X1;
 use crate::x2::X2;
 use crate::x3::X3;
 use crate::x4::X4;
@@ -53,7 +67,7 @@ pub fn all() -> Vec<&'static dyn Experiment> {
         //
         &F1, &F2, &F3, &F4, &F5, &F6, &F7, &F8, &F9, &F10, &F11, &S1, &S2, &S3, &S4, &S5, &S6, &S7, &S8, &S9, &S10,
         &S11, &S12, &S13, &S14, &S15, &S16, &B1, &B2, &B3, &B4, &B5, &B6, &B7, &B8, &B9, &B10, &B11, &B12, &B13, &B14,
-        &B15, &X2, &X3, &X4,
+        &B15, &D1, &D2, &D3a, &D3b, &D4, &D5, &D6, &D7, &D8, &D9, &D10, &D11, &D13, &X1, &X2, &X3, &X4,
     ]
 }
 

@@ -65,7 +65,12 @@ fn no_mandatory_request_is_late_whatever_the_drive_does_within_its_worst_case() 
         let (small, _) = service(rng, 16, 50, 200);
         let (large, _) = service(rng, 128, 70, 300);
         let outstanding = between(rng, 1, 2) as u32;
-        let rules = Rules { outstanding, best_effort: large.worst, exhausted: Exhausted::BeforeBestEffort };
+        let rules = Rules {
+            outstanding,
+            best_effort: large.worst,
+            exhausted: Exhausted::BeforeBestEffort,
+            moves_on: Dur::ZERO,
+        };
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");
         let periods: &[u64] = if seed % 2 == 0 { &[200, 400] } else { &[150, 200, 350, 1_000] };
         let all = admitted(rng, &disk, periods, |rng| [1_000_000, 900_000][usize::from(between(rng, 0, 3) == 0)]);
@@ -106,7 +111,7 @@ fn every_optional_stream_has_its_quality_whoever_goes() {
         let (large, large_times) = service(rng, 128, 70, 300);
         let outstanding = between(rng, 1, 2) as u32;
         // Nothing helps a stream whose reservation is used up.
-        let rules = Rules { outstanding, best_effort: large.worst, exhausted: Exhausted::Skip };
+        let rules = Rules { outstanding, best_effort: large.worst, exhausted: Exhausted::Skip, moves_on: Dur::ZERO };
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");
         let periods: &[u64] = if seed % 2 == 0 { &[500] } else { &[200, 400] };
         let all = admitted(rng, &disk, periods, |rng| {

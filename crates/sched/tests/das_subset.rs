@@ -24,7 +24,8 @@ fn service(likely: u64, worst: u64) -> Service {
     Service { sectors: 128, worst: span(worst), times }
 }
 
-const RULES: Rules = Rules { outstanding: 1, best_effort: Dur::from_ms(30), exhausted: Exhausted::Skip };
+const RULES: Rules =
+    Rules { outstanding: 1, best_effort: Dur::from_ms(30), exhausted: Exhausted::Skip, moves_on: Dur::ZERO };
 
 fn mandatory(requests: u32, period: u64) -> Stream {
     Stream::new(requests, span(period), Quality::MANDATORY, 128).expect("a stream")
@@ -214,6 +215,7 @@ fn every_decision_is_that_of_walking_all_requests() {
             outstanding: between(rng, 1, 3) as u32,
             best_effort: Dur(UNIT * between(rng, 1, 3)),
             exhausted: policy,
+            moves_on: Dur(between(rng, 0, 1) * between(rng, 0, UNIT)),
         };
         let (mut subset, mut walk) = (Subset::new(rules), Walk::new(rules));
         let mut now = Time(between(rng, 0, UNIT));

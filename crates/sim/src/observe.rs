@@ -2,6 +2,7 @@
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::time::Time;
+use headtime_sched::admit::das::streams::Sizes;
 use headtime_sched::tasks::Event;
 
 use crate::stats::Done;
@@ -10,6 +11,8 @@ use crate::stats::Done;
 pub trait Observer {
     /// A command went to the drive.
     fn issued(&mut self, _command: &Command, _now: Time) {}
+    /// A request was chosen of so many that might go without a promise to a stream being broken; only where there are such promises.
+    fn decided(&mut self, _sizes: Sizes, _now: Time) {}
     /// The drive answered; `command` is what was sent, its first `free` sectors for background work.
     fn completed(&mut self, _command: &Command, _free: u32, _completion: &Completion) {}
     /// Something happened to background work.
@@ -25,6 +28,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn issued(&mut self, command: &Command, now: Time) {
         self.0.issued(command, now);
         self.1.issued(command, now);
+    }
+    fn decided(&mut self, sizes: Sizes, now: Time) {
+        self.0.decided(sizes, now);
+        self.1.decided(sizes, now);
     }
     fn completed(&mut self, command: &Command, free: u32, completion: &Completion) {
         self.0.completed(command, free, completion);
@@ -44,6 +51,11 @@ impl<T: Observer> Observer for Option<T> {
     fn issued(&mut self, command: &Command, now: Time) {
         if let Some(o) = self {
             o.issued(command, now);
+        }
+    }
+    fn decided(&mut self, sizes: Sizes, now: Time) {
+        if let Some(o) = self {
+            o.decided(sizes, now);
         }
     }
     fn completed(&mut self, command: &Command, free: u32, completion: &Completion) {
@@ -66,6 +78,9 @@ impl<T: Observer> Observer for Option<T> {
 impl<T: Observer + ?Sized> Observer for &mut T {
     fn issued(&mut self, command: &Command, now: Time) {
         (**self).issued(command, now);
+    }
+    fn decided(&mut self, sizes: Sizes, now: Time) {
+        (**self).decided(sizes, now);
     }
     fn completed(&mut self, command: &Command, free: u32, completion: &Completion) {
         (**self).completed(command, free, completion);

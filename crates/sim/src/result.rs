@@ -3,9 +3,13 @@
 //! The same run gives the same bytes, except `wall_seconds` and the keys that begin with `ns_per_`. Times are
 //! milliseconds rounded to the nanosecond, shares are rounded to six decimals.
 
+pub mod streams;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+
+use streams::{Guarantees, StreamResult};
 
 use crate::stats::Stats;
 use crate::stats::histogram::Histogram;
@@ -23,6 +27,10 @@ pub struct SimResult {
     pub wall_seconds: Option<f64>,
     /// What applications saw.
     pub foreground: Foreground,
+    /// What each stream asked for and had, by name; empty where there is none.
+    pub streams: BTreeMap<String, StreamResult>,
+    /// What they were promised; `null` where nobody is promised anything.
+    pub guarantees: Option<Guarantees>,
     /// What was done for free.
     pub freeblock: Freeblock,
     /// How good predictions were.
@@ -233,6 +241,8 @@ impl SimResult {
                 by_class,
                 measures: BTreeMap::new(),
             },
+            streams: streams::of(stats, about.sector_bytes),
+            guarantees: streams::guarantees(stats),
             freeblock: freeblock(about, stats),
             prediction: PredictionResult {
                 samples: p.samples,
@@ -385,6 +395,8 @@ mod tests {
             "/foreground/by_class/read/response_ms/p95",
             "/foreground/by_class/oltp/requests",
             "/foreground/by_class/closed:2/requests",
+            "/streams",
+            "/guarantees",
             "/freeblock/bytes",
             "/freeblock/mb_s",
             "/freeblock/share_of_media_bandwidth",

@@ -4,7 +4,7 @@
 //! wake-up) and the workload (a request is due). The loop goes to the soonest of these instants. What happens at one
 //! instant happens in this order: first everything the drive completes, in the order it says; then the scheduler's
 //! wake-up; then the requests that are due, in the order they became so. After every telling the scheduler is polled
-//! until it has nothing more to say. An application that does not think sends its next request the moment it hears that
+//! until it has nothing more to say; where there are streams, all that is due at the instant is told before. An application that does not think sends its next request the moment it hears that
 //! its last one is finished, and the scheduler knows of it before it decides what to send to the drive next (as in the
 //! measurements of Lumb 2002, where application and scheduler were one program).
 //!
@@ -13,6 +13,7 @@
 use headtime_disk::command::{Command, Outcome, SubmitError};
 use headtime_disk::drive::HiddenWork;
 use headtime_disk::time::Time;
+use headtime_sched::admit::das::streams::NotOpened;
 use headtime_sched::core::Refused;
 use headtime_sched::request::{Action, Finished, Request};
 use headtime_sched::tasks::TaskError;
@@ -20,8 +21,9 @@ use headtime_sched::tasks::TaskError;
 use crate::background::{Background, Nothing};
 use crate::device::Device;
 use crate::observe::Observer;
+use crate::stats::streams::StreamAccount;
 use crate::stats::{Done, End, Stats};
-use crate::workload::{Ask, Workload, WorkloadError};
+use crate::workload::{Ask, StreamCall, Workload, WorkloadError};
 use headtime_sched::scheduler::Scheduler;
 
 /// When a run ends, whichever comes first. A workload that comes to an end ends the run, too, when all its requests
@@ -51,6 +53,14 @@ pub enum RunError {
     /// The scheduler refused a request for another reason than being full.
     #[error("the scheduler refused a request: {0}")]
     Refused(Refused),
+    /// A stream cannot be had beside the others.
+    #[error("stream \"{name}\": {source}")]
+    Stream {
+        /// Its name.
+        name: String,
+        /// Why not, and what is nearest.
+        source: NotOpened,
+    },
     /// The background work was refused.
     #[error("background work: {0}")]
     Background(#[from] TaskError),
@@ -172,11 +182,14 @@ pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     }
     stats.end = end;
     stats.ended_at = if end == End::Time { until } else { now };
+    let ended_at = stats.ended_at;
+    stats.streams.iter_mut().for_each(|s| s.ended(ended_at));
     if let Some(r) = workload.refusals() {
         stats.refused = r.clone();
     }
     stats.background = background.progress();
     stats.freeblock = scheduler.core().and_then(|core| core.freeblock());
+    stats.subset = scheduler.core().filter(|core| core.promised_from().is_some()).map(|core| core.stats().subset);
     stats.peak_rate = scheduler.core().and_then(|core| core.peak_rate());
     Ok(stats)
 }
@@ -193,8 +206,8 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 Some(_) => None,
                 None => self.workload.next_due(),
             };
-            let soonest =
-                device.unwrap_or(Time::NEVER).min(wakeup.unwrap_or(Time::NEVER)).min(due.unwrap_or(Time::NEVER));
+            let call = self.workload.next_call();
+            let soonest = [device, wakeup, due, call].into_iter().flatten().min().unwrap_or(Time::NEVER);
             if soonest == Time::NEVER {
                 return if self.in_flight() == 0 && self.held.is_none() {
                     Ok(if self.scanned() { End::Scanned } else { End::Workload })
@@ -212,7 +225,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             }
             if wakeup.is_some_and(|t| t <= self.now) {
                 self.scheduler.tick(self.now);
-                self.drain()?;
+                self.decide()?;
             }
             if self.dead {
                 return Ok(End::DeadDrive);
@@ -229,6 +242,14 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 && self.held.is_none()
             {
                 return Ok(End::Workload);
+            }
+            if call.is_some_and(|t| t <= self.now) {
+                // All that begin now are there before anything is decided.
+                while self.workload.next_call().is_some_and(|t| t <= self.now) {
+                    self.stream_call()?;
+                }
+                self.decide()?;
+                continue;
             }
             // Asked again: what became due with a completion of this very instant has been told already.
             if self.held.is_none() && self.workload.next_due().is_some_and(|t| t <= self.now) {
@@ -260,7 +281,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             }
             self.observer.completed(&command, free, &completion);
             self.scheduler.complete(completion.id, completion.outcome, self.now);
-            self.drain()?;
+            self.decide()?;
             // The request limit is exact: nothing is counted beyond it.
             if self.dead || self.stats.requests >= self.most_requests {
                 return Ok(());
@@ -283,9 +304,56 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         }
     }
 
+    /// Tells the scheduler of a stream that begins or ends. One without guarantees is told nothing, and a stream begins with its next
+    /// period.
+    fn stream_call(&mut self) -> Result<(), RunError> {
+        let now = self.now;
+        match self.workload.call() {
+            None => {}
+            Some(StreamCall::Open { owner, class, stream }) => {
+                let name = self.workload.classes().get(usize::from(class)).cloned().unwrap_or_default();
+                let begins = match self.scheduler.core().filter(|core| core.promised_from().is_some()) {
+                    Some(core) => {
+                        let opened = core.open_stream(owner, stream, now);
+                        let opened = opened.map_err(|source| RunError::Stream { name: name.clone(), source })?;
+                        self.stats.load = Some(opened.load);
+                        opened.begins
+                    }
+                    None => Time(now.0.next_multiple_of(stream.period.0)),
+                };
+                self.stats.streams.push(StreamAccount::new(name, owner, stream, begins));
+                self.workload.opened(owner, begins);
+            }
+            Some(StreamCall::Close { owner }) => {
+                if let Some(core) = self.scheduler.core() {
+                    core.close_stream(owner, now);
+                }
+                if let Some(account) = self.stats.stream(owner) {
+                    account.closed(now);
+                }
+            }
+        }
+        // One that comes leaves the others less room.
+        for standing in self.scheduler.standings() {
+            if let Some(account) = self.stats.stream(standing.owner) {
+                account.reservation = standing.reservation;
+            }
+        }
+        Ok(())
+    }
+
     /// Submits a request and does what the scheduler wants done then.
     fn submit(&mut self, ask: Ask) -> Result<(), RunError> {
         self.tell(ask)?;
+        self.decide()
+    }
+
+    /// Does what the scheduler wants done. What is promised to streams is promised to requests that are there when their period
+    /// begins: all that are due at this instant are told before anything is decided.
+    fn decide(&mut self) -> Result<(), RunError> {
+        if !self.stats.streams.is_empty() {
+            self.tell_what_is_due()?;
+        }
         self.drain()
     }
 
@@ -314,6 +382,11 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         match self.scheduler.submit(request, self.now) {
             Ok(()) => {
                 self.next_sequence += 1;
+                if !self.stats.streams.is_empty()
+                    && let Some(account) = self.stats.stream(ask.owner)
+                {
+                    account.asked += 1;
+                }
                 let in_flight = self.in_flight();
                 if in_flight > self.stats.most_waiting {
                     self.stats.most_waiting = in_flight;
@@ -363,6 +436,12 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                     let free = self.scheduler.free_sectors(command.id);
                     self.at_drive.push((command, free));
                     self.observer.issued(&command, self.now);
+                    if !self.stats.streams.is_empty()
+                        && self.scheduler.request_of(command.id).is_some()
+                        && let Some(sizes) = self.scheduler.core().and_then(|core| core.active_sizes())
+                    {
+                        self.observer.decided(sizes, self.now);
+                    }
                     self.device.submit(command, self.now).map_err(RunError::Device)?;
                     self.book_hidden();
                 }
@@ -376,13 +455,13 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                     self.observer.background(&event, self.now);
                 }
                 Some(Action::GivenUp(request)) => {
-                    let owner = self.slots[request as usize].ask.owner;
-                    self.free.push(request as u32);
-                    self.stats.given_up += 1;
-                    self.workload.finished(owner, self.now);
+                    self.given_up(request);
                     self.tell_what_is_due()?;
                 }
-                Some(Action::Overdue(overdue)) => _ = self.stats.overdue.get_or_insert(overdue),
+                Some(Action::Overdue(overdue)) => {
+                    self.stats.overdue_commands += 1;
+                    self.stats.overdue.get_or_insert(overdue);
+                }
             }
         }
     }
@@ -398,6 +477,17 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             self.tell(ask)?;
         }
         Ok(())
+    }
+
+    /// The scheduler does nothing for a request any more.
+    fn given_up(&mut self, request: u64) {
+        let owner = self.slots[request as usize].ask.owner;
+        self.free.push(request as u32);
+        self.stats.given_up += 1;
+        if let Some(account) = self.stats.stream(owner) {
+            account.dropped += 1;
+        }
+        self.workload.finished(owner, self.now);
     }
 
     fn finish(&mut self, f: &Finished) {

@@ -255,7 +255,7 @@ impl Observer for Busy {
     }
 
     fn completed(&mut self, command: &Command, _free: u32, completion: &Completion) {
-        let took = self.drive.done(command.id, completion.at).took;
+        let took = self.drive.done(command.id, Dur::ZERO, completion.at).took;
         if self.skipped < self.skip {
             self.skipped += 1;
             self.first = completion.at;
@@ -266,7 +266,7 @@ impl Observer for Busy {
         }
         self.taken += 1;
         self.last = completion.at;
-        self.sum = self.sum + took;
+        self.sum += took;
         self.longest = self.longest.max(took);
         if took > self.worst {
             self.beyond = self.beyond.or(Some(took));

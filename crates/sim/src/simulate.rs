@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::{Model, ModelError};
 use headtime_disk::profile::Profile;
-use headtime_sched::admit::{Policy, Share};
+use headtime_sched::admit::{Policy, Share, das};
 use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
@@ -53,6 +53,8 @@ pub struct Setup<'a> {
     pub fill: Option<FillConfig>,
     /// Who may go; only the host's scheduler asks.
     pub admit: Policy,
+    /// What streams are promised from; `None`: they are promised nothing. Only the host's scheduler promises.
+    pub guarantees: Option<das::streams::Setup>,
     /// What applications are to have, where it is not the usual share.
     pub shares: Vec<(u32, Share)>,
 }
@@ -69,6 +71,7 @@ impl<'a> Setup<'a> {
             capacity: CAPACITY,
             fill: None,
             admit: Policy::None,
+            guarantees: None,
             shares: Vec::new(),
         }
     }
@@ -113,6 +116,16 @@ pub enum SimError {
         /// Asked for.
         depth: u32,
     },
+    /// Promises are made for fewer commands at the drive.
+    #[error(
+        "depth: promises to streams are made from times with {measured} commands at the drive at most, found {depth}"
+    )]
+    Promised {
+        /// Asked for.
+        depth: u32,
+        /// What the times are of.
+        measured: u32,
+    },
     /// Room for no request at all.
     #[error("requests that may wait: expected 1 or more, found 0")]
     NoRoom,
@@ -132,6 +145,7 @@ pub struct Simulation {
     capacity: usize,
     fill: Option<FillConfig>,
     admit: Policy,
+    guarantees: Option<das::streams::Setup>,
     shares: Vec<(u32, Share)>,
 }
 
@@ -159,6 +173,9 @@ impl Simulation {
         if let (Some(depth), true) = (setup.depth, setup.fill.is_some() && setup.depth != Some(DEPTH)) {
             return Err(SimError::FillDepth { depth });
         }
+        if let Some(measured) = setup.guarantees.as_ref().map(|g| g.disk.outstanding()).filter(|m| *m < depth) {
+            return Err(SimError::Promised { depth, measured });
+        }
         if setup.capacity == 0 {
             return Err(SimError::NoRoom);
         }
@@ -172,19 +189,20 @@ impl Simulation {
         // table stays in the processor's cache.
         let capacity = match setup.scheduling {
             Scheduling::Host(Order::Fcfs) | Scheduling::Drive
-                if setup.fill.is_none() && setup.admit == Policy::None =>
+                if setup.fill.is_none() && setup.admit == Policy::None && setup.guarantees.is_none() =>
             {
                 setup.capacity.min(ENOUGH_IN_ORDER)
             }
             _ => setup.capacity,
         };
-        let (fill, shares) = (setup.fill.clone(), setup.shares.clone());
+        let (fill, guarantees, shares) = (setup.fill.clone(), setup.guarantees.clone(), setup.shares.clone());
         // With more commands at the drive than it takes to keep it busy, it has an order of its own.
         let admit = match depth > DEPTH {
             true => setup.admit.clone().without_idling(),
             false => setup.admit.clone(),
         };
-        Ok(Simulation { drive, model, target, scheduling: setup.scheduling, depth, capacity, fill, admit, shares })
+        let scheduling = setup.scheduling;
+        Ok(Simulation { drive, model, target, scheduling, depth, capacity, fill, admit, guarantees, shares })
     }
 
     /// The disk as workloads need to know it.
@@ -242,6 +260,9 @@ impl Simulation {
                 let fill = self.fill.clone();
                 let config = Config { order, max_outstanding: self.depth, capacity: self.capacity, fill };
                 let mut core = Core::new(config, self.model.clone()).admitting(&self.admit);
+                if let Some(guarantees) = &self.guarantees {
+                    core = core.guaranteeing(guarantees);
+                }
                 for &(owner, share) in &self.shares {
                     core.set_share(owner, share);
                 }

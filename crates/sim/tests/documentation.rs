@@ -3,7 +3,7 @@
 use headtime_sim::filling::{BACKGROUNDS, FILLS, PLACEMENTS};
 use headtime_sim::streams;
 use headtime_sim::traces::{ReadOptions, Reader, TraceFormat};
-use headtime_sim::workload::scenario::{ORDERS, Scenario};
+use headtime_sim::workload::scenario::{ADMITS, EXHAUSTED, ORDERS, Scenario};
 use headtime_sim::workload::{NAMES, Target};
 
 const SCENARIOS: &str = include_str!("../../../docs/scenarios.md");
@@ -42,6 +42,14 @@ fn the_example_of_a_scenario_runs_as_it_stands() {
 }
 
 #[test]
+fn the_example_of_streams_runs_as_it_stands() {
+    let s = Scenario::parse(&block(SCENARIOS, "toml-streams"), "scenarios.md").unwrap();
+    s.check().unwrap();
+    let target = Target { capacity: 1_000_000, sector_bytes: 512, geometry: None };
+    assert_eq!(s.workload(&target, 1).unwrap().classes(), ["best-effort", "film", "sound"]);
+}
+
+#[test]
 fn every_key_and_every_name_is_on_the_page_and_no_other() {
     // The fault of an unknown key lists the known ones.
     let known = |text: &str| -> Vec<String> {
@@ -57,10 +65,11 @@ fn every_key_and_every_name_is_on_the_page_and_no_other() {
         .chain(after.lines())
         .filter(|l| l.starts_with("| `"))
         .flat_map(|l| l.split('|').nth(1).unwrap().split('`').skip(1).step_by(2))
-        .map(|k| if k == "[[task]]" { "task" } else { k })
+        .map(|k| k.trim_start_matches("[[").trim_end_matches("]]"))
         .collect();
     let mut expected = known("no_such_key = 1\n");
     expected.extend(known("[[task]]\nno_such_key = 1\n"));
+    expected.extend(known("[[stream]]\nno_such_key = 1\n"));
     expected.extend(NAMES.map(str::to_owned));
     for key in &expected {
         assert!(on_page.contains(&key.as_str()), "{key} is not on the page");
@@ -68,7 +77,7 @@ fn every_key_and_every_name_is_on_the_page_and_no_other() {
     for key in on_page {
         assert!(expected.iter().any(|k| k == key), "{key} is on the page only");
     }
-    for name in ORDERS.iter().chain(&FILLS).chain(&PLACEMENTS).chain(&BACKGROUNDS) {
+    for name in ORDERS.iter().chain(&ADMITS).chain(&EXHAUSTED).chain(&FILLS).chain(&PLACEMENTS).chain(&BACKGROUNDS) {
         assert!(SCENARIOS.contains(&format!("`\"{name}\"`")), "{name}");
     }
 }

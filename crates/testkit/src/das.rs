@@ -54,12 +54,22 @@ pub struct Walk {
     /// Chosen, and not sent yet.
     held: Option<Command>,
     last_done: Time,
+    /// The arm may move by itself until then, behind the command that was done last.
+    moves_until: Time,
 }
 
 impl Walk {
     /// Nothing there yet.
     pub fn new(rules: Rules) -> Walk {
-        Walk { rules, streams: Vec::new(), requests: Vec::new(), drive: Vec::new(), held: None, last_done: Time::ZERO }
+        Walk {
+            rules,
+            streams: Vec::new(),
+            requests: Vec::new(),
+            drive: Vec::new(),
+            held: None,
+            last_done: Time::ZERO,
+            moves_until: Time::ZERO,
+        }
     }
 
     /// A stream, known by how many there were before it, with its worst case and its likely time.
@@ -102,9 +112,14 @@ impl Walk {
         self.requests.iter().filter(had).map(|r| r.took).sum()
     }
 
-    /// When the drive is free, if everything there takes as long as `each` says.
-    fn free(&self, now: Time, each: impl Fn(&Command) -> Dur) -> Time {
-        let free = self.drive.iter().fold(self.last_done, |t, c| t.max(c.at) + each(c)).max(now);
+    /// When the drive is free, if everything there takes its worst case and the arm moves by itself.
+    fn free(&self, now: Time) -> Time {
+        self.free_from(self.last_done.max(self.moves_until), now, |c| c.worst)
+    }
+
+    /// When the drive is free, if everything there takes as long as `each` says and the first begins at `from`.
+    fn free_from(&self, from: Time, now: Time, each: impl Fn(&Command) -> Dur) -> Time {
+        let free = self.drive.iter().fold(from, |t, c| t.max(c.at) + each(c)).max(now);
         self.held.iter().fold(free, |t, c| t + each(c))
     }
 
@@ -139,7 +154,7 @@ impl Walk {
     fn slack(&self, d: Time, (who, more): (usize, u64), now: Time) -> i128 {
         let late: i128 = self.mandatory().map(|(s, o)| i128::from(self.late(s, now)) * i128::from(o.worst.0)).sum();
         let needed: i128 = self.mandatory().map(|(s, _)| self.needs(s, d, if s == who { more } else { 0 }, now)).sum();
-        i128::from(d.0) - i128::from(self.free(now, |c| c.worst).0) - needed - late
+        i128::from(d.0) - i128::from(self.free(now).0) - needed - late
     }
 
     /// The deadline that counts of a mandatory stream.
@@ -208,7 +223,9 @@ impl Walk {
     pub fn completed(&mut self, number: u64, now: Time) {
         let at = self.drive.iter().position(|c| c.number == number).expect("it was sent");
         let gone = self.drive.remove(at);
-        let took = now.since(gone.at.max(self.last_done));
+        let began = gone.at.max(self.last_done);
+        let took = now.since(began);
+        self.moves_until = began + self.rules.moves_on;
         self.last_done = now;
         if let Some(r) = gone.request {
             let r = &mut self.requests[r];
@@ -253,7 +270,7 @@ impl Walk {
             };
             mandatory + claims.iter().map(of).sum::<i128>()
         };
-        let from = self.free(now, |c| c.worst);
+        let from = self.free(now);
         let of_mandatory = deadlines.iter().map(|&d| mandatory(d) - claimed(d));
         let of_optional = claims.iter().filter(|c| c.2 > Dur::ZERO);
         let of_optional = of_optional.map(|c| i128::from(c.1.0) - i128::from(from.0) - wanted(c.1));
@@ -278,7 +295,8 @@ impl Walk {
                 (Some(reservation), _) => {
                     let used = self.used(r.stream, now);
                     let there = self.count(r.stream, |o| o.period == r.period && o.is == Is::AtDrive);
-                    let likely = self.free(now, |c| c.likely) + open.likely <= self.end(r.stream, now);
+                    let likely =
+                        self.free_from(self.last_done, now, |c| c.likely) + open.likely <= self.end(r.stream, now);
                     if used >= reservation {
                         let may = self.rules.exhausted != Exhausted::Skip && may_cross(open.worst);
                         exhausted |= may;

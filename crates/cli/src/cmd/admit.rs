@@ -6,17 +6,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use headtime_disk::model::Model;
-use headtime_disk::profile::{self, Profile};
-use headtime_sched::admit::das::admission::{self, Disk};
-use headtime_sched::admit::das::known::KnownError;
-use headtime_sched::admit::das::stream::Stream;
-use headtime_sim::service;
+use headtime_sched::admit::das::admission;
 use headtime_sim::simulate::DEPTH;
-use headtime_sim::streams::{self, Asked};
+use headtime_sim::streams;
 
-use super::profiles::measure;
 use crate::drive;
 use crate::failure::Failure;
+use crate::promises;
 use crate::screen;
 use answer::Answer;
 
@@ -49,15 +45,11 @@ pub fn run(args: &Admit) -> Result<(), Failure> {
     }
     let streams = asked.iter().map(|a| a.stream(profile.sector_bytes));
     let streams = streams.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
-    let measured = complete(&mut profile, &asked, &streams, profile::builtin_names().any(|n| n == args.disk))?;
+    let sizes: Vec<u64> = asked.iter().map(|a| a.bytes).collect();
+    let measured = promises::complete(&mut profile, &args.disk, &sizes)?;
     let model = Model::new(&profile).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
     let outstanding = DEPTH.min(profile.electronics.queue.depth);
-    let disk = Disk::of(&profile, &model, outstanding).map_err(|e| match e {
-        KnownError::NoTimes { .. } => {
-            Failure::input(format!("{e}; `headtime profiles measure {}` measures them on its virtual drive", args.disk))
-        }
-        other => Failure::input(other),
-    })?;
+    let disk = promises::known(&profile, &model, &args.disk, outstanding)?;
     let said = admission::admit(&disk, &streams);
     let yes = said.is_ok();
     let answer = Answer::new(&profile, &model, &disk, &asked, &streams, said, &measured).map_err(Failure::input)?;
@@ -67,31 +59,4 @@ pub fn run(args: &Admit) -> Result<(), Failure> {
         screen::print(&answer.to_text())?;
     }
     if yes { Ok(()) } else { Err(Failure::Check) }
-}
-
-/// Measures what a built-in drive's profile lacks for these streams, and says so. Gives the sizes in sectors that were measured. A file's
-/// profile may be that of a real drive, of which no simulation says how long its requests take.
-fn complete(profile: &mut Profile, asked: &[Asked], streams: &[Stream], built_in: bool) -> Result<Vec<u32>, Failure> {
-    let known = profile.service_times.last().map_or(0, |x| x.sectors);
-    let mut bytes: Vec<u64> =
-        asked.iter().zip(streams).filter(|(_, s)| s.sectors > known).map(|(a, _)| a.bytes).collect();
-    if streams.is_empty() && known == 0 {
-        bytes.push(service::BYTES);
-    }
-    bytes.sort_unstable();
-    bytes.dedup();
-    if !built_in {
-        return Ok(Vec::new());
-    }
-    let mut measured = Vec::new();
-    for bytes in bytes {
-        let m = measure::one(profile, bytes, service::WAITING, service::REQUESTS, 1)?;
-        let name = &profile.name;
-        screen::note(&format!(
-            "the profile of {name} has no service times for requests of {bytes} bytes: measured on its virtual drive"
-        ));
-        measured.push(m.times.sectors);
-        profile.service_times.push(m.times);
-    }
-    Ok(measured)
 }

@@ -1,5 +1,7 @@
 //! `headtime simulate`: a workload or a trace against a virtual drive.
 
+mod streams;
+
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -7,6 +9,7 @@ use clap::Args;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Time;
 use headtime_lab::output::WholeFile;
+use headtime_sched::admit::das::streams::Setup as Promises;
 use headtime_sched::core::Order;
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::tasks::Event;
@@ -14,7 +17,7 @@ use headtime_sim::observe::Observer;
 use headtime_sim::perfetto;
 use headtime_sim::result::{About, NotFilled, ResponseMs, SimResult};
 use headtime_sim::run::Limits;
-use headtime_sim::simulate::{Setup, SimError, Simulation};
+use headtime_sim::simulate::{DEPTH, Setup, SimError, Simulation};
 use headtime_sim::stats::{Done, Stats};
 use headtime_sim::timeline::Timeline;
 use headtime_sim::workload::Workload;
@@ -23,6 +26,7 @@ use headtime_sim::workload::scenario::{Figure, Scenario};
 use crate::drive;
 use crate::failure::Failure;
 use crate::figures;
+use crate::promises;
 use crate::screen::{self, Bar, columns};
 use crate::words;
 
@@ -37,7 +41,7 @@ pub struct Simulate {
     disk: Option<String>,
     /// oltp, closed:N, random-4k[:N], random-40k[:N], local-4k[:N], open:RATE, or the benchmark suite's loads of N readers and
     /// M writers, NrMw-seq and NrMw-rand, alone or with +bash, +xterm, +konsole, +video, +compile, +checkout, +merge; idle+bash
-    /// is bash on an idle disk [default: oltp]
+    /// is bash on an idle disk; das-table2[:N] and das-mixed[:N] are streams with N best-effort requests that always wait [default: oltp]
     #[arg(long, value_name = "W", conflicts_with = "trace")]
     workload: Option<String>,
     /// Replay a recorded trace
@@ -53,9 +57,14 @@ pub struct Simulate {
     /// When recorded requests are due: open (at their times), closed (so long after the one before), auto
     #[arg(long, value_name = "HOW")]
     replay: Option<String>,
-    /// Who may go: none, cfq, bfq, bfq+ [default: none]
+    /// Who may go: none, cfq, bfq, bfq+, or das, which promises the scenario's streams what they ask for (das:cfq, das:bfq, das:bfq+: that
+    /// policy for what is left) [default: none]
     #[arg(long, value_name = "A")]
     admit: Option<String>,
+    /// With das, what becomes of an optional stream's requests when its reservation is used up: skip, as-best-effort, before-best-effort
+    /// [default: skip]
+    #[arg(long, value_name = "HOW")]
+    exhausted: Option<String>,
     /// Who goes next: fcfs, clook, sstf, sptf, sptf-sw:N, satfuf:MS, or drive (its firmware) [default: sptf]
     #[arg(long, value_name = "O")]
     order: Option<String>,
@@ -108,14 +117,16 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     let scenario = scenario(args)?;
     scenario.check().map_err(Failure::input)?;
     let name = scenario.disk.clone().unwrap_or_else(|| "atlas10k".into());
-    let profile = drive::find(&name).map_err(|e| match e {
+    let mut profile = drive::find(&name).map_err(|e| match e {
         Failure::Input(why) => Failure::Input(scenario.fault_at("disk", why)),
         other => other,
     })?;
     let seed = scenario.seed.unwrap_or(1);
     let scheduling = scenario.scheduling().map_err(Failure::input)?;
     let admit = scenario.policy().map_err(Failure::input)?;
-    let mut setup = Setup { scheduling, admit, depth: scenario.depth, ..Setup::new(&profile, Order::Fcfs, seed) };
+    let guarantees = guarantees(&scenario, &mut profile, &name)?;
+    let mut setup =
+        Setup { scheduling, admit, guarantees, depth: scenario.depth, ..Setup::new(&profile, Order::Fcfs, seed) };
     if let Some(fill) = scenario.fill(seed).map_err(Failure::input)? {
         setup = setup.filled(fill);
     } else {
@@ -176,6 +187,15 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     screen::print(&text(&profile, &result, &stats))
 }
 
+/// What streams are promised from, if they are.
+fn guarantees(scenario: &Scenario, profile: &mut Profile, name: &str) -> Result<Option<Promises>, Failure> {
+    let Some(exhausted) = scenario.guarantees().map_err(Failure::input)? else { return Ok(None) };
+    let streams = scenario.streams().map_err(Failure::input)?;
+    let sizes: Vec<u64> = streams.iter().map(|s| s.pattern.size.longest_bytes()).collect();
+    let outstanding = scenario.depth.unwrap_or(DEPTH).min(profile.electronics.queue.depth);
+    promises::setup(profile, name, &sizes, outstanding, exhausted).map(Some)
+}
+
 /// The flags, over the file's settings where there is a file.
 fn scenario(args: &Simulate) -> Result<Scenario, Failure> {
     let flags = Scenario {
@@ -186,6 +206,7 @@ fn scenario(args: &Simulate) -> Result<Scenario, Failure> {
         device: args.device,
         replay: args.replay.clone(),
         admit: args.admit.clone(),
+        exhausted: args.exhausted.clone(),
         order: args.order.clone(),
         fill: args.fill.clone(),
         placement: args.placement.clone(),
@@ -307,6 +328,7 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
         f.mb_s,
         columns(&rows, &[1, 2, 3, 4, 5, 6])
     );
+    out += &streams::text(r);
     out += &words::measures(&f.measures);
     out += &format!(
         "\nhead time: seek {}, rotate {}, transfer {}, free {}, idle {}\n",

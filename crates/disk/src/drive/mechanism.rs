@@ -190,6 +190,8 @@ impl Mechanism {
             }
             if track != self.arm {
                 let turns = self.noise.settle_turns(settled);
+                // A read-ahead that does not settle at once is given up when a command comes: nobody waits for it.
+                let turns = if job.in_order { 0 } else { turns };
                 settled += turns;
                 move_time += Dur(self.model.mechanics.rotation.period().0 * turns as u64);
             }

@@ -3,8 +3,9 @@
 use super::*;
 use crate::device::fixed::Fixed;
 use crate::traces::{ReadOptions, Reader, TraceFormat};
-use crate::workload::{Beyond, Mode, Population, Replay, Target, closed, oltp, open};
+use crate::workload::{Beyond, Mode, Population, Replay, StreamSpec, Streams, Target, closed, oltp, open};
 use headtime_disk::time::Dur;
+use headtime_sched::admit::das::stream::Quality;
 use headtime_sched::scheduler::Firmware;
 
 fn target() -> Target {
@@ -148,4 +149,41 @@ fn decisions_are_timed_only_with_a_clock() {
     assert_eq!(s.timed_decisions, s.decisions.div_ceil(TIMED_OF));
     assert_eq!(s.decision_ns, Some(10 * s.timed_decisions));
     assert!(s.decisions >= 10);
+}
+
+#[test]
+fn streams_are_held_to_their_periods_whoever_schedules() {
+    // Two requests in each 100 ms, and later three, on a device that takes 30 ms for each.
+    let stream = |name: &str, requests| StreamSpec {
+        stop: Some(Time(1_000_000_000)),
+        ..StreamSpec::new(name, requests, Dur::from_ms(100), Quality::MANDATORY)
+    };
+    let specs = [stream("first", 2), StreamSpec { start: Time(250_000_000), ..stream("second", 1) }];
+    let mut w = Streams::new(&specs, None, &target(), 1).unwrap();
+    let mut d = Fixed::new(Dur::from_ms(30), 1);
+    let s = go(&mut d, 1, 100, &mut w, Limits::default(), &mut ()).unwrap();
+    assert_eq!((s.end, s.requests), (End::Workload, 27));
+    let [first, second] = &s.streams[..] else { panic!("{:?}", s.streams) };
+    assert_eq!((first.by_period.clone(), first.asked, first.begins), (vec![0, 0, 10], 20, Time::ZERO));
+    // It begins with the period after it may.
+    assert_eq!((second.by_period.clone(), second.asked, second.begins), (vec![0, 7], 7, Time(300_000_000)));
+    // On a slower one they fall behind further and further: 40 ms a request, three requests in 100 ms.
+    let mut w = Streams::new(&specs, None, &target(), 1).unwrap();
+    let s = go(&mut Fixed::new(Dur::from_ms(40), 1), 1, 100, &mut w, Limits::default(), &mut ()).unwrap();
+    let [first, second] = &s.streams[..] else { panic!("{:?}", s.streams) };
+    assert_eq!((second.by_period.clone(), second.late), (vec![7, 0], 7));
+    assert_eq!((first.in_time() + first.late, first.periods()), (20, 10));
+    assert!(first.late > 0 && first.whole() >= 4, "{first:?}");
+}
+
+#[test]
+fn a_run_that_ends_before_a_period_does_not_count_it() {
+    let spec = StreamSpec::new("a", 1, Dur::from_ms(100), Quality::MANDATORY);
+    let mut w = Streams::new(&[spec], None, &target(), 1).unwrap();
+    let mut d = Fixed::new(Dur::from_ms(30), 1);
+    let limits = Limits { until: Some(Time(1_050_000_000)), ..Limits::default() };
+    let s = go(&mut d, 1, 100, &mut w, limits, &mut ()).unwrap();
+    assert_eq!((s.streams[0].asked, s.streams[0].periods(), s.streams[0].quality()), (11, 10, Some(1.0)));
+    let endless = go(&mut d, 1, 100, &mut w, Limits::default(), &mut ()).unwrap_err();
+    assert!(matches!(endless, RunError::Endless));
 }

@@ -3,20 +3,23 @@
 pub mod confidence;
 pub mod headtime;
 pub mod histogram;
+pub mod streams;
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::admission::Load;
 use headtime_sched::admit::das::streams::Overdue;
 use headtime_sched::fill::report::Report;
 use headtime_sched::request::Prediction;
-use headtime_sched::stats::PredictionStats;
+use headtime_sched::stats::{PredictionStats, SubsetStats};
 
 use confidence::BatchMeans;
 use headtime::HeadTime;
 use histogram::Histogram;
+use streams::StreamAccount;
 
 use crate::background::Progress;
-use crate::workload::Refusals;
+use crate::workload::{Refusals, stream_of};
 
 /// A request from its cradle to its grave, with the four stamps.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,6 +101,12 @@ pub struct Stats {
     pub flushes: Histogram,
     /// Response times by class of the workload, with its name; empty when there is only one class.
     pub classes: Vec<(String, Histogram)>,
+    /// What each stream asked for and had, in the order in which they began.
+    pub streams: Vec<StreamAccount>,
+    /// How much of the drive they take, as admission reckoned when the last of them began; `None` without guarantees.
+    pub load: Option<Load>,
+    /// Who might go at each decision; `None` without guarantees.
+    pub subset: Option<SubsetStats>,
     /// Batch means of all response times in the order of completion.
     pub batches: BatchMeans,
     /// Where the head's time went.
@@ -129,6 +138,8 @@ pub struct Stats {
     pub given_up: u64,
     /// The first command for which the drive took longer than its worst case.
     pub overdue: Option<Overdue>,
+    /// How many there were of these.
+    pub overdue_commands: u64,
 }
 
 impl Stats {
@@ -156,6 +167,17 @@ impl Stats {
             class.record(response);
         }
         self.batches.record(response);
+        if !self.streams.is_empty()
+            && let Some(account) = self.stream(done.owner)
+        {
+            account.finished(done.due, done.done, u64::from(done.count), done.outcome != Outcome::Ok);
+        }
+    }
+
+    /// The account of the stream with this application number.
+    pub fn stream(&mut self, owner: u32) -> Option<&mut StreamAccount> {
+        stream_of(owner)?;
+        self.streams.iter_mut().find(|s| s.owner == owner)
     }
 
     /// Response times of all requests.

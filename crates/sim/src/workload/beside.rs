@@ -15,7 +15,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 
 use super::size::sectors;
-use super::{Ask, Refusals, Target, Workload, WorkloadError};
+use super::{Ask, Refusals, StreamCall, Target, Workload, WorkloadError};
 
 /// The reader's class in statistics.
 pub const SCAN: &str = "scan";
@@ -249,6 +249,18 @@ impl<W: Workload> Workload for Beside<W> {
 
     fn refusals(&self) -> Option<&Refusals> {
         self.inner.refusals()
+    }
+
+    fn next_call(&self) -> Option<Time> {
+        self.inner.next_call().filter(|_| !self.over())
+    }
+
+    fn call(&mut self) -> Option<StreamCall> {
+        self.inner.call()
+    }
+
+    fn opened(&mut self, owner: u32, begins: Time) {
+        self.inner.opened(owner, begins);
     }
 }
 

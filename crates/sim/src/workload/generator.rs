@@ -136,6 +136,11 @@ impl Pattern {
         Ok(Pattern { reads: spec.reads, size, place, align, capacity: target.capacity, fua: spec.fua })
     }
 
+    /// Sectors of the longest request that it gives.
+    pub fn longest(&self) -> u32 {
+        self.size.longest()
+    }
+
     /// The next request. `position` is the task's own: where its last request ended (sequential patterns), `None`
     /// before the first.
     pub fn next(&mut self, rng: &mut Variates, position: &mut Option<u64>) -> Drawn {

@@ -7,6 +7,7 @@
 
 mod beside;
 mod closed;
+pub mod das;
 mod files;
 mod generator;
 mod micro;
@@ -18,6 +19,8 @@ mod replay;
 pub mod scenario;
 mod size;
 mod source;
+mod stream_table;
+mod streams;
 pub mod suite;
 mod task_table;
 mod values;
@@ -36,6 +39,8 @@ pub use replay::{Beyond, Mode, Refusals, Replay};
 pub(crate) use scenario::unknown;
 pub use size::SizeSpec;
 pub use source::Source;
+pub use stream_table::StreamTable;
+pub use streams::{BEST_EFFORT, FIRST_STREAM, MOST_STREAMS, StreamCall, StreamSpec, Streams, stream_of};
 pub use task_table::TaskTable;
 pub use values::{Bytes, Figure, Sizes};
 
@@ -92,6 +97,19 @@ pub trait Workload {
     fn measures(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
+
+    /// When a stream of it begins or ends next, which a scheduler with guarantees is to be told; `None` where there are no streams.
+    fn next_call(&self) -> Option<Time> {
+        None
+    }
+
+    /// What to tell then. To be called only when [`Workload::next_call`] is `Some`.
+    fn call(&mut self) -> Option<StreamCall> {
+        None
+    }
+
+    /// Tells it that the stream it called for last begins with the period that begins at `begins`.
+    fn opened(&mut self, _owner: u32, _begins: Time) {}
 
     /// Requests that were not handed out because the disk has no such sectors.
     fn refusals(&self) -> Option<&Refusals> {
@@ -203,10 +221,10 @@ fn shown(figure: String) -> String {
 /// Named workloads that are tasks, as typed.
 const TASKS: [&str; 6] = ["oltp", "closed:N", "random-4k[:N]", "random-40k[:N]", "local-4k[:N]", "open:RATE"];
 
-/// The named workloads, as typed: tasks, and the benchmark suite's.
-pub const NAMES: [&str; 9] = {
-    let ([a, b, c, d, e, f], [g, h, i]) = (TASKS, suite::named::NAMES);
-    [a, b, c, d, e, f, g, h, i]
+/// The named workloads, as typed: tasks, the benchmark suite's, and those with streams.
+pub const NAMES: [&str; 11] = {
+    let ([a, b, c, d, e, f], [g, h, i], [j, k]) = (TASKS, suite::named::NAMES, das::NAMES);
+    [a, b, c, d, e, f, g, h, i, j, k]
 };
 
 /// The tasks of a named workload. Unknown names list the known ones; figures out of range say the range.

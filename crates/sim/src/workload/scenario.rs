@@ -33,20 +33,22 @@ use serde::Deserialize;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::Policy;
+use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::core::Order;
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
 
 use super::source::{Source, fault, sources};
+use super::stream_table::StreamTable;
 use super::suite::named::{self, Named};
 use super::task_table::TaskTable;
 pub use super::values::Figure;
-use super::{Beyond, Mode, NAMES, Population, Replay, Target, Workload, WorkloadError, by_name};
+use super::{Mode, NAMES, Target, WorkloadError, by_name, das};
 use crate::background::Background;
 use crate::filling;
 use crate::input;
 use crate::simulate::Scheduling;
-use crate::traces::{self, ReadOptions, TraceError, TraceFormat};
+use crate::traces::TraceFormat;
 
 /// Options of a simulation; what is `None` was not said.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -86,13 +88,21 @@ pub struct Scenario {
     pub requests: Option<u64>,
     /// Seed.
     pub seed: Option<u64>,
+    /// What becomes of an optional stream's requests when its reservation is used up.
+    pub exhausted: Option<String>,
     /// Tasks of one's own.
     pub task: Vec<TaskTable>,
+    /// Streams beside whatever else there is.
+    pub stream: Vec<StreamTable>,
     /// Which of these stand in a file, and where; empty where there is none.
     #[serde(skip)]
     pub source: Source,
 }
 
+/// Names of ADMIT; behind `das:` stands the policy of best effort.
+pub const ADMITS: [&str; 6] = ["none", "cfq", "bfq", "bfq+", "das", "das:POLICY"];
+/// What becomes of an optional stream's requests when its reservation is used up.
+pub const EXHAUSTED: [&str; 3] = ["skip", "as-best-effort", "before-best-effort"];
 /// Names of ORDER; `drive` leaves the choice to the drive.
 pub const ORDERS: [&str; 7] = ["fcfs", "clook", "sstf", "sptf", "sptf-sw:N", "satfuf:MS", "drive"];
 
@@ -162,9 +172,12 @@ impl Scenario {
     /// Reads a scenario's text and checks each setting. The error names the file and the line.
     pub fn parse(text: &str, file: &str) -> Result<Scenario, WorkloadError> {
         let mut s: Scenario = toml::from_str(text).map_err(|e| fault(text, file, &e))?;
-        let (own, tasks) = sources(text, file);
+        let (own, tasks, streams) = sources(text, file);
         for (task, source) in s.task.iter_mut().zip(tasks) {
             task.source = Some(source);
+        }
+        for (stream, source) in s.stream.iter_mut().zip(streams) {
+            stream.source = Some(source);
         }
         s.check_settings(&own)?;
         s.source = own;
@@ -216,7 +229,9 @@ impl Scenario {
             seconds,
             requests,
             seed: self.seed.or(other.seed),
+            exhausted: self.exhausted.or(other.exhausted),
             task,
+            stream: if self.stream.is_empty() { other.stream } else { self.stream },
             source: Source::default(),
         };
         // What a flag replaced is no longer the file's.
@@ -244,15 +259,34 @@ impl Scenario {
             ("seconds", self.seconds.is_some()),
             ("requests", self.requests.is_some()),
             ("seed", self.seed.is_some()),
+            ("exhausted", self.exhausted.is_some()),
             ("task", !self.task.is_empty()),
+            ("stream", !self.stream.is_empty()),
         ];
         all.iter().filter(|(_, said)| *said).map(|(key, _)| *key).collect()
     }
 
-    /// Who may go.
+    /// Who may go, of best effort where streams have guarantees.
     pub fn policy(&self) -> Result<Policy, WorkloadError> {
         let name = self.admit.as_deref().unwrap_or("none");
-        Policy::named(name).ok_or_else(|| unknown("admit", name, &Policy::NAMES))
+        let below = match name.strip_prefix("das") {
+            Some("") => "none",
+            Some(below) => below.strip_prefix(':').unwrap_or(name),
+            None => name,
+        };
+        Policy::named(below).ok_or_else(|| unknown("admit", name, &ADMITS))
+    }
+
+    /// Whether streams have guarantees, and what becomes of an optional stream's requests when its reservation is used up.
+    pub fn guarantees(&self) -> Result<Option<Exhausted>, WorkloadError> {
+        let exhausted = match self.exhausted.as_deref() {
+            None | Some("skip") => Exhausted::Skip,
+            Some("as-best-effort") => Exhausted::AsBestEffort,
+            Some("before-best-effort") => Exhausted::BeforeBestEffort,
+            Some(other) => return Err(unknown("exhausted", other, &EXHAUSTED)),
+        };
+        let das = self.admit.as_deref().is_some_and(|a| a == "das" || a.starts_with("das:"));
+        Ok(das.then_some(exhausted))
     }
 
     /// A fault of the setting `key`, with file and line where that stands in a file and not on the command line.
@@ -279,7 +313,11 @@ impl Scenario {
                 return Err(WorkloadError::Conflict(format!("{what} was given, but no fill")));
             }
         }
-        if self.policy()? != Policy::None && self.scheduling()? == Scheduling::Drive {
+        let das = self.guarantees()?.is_some();
+        if self.exhausted.is_some() && !das {
+            return Err(WorkloadError::Conflict("exhausted was given, but not admit das".into()));
+        }
+        if (das || self.policy()? != Policy::None) && self.scheduling()? == Scheduling::Drive {
             return Err(WorkloadError::Conflict(
                 "order drive leaves the choice to the drive, which knows no applications to admit".into(),
             ));
@@ -337,6 +375,7 @@ impl Scenario {
         if let Some(w) = &self.workload {
             match named::is_suite(w) {
                 true => _ = Named::parse(w)?,
+                false if das::is_das(w) => _ = das::by_name(w)?,
                 false => {
                     _ = by_name(w).map_err(|e| match e {
                         WorkloadError::Unknown { what, name, .. } => unknown(what, &name, &NAMES),
@@ -349,6 +388,13 @@ impl Scenario {
             t.group().map_err(|e| t.fault(e))?;
             if self.task[..i].iter().any(|before| before.name == t.name) {
                 return Err(t.fault(WorkloadError::Conflict(format!("two tasks have the name \"{}\"", t.name))));
+            }
+        }
+        for (i, s) in self.stream.iter().enumerate() {
+            s.spec().map_err(|e| s.fault(e))?;
+            let taken = self.stream[..i].iter().map(|s| &s.name).chain(self.task.iter().map(|t| &t.name));
+            if taken.into_iter().any(|name| *name == s.name) {
+                return Err(s.fault(WorkloadError::Conflict(format!("two have the name \"{}\"", s.name))));
             }
         }
         if self.depth == Some(0) {
@@ -402,40 +448,8 @@ impl Scenario {
             Some(other) => Err(unknown("way of replaying", other, &["auto", "open", "closed"])),
         }
     }
-
-    /// Builds the workload for a disk; `oltp` when nothing was said. Opens the trace, if it is one.
-    pub fn workload(&self, target: &Target, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
-        self.check()?;
-        if let (Some(path), Some(format)) = (&self.trace, &self.trace_format) {
-            let options = ReadOptions { device: self.device, ..ReadOptions::default() };
-            let reader = traces::open(path, TraceFormat::from_name(format)?, options);
-            let reader = reader.map_err(|e| match (e, self.source.place("trace")) {
-                (e @ TraceError::Io { .. }, Some(place)) => WorkloadError::Scenario { place, message: e.to_string() },
-                (e, _) => e.into(),
-            })?;
-            return Ok(Box::new(Replay::new(reader, target, self.mode()?, Beyond::Refuse)?));
-        }
-        if let Some(name) = self.workload.as_deref().filter(|w| named::is_suite(w)) {
-            return Ok(Box::new(Named::parse(name)?.suite(target, seed)));
-        }
-        let groups = if self.task.is_empty() {
-            vec![by_name(self.workload.as_deref().unwrap_or("oltp"))?]
-        } else {
-            self.task.iter().map(TaskTable::group).collect::<Result<_, _>>()?
-        };
-        let population = Population::new(&groups, target, seed);
-        Ok(Box::new(population.map_err(|e| {
-            // Whose fault it is shows when each task is tried alone.
-            let alone = self.task.iter().zip(&groups);
-            let whose = alone.filter(|(_, g)| Population::of(g, target, seed).is_err()).map(|(t, _)| t).next();
-            let e = WorkloadError::Conflict(e.to_string());
-            match whose {
-                Some(t) => t.fault(e),
-                None => WorkloadError::Conflict(self.fault_at("workload", e)),
-            }
-        })?))
-    }
 }
 
+mod build;
 #[cfg(test)]
 mod tests;

@@ -37,6 +37,18 @@ pub enum SizeSpec {
     Weighted(Vec<(u64, u32)>),
 }
 
+impl SizeSpec {
+    /// Bytes of the longest request that it gives, as far as that does not depend on the disk.
+    pub fn longest_bytes(&self) -> u64 {
+        match self {
+            SizeSpec::Fixed { bytes } => *bytes,
+            SizeSpec::Exponential { mean_bytes, .. } => mean_bytes.saturating_mul(MEANS_AT_MOST),
+            SizeSpec::Uniform { max_bytes, .. } => *max_bytes,
+            SizeSpec::Weighted(of) => of.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0),
+        }
+    }
+}
+
 /// A distribution compiled for one disk, in its sectors.
 #[derive(Clone, Debug)]
 pub(super) enum Size {

@@ -13,8 +13,8 @@ pub struct Source {
     keys: Vec<(String, usize)>,
 }
 
-/// What faults that are found later call the settings of a task: they know nothing of files.
-const CALLED: [(&str, &[&str]); 9] = [
+/// What faults that are found later call the settings of a task or stream: they know nothing of files.
+const CALLED: [(&str, &[&str]); 10] = [
     ("alignment", &["align"]),
     ("request size", &["size", "sizes", "size_mean", "size_max", "like"]),
     ("mean request size", &["size_mean", "size_step"]),
@@ -24,18 +24,20 @@ const CALLED: [(&str, &[&str]); 9] = [
     ("sum of the weights", &["sizes"]),
     ("part of the disk", &["to", "from"]),
     ("to (a share of the disk)", &["to", "from"]),
+    ("period:", &["period_ms"]),
 ];
 
 impl Source {
     /// The error with its file, and with the line of the key that it is about: the first key that its message names.
-    pub(super) fn fault(&self, e: WorkloadError, task: Option<&str>) -> WorkloadError {
+    pub(super) fn fault(&self, e: WorkloadError, whose: Option<(&str, &str)>) -> WorkloadError {
         if matches!(e, WorkloadError::Scenario { .. } | WorkloadError::Trace(_)) {
             return e;
         }
         let mut message = e.to_string();
         let line = self.named(&message).unwrap_or(self.line);
-        if let Some(name) = task.filter(|name| !name.is_empty() && !message.contains(&format!("task \"{name}\""))) {
-            message = format!("task \"{}\": {message}", name.escape_debug());
+        let said = |(what, name): &(&str, &str)| name.is_empty() || message.contains(&format!("{what} \"{name}\""));
+        if let Some((what, name)) = whose.filter(|whose| !said(whose)) {
+            message = format!("{what} \"{}\": {message}", name.escape_debug());
         }
         WorkloadError::Scenario { place: format!("{}:{line}", self.file), message }
     }
@@ -79,8 +81,8 @@ impl Source {
     }
 }
 
-/// The sources of the file's own settings and of each `[[task]]`, for a text that has been understood already.
-pub(super) fn sources(text: &str, file: &str) -> (Source, Vec<Source>) {
+/// The sources of the file's own settings, of each `[[task]]` and of each `[[stream]]`, for a text that has been understood already.
+pub(super) fn sources(text: &str, file: &str) -> (Source, Vec<Source>, Vec<Source>) {
     let line_of = |at: usize| text.as_bytes()[..at.min(text.len())].iter().filter(|b| **b == b'\n').count() + 1;
     let of = |table: &DeTable, line| Source {
         file: file.to_owned(),
@@ -88,18 +90,21 @@ pub(super) fn sources(text: &str, file: &str) -> (Source, Vec<Source>) {
         keys: table.iter().map(|(key, _)| (key.get_ref().to_string(), line_of(key.span().start))).collect(),
     };
     let Ok(document) = DeTable::parse(text) else {
-        return (Source { file: file.to_owned(), line: 1, keys: Vec::new() }, Vec::new());
+        return (Source { file: file.to_owned(), line: 1, keys: Vec::new() }, Vec::new(), Vec::new());
     };
     let document = document.get_ref();
-    let mut tasks = Vec::new();
-    if let Some(DeValue::Array(all)) = document.get("task").map(|v| v.get_ref()) {
-        for task in all.iter() {
-            if let DeValue::Table(table) = task.get_ref() {
-                tasks.push(of(table, line_of(task.span().start)));
+    let tables = |key: &str| {
+        let mut found = Vec::new();
+        if let Some(DeValue::Array(all)) = document.get(key).map(|v| v.get_ref()) {
+            for table in all.iter() {
+                if let DeValue::Table(keys) = table.get_ref() {
+                    found.push(of(keys, line_of(table.span().start)));
+                }
             }
         }
-    }
-    (of(document, 1), tasks)
+        found
+    };
+    (of(document, 1), tables("task"), tables("stream"))
 }
 
 /// TOML's fault in one line and in plain words: the file's line, what was expected, what was found.
@@ -120,15 +125,16 @@ pub(super) fn fault(text: &str, file: &str, e: &toml::de::Error) -> WorkloadErro
 /// `message` in words that are not those of the program's language or of TOML's grammar. `value` is what it is about, `line`
 /// all that stands there.
 fn in_plain_words(message: &str, value: &str, line: &str) -> String {
-    const TYPES: [(&str, &str); 8] = [
+    const TYPES: [(&str, &str); 9] = [
         ("u32", "a whole number from 0 to 4294967295"),
         ("u64", "a whole number, 0 or more"),
         ("f64", "a number"),
         ("path string", "text in quotes"),
         ("a string", "text in quotes"),
         ("a boolean", "true or false"),
-        ("a sequence", "a list, written as [[task]]"),
+        ("a sequence", "a list, written as [[task]] or [[stream]]"),
         ("struct TaskTable", "a table [[task]]"),
+        ("struct StreamTable", "a table [[stream]]"),
     ];
     const GRAMMAR: [(&str, &str); 14] = [
         ("duplicate key", "expected each key once"),
@@ -189,6 +195,7 @@ impl Scenario {
         let trace = || Scenario { trace: Some("t".into()), trace_format: Some("mqsim".into()), ..nothing() };
         for (key, alone) in [
             ("admit", Scenario { admit: self.admit.clone(), ..nothing() }),
+            ("exhausted", Scenario { admit: Some("das".into()), exhausted: self.exhausted.clone(), ..nothing() }),
             ("order", Scenario { order: self.order.clone(), ..nothing() }),
             ("fill", Scenario { fill: self.fill.clone(), ..nothing() }),
             ("placement", Scenario { placement: self.placement.clone(), ..filled() }),
@@ -201,6 +208,7 @@ impl Scenario {
             ("replay", Scenario { replay: self.replay.clone(), ..trace() }),
             ("trace_format", Scenario { trace_format: self.trace_format.clone().or(trace().trace_format), ..trace() }),
             ("task", Scenario { task: self.task.clone(), ..nothing() }),
+            ("stream", Scenario { stream: self.stream.clone(), ..nothing() }),
         ] {
             alone.check().map_err(|e| match e {
                 e @ WorkloadError::Scenario { .. } => e,

@@ -69,20 +69,26 @@ pub struct TaskTable {
 /// Names that statistics use themselves.
 const TAKEN: [&str; 4] = ["read", "write", "flush", "all"];
 
+/// Whether a task or a stream may have this name.
+pub(super) fn check_name(what: &str, name: &str) -> Result<(), WorkloadError> {
+    if name.is_empty() {
+        return Err(WorkloadError::Conflict(format!("a {what} without a name: give name = \"...\"")));
+    }
+    if TAKEN.contains(&name) || name.chars().any(char::is_control) {
+        return Err(WorkloadError::Conflict(format!(
+            "name: expected another than {} or {}, without control characters, found \"{}\"",
+            TAKEN[..3].join(", "),
+            TAKEN[3],
+            name.escape_debug()
+        )));
+    }
+    Ok(())
+}
+
 impl TaskTable {
     /// The group of tasks it describes.
     pub fn group(&self) -> Result<GroupSpec, WorkloadError> {
-        if self.name.is_empty() {
-            return Err(WorkloadError::Conflict("a task without a name: give name = \"...\"".into()));
-        }
-        if TAKEN.contains(&self.name.as_str()) || self.name.chars().any(char::is_control) {
-            return Err(WorkloadError::Conflict(format!(
-                "name: expected another than {} or {}, without control characters, found \"{}\"",
-                TAKEN[..3].join(", "),
-                TAKEN[3],
-                self.name.escape_debug()
-            )));
-        }
+        check_name("task", &self.name)?;
         let mut group = match &self.like {
             Some(name) => by_name(name).map_err(|e| self.conflict(&format!("like: {e}")))?,
             None => super::closed(1),
@@ -117,7 +123,7 @@ impl TaskTable {
     /// The error with file, line and name, where they are known.
     pub(super) fn fault(&self, e: WorkloadError) -> WorkloadError {
         match &self.source {
-            Some(source) => source.fault(e, Some(&self.name)),
+            Some(source) => source.fault(e, Some(("task", &self.name))),
             None => e,
         }
     }

@@ -57,6 +57,8 @@ struct Terms {
     overhead_ms: f64,
     skews: u32,
     skew_ms: f64,
+    stop_ms: f64,
+    detours_ms: f64,
     recalibration_ms: f64,
 }
 
@@ -185,7 +187,10 @@ fn why(why: &Why, name: &impl Fn(usize) -> String) -> String {
         Why::Worst { .. } => return text,
         Why::Size { stream, .. } => {
             let text = text.replacen(&format!("stream {stream}: "), "", 1);
-            return format!("Stream {}: {text}; `headtime profiles measure --sizes` measures larger ones", name(*stream));
+            return format!(
+                "Stream {}: {text}; `headtime profiles measure --sizes` measures larger ones",
+                name(*stream)
+            );
         }
         Why::Between { stream, .. } | Why::Quality { stream, .. } => *stream,
     };
@@ -209,6 +214,8 @@ fn size<'a>(profile: &Profile, x: &'a ServiceTimes, s: &Service, worst: WorstCas
             overhead_ms: worst.overhead.as_ms_f64(),
             skews: worst.skews,
             skew_ms: worst.skew.as_ms_f64(),
+            stop_ms: worst.stop.as_ms_f64(),
+            detours_ms: worst.detours.as_ms_f64(),
             recalibration_ms: worst.away.as_ms_f64(),
         },
         mean_ms: s.times.mean().as_ms_f64(),
@@ -235,6 +242,12 @@ impl Size<'_> {
             row("    overhead".into(), w.overhead_ms),
             row(format!("    ends of tracks: {} of {:.2} ms", w.skews, w.skew_ms), f64::from(w.skews) * w.skew_ms),
         ];
+        if w.stop_ms > 0.0 {
+            rows.push(row("    until a read-ahead stops".into(), w.stop_ms));
+        }
+        if w.detours_ms > 0.0 {
+            rows.push(row("    where sectors do not follow each other".into(), w.detours_ms));
+        }
         if w.recalibration_ms > 0.0 {
             rows.push(row("    a recalibration".into(), w.recalibration_ms));
         }

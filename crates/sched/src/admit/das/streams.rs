@@ -153,6 +153,7 @@ impl Streams {
             outstanding: setup.disk.outstanding(),
             best_effort: setup.worsts.get(u32::MAX),
             exhausted: setup.exhausted,
+            moves_on: setup.worsts.moves_on(),
         };
         Streams {
             disk: setup.disk.clone(),

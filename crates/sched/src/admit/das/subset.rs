@@ -64,6 +64,8 @@ pub struct Rules {
     pub best_effort: Dur,
     /// What becomes of streams without a reservation left.
     pub exhausted: Exhausted,
+    /// How long after it began with a command the drive may move its arm for itself, though the command is done.
+    pub moves_on: Dur,
 }
 
 /// Somebody who may go: the requests of a stream that belong to one period.
@@ -356,7 +358,7 @@ impl Subset {
     }
 
     fn back(&mut self, command: u64, now: Time) -> Done<(Sent, bool)> {
-        let done = self.at_drive.done(command, now);
+        let done = self.at_drive.done(command, self.rules.moves_on, now);
         if done.took > done.worst {
             self.events.push(Event::Overdue { command, took: done.took, worst: done.worst });
         }

@@ -9,6 +9,7 @@
 //!
 //! * n, the turns that a request waits at most, was measured there by sending the arm from one edge to the other. Here it is one
 //!   turn, and the turns in which the head fails to settle. A drive that reads on behind a read before it takes up the next adds one.
+//! * A read-ahead under way has to stop before the next command: a term of its own.
 //! * What is lost where sectors do not follow each other as they do elsewhere (a zone's end, a slip, a remapped block), and at the end
 //!   of a track when a late move outlasts the skew, is a term of its own, and so is a recalibration, where a profile has them.
 
@@ -16,7 +17,7 @@ use std::fmt;
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
-use headtime_disk::profile::{Layout, NoiseSpec, Profile, Skew, SpareUnit, ZoneSpec};
+use headtime_disk::profile::{Layout, NoiseSpec, Prefetch, Profile, Skew, SpareUnit, ZoneSpec};
 use headtime_disk::rotation::JUST_PASSED;
 use headtime_disk::time::Dur;
 
@@ -41,6 +42,8 @@ pub struct WorstCase {
     pub skews: u32,
     /// t_skew: lost at one of them at most.
     pub skew: Dur,
+    /// Until a read-ahead stops that is changing tracks; no term of equation 5.
+    pub stop: Dur,
     /// Lost besides, where sectors do not follow each other as elsewhere and where moves outlast skews; no term of equation 5.
     pub detours: Dur,
     /// A recalibration that comes just then; no term of equation 5, and zero for a drive that has none.
@@ -82,6 +85,7 @@ impl WorstCase {
             + times(self.sectors, self.sector)
             + self.overhead
             + times(self.skews, self.skew)
+            + self.stop
             + self.detours
             + self.away
     }
@@ -118,6 +122,7 @@ impl WorstCase {
             overhead: overhead(profile, model, sectors),
             skews: end.passed,
             skew,
+            stop: stop(profile, model),
             detours,
             away: profile.noise.recalibrate_takes,
         })
@@ -137,11 +142,43 @@ impl fmt::Display for WorstCase {
             ms(self.sector)
         )?;
         write!(f, " + overhead {:.2} + {} skews of {:.2}", ms(self.overhead), self.skews, ms(self.skew))?;
+        if self.stop > Dur::ZERO {
+            write!(f, " + stop {:.2}", ms(self.stop))?;
+        }
         if self.detours > Dur::ZERO {
             write!(f, " + detours {:.2}", ms(self.detours))?;
         }
         if self.away > Dur::ZERO { write!(f, " + recalibration {:.2}", ms(self.away)) } else { Ok(()) }
     }
+}
+
+/// Until a read-ahead has stopped for a command: a move to the next track that is under way is finished, and by some drives what is
+/// waited for, too.
+fn stop(profile: &Profile, model: &Model) -> Dur {
+    let cache = &profile.electronics.cache;
+    if cache.segments == 0 || cache.prefetch == Prefetch::None {
+        return Dur::ZERO;
+    }
+    let far = model.geometry.cylinders().saturating_sub(1);
+    let other = u16::from(model.geometry.surfaces() > 1);
+    let across = match profile.geometry.layout {
+        Layout::HeadFirst(_) => 1,
+        Layout::SeekFirst { group_tracks, .. } => group_tracks,
+    };
+    let moves = [(0, other), (1, 0), (across.min(far), other)];
+    let moves = moves.into_iter().map(|to| model.mechanics.reposition((0, 0), to, Kind::Read));
+    let sector = if cache.stop_in_sector { Dur::ZERO } else { longest_turn(profile, model) };
+    moves.max().unwrap_or(Dur::ZERO) + profile.noise.seek_max + sector
+}
+
+/// How long after it began with a command the drive may move its arm for itself, though the command is done: a read that its cache
+/// answers sends the arm to where that ended, if it is that kind of drive.
+pub(super) fn moves_on(profile: &Profile, model: &Model) -> Dur {
+    if profile.electronics.cache.segments == 0 || !profile.electronics.cache.prefetch_on_idle_hit {
+        return Dur::ZERO;
+    }
+    let command = overhead(profile, model, 1) + model.bus.arbitration;
+    stop(profile, model) + command + longest_seek(profile, model) + profile.noise.seek_max
 }
 
 /// A turn of a platter that is as slow as the profile lets it be.
@@ -319,6 +356,7 @@ mod tests {
             overhead: us(70),
             skews: 1,
             skew: us(1_060),
+            stop: Dur::ZERO,
             detours: Dur::ZERO,
             away: Dur::ZERO,
         };

@@ -8,7 +8,7 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;
 
-use super::worst::{WorstCase, WorstError};
+use super::worst::{WorstCase, WorstError, moves_on};
 
 /// The least size for which w is worked out, in sectors.
 const LEAST: u32 = 8;
@@ -21,6 +21,7 @@ const CLASSES: usize = 30;
 pub struct Worsts {
     by_class: [Dur; CLASSES],
     most: u32,
+    moves_on: Dur,
 }
 
 impl Worsts {
@@ -47,14 +48,14 @@ impl Worsts {
                 }
             };
         }
-        Ok(Worsts { by_class, most })
+        Ok(Worsts { by_class, most, moves_on: moves_on(profile, model) })
     }
 
     /// The same w for commands of up to `most` sectors, whatever their size: for a drive that is known by its times alone.
     pub fn flat(worst: Dur, most: u32) -> Worsts {
         let beyond = |class: usize| class.saturating_sub(class_of(most)) as u32;
         let by_class = std::array::from_fn(|class| Dur(worst.0.saturating_mul(1 << beyond(class))));
-        Worsts { by_class, most }
+        Worsts { by_class, most, moves_on: Dur::ZERO }
     }
 
     /// Sectors of the largest request of nobody's stream.
@@ -66,6 +67,11 @@ impl Worsts {
     #[inline]
     pub fn get(&self, sectors: u32) -> Dur {
         self.by_class[class_of(sectors)]
+    }
+
+    /// How long after it began with a command the drive may move its arm for itself, though the command is done.
+    pub fn moves_on(&self) -> Dur {
+        self.moves_on
     }
 
     /// w of each class of sizes.

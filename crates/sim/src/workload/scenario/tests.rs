@@ -155,7 +155,7 @@ fn mistakes_name_place_expectation_and_what_is_known() {
         ("seed = 1\nseed = 2\n", "s.toml:2: expected each key once, found seed = 2"),
         ("seed = 1\nplacement = \"firmware\"\n", "s.toml:2: a placement was given, but no fill"),
         ("seed = 1\ndevice = 3\n", "s.toml:2: a device was given, but no trace"),
-        ("[task]\nname = \"a\"\n", "s.toml:1: expected a list, written as [[task]], found [task]"),
+        ("[task]\nname = \"a\"\n", "s.toml:1: expected a list, written as [[task]] or [[stream]], found [task]"),
         ("[[task]]\nname = \"a\"\nwhat = 1\n", "s.toml:3: unknown key `what`, expected one of `name`"),
         (
             "[[task]]\nname = \"a\"\nsizes = [[\"4k\", 3, 4]]\n",
@@ -170,7 +170,7 @@ fn mistakes_name_place_expectation_and_what_is_known() {
         ("seconds = 1e300\n", "found 1e300"),
         ("requests = 1.5\n", "expected a whole number, 0 or more"),
         ("disk = 5\n", "expected text in quotes"),
-        ("task = 5\n", "expected a list, written as [[task]]"),
+        ("task = 5\n", "expected a list, written as [[task]] or [[stream]]"),
         ("[[task]]\nname = \"a\"\nfua = 1\n", "s.toml:3: expected true or false, found 1"),
         ("[[task]]\nname = \"a\"\n[[task]]\nname = \"a\"\n", "s.toml:4: task \"a\": two tasks have the name"),
         ("[[task]]\nname = \"read\"\n", "s.toml:2: task \"read\": name: expected another than"),
@@ -261,4 +261,80 @@ fn a_flag_that_replaces_a_setting_takes_its_line() {
     );
     assert_eq!((both.fault_at("disk", "x"), both.fault_at("seconds", "x")), ("x".into(), "x".into()));
     assert_eq!(Scenario::default().over(file()).fault_at("disk", "x"), "s.toml:2: x");
+}
+
+const FILM: &str = r#"
+    disk = "ultrastar36z15"
+    admit = "das:bfq+"
+    workload = "closed:20"
+    [[stream]]
+    name = "film"
+    requests = 20
+    period_ms = 500
+    quality = 0.95
+    [[stream]]
+    name = "sound"
+    requests = 1
+    period_ms = 250
+    size = "4k"
+"#;
+
+#[test]
+fn streams_are_beside_any_other_workload_or_alone() {
+    let s = parse(FILM).unwrap();
+    assert_eq!(s.policy().unwrap().name(), "bfq+");
+    assert_eq!(s.guarantees().unwrap(), Some(Exhausted::Skip));
+    assert_eq!(s.workload(&target(), 1).unwrap().classes(), ["best-effort", "film", "sound"]);
+    let alone = Scenario { workload: None, ..s.clone() };
+    assert_eq!(alone.workload(&target(), 1).unwrap().classes(), ["film", "sound"]);
+    // A flag that chooses the workload leaves the streams, and those of a named workload come first.
+    let flags = Scenario { workload: Some("das-table2:7".into()), admit: Some("das".into()), ..Scenario::default() };
+    let both = flags.over(s);
+    assert_eq!((both.policy().unwrap(), both.guarantees().unwrap()), (Policy::None, Some(Exhausted::Skip)));
+    let classes = both.workload(&target(), 1).unwrap().classes().to_vec();
+    assert_eq!(classes[..2], ["best-effort", "stream 1"]);
+    assert_eq!(classes[6..], ["film", "sound"]);
+}
+
+#[test]
+fn a_faulty_stream_is_named_with_its_line() {
+    for (lines, expected) in [
+        ("requests = 0\nperiod_ms = 50", "s.toml:3: stream \"a\": requests per period: expected 1 to 10000, found 0"),
+        ("requests = 3\nperiod_ms = 20000", "s.toml:4: stream \"a\": period: expected"),
+        ("requests = 3\nperiod_ms = 50\nquality = 1.5", "s.toml:5: quality of stream \"a\": expected more than 0 to 1"),
+        ("requests = 3\nperiod_ms = 50\nmissing = 1", "s.toml:5: unknown key"),
+        ("period_ms = 50", "s.toml:1: stream \"a\": expected requests = requests in a period, found none"),
+        (
+            "requests = 3\nperiod_ms = 50\n[[stream]]\nname = \"a\"\nrequests = 1\nperiod_ms = 50",
+            "two have the name \"a\"",
+        ),
+        ("requests = 3\nperiod_ms = 50\n[[task]]\nname = \"a\"", "two have the name \"a\""),
+    ] {
+        let e = error(&format!("[[stream]]\nname = \"a\"\n{lines}"));
+        assert!(e.contains(expected), "{lines}: {e}");
+    }
+    // What only the disk shows: no request of 1 GiB, and none between two sectors.
+    for size in ["\"1g\"", "700"] {
+        let s = parse(&format!("[[stream]]\nname = \"a\"\nrequests = 1\nperiod_ms = 50\nsize = {size}")).unwrap();
+        let e = s.workload(&target(), 1).err().unwrap().to_string();
+        assert!(e.starts_with("s.toml:5: stream \"a\": request size in bytes"), "{e}");
+    }
+}
+
+#[test]
+fn guarantees_are_asked_for_by_name() {
+    let of = |admit: &str| Scenario { admit: Some(admit.into()), ..Scenario::default() };
+    assert_eq!(of("bfq+").guarantees().unwrap(), None);
+    assert_eq!(of("das:cfq").policy().unwrap().name(), "cfq");
+    for wrong in ["das:", "das:das", "dasbfq", "das+", "das:bfq+x"] {
+        let e = of(wrong).check().unwrap_err().to_string();
+        assert!(e.contains(wrong) && e.contains("known: none, cfq, bfq, bfq+, das, das:POLICY"), "{e}");
+    }
+    let used = Scenario { exhausted: Some("before-best-effort".into()), ..of("das") };
+    assert_eq!(used.guarantees().unwrap(), Some(Exhausted::BeforeBestEffort));
+    let without = Scenario { exhausted: Some("skip".into()), ..of("bfq") };
+    assert_eq!(without.check().unwrap_err().to_string(), "exhausted was given, but not admit das");
+    let unknown = Scenario { exhausted: Some("drop".into()), ..of("das") };
+    assert!(unknown.check().unwrap_err().to_string().contains("known: skip, as-best-effort, before-best-effort"));
+    assert!(Scenario { order: Some("drive".into()), ..of("das") }.check().is_err());
 }

@@ -1,0 +1,300 @@
+//! D10: no mandatory request misses its period, whatever was admitted and however noisy the drive is within its worst case.
+//!
+//! The promise of Reuther and Pohlack (2003), section 3.2, held against random sets of streams: mandatory and optional ones of two request
+//! sizes and several periods, added one by one until one is refused, beside best effort of one of four kinds. The drive that they run on is
+//! noisier than the one that X was measured on: its moves differ by as much as they may, and it fails to settle a hundred times in ten
+//! thousand instead of once in a hundred thousand; but no single thing takes longer than the profile's limits, from which w is made.
+//!
+//! Best effort and each stream have parts of the drive of their own. A request that overlaps an older one, one of them a write, waits for
+//! that whoever promised what (docs/guarantees.md says so), and an older one may be best effort that has to wait.
+//!
+//! Whether a request is in time is found from when it was due and done, and not from what the scheduler says.
+
+use std::collections::BTreeMap;
+
+use headtime_disk::profile::Profile;
+use headtime_disk::time::Dur;
+use headtime_sched::admit::das::admission::{Admitted, Disk, admit};
+use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sim::stats::Stats;
+use headtime_sim::stats::streams::StreamAccount;
+use headtime_sim::workload::variates::{Share, Variates};
+use headtime_sim::workload::{Arrivals, GroupSpec, PatternSpec, PlaceSpec, SizeSpec, StreamSpec, Think, oltp};
+
+use crate::bench::random_reads;
+use crate::das::{Bench, Beside, DRIVES, WAITING, drive, known, measured};
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+use crate::filled::failed;
+use crate::svg::{Axis, Chart, Series, Style, XyChart};
+
+/// The experiment.
+pub struct D10;
+
+static SPEC: Spec = Spec {
+    id: "D10",
+    title: "Mandatory requests that miss their period",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), section 3.2",
+    drive: "ultrastar36z15 and barracuda36es2 in turn, noisier than their profiles' X",
+    workload: "1,000 random admitted sets of streams (quick: 24) of 8 and 64 KiB, mandatory and optional, ten minutes each (quick: 30 s), beside best effort",
+    claims: &[Claim {
+        id: "D10",
+        claim: "mandatory requests that miss their period, 1,000 random admitted sets, ten minutes each in virtual time, drive's truth noisier than its profile's X but within w",
+        paper: "0",
+        rule: "0",
+        checks: &[
+            Check { what: "mandatory requests not done in their period", unit: "cases", test: Test::Never },
+            Check { what: "commands that took longer than the worst case", unit: "cases", test: Test::Never },
+        ],
+        quick: true,
+        note: "Best effort and each stream have parts of the drive of their own: who overlaps an older request, one of them a write, waits \
+               for that, and nothing is promised then.",
+    }],
+    alone: false,
+};
+
+/// Request sizes of streams, bytes.
+const SIZES: [u64; 2] = [8 << 10, 64 << 10];
+/// X's bins are so many times as wide as usual: many sets are tried for each that is had. Times are rounded up, which is on the side of
+/// promises.
+const MERGED: u32 = 25;
+/// Streams that are tried for a set.
+const TRIED: u64 = 8;
+/// The part of the drive that best effort has, from its beginning; each stream has one behind it.
+const OWN: f64 = 0.2;
+/// Periods of a set, ms: those of one row.
+const PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[200, 300, 700], &[100, 400]];
+/// Periods that a stream needs before its quality is compared with what it asked for.
+const ENOUGH: u64 = 30;
+
+impl Experiment for D10 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        1_000
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let sets = run.length(1_000, 24);
+        let samples = (run.length(100_000, 20_000), run.seed);
+        let disks = DRIVES.map(|name| {
+            let profile = measured(&SPEC, &drive(&SPEC, name)?, &SIZES, WAITING, MERGED, samples)?;
+            let disk = known(&SPEC, &profile)?;
+            Ok::<_, RunError>((profile, disk))
+        });
+        let disks = disks.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let mut all = Tally::default();
+        let mut rows = Vec::new();
+        for set in 0..sets {
+            let (profile, disk) = &disks[(set % 2) as usize];
+            let mut rng = Variates::new(run.seed, (1 << 51) + set);
+            let (specs, admitted) = admitted_set(disk, &mut rng)?;
+            let bench = Bench {
+                truth: Some(noisier(profile)),
+                best_effort: Beside::Tasks(best_effort(&mut rng)),
+                length: Dur::from_secs(run.length(600, 30)),
+                seed: run.seed.wrapping_mul(1_000_003).wrapping_add(set),
+                ..Bench::new(profile, disk, specs, WAITING)
+            };
+            let stats = bench.run(&SPEC, &mut ())?;
+            rows.push(all.count(set, profile, &admitted, &stats));
+            run.progress.advance(1_000 * (set + 1) / sets - 1_000 * set / sets);
+        }
+        let mut f = Findings::default();
+        f.figure("D10", &[all.missed as f64, all.overdue as f64]);
+        f.notes.push(("D10", all.words()));
+        f.tables.push(Table { name: "sets", columns: COLUMNS, rows });
+        f.charts.push(all.chart());
+        Ok(f)
+    }
+}
+
+/// The drive with as much noise as its limits allow.
+fn noisier(profile: &Profile) -> Profile {
+    let mut p = profile.clone();
+    p.noise.seek_sd = p.noise.seek_max;
+    p.noise.settle_retry_ppm = 10_000;
+    p
+}
+
+/// Streams, as many of those tried as can be had, and what admission says of them.
+fn admitted_set(disk: &Disk, rng: &mut Variates) -> Result<(Vec<StreamSpec>, Admitted), RunError> {
+    let periods = PERIODS[rng.below(PERIODS.len() as u64) as usize];
+    let (mut specs, mut streams) = (Vec::new(), Vec::new());
+    let mut last = None;
+    while last.is_none() {
+        for _ in 0..TRIED {
+            let (spec, stream) = stream(specs.len(), periods, rng)?;
+            streams.push(stream);
+            match admit(disk, &streams) {
+                Ok(admitted) => {
+                    specs.push(spec);
+                    last = Some(admitted);
+                }
+                Err(_) => _ = streams.pop(),
+            }
+        }
+    }
+    let admitted = last.ok_or_else(|| failed(&SPEC, "not one stream was admitted"))?;
+    Ok((specs, admitted))
+}
+
+/// A stream that asks for up to a third of the drive's time, or of its worst case.
+fn stream(number: usize, periods: &[u64], rng: &mut Variates) -> Result<(StreamSpec, Stream), RunError> {
+    let ms = periods[rng.below(periods.len() as u64) as usize];
+    let bytes = SIZES[rng.below(2) as usize];
+    let mandatory = rng.chance(HALF);
+    let quality = match mandatory {
+        true => Quality::MANDATORY,
+        false => Quality::from_ppm(500_000 + rng.below(499_000) as u32).map_err(|e| failed(&SPEC, e))?,
+    };
+    let most = if mandatory { ms / 90 } else { ms / 20 };
+    let requests = 1 + rng.below(most.max(1)) as u32;
+    let mut spec = StreamSpec::new(format!("stream {}", number + 1), requests, Dur::from_ms(ms), quality);
+    spec.pattern = PatternSpec::random_reads(bytes);
+    // All of its part, or one end of it.
+    let from = OWN + (1.0 - OWN) * number as f64 / TRIED as f64;
+    let width = (1.0 - OWN) / TRIED as f64;
+    spec.pattern.place = PlaceSpec::Part { from, to: (from + width / [1.0, 20.0][rng.below(2) as usize]).min(1.0) };
+    // w is for reads and writes; X is of reads, so that only mandatory streams may write.
+    if mandatory && rng.chance(HALF) {
+        spec.pattern.reads = Share::NONE;
+    }
+    let sectors = (bytes / 512) as u32;
+    let stream = Stream::new(requests, spec.period, quality, sectors).map_err(|e| failed(&SPEC, e))?;
+    Ok((spec, stream))
+}
+
+/// One half.
+const HALF: Share = match Share::new(1, 2) {
+    Some(half) => half,
+    None => Share::NONE,
+};
+
+/// What is beside the streams.
+fn best_effort(rng: &mut Variates) -> GroupSpec {
+    let mixed = |tasks, think| GroupSpec { arrivals: Arrivals::Closed { tasks, think }, ..oltp() };
+    let mut group = match rng.below(4) {
+        0 => random_reads(64 << 10, WAITING),
+        1 => random_reads(4 << 10, 100),
+        // Many writes of all sizes, always.
+        2 => GroupSpec {
+            pattern: PatternSpec {
+                size: SizeSpec::Uniform { min_bytes: 4 << 10, max_bytes: 256 << 10, step_bytes: 4 << 10 },
+                ..mixed(20, Think::None).pattern
+            },
+            ..mixed(20, Think::None)
+        },
+        // A drive with nothing to do now and then.
+        _ => mixed(10, Think::Exponential(Dur::from_ms(100))),
+    };
+    group.pattern.place = PlaceSpec::Part { from: 0.0, to: OWN };
+    group
+}
+
+/// What all sets came to.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Mandatory requests, and those that were not in time.
+    mandatory: u64,
+    missed: u64,
+    overdue: u64,
+    /// Optional streams, and those below what they asked for by more than chance explains.
+    optional: u64,
+    below: u64,
+    /// Of optional streams: quality less that asked for, in points.
+    margins: Vec<f64>,
+    /// Sets by the part of the drive's time that mandatory streams take at their worst, in tenths.
+    loads: BTreeMap<u64, u64>,
+}
+
+const COLUMNS: &[&str] = &[
+    "set",
+    "drive",
+    "streams",
+    "mandatory_streams",
+    "worst_load_percent",
+    "expected_load_percent",
+    "mandatory_requests",
+    "missed",
+    "least_margin_points",
+    "below_beyond_chance",
+    "overdue",
+];
+
+impl Tally {
+    fn count(&mut self, set: u64, profile: &Profile, admitted: &Admitted, stats: &Stats) -> Vec<Cell> {
+        let (mut requests, mut missed, mut below) = (0, 0, 0u64);
+        let mut least = f64::INFINITY;
+        let mut mandatory = 0u64;
+        for s in &stats.streams {
+            if s.stream.is_mandatory() {
+                mandatory += 1;
+                requests += s.periods() * u64::from(s.stream.requests);
+                missed += s.missed();
+                continue;
+            }
+            self.optional += 1;
+            let margin = margin(s);
+            self.margins.extend(margin);
+            least = least.min(margin.unwrap_or(f64::INFINITY));
+            let chance = s.quality_plus_minus().map_or(f64::INFINITY, |q| 100.0 * q);
+            below += u64::from(s.periods() >= ENOUGH && margin.is_some_and(|m| m < -chance));
+        }
+        self.mandatory += requests;
+        self.missed += missed;
+        self.below += below;
+        self.overdue += stats.overdue_commands;
+        *self.loads.entry(admitted.load.worst_ppm / 100_000).or_default() += 1;
+        let streams = stats.streams.len() as f64;
+        let share = |ppm: u64| ppm as f64 / 1e4;
+        let figures = [
+            streams,
+            mandatory as f64,
+            share(admitted.load.worst_ppm),
+            share(admitted.load.expected_ppm),
+            requests as f64,
+            missed as f64,
+            if least.is_finite() { least } else { 0.0 },
+            below as f64,
+            stats.overdue_commands as f64,
+        ];
+        [Cell::from(set as f64), Cell::from(&*profile.name)].into_iter().chain(figures.map(Cell::from)).collect()
+    }
+
+    fn words(&self) -> String {
+        let mean = self.margins.iter().sum::<f64>() / (self.margins.len().max(1) as f64);
+        let least = self.margins.iter().copied().fold(f64::INFINITY, f64::min);
+        format!(
+            "{} mandatory requests. {} optional streams had {mean:+.2} points more than they asked for in the mean and {least:+.2} the \
+             least; {} of them had less by more than chance explains (95%), on drives that are slower than X says.",
+            self.mandatory, self.optional, self.below
+        )
+    }
+
+    fn chart(mut self) -> Chart {
+        self.margins.sort_by(f64::total_cmp);
+        Chart::Xy(XyChart {
+            title: "Optional streams on a drive that is noisier than X".into(),
+            subtitle: "Quality less that asked for, over all optional streams of all sets. Mandatory streams are not in it: they have all of \
+                       theirs or the claim fails."
+                .into(),
+            x: Axis::linear("points more than asked for"),
+            y: Axis::range("share of streams", 0.0, 1.0),
+            series: vec![Series {
+                name: "optional streams".into(),
+                style: Style::Step,
+                points: {
+                    let n = self.margins.len();
+                    self.margins.iter().enumerate().map(|(i, m)| (*m, (i + 1) as f64 / n as f64)).collect()
+                },
+            }],
+        })
+    }
+}
+
+/// Quality less that asked for, in points.
+fn margin(s: &StreamAccount) -> Option<f64> {
+    s.quality().map(|q| 100.0 * q - f64::from(s.stream.quality.ppm()) / 1e4)
+}

@@ -1,0 +1,161 @@
+//! D3b: what it costs to build the active subset, by the number of requests.
+//!
+//! Reuther and Pohlack (2003), section 4.2: 30,000 cycles of a processor with 1 GHz, once for each decision. Two things are timed: building
+//! the subset, as there, and all that it is told and asked for one request: a request comes and is ready, the subset is built, one of
+//! it is sent, and it is done. Of the drive nothing is needed but its worst case.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::admission::Service;
+use headtime_sched::admit::das::distribution::Distribution;
+use headtime_sched::admit::das::stream::{MOST_REQUESTS, Quality, Stream};
+use headtime_sched::admit::das::subset::{Exhausted, Member, Rules, Sent, Subset};
+
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+use crate::filled::failed;
+use crate::svg::{Axis, Chart, Series, Style, XyChart};
+
+/// The experiment.
+pub struct D3b;
+
+static SPEC: Spec = Spec {
+    id: "D3b",
+    title: "The cost of the active subset",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), section 4.2",
+    drive: "none: the subset alone",
+    workload: "10, 100 and 1,000 requests waiting, in two streams and in as many streams as there are tens of requests; every other stream mandatory",
+    claims: &[Claim {
+        id: "D3b",
+        claim: "cost of building the active subset",
+        paper: "30 us",
+        rule: "under 5 us",
+        checks: &[
+            Check { what: "10 requests, two streams", unit: "us", test: Test::Below(5.0) },
+            Check { what: "100 requests, two streams", unit: "us", test: Test::Below(5.0) },
+            Check { what: "1,000 requests, two streams", unit: "us", test: Test::Below(5.0) },
+            Check { what: "100 requests, ten streams", unit: "us", test: Test::Below(5.0) },
+        ],
+        quick: true,
+        note: "The subset alone, built after an arrival, a dispatch and a completion have changed everything that it is built from. Requests \
+               are counted and not looked at, so that what it costs depends on how many streams there are. The paper has two of them. Of a hundred streams, in the table, it takes longer: each is looked at, and so are the others' claims for each. The least of several \
+               repetitions: what else the processor did meanwhile is not the scheduler's.",
+    }],
+    alone: true,
+};
+
+/// Requests that wait, and streams that they belong to.
+const SETUPS: [(u32, u32); 5] = [(10, 2), (100, 2), (1_000, 2), (100, 10), (1_000, 100)];
+/// Of these, those that the claim is about: two streams, as in the paper, and ten.
+const CHECKED: usize = 4;
+const REPETITIONS: u32 = 5;
+/// The longest that a request takes. Everybody may go all the time, so that every subset has all there are.
+const WORST: Dur = Dur::from_us(1);
+
+impl Experiment for D3b {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        SETUPS.len() as u64
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let decisions = run.length(200_000, 20_000);
+        let mut us = Vec::new();
+        let mut rows = Vec::new();
+        for (requests, streams) in SETUPS {
+            let mut least = Took { subset: f64::INFINITY, whole: f64::INFINITY };
+            for _ in 0..REPETITIONS {
+                let Took { subset, whole } = microseconds(requests, streams, decisions)?;
+                least = Took { subset: least.subset.min(subset), whole: least.whole.min(whole) };
+            }
+            us.push(least.subset);
+            rows.push([f64::from(requests), f64::from(streams), least.subset, least.whole].map(Cell::from).to_vec());
+            run.progress.advance(1);
+        }
+        let mut f = Findings::default();
+        f.figure("D3b", &us[..CHECKED]);
+        let columns = &["requests", "streams", "us_for_the_subset", "us_for_a_request"];
+        f.tables.push(Table { name: "us", columns, rows });
+        let points = |of: &[usize]| of.iter().map(|&i| (f64::from(SETUPS[i].0), us[i])).collect();
+        f.charts.push(Chart::Xy(XyChart {
+            title: "What it costs to build the active subset".into(),
+            subtitle: "Once for each decision; 30 us in the paper.".into(),
+            x: Axis::log("requests that wait"),
+            y: Axis::from_zero("us"),
+            series: vec![
+                Series { name: "two streams".into(), style: Style::Marked, points: points(&[0, 1, 2]) },
+                Series { name: "ten requests in each stream".into(), style: Style::Marked, points: points(&[0, 3, 4]) },
+            ],
+        }));
+        Ok(f)
+    }
+}
+
+/// Microseconds of one decision.
+struct Took {
+    /// Of the subset.
+    subset: f64,
+    /// Of everything from a request's arrival to its end.
+    whole: f64,
+}
+
+/// What a decision takes with `requests` waiting in `streams`.
+fn microseconds(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunError> {
+    let times = Distribution::from_samples(&[WORST], WORST, WORST).map_err(|e| failed(&SPEC, e))?;
+    let service = Service { sectors: 1, worst: WORST, times };
+    let rules = Rules { outstanding: 2, best_effort: WORST, exhausted: Exhausted::Skip, moves_on: Dur::ZERO };
+    let mut subset = Subset::new(rules);
+    // In one long period all of them wait, and each that is done is followed by another of the same stream.
+    let period = Dur::from_secs(10);
+    let optional = Quality::from_ppm(950_000).map_err(|e| failed(&SPEC, e))?;
+    let most = MOST_REQUESTS;
+    for number in 0..streams {
+        let mandatory = number % 2 == 0;
+        let quality = if mandatory { Quality::MANDATORY } else { optional };
+        let stream = Stream::new(most, period, quality, 1).map_err(|e| failed(&SPEC, e))?;
+        let reservation = (!mandatory).then_some(period);
+        subset.open(number, stream, &service, reservation, Time::ZERO).map_err(|e| failed(&SPEC, e))?;
+    }
+    for i in 0..requests {
+        let member = subset.submit(i % streams, Time::ZERO);
+        subset.ready(member);
+    }
+    let mut now = Time::ZERO;
+    let mut command = 0;
+    // No stream asks for more than it declared, or what is too much would wait for the next period.
+    let in_a_period = u64::from(most - requests.div_ceil(streams)) * u64::from(streams);
+    let mut one = |subset: &mut Subset, turn: u64, timed: &mut Duration| {
+        let number = (turn % u64::from(streams)) as u32;
+        let began = Instant::now();
+        let active = black_box(subset.decide(now));
+        *timed += began.elapsed();
+        let member: Option<Member> = active.members.iter().copied().find(|m| m.stream == number);
+        let what = member.map_or(Sent::BestEffort, Sent::Stream);
+        command += 1;
+        subset.sent(command, what, WORST, now);
+        now += Dur(100);
+        subset.completed(command, now);
+        let next = subset.submit(number, now);
+        subset.ready(next);
+        member.is_some()
+    };
+    let decisions = decisions.min(in_a_period);
+    let warm = decisions / 10;
+    let mut building = Duration::ZERO;
+    (0..warm).for_each(|turn| _ = one(&mut subset, turn, &mut building));
+    building = Duration::ZERO;
+    let timed = decisions - warm;
+    let began = Instant::now();
+    let served: u64 = (warm..decisions).map(|turn| u64::from(one(&mut subset, turn, &mut building))).sum();
+    let whole = began.elapsed();
+    // A subset with nobody in it costs less.
+    if served != timed {
+        return Err(failed(&SPEC, format!("expected {timed} decisions for a stream that waits, found {served}")));
+    }
+    let each = |all: Duration| all.as_nanos() as f64 / 1e3 / timed as f64;
+    Ok(Took { subset: each(building), whole: each(whole) })
+}

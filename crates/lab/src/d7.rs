@@ -1,0 +1,292 @@
+//! D7: how much of a drive can be promised.
+//!
+//! Reuther and Pohlack (2003), section 4.4.1 and figure 9: the bandwidth that admission gives one optional stream at most, by the quality that
+//! it asks for, against what a best-effort load gets. The assignable bandwidth is reckoned (condition 3, with the X of the drive's
+//! profile; condition 2 for a mandatory stream); the best-effort bandwidth is measured, under the load that X was measured under but with a
+//! seed of its own. Usable of an optional stream is what it is promised, q c requests of a period's c.
+
+use headtime_disk::model::Model;
+use headtime_disk::profile;
+use headtime_disk::time::Dur;
+use headtime_sched::admit::das::admission::{self, Disk};
+use headtime_sched::admit::das::distribution::{CERTAIN, Distribution};
+use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sim::service::{self, Load};
+use headtime_sim::simulate::DEPTH;
+
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+use crate::svg::{Axis, Chart, Series, Style, XyChart};
+
+/// The experiment.
+pub struct D7;
+
+const fn share(what: &'static str, at_least: f64) -> Check {
+    Check { what, unit: "% of best effort", test: Test::AtLeast(at_least) }
+}
+
+const fn mandatory(what: &'static str) -> Check {
+    Check { what, unit: "MB/s", test: Test::Between(1.8, 2.2) }
+}
+
+static SPEC: Spec = Spec {
+    id: "D7",
+    title: "Bandwidth that can be promised to one stream",
+    source: "Reuther and Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), \
+             section 4.4.1, figure 9",
+    drive: "ultrastar36z15, barracuda36es2",
+    workload: "requests of 64 KiB, a period of 500 ms; best effort: random reads of 64 KiB, eight always in the system, SPTF, two at the \
+               drive",
+    claims: &[
+        Claim {
+            id: "D7a",
+            claim: "bandwidth assignable to an optional stream at q = 99.9%",
+            paper: "96%, 94% of best effort",
+            rule: "at least 90%",
+            checks: &[share("Ultrastar 36Z15", 90.0), share("Barracuda 36ES2", 90.0)],
+            quick: true,
+            note: "Best effort is measured under the load under which X was, as the paper's figures have it: they could not be so near to each \
+                   other otherwise. With more requests to choose from SPTF moves more, and X stays what it is; the table says how \
+                   much a hundred would get.",
+        },
+        Claim {
+            id: "D7b",
+            claim: "... at about 95% (95.5% for the one drive, 94.7% for the other)",
+            paper: "100%",
+            rule: "at least 98%",
+            checks: &[share("Ultrastar 36Z15, q = 95.5%", 98.0), share("Barracuda 36ES2, q = 94.7%", 98.0)],
+            quick: true,
+            note: "It fails on the Barracuda by about one request: 65 fit into a period in the mean, so that one is 1.5%. 67 are promised, of which \
+                   about 97% of best effort can be used. The table's last column is what would be promised if a period began with a \
+                   drive at rest and could be used to its end, as the paper's condition 3 reads. Admission here reckons with \
+                   the commands that are at the drive when a period begins, and with a request not being begun whose chance to be \
+                   done in time is less than nine in ten.",
+        },
+        Claim {
+            id: "D7c",
+            claim: "... to a mandatory stream",
+            paper: "2 MB/s",
+            rule: "1.8 to 2.2 MB/s",
+            checks: &[mandatory("Ultrastar 36Z15"), mandatory("Barracuda 36ES2")],
+            quick: true,
+            note: "",
+        },
+    ],
+    alone: false,
+};
+
+const PERIOD: Dur = Dur::from_ms(500);
+const SECTOR_BYTES: f64 = 512.0;
+/// Parts per million.
+const NEARLY_ALL: u32 = 999_000;
+/// The best-effort load that the paper speaks of where it says how large one is (section 4.2).
+const MANY: u32 = 100;
+
+/// A drive, and the quality at which the paper assigns all of its bandwidth, in parts per million.
+struct Subject {
+    drive: &'static str,
+    name: &'static str,
+    whole_at: u32,
+}
+
+const SUBJECTS: [Subject; 2] = [
+    Subject { drive: "ultrastar36z15", name: "Ultrastar 36Z15", whole_at: 955_000 },
+    Subject { drive: "barracuda36es2", name: "Barracuda 36ES2", whole_at: 947_000 },
+];
+
+/// Qualities of the figure besides those that claims rest on, in parts per million; the first few in a shortened run.
+const SWEEP: [u32; 10] = [900_000, 990_000, 999_900, 600_000, 800_000, 850_000, 930_000, 970_000, 980_000, 995_000];
+const QUICK: usize = 3;
+
+impl Experiment for D7 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        (SUBJECTS.len() * (SWEEP.len() + 3)) as u64
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let lines = SUBJECTS.iter().map(|s| line(s, run).map_err(|reason| RunError { id: SPEC.id, reason }));
+        let lines = lines.collect::<Result<Vec<_>, _>>()?;
+        let mut f = Findings::default();
+        f.figure("D7a", &lines.iter().map(|l| l.share(NEARLY_ALL)).collect::<Vec<_>>());
+        f.figure("D7b", &lines.iter().map(|l| l.share(l.subject.whole_at)).collect::<Vec<_>>());
+        f.figure("D7c", &lines.iter().map(|l| l.mandatory).collect::<Vec<_>>());
+        f.tables.push(assignable(&lines));
+        f.tables.push(best_effort(&lines));
+        f.charts.push(chart(&lines));
+        Ok(f)
+    }
+}
+
+/// What was found for one drive; bandwidths in MB/s.
+struct Line {
+    subject: &'static Subject,
+    /// By quality in parts per million, ascending: requests in a period at most, and what of them can be used.
+    points: Vec<(u32, u32, f64)>,
+    /// The same as usable bandwidths, if a period began with a drive at rest and could be used to its end.
+    alone: Vec<f64>,
+    mandatory: f64,
+    best_effort: f64,
+    /// With many more requests to choose from.
+    many: f64,
+}
+
+impl Line {
+    /// What can be used at this quality, which is one of the points, in percent of best effort.
+    fn share(&self, ppm: u32) -> f64 {
+        let point = self.points.iter().find(|p| p.0 == ppm);
+        point.map_or(f64::NAN, |p| 100.0 * p.2 / self.best_effort)
+    }
+}
+
+fn line(subject: &'static Subject, run: &Run) -> Result<Line, String> {
+    let profile = profile::builtin(subject.drive).map_err(|e| e.to_string())?;
+    let model = Model::new(&profile).map_err(|e| e.to_string())?;
+    let disk = Disk::of(&profile, &model, DEPTH).map_err(|e| e.to_string())?;
+    let measured = |waiting| {
+        // Not the seed that X was measured with, which is 1.
+        let load =
+            Load { waiting, requests: run.length(50_000, 10_000), ..Load::reads(service::BYTES, run.seed + 100) };
+        service::measure(&profile, &load).map(|m| m.bytes_per_second(profile.sector_bytes) / 1e6)
+    };
+    let best_effort = measured(service::WAITING).map_err(|e| e.to_string())?;
+    let many = measured(MANY).map_err(|e| e.to_string())?;
+    let sweep = if run.quick { &SWEEP[..QUICK] } else { &SWEEP[..] };
+    let mut qualities = [sweep, &[NEARLY_ALL, subject.whole_at]].concat();
+    qualities.sort_unstable();
+    let mut points = Vec::new();
+    for ppm in qualities {
+        let requests = most(&disk, ppm)?;
+        points.push((ppm, requests, mb_s(&disk, f64::from(requests)) * f64::from(ppm) / 1e6));
+        run.progress.advance(1);
+    }
+    let sums = done_in_a_period(&disk)?;
+    let alone = points.iter().map(|p| mb_s(&disk, f64::from(most_alone(&sums, p.0))) * f64::from(p.0) / 1e6).collect();
+    let mandatory = mb_s(&disk, f64::from(most(&disk, Quality::MANDATORY.ppm())?));
+    run.progress.advance(1 + (SWEEP.len() - sweep.len()) as u64);
+    Ok(Line { subject, points, alone, mandatory, best_effort, many })
+}
+
+/// The most requests in a period that a stream of this quality can have alone.
+fn most(disk: &Disk, ppm: u32) -> Result<u32, String> {
+    let x = disk.largest();
+    let quality = Quality::from_ppm(ppm).map_err(|e| e.to_string())?;
+    // More than the drive can do in a period even if every one takes its least time.
+    let least = x.times.masses().find(|m| m.1 > 0).map_or(1, |m| m.0 as u64).max(1) * x.times.bin().0;
+    let beyond = PERIOD.0 / least * 1_000_000 / u64::from(ppm) + 2;
+    let stream = Stream::new(beyond as u32, PERIOD, quality, x.sectors).map_err(|e| e.to_string())?;
+    match admission::admit(disk, &[stream]) {
+        Ok(_) => Err(format!("{beyond} requests in a period were admitted, more than there is time for")),
+        Err(refusal) => refusal.nearest.requests.ok_or_else(|| refusal.to_string()),
+    }
+}
+
+/// For each k, the probability that k requests one after another are over in a period.
+fn done_in_a_period(disk: &Disk) -> Result<Vec<f64>, String> {
+    let x = &disk.largest().times;
+    // In wider bins than admission's: this explains a figure and is none.
+    const WIDER: usize = 5;
+    let bin = Dur(x.bin().0 * WIDER as u64);
+    let parts = x.masses().filter(|m| m.1 > 0).map(|(n, mass)| (n.div_ceil(WIDER) as u32, (mass >> 32) as u32));
+    let parts: Vec<(u32, u32)> = parts.collect();
+    let wide = Distribution::from_counts(parts.iter().copied(), bin, PERIOD).map_err(|e| e.to_string())?;
+    let limit = (PERIOD.0 / bin.0) as usize;
+    let certain = Distribution::certain(bin, 0);
+    let sums = std::iter::successors(Some(certain.plus(&wide, limit)), |s| Some(s.plus(&wide, limit)));
+    let done = sums.map(|s| s.at_most(PERIOD) as f64 / CERTAIN as f64);
+    Ok(done.take_while(|p| *p > 1e-9).collect())
+}
+
+/// The most requests c of which q c are expected to be done, by such probabilities.
+fn most_alone(done: &[f64], ppm: u32) -> u32 {
+    let mut sum = 0.0;
+    let enough = (1u32..).zip(done.iter().chain(std::iter::repeat(&0.0))).take_while(|(c, p)| {
+        sum += **p;
+        sum >= f64::from(*c) * f64::from(ppm) / 1e6
+    });
+    enough.last().map_or(0, |(c, _)| c)
+}
+
+/// So many requests in a period, in MB/s.
+fn mb_s(disk: &Disk, requests: f64) -> f64 {
+    requests * f64::from(disk.largest().sectors) * SECTOR_BYTES / PERIOD.as_secs_f64() / 1e6
+}
+
+fn assignable(lines: &[Line]) -> Table {
+    let rows = lines.iter().flat_map(|l| {
+        l.points.iter().zip(&l.alone).map(|(&(ppm, requests, usable), &alone)| {
+            let share = |mb_s: f64| 100.0 * mb_s / l.best_effort;
+            let figures = [f64::from(ppm) / 1e4, f64::from(requests), usable, share(usable), share(alone)];
+            std::iter::once(Cell::from(l.subject.drive)).chain(figures.map(Cell::from)).collect()
+        })
+    });
+    let columns = &[
+        "drive",
+        "quality_percent",
+        "requests_in_500_ms",
+        "usable_mb_s",
+        "of_best_effort_percent",
+        "alone_of_best_effort_percent",
+    ];
+    Table { name: "assignable", columns, rows: rows.collect() }
+}
+
+fn best_effort(lines: &[Line]) -> Table {
+    let row = |l: &Line| {
+        let figures = [l.best_effort, l.many, l.mandatory];
+        std::iter::once(Cell::from(l.subject.drive)).chain(figures.map(Cell::from)).collect()
+    };
+    let columns = &["drive", "best_effort_mb_s", "best_effort_of_100_waiting_mb_s", "mandatory_mb_s"];
+    Table { name: "best_effort", columns, rows: lines.iter().map(row).collect() }
+}
+
+fn chart(lines: &[Line]) -> Chart {
+    let mut series = Vec::new();
+    for l in lines {
+        let points: Vec<(f64, f64)> = l.points.iter().map(|p| (f64::from(p.0) / 1e4, p.2)).collect();
+        let from = points.first().map_or(0.0, |p| p.0);
+        series.push(Series { name: l.subject.name.into(), style: Style::Marked, points });
+        let flat = vec![(from, l.best_effort), (100.0, l.best_effort)];
+        series.push(Series { name: format!("{}, best effort", l.subject.name), style: Style::Line, points: flat });
+    }
+    let mandatory = lines.iter().map(|l| (100.0, l.mandatory));
+    series.extend(mandatory.zip(lines).map(|(point, l)| Series {
+        name: format!("{}, mandatory", l.subject.name),
+        style: Style::Marked,
+        points: vec![point],
+    }));
+    Chart::Xy(XyChart {
+        title: "What can be promised to one stream, by quality".into(),
+        subtitle: "Requests of 64 KiB in periods of 500 ms. A stream that may lose a thousandth is promised nearly all of the drive, one that \
+                   may lose none a small part."
+            .into(),
+        x: Axis::linear("quality asked for, %"),
+        y: Axis::from_zero("usable bandwidth, MB/s"),
+        series,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_alone_is_the_sum_of_what_is_done() {
+        // Two are certain, a third comes every other time: of three, five sixths; of four, five eighths.
+        let done = [1.0, 1.0, 0.5];
+        assert_eq!([1_000_000, 833_334, 833_333, 625_000, 250_000].map(|ppm| most_alone(&done, ppm)), [2, 2, 3, 4, 10]);
+    }
+
+    #[test]
+    fn a_mandatory_stream_has_what_fits_by_its_worst_case_and_not_one_more() {
+        for s in &SUBJECTS {
+            let profile = profile::builtin(s.drive).unwrap();
+            let disk = Disk::of(&profile, &Model::new(&profile).unwrap(), DEPTH).unwrap();
+            let fit = PERIOD.0 / disk.largest().worst.0;
+            assert_eq!(most(&disk, 1_000_000), Ok(fit as u32), "{}", s.drive);
+            assert!((mb_s(&disk, 1.0) - 0.131_072).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Runs of streams (seed 004) with best effort beside them: what experiments D3a and D8 to D10 are made of.
+//!
+//! Section 4.4 of the paper does not say how many best-effort requests wait. They are taken to be as many as when the X of the
+//! profiles was measured ([`service::WAITING`] says why so many), for X is to be measured under the load that is expected (section 3.1.2).
+//! Where another number is in the paper, the 100 of section 4.2, X is measured with that.
+//!
+//! The paper's KByte are 1,024 bytes (ten requests of 64 of them in 500 ms are 1,280 KByte/s in its table 2) and its MByte
+//! 1,000 KByte (the table's 16,265.28 KByte/s are 16.3 MByte/s in the text). Both are taken over.
+
+use headtime_disk::model::Model;
+use headtime_disk::profile::{self, Profile};
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::admission::{Admitted, Disk, admit};
+use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::streams::Setup as Promises;
+use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::admit::das::worsts::Worsts;
+use headtime_sched::core::Order;
+use headtime_sim::observe::Observer;
+use headtime_sim::run::Limits;
+use headtime_sim::service::{self, Load};
+use headtime_sim::simulate::{DEPTH, Setup, Simulation};
+use headtime_sim::stats::Stats;
+use headtime_sim::workload::das::{self, BYTES};
+use headtime_sim::workload::{GroupSpec, Population, StreamSpec, Streams, Target, Workload, WorkloadError};
+
+use crate::experiment::{RunError, Spec};
+use crate::filled::failed;
+
+/// The drives of the paper.
+pub(crate) const DRIVES: [&str; 2] = ["ultrastar36z15", "barracuda36es2"];
+/// Best-effort requests that always wait, those at the drive included.
+pub(crate) const WAITING: u32 = service::WAITING;
+/// Sectors of the largest best-effort request.
+const LARGEST: u32 = 2048;
+
+/// What is beside streams.
+#[derive(Clone, Debug)]
+pub(crate) enum Beside {
+    /// Tasks.
+    Tasks(GroupSpec),
+    /// Something of an experiment's own, for a disk and a seed.
+    Own(fn(&Target, u64) -> Box<dyn Workload>),
+}
+
+impl Beside {
+    fn workload(&self, target: &Target, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
+        Ok(match self {
+            Beside::Tasks(group) => Box::new(Population::of(group, target, seed)?),
+            Beside::Own(new) => new(target, seed),
+        })
+    }
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub(crate) struct Bench {
+    /// What the scheduler believes of the drive.
+    pub profile: Profile,
+    /// What the drive is, where that is something else.
+    pub truth: Option<Profile>,
+    /// What promises are made from; `None`: nothing is promised, and everybody goes as ORDER likes.
+    pub known: Option<Disk>,
+    /// The streams.
+    pub streams: Vec<StreamSpec>,
+    /// What is beside them.
+    pub best_effort: Beside,
+    /// Virtual time of the run.
+    pub length: Dur,
+    /// Seed of everything.
+    pub seed: u64,
+}
+
+impl Bench {
+    /// Streams with so many random reads of 64 KiB always waiting beside them.
+    pub(crate) fn new(profile: &Profile, known: &Disk, streams: Vec<StreamSpec>, waiting: u32) -> Bench {
+        Bench {
+            profile: profile.clone(),
+            truth: None,
+            known: Some(known.clone()),
+            streams,
+            best_effort: Beside::Tasks(das::best_effort(waiting)),
+            length: Dur::from_secs(60),
+            seed: 1,
+        }
+    }
+
+    /// Runs it, with SATF within the active subset and two commands at the drive (section 3.3), and with streams that have used up their
+    /// reservations left out as in figure 2.
+    pub(crate) fn run(&self, spec: &Spec, observer: &mut impl Observer) -> Result<Stats, RunError> {
+        let model = Model::new(&self.profile).map_err(|e| failed(spec, e))?;
+        let guarantees = match &self.known {
+            None => None,
+            Some(disk) => {
+                let worsts = Worsts::of(&self.profile, &model, LARGEST).map_err(|e| failed(spec, e))?;
+                Some(Promises { disk: disk.clone(), worsts, exhausted: Exhausted::Skip })
+            }
+        };
+        let profile = self.truth.as_ref().unwrap_or(&self.profile);
+        let setup = Setup {
+            belief: self.truth.is_some().then_some(&self.profile),
+            guarantees,
+            ..Setup::new(profile, Order::Sptf, self.seed)
+        };
+        let simulation = Simulation::new(&setup).map_err(|e| failed(spec, e))?;
+        let target = simulation.target();
+        let beside = self.best_effort.workload(target, self.seed).map_err(|e| failed(spec, e))?;
+        let mut all = match self.streams.is_empty() {
+            true => beside,
+            false => {
+                let all = Streams::new(&self.streams, Some(beside), target, self.seed);
+                Box::new(all.map_err(|e| failed(spec, e))?)
+            }
+        };
+        let limits = Limits { until: Some(Time::ZERO + self.length), ..Limits::default() };
+        let stats = simulation.run(&mut *all, limits, None, observer);
+        stats.map_err(|e| failed(spec, e))
+    }
+}
+
+/// A built-in drive.
+pub(crate) fn drive(spec: &Spec, name: &str) -> Result<Profile, RunError> {
+    profile::builtin(name).map_err(|e| failed(spec, e))
+}
+
+/// The paper's MByte a second of all that a run moved.
+pub(crate) fn mbyte_s(stats: &Stats) -> f64 {
+    kbyte_s(stats.sectors, stats) / 1e3
+}
+
+/// The paper's KByte a second of so many sectors of 512 bytes in a run.
+pub(crate) fn kbyte_s(sectors: u64, stats: &Stats) -> f64 {
+    sectors as f64 / 2.0 / stats.ended_at.as_secs_f64()
+}
+
+/// Sectors that best effort had in a run.
+pub(crate) fn best_effort_sectors(stats: &Stats) -> u64 {
+    stats.sectors - stats.streams.iter().map(|s| s.sectors).sum::<u64>()
+}
+
+/// The most requests in each 500 ms that one stream of random reads of 64 KiB can have at this quality, and what admission says of it; `None`:
+/// not one.
+pub(crate) fn most(disk: &Disk, quality: Quality) -> Option<(u32, Admitted)> {
+    let sectors = (BYTES / 512) as u32;
+    let had = |requests: u32| {
+        let stream = Stream::new(requests, das::PERIOD, quality, sectors).ok()?;
+        admit(disk, &[stream]).ok()
+    };
+    // More than that do not fit at a hundredth of what any drive takes.
+    let (mut good, mut bad) = (0, 5_000);
+    let mut found = None;
+    while bad - good > 1 {
+        let mid = good + (bad - good) / 2;
+        match had(mid) {
+            Some(admitted) => (good, found) = (mid, Some((mid, admitted))),
+            None => bad = mid,
+        }
+    }
+    found
+}
+
+/// What the drive's profile says of its times.
+pub(crate) fn known(spec: &Spec, profile: &Profile) -> Result<Disk, RunError> {
+    let model = Model::new(profile).map_err(|e| failed(spec, e))?;
+    Disk::of(profile, &model, DEPTH).map_err(|e| failed(spec, e))
+}
+
+/// The drive with X of reads of each of `sizes` bytes, ascending, measured under a load of its own: so many waiting, and so many of
+/// the usual bins in one.
+pub(crate) fn measured(
+    spec: &Spec,
+    profile: &Profile,
+    sizes: &[u64],
+    waiting: u32,
+    merged: u32,
+    (requests, seed): (u64, u64),
+) -> Result<Profile, RunError> {
+    let mut all = Vec::with_capacity(sizes.len());
+    for &bytes in sizes {
+        let load = Load { waiting, requests, ..Load::reads(bytes, seed) };
+        let mut times = service::measure(profile, &load).map_err(|e| failed(spec, e))?.times;
+        // Times are rounded up to the end of their bin, so what is in the last of several is in the wide one.
+        let mut counts: Vec<u32> = Vec::new();
+        for (bin, n) in times.counts() {
+            let wide = bin.div_ceil(merged) as usize;
+            counts.resize(counts.len().max(wide + 1), 0);
+            counts[wide] += n;
+        }
+        (times.bin, times.runs) = (Dur(times.bin.0 * u64::from(merged)), profile::Run::of(&counts));
+        all.push(times);
+    }
+    Ok(Profile { service_times: all, ..profile.clone() })
+}

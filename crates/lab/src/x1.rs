@@ -1,0 +1,309 @@
+//! X1: promises, shares, quick starts and free work, all at once on one drive.
+//!
+//! No paper has this. Streams after Reuther and Pohlack (2003), best effort beneath them after Valente (2014), and what gaps leave after
+//! Lumb (2002): who may go, who goes next, what fits before it for free.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use headtime_disk::command::Kind;
+use headtime_disk::model::Model;
+use headtime_disk::profile::Profile;
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::streams::Setup as Promises;
+use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::admit::das::worsts::Worsts;
+use headtime_sched::admit::{Policy, Share, bfq};
+use headtime_sched::core::Order;
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sim::background::{Background, Job, Jobs, Nothing};
+use headtime_sim::observe::Observer;
+use headtime_sim::run::Limits;
+use headtime_sim::simulate::{Setup, Simulation};
+use headtime_sim::stats::{Done, Stats};
+use headtime_sim::workload::das;
+use headtime_sim::workload::suite::files::{FILES, FileActor};
+use headtime_sim::workload::suite::startup::{Program, Starts};
+use headtime_sim::workload::suite::{Actor, Disk, Suite, actor_of};
+use headtime_sim::workload::{Ask, Streams, Workload, WorkloadError, stream_of};
+
+use crate::das::{drive, known};
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+use crate::filled::failed;
+
+const DRIVE: &str = "ultrastar36z15";
+
+/// The experiment.
+pub struct X1;
+
+static SPEC: Spec = Spec {
+    id: "X1",
+    title: "Promises, shares, quick starts and a free scan at once",
+    source: "Reuther and Pohlack 2003, Valente 2014, Lumb, Schindler and Ganger 2002, and headtime's own",
+    drive: DRIVE,
+    workload: "two mandatory streams and three optional ones of random 64 KiB reads, four readers of files with weights 1 to 4 under BFQ+, \
+               bash started again and again, and a scan of the whole disk in gaps and idle time",
+    claims: &[
+        Claim {
+            id: "X1a",
+            claim: "every guarantee of D9 and D10",
+            paper: "-",
+            rule: "no mandatory request late, each optional stream within 0.5 points of what was asked or above",
+            checks: &[
+                Check { what: "mandatory requests late", unit: "requests", test: Test::Never },
+                Check {
+                    what: "quality achieved less that asked for, of the stream with the least",
+                    unit: "points",
+                    test: Test::AtLeast(-0.5),
+                },
+            ],
+            quick: true,
+            note: "",
+        },
+        Claim {
+            id: "X1b",
+            claim: "shares of B11 among the four readers",
+            paper: "-",
+            rule: "within 3% over any 10 s",
+            checks: &[
+                Check {
+                    what: "largest difference of anybody's sectors from what is due, in all",
+                    unit: "% of what is due",
+                    test: Test::AtMost(3.0),
+                },
+                Check {
+                    what: "the same in any 10 s, one slice aside",
+                    unit: "% of what is due",
+                    test: Test::AtMost(3.0),
+                },
+            ],
+            quick: true,
+            note: "In all the readers have what they are due. In single windows they have it as little as in B11: in 10 s the reader of weight 1 is due ten                    slices of the time that streams leave, and each start of bash takes what it needs from whoever is next.",
+        },
+        Claim {
+            id: "X1c",
+            claim: "start-up of B5b: bash, against an idle disk",
+            paper: "-",
+            rule: "at most 1.5 times",
+            checks: &[Check { what: "start beside all the others over idle", unit: "times", test: Test::AtMost(1.5) }],
+            quick: true,
+            note: "",
+        },
+        Claim {
+            id: "X1d",
+            claim: "the scan progresses at half or more of F9a",
+            paper: "-",
+            rule: "at least 1.55 MB/s",
+            checks: &[Check { what: "what the scan gets", unit: "MB/s", test: Test::AtLeast(1.55) }],
+            quick: true,
+            note: "F9a is 3.1 MB/s.",
+        },
+    ],
+    alone: false,
+};
+
+/// Requests in 500 ms and quality in parts per million.
+const STREAMS: [(u32, u32); 5] = [(3, 1_000_000), (2, 1_000_000), (10, 950_000), (5, 850_000), (10, 600_000)];
+const READERS: usize = 4;
+/// Seconds in which shares are to be right.
+const WINDOW: usize = 10;
+/// Seconds after which the starts begin and nobody else is raised any more.
+const BEFORE: u64 = 10;
+/// Sectors of a unit of the scan.
+const SCANNED: u32 = 128;
+/// Sectors of the largest best-effort request.
+const LARGEST: u32 = 2048;
+
+impl Experiment for X1 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        2
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let profile = drive(&SPEC, DRIVE)?;
+        let idle = one(run, &profile, false)?;
+        run.progress.advance(1);
+        let all = one(run, &profile, true)?;
+        run.progress.advance(1);
+        let missed = |mandatory: bool| all.stats.streams.iter().filter(move |s| s.stream.is_mandatory() == mandatory);
+        let margins = missed(false)
+            .map(|s| s.quality().map_or(f64::NAN, |q| 100.0 * q - f64::from(s.stream.quality.ppm()) / 1e4));
+        let late = missed(true).map(|s| s.missed()).sum::<u64>() as f64;
+        let mut f = Findings::default();
+        f.figure("X1a", &[late, margins.fold(f64::INFINITY, f64::min)]);
+        f.figure("X1b", &[all.watch.apart(0, 0.0), all.watch.apart(WINDOW, slice())]);
+        f.figure("X1c", &[all.start() / idle.start()]);
+        f.figure("X1d", &[scanned(&all.stats)]);
+        f.tables.push(had(&all));
+        f.tables.push(figures(&idle, &all));
+        Ok(f)
+    }
+}
+
+/// What came of one run.
+struct Ran {
+    stats: Stats,
+    watch: Watch,
+    starts: Vec<Dur>,
+}
+
+impl Ran {
+    /// Seconds of a start in the mean; infinite when none came to its end.
+    fn start(&self) -> f64 {
+        match self.starts.len() {
+            0 => f64::INFINITY,
+            n => self.starts.iter().map(|d| d.as_secs_f64()).sum::<f64>() / n as f64,
+        }
+    }
+}
+
+/// Bash is started on a disk that is idle, or beside everybody else.
+fn one(run: &Run, profile: &Profile, beside: bool) -> Result<Ran, RunError> {
+    let model = Model::new(profile).map_err(|e| failed(&SPEC, e))?;
+    let worsts = Worsts::of(profile, &model, LARGEST).map_err(|e| failed(&SPEC, e))?;
+    let guarantees = Promises { disk: known(&SPEC, profile)?, worsts, exhausted: Exhausted::AsBestEffort };
+    let share = |i: usize| (i as u32, Share { weight: 100 * (i as u32 + 1), ..Share::default() });
+    let setup = Setup {
+        admit: Policy::Bfq(bfq::Rules::plus()),
+        shares: (0..READERS).map(share).collect(),
+        guarantees: beside.then_some(guarantees),
+        ..Setup::new(profile, Order::Sptf, run.seed)
+    };
+    let setup = if beside { setup.filled(FillConfig::new(Algorithm::Headtime)) } else { setup };
+    let simulation = Simulation::new(&setup).map_err(|e| failed(&SPEC, e))?;
+    let target = simulation.target();
+    let disk = Disk { capacity: target.capacity, sector_bytes: u64::from(target.sector_bytes) };
+    let reader = |i| Box::new(FileActor::new(&disk, Kind::Read, false, (i, FILES), run.seed)) as Box<dyn Actor>;
+    let mut actors: Vec<Box<dyn Actor>> = (0..READERS as u64).filter(|_| beside).map(reader).collect();
+    let (who, first) = (actors.len(), Time::ZERO + Dur::from_secs(BEFORE));
+    actors.push(Box::new(Starts::new(&disk, Program::BASH, first, Dur::from_secs(1), usize::MAX, run.seed)));
+    let suite = Kept(Rc::new(RefCell::new(Suite::new(target, actors))));
+    let mut load: Box<dyn Workload> = Box::new(suite.clone());
+    let mut scan: Box<dyn Background> = Box::new(Nothing);
+    if beside {
+        let promised = das::streams(&STREAMS).map_err(|e| failed(&SPEC, e))?;
+        let all = Streams::new(&promised, Some(load), target, run.seed).map_err(|e| failed(&SPEC, e))?;
+        load = Box::new(all);
+        scan = Box::new(Jobs::new(vec![Job { again: true, ..Job::scan(disk.capacity, SCANNED) }]));
+    }
+    let limits = Limits { until: Some(Time::ZERO + Dur::from_secs(run.length(310, 70))), ..Limits::default() };
+    let mut watch = Watch::default();
+    let stats = simulation.run_with(&mut *load, &mut *scan, limits, None, &mut watch);
+    let stats = stats.map_err(|e| failed(&SPEC, e))?;
+    let starts = suite.0.borrow().account(who).starts;
+    Ok(Ran { stats, watch, starts })
+}
+
+/// A suite that is asked for its accounts when the run that has it is over.
+#[derive(Clone)]
+struct Kept(Rc<RefCell<Suite>>);
+
+impl Workload for Kept {
+    fn next_due(&self) -> Option<Time> {
+        self.0.borrow().next_due()
+    }
+
+    fn take(&mut self) -> Result<Ask, WorkloadError> {
+        self.0.borrow_mut().take()
+    }
+
+    fn finished(&mut self, owner: u32, now: Time) {
+        self.0.borrow_mut().finished(owner, now);
+    }
+
+    fn endless(&self) -> bool {
+        self.0.borrow().endless()
+    }
+}
+
+/// Sectors of each reader in each second, from when nobody is raised any more.
+#[derive(Debug, Default)]
+struct Watch {
+    seconds: Vec<[f64; READERS]>,
+}
+
+impl Observer for Watch {
+    fn finished(&mut self, done: &Done) {
+        let reader = Some(done.owner).filter(|o| stream_of(*o).is_none()).map(actor_of);
+        let second = (done.done.0 / 1_000_000_000).checked_sub(BEFORE);
+        let (Some(reader), Some(second)) = (reader.filter(|r| *r < READERS), second) else { return };
+        let second = second as usize;
+        if self.seconds.len() <= second {
+            self.seconds.resize(second + 1, [0.0; READERS]);
+        }
+        self.seconds[second][reader] += f64::from(done.count);
+    }
+}
+
+impl Watch {
+    /// In all windows of so many seconds, or, with 0, in all: the largest difference of any reader's part from what it is due, in percent of
+    /// that; so much of all is left aside.
+    fn apart(&self, window: usize, aside: f64) -> f64 {
+        let width = if window == 0 { self.seconds.len() } else { window };
+        let off = |w: &[[f64; READERS]]| {
+            let of = |i: usize| w.iter().map(|s| s[i]).sum::<f64>();
+            let all: f64 = (0..READERS).map(of).sum();
+            let one = |i| 100.0 * ((of(i) / all - due(i)).abs() - aside).max(0.0) / due(i);
+            (0..READERS).map(one).fold(0.0, f64::max)
+        };
+        self.seconds.windows(width.max(1)).map(off).fold(0.0, f64::max)
+    }
+
+    fn mean(&self, i: usize) -> f64 {
+        self.seconds.iter().map(|s| s[i]).sum::<f64>() / self.seconds.len().max(1) as f64
+    }
+}
+
+/// The part of all that reader `i` is due.
+fn due(i: usize) -> f64 {
+    (i + 1) as f64 / (READERS * (READERS + 1) / 2) as f64
+}
+
+/// The part of ten seconds that one slice is.
+fn slice() -> f64 {
+    bfq::Rules::plus().slice.as_secs_f64() / WINDOW as f64
+}
+
+/// MB/s of the scan.
+fn scanned(stats: &Stats) -> f64 {
+    stats.background.sectors as f64 * 512.0 / 1e6 / stats.ended_at.as_secs_f64()
+}
+
+fn had(all: &Ran) -> Table {
+    let seconds = all.stats.ended_at.as_secs_f64();
+    let stream = |s: &headtime_sim::stats::streams::StreamAccount| {
+        let mb_s = s.sectors as f64 * 512.0 / 1e6 / seconds;
+        let asked = f64::from(s.stream.quality.ppm()) / 1e4;
+        let had = s.quality().map_or(f64::NAN, |q| 100.0 * q);
+        let figures = [asked, had, s.missed() as f64, mb_s];
+        [Cell::from(&*s.name)].into_iter().chain(figures.map(Cell::from)).collect()
+    };
+    let readers: f64 = (0..READERS).map(|i| all.watch.mean(i)).sum();
+    let reader = |i: usize| {
+        let mean = all.watch.mean(i);
+        let figures = [100.0 * due(i), 100.0 * mean / readers, f64::NAN, mean * 512.0 / 1e6];
+        [Cell::from(&*format!("reader of weight {}", i + 1))].into_iter().chain(figures.map(Cell::from)).collect()
+    };
+    let rows = all.stats.streams.iter().map(stream).chain((0..READERS).map(reader));
+    Table { name: "had", columns: &["who", "due_percent", "had_percent", "missed", "mb_s"], rows: rows.collect() }
+}
+
+fn figures(idle: &Ran, all: &Ran) -> Table {
+    let subset = all.stats.subset.unwrap_or_default();
+    let alone = 100.0 * subset.streams_only as f64 / subset.made.max(1) as f64;
+    let rows = [
+        ("start on an idle disk, s", idle.start()),
+        ("start beside all the others, s", all.start()),
+        ("starts", all.starts.len() as f64),
+        ("scan, MB/s", scanned(&all.stats)),
+        ("subsets of streams alone, %", alone),
+        ("commands that took longer than their worst case", all.stats.overdue_commands as f64),
+    ];
+    let rows = rows.into_iter().map(|(what, value)| vec![Cell::from(what), Cell::from(value)]).collect();
+    Table { name: "figures", columns: &["what", "value"], rows }
+}

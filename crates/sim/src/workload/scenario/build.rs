@@ -1,0 +1,78 @@
+//! The workload that a scenario is about, for a disk.
+
+use super::super::das;
+use super::super::streams::{StreamSpec, Streams};
+use super::super::suite::named::{self, Named};
+use super::super::{Beyond, Population, Replay, Target, Workload, WorkloadError, by_name};
+use super::{Scenario, TaskTable};
+use crate::traces::{self, ReadOptions, TraceError, TraceFormat};
+
+impl Scenario {
+    /// The streams: those of a named workload, then the file's own.
+    pub fn streams(&self) -> Result<Vec<StreamSpec>, WorkloadError> {
+        let mut streams = match self.workload.as_deref().filter(|w| das::is_das(w)) {
+            Some(name) => das::by_name(name)?.streams,
+            None => Vec::new(),
+        };
+        for table in &self.stream {
+            streams.push(table.spec().map_err(|e| table.fault(e))?);
+        }
+        Ok(streams)
+    }
+
+    /// Builds the workload for a disk; `oltp` when nothing was said, and nothing beside streams. Opens the trace, if it is one.
+    pub fn workload(&self, target: &Target, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
+        self.check()?;
+        let streams = self.streams()?;
+        if streams.is_empty() {
+            return self.best_effort(target, seed);
+        }
+        let alone = self.workload.is_none() && self.trace.is_none() && self.task.is_empty();
+        let beside = if alone { None } else { Some(self.best_effort(target, seed)?) };
+        let all = Streams::new(&streams, beside, target, seed);
+        Ok(Box::new(all.map_err(|e| {
+            // Whose fault it is shows when each stream is tried alone.
+            let own = streams.iter().skip(streams.len() - self.stream.len()).zip(&self.stream);
+            let faulty = |s: &StreamSpec| Streams::new(std::slice::from_ref(s), None, target, seed).is_err();
+            match own.filter(|(s, _)| faulty(s)).map(|(_, table)| table).next() {
+                Some(table) => table.fault(e),
+                None => WorkloadError::Conflict(self.fault_at("stream", e)),
+            }
+        })?))
+    }
+
+    /// What is beside streams, or alone.
+    fn best_effort(&self, target: &Target, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
+        if let Some(name) = self.workload.as_deref().filter(|w| das::is_das(w)) {
+            return Ok(Box::new(Population::of(&das::by_name(name)?.best_effort, target, seed)?));
+        }
+        if let (Some(path), Some(format)) = (&self.trace, &self.trace_format) {
+            let options = ReadOptions { device: self.device, ..ReadOptions::default() };
+            let reader = traces::open(path, TraceFormat::from_name(format)?, options);
+            let reader = reader.map_err(|e| match (e, self.source.place("trace")) {
+                (e @ TraceError::Io { .. }, Some(place)) => WorkloadError::Scenario { place, message: e.to_string() },
+                (e, _) => e.into(),
+            })?;
+            return Ok(Box::new(Replay::new(reader, target, self.mode()?, Beyond::Refuse)?));
+        }
+        if let Some(name) = self.workload.as_deref().filter(|w| named::is_suite(w)) {
+            return Ok(Box::new(Named::parse(name)?.suite(target, seed)));
+        }
+        let groups = if self.task.is_empty() {
+            vec![by_name(self.workload.as_deref().unwrap_or("oltp"))?]
+        } else {
+            self.task.iter().map(TaskTable::group).collect::<Result<_, _>>()?
+        };
+        let population = Population::new(&groups, target, seed);
+        Ok(Box::new(population.map_err(|e| {
+            // Whose fault it is shows when each task is tried alone.
+            let alone = self.task.iter().zip(&groups);
+            let whose = alone.filter(|(_, g)| Population::of(g, target, seed).is_err()).map(|(t, _)| t).next();
+            let e = WorkloadError::Conflict(e.to_string());
+            match whose {
+                Some(t) => t.fault(e),
+                None => WorkloadError::Conflict(self.fault_at("workload", e)),
+            }
+        })?))
+    }
+}

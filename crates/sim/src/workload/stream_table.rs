@@ -1,0 +1,177 @@
+//! `[[stream]]` tables of a scenario: streams of one's own.
+
+use serde::Deserialize;
+
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::stream::Quality;
+
+use super::WorkloadError;
+use super::generator::PlaceSpec;
+use super::scenario::{LONGEST_RUN_S, LONGEST_WAIT_MS, unknown};
+use super::size::SizeSpec;
+use super::source::Source;
+use super::streams::StreamSpec;
+use super::task_table::check_name;
+use super::values::Bytes;
+use super::variates::Share;
+
+/// One `[[stream]]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StreamTable {
+    /// Its name in statistics; must be there.
+    pub name: String,
+    /// Requests in each period; must be there.
+    pub requests: Option<u32>,
+    /// The period, ms; must be there.
+    pub period_ms: Option<f64>,
+    /// The part of them that is to be done in its period; 1: all, the stream is mandatory.
+    pub quality: Option<f64>,
+    /// It begins with the first period that begins then or later, virtual seconds.
+    pub start_s: Option<f64>,
+    /// Its last period is the last that begins before then.
+    pub stop_s: Option<f64>,
+    /// Share of reads, 0 to 1.
+    pub reads: Option<f64>,
+    /// Size of a request.
+    pub size: Option<Bytes>,
+    /// `uniform`, `sequential`, `part`.
+    pub place: Option<String>,
+    /// `part`: where it begins, a share of the disk.
+    pub from: Option<f64>,
+    /// `part`: where it ends.
+    pub to: Option<f64>,
+    /// First sectors lie at multiples of this.
+    pub align: Option<Bytes>,
+    /// Writes complete only on the media.
+    pub fua: Option<bool>,
+    /// Where it stands in its file.
+    #[serde(skip)]
+    pub(super) source: Option<Source>,
+}
+
+/// Places of a stream's requests.
+const PLACES: [&str; 3] = ["uniform", "sequential", "part"];
+
+impl StreamTable {
+    /// The stream it describes.
+    pub fn spec(&self) -> Result<StreamSpec, WorkloadError> {
+        check_name("stream", &self.name)?;
+        let requests = self.requests.ok_or_else(|| self.missing("requests", "requests in a period"))?;
+        let period = self.period_ms.ok_or_else(|| self.missing("period_ms", "milliseconds"))?;
+        if !(0.0..=LONGEST_WAIT_MS).contains(&period) {
+            return Err(self.range("period_ms", period, 0, LONGEST_WAIT_MS));
+        }
+        let quality = match self.quality {
+            None => Quality::MANDATORY,
+            // Less than all is never rounded up to all.
+            Some(q) if q > 0.0 && q < 1.0 => Quality::from_ppm(((q * 1e6).round() as u32).clamp(1, 999_999))?,
+            Some(1.0) => Quality::MANDATORY,
+            Some(q) => return Err(self.range("quality", q, "more than 0", 1)),
+        };
+        let mut spec = StreamSpec::new(&*self.name, requests, Dur::from_ms_f64(period), quality);
+        let seconds = |what: &str, s: f64| match (0.0..=LONGEST_RUN_S).contains(&s) {
+            true => Ok(Time::ZERO + Dur::from_ms_f64(s * 1e3)),
+            false => Err(self.range(what, s, 0, LONGEST_RUN_S)),
+        };
+        if let Some(s) = self.start_s {
+            spec.start = seconds("start_s", s)?;
+        }
+        if let Some(s) = self.stop_s {
+            spec.stop = Some(seconds("stop_s", s)?);
+            if spec.stop <= Some(spec.start) {
+                let after = format!("more than {} (start_s)", self.start_s.unwrap_or(0.0));
+                return Err(self.range("stop_s", s, after, LONGEST_RUN_S));
+            }
+        }
+        if let Some(r) = self.reads {
+            spec.pattern.reads = Share::from_f64(r).ok_or_else(|| self.range("reads", r, 0, 1))?;
+        }
+        if let Some(size) = self.size {
+            spec.pattern.size = SizeSpec::Fixed { bytes: size.0 };
+        }
+        if let Some(place) = self.place()? {
+            spec.pattern.place = place;
+        }
+        if let Some(align) = self.align {
+            spec.pattern.align_bytes = align.0;
+        }
+        spec.pattern.fua = self.fua.unwrap_or(false);
+        // What does not depend on the drive is checked without one.
+        headtime_sched::admit::das::stream::Stream::new(spec.requests, spec.period, spec.quality, 1)?;
+        Ok(spec)
+    }
+
+    fn place(&self) -> Result<Option<PlaceSpec>, WorkloadError> {
+        if (self.from.is_some() || self.to.is_some()) && self.place.as_deref() != Some("part") {
+            let why = "from and to goes with place = \"part\"";
+            return Err(WorkloadError::Conflict(format!("stream \"{}\": {why}", self.name)));
+        }
+        Ok(match self.place.as_deref() {
+            None => None,
+            Some("uniform") => Some(PlaceSpec::Uniform),
+            Some("sequential") => Some(PlaceSpec::Sequential),
+            Some("part") => Some(PlaceSpec::Part { from: self.from.unwrap_or(0.0), to: self.to.unwrap_or(1.0) }),
+            Some(other) => return Err(unknown("place", other, &PLACES)),
+        })
+    }
+
+    /// The error with file, line and name, where they are known.
+    pub(super) fn fault(&self, e: WorkloadError) -> WorkloadError {
+        match &self.source {
+            Some(source) => source.fault(e, Some(("stream", &self.name))),
+            None => e,
+        }
+    }
+
+    fn missing(&self, key: &str, what: &str) -> WorkloadError {
+        WorkloadError::Conflict(format!("stream \"{}\": expected {key} = {what}, found none", self.name.escape_debug()))
+    }
+
+    fn range(&self, what: &str, found: impl ToString, low: impl ToString, high: impl ToString) -> WorkloadError {
+        WorkloadError::range(format!("{what} of stream \"{}\"", self.name), found, low, high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(lines: &str) -> Result<StreamSpec, WorkloadError> {
+        toml::from_str::<StreamTable>(&format!("name = \"a\"\n{lines}")).unwrap().spec()
+    }
+
+    const PLAIN: &str = "requests = 5\nperiod_ms = 500\n";
+
+    fn fault(lines: &str) -> String {
+        spec(&format!("{PLAIN}{lines}")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_stream_says_what_it_asks_for() {
+        let s = spec(PLAIN).unwrap();
+        assert_eq!(s, StreamSpec::new("a", 5, Dur::from_ms(500), Quality::MANDATORY));
+        let s = spec(&format!(
+            "{PLAIN}quality = 0.95\nstart_s = 1.5\nstop_s = 3.0\nreads = 0.0\nsize = \"4k\"\nplace = \"sequential\"\nfua = true"
+        ));
+        let s = s.unwrap();
+        assert_eq!((s.quality.ppm(), s.start, s.stop), (950_000, Time(1_500_000_000), Some(Time(3_000_000_000))));
+        assert_eq!((s.pattern.reads.as_f64(), s.pattern.size.clone()), (0.0, SizeSpec::Fixed { bytes: 4096 }));
+        assert!(s.pattern.place == PlaceSpec::Sequential && s.pattern.fua);
+        assert_eq!(spec(&format!("{PLAIN}quality = 0.9999999")).unwrap().quality.ppm(), 999_999);
+    }
+
+    #[test]
+    fn a_stream_that_cannot_be_is_refused_with_what_was_expected() {
+        assert_eq!(fault("quality = 0.0"), "quality of stream \"a\": expected more than 0 to 1, found 0");
+        assert_eq!(fault("quality = 1.1"), "quality of stream \"a\": expected more than 0 to 1, found 1.1");
+        assert!(fault("quality = nan").contains("found NaN"));
+        assert!(fault("start_s = 2\nstop_s = 2").contains("expected more than 2 (start_s)"));
+        assert!(fault("from = 0.5").contains("place = \"part\""));
+        assert!(fault("place = \"window\"").contains("known: uniform, sequential, part"));
+        assert!(spec("period_ms = 500").unwrap_err().to_string().contains("expected requests"));
+        assert!(spec("requests = 5").unwrap_err().to_string().contains("expected period_ms"));
+        assert!(spec("requests = 5\nperiod_ms = 0.5").unwrap_err().to_string().starts_with("period: expected"));
+        assert!(spec("requests = 0\nperiod_ms = 50").unwrap_err().to_string().starts_with("requests per period"));
+    }
+}
