@@ -103,7 +103,7 @@ impl State {
                 }
             }
             Update::Snapshot(snapshot) => {
-                if let Some(view) = self.history.view(snapshot) {
+                if let Some(view) = self.history.view(*snapshot) {
                     self.keep_selected(&view);
                     self.view = Some(view);
                 }
