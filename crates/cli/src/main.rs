@@ -46,6 +46,7 @@ enum Cmd {
     Attach(cmd::attach::Attach),
     Detach(cmd::attach::Detach),
     Top(cmd::top::Top),
+    Stream(cmd::stream::Stream),
     Destage(cmd::destage::Destage),
 }
 
@@ -61,6 +62,7 @@ impl Cmd {
                 | Cmd::Backup(_)
                 | Cmd::Task(_)
                 | Cmd::Destage(_)
+                | Cmd::Stream(_)
                 | Cmd::Top(_)
         )
     }
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
         Cmd::Attach(a) => cmd::attach::attach(a),
         Cmd::Detach(a) => cmd::attach::detach(a),
         Cmd::Top(a) => cmd::top::run(a),
+        Cmd::Stream(a) => cmd::stream::run(a),
         Cmd::Destage(a) => cmd::destage::run(a),
     };
     match done {

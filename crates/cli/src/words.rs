@@ -37,6 +37,12 @@ pub fn percent(part: u64, of: u64) -> f64 {
     part as f64 * 100.0 / of.max(1) as f64
 }
 
+/// Parts per million in percent, with no more zeros than it needs.
+pub fn ppm(share: u64) -> String {
+    let text = format!("{}.{:04}", share / 10_000, share % 10_000);
+    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

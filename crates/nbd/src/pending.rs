@@ -104,6 +104,7 @@ impl Pending {
                 output.pass(data);
             }
             Answer::Failed(errno) => self.failed(cookie, errno, None, &errno.to_string(), output),
+            Answer::FailedSaying(errno, sentence) => self.failed(cookie, errno, None, sentence, output),
             Answer::FailedAt(errno, at) => {
                 let inside = at.checked_sub(offset).is_some_and(|from| from < length.into());
                 self.failed(cookie, errno, inside.then_some(at), &errno.to_string(), output);

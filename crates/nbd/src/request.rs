@@ -46,6 +46,9 @@ pub enum Answer {
     Data(Bytes),
     /// It failed.
     Failed(Errno),
+    /// It failed, and there is more to say than the error does: a client with structured replies is told the sentence, any other
+    /// the error alone.
+    FailedSaying(Errno, &'static str),
     /// It failed at this offset of the export. Where the offset is none of the request's, or replies are simple, the
     /// client is told of the failure alone.
     FailedAt(Errno, u64),

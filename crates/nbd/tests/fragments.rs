@@ -135,7 +135,7 @@ impl World {
             match &answer {
                 Answer::Done => self.seen.successes.push_back(0),
                 Answer::Data(data) => self.seen.successes.push_back(data.len()),
-                Answer::Failed(_) | Answer::FailedAt(..) => {}
+                Answer::Failed(_) | Answer::FailedAt(..) | Answer::FailedSaying(..) => {}
             }
             self.conn.reply(token, answer);
             made = true;

@@ -188,6 +188,22 @@ fn every_error_has_its_number() {
 }
 
 #[test]
+fn why_a_request_failed_is_told_if_it_can_be() {
+    for structured in BOTH {
+        let mut session = Session::open(structured);
+        session.read(9, 0, 512);
+        let token = session.one_request().token;
+        session.reply(token, Answer::FailedSaying(Errno::Io, "too late"));
+        let reply = session.hear_reply();
+        assert_eq!((reply.error(), reply.cookie()), (EIO, 9));
+        if let Said::Chunk { kind, data, .. } = reply {
+            assert_eq!((kind, &data[4..]), (0x8001, &b"\0\x08too late"[..]));
+        }
+        session.assert_in_step();
+    }
+}
+
+#[test]
 fn where_a_request_failed_is_told_if_it_can_be() {
     let failed_at = |structured, at| {
         let mut session = Session::open(structured);

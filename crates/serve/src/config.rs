@@ -52,8 +52,12 @@ pub struct Disk {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Scheduler {
-    /// Who may go; without it BFQ+ where there are several exports, and else everybody at any time.
+    /// Who may go, or "das": exports may be streams. Without it BFQ+ where there are several exports, and else everybody at any time.
     admit: Option<String>,
+    /// Under "das": who may go of those that are no streams.
+    best_effort: Option<String>,
+    /// Under "das": what becomes of a stream's requests when its reservation is used up.
+    exhausted: Option<String>,
     /// Who goes next.
     pub order: String,
     /// What fills gaps.
@@ -69,6 +73,8 @@ impl Default for Scheduler {
     fn default() -> Scheduler {
         Scheduler {
             admit: None,
+            best_effort: None,
+            exhausted: None,
             // The shortest first, but nobody for ever: so long waits what a drive's own firmware takes next.
             order: "satfuf:2000".into(),
             fill: "headtime".into(),
@@ -127,6 +133,8 @@ pub struct Export {
     /// Nothing can be written.
     #[serde(default)]
     pub read_only: bool,
+    /// What its clients are promised.
+    pub stream: Option<stream::StreamTable>,
 }
 
 /// It may be a word, and so it is always text.
@@ -317,6 +325,7 @@ impl Config {
             let expected = format!("1 to {MOST_CLIENTS}");
             return Err(wrong("listen.clients", &expected, config.listen.clients.to_string()));
         }
+        config.check_scheduler(&wrong)?;
         for (at, e) in config.exports.iter().enumerate() {
             let key = |k: &str| format!("export {} (\"{}\"), {k}", at + 1, e.name.escape_debug());
             if [&e.name, &e.description].iter().any(|text| text.chars().any(char::is_control)) {
@@ -326,14 +335,18 @@ impl Config {
             if !(1..=HEAVIEST).contains(&e.weight) {
                 return Err(wrong(&key("weight"), &format!("1 to {HEAVIEST}"), e.weight.to_string()));
             }
+            if let Some((expected, found)) = e.stream.as_ref().and_then(stream::StreamTable::odd_size) {
+                return Err(wrong(&key("stream.size"), expected, found));
+            }
+            if e.stream.is_some() && !config.promises() {
+                let found = config.scheduler.admit.as_deref().unwrap_or("nothing").escape_debug().to_string();
+                return Err(wrong(&key("stream"), "scheduler.admit = \"das\" beside it", found));
+            }
             for (k, size) in [("start", Some(&e.start)), ("size", e.size.as_ref())] {
                 if let Some(Size::Text(t)) = size.filter(|s| s.bytes().is_none()) {
                     return Err(wrong(&key(k), SIZE, format!("{t:?}")));
                 }
             }
-        }
-        if let Some(name) = config.scheduler.admit.as_deref().filter(|name| Policy::named(name).is_none()) {
-            return Err(wrong("scheduler.admit", &Policy::NAMES.join(", "), name.escape_debug().to_string()));
         }
         let nbd = config.nbd(&folder).unwrap_or_default();
         let control = config.listen.control.clone().map(Address::Unix);
@@ -373,9 +386,12 @@ impl Config {
     /// Nobody is waited for with more commands at the drive than keep it busy, because the drive then has an order of its own.
     pub fn policy(&self) -> Policy {
         let usual = if self.exports.len() > 1 { "bfq+" } else { "none" };
-        let name = self.scheduler.admit.as_deref().unwrap_or(usual);
+        let s = &self.scheduler;
+        // Beneath streams it orders the others.
+        let name = if self.promises() { &s.best_effort } else { &s.admit };
+        let name = name.as_deref().unwrap_or(usual);
         let policy = Policy::named(name).expect("checked when it was read");
-        if self.scheduler.outstanding > 2 { policy.without_idling() } else { policy }
+        if s.outstanding > 2 { policy.without_idling() } else { policy }
     }
 
     /// Where metrics are fetched.
@@ -385,9 +401,10 @@ impl Config {
         address.map(Some).ok_or_else(|| format!("\"{text}\""))
     }
 
-    /// Which parts differ from another's, the weights of exports aside.
+    /// Which parts differ from another's, the weights of exports and their streams aside.
     pub fn differs_beside_weights(&self, other: &Config) -> Vec<&'static str> {
-        let weightless = |c: &Config| c.exports.iter().map(|e| Export { weight: 0, ..e.clone() }).collect::<Vec<_>>();
+        let plain = |e: &Export| Export { weight: 0, stream: None, ..e.clone() };
+        let weightless = |c: &Config| c.exports.iter().map(plain).collect::<Vec<_>>();
         let parts = [
             ("[disk]", self.disk != other.disk),
             ("[scheduler]", self.scheduler != other.scheduler),
@@ -431,6 +448,8 @@ impl Config {
         self.exports.iter().map(spec).collect()
     }
 }
+
+mod stream;
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@
 //! * [`device`]: what it drives: a block device, a file, a virtual drive
 //! * [`net`]: clients over NBD
 //! * [`control`]: clients of the control interface; [`apps`]: the background applications, which are such clients
+//! * [`streams`]: exports that were promised something
 //! * [`metrics`]: figures for Prometheus
 //! * [`server`]: all of it together, from its start to its end
 //! * [`destage`]: an export with a write-back cache, as a client of the control interface
@@ -28,3 +29,4 @@ pub mod metrics;
 pub mod net;
 pub mod ring;
 pub mod server;
+pub mod streams;

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use headtime_nbd::Limits;
+use headtime_sched::admit::das::admission::Disk;
 use headtime_sched::scheduler::Scheduler;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -28,6 +29,7 @@ use crate::net::budget::Budget;
 use crate::net::connection::Shared;
 use crate::net::exports::Exports;
 use crate::net::listener::{Note, accept};
+use crate::streams::Live;
 
 /// Requests that all clients together may have under way.
 pub const MOST_REQUESTS: usize = 4096;
@@ -38,6 +40,10 @@ pub const CAPACITY: usize = 2 * MOST_REQUESTS + 1;
 const MOST_CALLS: usize = 4096;
 /// How long clients may take to fetch their last answers when the server ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether the drive took longer than its worst case, and how long nothing is said once that was said.
+const OVERDUE_LOOK: Duration = Duration::from_millis(500);
+const OVERDUE_AGAIN: Duration = Duration::from_secs(10);
 
 /// How clients are served.
 pub struct Service {
@@ -60,7 +66,9 @@ pub struct Service {
     pub control: Option<ControlAt>,
     /// Where metrics are fetched, an address of this machine's own; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
-    /// Told of clients that did not leave in good order.
+    /// What streams are promised from; `None`: nothing is promised.
+    pub streams: Option<Arc<Disk>>,
+    /// Told of clients that did not leave in good order, and of a drive that takes longer than its worst case.
     pub note: Note,
 }
 
@@ -92,6 +100,7 @@ impl Service {
             tls: None,
             control: None,
             metrics: None,
+            streams: None,
             note,
         }
     }
@@ -125,6 +134,7 @@ pub struct Server {
     listeners: Vec<Task<()>>,
     ports: Vec<u16>,
     metrics_port: Option<u16>,
+    streams: Option<Live>,
 }
 
 impl Server {
@@ -179,6 +189,10 @@ impl Server {
         };
         // It has only just begun, and has room; that it has ended already is heard of later.
         let _ = outbox.tell(Telling::Shares(shared.exports.shares()));
+        let streams = service.streams.map(|disk| Live::new(outbox.clone(), disk, shared.exports.clone()));
+        if streams.is_some() {
+            runtime.spawn(watch_worst(outbox.clone(), service.note.clone()));
+        }
         let names: Arc<Mutex<BTreeMap<u32, String>>> = Arc::default();
         if let Some(listening) = metrics {
             let (exports, engine, names) = (shared.exports.clone(), outbox.clone(), Arc::clone(&names));
@@ -194,6 +208,7 @@ impl Server {
                 engine: outbox.clone(),
                 budget: shared.budget.clone(),
                 names,
+                streams: streams.clone(),
             };
             let (mut ends, note) = (ends.clone(), service.note.clone());
             runtime.spawn(async move {
@@ -215,12 +230,17 @@ impl Server {
             runtime.spawn(accept(l, shared, places, ends.clone(), note))
         });
         let listeners = listeners.collect();
-        Ok(Server { runtime, engine, ended, outbox, end, listeners, ports, metrics_port })
+        Ok(Server { runtime, engine, ended, outbox, end, listeners, ports, metrics_port, streams })
     }
 
     /// The way to the engine.
     pub fn engine(&self) -> Outbox<Telling> {
         self.outbox.clone()
+    }
+
+    /// Its streams; `None` where nothing is promised.
+    pub fn streams(&self) -> Option<&Live> {
+        self.streams.as_ref()
     }
 
     /// The ports of its TCP listeners, in their order.
@@ -267,6 +287,21 @@ impl Server {
         });
         self.runtime.shutdown_timeout(Duration::from_millis(100));
         end.map_err(|e| ServeError::System("waiting for the device", e))
+    }
+}
+
+/// Says that the drive took longer than its worst case, with the last command that showed it, until the engine ends.
+async fn watch_worst(engine: Outbox<Telling>, note: Note) {
+    let mut said = 0;
+    while let Ok(s) = snapshot(&engine).await {
+        if let (times, Some(last)) = s.overdue
+            && times > said
+        {
+            note(format!("warning: {last} ({times} times since the start): what streams are promised does not hold"));
+            said = times;
+            tokio::time::sleep(OVERDUE_AGAIN).await;
+        }
+        tokio::time::sleep(OVERDUE_LOOK).await;
     }
 }
 

@@ -12,6 +12,7 @@ pub mod reproduce;
 pub mod scrub;
 pub mod serve;
 pub mod simulate;
+pub mod stream;
 pub mod task;
 pub mod top;
 pub mod validate;

@@ -1,16 +1,17 @@
 //! `headtime serve`: the scheduler in front of a disk.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_sched::admit::Policy;
+use headtime_sched::admit::das::admission::Load;
 use headtime_sched::core::{Config as CoreConfig, Core};
 use headtime_serve::backing;
 use headtime_serve::config::Config;
-use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::exports::Exports;
@@ -25,6 +26,9 @@ use crate::running::{Hooks, Reload};
 use crate::{drive, running, screen};
 
 mod real;
+mod streams;
+
+use streams::Reloading;
 
 /// The scheduler in front of a disk, for NBD clients, with background work in its gaps
 ///
@@ -56,7 +60,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     }
     let wrong = |why: String| Failure::Input(format!("{}: {why}", args.config.display()));
     let folder = args.config.parent().unwrap_or(Path::new(""));
-    let profile = drive::find(&beside(folder, config.disk.drive.clone()))?;
+    let mut profile = drive::find(&beside(folder, config.disk.drive.clone()))?;
     let model = Model::new(&profile).map_err(Failure::input)?;
     let Scheduling::Host(order) = order(&config.scheduler.order).map_err(|e| wrong(e.to_string()))? else {
         return Err(wrong(
@@ -75,16 +79,43 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let (sectors, sector_bytes) = (model.geometry.capacity(), profile.sector_bytes);
     let specs = config.exports(sectors, sector_bytes).map_err(wrong)?;
     let exports = Exports::new(specs, sectors, sector_bytes).map_err(|e| wrong(e.to_string()))?;
+    let wanted = config.streams(sector_bytes).map_err(wrong)?;
+    // A virtual drive has the queue that its profile says; how many commands a real one is given is its configuration's.
+    let outstanding = match config.disk.backing {
+        Some(_) => s.outstanding.min(profile.electronics.queue.depth),
+        None => s.outstanding,
+    };
+    let mut promises = None;
+    let exports = match config.promises() {
+        false => exports,
+        true => {
+            let setup = streams::setup(&config, &mut profile, &model, &wanted, outstanding)?;
+            let most = setup.worsts.most_sectors().saturating_mul(sector_bytes);
+            promises = Some(setup);
+            exports.with_requests_up_to(most)
+        }
+    };
     let tls = match config.tls() {
         Some((files, required)) => Some((tls::acceptor(&files).map_err(Failure::input)?, required)),
         None => None,
     };
     let account = config.user.as_deref().map(real::account).transpose()?;
+    let mut core = CoreConfig { order, max_outstanding: outstanding, capacity: CAPACITY, fill };
+    let scheduler = |core| {
+        let core = Core::new(core, model).admitting(&config.policy());
+        let Some(promises) = &promises else { return Ok((core, Load::default())) };
+        let mut core = core.guaranteeing(promises);
+        let load = streams::begin(&mut core, &wanted, &exports)?;
+        Ok::<(Core, Load), Failure>((core, load))
+    };
     if args.check {
-        return checked(&profile, &exports);
+        let (core, load) = scheduler(core)?;
+        let promised = promises.as_ref().map(|p| streams::said(p, &core.standings(), load, &exports));
+        return checked(&profile, &exports, &promised.unwrap_or_default());
     }
-    let mut service = Service::new(config.addresses(), exports, running::note());
+    let mut service = Service::new(config.addresses(), exports.clone(), running::note());
     service.clients = config.listen.clients;
+    service.streams = promises.as_ref().map(|p| Arc::new(p.disk.clone()));
     service.tls = tls;
     service.metrics = config.metrics().map_err(wrong)?;
     service.control = config.listen.control.clone().map(|path| ControlAt {
@@ -94,10 +125,9 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         sectors,
         fills,
     });
-    let mut core = CoreConfig { order, max_outstanding: s.outstanding, capacity: CAPACITY, fill };
-    let hooks = Hooks { reload: Some(reload(&args.config, &config, &service.exports)), engine: None };
-    let policy = config.policy();
-    let admitted = |core| Core::new(core, model).admitting(&policy);
+    let disk = service.streams.clone();
+    let reloading = disk.map(|disk| Reloading::new(disk, service.exports.clone(), wanted.clone()));
+    let hooks = Hooks { reload: Some(reload(&args.config, &config, &service.exports, reloading)), engine: None };
     match (&config.disk.backing, &config.disk.device) {
         (Some(path), _) => {
             let file = backing::open(path, sectors * u64::from(sector_bytes)).map_err(Failure::input)?;
@@ -107,14 +137,21 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
             }
             let noise = DriveConfig { seed: config.disk.seed, ..DriveConfig::default() };
             let device = VirtualDrive::new(&profile, noise, file).map_err(Failure::input)?;
-            core.max_outstanding = core.max_outstanding.min(device.depth());
             real::become_user(account)?;
-            running::serve(admitted(core), device, service, hooks, &profile.title, args.json)
+            let (core, _) = scheduler(core)?;
+            running::serve(core, device, service, hooks, &profile.title, args.json)
         }
         (None, device) => {
             let path = device.as_deref().expect("checked when the configuration was read");
             let real::Real { device, id, tuning, predictable } =
                 real::open(path, sectors, sector_bytes, s.outstanding)?;
+            if !predictable && promises.is_some() {
+                return Err(wrong(
+                    "scheduler.admit: \"das\" expected a disk of which the profile says how long its commands take, found a file, or a \
+                     disk whose write cache is on (hdparm -W0 turns it off)"
+                        .into(),
+                ));
+            }
             if !predictable {
                 core.fill = None;
             }
@@ -123,7 +160,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
                 control.disk_id = id;
             }
             real::become_user(account)?;
-            let done = running::serve(admitted(core), device, service, hooks, &profile.title, args.json);
+            let (core, _) = scheduler(core)?;
+            let done = running::serve(core, device, service, hooks, &profile.title, args.json);
             if let Some(tuning) = tuning {
                 match tuning.restore() {
                     Ok(put_back) => {
@@ -141,8 +179,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     }
 }
 
-/// On SIGHUP the configuration is read again. Weights change at once; anything else needs a new start, and is said.
-fn reload(path: &Path, running: &Config, exports: &Exports) -> Reload {
+/// On SIGHUP the configuration is read again. Weights change at once, streams when they were worked out; anything else needs a new start, and is said.
+fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Reloading>) -> Reload {
     let (path, running, exports) = (path.to_owned(), running.clone(), exports.clone());
     Box::new(move |engine| {
         let read = headtime_sim::input::text(&path, LONGEST);
@@ -165,18 +203,30 @@ fn reload(path: &Path, running: &Config, exports: &Exports) -> Reload {
             );
         }
         let other = running.differs_beside_weights(&config);
+        // Exports are known by their numbers: with others, streams would be others'.
+        if let Some(streams) =
+            streams.clone().filter(|_| !other.iter().any(|o| ["[[export]]", "[scheduler]"].contains(o)))
+        {
+            match config.streams(exports.sector_bytes) {
+                Ok(wanted) => streams.begin_to_take_over(engine, wanted),
+                Err(why) => screen::note(&format!("streams are as they were: {why}")),
+            }
+        }
         if !other.is_empty() {
-            screen::note(&format!("reloaded: weights only; what else changed needs a new start: {}", other.join(", ")));
+            screen::note(&format!(
+                "reloaded: weights and streams only; what else changed needs a new start: {}",
+                other.join(", ")
+            ));
         }
     })
 }
 
-fn checked(profile: &Profile, exports: &Exports) -> Result<(), Failure> {
+fn checked(profile: &Profile, exports: &Exports, promised: &str) -> Result<(), Failure> {
     let mut text = format!("{}\n", profile.title);
     for s in exports.specs.iter() {
         let gib = (s.sectors * u64::from(exports.sector_bytes)) as f64 / (1u64 << 30) as f64;
         let kind = if s.read_only { ", read-only" } else { "" };
         text += &format!("    {:<20} {gib:>9.2} GiB from sector {}, weight {}{kind}\n", s.name, s.first, s.weight);
     }
-    screen::print(&text)
+    screen::print(&(text + promised))
 }

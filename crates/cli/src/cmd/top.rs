@@ -70,7 +70,7 @@ pub fn run(args: &Top) -> Result<(), Failure> {
             Update::Lost(why) if args.once || !args.json => return Err(Failure::Input(why)),
             Update::Lost(why) => screen::note(&format!("the server is gone ({why}); waiting for it")),
             Update::Snapshot(snapshot) => {
-                let Some(view) = history.view(snapshot) else { continue };
+                let Some(view) = history.view(*snapshot) else { continue };
                 print(&view, args.json)?;
                 if args.once || !args.json {
                     return Ok(());

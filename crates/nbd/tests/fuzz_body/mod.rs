@@ -253,7 +253,7 @@ impl Run {
         match &answer {
             Answer::Done => self.successes.push_back(0),
             Answer::Data(data) => self.successes.push_back(data.len()),
-            Answer::Failed(_) | Answer::FailedAt(..) => self.failures += 1,
+            Answer::Failed(_) | Answer::FailedAt(..) | Answer::FailedSaying(..) => self.failures += 1,
         }
         self.conn.reply(request.token, answer);
         self.deliver();

@@ -1,3 +1,7 @@
+use headtime_disk::time::Dur;
+use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::subset::Exhausted;
+
 use super::*;
 
 const GOOD: &str = r#"
@@ -104,4 +108,109 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(escape.contains("control characters") && !escape.contains('\u{1b}'), "{escape}");
     let halves = read(&GOOD.replace("1073741824", "1073741825")).unwrap();
     assert!(halves.exports(10 << 21, 512).unwrap_err().contains("whole sectors"));
+}
+
+const STREAM: &str = r#"
+    [scheduler]
+    admit = "das"
+    best-effort = "bfq"
+    exhausted = "skip"
+    [disk]
+    drive = "ultrastar36z15"
+    backing = "disk.img"
+    [listen]
+    nbd = ["unix:nbd.sock"]
+    [[export]]
+    name = "film"
+    size = "1 GiB"
+    [export.stream]
+    requests = 5
+    period = "500ms"
+    quality = "99.5%"
+    size = "64 KiB"
+    [[export]]
+    name = "rest"
+    start = "1 GiB"
+    "#;
+
+#[test]
+fn an_export_may_be_a_stream() {
+    let c = read(STREAM).unwrap();
+    assert_eq!((c.promises(), c.policy().name(), c.exhausted()), (true, "bfq", Exhausted::Skip));
+    let quality = Quality::from_ppm(995_000).unwrap();
+    assert_eq!(c.streams(512).unwrap(), [(0, Stream::new(5, Dur::from_ms(500), quality, 128).unwrap())]);
+    for (written, ppm) in [("1", 1_000_000), ("\"100%\"", 1_000_000), ("0.999", 999_000), ("\"0.5\"", 500_000)] {
+        let c = read(&STREAM.replace("\"99.5%\"", written)).unwrap();
+        assert_eq!(c.streams(512).unwrap()[0].1.quality.ppm(), ppm, "{written}");
+    }
+    for (written, ns) in [("\"0.5 s\"", 500_000_000), ("\"1500us\"", 1_500_000)] {
+        let c = read(&STREAM.replace("\"500ms\"", written)).unwrap();
+        assert_eq!(c.streams(512).unwrap()[0].1.period, Dur(ns), "{written}");
+    }
+    // What is no stream goes by shares, as it does without streams, and nothing of it is asked for by name.
+    let usual = read(&STREAM.replace("best-effort = \"bfq\"", "").replace("exhausted = \"skip\"", "")).unwrap();
+    assert_eq!((usual.policy().name(), usual.exhausted()), ("bfq+", Exhausted::AsBestEffort));
+    assert!(!read(GOOD).unwrap().promises());
+}
+
+#[test]
+fn a_stream_that_cannot_be_is_said_with_its_place() {
+    let file = "/etc/headtime/serve.toml";
+    for (from, to, said) in [
+        ("= 5\n", "= 0\n", ":15: requests: expected requests in each period, 1 to 10000, found integer `0`"),
+        ("= 5\n", "= \"5\"\n", ":15: requests: expected requests in each period, 1 to 10000, found string \"5\""),
+        (
+            "500ms",
+            "500",
+            ":16: period: expected in quotes a time such as 500ms, from 1 ms to 10 s, found string \"500\"",
+        ),
+        (
+            "500ms",
+            "11s",
+            ":16: period: expected in quotes a time such as 500ms, from 1 ms to 10 s, found string \"11s\"",
+        ),
+        (
+            "\"99.5%\"",
+            "1.5",
+            ":17: quality: expected a share such as 0.99 or in quotes 99%, more than 0 and at most all, found floating point `1.5`",
+        ),
+        (
+            "\"99.5%\"",
+            "0",
+            ":17: quality: expected a share such as 0.99 or in quotes 99%, more than 0 and at most all, found integer `0`",
+        ),
+        ("quality", "qualty", ":17: unknown field `qualty`"),
+        ("    period = \"500ms\"\n", "", ":14: missing field `period`"),
+        ("64 KiB", "64 kb", ": export 1 (\"film\"), stream.size: expected bytes, or in quotes a number and KiB"),
+        ("admit = \"das\"", "admit = \"edf\"", ": scheduler.admit: expected none, cfq, bfq, bfq+, das, found edf"),
+        ("\"bfq\"", "\"das\"", ": scheduler.best-effort: expected none, cfq, bfq, bfq+, found das"),
+        (
+            "\"skip\"",
+            "\"drop\"",
+            ": scheduler.exhausted: expected skip, as-best-effort, before-best-effort, found drop",
+        ),
+    ] {
+        let text = STREAM.replacen(from, to, 1);
+        assert_ne!(text, STREAM, "{from}");
+        let e = read(&text).unwrap_err().to_string();
+        assert!(e.starts_with(&format!("{file}{said}")), "{to}: {e}");
+    }
+    let off = |text: &str| read(text).unwrap_err().to_string();
+    let bfq = STREAM.replace("\"das\"", "\"bfq\"");
+    let said = ": scheduler.best-effort: expected scheduler.admit = \"das\" beside it, or none, found bfq";
+    assert_eq!(off(&bfq), format!("{file}{said}"));
+    let bfq = bfq.replace("best-effort = \"bfq\"", "").replace("exhausted = \"skip\"", "");
+    let said = ": export 1 (\"film\"), stream: expected scheduler.admit = \"das\" beside it, found bfq";
+    assert_eq!(off(&bfq), format!("{file}{said}"));
+    let odd = read(&STREAM.replace("\"64 KiB\"", "1000")).unwrap().streams(512).unwrap_err();
+    let said = "size: expected whole sectors of 512 bytes, 33554432 bytes at most, found 1000 bytes";
+    assert_eq!(odd, format!("export \"film\", stream: {said}"));
+}
+
+#[test]
+fn streams_are_no_reason_for_a_new_start() {
+    let (before, other) = (read(STREAM).unwrap(), read(&STREAM.replace("= 5\n", "= 6\n")).unwrap());
+    assert_eq!(before.differs_beside_weights(&other), [""; 0]);
+    let other = read(&STREAM.replace("skip", "as-best-effort")).unwrap();
+    assert_eq!(before.differs_beside_weights(&other), ["[scheduler]"]);
 }

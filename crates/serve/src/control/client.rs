@@ -17,6 +17,11 @@ use super::v1::session_call::Call;
 use super::v1::session_event::Event;
 use super::v1::{InfoReply, InfoRequest, Open, Opened, SessionCall, SessionEvent};
 
+/// What a call that was refused is answered.
+pub type ClientStatus = Status;
+/// What kind of refusal it is.
+pub use tonic::Code;
+
 /// Why a client did not get what it asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {

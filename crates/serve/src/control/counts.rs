@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use super::v1;
+use super::{streams, v1};
 use crate::engine::gauges::{Snapshot, Spread};
 use crate::engine::inbox::{NotTold, Outbox};
 use crate::engine::telling::Telling;
@@ -68,5 +68,8 @@ pub fn message(s: &Snapshot, exports: &[String], sessions: &BTreeMap<u32, String
         fill_stopped: report.is_some_and(|r| r.shut),
         times_stopped: report.map_or(0, |r| r.times_shut),
         busy_ns: s.busy.0,
+        streams: s.streams.iter().map(|s| streams::counts(s, exports, sector_bytes)).collect(),
+        overdue: s.overdue.0,
+        last_overdue: s.overdue.1.as_ref().map(streams::overdue),
     }
 }

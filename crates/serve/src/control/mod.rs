@@ -1,12 +1,14 @@
 //! The control interface (`proto/headtime.proto`): gRPC over a unix socket.
 //!
-//! * [`service`]: the server's side; [`session`]: one freeblock session of it; [`counts`]: what it counts, as messages
+//! * [`service`]: the server's side; [`session`]: one freeblock session of it; [`streams`]: exports that are promised something;
+//!   [`counts`]: what it counts, as messages
 //! * [`client`]: the client's side, as the background applications use it
 
 pub mod client;
 pub mod counts;
 pub mod service;
 pub mod session;
+pub mod streams;
 
 /// The interface's types, made from its description.
 #[allow(missing_docs, clippy::all)]
@@ -17,7 +19,9 @@ pub mod v1 {
 impl From<crate::device::Fault> for v1::Fault {
     fn from(fault: crate::device::Fault) -> v1::Fault {
         match fault {
-            crate::device::Fault::Io | crate::device::Fault::Late => v1::Fault::Io,
+            crate::device::Fault::Io => v1::Fault::Io,
+            crate::device::Fault::Late => v1::Fault::Late,
+            crate::device::Fault::TooLarge => v1::Fault::Invalid,
             crate::device::Fault::NoSpace => v1::Fault::NoSpace,
             crate::device::Fault::Gone => v1::Fault::Gone,
         }

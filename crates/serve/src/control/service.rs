@@ -15,16 +15,18 @@ use tonic::{Request, Response, Status, Streaming};
 use super::MOST_MESSAGE;
 use super::counts;
 use super::session;
+use super::streams;
 use super::v1::control_server::{Control, ControlServer};
 use super::v1::{
-    ChangeReply, ChangeRequest, Export, InfoReply, InfoRequest, SessionCall, SessionEvent, Snapshot, StatisticsRequest,
-    change_request,
+    ChangeReply, ChangeRequest, CloseStreamReply, CloseStreamRequest, Export, InfoReply, InfoRequest, SessionCall,
+    SessionEvent, Snapshot, StatisticsRequest, StreamReply, StreamRequest, change_request,
 };
 use crate::engine::inbox::{NotTold, Outbox};
 use crate::engine::telling::{Call, Change, Telling};
 use crate::net::address::Listening;
 use crate::net::budget::Budget;
 use crate::net::exports::Exports;
+use crate::streams::Live;
 
 /// Statistics are not made more often than this.
 const FASTEST: Duration = Duration::from_millis(50);
@@ -50,6 +52,8 @@ pub struct Service {
     pub budget: Budget,
     /// What clients call their sessions.
     pub names: Arc<Mutex<BTreeMap<u32, String>>>,
+    /// Its streams; `None` where nothing is promised.
+    pub streams: Option<Live>,
 }
 
 impl Service {
@@ -152,6 +156,19 @@ impl Control for Service {
             self.names.lock().unwrap_or_else(|e| e.into_inner()).remove(&session.0);
         }
         Ok(Response::new(ChangeReply {}))
+    }
+
+    async fn ask_stream(&self, request: Request<StreamRequest>) -> Result<Response<StreamReply>, Status> {
+        streams::ask(self.streams.as_ref(), &self.exports, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn open_stream(&self, request: Request<StreamRequest>) -> Result<Response<StreamReply>, Status> {
+        streams::open(self.streams.as_ref(), &self.exports, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn close_stream(&self, request: Request<CloseStreamRequest>) -> Result<Response<CloseStreamReply>, Status> {
+        streams::close(self.streams.as_ref(), &self.exports, &request.into_inner().export).await?;
+        Ok(Response::new(CloseStreamReply {}))
     }
 }
 

@@ -243,6 +243,7 @@ impl Driver {
             Telling::Submit(ask) => self.machine.ask(ask),
             // Whoever has no engine does no background work, and ends otherwise.
             Telling::Call(call) => call.refuse_without_core(),
+            Telling::Stream(call) => call.carry_out(None, headtime_disk::time::Time::ZERO),
             Telling::Shares(_) | Telling::Snapshot(_) | Telling::End => {}
         }
     }

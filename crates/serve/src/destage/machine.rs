@@ -218,6 +218,7 @@ impl Machine {
                 return;
             }
             v1::Fault::NoSpace => Some(Fault::NoSpace),
+            v1::Fault::Late => Some(Fault::Late),
             v1::Fault::Io | v1::Fault::Invalid => Some(Fault::Io),
         };
         match a.token % SORTS {

@@ -64,16 +64,26 @@ pub enum Fault {
     Gone,
     /// The period that it belonged to is over, and its stream rather has nothing than something late.
     Late,
+    /// It is larger than any that may be asked for beside streams, or than its stream said that its requests are.
+    TooLarge,
+}
+
+impl Fault {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Fault::Io => "input or output error",
+            Fault::NoSpace => "no space left beneath the device",
+            Fault::Gone => "the device is gone",
+            Fault::Late => "not done in its period, and given up",
+            Fault::TooLarge => "larger than requests may be here: what streams are promised rests on the largest",
+        }
+    }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Fault::Io => "input or output error",
-            Fault::NoSpace => "no space left beneath the device",
-            Fault::Gone => "the device is gone",
-            Fault::Late => "not done in its period",
-        })
+        f.write_str(self.words())
     }
 }
 
@@ -93,7 +103,7 @@ impl Fault {
         match self {
             Fault::Gone => Outcome::Dead,
             // Which sector it was is not known: the first stands for all.
-            Fault::Io | Fault::NoSpace | Fault::Late => Outcome::MediaError { lbn: command.lbn },
+            Fault::Io | Fault::NoSpace | Fault::Late | Fault::TooLarge => Outcome::MediaError { lbn: command.lbn },
         }
     }
 }

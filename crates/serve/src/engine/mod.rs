@@ -10,6 +10,7 @@
 //! * [`requests`]: foreground requests and their data
 //! * [`background`]: freeblock sessions, their data and their clients
 //! * [`image`]: what must be read before it is overwritten
+//! * [`streams`]: which exports were promised something
 //! * [`gauges`]: what it counts
 
 pub mod background;
@@ -18,6 +19,7 @@ pub mod image;
 pub mod inbox;
 pub mod requests;
 pub mod staged;
+pub mod streams;
 pub mod telling;
 
 use std::io;
@@ -42,6 +44,9 @@ use telling::{Ask, Telling};
 const MOST_A_ROUND: usize = 32;
 /// How long the end may take once it was asked for: what the device has not finished by then is given up.
 const LONGEST_END: Dur = Dur::from_secs(5);
+
+/// Bytes of a write whose blocks are preserved with one read, where requests are bounded.
+const PRESERVED_AT_ONCE: u64 = 512 << 10;
 
 /// A command at the device.
 #[derive(Clone, Copy, Debug)]
@@ -166,6 +171,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 Some(core) => self.background.call(call, core, now),
                 None => call.refuse_without_core(),
             },
+            Telling::Stream(call) if self.ends_by.is_some() && call.begins() => {}
+            Telling::Stream(call) => call.carry_out(self.core.core(), now),
             Telling::Shares(shares) => {
                 if let Some(core) = self.core.core() {
                     shares.into_iter().zip(0..).for_each(|(share, owner)| core.set_share(owner, share));
@@ -187,13 +194,33 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
 
     fn submit(&mut self, ask: Ask, now: Time) {
         if ask.kind == Kind::Write {
-            let range = Range { lbn: ask.lbn, count: u64::from(ask.count) };
-            if let Some(old) = self.background.to_preserve(&range) {
-                // It goes first because it comes first: the two overlap, and one of them writes.
-                self.put(Ask::preserve(&old, ask.owner), now);
+            // Beside streams requests are bounded, and a stretch of whole blocks may be longer than what is written into it.
+            let most = match self.promises() {
+                true => (PRESERVED_AT_ONCE / u64::from(self.sector_bytes)).max(1),
+                false => u64::from(ask.count).max(1),
+            };
+            let (end, mut lbn) = (ask.lbn + u64::from(ask.count), ask.lbn);
+            while lbn < end {
+                let range = Range { lbn, count: most.min(end - lbn) };
+                if let Some(old) = self.background.to_preserve(&range) {
+                    // It goes first because it comes first: the two overlap, and one of them writes.
+                    self.put(Ask::preserve(&old, self.who_preserves(ask.owner)), now);
+                }
+                lbn = range.end();
             }
         }
         self.put(ask, now);
+    }
+
+    /// Whether streams were ever to be promised something.
+    fn promises(&mut self) -> bool {
+        self.core.core().is_some_and(|c| c.promised_from().is_some())
+    }
+
+    /// Whose a read is of what `owner` is about to overwrite. He waits for it, so it is his; but a stream declared what its client asks
+    /// for, and of that a backup takes nothing away.
+    fn who_preserves(&self, owner: u32) -> u32 {
+        if self.core.standings().iter().any(|s| s.owner == owner) { streams::NOBODY } else { owner }
     }
 
     fn put(&mut self, ask: Ask, now: Time) {
@@ -201,11 +228,23 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         let id = self.requests.insert(ask);
         match self.core.submit(Request { id, kind, lbn, count, fua, sync: true, owner }, now) {
             Ok(()) => {}
-            Err(Refused::Full { .. } | Refused::OutOfRange { .. } | Refused::TooLarge { .. }) => {
-                // All are checked before a request gets here; a client that finds a way round gets an error.
-                self.requests.remove(id).answer(Err(Fault::Io));
-            }
+            Err(Refused::TooLarge { .. }) => self.refused(id, Fault::TooLarge, now),
+            // Both are checked before a request gets here; a client that finds a way round gets an error.
+            Err(Refused::Full { .. } | Refused::OutOfRange { .. }) => self.refused(id, Fault::Io, now),
         }
+    }
+
+    fn refused(&mut self, id: u64, fault: Fault, now: Time) {
+        let ask = self.requests.remove(id);
+        if ask.preserves
+            && let Some(core) = self.core.core()
+        {
+            // The image must not be taken for whole.
+            let landed = Landed { lbn: ask.lbn, data: Bytes::new(), fault: Some(fault) };
+            let range = Range { lbn: ask.lbn, count: u64::from(ask.count) };
+            self.background.preserved(&range, &landed, core, now);
+        }
+        ask.answer(Err(fault));
     }
 
     fn completed(&mut self, done: Done, now: Time) {

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::background::Told;
 use super::gauges::Snapshot;
+use super::streams::StreamCall;
 use crate::device::Fault;
 use crate::net::budget::Share;
 
@@ -19,6 +20,8 @@ pub enum Telling {
     Submit(Ask),
     /// A freeblock call.
     Call(Call),
+    /// A call about streams.
+    Stream(StreamCall),
     /// What applications are to have from now on: one share for each [`Ask::owner`], from 0 on.
     Shares(Vec<admit::Share>),
     /// What has been counted so far is wanted.
@@ -69,7 +72,7 @@ impl Ask {
         }
     }
 
-    /// A read of what `owner` is about to overwrite: he waits for it, so it is his.
+    /// A read of what is about to be overwritten, for `owner`, who waits for it.
     pub fn preserve(range: &Range, owner: u32) -> Ask {
         Ask { kind: Kind::Read, lbn: range.lbn, count: range.count as u32, owner, preserves: true, ..Ask::flush() }
     }

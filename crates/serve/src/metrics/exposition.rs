@@ -6,7 +6,7 @@
 
 use std::fmt::{Display, Write};
 
-use crate::control::v1::{Snapshot, Spread};
+use crate::control::v1::{Snapshot, Spread, StreamCounts};
 
 const NS: f64 = 1e9;
 const US: f64 = 1e6;
@@ -65,6 +65,7 @@ pub fn page(s: &Snapshot) -> String {
     exports(o, s);
     drive(o, s);
     background(o, s);
+    streams(o, s);
     out
 }
 
@@ -136,10 +137,45 @@ fn background(o: &mut String, s: &Snapshot) {
     }
 }
 
+fn streams(o: &mut String, s: &Snapshot) {
+    type Figure<T> = fn(&StreamCounts) -> T;
+    let counts: [(&'static str, &str, Figure<u64>); 5] = [
+        ("headtime_stream_requests_total", "Requests of a stream.", |s| s.asked),
+        ("headtime_stream_in_time_total", "Requests of a stream that were done in their period.", |s| s.in_time),
+        ("headtime_stream_late_total", "Requests of a stream that were not done by the end of their period.", |s| {
+            s.late
+        }),
+        ("headtime_stream_given_up_total", "Late requests of a stream for which nothing was done.", |s| s.given_up),
+        ("headtime_stream_deferred_total", "Requests of a stream that a later period took.", |s| s.deferred),
+    ];
+    for (name, help, figure) in counts {
+        let mut m = metric(o, name, "counter", help);
+        for s in &s.streams {
+            m.sample(&[("export", &s.export)], figure(s));
+        }
+    }
+    let figures: [(&'static str, &str, Figure<f64>); 2] = [
+        ("headtime_stream_quality", "Part of a stream's requests that was promised to be done in their period.", |s| {
+            s.stream.map_or(0.0, |s| f64::from(s.quality_ppm) / 1e6)
+        }),
+        ("headtime_stream_reserved_seconds", "Time reserved for an optional stream in each period.", |s| {
+            s.reservation_ns.unwrap_or(0) as f64 / NS
+        }),
+    ];
+    for (name, help, figure) in figures {
+        let mut m = metric(o, name, "gauge", help);
+        for s in &s.streams {
+            m.sample(&[("export", &s.export)], figure(s));
+        }
+    }
+    let help = "Commands that took longer than the worst case that streams are promised from.";
+    metric(o, "headtime_overdue_total", "counter", help).sample(&[], s.overdue);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::v1::{ExportCounts, SessionCounts};
+    use crate::control::v1::{ExportCounts, SessionCounts, Stream};
 
     fn snapshot() -> Snapshot {
         let spread = Spread { count: 4, mean_us: 2_500.0, p50_us: 2_000, p99_us: 9_000, max_us: 9_100 };
@@ -155,6 +191,17 @@ mod tests {
             }],
             seek_ns: 250_000_000,
             sessions: vec![SessionCounts { session: 9, name: "scrub".into(), suspended: true, ..Default::default() }],
+            streams: vec![StreamCounts {
+                export: "film".into(),
+                stream: Some(Stream { quality_ppm: 950_000, ..Stream::default() }),
+                reservation_ns: Some(20_500_000),
+                asked: 100,
+                in_time: 97,
+                late: 3,
+                given_up: 2,
+                ..StreamCounts::default()
+            }],
+            overdue: 4,
             ..Snapshot::default()
         }
     }
@@ -171,6 +218,11 @@ mod tests {
             r#"headtime_head_time_seconds_total{part="seek"} 0.25"#,
             r#"headtime_session_suspended{session="9",name="scrub"} 1"#,
             "headtime_service_seconds_count 0",
+            r#"headtime_stream_in_time_total{export="film"} 97"#,
+            r#"headtime_stream_given_up_total{export="film"} 2"#,
+            r#"headtime_stream_quality{export="film"} 0.95"#,
+            r#"headtime_stream_reserved_seconds{export="film"} 0.0205"#,
+            "headtime_overdue_total 4",
         ] {
             assert!(page.lines().any(|l| l == line), "{line} is not in\n{page}");
         }

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -92,7 +91,7 @@ pub async fn serve(stream: Box<dyn Stream>, shared: &Shared, end: watch::Receive
     let (reply, answers) = unbounded_channel();
     let mut client = Client {
         shared,
-        protocol: Connection::new(Arc::clone(&shared.exports.offered), tls, shared.limits),
+        protocol: Connection::new(shared.exports.offered(), tls, shared.limits),
         export: None,
         answers,
         reply,
@@ -293,7 +292,9 @@ impl Client<'_> {
         let reply = match answer {
             Ok(data) if data.is_empty() => Reply::Done,
             Ok(data) => Reply::Data(data),
-            Err(Fault::Io | Fault::Late) => Reply::Failed(Errno::Io),
+            Err(Fault::Io) => Reply::Failed(Errno::Io),
+            Err(late @ Fault::Late) => Reply::FailedSaying(Errno::Io, late.words()),
+            Err(large @ Fault::TooLarge) => Reply::FailedSaying(Errno::Inval, large.words()),
             Err(Fault::NoSpace) => Reply::Failed(Errno::NoSpc),
             Err(Fault::Gone) => Reply::Failed(Errno::Shutdown),
         };

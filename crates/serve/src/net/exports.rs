@@ -76,12 +76,24 @@ const LONGEST_NAME: usize = 4096;
 pub struct Exports {
     /// Where each is.
     pub specs: Arc<[ExportSpec]>,
-    /// What clients are told of each, in the same order.
-    pub offered: Arc<[Export]>,
+    /// What clients are told of each, in the same order, but for the largest request.
+    all: Arc<[Export]>,
     /// Bytes a sector of the disk.
     pub sector_bytes: u32,
     /// Weights as they are now, in the same order.
     weights: Arc<[AtomicU32]>,
+    /// Bytes of one request at most as it is now, in the same order.
+    most: Arc<[AtomicU32]>,
+    /// The same for exports that are no streams.
+    most_of_others: u32,
+}
+
+/// The block sizes of an export whose requests have so many bytes at most, whole sectors.
+fn blocks(sector_bytes: u32, most: u32) -> BlockSizes {
+    // What is served well must fit, and is a power of two.
+    let fits = if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 };
+    let preferred = sector_bytes.max(4096).min(fits.max(sector_bytes));
+    BlockSizes::new(sector_bytes, preferred, most).expect("a sector is a power of two, and a request one at least")
 }
 
 impl Exports {
@@ -114,9 +126,8 @@ impl Exports {
                 }
             }
         }
-        let preferred = sector_bytes.max(4096);
-        let blocks = BlockSizes::new(sector_bytes, preferred, MOST_BYTES).expect("a sector is a power of two");
-        let offered = specs.iter().map(|s| Export {
+        let blocks = blocks(sector_bytes, MOST_BYTES);
+        let all = specs.iter().map(|s| Export {
             name: s.name.clone(),
             description: s.description.clone(),
             size: s.sectors * u64::from(sector_bytes),
@@ -129,7 +140,38 @@ impl Exports {
             blocks,
         });
         let weights = specs.iter().map(|s| AtomicU32::new(s.weight)).collect();
-        Ok(Exports { offered: offered.collect(), specs: specs.into(), sector_bytes, weights })
+        let most = specs.iter().map(|_| AtomicU32::new(MOST_BYTES)).collect();
+        let all = all.collect();
+        Ok(Exports { all, specs: specs.into(), sector_bytes, weights, most, most_of_others: MOST_BYTES })
+    }
+
+    /// The same where no request may have more bytes than `most`, [`MOST_BYTES`] at most, streams apart. Rounded down to whole
+    /// sectors.
+    #[must_use]
+    pub fn with_requests_up_to(mut self, most: u32) -> Exports {
+        let most = most.min(MOST_BYTES);
+        self.most_of_others = (most - most % self.sector_bytes).max(self.sector_bytes);
+        self.most = self.specs.iter().map(|_| AtomicU32::new(self.most_of_others)).collect();
+        self
+    }
+
+    /// What clients are told of each export, in their order, as it is now.
+    pub fn offered(&self) -> Arc<[Export]> {
+        let most = self.most.iter().map(|m| m.load(Ordering::Relaxed));
+        let now = |(e, most): (&Export, u32)| Export { blocks: blocks(self.sector_bytes, most), ..e.clone() };
+        self.all.iter().zip(most).map(now).collect()
+    }
+
+    /// From now on requests of this export have so many sectors at most, or as many as those of any other. Clients that are there were
+    /// told otherwise; what is too large is refused all the same, by the engine.
+    pub fn set_most_sectors(&self, export: usize, most: Option<u32>) {
+        let bytes = most.map(|sectors| sectors.saturating_mul(self.sector_bytes).min(MOST_BYTES));
+        self.most[export].store(bytes.unwrap_or(self.most_of_others), Ordering::Relaxed);
+    }
+
+    /// The number of the export with this name.
+    pub fn number(&self, name: &str) -> Option<u32> {
+        self.specs.iter().position(|s| s.name == name).map(|at| at as u32)
     }
 
     /// The weight of the export with this number.
@@ -186,9 +228,24 @@ mod tests {
     }
 
     #[test]
+    fn clients_are_told_how_large_a_request_may_be_now() {
+        let e = Exports::new(vec![spec("a", 0, 500, false), spec("b", 500, 500, false)], 1000, 512).unwrap();
+        let most = |e: &Exports| e.offered().iter().map(|o| o.blocks.maximum).collect::<Vec<_>>();
+        assert_eq!(most(&e), [MOST_BYTES; 2]);
+        let e = e.with_requests_up_to((1 << 20) + 5);
+        assert_eq!((most(&e), e.offered()[0].blocks.preferred), (vec![1 << 20; 2], 4096));
+        e.set_most_sectors(1, Some(6));
+        // A preferred size that is no power of two, or larger than the largest, no client could be told.
+        assert_eq!((most(&e.clone()), e.offered()[1].blocks.preferred), (vec![1 << 20, 3072], 2048));
+        e.set_most_sectors(1, None);
+        assert_eq!(most(&e), [1 << 20; 2]);
+        assert_eq!((e.number("b"), e.number("c")), (Some(1), None));
+    }
+
+    #[test]
     fn ranges_beside_each_other_and_read_only_ones_anywhere_are_fine() {
         let e = Exports::new(vec![spec("a", 0, 5, true), spec("b", 0, 1000, true)], 1000, 512).unwrap();
-        assert_eq!((e.offered[0].size, e.offered[1].size), (2560, 512_000));
+        assert_eq!((e.offered()[0].size, e.offered()[1].size), (2560, 512_000));
         let e = Exports::new(vec![spec("a", 0, 5, false), spec("b", 5, 995, false)], 1000, 512).unwrap();
         assert_eq!((e.set_weight("b", 7), e.set_weight("c", 7)), (Some(100), None));
         assert_eq!((e.clone().weight(0), e.clone().weight(1)), (100, 7));

@@ -21,7 +21,7 @@ pub enum Update {
     /// Connected, for the first time or again.
     Info(InfoReply),
     /// Its counters.
-    Snapshot(Snapshot),
+    Snapshot(Box<Snapshot>),
     /// The connection is gone, and why. It is made again as soon as that can be done.
     Lost(String),
     /// A change was not made, and why.
@@ -115,7 +115,7 @@ async fn watch(
         tokio::select! {
             snapshot = tokio::time::timeout(every + SILENCE, snapshots.message()) => {
                 let update = match snapshot {
-                    Ok(Ok(Some(snapshot))) => Update::Snapshot(snapshot),
+                    Ok(Ok(Some(snapshot))) => Update::Snapshot(Box::new(snapshot)),
                     Ok(Ok(None)) => return Some("it ended".into()),
                     Ok(Err(status)) => return Some(status.message().to_string()),
                     Err(_) => return Some("it does not answer".into()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headtime_serve::control::v1::{ExportCounts, InfoReply, SessionCounts, Snapshot, Spread};
+use headtime_serve::control::v1::{ExportCounts, InfoReply, Overdue, SessionCounts, Snapshot, Spread, StreamCounts};
 use serde::Serialize;
 
 /// Seconds over which the rate of a finish estimate is smoothed: gaps come as the foreground's requests do, unevenly.
@@ -45,6 +45,77 @@ pub struct View {
     pub fill: Fill,
     /// Freeblock sessions.
     pub sessions: Vec<Session>,
+    /// Exports that were promised something.
+    pub streams: Vec<Stream>,
+    /// Commands that took longer than the worst case that promises rest on, since the server began.
+    pub overdue: u64,
+    /// The last of them.
+    pub last_overdue: Option<Broken>,
+}
+
+/// A command that took longer than the worst case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Broken {
+    /// Its first sector.
+    pub lbn: u64,
+    /// Its sectors.
+    pub sectors: u32,
+    /// How long it took.
+    pub took_ms: f64,
+    /// What was thought to be the longest.
+    pub worst_ms: f64,
+}
+
+/// An export that was promised something. Counts are since it was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Stream {
+    /// The export's name.
+    pub export: String,
+    /// Requests in each period.
+    pub requests: u32,
+    /// The period.
+    pub period_ms: f64,
+    /// The part of them that is to be done in it; 1: mandatory.
+    pub quality: f64,
+    /// The part that was; none before anything was asked for.
+    pub achieved: Option<f64>,
+    /// Reserved in each period; none: mandatory.
+    pub reservation_ms: Option<f64>,
+    /// It takes no more requests, and ends with the last that it has.
+    pub closing: bool,
+    /// Requests that belong to a period.
+    pub asked: u64,
+    /// Done in it.
+    pub in_time: u64,
+    /// Not done by its end.
+    pub late: u64,
+    /// Of these, given up.
+    pub given_up: u64,
+    /// Taken by a later period than the one under way.
+    pub deferred: u64,
+}
+
+fn stream(s: &StreamCounts) -> Stream {
+    let asked = s.stream.unwrap_or_default();
+    Stream {
+        export: plain(&s.export),
+        requests: asked.requests,
+        period_ms: asked.period_ns as f64 / 1e6,
+        quality: f64::from(asked.quality_ppm) / 1e6,
+        // What waits for the end of its period is neither in time nor late yet.
+        achieved: ratio(s.in_time as f64, (s.in_time + s.late) as f64),
+        reservation_ms: s.reservation_ns.map(|ns| ns as f64 / 1e6),
+        closing: s.closing,
+        asked: s.asked,
+        in_time: s.in_time,
+        late: s.late,
+        given_up: s.given_up,
+        deferred: s.deferred,
+    }
+}
+
+fn broken(o: &Overdue) -> Broken {
+    Broken { lbn: o.lbn, sectors: o.count, took_ms: o.took_ns as f64 / 1e6, worst_ms: o.worst_ns as f64 / 1e6 }
 }
 
 /// One export's clients.
@@ -204,6 +275,9 @@ impl History {
             predicted_within_150us: ratio(within, predictions),
             fill: Fill { fills: self.fills, stopped: now.fill_stopped, times_stopped: now.times_stopped },
             sessions,
+            streams: now.streams.iter().map(stream).collect(),
+            overdue: now.overdue,
+            last_overdue: now.last_overdue.as_ref().map(broken),
         })
     }
 }

@@ -103,7 +103,7 @@ impl State {
                 }
             }
             Update::Snapshot(snapshot) => {
-                if let Some(view) = self.history.view(snapshot) {
+                if let Some(view) = self.history.view(*snapshot) {
                     self.keep_selected(&view);
                     self.view = Some(view);
                 }
@@ -201,10 +201,12 @@ fn less(priority: u32) -> u32 {
 
 fn body(frame: &mut Frame<'_>, area: Rect, view: &View, selected: &mut TableState) {
     let lines = text::lines(view);
-    let [head, words, exports, sessions] = Layout::vertical([
+    let streams_rows = if view.streams.is_empty() { 0 } else { view.streams.len() as u16 + 2 };
+    let [head, words, exports, streams, sessions] = Layout::vertical([
         Constraint::Length(3),
         Constraint::Length(lines.len() as u16 + 1),
         Constraint::Length(view.exports.len() as u16 + 2),
+        Constraint::Length(streams_rows),
         Constraint::Min(0),
     ])
     .areas(area);
@@ -216,6 +218,11 @@ fn body(frame: &mut Frame<'_>, area: Rect, view: &View, selected: &mut TableStat
     let rows = view.exports.iter().map(|e| Row::new(text::export(e)));
     let widths = [20, 9, 9, 9, 9, 14, 7].map(Constraint::Length);
     frame.render_widget(Table::new(rows, widths).header(heads(&text::EXPORT_HEADS)), exports);
+    let rows = view.streams.iter().map(|s| Row::new(text::stream(s)));
+    let widths = [20, 9, 7, 12, 14, 9, 8, 9, 9].map(Constraint::Length);
+    if streams_rows > 0 {
+        frame.render_widget(Table::new(rows, widths).header(heads(&text::STREAM_HEADS)), streams);
+    }
     if view.sessions.is_empty() {
         return frame.render_widget("no sessions: nothing asks for background work", sessions);
     }

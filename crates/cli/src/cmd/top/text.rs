@@ -1,6 +1,6 @@
 //! Words and columns, alike for the terminal and for files.
 
-use super::figures::{Export, HeadTime, Session, View};
+use super::figures::{Export, HeadTime, Session, Stream, View};
 use crate::screen::columns;
 use crate::words::{bytes, time};
 
@@ -16,6 +16,10 @@ pub fn page(view: &View) -> String {
     }
     text += "\n";
     text += &columns(&table(EXPORT_HEADS, view.exports.iter().map(export)), &[1, 2, 3, 4, 5, 6]);
+    if !view.streams.is_empty() {
+        text += "\n";
+        text += &columns(&table(STREAM_HEADS, view.streams.iter().map(stream)), &[1, 2, 3, 4, 5, 6, 7, 8]);
+    }
     if !view.sessions.is_empty() {
         text += "\n";
         text += &columns(&table(SESSION_HEADS, view.sessions.iter().map(session)), &[0, 2, 4, 5, 6, 7]);
@@ -56,6 +60,12 @@ pub fn lines(view: &View) -> Vec<String> {
     lines.push(format!("predicted  {predicted}"));
     let s = &view.service;
     lines.push(format!("service    mean {:.2} ms, p99 {:.2} ms since start", s.mean_ms, s.p99_ms));
+    if let Some(last) = &view.last_overdue {
+        lines.push(format!(
+            "promises   BROKEN {} times since start: {} sectors at {} took {:.2} ms, at worst {:.2} ms were expected",
+            view.overdue, last.sectors, last.lbn, last.took_ms, last.worst_ms
+        ));
+    }
     if view.lateness.count > 0 {
         let l = &view.lateness;
         lines.push(format!(
@@ -81,6 +91,26 @@ pub fn export(e: &Export) -> [String; 7] {
         e.response_mean_ms.map_or("-".into(), |ms| format!("{ms:.2}")),
         if e.response.count > 0 { format!("{:.2}", e.response.p99_ms) } else { "-".into() },
         e.failed.to_string(),
+    ]
+}
+
+/// Heads of [`stream`]'s columns.
+pub const STREAM_HEADS: [&str; 9] =
+    ["stream", "requests", "in ms", "reserved ms", "quality asked", "achieved", "late", "given up", "deferred"];
+
+/// One stream in columns.
+pub fn stream(s: &Stream) -> [String; 9] {
+    let name = if s.export.is_empty() { "(unnamed)" } else { &s.export };
+    [
+        if s.closing { format!("{name} (ends)") } else { name.into() },
+        s.requests.to_string(),
+        s.period_ms.to_string(),
+        s.reservation_ms.map_or("mandatory".into(), |ms| format!("{ms:.2}")),
+        format!("{:.2}%", s.quality * 100.0),
+        s.achieved.map_or("-".into(), |a| format!("{:.2}%", a * 100.0)),
+        s.late.to_string(),
+        s.given_up.to_string(),
+        s.deferred.to_string(),
     ]
 }
 
@@ -136,7 +166,7 @@ pub fn legend(h: &HeadTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cmd::top::figures::Fill;
+    use crate::cmd::top::figures::{Broken, Fill};
 
     #[test]
     fn a_bar_is_as_wide_as_it_should_be_whatever_the_shares() {
@@ -159,5 +189,16 @@ mod tests {
         let text = page(&view);
         assert!(text.contains("STOPPED") && text.contains("2 FAILED"), "{text}");
         assert!(!text.contains("session"), "{text}");
+        assert!(!text.contains("promises") && !text.contains("stream"), "{text}");
+        let film =
+            Stream { export: "film".into(), quality: 0.95, achieved: Some(0.9712), late: 3, ..Stream::default() };
+        view.streams = vec![film, Stream { export: "key".into(), closing: true, ..Stream::default() }];
+        view.overdue = 2;
+        view.last_overdue = Some(Broken { lbn: 77, sectors: 128, took_ms: 41.5, worst_ms: 29.96 });
+        let text = page(&view);
+        let row = text.lines().find(|l| l.starts_with("film")).unwrap_or_else(|| panic!("{text}"));
+        assert!(row.contains("95.00%") && row.contains("97.12%") && row.contains(" 3 "), "{row}");
+        assert!(text.contains("key (ends)") && text.contains("mandatory"), "{text}");
+        assert!(text.contains("BROKEN 2 times since start: 128 sectors at 77 took 41.50 ms"), "{text}");
     }
 }

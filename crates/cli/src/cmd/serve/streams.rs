@@ -1,0 +1,196 @@
+//! Streams of `headtime serve`: what they are promised from, what `--check` says of them, and a configuration that is read again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use headtime_disk::model::Model;
+use headtime_disk::profile::Profile;
+use headtime_sched::admit::das::admission::{Disk, Load, admit};
+use headtime_sched::admit::das::known::KnownError;
+use headtime_sched::admit::das::stream::Stream;
+use headtime_sched::admit::das::streams::{NotOpened, Setup, Standing};
+use headtime_sched::admit::das::worsts::Worsts;
+use headtime_sched::core::Core;
+use headtime_serve::config::Config;
+use headtime_serve::engine::inbox::Outbox;
+use headtime_serve::engine::telling::Telling;
+use headtime_serve::net::exports::Exports;
+use headtime_serve::streams::{self, Live, StreamError};
+use headtime_sim::service::{self, Load as Measuring};
+
+use crate::failure::Failure;
+use crate::screen::{self, columns};
+use crate::words::ppm;
+
+/// Bytes of a best-effort request at most while streams are promised anything: one is begun only where all promises can wait for it
+/// at its worst, and a longer one would hardly ever be.
+const MOST_BEST_EFFORT: u32 = 1 << 20;
+/// How long a stream that ends may take to finish what it was asked for before another of its export is given up.
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What streams are promised from, on a drive that is given so many commands at a time. What a virtual drive's profile lacks is measured
+/// on that drive, and said; of a real one nobody but itself can say how long its commands take.
+pub fn setup(
+    config: &Config,
+    profile: &mut Profile,
+    model: &Model,
+    wanted: &[(u32, Stream)],
+    outstanding: u32,
+) -> Result<Setup, Failure> {
+    if config.disk.backing.is_some() {
+        measure(profile, wanted, outstanding, config.disk.seed)?;
+    }
+    let disk = Disk::of(profile, model, outstanding).map_err(|e| match e {
+        KnownError::NoTimes { .. } => Failure::input(format!(
+            "scheduler.admit: {e}; `headtime profiles measure {} -o FILE` writes it with those of its virtual drive",
+            config.disk.drive
+        )),
+        other => Failure::input(format!("scheduler.admit: {other}")),
+    })?;
+    let most = MOST_BEST_EFFORT / profile.sector_bytes;
+    let worsts = Worsts::of(profile, model, most).map_err(|e| Failure::input(format!("scheduler.admit: {e}")))?;
+    Ok(Setup { disk, worsts, exhausted: config.exhausted() })
+}
+
+fn measure(profile: &mut Profile, wanted: &[(u32, Stream)], outstanding: u32, seed: u64) -> Result<(), Failure> {
+    let known = profile.service_times.last().map_or(0, |x| x.sectors);
+    let usual = (known == 0).then_some((service::BYTES / u64::from(profile.sector_bytes)) as u32);
+    let mut sizes: Vec<u32> = wanted.iter().map(|w| w.1.sectors).filter(|&s| s > known).chain(usual).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    for sectors in sizes {
+        let bytes = u64::from(sectors) * u64::from(profile.sector_bytes);
+        let waiting = service::WAITING.max(outstanding);
+        let measured = service::measure(profile, &Measuring { outstanding, waiting, ..Measuring::reads(bytes, seed) });
+        let name = &profile.name;
+        screen::note(&format!(
+            "the profile of {name} has no service times for requests of {bytes} bytes: measured on its virtual drive"
+        ));
+        profile.service_times.push(measured.map_err(Failure::input)?.times);
+    }
+    Ok(())
+}
+
+/// Begins the streams of a configuration: all of them, or the server does not start.
+pub fn begin(core: &mut Core, wanted: &[(u32, Stream)], exports: &Exports) -> Result<Load, Failure> {
+    streams::begin(core, exports, wanted).map_err(|(at, why)| {
+        let name = &exports.specs[wanted[at].0 as usize].name;
+        Failure::input(format!("export \"{name}\", stream: {}", words(&why)))
+    })
+}
+
+/// Why a stream does not begin. Those before it have begun, so where a reason names a place among them, it is left as it is.
+fn words(why: &NotOpened) -> String {
+    match why {
+        NotOpened::Refused(refusal) => format!("it cannot be had beside those before it: {refusal}"),
+        other => other.to_string(),
+    }
+}
+
+/// What `--check` says: the streams, their numbers, and what is left.
+pub fn said(setup: &Setup, standings: &[Standing], load: Load, exports: &Exports) -> String {
+    let head = ["stream", "requests", "period", "quality", "bytes", "w", "reserved in each period"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    rows.extend(standings.iter().map(|s| {
+        let name = exports.specs.get(s.owner as usize).map_or_else(String::new, |e| e.name.clone());
+        let stream = &s.stream;
+        let worst = setup.disk.service(stream.sectors).map_or(0.0, |of| of.worst.as_ms_f64());
+        vec![
+            format!("    {name}"),
+            stream.requests.to_string(),
+            format!("{} ms", stream.period.as_ms_f64()),
+            ppm(u64::from(stream.quality.ppm())),
+            (u64::from(stream.sectors) * u64::from(exports.sector_bytes)).to_string(),
+            format!("{worst:.2} ms"),
+            match s.reservation {
+                Some(r) => format!("{:.2} ms", r.as_ms_f64()),
+                None => format!("mandatory: {:.2} ms at worst", f64::from(stream.requests) * worst),
+            },
+        ]
+    }));
+    rows[0][0] = "    stream".into();
+    let most = u64::from(setup.worsts.most_sectors()) * u64::from(exports.sector_bytes);
+    format!(
+        "{}    mandatory requests take {} of the time at their worst; what is expected of all streams takes {}, and {} is left for best \
+         effort, in requests of at most {most} bytes\n",
+        columns(&rows, &[1, 2, 3, 4, 5]),
+        ppm(load.worst_ppm),
+        ppm(load.expected_ppm),
+        ppm(load.left_ppm())
+    )
+}
+
+/// Takes over the streams of a configuration that was read again: those that are gone end, those that are new or others begin, if all of
+/// them can be had together; else nothing changes.
+#[derive(Clone, Debug)]
+pub struct Reloading {
+    disk: Arc<Disk>,
+    exports: Exports,
+    /// As the last configuration had them.
+    last: Arc<Mutex<Vec<(u32, Stream)>>>,
+}
+
+impl Reloading {
+    /// What was begun with.
+    pub fn new(disk: Arc<Disk>, exports: Exports, wanted: Vec<(u32, Stream)>) -> Reloading {
+        Reloading { disk, exports, last: Arc::new(Mutex::new(wanted)) }
+    }
+
+    /// Does it beside what the server does, and says what became of it.
+    pub fn begin_to_take_over(self, engine: &Outbox<Telling>, wanted: Vec<(u32, Stream)>) {
+        let live = Live::new(engine.clone(), Arc::clone(&self.disk), self.exports.clone());
+        let thread = std::thread::Builder::new().name("headtime-streams".into());
+        if let Err(e) = thread.spawn(move || self.take_over(&live, &wanted)) {
+            screen::note(&format!("streams are as they were: {e}"));
+        }
+    }
+
+    /// It reckons and waits.
+    fn take_over(&self, live: &Live, wanted: &[(u32, Stream)]) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last == wanted {
+            return;
+        }
+        if let Err(why) = self.change(live, &last, wanted) {
+            return screen::note(&format!("streams are as they were: {why}"));
+        }
+        *last = wanted.to_vec();
+    }
+
+    fn change(&self, live: &Live, last: &[(u32, Stream)], wanted: &[(u32, Stream)]) -> Result<(), String> {
+        let name = |export: u32| self.exports.specs[export as usize].name.clone();
+        let gone = last.iter().filter(|l| !wanted.contains(l)).map(|l| l.0);
+        let gone: Vec<u32> = gone.collect();
+        let new: Vec<(u32, Stream)> = wanted.iter().filter(|w| !last.contains(w)).copied().collect();
+        let standings = live.standings().map_err(|e| e.to_string())?;
+        let stays = |s: &&Standing| !gone.contains(&s.owner) && !s.closing;
+        let mut all: Vec<Stream> = standings.iter().filter(stays).map(|s| s.stream).collect();
+        for (export, stream) in &new {
+            all.push(*stream);
+            admit(&self.disk, &all).map_err(|e| format!("export \"{}\", stream: {e}", name(*export)))?;
+        }
+        for export in gone {
+            // Whoever closed it before wanted the same.
+            if live.close(export).is_ok() {
+                screen::note(&format!("export \"{}\": no stream any more", name(export)));
+            }
+        }
+        for (export, stream) in new {
+            let by = Instant::now() + ENDS_WITHIN;
+            let opened = loop {
+                match live.open(export, stream) {
+                    // The one before it has requests that are not finished, or its promise is not free yet.
+                    Err(StreamError::NotOpened(_)) if Instant::now() < by => std::thread::sleep(LOOK),
+                    other => break other,
+                }
+            };
+            match opened {
+                Ok(_) => screen::note(&format!("export \"{}\": a stream now", name(export))),
+                Err(why) => screen::note(&format!("export \"{}\", stream: {why}", name(export))),
+            }
+        }
+        Ok(())
+    }
+}

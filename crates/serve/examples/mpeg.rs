@@ -1,0 +1,295 @@
+//! Films whose frames are three streams each, beside programs that read without end:
+//! `cargo run --release -p headtime-serve --example mpeg [SECONDS [FILMS [READERS]]]`.
+//!
+//! A film lies on the disk as three exports: its I frames, its P frames and its B frames (Reuther and Pohlack 2003, figure 1). Without an I
+//! frame nothing of a group can be shown, so all of them are promised (a mandatory stream); a P frame is missed until the next,
+//! a B frame for 40 ms, and of those a part is promised (optional streams). What is not read in its period the server gives up and says
+//! so; the player leaves the frame out. Beside the films, readers ask for 64 KiB anywhere, each for the next when it has the
+//! last.
+//!
+//! The drive is a virtual Ultrastar 36Z15 in real time, and all clients come over NBD, as players would. The program prints what became of
+//! the first groups, and of each class how many frames were lost.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::model::Model;
+use headtime_disk::profile;
+use headtime_disk::time::Dur;
+use headtime_sched::admit::das::admission::Disk;
+use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::streams::Setup;
+use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::admit::das::worsts::Worsts;
+use headtime_sched::core::{Config, Core, Order};
+use headtime_serve::device::Device;
+use headtime_serve::device::virtual_drive::VirtualDrive;
+use headtime_serve::net::address::Address;
+use headtime_serve::net::exports::{ExportSpec, Exports};
+use headtime_serve::net::listener::Note;
+use headtime_serve::server::{CAPACITY, Server, Service};
+use headtime_serve::streams;
+
+/// Bytes of each request.
+const BLOCK: u64 = 64 << 10;
+const SECTORS: u64 = BLOCK / 512;
+/// Bytes of each export of a film.
+const EACH: u64 = 256 << 20;
+/// A group of twelve frames is shown in this time, at 25 a second. It is the period of all streams.
+const GROUP: Duration = Duration::from_millis(480);
+/// A group is shown so many periods after it was asked for: it belongs to the period in which it was asked for, or to the next.
+const AHEAD: u32 = 2;
+/// Groups whose frames are printed.
+const PRINTED: u64 = 8;
+
+/// A class of frames: its name, blocks of each frame, and which part of them is promised.
+struct Class {
+    name: &'static str,
+    blocks: u64,
+    ppm: u32,
+}
+
+const CLASSES: [Class; 3] = [
+    Class { name: "I", blocks: 4, ppm: 1_000_000 },
+    Class { name: "P", blocks: 2, ppm: 950_000 },
+    Class { name: "B", blocks: 1, ppm: 600_000 },
+];
+
+/// The classes of a group's frames, in the order in which they are shown.
+const FRAMES: [usize; 12] = [0, 2, 2, 1, 2, 2, 1, 2, 2, 1, 2, 2];
+
+/// Blocks of a class in each group.
+fn in_group(class: usize) -> u64 {
+    FRAMES.iter().filter(|&&c| c == class).count() as u64 * CLASSES[class].blocks
+}
+
+fn export(film: u64, class: usize) -> String {
+    format!("film{film}-{}", CLASSES[class].name)
+}
+
+fn connect(path: &Path, name: &str) -> UnixStream {
+    let mut stream = UnixStream::connect(path).expect("the server listens");
+    stream.read_exact(&mut [0; 18]).expect("a greeting");
+    let head = [&3u32.to_be_bytes()[..], b"IHAVEOPT", &1u32.to_be_bytes(), &(name.len() as u32).to_be_bytes()];
+    stream.write_all(&[&head.concat(), name.as_bytes()].concat()).expect("the server reads");
+    stream.read_exact(&mut [0; 10]).expect("the export is there");
+    stream
+}
+
+fn ask(stream: &mut UnixStream, block: u64) {
+    let length = (BLOCK as u32).to_be_bytes();
+    let parts =
+        [&[0x25, 0x60, 0x95, 0x13, 0, 0, 0, 0][..], &block.to_be_bytes(), &(block * BLOCK).to_be_bytes(), &length];
+    stream.write_all(&parts.concat()).expect("the server reads");
+}
+
+/// The next answer: which block, and its data if it has any.
+fn answer(stream: &mut UnixStream) -> Option<(u64, Option<Vec<u8>>)> {
+    let mut head = [0; 16];
+    stream.read_exact(&mut head).ok()?;
+    let block = u64::from_be_bytes(head[8..].try_into().expect("eight bytes"));
+    if head[4..8] != [0; 4] {
+        return Some((block, None));
+    }
+    let mut data = vec![0; BLOCK as usize];
+    stream.read_exact(&mut data).ok()?;
+    Some((block, Some(data)))
+}
+
+/// What stands at the beginning of a block, so that a wrong one is noticed.
+fn mark(film: u64, class: usize, block: u64) -> [u8; 8] {
+    (film << 48 | (class as u64) << 40 | block).to_le_bytes()
+}
+
+/// Hands on which blocks have come, until the server hangs up.
+fn listen(mut stream: UnixStream, film: u64, class: usize, out: &Sender<(usize, u64, Instant)>) {
+    while let Some((block, data)) = answer(&mut stream) {
+        if let Some(data) = data {
+            assert_eq!(data[..8], mark(film, class, block), "the block that was asked for");
+            let _ = out.send((class, block, Instant::now()));
+        }
+    }
+}
+
+/// Frames of each class that were shown, and that were lost.
+type Shown = [(u64, u64); 3];
+
+/// Shows a group: what came of each frame by now. Gives it as a line, small letters and a dash for what was lost.
+fn show(come: &BTreeMap<(usize, u64), Instant>, group: u64, by: Instant, shown: &mut Shown) -> String {
+    let mut next = [0, 1, 2].map(|class| group * in_group(class));
+    let mut line = String::new();
+    for &class in &FRAMES {
+        let blocks = next[class]..next[class] + CLASSES[class].blocks;
+        next[class] = blocks.end;
+        let whole = blocks.into_iter().all(|b| come.get(&(class, b)).is_some_and(|at| *at <= by));
+        let counts = &mut shown[class];
+        if whole {
+            counts.0 += 1
+        } else {
+            counts.1 += 1
+        }
+        line += if whole { CLASSES[class].name } else { "-" };
+    }
+    line
+}
+
+/// Plays a film: asks for a group in each period, and shows what came of the one of [`AHEAD`] periods ago.
+fn play(path: &Path, film: u64, groups: u64) -> Shown {
+    let (out, blocks): (_, Receiver<(usize, u64, Instant)>) = channel();
+    let mut streams: Vec<UnixStream> = (0..3).map(|class| connect(path, &export(film, class))).collect();
+    for (class, stream) in streams.iter().enumerate() {
+        let (stream, out) = (stream.try_clone().expect("a socket"), out.clone());
+        std::thread::spawn(move || listen(stream, film, class, &out));
+    }
+    let (began, mut come, mut shown) = (Instant::now(), BTreeMap::new(), Shown::default());
+    for group in 0..groups + u64::from(AHEAD) {
+        let now = began + GROUP * group as u32;
+        std::thread::sleep(now.saturating_duration_since(Instant::now()));
+        come.extend(blocks.try_iter().map(|(class, block, at)| ((class, block), at)));
+        if let Some(old) = group.checked_sub(u64::from(AHEAD)) {
+            let line = show(&come, old, now, &mut shown);
+            if film == 0 && old < PRINTED {
+                println!("    group {old}: {line}");
+            }
+        }
+        if group < groups {
+            for (class, stream) in streams.iter_mut().enumerate() {
+                (group * in_group(class)..(group + 1) * in_group(class)).for_each(|block| ask(stream, block));
+            }
+        }
+    }
+    for stream in streams {
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+    }
+    shown
+}
+
+/// Reads blocks anywhere, one after the other, until it is told to stop.
+fn read(path: &Path, mut seed: u64, blocks: u64, stop: &AtomicBool, read: &AtomicU64) {
+    let mut stream = connect(path, "rest");
+    while !stop.load(Ordering::Relaxed) {
+        // A row of numbers with no pattern that a disk would notice (Knuth's linear congruence).
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ask(&mut stream, (seed >> 33) % blocks);
+        let (_, data) = answer(&mut stream).expect("the server answers");
+        assert!(data.is_some(), "best effort waits, and has no period to miss");
+        read.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn main() {
+    let figure = |at: usize, usual: u64| std::env::args().nth(at).map_or(usual, |a| a.parse().expect("a number"));
+    let (seconds, films, readers) = (figure(1, 30), figure(2, 3), figure(3, 16));
+    let groups = (Duration::from_secs(seconds).as_millis() / GROUP.as_millis()).max(1) as u64;
+    let profile = profile::builtin("ultrastar36z15").expect("built in");
+    let model = Model::new(&profile).expect("a model");
+    let sectors = model.geometry.capacity();
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = tempfile::tempfile().expect("a file");
+    file.set_len(sectors * 512).expect("sparse");
+    let spec = |name: String, first, sectors| ExportSpec {
+        name,
+        description: String::new(),
+        first,
+        sectors,
+        read_only: true,
+        weight: 100,
+    };
+    // Films lie apart, and the parts of each do: one with all of its own is in nobody's way.
+    let apart = sectors / (3 * films + 1) / SECTORS * SECTORS;
+    let mut specs = Vec::new();
+    for (at, (film, class)) in (0..films).flat_map(|film| (0..3).map(move |class| (film, class))).enumerate() {
+        let first = at as u64 * apart;
+        specs.push(spec(export(film, class), first, EACH / 512));
+        for block in 0..(groups * in_group(class)).min(EACH / BLOCK) {
+            file.write_all_at(&mark(film, class, block), first * 512 + block * BLOCK).expect("room for it");
+        }
+    }
+    assert!(
+        groups * in_group(2) <= EACH / BLOCK,
+        "expected fewer seconds: a film has {} blocks of a class",
+        EACH / BLOCK
+    );
+    specs.push(spec("rest".into(), 0, sectors));
+    let exports =
+        Exports::new(specs, sectors, profile.sector_bytes).expect("exports that fit").with_requests_up_to(1 << 20);
+    let wanted: Vec<(u32, Stream)> = (0..films)
+        .flat_map(|film| (0..3).map(move |class| (film, class)))
+        .map(|(film, class)| {
+            let quality = Quality::from_ppm(CLASSES[class].ppm).expect("a quality");
+            let period = Dur(GROUP.as_nanos() as u64);
+            let stream = Stream::new(in_group(class) as u32, period, quality, SECTORS as u32).expect("a stream");
+            (film as u32 * 3 + class as u32, stream)
+        })
+        .collect();
+    let disk = Disk::of(&profile, &model, 2).expect("its times were measured");
+    let worsts = Worsts::of(&profile, &model, (1 << 20) / profile.sector_bytes).expect("a worst case");
+    let setup = Setup { disk: disk.clone(), worsts, exhausted: Exhausted::Skip };
+    let core = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill: None };
+    let mut core = Core::new(core, model).guaranteeing(&setup);
+    let load = match streams::begin(&mut core, &exports, &wanted) {
+        Ok(load) => load,
+        Err((at, why)) => return println!("{films} films cannot be had: {}: {why}", export(at as u64 / 3, at % 3)),
+    };
+    println!(
+        "{films} films, {readers} readers, {seconds} s; {:.0}% of the drive is left for best effort",
+        load.left_ppm() as f64 / 1e4
+    );
+    let drive = VirtualDrive::new(&profile, DriveConfig::default(), file.into()).expect("a drive");
+    let note: Note = Arc::new(|line| eprintln!("{line}"));
+    let path = dir.path().join("nbd");
+    let mut service = Service::new(vec![Address::Unix(path.clone())], exports, note);
+    service.streams = Some(Arc::new(disk));
+    service.clients = (films * 3 + readers) as usize;
+    let blocks = drive.sectors() / SECTORS;
+    let server = Server::start(core, drive, service).expect("it starts");
+    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    let began = Instant::now();
+    let shown: Vec<Shown> = std::thread::scope(|scope| {
+        for seed in 0..readers {
+            let (path, stop, done) = (&path, &stop, &done);
+            scope.spawn(move || read(path, seed, blocks, stop, done));
+        }
+        let players: Vec<_> = (0..films)
+            .map(|film| {
+                scope.spawn({
+                    let path = &path;
+                    move || play(path, film, groups)
+                })
+            })
+            .collect();
+        let shown = players.into_iter().map(|p| p.join().expect("it plays to the end")).collect();
+        stop.store(true, Ordering::Relaxed);
+        shown
+    });
+    let seconds = began.elapsed().as_secs_f64();
+    let s = server.snapshot().expect("it runs");
+    println!("class  frames  lost           promised  done in time  given up");
+    for (at, class) in CLASSES.iter().enumerate() {
+        let of = |figure: fn(&(u64, u64)) -> u64| shown.iter().map(|s| figure(&s[at])).sum::<u64>();
+        let (whole, lost) = (of(|c| c.0), of(|c| c.1));
+        let mine = || s.streams.iter().filter(|s| s.owner as usize % 3 == at).map(|s| s.tally);
+        let (asked, in_time) = (mine().map(|t| t.asked).sum::<u64>(), mine().map(|t| t.in_time).sum::<u64>());
+        println!(
+            "{:<5}  {:>6}  {lost:>4} ({:>5.2}%)  {:>8.2}%  {:>11.2}%  {:>8}",
+            class.name,
+            whole + lost,
+            100.0 * lost as f64 / (whole + lost).max(1) as f64,
+            f64::from(class.ppm) / 1e4,
+            100.0 * in_time as f64 / asked.max(1) as f64,
+            mine().map(|t| t.given_up).sum::<u64>()
+        );
+    }
+    let done = done.load(Ordering::Relaxed) * BLOCK;
+    println!("readers had {:.2} MB/s", done as f64 / 1e6 / seconds);
+    println!("late p99 {} us; commands beyond the worst case: {}", s.lateness.p99_us, s.overdue.0);
+    server.stop().expect("it stops");
+}

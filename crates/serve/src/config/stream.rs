@@ -1,0 +1,193 @@
+//! What an export promises its clients: the table `[export.stream]`.
+//!
+//! ```toml
+//! [export.stream]
+//! requests = 5         # in each period
+//! period = "500ms"     # s, ms or us
+//! quality = "99%"      # how many of them must be done in it; all: mandatory
+//! size = "64 KiB"      # of each, at most
+//! ```
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use headtime_disk::profile::decimal::Decimal;
+use headtime_disk::time::Dur;
+use headtime_sched::admit::Policy;
+use headtime_sched::admit::das::stream::{MOST_REQUESTS, PERIODS, Quality, Stream};
+use headtime_sched::admit::das::subset::Exhausted;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, Unexpected, Visitor};
+
+use super::{Config, ConfigError, SIZE, Size};
+use crate::net::exports::MOST_BYTES;
+
+/// The table.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct StreamTable {
+    #[serde(deserialize_with = "figure::<_, Requests>")]
+    requests: u32,
+    #[serde(deserialize_with = "figure::<_, Period>")]
+    period: Dur,
+    #[serde(deserialize_with = "figure::<_, Share>")]
+    quality: Quality,
+    size: Size,
+}
+
+impl StreamTable {
+    /// What is wrong with its size: what it may be.
+    pub(super) fn odd_size(&self) -> Option<(&'static str, String)> {
+        match &self.size {
+            Size::Text(text) if self.size.bytes().is_none() => Some((SIZE, format!("{text:?}"))),
+            _ => None,
+        }
+    }
+
+    /// The stream on a disk with such sectors.
+    ///
+    /// # Errors
+    /// A size of no whole sectors, or of more bytes than a request may have.
+    pub(super) fn stream(&self, sector_bytes: u32, most: u32) -> Result<Stream, String> {
+        let (unit, bytes) = (u64::from(sector_bytes), self.size.bytes().expect("checked when it was read"));
+        if bytes == 0 || !bytes.is_multiple_of(unit) || bytes > u64::from(most) {
+            return Err(format!(
+                "size: expected whole sectors of {unit} bytes, {most} bytes at most, found {bytes} bytes"
+            ));
+        }
+        Stream::new(self.requests, self.period, self.quality, (bytes / unit) as u32).map_err(|e| e.to_string())
+    }
+}
+
+/// What `scheduler.admit` says where exports may be streams.
+const DAS: &str = "das";
+
+impl Config {
+    /// What it says of who may go must be names that there are, and go together.
+    pub(super) fn check_scheduler(&self, wrong: &dyn Fn(&str, &str, String) -> ConfigError) -> Result<(), ConfigError> {
+        let shown = |text: &str| text.escape_debug().to_string();
+        let s = &self.scheduler;
+        if let Some(name) = s.admit.as_deref().filter(|name| *name != DAS && Policy::named(name).is_none()) {
+            return Err(wrong("scheduler.admit", &[&Policy::NAMES[..], &[DAS]].concat().join(", "), shown(name)));
+        }
+        if let Some(name) = s.best_effort.as_deref().filter(|name| Policy::named(name).is_none()) {
+            return Err(wrong("scheduler.best-effort", &Policy::NAMES.join(", "), shown(name)));
+        }
+        if let Some(name) = s.exhausted.as_deref().filter(|name| EXHAUSTED.iter().all(|e| e.0 != *name)) {
+            return Err(wrong("scheduler.exhausted", &EXHAUSTED.map(|e| e.0).join(", "), shown(name)));
+        }
+        for (key, value) in [("scheduler.best-effort", &s.best_effort), ("scheduler.exhausted", &s.exhausted)] {
+            if let Some(name) = value.as_deref().filter(|_| !self.promises()) {
+                return Err(wrong(key, "scheduler.admit = \"das\" beside it, or none", shown(name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether exports may be streams.
+    pub fn promises(&self) -> bool {
+        self.scheduler.admit.as_deref() == Some(DAS)
+    }
+
+    /// What becomes of an optional stream's requests when its reservation is used up.
+    pub fn exhausted(&self) -> Exhausted {
+        let name = self.scheduler.exhausted.as_deref();
+        let named = EXHAUSTED.iter().find(|e| Some(e.0) == name);
+        named.map_or(Exhausted::default(), |e| e.1)
+    }
+
+    /// Exports that are streams, by their numbers. Fails with the one whose requests are not whole sectors.
+    pub fn streams(&self, sector_bytes: u32) -> Result<Vec<(u32, Stream)>, String> {
+        let tables = self.exports.iter().zip(0..).filter_map(|(e, at)| Some((e, at, e.stream.as_ref()?)));
+        let read = tables.map(|(e, at, table)| match table.stream(sector_bytes, MOST_BYTES) {
+            Ok(stream) => Ok((at, stream)),
+            Err(why) => Err(format!("export \"{}\", stream: {why}", e.name)),
+        });
+        read.collect()
+    }
+}
+
+/// What becomes of requests of optional streams whose reservations are used up.
+const EXHAUSTED: [(&str, Exhausted); 3] = [
+    ("skip", Exhausted::Skip),
+    ("as-best-effort", Exhausted::AsBestEffort),
+    ("before-best-effort", Exhausted::BeforeBestEffort),
+];
+
+/// A figure of a stream: how it is written, and what it may be.
+trait Figure {
+    type Value;
+    fn expected() -> String;
+    fn whole(_: u64) -> Option<Self::Value> {
+        None
+    }
+    fn text(_: &str) -> Option<Self::Value> {
+        None
+    }
+}
+
+struct Requests;
+impl Figure for Requests {
+    type Value = u32;
+    fn expected() -> String {
+        format!("requests in each period, 1 to {MOST_REQUESTS}")
+    }
+    fn whole(n: u64) -> Option<u32> {
+        u32::try_from(n).ok().filter(|n| (1..=MOST_REQUESTS).contains(n))
+    }
+}
+
+struct Period;
+impl Figure for Period {
+    type Value = Dur;
+    fn expected() -> String {
+        let (least, most) = (PERIODS.0.as_ms_f64(), PERIODS.1.as_secs_f64());
+        format!("in quotes a time such as 500ms, from {least} ms to {most} s")
+    }
+    fn text(text: &str) -> Option<Dur> {
+        let (figure, places) = [("ms", 6), ("us", 3), ("s", 9)]
+            .iter()
+            .find_map(|&(unit, places)| Some((text.trim().strip_suffix(unit)?.trim_end(), places)))?;
+        let ns = u64::try_from(Decimal::parse(figure)?.scaled(places)?).ok()?;
+        Some(Dur(ns)).filter(|t| (PERIODS.0..=PERIODS.1).contains(t))
+    }
+}
+
+struct Share;
+impl Figure for Share {
+    type Value = Quality;
+    fn expected() -> String {
+        "a share such as 0.99 or in quotes 99%, more than 0 and at most all".into()
+    }
+    fn whole(n: u64) -> Option<Quality> {
+        (n == 1).then_some(Quality::MANDATORY)
+    }
+    fn text(text: &str) -> Option<Quality> {
+        let text = text.trim();
+        let (figure, places) = text.strip_suffix('%').map_or((text, 6), |percent| (percent.trim_end(), 4));
+        Quality::from_ppm(u32::try_from(Decimal::parse(figure)?.scaled(places)?).ok()?).ok()
+    }
+}
+
+/// Reads a figure, so that what is wrong with it is said with its line.
+fn figure<'de, D: Deserializer<'de>, F: Figure>(from: D) -> Result<F::Value, D::Error> {
+    struct Reader<F>(PhantomData<F>);
+    impl<F: Figure> Visitor<'_> for Reader<F> {
+        type Value = F::Value;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(&F::expected())
+        }
+        fn visit_i64<E: Error>(self, n: i64) -> Result<F::Value, E> {
+            let value = u64::try_from(n).ok().and_then(F::whole);
+            value.ok_or_else(|| E::invalid_value(Unexpected::Signed(n), &self))
+        }
+        fn visit_f64<E: Error>(self, n: f64) -> Result<F::Value, E> {
+            // As it was written: the shortest text that is this number.
+            F::text(&n.to_string()).ok_or_else(|| E::invalid_value(Unexpected::Float(n), &self))
+        }
+        fn visit_str<E: Error>(self, text: &str) -> Result<F::Value, E> {
+            F::text(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+        }
+    }
+    from.deserialize_any(Reader::<F>(PhantomData))
+}

@@ -1,0 +1,154 @@
+//! Streams over the control interface: asking, opening, closing, and what they are like as messages.
+
+use headtime_disk::command::{Command, Kind};
+use headtime_disk::time::Dur;
+use headtime_sched::admit::das::admission::{Nearest, Refusal};
+use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::streams::{NotOpened, Overdue, Standing};
+use tonic::Status;
+
+use super::v1;
+use crate::net::exports::Exports;
+use crate::streams::{Live, Promised, StreamError};
+
+/// The stream that a client asks for.
+pub fn read(asked: &v1::Stream, sector_bytes: u32) -> Result<Stream, Status> {
+    let wrong = |why: String| Status::invalid_argument(format!("stream: {why}"));
+    if asked.bytes == 0 || !asked.bytes.is_multiple_of(sector_bytes) {
+        return Err(wrong(format!("bytes: expected whole sectors of {sector_bytes} bytes, found {}", asked.bytes)));
+    }
+    let quality = Quality::from_ppm(asked.quality_ppm).map_err(|e| wrong(e.to_string()))?;
+    let sectors = asked.bytes / sector_bytes;
+    Stream::new(asked.requests, Dur(asked.period_ns), quality, sectors).map_err(|e| wrong(e.to_string()))
+}
+
+/// The same as a message.
+pub fn message(stream: &Stream, sector_bytes: u32) -> v1::Stream {
+    v1::Stream {
+        requests: stream.requests,
+        period_ns: stream.period.0,
+        quality_ppm: stream.quality.ppm(),
+        bytes: stream.sectors.saturating_mul(sector_bytes),
+    }
+}
+
+/// How a stream fares; `exports`: the names of owners, in the order of their numbers.
+pub fn counts(s: &Standing, exports: &[String], sector_bytes: u32) -> v1::StreamCounts {
+    v1::StreamCounts {
+        export: exports.get(s.owner as usize).cloned().unwrap_or_default(),
+        stream: Some(message(&s.stream, sector_bytes)),
+        reservation_ns: s.reservation.map(|r| r.0),
+        closing: s.closing,
+        asked: s.tally.asked,
+        in_time: s.tally.in_time,
+        late: s.tally.late,
+        deferred: s.tally.deferred,
+        given_up: s.tally.given_up,
+    }
+}
+
+/// A command that showed the worst case to be wrong.
+pub fn overdue(o: &Overdue) -> v1::Overdue {
+    let Command { kind, lbn, count, .. } = o.command;
+    let kind = match kind {
+        Kind::Read => v1::Kind::Read,
+        Kind::Write => v1::Kind::Write,
+        Kind::Flush => v1::Kind::Flush,
+    };
+    v1::Overdue { kind: kind.into(), lbn, count, took_ns: o.took.0, worst_ns: o.worst.0 }
+}
+
+fn reply(live: &Live, exports: &Exports, stream: Option<&Stream>, promised: &Promised) -> v1::StreamReply {
+    let name = |at: u32| exports.specs.get(at as usize).map(|s| s.name.clone());
+    let reserved = promised
+        .reservations
+        .iter()
+        .map(|&(export, r)| v1::Reserved { export: export.and_then(name), reservation_ns: r.map(|r| r.0) });
+    let load = promised.load;
+    v1::StreamReply {
+        admitted: stream.is_some(),
+        reserved: reserved.filter(|r| stream.is_some() || r.export.is_some()).collect(),
+        worst_ppm: load.worst_ppm,
+        expected_ppm: load.expected_ppm,
+        left_ppm: load.left_ppm(),
+        worst_ns: stream.and_then(|s| live.disk().service(s.sectors)).map_or(0, |s| s.worst.0),
+        ..v1::StreamReply::default()
+    }
+}
+
+/// The answer no, which is no fault of whoever asked.
+fn refused(refusal: &Refusal) -> v1::StreamReply {
+    let Nearest { requests, quality } = refusal.nearest;
+    v1::StreamReply {
+        why_not: refusal.to_string(),
+        nearest_requests: requests,
+        nearest_quality_ppm: quality.map(Quality::ppm),
+        ..v1::StreamReply::default()
+    }
+}
+
+/// What there is to say, or what was wrong with the asking.
+fn said(
+    live: &Live,
+    exports: &Exports,
+    stream: Option<&Stream>,
+    done: Result<Promised, StreamError>,
+) -> Result<v1::StreamReply, Status> {
+    match done {
+        Ok(promised) => Ok(reply(live, exports, stream, &promised)),
+        Err(StreamError::NotOpened(NotOpened::Refused(refusal))) => Ok(refused(&refusal)),
+        Err(StreamError::Ended) => Err(Status::unavailable(StreamError::Ended.to_string())),
+        Err(why @ StreamError::Restless) => Err(Status::aborted(why.to_string())),
+        Err(why @ StreamError::Large { .. }) => Err(Status::invalid_argument(why.to_string())),
+        Err(why) => Err(Status::failed_precondition(why.to_string())),
+    }
+}
+
+/// Reckoning and waiting for the engine is not for a task that others share a thread with.
+async fn apart<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> Result<T, Status> {
+    let done = tokio::task::spawn_blocking(what).await;
+    done.map_err(|_| Status::internal("working out a stream failed"))
+}
+
+/// The streams of a server, if it promises anything.
+fn live(live: Option<&Live>) -> Result<Live, Status> {
+    live.cloned().ok_or_else(|| Status::failed_precondition(NotOpened::NoStreams.to_string()))
+}
+
+/// Which export is meant.
+fn export(exports: &Exports, name: &str) -> Result<u32, Status> {
+    exports.number(name).ok_or_else(|| Status::not_found(format!("no export is called \"{}\"", name.escape_debug())))
+}
+
+/// Whether a stream could be had.
+pub async fn ask(at: Option<&Live>, exports: &Exports, asked: v1::StreamRequest) -> Result<v1::StreamReply, Status> {
+    let live = live(at)?;
+    asked.export.as_deref().map_or(Ok(0), |name| export(exports, name))?;
+    let stream = asked.stream.map(|s| read(&s, exports.sector_bytes)).transpose()?;
+    let asking = live.clone();
+    let done = apart(move || asking.ask(stream)).await?;
+    said(&live, exports, stream.as_ref(), done)
+}
+
+/// Makes an export a stream.
+pub async fn open(at: Option<&Live>, exports: &Exports, asked: v1::StreamRequest) -> Result<v1::StreamReply, Status> {
+    let live = live(at)?;
+    let name = asked.export.ok_or_else(|| Status::invalid_argument("export: expected a name, found none"))?;
+    let number = export(exports, &name)?;
+    let asked = asked.stream.ok_or_else(|| Status::invalid_argument("stream: expected one, found none"))?;
+    let stream = read(&asked, exports.sector_bytes)?;
+    let opening = live.clone();
+    let done = apart(move || opening.open(number, stream)).await?;
+    said(&live, exports, Some(&stream), done)
+}
+
+/// Makes a stream an export like others.
+pub async fn close(at: Option<&Live>, exports: &Exports, name: &str) -> Result<(), Status> {
+    let live = live(at)?;
+    let number = export(exports, name)?;
+    match apart(move || live.close(number)).await? {
+        Ok(()) => Ok(()),
+        Err(StreamError::Ended) => Err(Status::unavailable(StreamError::Ended.to_string())),
+        Err(why) => Err(Status::failed_precondition(why.to_string())),
+    }
+}

@@ -1,0 +1,182 @@
+//! Streams of exports: those of a configuration at the start, and those that come and go while the server runs.
+//!
+//! A promise is made from what is known of the drive and from all others that were made. Working that out takes milliseconds and more, so
+//! it is done on the thread of whoever asks ([`Live`]), and the engine begins the stream only if its streams are still those that
+//! were reckoned with; if not, it is worked out again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::admission::{Admitted, Disk, Load, Refusal, admit};
+use headtime_sched::admit::das::stream::Stream;
+use headtime_sched::admit::das::streams::{NotOpened, Standing};
+use headtime_sched::core::Core;
+use tokio::sync::oneshot;
+
+use crate::engine::inbox::{NotTold, Outbox};
+use crate::engine::streams::{NotBegun, StreamCall};
+use crate::engine::telling::Telling;
+use crate::net::exports::{Exports, MOST_BYTES};
+
+/// How often a stream is worked out again because others ended meanwhile.
+const TRIES: u32 = 20;
+
+/// Begins the streams of `exports`, by their numbers, on a core to which nothing was told yet. Gives the load that they are.
+///
+/// # Errors
+/// The place of the first that cannot be had beside those before it, why, and what is nearest.
+pub fn begin(core: &mut Core, exports: &Exports, wanted: &[(u32, Stream)]) -> Result<Load, (usize, NotOpened)> {
+    let mut load = Load::default();
+    for (at, &(owner, stream)) in wanted.iter().enumerate() {
+        let opened = core.open_stream(owner, stream, Time::ZERO);
+        // Nothing waits, so nothing comes of it; but whoever tells a core something asks it then.
+        while core.poll().is_some() {}
+        load = opened.map_err(|why| (at, why))?.load;
+        exports.set_most_sectors(owner as usize, Some(stream.sectors));
+    }
+    Ok(load)
+}
+
+/// Why a stream is not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// It cannot be had, or the export has one.
+    #[error(transparent)]
+    NotOpened(#[from] NotOpened),
+    /// No client could ask for so much at a time.
+    #[error("size: expected at most {MOST_BYTES} bytes, found {found}")]
+    Large {
+        /// Bytes of its requests.
+        found: u64,
+    },
+    /// Streams came and went faster than this one could be worked out.
+    #[error("streams come and go too fast: expected them to stay as they are for as long as it takes to work one out")]
+    Restless,
+    /// The export has no stream.
+    #[error("the export has no stream")]
+    NoStream,
+    /// The engine has ended, or has no time.
+    #[error("the server ends")]
+    Ended,
+}
+
+impl From<NotTold> for StreamError {
+    fn from(_: NotTold) -> StreamError {
+        StreamError::Ended
+    }
+}
+
+impl From<Refusal> for StreamError {
+    fn from(refusal: Refusal) -> StreamError {
+        StreamError::NotOpened(NotOpened::Refused(refusal))
+    }
+}
+
+/// What a set of streams has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Promised {
+    /// Each export and its reservation, `None` of a mandatory stream; the stream that was asked about comes last, and has an export only
+    /// if it was opened.
+    pub reservations: Vec<(Option<u32>, Option<Dur>)>,
+    /// How much of the drive is taken.
+    pub load: Load,
+}
+
+/// The streams of a server that runs. Its calls wait for answers, and some reckon for long: they are not for tasks.
+#[derive(Clone, Debug)]
+pub struct Live {
+    engine: Outbox<Telling>,
+    disk: Arc<Disk>,
+    exports: Exports,
+    /// Who opens a stream has it to himself: two would only make each other's numbers void.
+    turn: Arc<Mutex<()>>,
+}
+
+impl Live {
+    /// The streams of `exports` of the server behind `engine`, promised from `disk`.
+    pub fn new(engine: Outbox<Telling>, disk: Arc<Disk>, exports: Exports) -> Live {
+        Live { engine, disk, exports, turn: Arc::default() }
+    }
+
+    /// What is known of the drive.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    fn call<T>(&self, call: impl FnOnce(oneshot::Sender<T>) -> StreamCall) -> Result<T, StreamError> {
+        let (reply, answer) = oneshot::channel();
+        self.engine.tell(Telling::Stream(call(reply)))?;
+        answer.blocking_recv().map_err(|_| StreamError::Ended)
+    }
+
+    /// The streams at work.
+    ///
+    /// # Errors
+    /// The server ends.
+    pub fn standings(&self) -> Result<Vec<Standing>, StreamError> {
+        self.call(|reply| StreamCall::Standings { reply })
+    }
+
+    fn fits(&self, stream: &Stream) -> Result<(), StreamError> {
+        match u64::from(stream.sectors) * u64::from(self.exports.sector_bytes) {
+            found if found > u64::from(MOST_BYTES) => Err(StreamError::Large { found }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether one more stream could be had; without one, what those that there are have.
+    ///
+    /// # Errors
+    /// Why not, and what is nearest.
+    pub fn ask(&self, stream: Option<Stream>) -> Result<Promised, StreamError> {
+        stream.as_ref().map_or(Ok(()), |s| self.fits(s))?;
+        let standings = self.standings()?;
+        let all: Vec<Stream> = standings.iter().map(|s| s.stream).chain(stream).collect();
+        Ok(promised(&standings, None, &admit(&self.disk, &all)?))
+    }
+
+    /// Makes an export a stream, if that can be had beside those that there are.
+    ///
+    /// # Errors
+    /// Why not, and what is nearest.
+    pub fn open(&self, export: u32, stream: Stream) -> Result<Promised, StreamError> {
+        self.fits(&stream)?;
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..TRIES {
+            let standings = self.standings()?;
+            let beside: Vec<Stream> = standings.iter().map(|s| s.stream).collect();
+            let all: Vec<Stream> = beside.iter().copied().chain([stream]).collect();
+            let admitted = admit(&self.disk, &all)?;
+            let said = promised(&standings, Some(export), &admitted);
+            match self.call(|reply| StreamCall::Begin { owner: export, stream, beside, admitted, reply })? {
+                Ok(_) => {
+                    self.exports.set_most_sectors(export as usize, Some(stream.sectors));
+                    return Ok(said);
+                }
+                Err(NotBegun::Changed) => {}
+                Err(NotBegun::NotOpened(why)) => return Err(why.into()),
+            }
+        }
+        Err(StreamError::Restless)
+    }
+
+    /// Makes a stream an export like others. What was asked of it before is done as it was promised.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn close(&self, export: u32) -> Result<(), StreamError> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.call(|reply| StreamCall::Close { owner: export, reply })? {
+            true => {
+                self.exports.set_most_sectors(export as usize, None);
+                Ok(())
+            }
+            false => Err(StreamError::NoStream),
+        }
+    }
+}
+
+fn promised(standings: &[Standing], last: Option<u32>, admitted: &Admitted) -> Promised {
+    let owners = standings.iter().map(|s| Some(s.owner)).chain([last]);
+    Promised { reservations: owners.zip(admitted.reservations.iter().copied()).collect(), load: admitted.load }
+}
