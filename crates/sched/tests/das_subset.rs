@@ -194,6 +194,21 @@ fn a_mandatory_stream_begins_when_nobody_becomes_late_by_it() {
 }
 
 #[test]
+fn a_mandatory_stream_does_not_begin_with_a_period_for_which_the_drive_is_too_busy() {
+    for (busy, begins) in [(false, 500), (true, 1_000)] {
+        let mut subset = Subset::new(RULES);
+        assert!(subset.decide(ms(499)).best_effort);
+        if busy {
+            subset.sent(1, Sent::BestEffort, span(30), ms(499));
+        }
+        let opened = subset.open(1, mandatory(16, 500), &service(8, 30), None, ms(500));
+        assert_eq!(opened, Ok(ms(begins)), "the drive is busy: {busy}");
+        let all = ask(&mut subset, 1, 16, ms(500));
+        assert!(all.iter().all(|m| m.period == begins / 500));
+    }
+}
+
+#[test]
 #[should_panic(expected = "was not in the subset")]
 fn nothing_goes_that_the_last_decision_left_out() {
     let mut subset = Subset::new(RULES);

@@ -250,7 +250,9 @@ impl Subset {
                 claim_rate: 0,
             });
             self.changed();
-            if reservation.is_some() || self.slack(now).mandatory >= -ROUNDED {
+            // A period that begins now has all of its requests at once: there must be time for them, too.
+            let at_once = if begins == now { stream.requests } else { 0 };
+            if reservation.is_some() || self.slack_with(self.streams.len() - 1, at_once, now) >= -ROUNDED {
                 break;
             }
             self.streams.pop();
@@ -525,9 +527,14 @@ impl Subset {
 
     /// Whether one more request of a mandatory stream can be done in the period under way.
     fn fits(&mut self, at: usize, now: Time) -> bool {
-        self.put_in_order(Some(at));
+        self.slack_with(at, 1, now) >= -ROUNDED
+    }
+
+    /// The slack of mandatory streams if one of the streams had `more` requests.
+    fn slack_with(&mut self, at: usize, more: u32, now: Time) -> i64 {
+        self.put_in_order(Some((at, more)));
         self.stale = true;
-        self.swept(now).mandatory >= -ROUNDED
+        self.swept(now).mandatory
     }
 
     fn slack(&mut self, now: Time) -> Slack {
@@ -575,11 +582,12 @@ impl Subset {
         self.order.iter().map(wanted).sum()
     }
 
-    /// Deadlines as they are, or as they would be with one request more of one stream.
-    fn put_in_order(&mut self, with: Option<usize>) {
+    /// Deadlines as they are, or as they would be with more requests of one stream.
+    fn put_in_order(&mut self, with: Option<(usize, u32)>) {
         self.order.clear();
         for (stream, open) in self.streams.iter().enumerate() {
-            let demand = self.demand(open, u32::from(with == Some(stream)));
+            let more = with.filter(|w| w.0 == stream).map_or(0, |w| w.1);
+            let demand = self.demand(open, more);
             self.order.push(At { stream, demand, before: 0 });
         }
         self.order.sort_unstable_by_key(|at| (at.demand.at(), at.stream));
