@@ -26,6 +26,7 @@ mod beside;
 mod d1;
 mod d10;
 mod d11;
+mod d12;
 mod d13;
 mod d2;
 mod d3a;
