@@ -306,8 +306,19 @@ fn share(ppm: u64) -> f64 {
     ppm as f64 / 1e6
 }
 
-/// In percent, with a hundredth of one at most, and no zeros behind it.
+/// In percent, with a hundredth of one at most, and no zeros behind it. What is not all is not shown as all: 100% is mandatory.
 fn percent(share: f64) -> String {
+    let share = if share < 1.0 { share.min(0.9999) } else { share };
     let text = format!("{:.2}", share * 100.0);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_all_is_not_shown_as_all() {
+        assert_eq!([1.0, 0.999_999, 0.95, 0.3846].map(percent), ["100%", "99.99%", "95%", "38.46%"]);
+    }
 }
