@@ -11,11 +11,11 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use headtime_disk::profile::decimal::Decimal;
 use headtime_disk::time::Dur;
 use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::stream::{MOST_REQUESTS, PERIODS, Quality, Stream};
+use headtime_sched::admit::das::stream::{MOST_REQUESTS, Quality, Stream};
 use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::admit::das::written;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
@@ -141,15 +141,10 @@ struct Period;
 impl Figure for Period {
     type Value = Dur;
     fn expected() -> String {
-        let (least, most) = (PERIODS.0.as_ms_f64(), PERIODS.1.as_secs_f64());
-        format!("in quotes a time such as 500ms, from {least} ms to {most} s")
+        format!("in quotes {}", written::expected_period())
     }
     fn text(text: &str) -> Option<Dur> {
-        let (figure, places) = [("ms", 6), ("us", 3), ("s", 9)]
-            .iter()
-            .find_map(|&(unit, places)| Some((text.trim().strip_suffix(unit)?.trim_end(), places)))?;
-        let ns = u64::try_from(Decimal::parse(figure)?.scaled(places)?).ok()?;
-        Some(Dur(ns)).filter(|t| (PERIODS.0..=PERIODS.1).contains(t))
+        written::period(text)
     }
 }
 
@@ -157,15 +152,13 @@ struct Share;
 impl Figure for Share {
     type Value = Quality;
     fn expected() -> String {
-        "a share such as 0.99 or in quotes 99%, more than 0 and at most all".into()
+        format!("{}; a percentage in quotes", written::QUALITY)
     }
     fn whole(n: u64) -> Option<Quality> {
         (n == 1).then_some(Quality::MANDATORY)
     }
     fn text(text: &str) -> Option<Quality> {
-        let text = text.trim();
-        let (figure, places) = text.strip_suffix('%').map_or((text, 6), |percent| (percent.trim_end(), 4));
-        Quality::from_ppm(u32::try_from(Decimal::parse(figure)?.scaled(places)?).ok()?).ok()
+        written::quality(text)
     }
 }
 
