@@ -73,8 +73,8 @@ impl Config {
         if let Some(name) = s.best_effort.as_deref().filter(|name| Policy::named(name).is_none()) {
             return Err(wrong("scheduler.best-effort", &Policy::NAMES.join(", "), shown(name)));
         }
-        if let Some(name) = s.exhausted.as_deref().filter(|name| EXHAUSTED.iter().all(|e| e.0 != *name)) {
-            return Err(wrong("scheduler.exhausted", &EXHAUSTED.map(|e| e.0).join(", "), shown(name)));
+        if let Some(name) = s.exhausted.as_deref().filter(|name| Exhausted::named(name).is_none()) {
+            return Err(wrong("scheduler.exhausted", &Exhausted::NAMES.join(", "), shown(name)));
         }
         for (key, value) in [("scheduler.best-effort", &s.best_effort), ("scheduler.exhausted", &s.exhausted)] {
             if let Some(name) = value.as_deref().filter(|_| !self.promises()) {
@@ -91,9 +91,7 @@ impl Config {
 
     /// What becomes of an optional stream's requests when its reservation is used up.
     pub fn exhausted(&self) -> Exhausted {
-        let name = self.scheduler.exhausted.as_deref();
-        let named = EXHAUSTED.iter().find(|e| Some(e.0) == name);
-        named.map_or(Exhausted::default(), |e| e.1)
+        self.scheduler.exhausted.as_deref().and_then(Exhausted::named).unwrap_or_default()
     }
 
     /// Exports that are streams, by their numbers. Fails with the one whose requests are not whole sectors.
@@ -106,13 +104,6 @@ impl Config {
         read.collect()
     }
 }
-
-/// What becomes of requests of optional streams whose reservations are used up.
-const EXHAUSTED: [(&str, Exhausted); 3] = [
-    ("skip", Exhausted::Skip),
-    ("as-best-effort", Exhausted::AsBestEffort),
-    ("before-best-effort", Exhausted::BeforeBestEffort),
-];
 
 /// A figure of a stream: how it is written, and what it may be.
 trait Figure {

@@ -14,6 +14,21 @@ pub enum Exhausted {
     BeforeBestEffort,
 }
 
+impl Exhausted {
+    /// What they are called.
+    pub const NAMES: [&str; 3] = ["skip", "as-best-effort", "before-best-effort"];
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<Exhausted> {
+        Some(match name {
+            "skip" => Exhausted::Skip,
+            "as-best-effort" => Exhausted::AsBestEffort,
+            "before-best-effort" => Exhausted::BeforeBestEffort,
+            _ => return None,
+        })
+    }
+}
+
 /// How subsets are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
