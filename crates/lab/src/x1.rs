@@ -79,7 +79,7 @@ static SPEC: Spec = Spec {
                 },
             ],
             quick: true,
-            note: "In all the readers have what they are due. In single windows they have it as little as in B11: in 10 s the reader of weight 1 is due ten                    slices of the time that streams leave, and each start of bash takes what it needs from whoever is next.",
+            note: "In all the readers have what they are due. In single windows they have it as little as in B11: in 10 s the reader of weight 1 is due ten slices of the time that streams leave, and each start of bash takes what it needs from whoever is next.",
         },
         Claim {
             id: "X1c",

@@ -214,3 +214,16 @@ fn streams_are_no_reason_for_a_new_start() {
     let other = read(&STREAM.replace("skip", "as-best-effort")).unwrap();
     assert_eq!(before.differs_beside_weights(&other), ["[scheduler]"]);
 }
+
+#[test]
+fn the_configurations_that_come_with_it_are_read() {
+    let serve = read(include_str!("../../../../examples/serve.toml")).unwrap();
+    assert!(!serve.promises() && serve.streams(512).unwrap().is_empty());
+    let film = read(include_str!("../../../../examples/streams.toml")).unwrap();
+    let streams = film.streams(512).unwrap();
+    assert_eq!(
+        streams.iter().map(|s| (s.0, s.1.requests, s.1.quality.ppm())).collect::<Vec<_>>(),
+        [(0, 4, 1_000_000), (1, 6, 950_000), (2, 8, 600_000)]
+    );
+    assert_eq!((film.policy().name(), film.exhausted()), ("bfq+", Exhausted::Skip));
+}
