@@ -1,5 +1,5 @@
-//! What promises to streams are made from: the profile's service times, and where a built-in drive's profile lacks some, those of its
-//! virtual drive.
+//! What promises to streams are made from: the profile's service times, and where those of a virtual drive may be measured, what the profile
+//! lacks of them.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
@@ -8,64 +8,76 @@ use headtime_sched::admit::das::known::KnownError;
 use headtime_sched::admit::das::streams::Setup;
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::admit::das::worsts::Worsts;
-use headtime_sim::service;
+use headtime_sim::service::{self, Load};
 
-use crate::cmd::profiles::measure;
 use crate::failure::Failure;
 use crate::screen;
 
-/// Bytes of the largest request that is no stream's: one that takes longer would wait for a moment at which nothing is promised for so
-/// long.
+/// Bytes of the largest request that is no stream's. It is begun only where all promises can wait for it at its worst, and a longer one
+/// would hardly ever be.
 const LARGEST: u64 = 1 << 20;
 
-/// Measures what the profile of the built-in drive `name` lacks for requests of these sizes in bytes, and says so. Gives the sizes in
-/// sectors that were measured. A file's profile may be that of a real drive, of which no simulation says how long its requests take.
-pub fn complete(profile: &mut Profile, name: &str, sizes: &[u64]) -> Result<Vec<u32>, Failure> {
-    if !profile::builtin_names().any(|known| known == name) {
-        return Ok(Vec::new());
-    }
-    let known = profile.service_times.last().map_or(0, |x| u64::from(x.sectors) * u64::from(profile.sector_bytes));
-    let mut lacking: Vec<u64> = sizes.iter().copied().filter(|bytes| *bytes > known).collect();
-    if sizes.is_empty() && known == 0 {
-        lacking.push(service::BYTES);
-    }
-    lacking.sort_unstable();
-    lacking.dedup();
-    let mut measured = Vec::new();
-    for bytes in lacking {
-        let m = measure::one(profile, bytes, service::WAITING, service::REQUESTS, 1)?;
-        screen::note(&format!(
-            "the profile of {} has no service times for requests of {bytes} bytes: measured on its virtual drive",
-            profile.name
-        ));
-        measured.push(m.times.sectors);
-        profile.service_times.push(m.times);
-    }
-    Ok(measured)
+/// A drive that promises are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Drive<'a> {
+    /// What the user calls it.
+    pub name: &'a str,
+    /// Commands that it is given at a time.
+    pub outstanding: u32,
+    /// The seed of its noise, if what its profile lacks may be measured on its virtual drive. How long a real drive's commands take, no
+    /// simulation can say.
+    pub measured: Option<u64>,
 }
 
-/// What is known of the drive that the user calls `name`, with up to `outstanding` commands at a time.
-pub fn known(profile: &Profile, model: &Model, name: &str, outstanding: u32) -> Result<Disk, Failure> {
-    Disk::of(profile, model, outstanding).map_err(|e| match e {
-        KnownError::NoTimes { .. } => {
-            Failure::input(format!("{e}; `headtime profiles measure {name}` measures them on its virtual drive"))
+impl<'a> Drive<'a> {
+    /// A drive of a simulation: one that is built in is measured where its profile lacks something; a file's profile may be a real drive's.
+    pub fn simulated(name: &'a str, outstanding: u32) -> Drive<'a> {
+        let measured = profile::builtin_names().any(|known| known == name).then_some(1);
+        Drive { name, outstanding, measured }
+    }
+
+    /// Measures what the profile lacks for requests of these sizes in bytes, if it may be, and says so. Gives the sizes in sectors that were
+    /// measured.
+    pub fn complete(&self, profile: &mut Profile, sizes: &[u64]) -> Result<Vec<u32>, Failure> {
+        let Some(seed) = self.measured else { return Ok(Vec::new()) };
+        let known = profile.service_times.last().map_or(0, |x| u64::from(x.sectors) * u64::from(profile.sector_bytes));
+        let usual = (known == 0 && sizes.is_empty()).then_some(service::BYTES);
+        let mut lacking: Vec<u64> = sizes.iter().copied().filter(|bytes| *bytes > known).chain(usual).collect();
+        lacking.sort_unstable();
+        lacking.dedup();
+        let mut measured = Vec::new();
+        for bytes in lacking {
+            let (outstanding, waiting) = (self.outstanding, service::WAITING.max(self.outstanding));
+            let load = Load { outstanding, waiting, ..Load::reads(bytes, seed) };
+            let times = service::measure(profile, &load).map_err(Failure::input)?.times;
+            screen::note(&format!(
+                "the profile of {} has no service times for requests of {bytes} bytes: measured on its virtual drive",
+                profile.name
+            ));
+            measured.push(times.sectors);
+            profile.service_times.push(times);
         }
-        other => Failure::input(other),
-    })
-}
+        Ok(measured)
+    }
 
-/// The promises of a scheduler that has `outstanding` commands at that drive at a time, to streams with requests of these sizes in bytes.
-pub fn setup(
-    profile: &mut Profile,
-    name: &str,
-    sizes: &[u64],
-    outstanding: u32,
-    exhausted: Exhausted,
-) -> Result<Setup, Failure> {
-    complete(profile, name, sizes)?;
-    let model = Model::new(profile).map_err(|e| Failure::input(format!("{name}: {e}")))?;
-    let disk = known(profile, &model, name, outstanding)?;
-    let largest = (LARGEST / u64::from(profile.sector_bytes)) as u32;
-    let worsts = Worsts::of(profile, &model, largest).map_err(|e| Failure::input(format!("{name}: {e}")))?;
-    Ok(Setup { disk, worsts, exhausted })
+    /// What is known of it.
+    pub fn known(&self, profile: &Profile, model: &Model) -> Result<Disk, Failure> {
+        Disk::of(profile, model, self.outstanding).map_err(|e| match e {
+            KnownError::NoTimes { .. } => Failure::input(format!(
+                "{e}; `headtime profiles measure {} -o FILE` writes it with those of its virtual drive",
+                self.name
+            )),
+            other => Failure::input(other),
+        })
+    }
+
+    /// The promises of a scheduler in front of it, to streams with requests of these sizes in bytes.
+    pub fn setup(&self, profile: &mut Profile, sizes: &[u64], exhausted: Exhausted) -> Result<Setup, Failure> {
+        self.complete(profile, sizes)?;
+        let model = Model::new(profile).map_err(|e| Failure::input(format!("{}: {e}", self.name)))?;
+        let disk = self.known(profile, &model)?;
+        let largest = (LARGEST / u64::from(profile.sector_bytes)) as u32;
+        let worsts = Worsts::of(profile, &model, largest).map_err(|e| Failure::input(format!("{}: {e}", self.name)))?;
+        Ok(Setup { disk, worsts, exhausted })
+    }
 }

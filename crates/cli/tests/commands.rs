@@ -403,7 +403,7 @@ fn check_says_by_its_status_whether_every_claim_holds() {
 fn a_film_has_what_it_was_promised_and_a_set_that_is_too_much_is_refused() {
     let there = Scratch::new("film");
     let settings = "disk = \"ultrastar36z15\"\nworkload = \"closed:40\"\nseconds = 20\n";
-    let stream = |name: &str| format!("[[stream]]\nname = \"{name}\"\nrequests = 16\nperiod_ms = 500\n");
+    let stream = |name: &str| format!("[[stream]]\nname = \"{name}\"\nrequests = 16\nperiod = \"500ms\"\n");
     let path = there.file("film.toml", &format!("{settings}{}", stream("film")));
     let run = |args: &[&str]| headtime(&[&["simulate", &path, "--json"], args].concat()).json();
     let promised = run(&["--admit", "das:bfq+"]);

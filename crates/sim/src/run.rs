@@ -21,10 +21,11 @@ use headtime_sched::tasks::TaskError;
 use crate::background::{Background, Nothing};
 use crate::device::Device;
 use crate::observe::Observer;
-use crate::stats::streams::StreamAccount;
 use crate::stats::{Done, End, Stats};
-use crate::workload::{Ask, StreamCall, Workload, WorkloadError};
+use crate::workload::{Ask, Workload, WorkloadError};
 use headtime_sched::scheduler::Scheduler;
+
+mod streams;
 
 /// When a run ends, whichever comes first. A workload that comes to an end ends the run, too, when all its requests
 /// are finished.
@@ -304,44 +305,6 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         }
     }
 
-    /// Tells the scheduler of a stream that begins or ends. One without guarantees is told nothing, and a stream begins with its next
-    /// period.
-    fn stream_call(&mut self) -> Result<(), RunError> {
-        let now = self.now;
-        match self.workload.call() {
-            None => {}
-            Some(StreamCall::Open { owner, class, stream }) => {
-                let name = self.workload.classes().get(usize::from(class)).cloned().unwrap_or_default();
-                let begins = match self.scheduler.core().filter(|core| core.promised_from().is_some()) {
-                    Some(core) => {
-                        let opened = core.open_stream(owner, stream, now);
-                        let opened = opened.map_err(|source| RunError::Stream { name: name.clone(), source })?;
-                        self.stats.load = Some(opened.load);
-                        opened.begins
-                    }
-                    None => Time(now.0.next_multiple_of(stream.period.0)),
-                };
-                self.stats.streams.push(StreamAccount::new(name, owner, stream, begins));
-                self.workload.opened(owner, begins);
-            }
-            Some(StreamCall::Close { owner }) => {
-                if let Some(core) = self.scheduler.core() {
-                    core.close_stream(owner, now);
-                }
-                if let Some(account) = self.stats.stream(owner) {
-                    account.closed(now);
-                }
-            }
-        }
-        // One that comes leaves the others less room.
-        for standing in self.scheduler.standings() {
-            if let Some(account) = self.stats.stream(standing.owner) {
-                account.reservation = standing.reservation;
-            }
-        }
-        Ok(())
-    }
-
     /// Submits a request and does what the scheduler wants done then.
     fn submit(&mut self, ask: Ask) -> Result<(), RunError> {
         self.tell(ask)?;
@@ -477,17 +440,6 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             self.tell(ask)?;
         }
         Ok(())
-    }
-
-    /// The scheduler does nothing for a request any more.
-    fn given_up(&mut self, request: u64) {
-        let owner = self.slots[request as usize].ask.owner;
-        self.free.push(request as u32);
-        self.stats.given_up += 1;
-        if let Some(account) = self.stats.stream(owner) {
-            account.dropped += 1;
-        }
-        self.workload.finished(owner, self.now);
     }
 
     fn finish(&mut self, f: &Finished) {

@@ -13,9 +13,9 @@
 
 use std::path::Path;
 
-use headtime_disk::profile::decimal::Decimal;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::stream::{PERIODS, Quality, Stream, StreamError};
+use headtime_sched::admit::das::stream::{Quality, Stream, StreamError};
+use headtime_sched::admit::das::written;
 use toml::de::{DeTable, DeValue};
 
 use crate::input;
@@ -184,9 +184,7 @@ fn one(given: &[(&str, String)], at: &dyn Fn(&str) -> String, begin: &str, nth: 
         StreamsError::new(&at(key), format!("{key}: expected {form}, found \"{}\"", shown(found)))
     };
     let requests_form = "a whole number of requests in each period";
-    let period_form =
-        format!("a time such as 500ms, from {} ms to {} s", PERIODS.0.as_ms_f64(), PERIODS.1.as_secs_f64());
-    let quality_form = "a share such as 99% or 0.99, more than 0 and at most all";
+    let (period_form, quality_form) = (written::expected_period(), written::QUALITY);
     let size_form = "a number of bytes such as 64k";
     let (requests, period) = (need("requests", requests_form)?, need("period", &period_form)?);
     let (quality, size) = (need("quality", quality_form)?, need("size", size_form)?);
@@ -201,8 +199,8 @@ fn one(given: &[(&str, String)], at: &dyn Fn(&str) -> String, begin: &str, nth: 
             .ok()
             .filter(|n| *n > 0)
             .ok_or_else(|| refused("requests", requests_form, &requests))?,
-        period: time(&period).ok_or_else(|| refused("period", &period_form, &period))?,
-        quality: share(&quality).ok_or_else(|| refused("quality", quality_form, &quality))?,
+        period: written::period(&period).ok_or_else(|| refused("period", &period_form, &period))?,
+        quality: written::quality(&quality).ok_or_else(|| refused("quality", quality_form, &quality))?,
         bytes: Bytes::parse(&size).filter(|n| *n > 0).ok_or_else(|| refused("size", size_form, &size))?,
         name,
         place: begin.into(),
@@ -217,25 +215,6 @@ fn shown(text: &str) -> String {
         out.push_str("...");
     }
     out
-}
-
-/// A time with its unit, exactly, if a period may be as long.
-fn time(text: &str) -> Option<Dur> {
-    let text = text.trim();
-    let (figure, places) = [("ms", 6), ("us", 3), ("s", 9)].iter().find_map(|(unit, places)| {
-        let figure = text.strip_suffix(unit)?.trim_end();
-        Some((figure, *places))
-    })?;
-    let ns = u64::try_from(Decimal::parse(figure)?.scaled(places)?).ok()?;
-    (PERIODS.0..=PERIODS.1).contains(&Dur(ns)).then_some(Dur(ns))
-}
-
-/// A share of everything, in percent or as a number up to 1, exactly.
-fn share(text: &str) -> Option<Quality> {
-    let text = text.trim();
-    let (figure, places) = text.strip_suffix('%').map_or((text, 6), |percent| (percent.trim_end(), 4));
-    let ppm = u32::try_from(Decimal::parse(figure)?.scaled(places)?).ok()?;
-    Quality::from_ppm(ppm).ok()
 }
 
 #[cfg(test)]

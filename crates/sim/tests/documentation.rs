@@ -1,9 +1,10 @@
 //! What the pages on scenarios and traces show is read as they say.
 
+use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sim::filling::{BACKGROUNDS, FILLS, PLACEMENTS};
 use headtime_sim::streams;
 use headtime_sim::traces::{ReadOptions, Reader, TraceFormat};
-use headtime_sim::workload::scenario::{ADMITS, EXHAUSTED, ORDERS, Scenario};
+use headtime_sim::workload::scenario::{ADMITS, ORDERS, Scenario};
 use headtime_sim::workload::{NAMES, Target};
 
 const SCENARIOS: &str = include_str!("../../../docs/scenarios.md");
@@ -77,7 +78,9 @@ fn every_key_and_every_name_is_on_the_page_and_no_other() {
     for key in on_page {
         assert!(expected.iter().any(|k| k == key), "{key} is on the page only");
     }
-    for name in ORDERS.iter().chain(&ADMITS).chain(&EXHAUSTED).chain(&FILLS).chain(&PLACEMENTS).chain(&BACKGROUNDS) {
+    for name in
+        ORDERS.iter().chain(&ADMITS).chain(&Exhausted::NAMES).chain(&FILLS).chain(&PLACEMENTS).chain(&BACKGROUNDS)
+    {
         assert!(SCENARIOS.contains(&format!("`\"{name}\"`")), "{name}");
     }
 }

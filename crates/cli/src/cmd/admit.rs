@@ -46,10 +46,10 @@ pub fn run(args: &Admit) -> Result<(), Failure> {
     let streams = asked.iter().map(|a| a.stream(profile.sector_bytes));
     let streams = streams.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
     let sizes: Vec<u64> = asked.iter().map(|a| a.bytes).collect();
-    let measured = promises::complete(&mut profile, &args.disk, &sizes)?;
+    let promising = promises::Drive::simulated(&args.disk, DEPTH.min(profile.electronics.queue.depth));
+    let measured = promising.complete(&mut profile, &sizes)?;
     let model = Model::new(&profile).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
-    let outstanding = DEPTH.min(profile.electronics.queue.depth);
-    let disk = promises::known(&profile, &model, &args.disk, outstanding)?;
+    let disk = promising.known(&profile, &model)?;
     let said = admission::admit(&disk, &streams);
     let yes = said.is_ok();
     let answer = Answer::new(&profile, &model, &disk, &asked, &streams, said, &measured).map_err(Failure::input)?;

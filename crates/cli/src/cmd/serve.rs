@@ -89,7 +89,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let exports = match config.promises() {
         false => exports,
         true => {
-            let setup = streams::setup(&config, &mut profile, &model, &wanted, outstanding)?;
+            let setup = streams::setup(&config, &mut profile, &wanted, outstanding)?;
             let most = setup.worsts.most_sectors().saturating_mul(sector_bytes);
             promises = Some(setup);
             exports.with_requests_up_to(most)

@@ -193,7 +193,7 @@ fn guarantees(scenario: &Scenario, profile: &mut Profile, name: &str) -> Result<
     let streams = scenario.streams().map_err(Failure::input)?;
     let sizes: Vec<u64> = streams.iter().map(|s| s.pattern.size.longest_bytes()).collect();
     let outstanding = scenario.depth.unwrap_or(DEPTH).min(profile.electronics.queue.depth);
-    promises::setup(profile, name, &sizes, outstanding, exhausted).map(Some)
+    promises::Drive::simulated(name, outstanding).setup(profile, &sizes, exhausted).map(Some)
 }
 
 /// The flags, over the file's settings where there is a file.

@@ -11,11 +11,11 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use headtime_disk::profile::decimal::Decimal;
 use headtime_disk::time::Dur;
 use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::stream::{MOST_REQUESTS, PERIODS, Quality, Stream};
+use headtime_sched::admit::das::stream::{MOST_REQUESTS, Quality, Stream};
 use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::admit::das::written;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
@@ -73,8 +73,8 @@ impl Config {
         if let Some(name) = s.best_effort.as_deref().filter(|name| Policy::named(name).is_none()) {
             return Err(wrong("scheduler.best-effort", &Policy::NAMES.join(", "), shown(name)));
         }
-        if let Some(name) = s.exhausted.as_deref().filter(|name| EXHAUSTED.iter().all(|e| e.0 != *name)) {
-            return Err(wrong("scheduler.exhausted", &EXHAUSTED.map(|e| e.0).join(", "), shown(name)));
+        if let Some(name) = s.exhausted.as_deref().filter(|name| Exhausted::named(name).is_none()) {
+            return Err(wrong("scheduler.exhausted", &Exhausted::NAMES.join(", "), shown(name)));
         }
         for (key, value) in [("scheduler.best-effort", &s.best_effort), ("scheduler.exhausted", &s.exhausted)] {
             if let Some(name) = value.as_deref().filter(|_| !self.promises()) {
@@ -91,9 +91,7 @@ impl Config {
 
     /// What becomes of an optional stream's requests when its reservation is used up.
     pub fn exhausted(&self) -> Exhausted {
-        let name = self.scheduler.exhausted.as_deref();
-        let named = EXHAUSTED.iter().find(|e| Some(e.0) == name);
-        named.map_or(Exhausted::default(), |e| e.1)
+        self.scheduler.exhausted.as_deref().and_then(Exhausted::named).unwrap_or_default()
     }
 
     /// Exports that are streams, by their numbers. Fails with the one whose requests are not whole sectors.
@@ -106,13 +104,6 @@ impl Config {
         read.collect()
     }
 }
-
-/// What becomes of requests of optional streams whose reservations are used up.
-const EXHAUSTED: [(&str, Exhausted); 3] = [
-    ("skip", Exhausted::Skip),
-    ("as-best-effort", Exhausted::AsBestEffort),
-    ("before-best-effort", Exhausted::BeforeBestEffort),
-];
 
 /// A figure of a stream: how it is written, and what it may be.
 trait Figure {
@@ -141,15 +132,10 @@ struct Period;
 impl Figure for Period {
     type Value = Dur;
     fn expected() -> String {
-        let (least, most) = (PERIODS.0.as_ms_f64(), PERIODS.1.as_secs_f64());
-        format!("in quotes a time such as 500ms, from {least} ms to {most} s")
+        format!("in quotes {}", written::expected_period())
     }
     fn text(text: &str) -> Option<Dur> {
-        let (figure, places) = [("ms", 6), ("us", 3), ("s", 9)]
-            .iter()
-            .find_map(|&(unit, places)| Some((text.trim().strip_suffix(unit)?.trim_end(), places)))?;
-        let ns = u64::try_from(Decimal::parse(figure)?.scaled(places)?).ok()?;
-        Some(Dur(ns)).filter(|t| (PERIODS.0..=PERIODS.1).contains(t))
+        written::period(text)
     }
 }
 
@@ -157,15 +143,13 @@ struct Share;
 impl Figure for Share {
     type Value = Quality;
     fn expected() -> String {
-        "a share such as 0.99 or in quotes 99%, more than 0 and at most all".into()
+        format!("{}; a percentage in quotes", written::QUALITY)
     }
     fn whole(n: u64) -> Option<Quality> {
         (n == 1).then_some(Quality::MANDATORY)
     }
     fn text(text: &str) -> Option<Quality> {
-        let text = text.trim();
-        let (figure, places) = text.strip_suffix('%').map_or((text, 6), |percent| (percent.trim_end(), 4));
-        Quality::from_ppm(u32::try_from(Decimal::parse(figure)?.scaled(places)?).ok()?).ok()
+        written::quality(text)
     }
 }
 

@@ -172,12 +172,12 @@ fn a_stream_that_cannot_be_is_said_with_its_place() {
         (
             "\"99.5%\"",
             "1.5",
-            ":17: quality: expected a share such as 0.99 or in quotes 99%, more than 0 and at most all, found floating point `1.5`",
+            ":17: quality: expected a share such as 99% or 0.99, more than 0 and at most all; a percentage in quotes, found floating point `1.5`",
         ),
         (
             "\"99.5%\"",
             "0",
-            ":17: quality: expected a share such as 0.99 or in quotes 99%, more than 0 and at most all, found integer `0`",
+            ":17: quality: expected a share such as 99% or 0.99, more than 0 and at most all; a percentage in quotes, found integer `0`",
         ),
         ("quality", "qualty", ":17: unknown field `qualty`"),
         ("    period = \"500ms\"\n", "", ":14: missing field `period`"),
@@ -213,4 +213,17 @@ fn streams_are_no_reason_for_a_new_start() {
     assert_eq!(before.differs_beside_weights(&other), [""; 0]);
     let other = read(&STREAM.replace("skip", "as-best-effort")).unwrap();
     assert_eq!(before.differs_beside_weights(&other), ["[scheduler]"]);
+}
+
+#[test]
+fn the_configurations_that_come_with_it_are_read() {
+    let serve = read(include_str!("../../../../examples/serve.toml")).unwrap();
+    assert!(!serve.promises() && serve.streams(512).unwrap().is_empty());
+    let film = read(include_str!("../../../../examples/streams.toml")).unwrap();
+    let streams = film.streams(512).unwrap();
+    assert_eq!(
+        streams.iter().map(|s| (s.0, s.1.requests, s.1.quality.ppm())).collect::<Vec<_>>(),
+        [(0, 4, 1_000_000), (1, 6, 950_000), (2, 8, 600_000)]
+    );
+    assert_eq!((film.policy().name(), film.exhausted()), ("bfq+", Exhausted::Skip));
 }

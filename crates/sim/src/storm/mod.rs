@@ -11,15 +11,16 @@
 //! * the core is never stuck, never asks to be woken in the past, its queues come to an end, and no more waits in them than may;
 //! * when every session is closed nothing is left of them.
 
+mod calm;
 mod shadow;
+mod streams;
 
 use headtime_disk::command::{Command, Completion, Kind, Outcome};
 use headtime_disk::drive::{Drive, DriveConfig, Fault};
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::streams::{NotOpened, Setup as Promises};
+use headtime_sched::admit::das::streams::Setup as Promises;
 use headtime_sched::admit::{ASYNCHRONOUS, Class, MOST_WEIGHT, Policy, Share};
 use headtime_sched::core::{Config, Core, Order, Refused};
 use headtime_sched::fill::subsystem::FillConfig;
@@ -275,30 +276,6 @@ impl Run {
         }
     }
 
-    fn is_stream(&self, owner: u32) -> bool {
-        self.core.standings().iter().any(|s| s.owner == owner)
-    }
-
-    /// A stream begins, or one ends.
-    fn stream(&mut self) {
-        let owner = self.rng.below(u64::from(self.owners)) as u32;
-        if self.rng.below(3) == 0 {
-            let there = self.core.standings().iter().any(|s| s.owner == owner && !s.closing);
-            if self.core.close_stream(owner, self.now) != there {
-                self.shadow.tally.complain(format!("stream {owner} was there: {there}, and its end says otherwise"));
-            }
-            return;
-        }
-        let period = Dur::from_ms(100 * (1 + self.rng.below(4)));
-        let quality = Quality::from_ppm([1_000_000, 900_000, 500_000][self.rng.below(3) as usize]);
-        let stream = Stream::new(1 + self.rng.below(4) as u32, period, quality.expect("a quality"), 24);
-        match self.core.open_stream(owner, stream.expect("a stream"), self.now) {
-            Ok(_) => self.shadow.tally.streams += 1,
-            Err(NotOpened::NoStreams) => self.shadow.tally.complain("there are no streams".into()),
-            Err(NotOpened::Refused(_) | NotOpened::Open(_)) => self.shadow.tally.refused += 1,
-        }
-    }
-
     /// Somebody is to have something else from now on: whoever it is, whether he waits, is served, or is not known.
     fn share(&mut self) {
         let owner = match self.rng.below(16) {
@@ -543,55 +520,6 @@ impl Run {
             }
             self.shadow.taken(session, range.count);
         }
-    }
-
-    /// Nothing disturbs any more: all that is wanted must come, and when all sessions are closed nothing must be left.
-    fn calm(&mut self) {
-        self.willing = true;
-        for stream in self.core.standings() {
-            self.core.close_stream(stream.owner, self.now);
-            self.drain();
-        }
-        for session in self.shadow.sessions() {
-            let taken = self.core.taken(session, u64::MAX, self.now);
-            let told = [self.core.resume(session, self.now), self.core.set_window(session, u64::MAX, self.now), taken];
-            if told.iter().any(Result::is_err) {
-                self.shadow.tally.complain(format!("{session:?} could not be told: {told:?}"));
-            }
-            self.shadow.suspended(session, false);
-            self.shadow.window(session, u64::MAX);
-            self.shadow.taken(session, u64::MAX);
-            self.drain();
-        }
-        let until = self.now + ALL_DONE;
-        while self.shadow.is_anything_wanted() || self.shadow.unfinished() > 0 {
-            match self.next_event().filter(|t| *t <= until) {
-                Some(next) => self.go_to(next),
-                None => {
-                    let left = self.shadow.left();
-                    let requests = self.shadow.unfinished();
-                    self.shadow.tally.complain(format!("at {} {left} and {requests} requests do not come", self.now));
-                    break;
-                }
-            }
-        }
-        for session in self.shadow.sessions() {
-            let closed = self.core.close(session, self.now);
-            if closed.is_err() {
-                self.shadow.tally.complain(format!("{session:?} could not be closed: {closed:?}"));
-            }
-            self.shadow.closed(session);
-            self.drain();
-        }
-        while let Some(next) = self.next_event().filter(|t| *t <= until + ALL_DONE) {
-            self.go_to(next);
-        }
-        let report = self.core.freeblock().unwrap_or_default();
-        let tally = &mut self.shadow.tally;
-        (tally.merged, tally.alone, tally.idle) = (report.merged, report.commands, report.idle);
-        let promised = self.core.standings().len();
-        tally.left_over = self.core.waiting() + self.core.outstanding() + report.sessions.len() + promised;
-        tally.bytes.1 = report.bytes();
     }
 }
 

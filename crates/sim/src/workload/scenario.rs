@@ -101,8 +101,6 @@ pub struct Scenario {
 
 /// Names of ADMIT; behind `das:` stands the policy of best effort.
 pub const ADMITS: [&str; 6] = ["none", "cfq", "bfq", "bfq+", "das", "das:POLICY"];
-/// What becomes of an optional stream's requests when its reservation is used up.
-pub const EXHAUSTED: [&str; 3] = ["skip", "as-best-effort", "before-best-effort"];
 /// Names of ORDER; `drive` leaves the choice to the drive.
 pub const ORDERS: [&str; 7] = ["fcfs", "clook", "sstf", "sptf", "sptf-sw:N", "satfuf:MS", "drive"];
 
@@ -280,10 +278,8 @@ impl Scenario {
     /// Whether streams have guarantees, and what becomes of an optional stream's requests when its reservation is used up.
     pub fn guarantees(&self) -> Result<Option<Exhausted>, WorkloadError> {
         let exhausted = match self.exhausted.as_deref() {
-            None | Some("skip") => Exhausted::Skip,
-            Some("as-best-effort") => Exhausted::AsBestEffort,
-            Some("before-best-effort") => Exhausted::BeforeBestEffort,
-            Some(other) => return Err(unknown("exhausted", other, &EXHAUSTED)),
+            None => Exhausted::Skip,
+            Some(name) => Exhausted::named(name).ok_or_else(|| unknown("exhausted", name, &Exhausted::NAMES))?,
         };
         let das = self.admit.as_deref().is_some_and(|a| a == "das" || a.starts_with("das:"));
         Ok(das.then_some(exhausted))

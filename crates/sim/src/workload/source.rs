@@ -14,7 +14,7 @@ pub struct Source {
 }
 
 /// What faults that are found later call the settings of a task or stream: they know nothing of files.
-const CALLED: [(&str, &[&str]); 10] = [
+const CALLED: [(&str, &[&str]); 9] = [
     ("alignment", &["align"]),
     ("request size", &["size", "sizes", "size_mean", "size_max", "like"]),
     ("mean request size", &["size_mean", "size_step"]),
@@ -24,7 +24,6 @@ const CALLED: [(&str, &[&str]); 10] = [
     ("sum of the weights", &["sizes"]),
     ("part of the disk", &["to", "from"]),
     ("to (a share of the disk)", &["to", "from"]),
-    ("period:", &["period_ms"]),
 ];
 
 impl Source {

@@ -4,15 +4,16 @@ use serde::Deserialize;
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::stream::Quality;
+use headtime_sched::admit::das::written;
 
 use super::WorkloadError;
 use super::generator::PlaceSpec;
-use super::scenario::{LONGEST_RUN_S, LONGEST_WAIT_MS, unknown};
+use super::scenario::{LONGEST_RUN_S, unknown};
 use super::size::SizeSpec;
 use super::source::Source;
 use super::streams::StreamSpec;
 use super::task_table::check_name;
-use super::values::Bytes;
+use super::values::{Asked, Bytes, Period};
 use super::variates::Share;
 
 /// One `[[stream]]`.
@@ -23,10 +24,10 @@ pub struct StreamTable {
     pub name: String,
     /// Requests in each period; must be there.
     pub requests: Option<u32>,
-    /// The period, ms; must be there.
-    pub period_ms: Option<f64>,
+    /// The period; must be there.
+    pub period: Option<Period>,
     /// The part of them that is to be done in its period; 1: all, the stream is mandatory.
-    pub quality: Option<f64>,
+    pub quality: Option<Asked>,
     /// It begins with the first period that begins then or later, virtual seconds.
     pub start_s: Option<f64>,
     /// Its last period is the last that begins before then.
@@ -58,18 +59,9 @@ impl StreamTable {
     pub fn spec(&self) -> Result<StreamSpec, WorkloadError> {
         check_name("stream", &self.name)?;
         let requests = self.requests.ok_or_else(|| self.missing("requests", "requests in a period"))?;
-        let period = self.period_ms.ok_or_else(|| self.missing("period_ms", "milliseconds"))?;
-        if !(0.0..=LONGEST_WAIT_MS).contains(&period) {
-            return Err(self.range("period_ms", period, 0, LONGEST_WAIT_MS));
-        }
-        let quality = match self.quality {
-            None => Quality::MANDATORY,
-            // Less than all is never rounded up to all.
-            Some(q) if q > 0.0 && q < 1.0 => Quality::from_ppm(((q * 1e6).round() as u32).clamp(1, 999_999))?,
-            Some(1.0) => Quality::MANDATORY,
-            Some(q) => return Err(self.range("quality", q, "more than 0", 1)),
-        };
-        let mut spec = StreamSpec::new(&*self.name, requests, Dur::from_ms_f64(period), quality);
+        let period = self.period.ok_or_else(|| self.missing("period", &written::expected_period()))?.0;
+        let quality = self.quality.map_or(Quality::MANDATORY, |q| q.0);
+        let mut spec = StreamSpec::new(&*self.name, requests, period, quality);
         let seconds = |what: &str, s: f64| match (0.0..=LONGEST_RUN_S).contains(&s) {
             true => Ok(Time::ZERO + Dur::from_ms_f64(s * 1e3)),
             false => Err(self.range(what, s, 0, LONGEST_RUN_S)),
@@ -141,7 +133,7 @@ mod tests {
         toml::from_str::<StreamTable>(&format!("name = \"a\"\n{lines}")).unwrap().spec()
     }
 
-    const PLAIN: &str = "requests = 5\nperiod_ms = 500\n";
+    const PLAIN: &str = "requests = 5\nperiod = \"500ms\"\n";
 
     fn fault(lines: &str) -> String {
         spec(&format!("{PLAIN}{lines}")).unwrap_err().to_string()
@@ -158,20 +150,25 @@ mod tests {
         assert_eq!((s.quality.ppm(), s.start, s.stop), (950_000, Time(1_500_000_000), Some(Time(3_000_000_000))));
         assert_eq!((s.pattern.reads.as_f64(), s.pattern.size.clone()), (0.0, SizeSpec::Fixed { bytes: 4096 }));
         assert!(s.pattern.place == PlaceSpec::Sequential && s.pattern.fua);
+        assert_eq!(spec(&format!("{PLAIN}quality = \"95%\"")).unwrap().quality.ppm(), 950_000);
         assert_eq!(spec(&format!("{PLAIN}quality = 0.9999999")).unwrap().quality.ppm(), 999_999);
     }
 
     #[test]
     fn a_stream_that_cannot_be_is_refused_with_what_was_expected() {
-        assert_eq!(fault("quality = 0.0"), "quality of stream \"a\": expected more than 0 to 1, found 0");
-        assert_eq!(fault("quality = 1.1"), "quality of stream \"a\": expected more than 0 to 1, found 1.1");
-        assert!(fault("quality = nan").contains("found NaN"));
+        for wrong in ["0.0", "1.1", "nan", "\"much\"", "true", "[]"] {
+            let e = toml::from_str::<StreamTable>(&format!("{PLAIN}quality = {wrong}")).unwrap_err().to_string();
+            assert!(e.contains("expected a share such as 99% or 0.99"), "{wrong}: {e}");
+        }
+        for wrong in ["500", "\"500\"", "\"0.5ms\"", "\"20s\"", "true"] {
+            let e = toml::from_str::<StreamTable>(&format!("period = {wrong}")).unwrap_err().to_string();
+            assert!(e.contains("expected in quotes a time such as 500ms, from 1 ms to 10 s, found "), "{wrong}: {e}");
+        }
         assert!(fault("start_s = 2\nstop_s = 2").contains("expected more than 2 (start_s)"));
         assert!(fault("from = 0.5").contains("place = \"part\""));
         assert!(fault("place = \"window\"").contains("known: uniform, sequential, part"));
-        assert!(spec("period_ms = 500").unwrap_err().to_string().contains("expected requests"));
-        assert!(spec("requests = 5").unwrap_err().to_string().contains("expected period_ms"));
-        assert!(spec("requests = 5\nperiod_ms = 0.5").unwrap_err().to_string().starts_with("period: expected"));
-        assert!(spec("requests = 0\nperiod_ms = 50").unwrap_err().to_string().starts_with("requests per period"));
+        assert!(spec("period = \"500ms\"").unwrap_err().to_string().contains("expected requests"));
+        assert!(spec("requests = 5").unwrap_err().to_string().contains("expected period = a time such as 500ms"));
+        assert!(spec("requests = 0\nperiod = \"50ms\"").unwrap_err().to_string().starts_with("requests per period"));
     }
 }

@@ -3,6 +3,9 @@
 //! Each is read from whatever stands in the file, so that its fault says what was expected and what was found, and not
 //! which types the program tried.
 
+use headtime_disk::time::Dur;
+use headtime_sched::admit::das::stream::Quality;
+use headtime_sched::admit::das::written;
 use serde::Deserialize;
 use toml::Value;
 
@@ -75,6 +78,42 @@ fn parse_bytes(text: &str) -> Option<u64> {
         _ => (lower, 1),
     };
     digits.trim().parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// A period of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct Period(pub Dur);
+
+impl TryFrom<Value> for Period {
+    type Error = String;
+    fn try_from(value: Value) -> Result<Period, String> {
+        let parsed = value.as_str().and_then(written::period);
+        parsed
+            .map(Period)
+            .ok_or_else(|| format!("expected in quotes {}, found {}", written::expected_period(), found(&value)))
+    }
+}
+
+/// A quality of a stream: a number, or text in percent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct Asked(pub Quality);
+
+impl TryFrom<Value> for Asked {
+    type Error = String;
+    fn try_from(value: Value) -> Result<Asked, String> {
+        let text = match &value {
+            Value::String(text) => text.clone(),
+            Value::Integer(n) => n.to_string(),
+            Value::Float(n) => n.to_string(),
+            _ => String::new(),
+        };
+        let parsed = written::quality(&text);
+        parsed
+            .map(Asked)
+            .ok_or_else(|| format!("expected {}; a percentage in quotes, found {}", written::QUALITY, found(&value)))
+    }
 }
 
 /// Sizes with weights.

@@ -81,7 +81,7 @@ pub fn run(args: &Measure, json: bool) -> Result<(), Failure> {
 }
 
 /// Times of requests of one size on the virtual drive of `profile`.
-pub fn one(profile: &Profile, bytes: u64, waiting: u32, requests: u64, seed: u64) -> Result<Measured, Failure> {
+fn one(profile: &Profile, bytes: u64, waiting: u32, requests: u64, seed: u64) -> Result<Measured, Failure> {
     let outstanding = headtime_sim::simulate::DEPTH.min(profile.electronics.queue.depth);
     let load = Load { waiting, requests, outstanding, ..Load::reads(bytes, seed) };
     service::measure(profile, &load).map_err(Failure::input)

@@ -3,28 +3,23 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_sched::admit::das::admission::{Disk, Load, admit};
-use headtime_sched::admit::das::known::KnownError;
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::{NotOpened, Setup, Standing};
-use headtime_sched::admit::das::worsts::Worsts;
 use headtime_sched::core::Core;
 use headtime_serve::config::Config;
 use headtime_serve::engine::inbox::Outbox;
 use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::exports::Exports;
 use headtime_serve::streams::{self, Live, StreamError};
-use headtime_sim::service::{self, Load as Measuring};
+use headtime_sim::service;
 
 use crate::failure::Failure;
+use crate::promises;
 use crate::screen::{self, columns};
 use crate::words::ppm;
 
-/// Bytes of a best-effort request at most while streams are promised anything: one is begun only where all promises can wait for it
-/// at its worst, and a longer one would hardly ever be.
-const MOST_BEST_EFFORT: u32 = 1 << 20;
 /// How long a stream that ends may take to finish what it was asked for before another of its export is given up.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 /// How often that is looked at.
@@ -35,42 +30,20 @@ const LOOK: Duration = Duration::from_millis(50);
 pub fn setup(
     config: &Config,
     profile: &mut Profile,
-    model: &Model,
     wanted: &[(u32, Stream)],
     outstanding: u32,
 ) -> Result<Setup, Failure> {
-    if config.disk.backing.is_some() {
-        measure(profile, wanted, outstanding, config.disk.seed)?;
+    let measured = config.disk.backing.is_some().then_some(config.disk.seed);
+    let drive = promises::Drive { name: &config.disk.drive, outstanding, measured };
+    let mut sizes: Vec<u64> = wanted.iter().map(|w| u64::from(w.1.sectors) * u64::from(profile.sector_bytes)).collect();
+    if profile.service_times.is_empty() {
+        // Streams that are opened while the server runs may ask for as much.
+        sizes.push(service::BYTES);
     }
-    let disk = Disk::of(profile, model, outstanding).map_err(|e| match e {
-        KnownError::NoTimes { .. } => Failure::input(format!(
-            "scheduler.admit: {e}; `headtime profiles measure {} -o FILE` writes it with those of its virtual drive",
-            config.disk.drive
-        )),
-        other => Failure::input(format!("scheduler.admit: {other}")),
-    })?;
-    let most = MOST_BEST_EFFORT / profile.sector_bytes;
-    let worsts = Worsts::of(profile, model, most).map_err(|e| Failure::input(format!("scheduler.admit: {e}")))?;
-    Ok(Setup { disk, worsts, exhausted: config.exhausted() })
-}
-
-fn measure(profile: &mut Profile, wanted: &[(u32, Stream)], outstanding: u32, seed: u64) -> Result<(), Failure> {
-    let known = profile.service_times.last().map_or(0, |x| x.sectors);
-    let usual = (known == 0).then_some((service::BYTES / u64::from(profile.sector_bytes)) as u32);
-    let mut sizes: Vec<u32> = wanted.iter().map(|w| w.1.sectors).filter(|&s| s > known).chain(usual).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    for sectors in sizes {
-        let bytes = u64::from(sectors) * u64::from(profile.sector_bytes);
-        let waiting = service::WAITING.max(outstanding);
-        let measured = service::measure(profile, &Measuring { outstanding, waiting, ..Measuring::reads(bytes, seed) });
-        let name = &profile.name;
-        screen::note(&format!(
-            "the profile of {name} has no service times for requests of {bytes} bytes: measured on its virtual drive"
-        ));
-        profile.service_times.push(measured.map_err(Failure::input)?.times);
-    }
-    Ok(())
+    drive.setup(profile, &sizes, config.exhausted()).map_err(|e| match e {
+        Failure::Input(why) => Failure::Input(format!("scheduler.admit: {why}")),
+        other => other,
+    })
 }
 
 /// Begins the streams of a configuration: all of them, or the server does not start.

@@ -1,7 +1,7 @@
 //! DAS: streams with guarantees, after Reuther and Pohlack, "Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic
 //! Active Subset" (2003). docs/guarantees.md tells it in one piece.
 //!
-//! * [`stream`]: what a stream asks for
+//! * [`stream`]: what a stream asks for; [`written`], how people say it
 //! * [`worst`]: the longest that a request can take, from a drive's profile, [`worsts`] by size; [`distribution`]: how long requests do
 //!   take
 //! * [`known`]: both from a profile
@@ -22,3 +22,4 @@ pub mod subset;
 pub mod sweep;
 pub mod worst;
 pub mod worsts;
+pub mod written;

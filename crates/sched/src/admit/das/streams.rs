@@ -53,7 +53,7 @@ pub enum NotOpened {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The core was not set up for streams.
-    #[error("expected a scheduler that has streams (--admit das), found one without")]
+    #[error("expected a scheduler that has streams (admit das), found one without")]
     NoStreams,
 }
 

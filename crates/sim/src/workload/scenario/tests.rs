@@ -270,12 +270,12 @@ const FILM: &str = r#"
     [[stream]]
     name = "film"
     requests = 20
-    period_ms = 500
+    period = "500ms"
     quality = 0.95
     [[stream]]
     name = "sound"
     requests = 1
-    period_ms = 250
+    period = "250ms"
     size = "4k"
 "#;
 
@@ -299,23 +299,26 @@ fn streams_are_beside_any_other_workload_or_alone() {
 #[test]
 fn a_faulty_stream_is_named_with_its_line() {
     for (lines, expected) in [
-        ("requests = 0\nperiod_ms = 50", "s.toml:3: stream \"a\": requests per period: expected 1 to 10000, found 0"),
-        ("requests = 3\nperiod_ms = 20000", "s.toml:4: stream \"a\": period: expected"),
-        ("requests = 3\nperiod_ms = 50\nquality = 1.5", "s.toml:5: quality of stream \"a\": expected more than 0 to 1"),
-        ("requests = 3\nperiod_ms = 50\nmissing = 1", "s.toml:5: unknown key"),
-        ("period_ms = 50", "s.toml:1: stream \"a\": expected requests = requests in a period, found none"),
         (
-            "requests = 3\nperiod_ms = 50\n[[stream]]\nname = \"a\"\nrequests = 1\nperiod_ms = 50",
+            "requests = 0\nperiod = \"50ms\"",
+            "s.toml:3: stream \"a\": requests per period: expected 1 to 10000, found 0",
+        ),
+        ("requests = 3\nperiod = \"20s\"", "s.toml:4: period: expected in quotes a time such as 500ms"),
+        ("requests = 3\nperiod = \"50ms\"\nquality = 1.5", "s.toml:5: quality: expected a share such as 99% or 0.99"),
+        ("requests = 3\nperiod = \"50ms\"\nmissing = 1", "s.toml:5: unknown key"),
+        ("period = \"50ms\"", "s.toml:1: stream \"a\": expected requests = requests in a period, found none"),
+        (
+            "requests = 3\nperiod = \"50ms\"\n[[stream]]\nname = \"a\"\nrequests = 1\nperiod = \"50ms\"",
             "two have the name \"a\"",
         ),
-        ("requests = 3\nperiod_ms = 50\n[[task]]\nname = \"a\"", "two have the name \"a\""),
+        ("requests = 3\nperiod = \"50ms\"\n[[task]]\nname = \"a\"", "two have the name \"a\""),
     ] {
         let e = error(&format!("[[stream]]\nname = \"a\"\n{lines}"));
         assert!(e.contains(expected), "{lines}: {e}");
     }
     // What only the disk shows: no request of 1 GiB, and none between two sectors.
     for size in ["\"1g\"", "700"] {
-        let s = parse(&format!("[[stream]]\nname = \"a\"\nrequests = 1\nperiod_ms = 50\nsize = {size}")).unwrap();
+        let s = parse(&format!("[[stream]]\nname = \"a\"\nrequests = 1\nperiod = \"50ms\"\nsize = {size}")).unwrap();
         let e = s.workload(&target(), 1).err().unwrap().to_string();
         assert!(e.starts_with("s.toml:5: stream \"a\": request size in bytes"), "{e}");
     }

@@ -1,0 +1,110 @@
+//! Streams begin and end: when the first period of one can begin, and what its reservation makes of the others'.
+
+use headtime_disk::time::{Dur, Time};
+
+use super::super::admission::{Service, worst_rate};
+use super::super::periods::{Periods, Tally};
+use super::super::stream::Stream;
+use super::slack::ROUNDED;
+use super::terms::OpenError;
+use super::{Open, Subset};
+
+impl Subset {
+    /// A stream that was admitted begins, with the reservation that admission gave it, if it is optional. When its first period begins: at
+    /// once, or, for a mandatory one, when no other can become late by it. What it asks for before then belongs to that period.
+    ///
+    /// # Errors
+    /// The number is in use; there is no such period, which admission would have said.
+    pub fn open(
+        &mut self,
+        number: u32,
+        stream: Stream,
+        service: &Service,
+        reservation: Option<Dur>,
+        now: Time,
+    ) -> Result<Time, OpenError> {
+        assert!(stream.is_mandatory() == reservation.is_none(), "a reservation is for an optional stream");
+        self.tick(now);
+        if self.streams.iter().any(|s| s.number == number) {
+            return Err(OpenError::Exists { number });
+        }
+        let (worst, likely) = (service.worst, service.likely());
+        let rate = if reservation.is_none() { worst_rate(stream.requests, worst, stream.period) } else { 0 };
+        // Each rate is rounded up by less than one.
+        let rounded = self.streams.len() as u64 + 1;
+        if self.streams.iter().map(|s| s.rate).sum::<u64>().saturating_add(rate) > (1 << 32) + rounded {
+            return Err(OpenError::NoRoom { number });
+        }
+        let mut begins = stream.period_start(now);
+        if begins < now {
+            begins += stream.period;
+        }
+        // Deadlines of the others that count are at most two of their periods away; behind them there is room for it.
+        let furthest = self.streams.iter().map(|s| s.periods.end() + s.periods.stream().period).max();
+        let give_up = furthest.unwrap_or(now).max(self.at_drive.free_by(now)) + stream.period + stream.period;
+        loop {
+            let periods = Periods::new(stream, begins, now);
+            self.streams.push(Open {
+                number,
+                periods,
+                worst,
+                likely,
+                reservation,
+                rate,
+                claim: Dur::ZERO,
+                claim_rate: 0,
+            });
+            self.changed();
+            // A period that begins now has all of its requests at once: there must be time for them, too.
+            let at_once = if begins == now { stream.requests } else { 0 };
+            if reservation.is_some() || self.slack_with(self.streams.len() - 1, at_once, now) >= -ROUNDED {
+                break;
+            }
+            self.streams.pop();
+            self.changed();
+            begins += stream.period;
+            if begins > give_up {
+                return Err(OpenError::NoRoom { number });
+            }
+        }
+        self.reckon();
+        Ok(begins)
+    }
+
+    /// A stream has another reservation from now on: others have come or gone. Panics when it is not an optional one at work.
+    pub fn set_reservation(&mut self, number: u32, reservation: Dur) {
+        let at = self.find(number);
+        assert!(self.streams[at].reservation.is_some(), "stream {number} is mandatory");
+        self.streams[at].reservation = Some(reservation);
+        self.reckon();
+    }
+
+    /// A stream ends. What of it is not sent is the caller's to withdraw; what is at the drive counts until it is done.
+    pub fn close(&mut self, number: u32) -> Tally {
+        let at = self.find(number);
+        let gone = self.streams.remove(at);
+        self.reckon();
+        gone.periods.tally()
+    }
+
+    /// After streams have come or gone.
+    fn reckon(&mut self) {
+        for at in 0..self.streams.len() {
+            let open = &self.streams[at];
+            let stream = *open.periods.stream();
+            let claim = open.reservation.map_or(Dur::ZERO, |r| self.claim(open, r, stream.requests));
+            (self.streams[at].claim, self.streams[at].claim_rate) = (claim, worst_rate(1, claim, stream.period));
+        }
+        let all = &self.streams;
+        let room = all.iter().map(|s| {
+            let period = s.periods.stream().period;
+            let shorter = all.iter().filter(|o| o.periods.stream().period <= period);
+            let rate: u64 = shorter.map(|o| o.rate + o.claim_rate).sum();
+            let taken = (u128::from(period.0) * u128::from(rate)).div_ceil(1 << 32) as u64;
+            Dur(period.0.saturating_sub(taken))
+        });
+        self.room = room.min().unwrap_or(Dur(u64::MAX));
+        self.next_end = self.streams.iter().map(|s| s.periods.end()).min().unwrap_or(Time::NEVER);
+        self.changed();
+    }
+}

@@ -1,0 +1,103 @@
+//! How much time there is: what the streams demand and when, laid over each other by [`super::super::sweep`].
+
+use headtime_disk::time::{Dur, Time};
+
+use super::super::sweep::{At, Demand, Slack, bounded, fine, grown, sweep};
+use super::{Open, Subset};
+
+/// Streams with one period may take all of it, and their rates, each rounded up, a few nanoseconds more.
+pub(super) const ROUNDED: i64 = 1_000;
+
+impl Subset {
+    /// What an optional stream can take of a reservation of `left` at most, with so many requests: the last commands are carried
+    /// through.
+    pub(super) fn claim(&self, open: &Open, left: Dur, requests: u32) -> Dur {
+        let more = u64::from(self.rules.outstanding - 1);
+        let overrun = open.worst.0 + more * (open.worst.0 - open.likely.0);
+        Dur((left.0 + overrun).min(open.worst.0 * u64::from(requests)))
+    }
+
+    /// Whether one more request of a mandatory stream can be done in the period under way.
+    pub(super) fn fits(&mut self, at: usize, now: Time) -> bool {
+        self.slack_with(at, 1, now) >= -ROUNDED
+    }
+
+    /// The slack of mandatory streams if one of the streams had `more` requests.
+    pub(super) fn slack_with(&mut self, at: usize, more: u32, now: Time) -> i64 {
+        self.put_in_order(Some((at, more)));
+        self.stale = true;
+        self.swept(now).mandatory
+    }
+
+    pub(super) fn slack(&mut self, now: Time) -> Slack {
+        if self.stale {
+            self.put_in_order(None);
+            self.stale = false;
+        }
+        self.swept(now)
+    }
+
+    fn swept(&mut self, now: Time) -> Slack {
+        let late = self.streams.iter().filter(|s| s.reservation.is_none());
+        let late = Dur(late.map(|s| u64::from(s.periods.late()) * s.worst.0).sum());
+        let mut slack = sweep(&mut self.order, self.at_drive.free_by(now), late);
+        let mut last = None;
+        for at in &self.order {
+            if let Demand::Optional { by, work } = at.demand
+                && work > Dur::ZERO
+                && last != Some(by)
+            {
+                last = Some(by);
+                let left = ((i128::from(by.0) - i128::from(slack.from.0)) << 32) - fine(late) - self.wanted_before(by);
+                slack.all = slack.all.min(bounded(left));
+            }
+        }
+        slack
+    }
+
+    /// Everything that streams can ask for before `end`, whenever it is to be done, in 2^-32 ns.
+    fn wanted_before(&self, end: Time) -> i128 {
+        let wanted = |at: &At| {
+            let open = &self.streams[at.stream];
+            let (now, each, rate) = match at.demand {
+                Demand::Optional { work, .. } => (work, open.claim, open.claim_rate),
+                Demand::Mandatory { work, .. } => {
+                    let all = Dur(open.worst.0 * u64::from(open.periods.stream().requests));
+                    // Of a stream that waits for nothing it is what comes with its next period.
+                    (if open.periods.left() > 0 { work } else { Dur::ZERO }, all, open.rate)
+                }
+            };
+            let release = open.periods.end();
+            let again = if release < end { fine(each) + grown(rate, end.since(release).0) } else { 0 };
+            fine(now) + again
+        };
+        self.order.iter().map(wanted).sum()
+    }
+
+    /// Deadlines as they are, or as they would be with more requests of one stream.
+    fn put_in_order(&mut self, with: Option<(usize, u32)>) {
+        self.order.clear();
+        for (stream, open) in self.streams.iter().enumerate() {
+            let more = with.filter(|w| w.0 == stream).map_or(0, |w| w.1);
+            let demand = self.demand(open, more);
+            self.order.push(At { stream, demand, before: 0 });
+        }
+        self.order.sort_unstable_by_key(|at| (at.demand.at(), at.stream));
+    }
+
+    fn demand(&self, open: &Open, more: u32) -> Demand {
+        let (end, stream) = (open.periods.end(), open.periods.stream());
+        let left = open.periods.left() + more;
+        let work = |requests: u32| Dur(open.worst.0 * u64::from(requests));
+        match open.reservation {
+            None if left > 0 => Demand::Mandatory { by: end, work: work(left), rate: open.rate },
+            None => Demand::Mandatory { by: end + stream.period, work: work(stream.requests), rate: open.rate },
+            Some(reservation) => {
+                let reserved = reservation.saturating_sub(open.periods.used());
+                let claims = left > 0 && reserved > Dur::ZERO;
+                let work = if claims { self.claim(open, reserved, left) } else { Dur::ZERO };
+                Demand::Optional { by: end, work }
+            }
+        }
+    }
+}

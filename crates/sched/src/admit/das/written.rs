@@ -1,0 +1,73 @@
+//! Periods and qualities as people write them: whatever reads a stream, in a file or on a command line, reads these alike.
+
+use headtime_disk::profile::decimal::Decimal;
+use headtime_disk::time::Dur;
+
+use super::stream::{PERIODS, Quality};
+
+/// What a quality is to look like.
+pub const QUALITY: &str = "a share such as 99% or 0.99, more than 0 and at most all";
+
+/// What a period is to look like.
+pub fn expected_period() -> String {
+    format!("a time such as 500ms, from {} ms to {} s", PERIODS.0.as_ms_f64(), PERIODS.1.as_secs_f64())
+}
+
+/// A period: a figure and s, ms or us, to the nanosecond. `None`: something else, or longer or shorter than periods may be.
+pub fn period(text: &str) -> Option<Dur> {
+    let text = text.trim();
+    let (figure, places) = [("ms", 6), ("us", 3), ("s", 9)]
+        .iter()
+        .find_map(|&(unit, places)| Some((text.strip_suffix(unit)?.trim_end(), places)))?;
+    let ns = u64::try_from(Decimal::parse(figure)?.scaled(places)?).ok()?;
+    Some(Dur(ns)).filter(|t| (PERIODS.0..=PERIODS.1).contains(t))
+}
+
+/// A quality: in percent, or as a number up to 1, to the next part per million; but less than all is never rounded up to all, which would be
+/// another promise.
+pub fn quality(text: &str) -> Option<Quality> {
+    /// More places than a share in any file has.
+    const FINER: u32 = 12;
+    const ALL: i64 = 10i64.pow(6 + FINER);
+    let text = text.trim();
+    let (figure, places) = text.strip_suffix('%').map_or((text, 6), |percent| (percent.trim_end(), 4));
+    let figure = Decimal::parse(figure)?;
+    match figure.scaled(places + FINER)? {
+        ALL => Some(Quality::MANDATORY),
+        1..ALL => Quality::from_ppm(figure.scaled(places)?.clamp(1, 999_999) as u32).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_period_has_a_unit_and_is_read_exactly() {
+        for (text, ns) in
+            [("500ms", 500_000_000), ("0.5 s", 500_000_000), (" 1500us ", 1_500_000), ("1e3 ms", 1_000_000_000)]
+        {
+            assert_eq!(period(text), Some(Dur(ns)), "{text}");
+        }
+        for wrong in ["", "ms", "500", "500 m", "999us", "10.1s", "-5ms", "0.0000001ms", "1h"] {
+            assert_eq!(period(wrong), None, "{wrong}");
+        }
+        assert_eq!(expected_period(), "a time such as 500ms, from 1 ms to 10 s");
+    }
+
+    #[test]
+    fn a_quality_is_a_share_and_never_rounded_up_to_all() {
+        let of = |text: &str| quality(text).map(Quality::ppm);
+        assert_eq!(["99.5%", "0.995", "0.000001"].map(of), [Some(995_000), Some(995_000), Some(1)]);
+        for all in ["100 %", "1", "1.0", "1e0", "100.00%"] {
+            assert_eq!(quality(all), Some(Quality::MANDATORY), "{all}");
+        }
+        for nearly in ["99.99999%", "0.9999999", "0.99999999999"] {
+            assert_eq!(of(nearly), Some(999_999), "{nearly}");
+        }
+        for wrong in ["", "%", "0", "0%", "101%", "1.0000001", "1.5", "1e20", "-1", "much", "NaN", "inf"] {
+            assert_eq!(quality(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Streams in a run: they begin and end, and their requests are given up.
+
+use headtime_disk::time::Time;
+use headtime_sched::scheduler::Scheduler;
+
+use super::{Loop, RunError};
+use crate::device::Device;
+use crate::observe::Observer;
+use crate::stats::streams::StreamAccount;
+use crate::workload::{StreamCall, Workload};
+
+impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, W, O> {
+    /// Tells the scheduler of a stream that begins or ends. One without guarantees is told nothing, and a stream begins with its next
+    /// period.
+    pub(super) fn stream_call(&mut self) -> Result<(), RunError> {
+        let now = self.now;
+        match self.workload.call() {
+            None => {}
+            Some(StreamCall::Open { owner, class, stream }) => {
+                let name = self.workload.classes().get(usize::from(class)).cloned().unwrap_or_default();
+                let begins = match self.scheduler.core().filter(|core| core.promised_from().is_some()) {
+                    Some(core) => {
+                        let opened = core.open_stream(owner, stream, now);
+                        let opened = opened.map_err(|source| RunError::Stream { name: name.clone(), source })?;
+                        self.stats.load = Some(opened.load);
+                        opened.begins
+                    }
+                    None => Time(now.0.next_multiple_of(stream.period.0)),
+                };
+                self.stats.streams.push(StreamAccount::new(name, owner, stream, begins));
+                self.workload.opened(owner, begins);
+            }
+            Some(StreamCall::Close { owner }) => {
+                if let Some(core) = self.scheduler.core() {
+                    core.close_stream(owner, now);
+                }
+                if let Some(account) = self.stats.stream(owner) {
+                    account.closed(now);
+                }
+            }
+        }
+        // One that comes leaves the others less room.
+        for standing in self.scheduler.standings() {
+            if let Some(account) = self.stats.stream(standing.owner) {
+                account.reservation = standing.reservation;
+            }
+        }
+        Ok(())
+    }
+
+    /// The scheduler does nothing for a request any more.
+    pub(super) fn given_up(&mut self, request: u64) {
+        let owner = self.slots[request as usize].ask.owner;
+        self.free.push(request as u32);
+        self.stats.given_up += 1;
+        if let Some(account) = self.stats.stream(owner) {
+            account.dropped += 1;
+        }
+        self.workload.finished(owner, self.now);
+    }
+}
