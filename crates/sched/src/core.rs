@@ -157,8 +157,9 @@ impl Core {
         self.told(now);
         // Pieces of promoted tasks take no room from the foreground.
         let pieces = self.fill.as_ref().map_or(0, |f| f.pieces());
-        if self.pool.waiting().saturating_sub(pieces) >= self.config.capacity {
-            return Err(Refused::Full { capacity: self.config.capacity });
+        let capacity = self.capacity_for(&request);
+        if self.pool.waiting().saturating_sub(pieces) >= capacity {
+            return Err(Refused::Full { capacity });
         }
         let most = self.most_sectors(&request);
         if request.count > most && request.kind != Kind::Flush {
@@ -176,8 +177,8 @@ impl Core {
             }
         };
         let queue = self.queue_for(&request);
-        self.pool.insert(request, place, queue, now);
-        self.tell_ready();
+        let slot = self.pool.insert(request, place, queue, now);
+        self.tell_inserted(slot);
         if let Some(fill) = &mut self.fill {
             fill.arrived(&self.model, &request, now);
         }
@@ -211,6 +212,9 @@ impl Core {
                 self.pool.finish(slot);
                 self.hold_behind_free_work();
             }
+        }
+        if self.streams.is_some() {
+            self.hold_while_unsettled();
         }
         // What waited for it may go.
         self.tell_ready();

@@ -149,6 +149,11 @@ impl Pool {
         self.waiting
     }
 
+    /// Whether a request waits for an older one.
+    pub fn is_blocked(&self, slot: u32) -> bool {
+        self.slots[slot as usize].state == State::Blocked
+    }
+
     /// Requests that may be sent now.
     #[inline]
     pub fn eligible(&self) -> usize {

@@ -267,6 +267,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                     let period = walk.submit(stream as usize, waits, now);
                     assert_eq!(member.period, period, "seed {seed}, step {step}");
                     if waits {
+                        subset.blocked(member);
                         blocked.push(all.len());
                     } else {
                         subset.ready(member);
@@ -277,8 +278,8 @@ fn every_decision_is_that_of_walking_all_requests() {
             }
             if !blocked.is_empty() && between(rng, 0, 3) == 0 {
                 let request = blocked.remove(0);
-                subset.ready(all[request]);
-                walk.ready(request);
+                subset.unblocked(all[request], now);
+                walk.ready(request, now);
                 waiting.insert(request);
             }
             while let Some(&(command, _)) = drive.first().filter(|c| c.1 <= now) {

@@ -10,6 +10,8 @@ use headtime_sched::admit::das::subset::{Exhausted, Rules};
 enum Is {
     Blocked,
     Waiting,
+    /// It waited for an older one until there was no time for it in its period any more.
+    Excused,
     AtDrive,
     Done,
 }
@@ -96,7 +98,7 @@ impl Walk {
     /// Requests of the period under way that were not sent.
     fn left(&self, s: usize, now: Time) -> u64 {
         let current = self.current(s, now);
-        self.count(s, |r| Some(r.period) == current && matches!(r.is, Is::Blocked | Is::Waiting))
+        self.count(s, |r| Some(r.period) == current && r.is == Is::Waiting)
     }
 
     fn late(&self, s: usize, now: Time) -> u64 {
@@ -170,13 +172,7 @@ impl Walk {
         let current = self.current(s, now);
         let next = current.map_or(open.begins.0 / open.stream.period.0, |p| p + 1);
         let waits = self.requests.iter().any(|r| r.stream == s && r.period >= next);
-        let fits = |_: &u64| {
-            open.reservation.is_some()
-                || self.mandatory().all(|(m, _)| {
-                    let more = u64::from(m == s);
-                    self.slack(self.deadline(m, more, now), (s, 1), now) >= -1_000
-                })
-        };
+        let fits = |_: &u64| open.reservation.is_some() || self.fits(s, now);
         let c = u64::from(open.stream.requests);
         let period = match current.filter(|&p| given(p) < c && !waits).filter(fits) {
             Some(p) => p,
@@ -188,8 +184,24 @@ impl Walk {
     }
 
     /// A request waits for nobody any more.
-    pub fn ready(&mut self, request: usize) {
-        self.requests[request].is = Is::Waiting;
+    pub fn ready(&mut self, request: usize, now: Time) {
+        let Asked { stream, period, .. } = self.requests[request];
+        let current = self.current(stream, now);
+        let counts = match Some(period).cmp(&current) {
+            std::cmp::Ordering::Less => false,
+            std::cmp::Ordering::Equal => self.streams[stream].reservation.is_some() || self.fits(stream, now),
+            std::cmp::Ordering::Greater => true,
+        };
+        self.requests[request].is = if counts { Is::Waiting } else { Is::Excused };
+    }
+
+    /// Whether there is time for one more request of a mandatory stream in its period.
+    fn fits(&self, s: usize, now: Time) -> bool {
+        let rounded = 6 * (self.streams.len() as i128 + 1);
+        self.mandatory().all(|(m, _)| {
+            let more = u64::from(m == s);
+            self.slack(self.deadline(m, more, now), (s, 1), now) >= -rounded
+        })
     }
 
     /// A command goes to the drive, for a request or for nobody.
@@ -214,6 +226,12 @@ impl Walk {
         if let Some(r) = request {
             let open = self.streams[self.requests[r].stream];
             (worst, likely) = (open.worst, open.likely);
+            // Those that count go first.
+            let Asked { stream, period, is, .. } = self.requests[r];
+            let other = self.requests.iter_mut().find(|o| (o.stream, o.period, o.is) == (stream, period, Is::Waiting));
+            if let Some(other) = other.filter(|_| is == Is::Excused) {
+                other.is = Is::Excused;
+            }
             self.requests[r].is = Is::AtDrive;
         }
         Command { number, request, worst, likely, at: now }
@@ -281,16 +299,24 @@ impl Walk {
         };
         let mut chosen = Vec::new();
         let mut exhausted = false;
-        for (number, r) in self.requests.iter().enumerate().filter(|r| r.1.is == Is::Waiting) {
+        let may_go = |r: &Asked| matches!(r.is, Is::Waiting | Is::Excused);
+        for (number, r) in self.requests.iter().enumerate().filter(|r| may_go(r.1)) {
             let open = &self.streams[r.stream];
             let w = i128::from(open.worst.0);
             let may = match (open.reservation, Some(r.period).cmp(&self.current(r.stream, now))) {
                 (_, std::cmp::Ordering::Greater) => false,
-                (None, std::cmp::Ordering::Less) => self.is_oldest_late(r, now),
-                (Some(_), std::cmp::Ordering::Less) => self.is_oldest_late(r, now) && may_cross(open.worst),
+                (reservation, std::cmp::Ordering::Less) => match self.oldest_late(r.stream, now) {
+                    Some((period, counts)) => {
+                        let owed = counts && reservation.is_none();
+                        r.period == period && (owed || may_cross(open.worst))
+                    }
+                    None => false,
+                },
                 (None, _) => {
                     let own = self.deadline(r.stream, 0, now);
-                    deadlines.iter().filter(|&&d| d < own).all(|&d| mandatory(d) >= w)
+                    let any = |is: Is| self.count(r.stream, |o| o.period == r.period && o.is == is) > 0;
+                    let in_time = deadlines.iter().filter(|&&d| d < own).all(|&d| mandatory(d) >= w);
+                    any(Is::Waiting) && in_time || any(Is::Excused) && may_cross(open.worst)
                 }
                 (Some(reservation), _) => {
                     let used = self.used(r.stream, now);
@@ -315,10 +341,15 @@ impl Walk {
         (chosen, !first && may_cross(best_effort))
     }
 
-    fn is_oldest_late(&self, r: &Asked, now: Time) -> bool {
-        let late =
-            |o: &&Asked| o.stream == r.stream && o.is == Is::Waiting && Some(o.period) < self.current(r.stream, now);
-        self.requests.iter().filter(late).map(|o| o.period).min() == Some(r.period)
+    /// The oldest period before this one of which a request may go, and whether it counts: those come first.
+    fn oldest_late(&self, s: usize, now: Time) -> Option<(u64, bool)> {
+        let current = self.current(s, now);
+        let oldest = |is: Is| {
+            let late = |o: &&Asked| o.stream == s && o.is == is && Some(o.period) < current;
+            self.requests.iter().filter(late).map(|o| o.period).min()
+        };
+        let excused = || oldest(Is::Excused).map(|period| (period, false));
+        oldest(Is::Waiting).map(|period| (period, true)).or_else(excused)
     }
 
     /// Whether at every period's length all streams' periods of that length and less leave room for a request of `worst`.

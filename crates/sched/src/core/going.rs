@@ -89,6 +89,27 @@ impl Core {
         self.streams.as_ref().map_or(u32::MAX, |s| s.most_sectors(request))
     }
 
+    /// Requests that may wait before this one is refused: best effort leaves room for what streams may ask for in this period and the next, up to
+    /// a half of all.
+    pub(super) fn capacity_for(&self, request: &Request) -> usize {
+        let all = self.config.capacity;
+        let room = self.streams.as_ref().filter(|s| !s.is_of_stream(request)).map_or(0, |s| s.room());
+        all - room.min(all / 2)
+    }
+
+    /// A drive that reads on behind a command before it takes up the one that waits may take up one that comes meanwhile instead, by
+    /// position. What waits there was promised a time, so nothing more is sent until it has been taken up; where the head is not known, for
+    /// as long as it can last.
+    pub(super) fn hold_while_unsettled(&mut self) {
+        if !self.model.cache.same_track_prefetch_delays || self.dispatch.at_drive().is_empty() {
+            return;
+        }
+        self.hold_behind_free_work();
+        if !self.predictor.is_sure() {
+            self.hold_until = self.hold_until.max(self.now + self.model.mechanics.rotation.period());
+        }
+    }
+
     /// The queue that a new request waits in.
     pub(super) fn queue_for(&mut self, request: &Request) -> u32 {
         let Some(streams) = &mut self.streams else { return queue_of(request) };
@@ -106,10 +127,23 @@ impl Core {
 
     /// Who may go from now on, ADMIT hears of. A request whose time is over before it could go is given up.
     pub(super) fn tell_ready(&mut self) {
+        self.tell_ready_but(None);
+    }
+
+    /// A new request is in the pool: it may go, or waits for an older one.
+    pub(super) fn tell_inserted(&mut self, slot: u32) {
+        self.tell_ready_but(Some(slot));
+        if let Some(streams) = self.streams.as_mut().filter(|_| self.pool.is_blocked(slot)) {
+            streams.blocked(self.pool.get(slot).queue);
+        }
+    }
+
+    fn tell_ready_but(&mut self, new: Option<u32>) {
         while let Some(slot) = self.pool.next_ready() {
             let ready = self.pool.get(slot);
-            let (queue, request) = (ready.queue, ready.request);
-            if self.streams.as_mut().is_some_and(|s| !s.ready(queue, &request)) {
+            let (queue, request, now) = (ready.queue, ready.request, self.now);
+            let at_once = new == Some(slot);
+            if self.streams.as_mut().is_some_and(|s| !s.ready(queue, &request, at_once, now)) {
                 self.give_up(slot, false);
             } else if let Some(admit) = self.admit.as_mut().filter(|_| !Streams::is_stream(queue)) {
                 admit.arrived(queue, &request, self.now);

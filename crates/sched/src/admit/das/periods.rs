@@ -3,6 +3,10 @@
 //! A request is given a period when it comes, and keeps it. That is the one under way as long as the stream has asked for less than it
 //! declared, and a mandatory request would not come too late for it; else the first after it that has room. So a stream that asks for
 //! more than it declared gets no more of what was reserved: what is too much waits for its period, and for its predecessors.
+//!
+//! A request that waits for an older one, which overlaps it, cannot go, and for how long is not the stream's to say. It does not count
+//! until it may go, and then only if there is still time for it; else it is *excused*: it goes like best effort, so that whoever is in its
+//! way takes nothing from other streams.
 
 use std::collections::VecDeque;
 
@@ -30,10 +34,29 @@ pub struct Tally {
 struct Batch {
     /// Given to it.
     given: u32,
-    /// Of them, those that were not sent to the drive.
+    /// Of them, those that count and were not sent to the drive.
     left: u32,
-    /// Of those, the ones that may go: they wait for no older request.
+    /// Of those, the ones that may go.
     ready: u32,
+    /// Those that wait for an older request.
+    blocked: u32,
+    /// Those that waited for one too long: they may go where best effort may.
+    excused: u32,
+}
+
+impl Batch {
+    /// Requests that were not sent.
+    fn rest(&self) -> u32 {
+        self.left + self.blocked + self.excused
+    }
+
+    /// One that may go is gone.
+    fn takes_one(&mut self) {
+        match self.ready {
+            0 => self.excused -= 1,
+            _ => (self.left, self.ready) = (self.left - 1, self.ready - 1),
+        }
+    }
 }
 
 /// A stream at work.
@@ -85,8 +108,8 @@ impl Periods {
         }
         let number = now.0 / self.stream.period.0;
         while self.current < number {
-            if self.now.left > 0 {
-                self.tally.late += u64::from(self.now.left);
+            if self.now.rest() > 0 {
+                self.tally.late += u64::from(self.now.rest());
                 self.late.push_back((self.current, self.now));
             }
             self.now = self.later.pop_front().unwrap_or_default();
@@ -135,15 +158,34 @@ impl Periods {
         assert!(batch.ready <= batch.left, "more requests may go than wait");
     }
 
-    /// A request of `period` goes to the drive; whether it is late already. Panics when none of them may go.
+    /// A request of `period` that has not been told to be ready waits for an older one.
+    pub fn blocked(&mut self, period: u64) {
+        let batch = self.batch(period);
+        assert!(batch.left > batch.ready, "no request of period {period} waits");
+        (batch.left, batch.blocked) = (batch.left - 1, batch.blocked + 1);
+    }
+
+    /// It waits no longer. `in_account`: there is time for it in its period.
+    pub fn unblocked(&mut self, period: u64, in_account: bool) {
+        let batch = self.batch(period);
+        assert!(batch.blocked > 0, "no request of period {period} waits for an older one");
+        batch.blocked -= 1;
+        match in_account {
+            true => (batch.left, batch.ready) = (batch.left + 1, batch.ready + 1),
+            false => batch.excused += 1,
+        }
+    }
+
+    /// A request of `period` goes to the drive; whether it is late already. Panics when none of them may go. Those that count go first: which
+    /// of its requests a stream would rather have in time is not known.
     pub fn sent(&mut self, period: u64) -> bool {
         assert!(period <= self.current, "a request of period {period} goes in period {}", self.current);
         let batch = self.batch(period);
-        assert!(batch.ready > 0, "none of period {period} may go");
-        (batch.left, batch.ready) = (batch.left - 1, batch.ready - 1);
+        assert!(batch.ready + batch.excused > 0, "none of period {period} may go");
+        batch.takes_one();
         let late = period < self.current;
         if late {
-            self.late.retain(|b| b.1.left > 0);
+            self.late.retain(|b| b.1.rest() > 0);
         } else {
             self.at_drive += 1;
         }
@@ -170,9 +212,12 @@ impl Periods {
     pub fn give_up(&mut self, period: u64, ready: bool) {
         assert!(period < self.current, "a request of period {period} is given up in period {}", self.current);
         let batch = self.batch(period);
-        assert!(batch.left - batch.ready >= u32::from(!ready) && batch.ready >= u32::from(ready), "none is left");
-        (batch.left, batch.ready) = (batch.left - 1, batch.ready - u32::from(ready));
-        self.late.retain(|b| b.1.left > 0);
+        assert!(if ready { batch.ready + batch.excused } else { batch.blocked } > 0, "none is left");
+        match ready {
+            true => batch.takes_one(),
+            false => batch.blocked -= 1,
+        }
+        self.late.retain(|b| b.1.rest() > 0);
         self.tally.given_up += 1;
     }
 
@@ -180,6 +225,12 @@ impl Periods {
     #[inline]
     pub fn stream(&self) -> &Stream {
         &self.stream
+    }
+
+    /// When the period under way began.
+    #[inline]
+    pub fn begins(&self) -> Time {
+        Time(self.current * self.stream.period.0)
     }
 
     /// When the period under way ends.
@@ -194,7 +245,7 @@ impl Periods {
         self.current
     }
 
-    /// Requests of the period under way that were not sent.
+    /// Requests of the period under way that count and were not sent.
     #[inline]
     pub fn left(&self) -> u32 {
         self.now.left
@@ -204,6 +255,12 @@ impl Periods {
     #[inline]
     pub fn waiting(&self) -> u32 {
         self.now.ready
+    }
+
+    /// Whether one of the period under way may go like best effort.
+    #[inline]
+    pub fn has_excused(&self) -> bool {
+        self.now.excused > 0
     }
 
     /// Service time that requests of the period under way have had.
@@ -218,20 +275,22 @@ impl Periods {
         self.at_drive
     }
 
-    /// Requests that were not sent in their periods, of those that may go.
+    /// Requests that were not sent in their periods although they counted.
     pub fn late(&self) -> u32 {
         self.late.iter().map(|b| b.1.ready).sum()
     }
 
-    /// The oldest period before the one under way of which a request may go.
+    /// The oldest period before the one under way of which a request may go, and whether it counted: those come first.
     #[inline]
-    pub fn oldest_late(&self) -> Option<u64> {
-        self.late.iter().find(|b| b.1.ready > 0).map(|b| b.0)
+    pub fn oldest_late(&self) -> Option<(u64, bool)> {
+        let oldest = |of: fn(&Batch) -> u32| self.late.iter().find(|b| of(&b.1) > 0).map(|b| b.0);
+        let excused = || oldest(|b| b.excused).map(|period| (period, false));
+        oldest(|b| b.ready).map(|period| (period, true)).or_else(excused)
     }
 
     /// Whether no request waits to be sent.
     pub fn is_idle(&self) -> bool {
-        self.now.left == 0 && self.late.is_empty() && self.later.is_empty()
+        self.now.rest() == 0 && self.late.is_empty() && self.later.is_empty()
     }
 
     /// What it has asked for and had.
@@ -275,7 +334,7 @@ mod tests {
         assert!(p.roll(ms(300)));
         // Two are asked for already, so one more has room; but three of the period before are late.
         assert_eq!((ask(&mut p), ask(&mut p)), (3, 4));
-        assert_eq!((p.late(), p.oldest_late(), p.tally().late), (3, Some(2), 3));
+        assert_eq!((p.late(), p.oldest_late(), p.tally().late), (3, Some((2, true)), 3));
     }
 
     #[test]

@@ -251,6 +251,16 @@ impl Streams {
         if request.count == 0 { None } else { self.open.iter().position(mine) }
     }
 
+    /// Whether a request belongs to a stream.
+    pub fn is_of_stream(&self, request: &Request) -> bool {
+        self.stream_of(request).is_some()
+    }
+
+    /// Requests that streams may have waiting: those of two periods each.
+    pub fn room(&self) -> usize {
+        self.open.iter().map(|o| 2 * o.stream.requests as usize).sum()
+    }
+
     /// Sectors that this request may have at most.
     pub fn most_sectors(&self, request: &Request) -> u32 {
         self.stream_of(request).map_or(self.worsts.most_sectors(), |at| self.open[at].stream.sectors)
@@ -294,15 +304,25 @@ impl Streams {
         at.unwrap_or_else(|| panic!("queue {number} has no request"))
     }
 
-    /// A request waits for no older one (any more). Whether it may be sent some time; if not, it is to be given up.
-    pub fn ready(&mut self, queue: u32, request: &Request) -> bool {
+    /// A request of a stream that has just been submitted waits for an older one.
+    pub fn blocked(&mut self, queue: u32) {
+        if Streams::is_stream(queue) {
+            self.subset.blocked(self.queues[self.queue(queue)].member);
+        }
+    }
+
+    /// A request waits for no older one: none when it was submitted (`at_once`), or none any more. Whether it may be sent some time; if not, it
+    /// is to be given up.
+    pub fn ready(&mut self, queue: u32, request: &Request, at_once: bool, now: Time) -> bool {
         if !Streams::is_stream(queue) {
             self.best_effort[class_of(request.count)] += 1;
             return true;
         }
         let queue = self.queues[self.queue(queue)];
-        if !queue.given_up {
-            self.subset.ready(queue.member);
+        match (queue.given_up, at_once) {
+            (true, _) => {}
+            (false, true) => self.subset.ready(queue.member),
+            (false, false) => self.subset.unblocked(queue.member, now),
         }
         !queue.given_up
     }
@@ -397,9 +417,8 @@ impl Streams {
     /// Whether there is time for so many sectors of nobody's, at their worst, at the front of a command of so many others that is
     /// counted already, or, with none, as a command of their own.
     pub fn has_time_for(&mut self, sectors: u32, others: u32, now: Time) -> bool {
-        let own = if others == 0 { Dur::ZERO } else { self.worsts.get(others) };
-        let worst = self.worsts.get(sectors.saturating_add(others));
-        worst.saturating_sub(own) <= self.subset.spare(now).all
+        // With others behind it that is all of both: where the front fails the others go once more.
+        self.worsts.get(sectors.saturating_add(others)) <= self.subset.spare(now).all
     }
 
     /// A command came back.

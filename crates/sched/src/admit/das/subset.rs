@@ -35,6 +35,8 @@
 //!
 //! A decision looks at each stream once. Requests are counted, not looked at.
 
+use std::cmp::Ordering;
+
 use headtime_disk::time::{Dur, Time};
 
 use super::at_drive::{AtDrive, Done};
@@ -114,6 +116,27 @@ impl Subset {
     pub fn ready(&mut self, member: Member) {
         let at = self.find(member.stream);
         self.streams[at].periods.ready(member.period);
+    }
+
+    /// A request that was submitted, and of which [`Subset::ready`] was not told, waits for an older one: it does not count until it may go.
+    pub fn blocked(&mut self, member: Member) {
+        let at = self.find(member.stream);
+        self.streams[at].periods.blocked(member.period);
+        self.changed();
+    }
+
+    /// A request that waited for an older one may go. It counts in its period if there is still time for it.
+    pub fn unblocked(&mut self, member: Member, now: Time) {
+        self.tick(now);
+        let at = self.find(member.stream);
+        let open = &self.streams[at];
+        let in_account = match member.period.cmp(&open.periods.current()) {
+            Ordering::Less => false,
+            Ordering::Equal => open.reservation.is_some() || self.fits(at, now),
+            Ordering::Greater => true,
+        };
+        self.streams[at].periods.unblocked(member.period, in_account);
+        self.changed();
     }
 
     /// A request was chosen; its command goes at once or after something that fills the gap before it ([`Subset::sends`]). Until then it is
@@ -243,11 +266,15 @@ impl Subset {
                         self.active.members.push(under_way);
                     }
                 }
+                None if periods.has_excused() && self.may_cross(&slack, open.worst) => {
+                    self.active.members.push(under_way);
+                }
                 _ => {}
             }
-            let late =
-                periods.oldest_late().filter(|_| open.reservation.is_none() || self.may_cross(&slack, open.worst));
-            self.active.members.extend(late.map(|period| Member { stream: open.number, period }));
+            let owed = |counted: bool| counted && open.reservation.is_none();
+            let late = periods.oldest_late();
+            let late = late.filter(|(_, counted)| owed(*counted) || self.may_cross(&slack, open.worst));
+            self.active.members.extend(late.map(|(period, _)| Member { stream: open.number, period }));
         }
         let first = exhausted && self.rules.exhausted == Exhausted::BeforeBestEffort;
         self.active.best_effort = !first && self.may_cross(&slack, best_effort);

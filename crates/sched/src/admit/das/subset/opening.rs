@@ -5,7 +5,6 @@ use headtime_disk::time::{Dur, Time};
 use super::super::admission::{Service, worst_rate};
 use super::super::periods::{Periods, Tally};
 use super::super::stream::Stream;
-use super::slack::ROUNDED;
 use super::terms::OpenError;
 use super::{Open, Subset};
 
@@ -55,9 +54,14 @@ impl Subset {
                 claim_rate: 0,
             });
             self.changed();
-            // A period that begins now has all of its requests at once: there must be time for them, too.
+            // A period that begins now has all of its requests at once: there must be time for them, too. Where another's begins now,
+            // its requests may come after this, and must not find that their time has been given away.
             let at_once = if begins == now { stream.requests } else { 0 };
-            if reservation.is_some() || self.slack_with(self.streams.len() - 1, at_once, now) >= -ROUNDED {
+            let last = self.streams.len() - 1;
+            let begins_too = |s: &Open| s.reservation.is_none() && s.periods.begins() == now;
+            let taken = begins == now && self.streams[..last].iter().any(begins_too);
+            let rounded = self.rounded();
+            if reservation.is_some() || !taken && self.slack_with(last, at_once, now) >= -rounded {
                 break;
             }
             self.streams.pop();

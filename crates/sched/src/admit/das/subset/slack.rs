@@ -5,9 +5,6 @@ use headtime_disk::time::{Dur, Time};
 use super::super::sweep::{At, Demand, Slack, bounded, fine, grown, sweep};
 use super::{Open, Subset};
 
-/// Streams with one period may take all of it, and their rates, each rounded up, a few nanoseconds more.
-pub(super) const ROUNDED: i64 = 1_000;
-
 impl Subset {
     /// What an optional stream can take of a reservation of `left` at most, with so many requests: the last commands are carried
     /// through.
@@ -19,7 +16,12 @@ impl Subset {
 
     /// Whether one more request of a mandatory stream can be done in the period under way.
     pub(super) fn fits(&mut self, at: usize, now: Time) -> bool {
-        self.slack_with(at, 1, now) >= -ROUNDED
+        self.slack_with(at, 1, now) >= -self.rounded()
+    }
+
+    /// Streams with one period may take all of it, and their rates, each rounded up, a few nanoseconds more: 2^-32 of at most two periods.
+    pub(super) fn rounded(&self) -> i64 {
+        6 * (self.streams.len() as i64 + 1)
     }
 
     /// The slack of mandatory streams if one of the streams had `more` requests.

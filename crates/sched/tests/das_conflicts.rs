@@ -1,0 +1,167 @@
+//! What one stream's requests run into costs no other stream anything: requests that overlap older ones, and a pool full of best effort. In
+//! front of a drive that takes its worst case for every single command, and serves in the order of arrival.
+
+use std::collections::BTreeMap;
+
+use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::model::Model;
+use headtime_disk::profile;
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::admission::{Disk, Service};
+use headtime_sched::admit::das::distribution::Distribution;
+use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::streams::Setup;
+use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::admit::das::worsts::Worsts;
+use headtime_sched::core::{Config, Core, Order, Refused};
+use headtime_sched::request::{Action, Finished, Request};
+
+const W: Dur = Dur::from_ms(30);
+const SECTORS: u32 = 128;
+/// Nobody's stream.
+const OTHER: u32 = 9;
+
+fn ms(n: u64) -> Time {
+    Time(n * 1_000_000)
+}
+
+struct Rig {
+    core: Core,
+    now: Time,
+    /// Commands and when each ends.
+    at_drive: Vec<(u64, Time)>,
+    free: Time,
+    owners: BTreeMap<u64, u32>,
+    finished: Vec<Finished>,
+}
+
+impl Rig {
+    fn new(capacity: usize) -> Rig {
+        let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
+        let model = Model::new(&profile).expect("a drive that works");
+        let times = Distribution::from_samples(&[Dur::from_ms(8)], Dur::from_ms(1), W).expect("a sample");
+        let service = Service { sectors: SECTORS, worst: W, times };
+        let setup = Setup {
+            disk: Disk::new(vec![service], 2).expect("a drive"),
+            worsts: Worsts::flat(W, SECTORS),
+            exhausted: Exhausted::AsBestEffort,
+        };
+        let config = Config { order: Order::Fcfs, max_outstanding: 2, capacity, fill: None };
+        let core = Core::new(config, model).guaranteeing(&setup);
+        let (at_drive, owners, finished) = (vec![], BTreeMap::new(), vec![]);
+        Rig { core, now: Time::ZERO, at_drive, free: Time::ZERO, owners, finished }
+    }
+
+    fn stream(&mut self, owner: u32, requests: u32, period: u64) {
+        let stream = Stream::new(requests, Dur::from_ms(period), Quality::MANDATORY, SECTORS).expect("a stream");
+        self.core.open_stream(owner, stream, self.now).expect("room");
+        self.drain();
+    }
+
+    /// Tells of a request, and asks for nothing: all that comes at an instant is told first.
+    fn tell(&mut self, owner: u32, kind: Kind, lbn: u64) -> Result<u64, Refused> {
+        let id = self.owners.len() as u64;
+        let request = Request { id, kind, lbn, count: SECTORS, fua: false, sync: true, owner };
+        self.core.submit(request, self.now)?;
+        self.owners.insert(id, owner);
+        Ok(id)
+    }
+
+    fn drain(&mut self) {
+        while let Some(action) = self.core.poll() {
+            match action {
+                Action::Issue(command) => {
+                    self.free = self.free.max(self.now) + W;
+                    self.at_drive.push((command.id, self.free));
+                }
+                Action::Finish(f) => self.finished.push(f),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// Goes on until just before what is told at `until` is decided about.
+    fn run(&mut self, until: Time) {
+        self.drain();
+        loop {
+            let done = self.at_drive.first().map(|d| d.1);
+            let next = [done, self.core.next_wakeup()].into_iter().flatten().min();
+            let Some(next) = next.filter(|t| *t < until) else { break };
+            self.now = next;
+            if done == Some(next) {
+                let (command, _) = self.at_drive.remove(0);
+                self.core.complete(command, Outcome::Ok, next);
+            } else {
+                self.core.tick(next);
+            }
+            self.drain();
+        }
+        self.now = until;
+        while self.at_drive.first().is_some_and(|d| d.1 <= until) {
+            let (command, _) = self.at_drive.remove(0);
+            self.core.complete(command, Outcome::Ok, until);
+        }
+    }
+
+    /// Requests that were late, and whose they were.
+    fn late(&self) -> Vec<(u64, u32)> {
+        let late = self.finished.iter().filter(|f| f.due.is_some_and(|due| f.done > due));
+        late.map(|f| (f.request, self.owners[&f.request])).collect()
+    }
+}
+
+#[test]
+fn a_request_that_waited_for_an_older_one_takes_nothing_from_another_stream() {
+    let mut rig = Rig::new(4096);
+    // 480 of 500 ms.
+    rig.stream(1, 8, 500);
+    rig.stream(2, 8, 500);
+    rig.run(ms(500));
+    // A write of somebody else's where a request of the first stream reads.
+    rig.tell(OTHER, Kind::Write, 10_000).expect("room");
+    for period in 1..7 {
+        for i in 0..8u64 {
+            let lbn = if period == 1 && i == 0 { 10_000 } else { 1_000_000 + i * 1_000 };
+            rig.tell(1, Kind::Read, lbn).expect("room");
+            rig.tell(2, Kind::Read, 2_000_000 + i * 1_000).expect("room");
+        }
+        rig.run(ms(500 * (period + 1)));
+    }
+    assert!(rig.finished.len() >= 80, "{} are done", rig.finished.len());
+    // One of the first stream's, that one or another: which of them goes in the account of the other is ORDER's choice.
+    let late = rig.late();
+    assert!(late.len() <= 1 && late.iter().all(|l| l.1 == 1), "late: {late:?}");
+}
+
+#[test]
+fn the_disk_does_not_stand_still_because_a_request_of_a_short_period_cannot_go() {
+    let mut rig = Rig::new(4096);
+    rig.stream(1, 1, 100);
+    rig.stream(2, 20, 1_000);
+    rig.run(ms(1_000));
+    rig.tell(OTHER, Kind::Write, 10_000).expect("room");
+    for period in 10..30 {
+        rig.tell(1, Kind::Read, 10_000).expect("room");
+        for i in (0..20u64).filter(|_| period % 10 == 0) {
+            rig.tell(2, Kind::Read, 2_000_000 + i * 1_000).expect("room");
+        }
+        rig.run(ms(100 * (period + 1)));
+    }
+    assert!(rig.late().iter().all(|l| l.1 == 1), "late: {:?}", rig.late());
+    // And the write goes when there is time for it.
+    let done = |owner| rig.finished.iter().filter(|f| rig.owners[&f.request] == owner).count();
+    assert!(done(OTHER) == 1 && done(1) >= 10 && done(2) == 40, "{} {} {}", done(OTHER), done(1), done(2));
+}
+
+#[test]
+fn best_effort_leaves_room_for_what_streams_ask_for() {
+    let mut rig = Rig::new(32);
+    rig.stream(1, 5, 500);
+    let others: Vec<_> = (0..40).map(|i| rig.tell(OTHER, Kind::Read, 5_000 + 1_000 * i)).collect();
+    let (had, refused) = others.iter().partition::<Vec<_>, _>(|t| t.is_ok());
+    assert_eq!((had.len(), refused[0]), (22, &Err(Refused::Full { capacity: 22 })));
+    for i in 0..10 {
+        rig.tell(1, Kind::Read, 1_000_000 + 1_000 * i).expect("room for two periods");
+    }
+    assert_eq!(rig.tell(1, Kind::Read, 5_000), Err(Refused::Full { capacity: 32 }));
+}
