@@ -52,6 +52,7 @@ static SPEC: Spec = Spec {
             rule: "no mandatory request late, each optional stream within 0.5 points of what was asked or above",
             checks: &[
                 Check { what: "mandatory requests late", unit: "requests", test: Test::Never },
+                Check { what: "commands that took longer than their worst case", unit: "commands", test: Test::Never },
                 Check {
                     what: "quality achieved less that asked for, of the stream with the least",
                     unit: "points",
@@ -96,16 +97,19 @@ static SPEC: Spec = Spec {
             claim: "the scan progresses at half or more of F9a",
             paper: "-",
             rule: "at least 1.55 MB/s",
-            checks: &[Check { what: "what the scan gets", unit: "MB/s", test: Test::AtLeast(1.55) }],
+            checks: &[
+                Check { what: "progress, over the whole scan", unit: "MB/s", test: Test::AtLeast(1.55) },
+                Check { what: "without what others read anyway", unit: "MB/s", test: Test::AtLeast(1.55) },
+            ],
             quick: true,
-            note: "F9a is 3.1 MB/s.",
+            note: "F9a is 3.1 MB/s. The drive is read once, from nothing to its last block; a shortened run sees the beginning only.",
         },
     ],
     alone: false,
 };
 
-/// Requests in 500 ms and quality in parts per million.
-const STREAMS: [(u32, u32); 5] = [(3, 1_000_000), (2, 1_000_000), (10, 950_000), (5, 850_000), (10, 600_000)];
+/// Requests in 500 ms and quality in parts per million: the paper's table 2, with two of its five streams mandatory.
+const STREAMS: [(u32, u32); 5] = [(5, 1_000_000), (20, 950_000), (10, 900_000), (5, 1_000_000), (10, 600_000)];
 const READERS: usize = 4;
 /// Seconds in which shares are to be right.
 const WINDOW: usize = 10;
@@ -136,10 +140,10 @@ impl Experiment for X1 {
             .map(|s| s.quality().map_or(f64::NAN, |q| 100.0 * q - f64::from(s.stream.quality.ppm()) / 1e4));
         let late = missed(true).map(|s| s.missed()).sum::<u64>() as f64;
         let mut f = Findings::default();
-        f.figure("X1a", &[late, margins.fold(f64::INFINITY, f64::min)]);
+        f.figure("X1a", &[late, all.stats.overdue_commands as f64, margins.fold(f64::INFINITY, f64::min)]);
         f.figure("X1b", &[all.watch.apart(0, 0.0), all.watch.apart(WINDOW, slice())]);
         f.figure("X1c", &[all.start() / idle.start()]);
-        f.figure("X1d", &[scanned(&all.stats)]);
+        f.figure("X1d", &[scanned(&all.stats), free(&all.stats)]);
         f.tables.push(had(&all));
         f.tables.push(figures(&idle, &all));
         Ok(f)
@@ -190,9 +194,12 @@ fn one(run: &Run, profile: &Profile, beside: bool) -> Result<Ran, RunError> {
         let promised = das::streams(&STREAMS).map_err(|e| failed(&SPEC, e))?;
         let all = Streams::new(&promised, Some(load), target, run.seed).map_err(|e| failed(&SPEC, e))?;
         load = Box::new(all);
-        scan = Box::new(Jobs::new(vec![Job { again: true, ..Job::scan(disk.capacity, SCANNED) }]));
+        scan = Box::new(Jobs::new(vec![Job::scan(disk.capacity, SCANNED)]));
     }
-    let limits = Limits { until: Some(Time::ZERO + Dur::from_secs(run.length(310, 70))), ..Limits::default() };
+    // Until the drive has been read, or for so long; without the scan as long as is needed for a mean of starts.
+    let longest = if beside { run.length(20_000, 70) } else { 70 };
+    let until = Some(Time::ZERO + Dur::from_secs(longest));
+    let limits = Limits { until, until_scanned: beside, ..Limits::default() };
     let mut watch = Watch::default();
     let stats = simulation.run_with(&mut *load, &mut *scan, limits, None, &mut watch);
     let stats = stats.map_err(|e| failed(&SPEC, e))?;
@@ -270,9 +277,15 @@ fn slice() -> f64 {
     bfq::Rules::plus().slice.as_secs_f64() / WINDOW as f64
 }
 
-/// MB/s of the scan.
+/// MB/s by which the scan went on.
 fn scanned(stats: &Stats) -> f64 {
     stats.background.sectors as f64 * 512.0 / 1e6 / stats.ended_at.as_secs_f64()
+}
+
+/// MB/s of it that nobody else's requests brought.
+fn free(stats: &Stats) -> f64 {
+    let paid = stats.freeblock.as_ref().map_or(0, |r| r.by_foreground);
+    stats.background.sectors.saturating_sub(paid) as f64 * 512.0 / 1e6 / stats.ended_at.as_secs_f64()
 }
 
 fn had(all: &Ran) -> Table {
@@ -302,6 +315,9 @@ fn figures(idle: &Ran, all: &Ran) -> Table {
         ("start beside all the others, s", all.start()),
         ("starts", all.starts.len() as f64),
         ("scan, MB/s", scanned(&all.stats)),
+        ("of it free, MB/s", free(&all.stats)),
+        ("part of the drive that was read, %", 100.0 * all.stats.background.fraction),
+        ("seconds", all.stats.ended_at.as_secs_f64()),
         ("subsets of streams alone, %", alone),
         ("commands that took longer than their worst case", all.stats.overdue_commands as f64),
     ];
