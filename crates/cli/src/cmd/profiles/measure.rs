@@ -9,6 +9,7 @@ use headtime_lab::experiment::Progress;
 use headtime_lab::output;
 use headtime_sched::admit::das::admission::Disk;
 use headtime_sim::service::{self, Load, Measured};
+use headtime_sim::simulate::DEPTH;
 use serde::Serialize;
 
 use crate::drive;
@@ -82,15 +83,20 @@ pub fn run(args: &Measure, json: bool) -> Result<(), Failure> {
 
 /// Times of requests of one size on the virtual drive of `profile`.
 fn one(profile: &Profile, bytes: u64, waiting: u32, requests: u64, seed: u64) -> Result<Measured, Failure> {
-    let outstanding = headtime_sim::simulate::DEPTH.min(profile.electronics.queue.depth);
+    let outstanding = outstanding(profile);
     let load = Load { waiting, requests, outstanding, ..Load::reads(bytes, seed) };
     service::measure(profile, &load).map_err(Failure::input)
+}
+
+/// Commands at the drive while it is measured, and when promises are made from that.
+fn outstanding(profile: &Profile) -> u32 {
+    DEPTH.min(profile.electronics.queue.depth)
 }
 
 fn rows(profile: &Profile, all: &[Measured]) -> Result<Vec<Row>, Failure> {
     let model = Model::new(profile).map_err(Failure::input)?;
     // What will be read back, so that what is printed is what admission will reckon with.
-    let disk = Disk::of(profile, &model, profile.electronics.queue.depth).map_err(Failure::input)?;
+    let disk = Disk::of(profile, &model, outstanding(profile)).map_err(Failure::input)?;
     let row = |m: &Measured| {
         let service = disk.service(m.times.sectors)?;
         Some(Row {

@@ -126,13 +126,20 @@ impl Reloading {
         if *last == wanted {
             return;
         }
-        if let Err(why) = self.change(live, &last, wanted) {
-            return screen::note(&format!("streams are as they were: {why}"));
+        match self.change(live, &last, wanted) {
+            // Those that did not begin are tried again when the configuration is read again.
+            Ok(failed) => *last = wanted.iter().filter(|w| !failed.contains(w)).copied().collect(),
+            Err(why) => screen::note(&format!("streams are as they were: {why}")),
         }
-        *last = wanted.to_vec();
     }
 
-    fn change(&self, live: &Live, last: &[(u32, Stream)], wanted: &[(u32, Stream)]) -> Result<(), String> {
+    /// Gives those that could be had and did not begin all the same.
+    fn change(
+        &self,
+        live: &Live,
+        last: &[(u32, Stream)],
+        wanted: &[(u32, Stream)],
+    ) -> Result<Vec<(u32, Stream)>, String> {
         let name = |export: u32| self.exports.specs[export as usize].name.clone();
         let gone = last.iter().filter(|l| !wanted.contains(l)).map(|l| l.0);
         let gone: Vec<u32> = gone.collect();
@@ -150,6 +157,7 @@ impl Reloading {
                 screen::note(&format!("export \"{}\": no stream any more", name(export)));
             }
         }
+        let mut failed = Vec::new();
         for (export, stream) in new {
             let by = Instant::now() + ENDS_WITHIN;
             let opened = loop {
@@ -161,9 +169,12 @@ impl Reloading {
             };
             match opened {
                 Ok(_) => screen::note(&format!("export \"{}\": a stream now", name(export))),
-                Err(why) => screen::note(&format!("export \"{}\", stream: {why}", name(export))),
+                Err(why) => {
+                    screen::note(&format!("export \"{}\", stream: {why}", name(export)));
+                    failed.push((export, stream));
+                }
             }
         }
-        Ok(())
+        Ok(failed)
     }
 }

@@ -303,8 +303,8 @@ fn a_faulty_stream_is_named_with_its_line() {
             "requests = 0\nperiod = \"50ms\"",
             "s.toml:3: stream \"a\": requests per period: expected 1 to 10000, found 0",
         ),
-        ("requests = 3\nperiod = \"20s\"", "s.toml:4: period: expected in quotes a time such as 500ms"),
-        ("requests = 3\nperiod = \"50ms\"\nquality = 1.5", "s.toml:5: quality: expected a share such as 99% or 0.99"),
+        ("requests = 3\nperiod = \"20s\"", "s.toml:4: expected in quotes a time such as 500ms"),
+        ("requests = 3\nperiod = \"50ms\"\nquality = 1.5", "s.toml:5: expected a share such as 99% or 0.99"),
         ("requests = 3\nperiod = \"50ms\"\nmissing = 1", "s.toml:5: unknown key"),
         ("period = \"50ms\"", "s.toml:1: stream \"a\": expected requests = requests in a period, found none"),
         (
