@@ -180,7 +180,7 @@ impl Core {
             }
             self.fill.as_mut().expect("FILL is on").refused(&leg, self.now);
         }
-        if !self.has_time_for(1, 0) {
+        if !self.has_time_for(1, 0, true) {
             return Next::Request;
         }
         let Some(gap) = self.gap_to_fill(slot) else {
@@ -216,7 +216,7 @@ impl Core {
     /// Whether there is time for a leg before the request in `slot`, even if it takes its worst.
     fn has_time_before(&mut self, slot: u32, leg: &Leg) -> bool {
         let behind = if leg.merged { self.pool.get(slot).request.count } else { 0 };
-        self.has_time_for(leg.count, behind)
+        self.has_time_for(leg.count, behind, true)
     }
 
     /// The gap before the request in `slot`, if it has one.
@@ -292,19 +292,19 @@ impl Core {
         }
         let (head, _) = self.predictor.next_heads(&self.model, self.now);
         if let Some(leg) = fill.answered(true, self.now) {
-            if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) && self.has_time_for(leg.count, 0) {
+            if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) && self.has_time_for(leg.count, 0, false) {
                 return Some(self.send_free(&leg, true));
             }
             self.fill.as_mut().expect("FILL is on").refused(&leg, self.now);
         }
-        if !self.has_time_for(1, 0) {
+        if !self.has_time_for(1, 0, false) {
             return None;
         }
         self.fill.as_mut().expect("FILL is on").begin_idle();
         for _ in 0..SEARCHES {
             let leg = self.fill.as_mut().expect("FILL is on").idle_leg(&self.model, &head, self.now)?;
             let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);
-            if !conflicts && !self.has_time_for(leg.count, 0) {
+            if !conflicts && !self.has_time_for(leg.count, 0, false) {
                 return None;
             }
             let fill = self.fill.as_mut().expect("FILL is on");

@@ -231,8 +231,8 @@ impl Core {
     }
 
     /// Whether something of nobody's may be sent, at the front of a request or alone, without a promise being broken at its worst.
-    pub(super) fn has_time_for(&mut self, sectors: u32, at_front_of: u32) -> bool {
-        self.streams.as_mut().is_none_or(|s| s.has_time_for(sectors, at_front_of, self.now))
+    pub(super) fn has_time_for(&mut self, sectors: u32, at_front_of: u32, in_gap: bool) -> bool {
+        self.streams.as_mut().is_none_or(|s| s.has_time_for(sectors, at_front_of, in_gap, self.now))
     }
 
     /// When a stream's period ends that somebody waits for.

@@ -416,9 +416,12 @@ impl Streams {
 
     /// Whether there is time for so many sectors of nobody's, at their worst, at the front of a command of so many others that is
     /// counted already, or, with none, as a command of their own.
-    pub fn has_time_for(&mut self, sectors: u32, others: u32, now: Time) -> bool {
+    /// In a gap (`in_gap`) it takes no time but when a prediction is wrong: then mandatory streams must have it to spare at its worst, and
+    /// optional ones, whose promise is one in the mean, lose what is wrong in the mean, which is next to nothing.
+    pub fn has_time_for(&mut self, sectors: u32, others: u32, in_gap: bool, now: Time) -> bool {
+        let spare = self.subset.spare(now);
         // With others behind it that is all of both: where the front fails the others go once more.
-        self.worsts.get(sectors.saturating_add(others)) <= self.subset.spare(now).all
+        self.worsts.get(sectors.saturating_add(others)) <= if in_gap { spare.mandatory } else { spare.all }
     }
 
     /// A command came back.
