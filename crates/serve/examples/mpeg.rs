@@ -11,9 +11,7 @@
 //! the first groups, and of each class how many frames were lost.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,6 +35,11 @@ use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::net::listener::Note;
 use headtime_serve::server::{CAPACITY, Server, Service};
 use headtime_serve::streams;
+
+#[path = "client/mod.rs"]
+mod client;
+
+use client::{Client, Places};
 
 /// Bytes of each request.
 const BLOCK: u64 = 64 << 10;
@@ -75,44 +78,15 @@ fn export(film: u64, class: usize) -> String {
     format!("film{film}-{}", CLASSES[class].name)
 }
 
-fn connect(path: &Path, name: &str) -> UnixStream {
-    let mut stream = UnixStream::connect(path).expect("the server listens");
-    stream.read_exact(&mut [0; 18]).expect("a greeting");
-    let head = [&3u32.to_be_bytes()[..], b"IHAVEOPT", &1u32.to_be_bytes(), &(name.len() as u32).to_be_bytes()];
-    stream.write_all(&[&head.concat(), name.as_bytes()].concat()).expect("the server reads");
-    stream.read_exact(&mut [0; 10]).expect("the export is there");
-    stream
-}
-
-fn ask(stream: &mut UnixStream, block: u64) {
-    let length = (BLOCK as u32).to_be_bytes();
-    let parts =
-        [&[0x25, 0x60, 0x95, 0x13, 0, 0, 0, 0][..], &block.to_be_bytes(), &(block * BLOCK).to_be_bytes(), &length];
-    stream.write_all(&parts.concat()).expect("the server reads");
-}
-
-/// The next answer: which block, and its data if it has any.
-fn answer(stream: &mut UnixStream) -> Option<(u64, Option<Vec<u8>>)> {
-    let mut head = [0; 16];
-    stream.read_exact(&mut head).ok()?;
-    let block = u64::from_be_bytes(head[8..].try_into().expect("eight bytes"));
-    if head[4..8] != [0; 4] {
-        return Some((block, None));
-    }
-    let mut data = vec![0; BLOCK as usize];
-    stream.read_exact(&mut data).ok()?;
-    Some((block, Some(data)))
-}
-
 /// What stands at the beginning of a block, so that a wrong one is noticed.
 fn mark(film: u64, class: usize, block: u64) -> [u8; 8] {
     (film << 48 | (class as u64) << 40 | block).to_le_bytes()
 }
 
 /// Hands on which blocks have come, until the server hangs up.
-fn listen(mut stream: UnixStream, film: u64, class: usize, out: &Sender<(usize, u64, Instant)>) {
-    while let Some((block, data)) = answer(&mut stream) {
-        if let Some(data) = data {
+fn listen(mut client: Client, film: u64, class: usize, out: &Sender<(usize, u64, Instant)>) {
+    while let Ok((block, data)) = client.answer(BLOCK as u32) {
+        if let Ok(data) = data {
             assert_eq!(data[..8], mark(film, class, block), "the block that was asked for");
             let _ = out.send((class, block, Instant::now()));
         }
@@ -144,9 +118,10 @@ fn show(come: &BTreeMap<(usize, u64), Instant>, group: u64, by: Instant, shown: 
 /// Plays a film: asks for a group in each period, and shows what came of the one of [`AHEAD`] periods ago.
 fn play(path: &Path, film: u64, groups: u64) -> Shown {
     let (out, blocks): (_, Receiver<(usize, u64, Instant)>) = channel();
-    let mut streams: Vec<UnixStream> = (0..3).map(|class| connect(path, &export(film, class))).collect();
+    let open = |class| Client::open(path, &export(film, class)).expect("the server has its films");
+    let mut streams: Vec<Client> = (0..3).map(open).collect();
     for (class, stream) in streams.iter().enumerate() {
-        let (stream, out) = (stream.try_clone().expect("a socket"), out.clone());
+        let (stream, out) = (stream.split().expect("a socket"), out.clone());
         std::thread::spawn(move || listen(stream, film, class, &out));
     }
     let (began, mut come, mut shown) = (Instant::now(), BTreeMap::new(), Shown::default());
@@ -162,25 +137,24 @@ fn play(path: &Path, film: u64, groups: u64) -> Shown {
         }
         if group < groups {
             for (class, stream) in streams.iter_mut().enumerate() {
-                (group * in_group(class)..(group + 1) * in_group(class)).for_each(|block| ask(stream, block));
+                let mut blocks = group * in_group(class)..(group + 1) * in_group(class);
+                let asked = blocks.try_for_each(|block| stream.ask(block, block * BLOCK, BLOCK as u32));
+                asked.expect("the server reads");
             }
         }
     }
     for stream in streams {
-        let _ = stream.shutdown(std::net::Shutdown::Both);
+        stream.hang_up();
     }
     shown
 }
 
 /// Reads blocks anywhere, one after the other, until it is told to stop.
-fn read(path: &Path, mut seed: u64, blocks: u64, stop: &AtomicBool, read: &AtomicU64) {
-    let mut stream = connect(path, "rest");
+fn read(path: &Path, seed: u64, blocks: u64, stop: &AtomicBool, read: &AtomicU64) {
+    let mut client = Client::open(path, "rest").expect("the server listens");
+    let mut places = Places(seed);
     while !stop.load(Ordering::Relaxed) {
-        // A row of numbers with no pattern that a disk would notice (Knuth's linear congruence).
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ask(&mut stream, (seed >> 33) % blocks);
-        let (_, data) = answer(&mut stream).expect("the server answers");
-        assert!(data.is_some(), "best effort waits, and has no period to miss");
+        client.read(places.below(blocks) * BLOCK, BLOCK as u32).expect("best effort waits, and has no period to miss");
         read.fetch_add(1, Ordering::Relaxed);
     }
 }

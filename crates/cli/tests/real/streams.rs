@@ -60,6 +60,31 @@ fn a_check_says_what_streams_have_and_refuses_what_cannot_be() {
 }
 
 #[test]
+fn every_example_can_be_served_and_all_at_once_is_the_experiments() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut seen = 0;
+    for file in fs::read_dir(&examples).unwrap().map(|e| e.unwrap().path()) {
+        if file.extension().is_none_or(|e| e != "toml") {
+            continue;
+        }
+        let (status, out, err) = finish(headtime().args(["serve", "--check"]).arg(&file));
+        assert!(status.success(), "{}: {err}", file.display());
+        seen += 1;
+        if file.ends_with("all-at-once.toml") {
+            // As crates/lab/src/x1.rs has them.
+            let asked = [("3", "100%"), ("2", "100%"), ("10", "95%"), ("5", "85%"), ("10", "60%")];
+            for (at, (requests, quality)) in asked.iter().enumerate() {
+                let name = format!("stream-{}", at + 1);
+                let row = out.lines().find(|l| l.contains(&name) && l.contains("500 ms")).expect(&out);
+                let cells: Vec<&str> = row.split_whitespace().collect();
+                assert_eq!((cells[1], cells[4]), (*requests, *quality), "{row}");
+            }
+        }
+    }
+    assert!(seen >= 3, "{seen} examples in {}", examples.display());
+}
+
+#[test]
 fn a_profile_without_times_is_measured_for_a_virtual_drive_and_refused_for_a_real_one() {
     let dir = scratch("streams-measured");
     config(dir.path(), "2", "");
