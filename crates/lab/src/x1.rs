@@ -90,7 +90,7 @@ static SPEC: Spec = Spec {
             rule: "at most 1.5 times",
             checks: &[Check { what: "start beside all the others over idle", unit: "times", test: Test::AtMost(1.5) }],
             quick: true,
-            note: "With 14 requests of streams in a period instead of 50 it is 1.4 times. In one decision of seven only streams may go, and a start is 18 \
+            note: "With 30 requests of streams in a period, five of them mandatory, instead of 50 and ten it is 1.4 times. In one decision of seven only streams may go, and a start is 18 \
                    reads, one after the other, each of which may have to wait for such a moment to pass. Each start is a process of its own; one \
                    program that comes again and again is raised less and takes longer.",
         },
