@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -38,6 +38,9 @@ pub enum BackingError {
     InUse(PathBuf),
 }
 
+/// A server that was killed may be gone and its io_uring not yet: the kernel takes that down behind its back, and lets go of the file then.
+const LET_GO: Duration = Duration::from_secs(1);
+
 /// Opens or makes the file of a drive of so many bytes. As long as it is open no other drive can use it. An existing file
 /// of the right length is taken as it is.
 pub fn open(path: &Path, bytes: u64) -> Result<OwnedFd, BackingError> {
@@ -48,10 +51,14 @@ pub fn open(path: &Path, bytes: u64) -> Result<OwnedFd, BackingError> {
     }
     let file: File =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => return Err(BackingError::InUse(path.into())),
-        Err(e) => return Err(failed(e.into())),
+    let patience = Instant::now() + LET_GO;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => break,
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < patience => std::thread::sleep(LET_GO / 50),
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(BackingError::InUse(path.into())),
+            Err(e) => return Err(failed(e.into())),
+        }
     }
     match file.metadata().map_err(failed)?.len() {
         0 => file.set_len(bytes).map_err(failed)?,
