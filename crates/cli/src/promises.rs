@@ -1,21 +1,58 @@
 //! What promises to streams are made from: the profile's service times, and where those of a virtual drive may be measured, what the profile
 //! lacks of them.
 
+use std::fmt;
+
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_sched::admit::das::admission::Disk;
+use headtime_sched::admit::das::admission::{Disk, Load as Taken};
 use headtime_sched::admit::das::known::KnownError;
 use headtime_sched::admit::das::streams::Setup;
 use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worsts::Worsts;
 use headtime_sim::service::{self, Load};
+
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::screen;
+use crate::words::ppm;
 
-/// Bytes of the largest request that is no stream's. It is begun only where all promises can wait for it at its worst, and a longer one
-/// would hardly ever be.
-const LARGEST: u64 = 1 << 20;
+/// How much of a drive's time a set of streams takes, as shares of it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Shares {
+    mandatory_at_worst: f64,
+    expected: f64,
+    best_effort: f64,
+    /// The same in parts per million.
+    #[serde(skip)]
+    ppm: [u64; 3],
+}
+
+impl Shares {
+    /// Mandatory requests at their worst, what is expected of all, and what is left, in parts per million.
+    pub fn of(worst: u64, expected: u64, left: u64) -> Shares {
+        let share = |ppm: u64| ppm as f64 / 1e6;
+        let (mandatory_at_worst, best_effort) = (share(worst), share(left));
+        Shares { mandatory_at_worst, expected: share(expected), best_effort, ppm: [worst, expected, left] }
+    }
+}
+
+impl From<Taken> for Shares {
+    fn from(load: Taken) -> Shares {
+        Shares::of(load.worst_ppm, load.expected_ppm, load.left_ppm())
+    }
+}
+
+impl fmt::Display for Shares {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [worst, expected, left] = self.ppm.map(ppm);
+        write!(
+            f,
+            "mandatory requests take {worst} of the time at their worst; what is expected of all streams takes {expected}, and {left} is left \
+             for best effort"
+        )
+    }
+}
 
 /// A drive that promises are made of.
 #[derive(Clone, Copy, Debug)]
@@ -76,8 +113,6 @@ impl<'a> Drive<'a> {
         self.complete(profile, sizes)?;
         let model = Model::new(profile).map_err(|e| Failure::input(format!("{}: {e}", self.name)))?;
         let disk = self.known(profile, &model)?;
-        let largest = (LARGEST / u64::from(profile.sector_bytes)) as u32;
-        let worsts = Worsts::of(profile, &model, largest).map_err(|e| Failure::input(format!("{}: {e}", self.name)))?;
-        Ok(Setup { disk, worsts, exhausted })
+        Setup::of(disk, profile, &model, exhausted).map_err(|e| Failure::input(format!("{}: {e}", self.name)))
     }
 }

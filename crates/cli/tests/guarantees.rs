@@ -91,7 +91,7 @@ fn streams_that_fit_are_admitted_with_their_reservations() {
     assert!((of(load, "mandatory_at_worst") - 3.0 * of(size, "worst_ms") / 500.0).abs() < 1e-5);
     assert!((of(load, "expected") + of(load, "best_effort") - 1.0).abs() < 1e-9);
     let text = headtime(&args).ok();
-    for said in ["w, the longest that one can take", "5 turns of 4.020 ms", "99.9% of them within", "Yes. Mandatory"] {
+    for said in ["w, the longest that one can take", "5 turns of 4.020 ms", "99.9% of them within", "Yes: mandatory"] {
         assert!(text.contains(said), "{said}: {text}");
     }
     // Nobody asks for anything: what is known of the drive.

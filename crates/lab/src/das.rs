@@ -14,7 +14,6 @@ use headtime_sched::admit::das::admission::{Admitted, Disk, admit};
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::streams::Setup as Promises;
 use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worsts::Worsts;
 use headtime_sched::core::Order;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
@@ -31,8 +30,6 @@ use crate::filled::failed;
 pub(crate) const DRIVES: [&str; 2] = ["ultrastar36z15", "barracuda36es2"];
 /// Best-effort requests that always wait, those at the drive included.
 pub(crate) const WAITING: u32 = service::WAITING;
-/// Sectors of the largest best-effort request.
-const LARGEST: u32 = 2048;
 
 /// What is beside streams.
 #[derive(Clone, Debug)]
@@ -92,8 +89,8 @@ impl Bench {
         let guarantees = match &self.known {
             None => None,
             Some(disk) => {
-                let worsts = Worsts::of(&self.profile, &model, LARGEST).map_err(|e| failed(spec, e))?;
-                Some(Promises { disk: disk.clone(), worsts, exhausted: Exhausted::Skip })
+                let promises = Promises::of(disk.clone(), &self.profile, &model, Exhausted::Skip);
+                Some(promises.map_err(|e| failed(spec, e))?)
             }
         };
         let profile = self.truth.as_ref().unwrap_or(&self.profile);

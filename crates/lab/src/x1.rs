@@ -12,7 +12,6 @@ use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::streams::Setup as Promises;
 use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worsts::Worsts;
 use headtime_sched::admit::{Policy, Share, bfq};
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
@@ -121,8 +120,6 @@ const WINDOW: usize = 10;
 const BEFORE: u64 = 10;
 /// Sectors of a unit of the scan.
 const SCANNED: u32 = 128;
-/// Sectors of the largest best-effort request.
-const LARGEST: u32 = 2048;
 
 impl Experiment for X1 {
     fn spec(&self) -> &'static Spec {
@@ -174,8 +171,8 @@ impl Ran {
 /// Bash is started on a disk that is idle, or beside everybody else.
 fn one(run: &Run, profile: &Profile, beside: bool) -> Result<Ran, RunError> {
     let model = Model::new(profile).map_err(|e| failed(&SPEC, e))?;
-    let worsts = Worsts::of(profile, &model, LARGEST).map_err(|e| failed(&SPEC, e))?;
-    let guarantees = Promises { disk: known(&SPEC, profile)?, worsts, exhausted: Exhausted::AsBestEffort };
+    let guarantees = Promises::of(known(&SPEC, profile)?, profile, &model, Exhausted::AsBestEffort);
+    let guarantees = guarantees.map_err(|e| failed(&SPEC, e))?;
     let share = |i: usize| (i as u32, Share { weight: 100 * (i as u32 + 1), ..Share::default() });
     let setup = Setup {
         admit: Policy::Bfq(bfq::Rules::plus()),

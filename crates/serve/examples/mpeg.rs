@@ -24,9 +24,8 @@ use headtime_disk::profile;
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::Disk;
 use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::streams::Setup;
+use headtime_sched::admit::das::streams::{LARGEST_BYTES, Setup};
 use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worsts::Worsts;
 use headtime_sched::core::{Config, Core, Order};
 use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
@@ -193,8 +192,9 @@ fn main() {
         EACH / BLOCK
     );
     specs.push(spec("rest".into(), 0, sectors));
-    let exports =
-        Exports::new(specs, sectors, profile.sector_bytes).expect("exports that fit").with_requests_up_to(1 << 20);
+    let exports = Exports::new(specs, sectors, profile.sector_bytes)
+        .expect("exports that fit")
+        .with_requests_up_to(LARGEST_BYTES);
     let wanted: Vec<(u32, Stream)> = (0..films)
         .flat_map(|film| (0..3).map(move |class| (film, class)))
         .map(|(film, class)| {
@@ -205,8 +205,7 @@ fn main() {
         })
         .collect();
     let disk = Disk::of(&profile, &model, 2).expect("its times were measured");
-    let worsts = Worsts::of(&profile, &model, (1 << 20) / profile.sector_bytes).expect("a worst case");
-    let setup = Setup { disk: disk.clone(), worsts, exhausted: Exhausted::Skip };
+    let setup = Setup::of(disk.clone(), &profile, &model, Exhausted::Skip).expect("a worst case");
     let core = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill: None };
     let mut core = Core::new(core, model).guaranteeing(&setup);
     let load = match streams::begin(&mut core, &exports, &wanted) {

@@ -19,7 +19,6 @@ use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::Disk;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::streams::Setup;
-use headtime_sched::admit::das::worsts::Worsts;
 use headtime_sched::core::{Config as CoreConfig, Core, Order};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
@@ -41,8 +40,7 @@ fn server(dir: &Path) -> (Server, Vec<String>, Vec<(u32, Stream)>) {
     let exports = exports.with_requests_up_to(1 << 20);
     let wanted = config.streams(sector_bytes).unwrap();
     let disk = Disk::of(&profile, &model, 2).unwrap();
-    let worsts = Worsts::of(&profile, &model, (1 << 20) / sector_bytes).unwrap();
-    let setup = Setup { disk: disk.clone(), worsts, exhausted: config.exhausted() };
+    let setup = Setup::of(disk.clone(), &profile, &model, config.exhausted()).unwrap();
     let fill = Some(FillConfig::new(Algorithm::Headtime));
     let core = CoreConfig { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill };
     let mut core = Core::new(core, model).admitting(&config.policy()).guaranteeing(&setup);

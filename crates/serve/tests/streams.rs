@@ -17,7 +17,6 @@ use headtime_sched::admit::das::admission::{Disk, admit};
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::streams::Setup;
 use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worsts::Worsts;
 use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
@@ -80,8 +79,7 @@ fn core_of(exports: &Exports, wanted: &[(u32, Stream)], fill: Option<FillConfig>
     let profile = ultrastar();
     let model = Model::new(&profile).unwrap();
     let disk = Disk::of(&profile, &model, 2).unwrap();
-    let worsts = Worsts::of(&profile, &model, 2048).unwrap();
-    let setup = Setup { disk: disk.clone(), worsts, exhausted: Exhausted::Skip };
+    let setup = Setup::of(disk.clone(), &profile, &model, Exhausted::Skip).unwrap();
     let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill };
     let mut core = Core::new(config, model).guaranteeing(&setup);
     streams::begin(&mut core, exports, wanted).unwrap();

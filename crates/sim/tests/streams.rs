@@ -10,7 +10,6 @@ use headtime_sched::admit::das::stream::Quality;
 use headtime_sched::admit::das::streams::Setup as Promises;
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::admit::das::worst::WorstCase;
-use headtime_sched::admit::das::worsts::Worsts;
 use headtime_sched::core::Order;
 use headtime_sim::result::{About, SimResult};
 use headtime_sim::run::Limits;
@@ -31,7 +30,7 @@ fn promises(profile: &Profile, exhausted: Exhausted) -> Promises {
     let samples: Vec<Dur> = (0..100).map(|i| Dur::from_us(2_000 + 45 * i)).collect();
     let times = Distribution::from_samples(&samples, Dur::from_us(100), worst).expect("samples");
     let disk = Disk::new(vec![Service { sectors: 128, worst, times }], 2).expect("a drive");
-    Promises { disk, worsts: Worsts::of(profile, &model, 2048).expect("it writes through"), exhausted }
+    Promises::of(disk, profile, &model, exhausted).expect("it writes through")
 }
 
 fn stream(name: &str, requests: u32, ppm: u32) -> StreamSpec {

@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::background;
 use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
+use crate::promises::Shares;
 use crate::screen::{self, columns};
 use crate::words::ppm;
 
@@ -114,25 +115,8 @@ fn message(asked: &Asked) -> Result<v1::Stream, Failure> {
     Ok(v1::Stream { requests: asked.requests, period_ns: asked.period.0, quality_ppm: asked.quality.ppm(), bytes })
 }
 
-#[derive(Serialize)]
-struct Load {
-    mandatory_at_worst: f64,
-    expected: f64,
-    best_effort: f64,
-}
-
-fn load(r: &StreamReply) -> Load {
-    let share = |ppm: u64| ppm as f64 / 1e6;
-    Load { mandatory_at_worst: share(r.worst_ppm), expected: share(r.expected_ppm), best_effort: share(r.left_ppm) }
-}
-
-fn load_words(r: &StreamReply) -> String {
-    format!(
-        "Mandatory requests take {} of the time at their worst; what is expected of all streams takes {}, and {} is left for best effort.\n",
-        ppm(r.worst_ppm),
-        ppm(r.expected_ppm),
-        ppm(r.left_ppm)
-    )
+fn load(r: &StreamReply) -> Shares {
+    Shares::of(r.worst_ppm, r.expected_ppm, r.left_ppm)
 }
 
 fn ms(ns: u64) -> f64 {
@@ -194,7 +178,7 @@ fn words(reply: &StreamReply, opens: bool) -> String {
         let tense = if opens { "have now" } else { "would have" };
         text += &format!("The others {tense}: {}.\n", each.collect::<Vec<_>>().join(", "));
     }
-    text + &load_words(reply)
+    text + &format!("All together: {}.\n", load(reply))
 }
 
 #[derive(Serialize)]
@@ -269,7 +253,7 @@ fn list(args: &List) -> Result<(), Failure> {
         lines.extend(rows.iter().map(Row::cells));
         text += &columns(&lines, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
     }
-    text += &load_words(&reply);
+    text += &format!("All together: {}.\n", load(&reply));
     if overdue > 0 {
         text +=
             &format!("The drive took longer than its worst case {overdue} times: what is promised does not hold.\n");

@@ -8,7 +8,9 @@ use headtime_sched::admit::das::worst::{WorstCase, WorstError};
 use headtime_sim::streams::Asked;
 use serde::Serialize;
 
+use crate::promises::Shares;
 use crate::screen::columns;
+use crate::words::ppm;
 
 /// The whole answer.
 #[derive(Serialize)]
@@ -77,14 +79,6 @@ struct Row<'a> {
     worst_ms: f64,
 }
 
-/// Shares of the drive's time.
-#[derive(Serialize)]
-struct Shares {
-    mandatory_at_worst: f64,
-    expected: f64,
-    best_effort: f64,
-}
-
 #[derive(Serialize)]
 struct Nearest {
     stream: String,
@@ -134,11 +128,7 @@ impl<'a> Answer<'a> {
             sizes: sizes.collect::<Result<_, WorstError>>()?,
             admitted: refusal.is_none(),
             streams: rows.collect(),
-            load: said.as_ref().ok().map(|a| Shares {
-                mandatory_at_worst: share(a.load.worst_ppm),
-                expected: share(a.load.expected_ppm),
-                best_effort: share(a.load.left_ppm()),
-            }),
+            load: said.as_ref().ok().map(|a| a.load.into()),
             why: refusal.map(|r| why(&r.why, &name)),
             nearest: refusal.map(|r| Nearest {
                 stream: name(asked.len().saturating_sub(1)),
@@ -162,13 +152,7 @@ impl<'a> Answer<'a> {
         }
         text.push('\n');
         if let Some(load) = &self.load {
-            text += &format!(
-                "Yes. Mandatory requests take {} of the time at their worst; what is expected of all streams takes {}, and {} is left \
-                 for best effort.\n",
-                percent(load.mandatory_at_worst),
-                percent(load.expected),
-                percent(load.best_effort)
-            );
+            text += &format!("Yes: {load}.\n");
         }
         if let Some(why) = &self.why {
             text += &format!("No. {why}.\n");
@@ -306,19 +290,7 @@ fn share(ppm: u64) -> f64 {
     ppm as f64 / 1e6
 }
 
-/// In percent, with a hundredth of one at most, and no zeros behind it. What is not all is not shown as all: 100% is mandatory.
+/// Of a whole number of parts per million, in percent.
 fn percent(share: f64) -> String {
-    let share = if share < 1.0 { share.min(0.9999) } else { share };
-    let text = format!("{:.2}", share * 100.0);
-    format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_not_all_is_not_shown_as_all() {
-        assert_eq!([1.0, 0.999_999, 0.95, 0.3846].map(percent), ["100%", "99.99%", "95%", "38.46%"]);
-    }
+    ppm((share * 1e6).round() as u64)
 }

@@ -16,7 +16,7 @@ use headtime_serve::streams::{self, Live, StreamError};
 use headtime_sim::service;
 
 use crate::failure::Failure;
-use crate::promises;
+use crate::promises::{self, Shares};
 use crate::screen::{self, columns};
 use crate::words::ppm;
 
@@ -85,14 +85,8 @@ pub fn said(setup: &Setup, standings: &[Standing], load: Load, exports: &Exports
     }));
     rows[0][0] = "    stream".into();
     let most = u64::from(setup.worsts.most_sectors()) * u64::from(exports.sector_bytes);
-    format!(
-        "{}    mandatory requests take {} of the time at their worst; what is expected of all streams takes {}, and {} is left for best \
-         effort, in requests of at most {most} bytes\n",
-        columns(&rows, &[1, 2, 3, 4, 5]),
-        ppm(load.worst_ppm),
-        ppm(load.expected_ppm),
-        ppm(load.left_ppm())
-    )
+    let load = Shares::from(load);
+    format!("{}    {load}, in requests of at most {most} bytes\n", columns(&rows, &[1, 2, 3, 4, 5]))
 }
 
 /// Takes over the streams of a configuration that was read again: those that are gone end, those that are new or others begin, if all of

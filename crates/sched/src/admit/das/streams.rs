@@ -5,12 +5,15 @@
 //! queues of the policy below, or in one of its own where there is none.
 
 use headtime_disk::command::{Command, Kind};
+use headtime_disk::model::Model;
+use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
 
 use super::admission::{Admitted, Disk, Load, Refusal, admit};
 use super::periods::Tally;
 use super::stream::Stream;
 use super::subset::{Event, Exhausted, Member, OpenError, Rules, Sent, Subset};
+use super::worst::WorstError;
 use super::worsts::{Worsts, class_of};
 use crate::request::Request;
 
@@ -30,6 +33,21 @@ pub struct Setup {
     pub worsts: Worsts,
     /// What becomes of an optional stream's requests when its reservation is used up.
     pub exhausted: Exhausted,
+}
+
+/// Bytes of the largest request that is no stream's. It is begun only where all promises can wait for it at its worst, and a longer one would hardly
+/// ever be.
+pub const LARGEST_BYTES: u32 = 1 << 20;
+
+impl Setup {
+    /// Promises made from `disk`, which is that of `profile`, from which `model` was compiled.
+    ///
+    /// # Errors
+    /// The drive has no worst case.
+    pub fn of(disk: Disk, profile: &Profile, model: &Model, exhausted: Exhausted) -> Result<Setup, WorstError> {
+        let worsts = Worsts::of(profile, model, LARGEST_BYTES / model.sector_bytes)?;
+        Ok(Setup { disk, worsts, exhausted })
+    }
 }
 
 /// A stream that has begun.
