@@ -88,6 +88,8 @@ pub struct Flight {
     pub delay: Dur,
     /// When a prefetch that runs already has brought what it needs; time zero when none does.
     pub there: Time,
+    /// Whether that prefetch reads its last block.
+    pub to_end: bool,
     /// Where that leaves the arm; `None`: where the last command did.
     pub arm: Option<Track>,
     /// What the drive reads behind it, unasked.
@@ -125,6 +127,7 @@ impl Flight {
             segment: None,
             delay: Dur::ZERO,
             there: Time::ZERO,
+            to_end: false,
             arm: None,
             reads_on: None,
             passed: false,
@@ -209,7 +212,14 @@ impl Flight {
         if matches!(self.served, Served::Running) {
             let there = self.there.max(self.begins);
             self.tail = rest_tail(model, None).max(bus.saturating_since(there));
-            let end = known.wait_until(model, there.max(known.head.at), self.arm);
+            // Its last block passes then. Where the platter was before is known by when completions were heard of, which is later
+            // each time.
+            let mut end = known.wait_until(model, there.max(known.head.at), self.arm);
+            // A drive that reads on arrival would end elsewhere on a second track; its prefetch goes from front to back.
+            let in_order = place.tracks == 1 || !model.mechanics.on_arrival(Kind::Read);
+            if self.to_end && in_order && there > known.head.at {
+                end.angle = place.end_angle;
+            }
             return Access { transfer: there.since(self.begins), end, ..Access::default() };
         }
         self.begins = asked(model, known.kind, self.sent, waits.then_some(known.free_at)) + self.delay;

@@ -174,7 +174,7 @@ impl Predictor {
         let flight = &self.flights[at];
         let (kind, segment) = (flight.kind, flight.segment);
         let mut prediction = None;
-        let mut reliable = true;
+        let (mut reliable, mut went_on) = (true, false);
         match (&flight.place, outcome) {
             (Some(_), Outcome::Ok) if flight.is_hit() => return self.completed_hit(model, at, now),
             // The head has gone on since.
@@ -185,14 +185,22 @@ impl Predictor {
                 let ended = flight.ended(now);
                 prediction = flight.compare(model, ended);
                 let surprise = prediction.map_or(Surprise::None, |p| p.surprise);
-                if surprise != Surprise::CacheHit {
+                reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
+                if let Some(p) = &prediction {
+                    went_on = self.cached.went_on(flight, p);
+                    let media = matches!(flight.served, Served::Media);
+                    // One that waited for nothing tells nothing: media and prefetch would have been as quick.
+                    if !media || flight.latency > CLOSE {
+                        self.cached.served(command, if media { went_on } else { reliable });
+                    }
+                }
+                if surprise != Surprise::CacheHit || went_on {
                     self.known = flight.known_after(model, ended);
                 } else if kind == Kind::Write {
                     // The drive's cache took it, and its arm moves when the drive sees fit.
                     self.known.sure = false;
                     self.doubt(2);
                 }
-                reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
             }
             (Some(_), Outcome::Ok) if self.only_bus_is_behind(at) && flight.is_in_order(now) => {
                 let ended = flight.ended(now);
@@ -219,7 +227,7 @@ impl Predictor {
         }
         if let (false, Some(segment)) = (reliable, segment) {
             let (lbn, count) = (self.flights[at].lbn, self.flights[at].count);
-            self.cached.surprised(command, segment, lbn, count);
+            self.cached.surprised(command, segment, lbn, count, went_on);
         }
         self.gone(model, at, kind, now);
         prediction
@@ -291,7 +299,7 @@ fn through_cache(
         (flight.delay, flight.arm) = cached.stop(at);
         return flight.follow(model, known);
     }
-    let found = cached.look_up(model, place.lbn, place.count);
+    let found = cached.look_up(model, flight.command, place.lbn, place.count, at);
     match found {
         Found::Nothing => {
             (flight.delay, flight.arm) = cached.stop(at);
@@ -311,8 +319,8 @@ fn through_cache(
             let waits = known.keeps_waiting(flight.sent).then_some(at);
             let begin = asked(model, known.kind, flight.sent, waits);
             match cached.hit(model, segment, place, at, &known.head, begin) {
-                Hit::Running { there } => {
-                    flight.there = there;
+                Hit::Running { there, to_end } => {
+                    (flight.there, flight.to_end) = (there, to_end);
                     flight.served = if matches!(found, Found::All(_)) { Served::Cache } else { Served::Running };
                     if let (Served::Running, Some(track)) = (flight.served, model.geometry.track_of(end - 1)) {
                         flight.arm = Some((track.cylinder, track.surface));

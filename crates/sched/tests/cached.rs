@@ -5,7 +5,8 @@ mod common;
 
 use common::{Rig, noiseless, profile};
 use headtime_disk::command::Kind;
-use headtime_disk::profile::{CacheSpec, Prefetch, Profile};
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::profile::{self, CacheSpec, Prefetch, Profile};
 use headtime_disk::time::Dur;
 use headtime_sched::core::Order;
 use headtime_sched::request::{Prediction, Surprise};
@@ -127,6 +128,27 @@ fn a_stream_with_pauses_is_foreseen_to_come_from_what_was_read_ahead() {
             assert!(hits > 50);
         }
         assert_eq!(s.within_50us, s.samples);
+    }
+}
+
+#[test]
+fn who_goes_on_is_foreseen_where_noise_decides_whether_his_next_block_has_just_passed() {
+    // Its completions come up to some tens of microseconds late, and a block passes every eight.
+    let p = profile::builtin("ultrastar36z15").expect("a built-in drive");
+    for seed in 0..5 {
+        let mut rig = Rig::new(&p, DriveConfig { seed, ..DriveConfig::default() }, Order::Fcfs, 1);
+        for _ in 0..20 {
+            let mut lbn = between(&mut rig.rng, 0, rig.within - 50 * 256);
+            for _ in 0..50 {
+                rig.submit(Kind::Read, lbn, 256);
+                rig.step().expect("it was sent");
+                lbn += 256;
+            }
+        }
+        let s = &rig.core.stats().prediction;
+        println!("{s:?}");
+        let surprises = s.cache_hit + s.early_turn + s.extra_turn + s.other;
+        assert!(s.samples > 990 && surprises * 40 < s.samples);
     }
 }
 

@@ -21,6 +21,10 @@ use ahead::{Ahead, Stand};
 pub use segments::Found;
 use segments::Segments;
 
+use crate::classify::CLOSE;
+use crate::flight::{Flight, Served};
+use crate::request::{Prediction, Surprise};
+
 /// A read that a prefetch may follow.
 #[derive(Clone, Copy, Debug)]
 struct Behind {
@@ -82,8 +86,10 @@ pub struct ReadsOn {
 pub enum Hit {
     /// A prefetch that goes on has brought all of it, or will have by then.
     Running {
-        /// When the last of it passes under the head.
+        /// When the last of it that it reads passes under the head.
         there: Time,
+        /// Whether that is its last block. What passed before the read that the prefetch is behind is not read again.
+        to_end: bool,
     },
     /// No prefetch of it runs.
     Resting {
@@ -108,7 +114,14 @@ pub struct Cached {
     rest: Option<Track>,
     last_read_end: u64,
     last_read_track: Option<Track>,
+    /// The read of which it was a toss-up whether the cache has its first block.
+    close_call: Option<u64>,
+    /// How many more of the last ones were found than were not.
+    close_hits: i8,
 }
+
+/// As many toss-ups count.
+const CALLS: i8 = 4;
 
 impl Cached {
     /// A cache that holds nothing, if the drive has one at all.
@@ -121,6 +134,8 @@ impl Cached {
             rest: None,
             last_read_end: u64::MAX,
             last_read_track: None,
+            close_call: None,
+            close_hits: 0,
         }
     }
 
@@ -218,10 +233,29 @@ impl Cached {
         (delay, self.rest.take())
     }
 
-    /// What it holds of a read.
+    /// What it holds of a read that turns up at `at`; the name of its command is kept where that is a toss-up.
+    ///
+    /// A read that goes on where a prefetch is finds its first block if that has just passed, and has to fetch it again if it
+    /// is about to. The host hears of the read before within microseconds of its last block's passing, and how many is noise. So
+    /// where it is that close, what the drive made of the last ones counts.
     #[inline]
-    pub fn look_up(&mut self, model: &Model, lbn: u64, count: u32) -> Found {
-        self.segments.look_up(&model.geometry, lbn, lbn + count as u64)
+    pub fn look_up(&mut self, model: &Model, command: u64, lbn: u64, count: u32, at: Time) -> Found {
+        let found = self.segments.look_up(&model.geometry, lbn, lbn + count as u64);
+        let (Found::Nothing, Some(ahead), Some(stand)) = (found, &self.ahead, &self.stand) else { return found };
+        let goes_on = lbn == self.last_read_end && stand.reached <= lbn && lbn < ahead.limit;
+        if !goes_on || ahead.brings(model, lbn, lbn + 1) > at + CLOSE {
+            return found;
+        }
+        self.close_call = Some(command);
+        if self.close_hits > 0 { Found::Front(ahead.segment) } else { found }
+    }
+
+    /// A read has been served, from the cache or by a prefetch, or not.
+    #[inline]
+    pub fn served(&mut self, command: u64, found: bool) {
+        if self.close_call.take_if(|c| *c == command).is_some() {
+            self.close_hits = (self.close_hits + if found { 1 } else { -1 }).clamp(-CALLS, CALLS);
+        }
     }
 
     /// A read of `place` that found nothing and was served by `access`; `sure` says whether that is known. Returns the
@@ -282,7 +316,7 @@ impl Cached {
             if limit > ahead.limit {
                 (ahead.limit, ahead.known_to) = (limit, 0);
             }
-            Hit::Running { there: ahead.brings(model, place.lbn, end) }
+            Hit::Running { there: ahead.brings(model, place.lbn, end), to_end: end <= ahead.limit }
         } else {
             let (delay, arm) = self.stop(at);
             if limit > held && (held < end || model.cache.prefetch_on_idle_hit) {
@@ -325,15 +359,37 @@ impl Cached {
         self.segments.read(passed.first(), passed.asked, passed.upto());
     }
 
+    /// Whether a read went another way than was thought, and one knows which: it goes on where the one before ended, and either it
+    /// came as soon as its blocks pass under a head that is there already, brought by a prefetch, or it came a turn later,
+    /// because the prefetch had to begin anew for it. Without this, one that was not foreseen would hide the next, and so on
+    /// to the end of the file.
+    pub fn went_on(&self, flight: &Flight, found: &Prediction) -> bool {
+        if matches!(flight.served, Served::Running) {
+            return found.surprise == Surprise::ExtraTurn;
+        }
+        let sequential = self.behind.is_some_and(|b| b.command == flight.command && b.sequential);
+        let passes = flight.place.map_or(Dur::ZERO, |p| p.transfer);
+        let early = found.observed + CLOSE < found.predicted && found.observed.0.abs_diff(passes.0) <= 2 * CLOSE.0;
+        sequential && early && found.surprise != Surprise::None
+    }
+
     /// Of what a read is thought to have brought into `segment`, only what was asked for is certain, and it is not
-    /// known what the drive did next.
-    pub fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32) {
-        self.segments.only(segment, lbn, lbn + count as u64);
+    /// known what the drive did next, unless it `went_on`: then it reads ahead behind it.
+    pub fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32, went_on: bool) {
+        let end = lbn + u64::from(count);
+        let held = self.segments.only(segment, lbn, end);
         if self.ahead.is_some_and(|a| a.segment == segment) {
             (self.ahead, self.stand) = (None, None);
             self.segments.filled(segment);
         }
         self.behind.take_if(|b| b.command == command);
+        if went_on {
+            if !held {
+                self.segments.set(segment, lbn, lbn, end);
+            }
+            let passed = Passed { asked: lbn, end, before: 0, whole: None };
+            self.behind = Some(Behind { command, segment, passed, from: end, sequential: true });
+        }
     }
 
     /// A read failed: nothing of it is in its segment.
