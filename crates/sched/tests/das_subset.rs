@@ -164,6 +164,27 @@ fn a_mandatory_request_that_comes_too_late_for_its_period_has_the_next() {
 }
 
 #[test]
+fn an_optional_request_that_comes_when_what_is_reserved_no_longer_fits_has_the_next_period() {
+    let mut subset = Subset::new(RULES);
+    subset.open(1, optional(10, 500), &service(8, 30), Some(span(60)), ms(0)).expect("alone");
+    // One takes up to 30 ms of the reservation, and ten no more than all of it.
+    let periods = |asked: Vec<Member>| asked.iter().map(|m| m.period).collect::<Vec<_>>();
+    assert_eq!(periods(ask(&mut subset, 1, 5, ms(440))), [0; 5]);
+    assert_eq!(periods(ask(&mut subset, 1, 5, ms(441))), [1; 5]);
+    // The first of them is put off; the others come behind it.
+    assert_eq!(subset.tally(1).expect("it is at work").deferred, 1);
+    // What others have of the rest counts, too: 10 ms of theirs are reserved, and 30 ms mandatory.
+    let mut subset = Subset::new(RULES);
+    subset.open(1, optional(10, 500), &service(8, 30), Some(span(60)), ms(0)).expect("alone");
+    subset.open(2, optional(1, 500), &service(8, 30), Some(span(10)), ms(0)).expect("room");
+    subset.open(3, mandatory(1, 500), &service(8, 30), None, ms(0)).expect("room");
+    ask(&mut subset, 2, 1, ms(0));
+    ask(&mut subset, 3, 1, ms(0));
+    assert_eq!(periods(ask(&mut subset, 1, 2, ms(400))), [0; 2]);
+    assert_eq!(periods(ask(&mut subset, 1, 1, ms(401))), [1]);
+}
+
+#[test]
 fn what_breaks_the_worst_case_is_told_of_and_so_is_what_is_late() {
     let mut subset = Subset::new(RULES);
     subset.open(1, mandatory(2, 100), &service(8, 30), None, ms(0)).expect("alone");

@@ -172,7 +172,7 @@ impl Walk {
         let current = self.current(s, now);
         let next = current.map_or(open.begins.0 / open.stream.period.0, |p| p + 1);
         let waits = self.requests.iter().any(|r| r.stream == s && r.period >= next);
-        let fits = |_: &u64| open.reservation.is_some() || self.fits(s, now);
+        let fits = |_: &u64| self.fits(s, now);
         let c = u64::from(open.stream.requests);
         let period = match current.filter(|&p| given(p) < c && !waits).filter(fits) {
             Some(p) => p,
@@ -195,13 +195,38 @@ impl Walk {
         self.requests[request].is = if counts { Is::Waiting } else { Is::Excused };
     }
 
-    /// Whether there is time for one more request of a mandatory stream in its period.
+    /// Whether there is time for one more request of a stream in its period.
     fn fits(&self, s: usize, now: Time) -> bool {
+        if self.streams[s].reservation.is_some() {
+            return self.is_reserved(s, now);
+        }
         let rounded = 6 * (self.streams.len() as i128 + 1);
         self.mandatory().all(|(m, _)| {
             let more = u64::from(m == s);
             self.slack(self.deadline(m, more, now), (s, 1), now) >= -rounded
         })
+    }
+
+    /// Whether all that is reserved before the end of an optional stream's period is still possible, with one more request of it.
+    fn is_reserved(&self, s: usize, now: Time) -> bool {
+        let end = self.end(s, now);
+        let mut needed = 0u128;
+        for (i, o) in self.streams.iter().enumerate() {
+            let left = self.left(i, now) + u64::from(i == s);
+            let release = self.end(i, now);
+            let (due, each) = match o.reservation {
+                None => {
+                    needed += u128::from(self.late(i, now) * o.worst.0);
+                    (left * o.worst.0, u64::from(o.stream.requests) * o.worst.0)
+                }
+                Some(all) => ((left * o.worst.0).min(all.saturating_sub(self.used(i, now)).0), all.0),
+            };
+            if release <= end {
+                let since = end.since(release).0;
+                needed += u128::from(due) + u128::from(each) * u128::from(since) / u128::from(o.stream.period.0);
+            }
+        }
+        needed <= u128::from(end.since(now).0)
     }
 
     /// A command goes to the drive, for a request or for nobody.

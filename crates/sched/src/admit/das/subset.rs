@@ -106,7 +106,7 @@ impl Subset {
         self.tick(now);
         let at = self.find(number);
         let room = self.streams[at].periods.has_room();
-        let under_way = room && (self.streams[at].reservation.is_some() || self.fits(at, now));
+        let under_way = room && self.fits(at, now);
         let period = self.streams[at].periods.give(under_way);
         self.changed();
         Member { stream: number, period }
@@ -214,17 +214,18 @@ impl Subset {
         self.changed();
     }
 
-    /// A command came back.
-    pub fn completed(&mut self, command: u64, now: Time) {
+    /// A command came back: how long the drive was busy with it, if it was a stream's.
+    pub fn completed(&mut self, command: u64, now: Time) -> Option<Dur> {
         self.tick(now);
         let done = self.back(command, now);
-        let (Sent::Stream(member), was_late) = done.what else { return };
+        let (Sent::Stream(member), was_late) = done.what else { return None };
         if let Some(open) = self.streams.iter_mut().find(|s| s.number == member.stream)
             && !open.periods.done(member.period, was_late, done.took, now)
         {
             self.events.push(Event::Late { command, member });
         }
         self.changed();
+        Some(done.took)
     }
 
     /// What has happened since the last time that was not to happen.

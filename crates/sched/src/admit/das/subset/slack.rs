@@ -14,9 +14,35 @@ impl Subset {
         Dur((left.0 + overrun).min(open.worst.0 * u64::from(requests)))
     }
 
-    /// Whether one more request of a mandatory stream can be done in the period under way.
+    /// Whether one more request of a stream can be done in the period under way: at its worst if it is mandatory, out of what is reserved
+    /// if it is optional.
     pub(super) fn fits(&mut self, at: usize, now: Time) -> bool {
-        self.slack_with(at, 1, now) >= -self.rounded()
+        match self.streams[at].reservation {
+            None => self.slack_with(at, 1, now) >= -self.rounded(),
+            Some(_) => self.is_reserved(at, now),
+        }
+    }
+
+    /// Whether what is left of a period is enough for everything that is reserved in it, one more request of the optional stream `at` being
+    /// there: condition (3) of what is left. At the beginning of a period it holds because the stream was admitted; a request
+    /// that comes at its end would find the reservation there and the time gone.
+    fn is_reserved(&self, at: usize, now: Time) -> bool {
+        let end = self.streams[at].periods.end();
+        let needs = |(i, open): (usize, &Open)| {
+            let (periods, release) = (&open.periods, open.periods.end());
+            let stream = periods.stream();
+            let left = periods.left() + u32::from(i == at);
+            let work = |requests: u32| Dur(open.worst.0 * u64::from(requests));
+            let (due, each) = match open.reservation {
+                None => (work(left), work(stream.requests)),
+                Some(reserved) => (reserved.saturating_sub(periods.used()).min(work(left)), reserved),
+            };
+            let late = if open.reservation.is_none() { work(periods.late()) } else { Dur::ZERO };
+            let again = u128::from(each.0) * u128::from(end.saturating_since(release).0) / u128::from(stream.period.0);
+            u128::from(late.0) + if release <= end { u128::from(due.0) + again } else { 0 }
+        };
+        let needed: u128 = self.streams.iter().enumerate().map(needs).sum();
+        needed <= u128::from(end.saturating_since(now).0)
     }
 
     /// Streams with one period may take all of it, and their rates, each rounded up, a few nanoseconds more: 2^-32 of at most two periods.
