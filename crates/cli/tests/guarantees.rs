@@ -106,7 +106,7 @@ fn streams_that_do_not_fit_are_refused_with_what_would() {
     assert_eq!((no.status, no.err.as_str()), (Some(1), ""), "{}", no.out);
     assert!(no.out.contains("No. mandatory streams would take 105.20% of the time at their worst"), "{}", no.out);
     assert!(no.out.contains("Possible for stream m: 16 requests in a period, or a quality of "), "{}", no.out);
-    assert!(ask(&["--stream", &mandatory(16)]).ok().contains("Yes."));
+    assert!(ask(&["--stream", &mandatory(16)]).ok().contains("Yes:"));
     let optional = |n: u32| format!("requests={n},period=500ms,quality=95%,size=64k,name=o");
     let no = ask(&["--stream", FIVE, "--stream", &optional(150), "--json"]);
     assert_eq!(no.status, Some(1));

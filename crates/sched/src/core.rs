@@ -196,7 +196,10 @@ impl Core {
         let untried = matches!((sent.purpose, outcome), (Purpose::Merged(_, _, front), Outcome::MediaError { lbn })
             if lbn < sent.command.lbn + u64::from(front));
         if let Some(streams) = self.streams.as_mut().filter(|_| !untried) {
-            streams.completed(&sent.command, now);
+            let took = streams.completed(&sent.command, now);
+            if let (Some(took), Some(admit)) = (took, &mut self.admit) {
+                admit.others_had(took, now);
+            }
         }
         match sent.purpose {
             Purpose::Request(slot) => self.finish(slot, &sent, outcome, prediction),
@@ -226,7 +229,7 @@ impl Core {
     fn front_failed(&mut self, slot: u32, command: &Command) {
         let piece = self.fill.as_mut().is_some_and(|f| f.promoted_failed(slot, self.now));
         match (&mut self.streams, piece) {
-            (Some(streams), true) => streams.completed(command, self.now),
+            (Some(streams), true) => _ = streams.completed(command, self.now),
             (Some(streams), false) => streams.again(command, slot, self.now),
             (None, _) => {}
         }

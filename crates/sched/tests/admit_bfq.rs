@@ -134,6 +134,28 @@ fn a_slice_ends_after_125_ms_and_a_budget_before_when_it_is_used_up() {
 }
 
 #[test]
+fn what_the_disk_does_for_streams_meanwhile_is_in_nobodys_slice() {
+    let served = |streams_ms: u64| {
+        let mut d = Desk::new(fair());
+        d.read(1);
+        d.read(2);
+        let first = d.serve(2_000);
+        let mut served = 1;
+        d.read(first);
+        while d.whose() == Some(first) {
+            d.now += Dur::from_ms(streams_ms);
+            d.bfq.others_had(Dur::from_ms(streams_ms), d.now);
+            d.serve(2_000);
+            d.read(first);
+            served += 1;
+        }
+        served
+    };
+    assert_eq!(served(8), served(0));
+    assert!(served(0) > 20);
+}
+
+#[test]
 fn who_is_slow_has_the_same_part_of_the_time_and_not_of_the_sectors() {
     let mut d = Desk::new(fair());
     d.read(1);

@@ -308,6 +308,75 @@ fn an_optional_stream_has_its_quality_and_best_effort_the_rest() {
 }
 
 #[test]
+fn an_optional_stream_has_its_quality_at_any_phase() {
+    let drive = ultrastar();
+    for eighth in 0..8 {
+        let mut rig = Rig::new(Setting { exhausted: Exhausted::Skip, ..setting(&drive, &drive) });
+        rig.stream(1, 10, PERIOD, 1_000_000).expect("room");
+        rig.stream(2, 20, PERIOD, 950_000).expect("room");
+        rig.streaming[1].next += Dur(PERIOD.0 * eighth / 8);
+        rig.best_effort = 20;
+        rig.run(Time::ZERO + Dur::from_secs(60));
+        let (_, in_time) = rig.had(2);
+        let quality = in_time as f64 / (rig.core.standings()[1].tally.asked - 40) as f64;
+        println!("{eighth}/8 of a period behind the beginning: {quality:.3}");
+        assert!(quality >= 0.94, "{eighth}: {quality}");
+    }
+}
+
+/// Whose requests were finished, in that order, from when `who` asks for one for the first time.
+fn order_from(rig: &mut Rig, who: u32, at: Time) -> Vec<u32> {
+    rig.run(at);
+    let before = rig.finished.len();
+    let lbn = rig.somewhere();
+    rig.submit(who, Kind::Read, lbn, 8).expect("there is room");
+    while !rig.finished.iter().any(|(o, _)| *o == who) {
+        rig.run(rig.now + Dur::from_ms(1));
+    }
+    rig.finished[before..].iter().map(|(o, _)| *o).collect()
+}
+
+#[test]
+fn who_has_just_begun_goes_before_streams_that_can_wait() {
+    let drive = ultrastar();
+    let first = |policy| {
+        let mut behind = 0;
+        for seed in 0..8 {
+            let mut rig = Rig::new(Setting { policy, seed, ..setting(&drive, &drive) });
+            rig.stream(1, 5, PERIOD, 1_000_000).expect("room");
+            rig.stream(2, 20, PERIOD, 600_000).expect("room");
+            // What was at the drive, and it.
+            behind += order_from(&mut rig, OTHERS, Time(20 * PERIOD.0 + 10_000_000)).len() - 1;
+        }
+        behind
+    };
+    // Without a policy, and with one that raises nobody, position decides.
+    let (raised, others) = (first("bfq+"), [first("none"), first("bfq")]);
+    println!("{raised} behind, others {others:?}");
+    assert!(raised <= 2 * 8 && others.iter().all(|&o| o > 4 * raised));
+}
+
+#[test]
+fn where_streams_cannot_wait_what_is_mandatory_makes_room_for_who_has_just_begun() {
+    let drive = ultrastar();
+    let optional_before = |policy| {
+        let mut optional = 0;
+        for seed in 0..8 {
+            let mut rig = Rig::new(Setting { policy, seed, ..setting(&drive, &drive) });
+            rig.stream(1, 12, PERIOD, 1_000_000).expect("room");
+            rig.stream(2, 10, PERIOD, 600_000).expect("room");
+            let order = order_from(&mut rig, OTHERS, Time(20 * PERIOD.0));
+            println!("{policy}: {order:?}");
+            optional += order.iter().filter(|&&o| o == 2).count();
+        }
+        optional
+    };
+    // Two are at the drive or chosen when it comes, whosever they are; of what follows each mandatory one makes room.
+    let (raised, others) = (optional_before("bfq+"), optional_before("bfq"));
+    assert!(raised <= 2 * 8 && others > 2 * 2 * 8, "{raised} and {others} optional requests before it");
+}
+
+#[test]
 fn a_stream_that_asks_for_more_than_it_declared_gets_no_more_of_what_is_reserved() {
     let drive = ultrastar();
     let mut rig = Rig::new(setting(&drive, &drive));

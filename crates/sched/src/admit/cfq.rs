@@ -401,6 +401,15 @@ impl Admission for Cfq {
         }
     }
 
+    fn others_had(&mut self, time: Dur, now: Time) {
+        if let Some(active) = self.active.as_mut()
+            && let Some(ends) = active.ends.as_mut()
+        {
+            // No longer than if it began now.
+            *ends = (*ends + time).min((now + active.slice).max(*ends));
+        }
+    }
+
     fn set_share(&mut self, queue: u32, share: Share) {
         self.shares.insert(queue, share);
         let Some(q) = self.queues.get(&queue) else { return };

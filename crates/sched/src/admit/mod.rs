@@ -136,10 +136,16 @@ pub trait Admission: std::fmt::Debug + Send {
     fn arrived(&mut self, queue: u32, request: &Request, now: Time);
     /// Who goes next.
     fn turn(&mut self, now: Time) -> Turn;
+    /// Whether whoever has the turn, or is waited for, has just begun to work and is to have answers as from an idle disk.
+    fn hurries(&self, _now: Time) -> bool {
+        false
+    }
     /// A request of the queue that had its turn was chosen, and goes to the drive.
     fn sent(&mut self, queue: u32, request: &Request, now: Time);
     /// A request that was sent is finished.
     fn completed(&mut self, queue: u32, request: &Request, now: Time);
+    /// Until now the disk worked for so long for streams, of which the policy knows nothing: nobody's slice runs meanwhile.
+    fn others_had(&mut self, time: Dur, now: Time);
     /// What an application is to have from now on.
     fn set_share(&mut self, queue: u32, share: Share);
     /// What it takes the disk's peak rate to be, in sectors a second, where it has measured one.

@@ -191,17 +191,38 @@ impl Core {
         }
         let mut patience = None;
         match &mut self.admit {
-            _ if !best_effort => {}
-            None if self.streams.is_some() => self.going.push(BEST_EFFORT),
+            None if self.streams.is_some() => self.going.extend(best_effort.then_some(BEST_EFFORT)),
             None => return Some(None),
-            Some(admit) => match admit.turn(self.now) {
-                Turn::Queue(queue, longest) => {
-                    self.going.push(queue);
-                    patience = Some((queue, longest));
+            Some(admit) => {
+                let turn = admit.turn(self.now);
+                let hurries = admit.hurries(self.now);
+                match (turn, &mut self.streams) {
+                    // It has to wait until streams have time to spare. Each mandatory request that is done frees what it would
+                    // have taken at its worst; what is optional only what it takes.
+                    (Turn::Queue(..), Some(streams)) if !best_effort => {
+                        if hurries {
+                            streams.only_mandatory(&mut self.going);
+                        }
+                    }
+                    (Turn::Queue(queue, longest), _) => {
+                        if hurries {
+                            self.going.clear();
+                        }
+                        self.going.push(queue);
+                        patience = Some((queue, longest));
+                    }
+                    (Turn::Wait(until), streams) => {
+                        self.waits_until = Some(until);
+                        if let Some(streams) = streams.as_mut().filter(|_| hurries) {
+                            match streams.can_wait(until, self.now) {
+                                true => self.going.clear(),
+                                false => streams.only_mandatory(&mut self.going),
+                            }
+                        }
+                    }
+                    (Turn::Nobody, _) => {}
                 }
-                Turn::Wait(until) => self.waits_until = Some(until),
-                Turn::Nobody => {}
-            },
+            }
         }
         if let Some(streams) = &mut self.streams {
             let pool = &self.pool;

@@ -338,6 +338,11 @@ impl Admission for Bfq {
         }
     }
 
+    fn hurries(&self, now: Time) -> bool {
+        let raised = |a: &Active| self.applications[&a.queue].is_raised(now);
+        self.rules.low_latency.is_some() && self.active.as_ref().is_some_and(raised)
+    }
+
     fn sent(&mut self, queue: u32, request: &Request, now: Time) {
         let active =
             self.active.as_mut().filter(|a| a.queue == queue).expect("the active application's request is sent");
@@ -365,6 +370,12 @@ impl Admission for Bfq {
         if let Some(active) = self.active.filter(|active| active.queue == queue && a.outstanding == 0) {
             let waits_until = now + self.waits(&active, a, now);
             self.active = Some(Active { waits_until, ..active });
+        }
+    }
+
+    fn others_had(&mut self, time: Dur, now: Time) {
+        if let Some(since) = self.active.as_mut().and_then(|a| a.since.as_mut()) {
+            *since = (*since + time).min(now);
         }
     }
 

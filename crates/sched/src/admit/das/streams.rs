@@ -386,6 +386,17 @@ impl Streams {
         (&self.candidates, best_effort)
     }
 
+    /// Leaves only queues of mandatory streams of those that may go, if there is one.
+    pub fn only_mandatory(&self, going: &mut Vec<u32>) {
+        let optional = |number: u32| {
+            let owner = self.queues[self.queue(number)].member.stream;
+            self.open.iter().any(|o| o.owner == owner && o.reservation.is_some())
+        };
+        if going.iter().any(|&number| !optional(number)) {
+            going.retain(|&number| !optional(number));
+        }
+    }
+
     /// How many requests may go by the last decision: `waiting` of each queue.
     pub fn count(&mut self, best_effort: bool, waiting: impl Fn(u32) -> usize) {
         let mut sizes = Sizes::default();
@@ -442,10 +453,16 @@ impl Streams {
         self.worsts.get(sectors.saturating_add(others)) <= if in_gap { spare.mandatory } else { spare.all }
     }
 
-    /// A command came back.
-    pub fn completed(&mut self, command: &Command, now: Time) {
-        self.subset.completed(command.id, now);
+    /// Whether there is time for sending nothing until `until`.
+    pub fn can_wait(&mut self, until: Time, now: Time) -> bool {
+        until.saturating_since(now) <= self.subset.spare(now).all
+    }
+
+    /// A command came back: how long the drive was busy with it, if it was a stream's.
+    pub fn completed(&mut self, command: &Command, now: Time) -> Option<Dur> {
+        let took = self.subset.completed(command.id, now);
         self.note(command);
+        took
     }
 
     /// A command came back of which the request's own part was not tried: it goes again, and is known by its slot until then.
