@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
-PURE := disk sched nbd
+PURE := disk sched nbd probe
 
 .PHONY: demo test tools check purity bench reproduce
 

@@ -1,0 +1,17 @@
+//! Characterisation: a drive that nobody has described is timed, and a profile comes out.
+//!
+//! Everything is found by asking for sectors and looking at when the answers come (Lumb, Schindler and Ganger 2002, section 4.2;
+//! Reuther and Pohlack 2003, sections 3.1 and 4.1; Wong 2019). Whatever a seek took, the time between the ends of two reads is the
+//! angle between them and whole turns; so angles come out to microseconds, and everything else follows from angles.
+//!
+//! * [`device`]: what the drive under test must be able to do; who has it does the I/O
+//! * [`sampler`]: timed reads that come from the media, with a budget, a watch and an account of surprises
+//! * [`spindle`]: the period, and the angle of any instant and any sector
+//! * [`virtual_drive`]: a virtual drive as such a device
+//!
+//! No I/O, no clock, no threads: the same drive and the same seed give the same profile.
+
+pub mod device;
+pub mod sampler;
+pub mod spindle;
+pub mod virtual_drive;

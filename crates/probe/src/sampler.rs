@@ -1,0 +1,304 @@
+//! Timed reads that come from the media.
+//!
+//! A drive's cache answers what it has, and its answers say nothing of the platter. They come much sooner than any media access can, which is
+//! how they are recognised; and a cache that holds so many reads forgets one after so many others. The sampler finds both figures first
+//! ([`Sampler::find_cache`]) and then asks again, behind as many others as it takes, for what came too soon.
+
+use headtime_disk::command::Outcome;
+use headtime_disk::time::{Dur, Time};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::device::{Answer, Ask, Device, DeviceError};
+
+/// Why a probe ended early.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProbeError {
+    /// The device cannot go on.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Whoever watches asked for it.
+    #[error("stopped")]
+    Stopped,
+    /// The time that it was given is over.
+    #[error("the budget of {minutes} minutes is used up in: {stage}")]
+    Budget {
+        /// The budget.
+        minutes: u64,
+        /// What was being measured.
+        stage: &'static str,
+    },
+    /// Something does not look like a disk that turns.
+    #[error("{what}: expected {expected}, found {found}")]
+    NoDisk {
+        /// What was measured.
+        what: &'static str,
+        /// What a rotating disk would show.
+        expected: String,
+        /// What was seen.
+        found: String,
+    },
+    /// Too much of it cannot be read.
+    #[error("sectors {lbn} and {more} more could not be read: expected a drive that reads, found one that fails")]
+    Unreadable {
+        /// The first.
+        lbn: u64,
+        /// How many others.
+        more: u64,
+    },
+}
+
+/// Somebody who watches.
+pub trait Watch {
+    /// So much of a stage is done, as a share; `false`: stop.
+    fn progress(&mut self, stage: &'static str, share: f64) -> bool;
+}
+
+/// Nobody watches.
+#[derive(Debug, Default)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn progress(&mut self, _: &'static str, _: f64) -> bool {
+        true
+    }
+}
+
+/// What was met on the way and is not in the profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surprises {
+    /// Commands sent.
+    pub commands: u64,
+    /// Answers that came from the cache where the media was asked for.
+    pub from_cache: u64,
+    /// Sectors that could not be read, the first hundred.
+    pub unreadable: Vec<u64>,
+    /// How many there were.
+    pub unreadable_count: u64,
+    /// Answers that took longer than a second: recalibrations, or somebody else's use of the drive.
+    pub slow: u64,
+}
+
+/// Answers that take longer than this are no positioning.
+const SLOW: Dur = Dur::from_ms(1_000);
+/// Caches hold at most so many reads.
+const MOST_SEGMENTS: u32 = 4_096;
+/// So many sectors that cannot be read, and the drive is not worth a profile.
+const MOST_UNREADABLE: u64 = 1_000;
+
+/// Times reads.
+pub struct Sampler<'a> {
+    device: &'a mut dyn Device,
+    watch: &'a mut dyn Watch,
+    rng: Xoshiro256PlusPlus,
+    /// An answer that takes no longer came from the cache; zero: there is none.
+    quick: Dur,
+    /// So many other reads, and one is forgotten.
+    forgets: u32,
+    until: Option<Time>,
+    minutes: u64,
+    stage: &'static str,
+    share: f64,
+    surprises: Surprises,
+}
+
+impl<'a> Sampler<'a> {
+    /// For a device that somebody watches. What is asked for at random follows from `seed`.
+    pub fn new(device: &'a mut dyn Device, watch: &'a mut dyn Watch, seed: u64) -> Sampler<'a> {
+        Sampler {
+            device,
+            watch,
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            quick: Dur::ZERO,
+            forgets: 0,
+            until: None,
+            minutes: 0,
+            stage: "",
+            share: 0.0,
+            surprises: Surprises::default(),
+        }
+    }
+
+    /// From now on for so long at most.
+    pub fn limit(&mut self, minutes: u64) {
+        self.minutes = minutes;
+        self.until = Some(self.device.now() + Dur::from_secs(60 * minutes));
+    }
+
+    /// Sectors of the drive.
+    pub fn sectors(&self) -> u64 {
+        self.device.sectors()
+    }
+
+    /// Bytes of a sector.
+    pub fn sector_bytes(&self) -> u32 {
+        self.device.sector_bytes()
+    }
+
+    /// Commands that the drive takes at once.
+    pub fn depth(&self) -> u32 {
+        self.device.depth()
+    }
+
+    /// Now.
+    pub fn now(&self) -> Time {
+        self.device.now()
+    }
+
+    /// What was met so far.
+    pub fn surprises(&self) -> &Surprises {
+        &self.surprises
+    }
+
+    /// How many other reads make the cache forget one; 0: nothing was ever answered by it.
+    pub fn forgets(&self) -> u32 {
+        self.forgets
+    }
+
+    /// An answer within this came from the cache.
+    pub fn quick(&self) -> Dur {
+        self.quick
+    }
+
+    /// A new stage begins.
+    pub fn stage(&mut self, name: &'static str) {
+        (self.stage, self.share) = (name, 0.0);
+    }
+
+    /// So much of the stage is done.
+    pub fn share(&mut self, share: f64) {
+        self.share = share.clamp(0.0, 1.0);
+    }
+
+    /// Sectors at random, each as likely.
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.rng.next_u64()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// Any commands.
+    ///
+    /// # Errors
+    /// The device is gone, the time is over, or who watches has had enough.
+    pub fn run(&mut self, asks: &[Ask], outstanding: u32) -> Result<Vec<Answer>, ProbeError> {
+        if !self.watch.progress(self.stage, self.share) {
+            return Err(ProbeError::Stopped);
+        }
+        if self.until.is_some_and(|t| self.device.now() >= t) {
+            return Err(ProbeError::Budget { minutes: self.minutes, stage: self.stage });
+        }
+        let answers = self.device.run(asks, outstanding)?;
+        assert!(answers.len() == asks.len(), "{} answers to {} commands", answers.len(), asks.len());
+        self.surprises.commands += asks.len() as u64;
+        for (ask, answer) in asks.iter().zip(&answers) {
+            match answer.outcome {
+                Outcome::Ok => self.surprises.slow += u64::from(answer.done.since(answer.sent) > SLOW),
+                Outcome::MediaError { lbn } => self.cannot_read(lbn)?,
+                Outcome::Dead => return Err(DeviceError(format!("the drive is dead at sector {}", ask.lbn)).into()),
+            }
+        }
+        Ok(answers)
+    }
+
+    fn cannot_read(&mut self, lbn: u64) -> Result<(), ProbeError> {
+        let s = &mut self.surprises;
+        s.unreadable_count += 1;
+        if s.unreadable.len() < 100 {
+            s.unreadable.push(lbn);
+        }
+        match s.unreadable_count > MOST_UNREADABLE {
+            true => Err(ProbeError::Unreadable { lbn: s.unreadable[0], more: s.unreadable_count - 1 }),
+            false => Ok(()),
+        }
+    }
+
+    /// One read, from wherever it comes; `None` when it cannot be read.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn read(&mut self, lbn: u64, count: u32) -> Result<Option<Answer>, ProbeError> {
+        let answer = self.run(&[Ask::read(lbn, count)], 1)?[0];
+        Ok((answer.outcome == Outcome::Ok).then_some(answer))
+    }
+
+    /// Whether an answer came too soon to have come from the media.
+    pub fn is_quick(&self, answer: &Answer) -> bool {
+        answer.done.since(answer.sent) <= self.quick
+    }
+
+    /// One read from the media; `None` when it cannot be read.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`]; or the cache never forgets.
+    pub fn media(&mut self, lbn: u64, count: u32) -> Result<Option<Answer>, ProbeError> {
+        for again in 0..4 {
+            let Some(answer) = self.read(lbn, count)? else { return Ok(None) };
+            if !self.is_quick(&answer) {
+                return Ok(Some(answer));
+            }
+            self.surprises.from_cache += 1;
+            self.forget(self.forgets << again)?;
+        }
+        Err(ProbeError::NoDisk {
+            what: "a sector read behind many others",
+            expected: "an answer from the media".into(),
+            found: "one from a cache each time".into(),
+        })
+    }
+
+    /// Reads so many sectors somewhere.
+    fn forget(&mut self, reads: u32) -> Result<(), ProbeError> {
+        for _ in 0..reads {
+            let lbn = self.below(self.sectors());
+            self.read(lbn, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Finds out how soon the cache answers, and how many reads it holds.
+    ///
+    /// A sector is read twice in a row: without a cache, the second answer takes a turn; with one, next to nothing. Then it is read again behind
+    /// 1, 2, 4 ... others.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn find_cache(&mut self) -> Result<(), ProbeError> {
+        self.stage("cache");
+        (self.quick, self.forgets) = (Dur::ZERO, 0);
+        let mut again = Vec::new();
+        for _ in 0..9 {
+            let lbn = self.below(self.sectors());
+            let (first, second) = (self.read(lbn, 1)?, self.read(lbn, 1)?);
+            if let (Some(_), Some(second)) = (first, second) {
+                again.push(second.done.since(second.sent));
+            }
+        }
+        again.sort_unstable();
+        let Some(&median) = again.get(again.len() / 2) else {
+            return Err(ProbeError::Unreadable { lbn: self.surprises.unreadable[0], more: 8 });
+        };
+        // No disk turns in so little.
+        if median >= Dur::from_ms(2) {
+            return Ok(());
+        }
+        self.quick = Dur(median.0 + median.0 / 2) + Dur::from_us(20);
+        self.forgets = 1;
+        while self.forgets < MOST_SEGMENTS {
+            let mut held = 0;
+            for _ in 0..3 {
+                let lbn = self.below(self.sectors());
+                self.read(lbn, 1)?;
+                self.forget(self.forgets)?;
+                held += u32::from(self.read(lbn, 1)?.is_some_and(|a| self.is_quick(&a)));
+            }
+            if held == 0 {
+                return Ok(());
+            }
+            self.forgets *= 2;
+        }
+        Err(ProbeError::NoDisk {
+            what: "a sector read again behind thousands of others",
+            expected: "an answer from the media".into(),
+            found: format!("one within {} us: no rotating disk, or one behind a large cache", self.quick.0 / 1000),
+        })
+    }
+}

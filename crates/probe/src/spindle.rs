@@ -1,0 +1,241 @@
+//! The period, and the angle of any instant.
+//!
+//! One sector is the reference: angles are in turns since its last passing, and each answer to a read of it tells when that was. Between two
+//! such answers lie whole turns. The period is the longest time of which all differences are multiples: its halves and thirds fit
+//! as well, and twice it only if every number of turns happened to be even.
+//!
+//! Real spindles wander by parts in a million (Wong 2019), so that within seconds an angle is off by microseconds. The reference is
+//! read again every few seconds, and a line through the last answers says where the platter is now.
+
+use std::collections::VecDeque;
+
+use headtime_disk::time::{Dur, Time};
+
+use crate::sampler::{ProbeError, Sampler};
+
+/// Periods that disks have: 17,600 to 3,500 turns a minute.
+const SHORTEST: f64 = 3.4e6;
+const LONGEST: f64 = 17.2e6;
+/// Reads of the reference from which the period is found. That all of them lie an even number of turns apart has a chance of 2^-15.
+const FIRST: usize = 16;
+/// Parts of a turn that they may be apart.
+const TOLERANCE: f64 = 0.04;
+/// The reference is read again after so long.
+const OFTEN: Dur = Dur::from_ms(4_000);
+/// So many of its last answers count.
+const KEPT: usize = 24;
+/// An answer further from the line than this, in turns, is not believed.
+const BELIEVED: f64 = 0.03;
+
+/// What turns.
+#[derive(Clone, Debug)]
+pub struct Spindle {
+    lbn: u64,
+    /// Nanoseconds a turn, and the instant of a passing, both by the line.
+    period: f64,
+    at: Time,
+    offset: f64,
+    /// Answers: when, and so many turns after the first.
+    answers: VecDeque<(Time, f64)>,
+    /// The longest span over which the period was measured, with what it was then and its uncertainty.
+    first: Time,
+    turns: f64,
+    doubted: u32,
+}
+
+impl Spindle {
+    /// Finds the period.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`]; or nothing turns.
+    pub fn find(sampler: &mut Sampler) -> Result<Spindle, ProbeError> {
+        sampler.stage("rotation");
+        let mut lbn = sampler.below(sampler.sectors());
+        let mut times: Vec<Time> = Vec::new();
+        while times.len() < FIRST {
+            match sampler.media(lbn, 1)? {
+                Some(answer) => times.push(answer.done),
+                None => {
+                    times.clear();
+                    lbn = sampler.below(sampler.sectors());
+                }
+            }
+            for _ in 0..1 + sampler.forgets() {
+                let elsewhere = sampler.below(sampler.sectors());
+                sampler.read(elsewhere, 1)?;
+            }
+        }
+        let Some(period) = period_of(&times) else {
+            return Err(ProbeError::NoDisk {
+                what: "the times between reads of one sector",
+                expected: "multiples of one turn of 3.4 to 17.2 ms".into(),
+                found: "none".into(),
+            });
+        };
+        let first = times[0];
+        let mut spindle = Spindle {
+            lbn,
+            period,
+            at: first,
+            offset: 0.0,
+            answers: VecDeque::with_capacity(KEPT),
+            first,
+            turns: 0.0,
+            doubted: 0,
+        };
+        for at in times {
+            spindle.tell(at);
+        }
+        Ok(spindle)
+    }
+
+    /// The period.
+    pub fn period(&self) -> Dur {
+        Dur(self.period.round() as u64)
+    }
+
+    /// The period in nanoseconds, with what lies behind the point.
+    pub fn period_ns(&self) -> f64 {
+        self.period
+    }
+
+    /// The period over all that was measured, in nanoseconds.
+    pub fn mean_period_ns(&self) -> f64 {
+        match self.answers.back() {
+            Some((at, turns)) if *turns > 0.0 => at.since(self.first).0 as f64 / turns,
+            _ => self.period,
+        }
+    }
+
+    /// The sector that angles are counted from.
+    pub fn reference(&self) -> u64 {
+        self.lbn
+    }
+
+    /// The angle of an instant, in turns since the reference sector passed: from 0 to 1.
+    pub fn angle_at(&self, t: Time) -> f64 {
+        fraction(self.turns_at(t))
+    }
+
+    /// Turns since some passing of the reference; may be negative.
+    fn turns_at(&self, t: Time) -> f64 {
+        let ns = t.0 as f64 - self.at.0 as f64;
+        (ns - self.offset) / self.period
+    }
+
+    /// Reads the reference again if that is due. To be called between measurements.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn keep(&mut self, sampler: &mut Sampler) -> Result<(), ProbeError> {
+        let last = self.answers.back().map_or(Time::ZERO, |a| a.0);
+        if sampler.now().saturating_since(last) < OFTEN {
+            return Ok(());
+        }
+        if let Some(answer) = sampler.media(self.lbn, 1)? {
+            self.tell(answer.done);
+        }
+        Ok(())
+    }
+
+    /// The reference passed, and was heard of at `at`.
+    fn tell(&mut self, at: Time) {
+        let turns = self.turns_at(at);
+        let whole = turns.round();
+        if (turns - whole).abs() > BELIEVED && self.answers.len() >= 4 {
+            self.doubted += 1;
+            // Ten in a row: it is the line that is wrong.
+            if self.doubted < 10 {
+                return;
+            }
+            self.answers.clear();
+        }
+        self.doubted = 0;
+        self.turns = whole + self.turns_of_last();
+        if self.answers.len() == KEPT {
+            self.answers.pop_front();
+        }
+        self.answers.push_back((at, self.turns));
+        self.fit();
+    }
+
+    /// Turns, counted from the first answer, at the instant that the line is anchored to.
+    fn turns_of_last(&self) -> f64 {
+        self.answers.back().map_or(0.0, |a| a.1)
+    }
+
+    /// A line through the last answers by least squares, anchored at the last: t = at + offset + period n.
+    fn fit(&mut self) {
+        let (at, last) = *self.answers.back().expect("one was just told");
+        let n = self.answers.len() as f64;
+        let points = || self.answers.iter().map(|(t, k)| (k - last, t.0 as f64 - at.0 as f64));
+        let (mut sx, mut sy, mut sxx, mut sxy) = (0.0, 0.0, 0.0, 0.0);
+        for (x, y) in points() {
+            (sx, sy, sxx, sxy) = (sx + x, sy + y, sxx + x * x, sxy + x * y);
+        }
+        let spread = n * sxx - sx * sx;
+        if spread > 0.0 {
+            self.period = (n * sxy - sx * sy) / spread;
+        }
+        (self.at, self.offset) = (at, (sy - self.period * sx) / n);
+    }
+
+    /// The angle of a sector's end relative to the reference's, in turns from 0 to 1; `None` when it cannot be read.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn angle(&mut self, sampler: &mut Sampler, lbn: u64) -> Result<Option<f64>, ProbeError> {
+        self.keep(sampler)?;
+        Ok(sampler.media(lbn, 1)?.map(|answer| self.angle_at(answer.done)))
+    }
+}
+
+/// What lies behind the point, from 0 to 1.
+pub fn fraction(turns: f64) -> f64 {
+    let f = turns - turns.floor();
+    if f >= 1.0 { 0.0 } else { f }
+}
+
+/// The shortest way from one angle to another, in turns from -0.5 to 0.5.
+pub fn apart(from: f64, to: f64) -> f64 {
+    let d = to - from;
+    d - d.round()
+}
+
+/// The longest period of which all differences are multiples.
+fn period_of(times: &[Time]) -> Option<f64> {
+    let since: Vec<f64> = times.iter().map(|t| t.since(times[0]).0 as f64).collect();
+    let span = *since.last()?;
+    // By how much, in turns, answers lie off the multiples of a period, the worst of them aside.
+    let off = |period: f64| {
+        let mut all: Vec<f64> = since.iter().map(|s| apart(0.0, s / period).abs()).collect();
+        all.sort_unstable_by(f64::total_cmp);
+        all[all.len() - 2]
+    };
+    let mut period = LONGEST;
+    while period > SHORTEST {
+        if off(period) < TOLERANCE {
+            return Some(refined(&since, period));
+        }
+        // Over the whole span that is half the tolerance of a turn.
+        period -= period * period * TOLERANCE / (2.0 * span);
+    }
+    None
+}
+
+/// The period through the origin that fits best, begun from one that gives every number of turns.
+fn refined(since: &[f64], mut period: f64) -> f64 {
+    for _ in 0..4 {
+        let (mut xy, mut xx) = (0.0, 0.0);
+        for s in since {
+            let n = (s / period).round();
+            if apart(0.0, s / period).abs() < 2.0 * TOLERANCE {
+                (xy, xx) = (xy + n * s, xx + n * n);
+            }
+        }
+        if xx > 0.0 {
+            period = xy / xx;
+        }
+    }
+    period
+}

@@ -1,0 +1,47 @@
+//! Period and angles of drives that are described, found without looking.
+
+use headtime_disk::command::Kind;
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::profile::{builtin, builtin_names};
+use headtime_disk::time::Dur;
+use headtime_probe::sampler::{Sampler, Unwatched};
+use headtime_probe::spindle::{Spindle, apart};
+use headtime_probe::virtual_drive::VirtualDrive;
+
+#[test]
+fn the_period_of_every_drive_is_found_within_10_ppm_and_the_angle_of_any_sector_within_10_us() {
+    for name in builtin_names() {
+        let mut profile = builtin(name).expect("a built-in drive");
+        // Its speed is not quite what it says.
+        profile.noise.speed_error_ppb = 41_000;
+        profile.noise.speed_drift_ppb = 2_000;
+        let config = DriveConfig { seed: 3, ..DriveConfig::default() };
+        let mut device = VirtualDrive::new(&profile, config, Dur::from_us(20)).expect("a drive that works");
+        let truth = device.drive().truth().clone();
+        let mut watch = Unwatched;
+        let mut sampler = Sampler::new(&mut device, &mut watch, 7);
+        sampler.find_cache().expect("it answers");
+        let mut spindle = Spindle::find(&mut sampler).expect("it turns");
+        let angle = |lbn| truth.place(lbn, 1, Kind::Read).expect("on the drive").end_angle;
+        let reference = angle(spindle.reference());
+        let mut worst = 0.0f64;
+        for _ in 0..2_000 {
+            let lbn = sampler.below(sampler.sectors());
+            let found = spindle.angle(&mut sampler, lbn).expect("it answers").expect("it is readable");
+            worst = worst.max(apart((angle(lbn) - reference).turns(), found).abs());
+        }
+        let nominal = truth.mechanics.rotation.period().0 as f64;
+        let ppm = (spindle.mean_period_ns() / nominal - 1.0) * 1e6 - 41.0;
+        let us = worst * nominal / 1e3;
+        let (forgets, quick) = (sampler.forgets(), sampler.quick());
+        println!(
+            "{name}: {:.1} s, quick {} us, forgets after {forgets} (has {}), {ppm:.2} ppm off, angles within {us:.1} us",
+            sampler.now().0 as f64 / 1e9,
+            quick.0 / 1000,
+            profile.electronics.cache.segments
+        );
+        assert!(ppm.abs() < 10.0, "{name}: {ppm} ppm");
+        // One answer each, jitter included; P6 asks for 10 of many.
+        assert!(us < 60.0, "{name}: {us} us");
+    }
+}
