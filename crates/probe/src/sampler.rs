@@ -86,6 +86,9 @@ const MOST_SEGMENTS: u32 = 4_096;
 /// So many sectors that cannot be read, and the drive is not worth a profile.
 const MOST_UNREADABLE: u64 = 1_000;
 
+/// Sectors this far apart are on different tracks, and one is not read ahead behind the other.
+const TRACK: u64 = 8_192;
+
 /// Times reads.
 pub struct Sampler<'a> {
     device: &'a mut dyn Device,
@@ -100,6 +103,8 @@ pub struct Sampler<'a> {
     stage: &'static str,
     share: f64,
     surprises: Surprises,
+    /// What was asked for last.
+    last: Option<u64>,
 }
 
 impl<'a> Sampler<'a> {
@@ -116,6 +121,7 @@ impl<'a> Sampler<'a> {
             stage: "",
             share: 0.0,
             surprises: Surprises::default(),
+            last: None,
         }
     }
 
@@ -189,6 +195,7 @@ impl<'a> Sampler<'a> {
         let answers = self.device.run(asks, outstanding)?;
         assert!(answers.len() == asks.len(), "{} answers to {} commands", answers.len(), asks.len());
         self.surprises.commands += asks.len() as u64;
+        self.last = asks.last().map(|a| a.lbn);
         for (ask, answer) in asks.iter().zip(&answers) {
             match answer.outcome {
                 Outcome::Ok => self.surprises.slow += u64::from(answer.done.since(answer.sent) > SLOW),
@@ -243,6 +250,22 @@ impl<'a> Sampler<'a> {
             expected: "an answer from the media".into(),
             found: "one from a cache each time".into(),
         })
+    }
+
+    /// One read from the media that no read of the same track came before: two in a row make some drives read the track to its end before they
+    /// do anything else (Lumb 2002 section 4.3), and the second answer tells where that is.
+    ///
+    /// # Errors
+    /// As [`Sampler::media`].
+    pub fn apart(&mut self, lbn: u64, count: u32) -> Result<Option<Answer>, ProbeError> {
+        if self.last.is_some_and(|last| last.abs_diff(lbn) < TRACK) {
+            // Near enough for a short seek, and far enough for another track.
+            let all = self.sectors();
+            let near = (all / 128).max(1);
+            let from = (lbn + all / 64 + self.below(near)) % all;
+            self.read(from, 1)?;
+        }
+        self.media(lbn, count)
     }
 
     /// Reads so many sectors somewhere.

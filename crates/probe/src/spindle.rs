@@ -186,7 +186,7 @@ impl Spindle {
     /// As [`Sampler::run`].
     pub fn angle(&mut self, sampler: &mut Sampler, lbn: u64) -> Result<Option<f64>, ProbeError> {
         self.keep(sampler)?;
-        Ok(sampler.media(lbn, 1)?.map(|answer| self.angle_at(answer.done)))
+        Ok(sampler.apart(lbn, 1)?.map(|answer| self.angle_at(answer.done)))
     }
 }
 

@@ -1,0 +1,368 @@
+//! All tracks of a drive, from a few thousand angles.
+//!
+//! Tracks follow each other with one skew for as long as they are alike; a *run* is as many as that. Runs follow each other in a pattern that
+//! repeats: the surfaces of a cylinder and then the next cylinder, or a group of tracks on each surface in turn, with as many
+//! sectors each as that surface has there. A pattern that has been seen twice is taken for granted: it says at which angle any sector of its
+//! millionth repetition lies, one sample says whether that is so, and only where it is not, halving finds what changed. So a
+//! drive of a million tracks takes some thousand samples, not some million.
+
+use crate::sampler::ProbeError;
+use crate::spindle::{apart, fraction};
+use crate::tracks::Tracer;
+
+/// Tracks that follow each other with the same skew and as many sectors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Run {
+    /// The first sector of the first.
+    pub first: u64,
+    /// How many.
+    pub tracks: u64,
+    /// Sectors of each.
+    pub sectors: u32,
+    /// From where one begins to where the next does, in turns from 0 to 1. Of a single track it is unknown, and 0.
+    pub skew: f64,
+    /// Where the first begins, in turns since the reference.
+    pub angle: f64,
+}
+
+impl Run {
+    /// One past its last sector.
+    pub fn end(&self) -> u64 {
+        self.first + self.tracks * u64::from(self.sectors)
+    }
+
+    /// The angle at which its track number `j` begins.
+    pub fn begins(&self, j: u64) -> f64 {
+        fraction(self.angle + turns(self.skew, j))
+    }
+}
+
+/// A pattern of runs, so many times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    /// The first time, where it was found.
+    pub runs: Vec<Run>,
+    /// How often in all.
+    pub times: u64,
+    /// From where it begins to where it begins again, in turns from 0 to 1.
+    pub advance: f64,
+}
+
+impl Span {
+    fn once(run: Run) -> Span {
+        Span { runs: vec![run], times: 1, advance: 0.0 }
+    }
+
+    /// The first sector.
+    pub fn first(&self) -> u64 {
+        self.runs[0].first
+    }
+
+    /// Sectors of one repetition.
+    pub fn sectors(&self) -> u64 {
+        self.runs.last().map_or(0, |r| r.end() - self.first())
+    }
+
+    /// One past its last sector.
+    pub fn end(&self) -> u64 {
+        self.first() + self.times * self.sectors()
+    }
+}
+
+/// Angles evenly apart.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// The first.
+    angle: f64,
+    /// From one to the next.
+    step: f64,
+}
+
+impl Line {
+    fn at(&self, i: u64) -> f64 {
+        fraction(self.angle + turns(self.step, i))
+    }
+}
+
+/// So many turns, of which only what lies behind the point matters.
+fn turns(skew: f64, n: u64) -> f64 {
+    fraction(skew * n as f64)
+}
+
+/// Patterns of at most so many runs are looked for: surfaces in turn, or there and back.
+const LONGEST_PATTERN: usize = 40;
+
+/// Draws the map.
+pub struct Mapper<'m, 's, 'a> {
+    tracer: &'m mut Tracer<'s, 'a>,
+    /// Runs that are in no pattern yet.
+    loose: Vec<Run>,
+    spans: Vec<Span>,
+}
+
+impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
+    /// With what it measures with.
+    pub fn new(tracer: &'m mut Tracer<'s, 'a>) -> Mapper<'m, 's, 'a> {
+        Mapper { tracer, loose: Vec::new(), spans: Vec::new() }
+    }
+
+    /// The whole drive from sector 0 on.
+    ///
+    /// # Errors
+    /// As [`crate::sampler::Sampler::run`]; or it looks like no disk.
+    pub fn map(mut self) -> Result<Vec<Span>, ProbeError> {
+        self.tracer.sampler.stage("tracks and zones");
+        let end = self.tracer.sectors();
+        let mut at = 0;
+        while at < end {
+            self.tracer.sampler.share(at as f64 / end as f64);
+            let run = self.run(at)?;
+            at = run.end();
+            self.add(run);
+            if let Some(n) = pattern(&self.loose, self.tracer.same()) {
+                at = self.repeat(n)?;
+            }
+        }
+        self.spans.extend(self.loose.drain(..).map(Span::once));
+        Ok(self.spans)
+    }
+
+    /// One more run; where it goes on as the one before did, they are one.
+    fn add(&mut self, run: Run) {
+        let same = self.tracer.same();
+        if let Some(last) = self.loose.last_mut() {
+            let goes_on = last.sectors == run.sectors && apart(last.begins(last.tracks), run.angle).abs() <= same;
+            if goes_on && last.tracks > 1 && (run.tracks < 2 || apart(last.skew, run.skew).abs() <= same) {
+                last.tracks += run.tracks;
+                return;
+            }
+        }
+        self.loose.push(run);
+    }
+
+    /// The run that begins at a track's first sector.
+    fn run(&mut self, first: u64) -> Result<Run, ProbeError> {
+        let end = self.tracer.sectors();
+        let (angle, sectors) = self.track_at(first)?;
+        let Some(sectors) = sectors else {
+            // What is left is less than a track.
+            let n = (end - first) as u32;
+            return Ok(Run {
+                first,
+                tracks: 1,
+                sectors: n,
+                skew: 0.0,
+                angle: fraction(angle - 1.0 / f64::from(n.max(1))),
+            });
+        };
+        let n = u64::from(sectors);
+        let run = Run { first, tracks: 1, sectors, skew: 0.0, angle: fraction(angle - 1.0 / f64::from(sectors)) };
+        let most = (end - first) / n;
+        if most < 2 {
+            return Ok(run);
+        }
+        let places = Places { first, step: n, track: sectors, most };
+        let second = fraction(self.tracer.angle(places.last_of(1))? - run.angle);
+        let mut line = Line { angle: run.angle, step: second };
+        let good = self.follow(&mut line, places)?;
+        // From one track to the next it is the skew, or the way to something else with other tracks.
+        Ok(if good == 1 && most > 2 { run } else { Run { tracks: good + 1, skew: line.step, ..run } })
+    }
+
+    /// The angle at which the first sector of a track ends, and the sectors of it: as many as one of those before had, where that is so.
+    /// `None`: there is no whole one.
+    fn track_at(&mut self, first: u64) -> Result<(f64, Option<u32>), ProbeError> {
+        let end = self.tracer.sectors();
+        let mut known: Vec<u32> = self.loose.iter().rev().map(|r| r.sectors).collect();
+        known.extend(self.spans.last().iter().flat_map(|s| s.runs.iter().map(|r| r.sectors)));
+        // A single track may be one that a zone ends in.
+        let whole = self.loose.iter().rev().find(|r| r.tracks > 1).map(|r| r.sectors);
+        let hint = whole.or(known.first().copied()).map(|n| 1.0 / f64::from(n));
+        // The one behind that of the surface before comes next, as a rule.
+        let mut tried: Vec<u32> = Vec::new();
+        let begin = self.tracer.angle(first)?;
+        let same = self.tracer.same();
+        for n in self.expected().into_iter().chain(known) {
+            if tried.contains(&n) || tried.len() == 6 || first + u64::from(n) >= end {
+                continue;
+            }
+            tried.push(n);
+            // It goes all along at its rate, and ends. Downwards, so that what the drive reads ahead is no answer.
+            let rate = 1.0 / f64::from(n);
+            let behind = self.tracer.angle(first + u64::from(n))?;
+            let last = self.tracer.angle(first + u64::from(n) - 1)?;
+            let ends = apart(fraction(last + rate), behind).abs() > same;
+            if ends && apart(fraction(begin - rate), last).abs() <= same {
+                return Ok((begin, Some(n)));
+            }
+        }
+        Ok((begin, self.tracer.track(first, true, hint)?.map(|t| t.sectors)))
+    }
+
+    /// Sectors of the tracks that come next if the last runs but a few come again.
+    fn expected(&self) -> Option<u32> {
+        let last = self.loose.last()?.sectors;
+        let before = self.loose.iter().rev().skip(1).map(|r| r.sectors);
+        let patterns =
+            self.spans.last().iter().flat_map(|s| s.runs.iter().rev().map(|r| r.sectors)).collect::<Vec<_>>();
+        let all: Vec<u32> = before.chain(patterns).collect();
+        let at = all.iter().position(|&n| n == last)?;
+        at.checked_sub(1).map(|i| all[i])
+    }
+
+    /// The last of some places that lies on the line through the first two, which becomes more certain on the way.
+    fn follow(&mut self, line: &mut Line, places: Places) -> Result<u64, ProbeError> {
+        let end = self.tracer.sectors();
+        let (mut good, mut far) = (1u64, 2u64);
+        let mut bad = loop {
+            if good + 1 >= places.most {
+                return Ok(good);
+            }
+            far = far.min(places.most - 1);
+            self.tracer.sampler.share(places.last_of(far) as f64 / end as f64);
+            if !self.lies(line, far, places.most, &places)? {
+                break far;
+            }
+            (good, far) = (far, 2 * far);
+        };
+        while bad - good > 1 {
+            let i = good + (bad - good) / 2;
+            if self.lies(line, i, bad, &places)? { good = i } else { bad = i }
+        }
+        Ok(good)
+    }
+
+    /// Whether place `i` lies on the line. Its track's last sector must: of a shorter track that is on the next one. And so must the first sector
+    /// of a place a little further on, if that is in front of `bad`, which does not: of longer tracks that is on the one before, and
+    /// one place in a hundred lies on the line by chance.
+    fn lies(&mut self, line: &mut Line, i: u64, bad: u64, places: &Places) -> Result<bool, ProbeError> {
+        const FURTHER: u64 = 3;
+        let same = self.tracer.same();
+        let here = apart(line.at(i), self.tracer.angle(places.last_of(i))?);
+        if here.abs() > same {
+            return Ok(false);
+        }
+        if i + FURTHER < bad {
+            let rate = 1.0 / f64::from(places.track);
+            let there = fraction(self.tracer.angle(places.first_of(i + FURTHER))? - rate);
+            if apart(line.at(i + FURTHER), there).abs() > same {
+                return Ok(false);
+            }
+        }
+        line.step = fraction(line.step + here / i as f64);
+        Ok(true)
+    }
+
+    /// The last `n` loose runs repeat: how often, and where what comes behind begins.
+    fn repeat(&mut self, n: usize) -> Result<u64, ProbeError> {
+        let end = self.tracer.sectors();
+        let begin = self.loose.len() - 2 * n - 1;
+        let runs: Vec<Run> = self.loose[begin..begin + n].to_vec();
+        let again = self.loose[begin + n];
+        self.spans.extend(self.loose.drain(..begin).map(Span::once));
+        self.loose.clear();
+        let mut span = Span { advance: fraction(again.angle - runs[0].angle), runs, times: 2 };
+        let unit = span.sectors();
+        let most = (end - span.first()) / unit;
+        let places = Places { first: span.first(), step: unit, track: span.runs[0].sectors, most };
+        let mut line = Line { angle: span.runs[0].angle, step: span.advance };
+        let good = self.follow(&mut line, places)?;
+        let advance = line.step;
+        // Repetition `good` begins as it should; whether it is whole is another matter.
+        (span.advance, span.times) = (advance, good);
+        let last = span.end();
+        let shifted = turns(advance, good);
+        let unit_first = span.first();
+        let runs = span.runs.clone();
+        self.spans.push(span);
+        for run in &runs {
+            let run = Run { first: run.first - unit_first + last, angle: fraction(run.angle + shifted), ..*run };
+            let whole = self.as_far_as_it_goes(&run)?;
+            if whole < run.tracks {
+                if whole > 0 {
+                    self.loose.push(Run { tracks: whole, ..run });
+                }
+                return Ok(run.first + whole * u64::from(run.sectors));
+            }
+            self.loose.push(run);
+        }
+        // All of it was whole after all: what follows is something else.
+        let whole: Vec<Run> = self.loose.drain(..).collect();
+        let span = self.spans.last_mut().expect("it was just put there");
+        span.times += 1;
+        Ok(whole.last().map_or(last, Run::end))
+    }
+
+    /// How many tracks of a run are where it says.
+    fn as_far_as_it_goes(&mut self, run: &Run) -> Result<u64, ProbeError> {
+        let n = u64::from(run.sectors);
+        let rate = 1.0 / f64::from(run.sectors);
+        let mut fits = |j: u64| -> Result<bool, ProbeError> {
+            let lbn = run.first + j * n + n - 1;
+            if lbn >= self.tracer.sectors() {
+                return Ok(false);
+            }
+            let expected = fraction(run.begins(j) + rate * n as f64);
+            Ok(apart(expected, self.tracer.angle(lbn)?).abs() <= self.tracer.same())
+        };
+        if fits(run.tracks - 1)? {
+            return Ok(run.tracks);
+        }
+        if !fits(0)? {
+            return Ok(0);
+        }
+        let (mut good, mut bad) = (0, run.tracks - 1);
+        while bad - good > 1 {
+            let j = good + (bad - good) / 2;
+            if fits(j)? { good = j } else { bad = j }
+        }
+        Ok(good + 1)
+    }
+}
+
+/// Tracks evenly apart.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    /// The first sector of the first.
+    first: u64,
+    /// Sectors from one to the next.
+    step: u64,
+    /// Sectors of each.
+    track: u32,
+    /// How many there can be.
+    most: u64,
+}
+
+impl Places {
+    fn first_of(&self, i: u64) -> u64 {
+        self.first + i * self.step
+    }
+
+    /// It ends where the track began, a turn later.
+    fn last_of(&self, i: u64) -> u64 {
+        self.first_of(i) + u64::from(self.track) - 1
+    }
+}
+
+/// The shortest pattern in which the last runs have come twice, with what begins it a third time, as far on as the second.
+fn pattern(runs: &[Run], same: f64) -> Option<usize> {
+    (1..=LONGEST_PATTERN.min(runs.len().saturating_sub(1) / 2)).find(|&n| {
+        let of = &runs[runs.len() - 2 * n - 1..];
+        let (first, second, third) = (&of[..n], &of[n..2 * n], &of[2 * n]);
+        let (once, again) = (apart(first[0].angle, second[0].angle), apart(second[0].angle, third.angle));
+        let both = first.iter().zip(second).all(|(a, b)| alike(a, b, same));
+        both && alike(&first[0], third, same) && apart(once, again).abs() <= 2.0 * same && joints(first, second, same)
+    })
+}
+
+fn alike(a: &Run, b: &Run, same: f64) -> bool {
+    a.tracks == b.tracks && a.sectors == b.sectors && apart(a.skew, b.skew).abs() <= same
+}
+
+/// Whether the angles between runs repeat, too.
+fn joints(before: &[Run], last: &[Run], same: f64) -> bool {
+    let all = |runs: &[Run]| -> Vec<f64> {
+        runs.windows(2).map(|w| apart(w[0].begins(w[0].tracks - 1), w[1].angle)).collect()
+    };
+    all(before).iter().zip(all(last)).all(|(a, b)| apart(*a, b).abs() <= 2.0 * same)
+}

@@ -1,0 +1,184 @@
+//! Where tracks begin, and how many sectors they have.
+//!
+//! Along a track each sector ends 1/n of a turn behind the one before. At its end the head moves to the next track, and the angle jumps by
+//! the skew, a tenth of a turn or so: between a sector that lies where the track's rate says and one that does not, a track ends, and
+//! halving finds where (Wong 2019; Lumb, Schindler and Ganger 2002, section 4.2).
+
+use crate::sampler::{ProbeError, Sampler};
+use crate::spindle::{Spindle, apart, fraction};
+
+/// Angles that are further apart than a platter turns in this, ns, are not the same. One answer is good to some 20 us, the line through the
+/// reference's to less; skews are 6% of a turn and more, 240 us at the least.
+const SAME: f64 = 45_000.0;
+/// Tracks have at least so many sectors: two samples this far apart are on one track, or a boundary is between.
+const FEWEST: u64 = 32;
+/// Tracks have at most so many.
+const MOST: u64 = 16_384;
+/// Tries for one thing before it is given up.
+const TRIES: u32 = 24;
+
+/// Measures angles of sectors.
+pub struct Tracer<'s, 'a> {
+    /// Asks the drive.
+    pub sampler: &'s mut Sampler<'a>,
+    /// Knows where the platter is.
+    pub spindle: &'s mut Spindle,
+}
+
+/// A track, and how far it is from one sector to the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Track {
+    /// Its first sector.
+    pub first: u64,
+    /// Its sectors that have numbers.
+    pub sectors: u32,
+}
+
+/// Something was measured that fits no disk.
+fn unclear(what: &'static str, lbn: u64, found: impl Into<String>) -> ProbeError {
+    ProbeError::NoDisk {
+        what,
+        expected: format!("tracks of {FEWEST} to {MOST} sectors with a skew between them, at sector {lbn}"),
+        found: found.into(),
+    }
+}
+
+impl Tracer<'_, '_> {
+    /// Angles further apart than this, in turns, are not the same.
+    pub fn same(&self) -> f64 {
+        SAME / self.spindle.period_ns()
+    }
+
+    /// Sectors of the drive.
+    pub fn sectors(&self) -> u64 {
+        self.sampler.sectors()
+    }
+
+    /// The angle at which a sector ends, in turns from 0 to 1. Of one that cannot be read it is told by the next that can, which is some sectors of
+    /// one track further.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn angle(&mut self, lbn: u64) -> Result<f64, ProbeError> {
+        for next in 0..8 {
+            let lbn = (lbn + next).min(self.sectors() - 1);
+            if let Some(angle) = self.spindle.angle(self.sampler, lbn)? {
+                return Ok(angle);
+            }
+        }
+        Err(ProbeError::Unreadable { lbn, more: 7 })
+    }
+
+    /// The first track boundary behind `from`, and turns a sector in front of it; `hint`: turns a sector, where they are known roughly. `None`
+    /// at the end of the drive.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`]; or nothing here looks like a track.
+    pub fn next_boundary(&mut self, from: u64, hint: Option<f64>) -> Result<Option<(u64, f64)>, ProbeError> {
+        let (mut from, mut hint) = (from, hint);
+        for _ in 0..TRIES {
+            match self.boundary_behind(from, hint)? {
+                // Even a tenth of a track did not fit: it is the hint that is wrong, or the boundary is near.
+                Behind::Near(_) if hint.is_some() => hint = None,
+                Behind::At(b, rate) => return Ok(Some((b, rate))),
+                Behind::Near(next) => from = next,
+                Behind::End => return Ok(None),
+            }
+        }
+        Err(unclear("boundaries of tracks", from, "angles that fit none"))
+    }
+
+    fn boundary_behind(&mut self, from: u64, hint: Option<f64>) -> Result<Behind, ProbeError> {
+        let last = self.sectors() - 1;
+        let begin = self.angle(from)?;
+        let (mut good, mut rate) = (0u64, hint);
+        let mut far = match hint {
+            Some(rate) => ((0.1 / rate) as u64).max(FEWEST / 4),
+            None => FEWEST / 4,
+        };
+        loop {
+            if from + far > last {
+                if from + good == last {
+                    return Ok(Behind::End);
+                }
+                far = last - from;
+            }
+            let turned = fraction(self.angle(from + far)? - begin);
+            match rate {
+                None => {
+                    // Eight sectors are no more than a quarter of a turn. Were a boundary among them, twice as many would not fit.
+                    if turned > 0.3 || turned * (MOST as f64) < far as f64 {
+                        return Ok(Behind::Near(from + far));
+                    }
+                    (rate, good) = (Some(turned / far as f64), far);
+                }
+                Some(r) => {
+                    let off = apart(fraction(r * far as f64), turned);
+                    if off.abs() > self.same() {
+                        break;
+                    }
+                    good = far;
+                    // Whole turns are known from the rate so far.
+                    rate = Some((r * far as f64 + off) / far as f64);
+                }
+            }
+            let r = rate.expect("it was just found");
+            // A track is a turn; whatever lies behind that is on the next.
+            let turn = (1.0 / r) as u64 + 2;
+            if r * far as f64 > 1.05 {
+                return Err(unclear("the angle of a sector a turn behind another", from, "the same track"));
+            }
+            far = if far >= turn { far + turn / 32 + 1 } else { (2 * far).min(turn) };
+        }
+        let rate = rate.expect("two samples fit");
+        if good == 0 || (hint.is_none() && good < FEWEST / 2) {
+            return Ok(Behind::Near(from + far));
+        }
+        let (mut low, mut high) = (good, far);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let turned = fraction(self.angle(from + middle)? - begin);
+            match apart(fraction(rate * middle as f64), turned).abs() <= self.same() {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        Ok(Behind::At(from + high, rate))
+    }
+
+    /// The first whole track at or behind `from`, which is `at_boundary` or somewhere. `None`: there is none before the end of the drive.
+    ///
+    /// # Errors
+    /// As [`Tracer::next_boundary`].
+    pub fn track(&mut self, from: u64, at_boundary: bool, hint: Option<f64>) -> Result<Option<Track>, ProbeError> {
+        let (first, hint) = match at_boundary {
+            true => (from, hint),
+            false => match self.next_boundary(from, hint)? {
+                Some((b, rate)) => (b, Some(rate)),
+                None => return Ok(None),
+            },
+        };
+        let Some((second, _)) = self.next_boundary(first, hint)? else { return Ok(None) };
+        Ok(Some(Track { first, sectors: (second - first).min(MOST) as u32 }))
+    }
+
+    /// Whether a track ends in front of `lbn`, along which it is `rate` turns from sector to sector.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn is_boundary(&mut self, lbn: u64, rate: f64) -> Result<bool, ProbeError> {
+        // Downwards, so that what the drive reads ahead is no answer.
+        let behind = self.angle(lbn)?;
+        let before = self.angle(lbn - 1)?;
+        Ok(apart(fraction(before + rate), behind).abs() > self.same())
+    }
+}
+
+enum Behind {
+    /// A boundary, and the rate in front of it.
+    At(u64, f64),
+    /// One lies so near that the rate could not be found: from here on it can.
+    Near(u64),
+    /// The drive ends before.
+    End,
+}

@@ -1,0 +1,48 @@
+//! All tracks of drives, found without looking.
+
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::profile::builtin;
+use headtime_disk::time::Dur;
+use headtime_probe::map::Mapper;
+use headtime_probe::sampler::{Sampler, Unwatched};
+use headtime_probe::spindle::Spindle;
+use headtime_probe::tracks::Tracer;
+use headtime_probe::virtual_drive::VirtualDrive;
+
+#[test]
+fn explore() {
+    for name in std::env::var("DRIVES").unwrap_or("cheetah36es".into()).split(',') {
+        let profile = builtin(name).expect("a built-in drive");
+        let config = DriveConfig { seed: 3, ..DriveConfig::default() };
+        let mut device = VirtualDrive::new(&profile, config, Dur::from_us(20)).expect("a drive that works");
+        let truth = device.drive().truth().clone();
+        let mut watch = Unwatched;
+        let mut sampler = Sampler::new(&mut device, &mut watch, 7);
+        sampler.find_cache().expect("it answers");
+        let mut spindle = Spindle::find(&mut sampler).expect("it turns");
+        let mut tracer = Tracer { sampler: &mut sampler, spindle: &mut spindle };
+        let spans = Mapper::new(&mut tracer).map();
+        println!("{name}: {:.1} s, {:?}", sampler.now().0 as f64 / 1e9, sampler.surprises());
+        match spans {
+            Ok(spans) => {
+                for s in spans.iter().take(60) {
+                    let r: Vec<(u64, u32, f64)> =
+                        s.runs.iter().map(|r| (r.tracks, r.sectors, (r.skew * 1e4).round() / 1e4)).collect();
+                    println!("  {} x{} {:?} adv {:.4}", s.first(), s.times, r, s.advance);
+                }
+                let (mut wrong, mut all) = (0u64, 0u64);
+                for s in &spans {
+                    for r in &s.runs {
+                        for i in [0, s.times / 2, s.times - 1] {
+                            let lbn = r.first + i * s.sectors();
+                            all += 1;
+                            wrong += u64::from(truth.geometry.track_of(lbn).is_none_or(|t| t.first_lbn != lbn));
+                        }
+                    }
+                }
+                println!("  {} spans, {wrong} of {all} wrong", spans.len());
+            }
+            Err(e) => println!("  {e}"),
+        }
+    }
+}
