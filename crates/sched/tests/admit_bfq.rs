@@ -156,6 +156,19 @@ fn what_the_disk_does_for_streams_meanwhile_is_in_nobodys_slice() {
 }
 
 #[test]
+fn what_the_disk_did_before_a_slice_began_does_not_make_it_longer() {
+    let mut d = Desk::new(fair());
+    d.read(1);
+    d.read(2);
+    let first = d.serve(8_000);
+    d.read(first);
+    // A stream's command that had been at the drive before.
+    d.bfq.others_had(Dur::from_ms(60), d.now);
+    let slice = d.slice(first, 8_000);
+    assert!((Dur::from_ms(125)..Dur::from_ms(134)).contains(&slice), "{slice}");
+}
+
+#[test]
 fn who_is_slow_has_the_same_part_of_the_time_and_not_of_the_sectors() {
     let mut d = Desk::new(fair());
     d.read(1);
