@@ -647,3 +647,50 @@ fn optional_requests_that_cannot_wait_for_who_has_just_begun_go_while_he_thinks(
     assert_eq!(at_the_drive(&mut rig, late, Dur::from_ms(16), 20), 2);
     assert_eq!(rig.core.standings()[0].tally.deferred, 0);
 }
+
+#[test]
+fn what_is_there_when_its_period_begins_is_not_put_off() {
+    let drive = ultrastar();
+    for requests in [20, 45] {
+        let mut rig = Rig::new(Setting { exhausted: Exhausted::Skip, ..setting(&drive, &drive) });
+        // 435 of 500 ms at their worst, 100 at their real times: that is what an optional stream is admitted beside.
+        rig.stream(1, 14, PERIOD, 1_000_000).expect("room");
+        rig.stream(2, requests, PERIOD, 950_000).expect("room");
+        rig.best_effort = 5;
+        rig.run(Time(40 * PERIOD.0));
+        let its = |f: &Finished| f.submitted.0 / PERIOD.0;
+        let kept = rig.finished.iter().filter(|(o, f)| *o == 2 && f.done.0 <= (its(f) + 1) * PERIOD.0).count();
+        let standing = rig.core.standings()[1];
+        println!("{kept} of {} in the period that they were there for, {standing:?}", 40 * requests);
+        assert!(kept * 100 >= 94 * 40 * requests as usize);
+    }
+}
+
+/// A program that reads `reads` times, one after the other, from when a period is a little under way; how long that takes.
+fn start(policy: &str, seed: u64, reads: u32) -> (Dur, usize) {
+    let drive = ultrastar();
+    let mut rig = Rig::new(Setting { policy, seed, ..setting(&drive, &drive) });
+    rig.stream(1, 5, PERIOD, 1_000_000).expect("room");
+    rig.stream(2, 20, PERIOD, 600_000).expect("room");
+    rig.run(Time(20 * PERIOD.0 + 10_000_000));
+    let (from, before) = (rig.now, rig.finished.len());
+    for _ in 0..reads {
+        let lbn = rig.somewhere();
+        let id = rig.submit(OTHERS, Kind::Read, lbn, 8).expect("there is room");
+        while rig.asked.contains_key(&id) {
+            step(&mut rig);
+        }
+    }
+    (rig.now.since(from), rig.finished.len() - before - reads as usize)
+}
+
+#[test]
+fn who_has_just_begun_and_goes_on_has_each_of_his_requests_before_streams_that_can_wait() {
+    let of = |policy: &str| {
+        let each: Vec<(Dur, usize)> = (0..8).map(|seed| start(policy, seed, 10)).collect();
+        println!("{policy}: {each:?}");
+        each.iter().map(|e| e.1).sum::<usize>()
+    };
+    let (raised, others) = (of("bfq+"), of("bfq"));
+    assert!(raised * 5 < others, "{raised} of streams' meanwhile, {others} with a policy that raises nobody");
+}

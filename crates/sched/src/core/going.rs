@@ -213,6 +213,8 @@ impl Core {
                     }
                     (Turn::Wait(until), streams) => {
                         self.waits_until = Some(until);
+                        // It is decided anew when what is at the drive comes back.
+                        let until = if self.dispatch.at_drive().is_empty() { until } else { self.now };
                         if let Some(streams) = streams.as_mut().filter(|_| hurries) {
                             match streams.can_wait(until, self.now) {
                                 true => self.going.clear(),
