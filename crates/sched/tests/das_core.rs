@@ -694,3 +694,19 @@ fn who_has_just_begun_and_goes_on_has_each_of_his_requests_before_streams_that_c
     let (raised, others) = (of("bfq+"), of("bfq"));
     assert!(raised * 5 < others, "{raised} of streams' meanwhile, {others} with a policy that raises nobody");
 }
+
+#[test]
+fn who_has_just_begun_and_waits_for_a_streams_request_does_not_keep_it() {
+    let drive = ultrastar();
+    let mut rig = Rig::new(Setting { policy: "bfq+", ..setting(&drive, &drive) });
+    rig.stream(1, 5, PERIOD, 1_000_000).expect("room");
+    rig.streaming.clear();
+    rig.run(Time(20 * PERIOD.0));
+    let id = rig.submit(OTHERS, Kind::Read, 5_000, 8).expect("there is room");
+    while rig.asked.contains_key(&id) {
+        step(&mut rig);
+    }
+    rig.submit(1, Kind::Write, 900_000, 64).expect("there is room");
+    rig.submit(OTHERS, Kind::Read, 900_000, 8).expect("there is room");
+    assert_eq!(rig.core.outstanding(), 1);
+}
