@@ -187,7 +187,8 @@ impl Predictor {
                 let surprise = prediction.map_or(Surprise::None, |p| p.surprise);
                 reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
                 if let Some(p) = &prediction {
-                    went_on = self.cached.went_on(flight, p);
+                    // Of what was sent behind it more is known.
+                    went_on = self.flights.len() == 1 && self.cached.went_on(flight, p);
                     let media = matches!(flight.served, Served::Media);
                     // One that waited for nothing tells nothing: media and prefetch would have been as quick.
                     if !media || flight.latency > CLOSE {

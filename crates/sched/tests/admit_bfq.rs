@@ -156,6 +156,19 @@ fn what_the_disk_does_for_streams_meanwhile_is_in_nobodys_slice() {
 }
 
 #[test]
+fn what_the_disk_did_before_a_slice_began_does_not_make_it_longer() {
+    let mut d = Desk::new(fair());
+    d.read(1);
+    d.read(2);
+    let first = d.serve(8_000);
+    d.read(first);
+    // A stream's command that had been at the drive before.
+    d.bfq.others_had(Dur::from_ms(60), d.now);
+    let slice = d.slice(first, 8_000);
+    assert!((Dur::from_ms(125)..Dur::from_ms(134)).contains(&slice), "{slice}");
+}
+
+#[test]
 fn who_is_slow_has_the_same_part_of_the_time_and_not_of_the_sectors() {
     let mut d = Desk::new(fair());
     d.read(1);
@@ -411,4 +424,47 @@ fn who_has_gone_is_forgotten() {
     }
     // 60 s of them, and as many again before somebody looks.
     assert!(d.bfq.known_applications() < 5_000, "{}", d.bfq.known_applications());
+}
+
+#[test]
+fn who_is_raised_goes_before_whom_it_was_decided_for_while_nothing_could_go() {
+    let mut d = Desk::new(Rules::plus());
+    d.read(1);
+    while d.now < Time::ZERO + Dur::from_secs(10) {
+        d.serve(2_000);
+        d.read(1);
+    }
+    d.serve(2_000);
+    d.now += Dur::from_ms(30);
+    assert_eq!(d.whose(), None);
+    // Streams have the disk: it is asked whose turn it is, and nothing goes.
+    d.read(1);
+    assert_eq!(d.whose(), Some(1));
+    d.now += Dur::from_ms(100);
+    d.read(2);
+    assert_eq!(d.whose(), Some(2));
+    assert!(d.bfq.hurries(d.now));
+}
+
+#[test]
+fn what_the_disk_does_for_streams_when_an_application_has_gone_is_not_taken_off_its_time() {
+    let rate = |streams_ms: u64| {
+        let mut d = Desk::new(fair());
+        for _ in 0..80 {
+            // 102,400 sectors a second.
+            for _ in 0..20 {
+                d.read(1);
+                d.serve(2_500);
+            }
+            assert_eq!(d.whose(), None);
+            // It is waited for, and a stream has the disk meanwhile.
+            d.now += Dur::from_ms(streams_ms);
+            d.bfq.others_had(Dur::from_ms(streams_ms), d.now);
+            d.now += Dur::from_ms(60 - streams_ms);
+            assert_eq!(d.bfq.turn(d.now), Turn::Nobody);
+        }
+        d.bfq.peak_rate().expect("enough samples")
+    };
+    let (alone, beside) = (rate(0), rate(25));
+    assert!((beside / alone - 1.0).abs() < 0.01, "{alone} alone, {beside} beside streams");
 }

@@ -355,3 +355,43 @@ fn who_has_gone_is_forgotten() {
     }
     assert!(d.cfq.known_queues() < 2_000, "{}", d.cfq.known_queues());
 }
+
+#[test]
+fn what_the_disk_does_for_streams_meanwhile_is_in_nobodys_slice() {
+    let slices = |streams_ms: u64| {
+        let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+        (0..3).for_each(|o| d.ask(o, Kind::Read, false));
+        let mut order: Vec<(u32, u32)> = vec![];
+        for _ in 0..1_000 {
+            d.now += Dur::from_ms(streams_ms);
+            d.cfq.others_had(Dur::from_ms(streams_ms), d.now);
+            let owner = d.serve(1_000);
+            match order.last_mut().filter(|s| s.0 == owner) {
+                Some(last) => last.1 += 1,
+                None => order.push((owner, 1)),
+            }
+            d.ask(owner, Kind::Read, false);
+        }
+        order
+    };
+    let alone = slices(0);
+    assert!(alone.len() > 9);
+    assert_eq!(slices(8), alone);
+}
+
+#[test]
+fn what_the_disk_did_before_a_slice_began_does_not_make_it_longer() {
+    let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+    d.ask(0, Kind::Read, false);
+    d.ask(1, Kind::Read, false);
+    assert_eq!(d.serve(1_000), 0);
+    d.ask(0, Kind::Read, false);
+    // A stream's command that had been at the drive before.
+    d.cfq.others_had(Dur::from_ms(30), d.now);
+    let mut served = 0;
+    while d.serve(1_000) == 0 {
+        served += 1;
+        d.ask(0, Kind::Read, false);
+    }
+    assert_eq!(served, 100);
+}

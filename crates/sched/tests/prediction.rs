@@ -261,3 +261,35 @@ fn a_write_that_overtakes_a_read_on_the_bus_has_not_overtaken_it_on_the_media() 
     // Where a sector is met or missed by a hair, the bus may decide what is thought of it.
     assert!(expected * 100 > seen * 98, "{expected} of {seen}");
 }
+
+#[test]
+fn a_read_that_took_another_turn_hides_nothing_of_what_was_sent_behind_it() {
+    let model = Model::new(&builtin("ultrastar36z15").expect("a built-in drive")).expect("a drive that works");
+    let far = 20_000_000;
+    let ahead = |late: Dur| {
+        let mut p = Predictor::new(2, &model);
+        let mut now = Time::ZERO;
+        let send = |p: &mut Predictor, id: u64, lbn: u64, now: Time| {
+            let place = model.place(lbn, 64, Kind::Read).expect("it is on the drive");
+            p.sent(&model, id, Kind::Read, Some(&place), now);
+        };
+        for id in 0..2 {
+            send(&mut p, id, id * 64, now);
+            now = p.first_due().expect("it is at the drive");
+            p.completed(&model, id, Outcome::Ok, now);
+            now += Dur::from_us(300);
+        }
+        // The next one is being read ahead; another waits behind it.
+        send(&mut p, 2, 2 * 64, now);
+        send(&mut p, 3, far, now);
+        now = p.first_due().expect("it is at the drive") + late;
+        let prediction = p.completed(&model, 2, Outcome::Ok, now).expect("the head was known");
+        let expected = if late > Dur::ZERO { Surprise::ExtraTurn } else { Surprise::None };
+        assert_eq!((prediction.surprise, prediction.cached), (expected, true));
+        now = p.first_due().expect("it is at the drive");
+        p.completed(&model, 3, Outcome::Ok, now);
+        p.reads_ahead(&model, far + 64, far + 100, now + Dur::from_ms(1)).map(|(upto, _)| upto)
+    };
+    assert_eq!(ahead(Dur::ZERO), Some(far + 100));
+    assert_eq!(ahead(model.mechanics.rotation.period()), Some(far + 100));
+}

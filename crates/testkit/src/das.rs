@@ -217,7 +217,7 @@ impl Walk {
             let (due, each) = match o.reservation {
                 None => {
                     needed += u128::from(self.late(i, now) * o.worst.0);
-                    (left * o.worst.0, u64::from(o.stream.requests) * o.worst.0)
+                    (left * o.likely.0, u64::from(o.stream.requests) * o.likely.0)
                 }
                 Some(all) => ((left * o.worst.0).min(all.saturating_sub(self.used(i, now)).0), all.0),
             };

@@ -213,7 +213,11 @@ impl Core {
                     }
                     (Turn::Wait(until), streams) => {
                         self.waits_until = Some(until);
-                        if let Some(streams) = streams.as_mut().filter(|_| hurries) {
+                        // It is decided anew when what is at the drive comes back.
+                        let until = if self.dispatch.at_drive().is_empty() { until } else { self.now };
+                        // Who is waited for may himself wait for one of theirs.
+                        let blocked = self.pool.waiting() > self.pool.eligible();
+                        if let Some(streams) = streams.as_mut().filter(|_| hurries && !blocked) {
                             match streams.can_wait(until, self.now) {
                                 true => self.going.clear(),
                                 false => streams.only_mandatory(&mut self.going),

@@ -53,6 +53,8 @@ struct Active {
     waits_until: Time,
     /// Somebody who is raised has come, and it is not.
     displaced: bool,
+    /// What the disk did for streams since it has no request: it is no part of its time.
+    others: Dur,
 }
 
 /// BFQ at work.
@@ -164,7 +166,7 @@ impl Bfq {
     /// Whether the active application's turn is over, or until when it is waited for when nothing of it waits.
     fn look(&self, active: &Active, a: &Application, now: Time) -> Result<Option<Time>, Over> {
         let outranked = active.class == Class::Idle && self.best_effort.backlogged() > 0;
-        if active.since.is_some() && (outranked || active.displaced) {
+        if active.displaced || (active.since.is_some() && outranked) {
             return Err(Over::Displaced);
         }
         let ends = active.since.map_or(Time::NEVER, |since| since + active.slice);
@@ -183,7 +185,7 @@ impl Bfq {
             _ => ends + active.slice,
         };
         // Who has gone was served until his last request was done, however long ago that is.
-        let served_until = if a.is_idle() { a.idle_since } else { now };
+        let served_until = if a.is_idle() { a.idle_since + active.others } else { now };
         match now >= until || self.waits(active, a, now) == Dur::ZERO {
             true if served_until >= ends => Err(Over::Timeout),
             true => Err(Over::NoMore { outstanding: a.outstanding > 0 }),
@@ -196,7 +198,7 @@ impl Bfq {
         let active = self.active.take().expect("somebody is served");
         let most = self.rate.most();
         let a = &self.applications[&active.queue];
-        let until = if a.is_idle() { a.idle_since } else { now };
+        let until = if a.is_idle() { a.idle_since + active.others } else { now };
         let time = active.since.map_or(Dur::ZERO, |since| until.saturating_since(since));
         let charged = self.charge(&active, over, time, most);
         let timed_out = over == Over::Timeout;
@@ -268,8 +270,9 @@ impl Bfq {
         let a = &self.applications[&queue];
         let (budget, slice) = (a.budget, self.slice(a, now));
         let waits_until = Time::ZERO;
-        let (sectors, charged, since, displaced) = (0, 0, None, false);
-        self.active = Some(Active { queue, class, budget, sectors, charged, slice, since, waits_until, displaced });
+        let (sectors, charged, since, displaced, others) = (0, 0, None, false, Dur::ZERO);
+        let active = Active { queue, class, budget, sectors, charged, slice, since, waits_until, displaced, others };
+        self.active = Some(active);
         Some(())
     }
 }
@@ -369,13 +372,17 @@ impl Admission for Bfq {
         let a = &self.applications[&queue];
         if let Some(active) = self.active.filter(|active| active.queue == queue && a.outstanding == 0) {
             let waits_until = now + self.waits(&active, a, now);
-            self.active = Some(Active { waits_until, ..active });
+            self.active = Some(Active { waits_until, others: Dur::ZERO, ..active });
         }
     }
 
     fn others_had(&mut self, time: Dur, now: Time) {
-        if let Some(since) = self.active.as_mut().and_then(|a| a.since.as_mut()) {
+        let Some(active) = &mut self.active else { return };
+        if let Some(since) = &mut active.since {
             *since = (*since + time).min(now);
+        }
+        if self.applications[&active.queue].is_idle() {
+            active.others += time;
         }
     }
 

@@ -455,7 +455,8 @@ impl Streams {
 
     /// Whether there is time for sending nothing until `until`.
     pub fn can_wait(&mut self, until: Time, now: Time) -> bool {
-        until.saturating_since(now) <= self.subset.spare(now).all
+        let spare = self.subset.spare(now).all;
+        spare > Dur::ZERO && until.saturating_since(now) <= spare
     }
 
     /// A command came back: how long the drive was busy with it, if it was a stream's.

@@ -33,8 +33,9 @@ impl Subset {
             let stream = periods.stream();
             let left = periods.left() + u32::from(i == at);
             let work = |requests: u32| Dur(open.worst.0 * u64::from(requests));
+            let likely = |requests: u32| Dur(open.likely.0 * u64::from(requests));
             let (due, each) = match open.reservation {
-                None => (work(left), work(stream.requests)),
+                None => (likely(left), likely(stream.requests)),
                 Some(reserved) => (reserved.saturating_sub(periods.used()).min(work(left)), reserved),
             };
             let late = if open.reservation.is_none() { work(periods.late()) } else { Dur::ZERO };
