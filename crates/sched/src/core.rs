@@ -380,7 +380,7 @@ impl Core {
         let admit = self.admit.as_ref().filter(|_| self.dispatch.has_room() && self.held.is_none());
         let streams = Some(()).filter(|()| self.dispatch.has_room() && self.held.is_none());
         let streams = streams.and_then(|()| self.period_ends());
-        // While best effort may not go at all, ADMIT is not asked, whatever it waits for.
+        // While nothing is eligible ADMIT is not asked, whatever it waits for.
         let admit = admit.and_then(|a| a.next_wakeup()).filter(|&t| self.streams.is_none() || t > self.now);
         [fill, admit, streams].into_iter().flatten().min()
     }

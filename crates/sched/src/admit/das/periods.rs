@@ -1,7 +1,7 @@
 //! One stream at work: which period each of its requests belongs to, what is left of each, and what it has used.
 //!
 //! A request is given a period when it comes, and keeps it. That is the one under way as long as the stream has asked for less than it
-//! declared, and a mandatory request would not come too late for it; else the first after it that has room. So a stream that asks for
+//! declared, and it would not come too late for it; else the first after it that has room. So a stream that asks for
 //! more than it declared gets no more of what was reserved: what is too much waits for its period, and for its predecessors.
 //!
 //! A request that waits for an older one, which overlaps it, cannot go, and for how long is not the stream's to say. It does not count

@@ -20,7 +20,7 @@
 //! *No mandatory request is late*, if none takes longer than its worst case. The slack is at least zero at all deadlines when streams are admitted
 //! (condition 2), and whatever goes takes w at most where it was at least w. Where it has to be done by d itself, the slack at d loses
 //! the w that its demand loses. Time that passes while nothing is sent takes nothing from where a mandatory request waits, for the one with
-//! the earliest deadline may always go. So at d the slack is still not below zero, and what was to be done is done.
+//! the earliest deadline may always go, and nobody waits for anybody longer than every slack allows. So at d the slack is still not below zero, and what was to be done is done.
 //!
 //! *An optional stream has its reservation, as far as there is time for it.* When a best-effort request goes, everything that the streams can still ask for fits
 //! into what is left, at its worst. So only in periods in which none went can a stream have less than it

@@ -24,8 +24,8 @@ impl Subset {
     }
 
     /// Whether what is left of a period is enough for everything that is reserved in it, one more request of the optional stream `at` being
-    /// there: condition (3) of what is left. At the beginning of a period it holds because the stream was admitted; a request
-    /// that comes at its end would find the reservation there and the time gone.
+    /// there. Mandatory ones count as they are likely to be, as in condition (3), by which at the beginning of a period all of them fit; a request that
+    /// comes at its end would find the reservation there and the time gone.
     fn is_reserved(&self, at: usize, now: Time) -> bool {
         let end = self.streams[at].periods.end();
         let needs = |(i, open): (usize, &Open)| {
