@@ -165,8 +165,10 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let second = fraction(self.tracer.angle(places.last_of(1))? - run.angle);
         let mut line = Line { angle: run.angle, step: second };
         let good = self.follow(&mut line, places)?;
-        // From one track to the next it is the skew, or the way to something else with other tracks.
-        Ok(if good == 1 && most > 2 { run } else { Run { tracks: good + 1, skew: line.step, ..run } })
+        // From one track to the next it is the skew, or the way to something else; of longer tracks, what would be the third one's first sector is
+        // on the second.
+        let alike = most == 2 || good > 1 && self.begins(&line, 2, &places)?;
+        Ok(if alike { Run { tracks: good + 1, skew: line.step, ..run } } else { run })
     }
 
     /// The angle at which the first sector of a track ends, and the sectors of it: as many as one of those before had, where that is so.
@@ -237,20 +239,25 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
     /// one place in a hundred lies on the line by chance.
     fn lies(&mut self, line: &mut Line, i: u64, bad: u64, places: &Places) -> Result<bool, ProbeError> {
         const FURTHER: u64 = 3;
+        // A cylinder is a run of a few tracks.
+        const LONG: u64 = 8;
         let same = self.tracer.same();
         let here = apart(line.at(i), self.tracer.angle(places.last_of(i))?);
         if here.abs() > same {
             return Ok(false);
         }
-        if i + FURTHER < bad {
-            let rate = 1.0 / f64::from(places.track);
-            let there = fraction(self.tracer.angle(places.first_of(i + FURTHER))? - rate);
-            if apart(line.at(i + FURTHER), there).abs() > same {
-                return Ok(false);
-            }
+        if i >= LONG && i + FURTHER < bad && !self.begins(line, i + FURTHER, places)? {
+            return Ok(false);
         }
         line.step = fraction(line.step + here / i as f64);
         Ok(true)
+    }
+
+    /// Whether place `i` begins where the line says.
+    fn begins(&mut self, line: &Line, i: u64, places: &Places) -> Result<bool, ProbeError> {
+        let rate = 1.0 / f64::from(places.track);
+        let there = fraction(self.tracer.angle(places.first_of(i))? - rate);
+        Ok(apart(line.at(i), there).abs() <= self.tracer.same())
     }
 
     /// The last `n` loose runs repeat: how often, and where what comes behind begins.

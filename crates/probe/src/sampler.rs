@@ -279,39 +279,32 @@ impl<'a> Sampler<'a> {
 
     /// Finds out how soon the cache answers, and how many reads it holds.
     ///
-    /// A sector is read twice in a row: without a cache, the second answer takes a turn; with one, next to nothing. Then it is read again behind
-    /// 1, 2, 4 ... others.
+    /// A sector is read twice in a row: without a cache, the second answer takes a turn; with one, next to nothing. A cache that does not keep what it
+    /// has delivered still has what it read ahead: there it is the sector behind. Then it is read again behind 1, 2, 4 ... others.
     ///
     /// # Errors
     /// As [`Sampler::run`].
     pub fn find_cache(&mut self) -> Result<(), ProbeError> {
         self.stage("cache");
         (self.quick, self.forgets) = (Dur::ZERO, 0);
-        let mut again = Vec::new();
-        for _ in 0..9 {
-            let lbn = self.below(self.sectors());
-            let (first, second) = (self.read(lbn, 1)?, self.read(lbn, 1)?);
-            if let (Some(_), Some(second)) = (first, second) {
-                again.push(second.done.since(second.sent));
+        let mut found = None;
+        for behind in [0, 1] {
+            let median = self.soonest(behind)?;
+            // No disk turns in so little.
+            if median < Dur::from_ms(2) {
+                found = found.or(Some(behind));
+                self.quick = self.quick.max(Dur(median.0 + median.0 / 2) + Dur::from_us(20));
             }
         }
-        again.sort_unstable();
-        let Some(&median) = again.get(again.len() / 2) else {
-            return Err(ProbeError::Unreadable { lbn: self.surprises.unreadable[0], more: 8 });
-        };
-        // No disk turns in so little.
-        if median >= Dur::from_ms(2) {
-            return Ok(());
-        }
-        self.quick = Dur(median.0 + median.0 / 2) + Dur::from_us(20);
+        let Some(behind) = found else { return Ok(()) };
         self.forgets = 1;
         while self.forgets < MOST_SEGMENTS {
             let mut held = 0;
             for _ in 0..3 {
-                let lbn = self.below(self.sectors());
+                let lbn = self.below(self.sectors() - 1);
                 self.read(lbn, 1)?;
                 self.forget(self.forgets)?;
-                held += u32::from(self.read(lbn, 1)?.is_some_and(|a| self.is_quick(&a)));
+                held += u32::from(self.read(lbn + behind, 1)?.is_some_and(|a| self.is_quick(&a)));
             }
             if held == 0 {
                 return Ok(());
@@ -323,5 +316,22 @@ impl<'a> Sampler<'a> {
             expected: "an answer from the media".into(),
             found: format!("one within {} us: no rotating disk, or one behind a large cache", self.quick.0 / 1000),
         })
+    }
+
+    /// How long the second of two reads takes, the second so many sectors behind the first: the median of some.
+    fn soonest(&mut self, behind: u64) -> Result<Dur, ProbeError> {
+        let mut times = Vec::new();
+        for _ in 0..9 {
+            let lbn = self.below(self.sectors() - 1);
+            let (first, second) = (self.read(lbn, 1)?, self.read(lbn + behind, 1)?);
+            if let (Some(_), Some(second)) = (first, second) {
+                times.push(second.done.since(second.sent));
+            }
+        }
+        times.sort_unstable();
+        match times.get(times.len() / 2) {
+            Some(&median) => Ok(median),
+            None => Err(ProbeError::Unreadable { lbn: self.surprises.unreadable[0], more: 8 }),
+        }
     }
 }

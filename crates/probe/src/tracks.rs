@@ -76,11 +76,15 @@ impl Tracer<'_, '_> {
     /// As [`Sampler::run`]; or nothing here looks like a track.
     pub fn next_boundary(&mut self, from: u64, hint: Option<f64>) -> Result<Option<(u64, f64)>, ProbeError> {
         let (mut from, mut hint) = (from, hint);
+        let mut doubted = 0;
         for _ in 0..TRIES {
             match self.boundary_behind(from, hint)? {
                 // Even a tenth of a track did not fit: it is the hint that is wrong, or the boundary is near.
                 Behind::Near(_) if hint.is_some() => hint = None,
-                Behind::At(b, rate) => return Ok(Some((b, rate))),
+                // One answer in some thousand is wrong, and half of a halving goes by each.
+                // Where a zone ends, the jump may be too small to be seen between two sectors.
+                Behind::At(b, rate) if doubted == 2 || self.is_boundary(b, rate)? => return Ok(Some((b, rate))),
+                Behind::At(..) => doubted += 1,
                 Behind::Near(next) => from = next,
                 Behind::End => return Ok(None),
             }
@@ -123,10 +127,11 @@ impl Tracer<'_, '_> {
                 }
             }
             let r = rate.expect("it was just found");
-            // A track is a turn; whatever lies behind that is on the next.
+            // A track is a turn; whatever lies behind that is on the next. Where a zone ends in the middle of a track, the next may begin at
+            // the very angle that it ends at, and both look like one.
             let turn = (1.0 / r) as u64 + 2;
-            if r * far as f64 > 1.05 {
-                return Err(unclear("the angle of a sector a turn behind another", from, "the same track"));
+            if r * far as f64 > 2.1 {
+                return Err(unclear("the angle of a sector two turns behind another", from, "the same track"));
             }
             far = if far >= turn { far + turn / 32 + 1 } else { (2 * far).min(turn) };
         }
@@ -158,8 +163,15 @@ impl Tracer<'_, '_> {
                 None => return Ok(None),
             },
         };
-        let Some((second, _)) = self.next_boundary(first, hint)? else { return Ok(None) };
-        Ok(Some(Track { first, sectors: (second - first).min(MOST) as u32 }))
+        let Some((second, rate)) = self.next_boundary(first, hint)? else { return Ok(None) };
+        let mut sectors = second - first;
+        if rate * sectors as f64 > 1.03
+            && let Some((third, _)) = self.next_boundary(second, None)?
+        {
+            // Two that look like one: the second is as long as the one behind it.
+            sectors = sectors.saturating_sub(third - second).max(1);
+        }
+        Ok(Some(Track { first, sectors: sectors.min(MOST) as u32 }))
     }
 
     /// Whether a track ends in front of `lbn`, along which it is `rate` turns from sector to sector.

@@ -36,7 +36,11 @@ fn explore() {
                         for i in [0, s.times / 2, s.times - 1] {
                             let lbn = r.first + i * s.sectors();
                             all += 1;
-                            wrong += u64::from(truth.geometry.track_of(lbn).is_none_or(|t| t.first_lbn != lbn));
+                            let t = truth.geometry.track_of(lbn).unwrap();
+                            if t.first_lbn != lbn && wrong < 12 {
+                                println!("  wrong: {lbn} in {r:?} x{}, truth {} spt {}", s.times, t.first_lbn, t.lbns);
+                            }
+                            wrong += u64::from(t.first_lbn != lbn);
                         }
                     }
                 }
