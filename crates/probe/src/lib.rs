@@ -7,12 +7,13 @@
 //! * [`device`]: what the drive under test must be able to do; who has it does the I/O
 //! * [`sampler`]: timed reads that come from the media, with a budget, a watch and an account of surprises
 //! * [`spindle`]: the period, and the angle of any instant and any sector
-//! * [`tracks`]: where tracks begin; [`map`]: all of them
+//! * [`tracks`]: where tracks begin; [`map`]: all of them; [`layout`]: those as a geometry
 //! * [`virtual_drive`]: a virtual drive as such a device
 //!
 //! No I/O, no clock, no threads: the same drive and the same seed give the same profile.
 
 pub mod device;
+pub mod layout;
 pub mod map;
 pub mod sampler;
 pub mod spindle;
