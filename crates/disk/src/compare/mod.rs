@@ -36,6 +36,8 @@ pub struct Row {
     pub group: &'static str,
     /// What it is.
     pub what: String,
+    /// Of which surface, where it is of one.
+    pub surface: Option<u16>,
     /// The first profile's.
     pub a: String,
     /// The second's.
@@ -58,6 +60,7 @@ impl Row {
         Row {
             group,
             what: what.into(),
+            surface: None,
             a: a.to_string(),
             b: b.to_string(),
             difference: None,
@@ -78,6 +81,12 @@ impl Row {
     fn within(mut self, allowed: f64) -> Row {
         self.allowed = Some(allowed);
         self.holds = self.difference.is_some_and(|d| d.abs() <= allowed);
+        self
+    }
+
+    /// Of one surface.
+    fn on(mut self, surface: u16) -> Row {
+        self.surface = Some(surface);
         self
     }
 

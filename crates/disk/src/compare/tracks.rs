@@ -216,7 +216,6 @@ fn layout_rows(a: &Profile, ga: &Geometry, b: &Profile, gb: &Geometry, w: &Walke
 }
 
 fn zone_rows(surface: usize, a: &[(u32, u64)], b: &[(u32, u64)]) -> Vec<Row> {
-    let what = |of: &str| format!("surface {surface}: {of}");
     let spts = |z: &[(u32, u64)]| match (z.first(), z.last()) {
         (Some(first), Some(last)) => format!("{} to {}", first.0, last.0),
         _ => "-".into(),
@@ -238,7 +237,7 @@ fn zone_rows(surface: usize, a: &[(u32, u64)], b: &[(u32, u64)]) -> Vec<Row> {
         }
         None => String::new(),
     };
-    let row = |of: &str, a: String, b: String| Row::told("zones", what(of), a, b);
+    let row = |of: &str, a: String, b: String| Row::told("zones", of, a, b).on(surface as u16);
     vec![
         row("zones", a.len().to_string(), b.len().to_string())
             .apart(b.len() as f64 - a.len() as f64, "zones")

@@ -43,6 +43,7 @@ struct Answer<'a> {
 struct Figure<'a> {
     group: &'a str,
     what: &'a str,
+    surface: Option<u16>,
     a: &'a str,
     b: &'a str,
     difference: Option<f64>,
@@ -79,6 +80,7 @@ fn figure(r: &Row) -> Figure<'_> {
     Figure {
         group: r.group,
         what: &r.what,
+        surface: r.surface,
         a: &r.a,
         b: &r.b,
         difference: r.difference,
@@ -92,14 +94,14 @@ fn figure(r: &Row) -> Figure<'_> {
 fn text(args: &Compare, found: &Comparison) -> String {
     let head = ["", &args.a, &args.b, "apart", "allowed", "holds"];
     let mut rows = vec![head.map(String::from).to_vec()];
-    for r in &found.rows {
+    for (r, name) in lines(&found.rows) {
         let holds = match r.allowed {
             None => "-",
             Some(_) if r.holds => "yes",
             Some(_) => "NO",
         };
         rows.push(vec![
-            r.what.clone(),
+            name,
             r.a.clone(),
             r.b.clone(),
             // What is the same or not has no unit.
@@ -114,13 +116,41 @@ fn text(args: &Compare, found: &Comparison) -> String {
         text += "\nWhere:\n";
     }
     for r in places {
-        text += &format!("    {}: {}\n", r.what, r.place);
+        text += &format!("    {}: {}\n", named(r, r.surface), r.place);
     }
     let (broken, ruled) = (found.broken().count(), found.rows.iter().filter(|r| r.allowed.is_some()).count());
     text + &match broken {
         0 => format!("\nThey agree: all {ruled} rules hold.\n"),
         _ => format!("\nThey do not agree: {broken} of {ruled} rules do not hold.\n"),
     }
+}
+
+/// What a row is called: `zones`, or `surfaces 0 to 5: zones` where all up to `last` say the same.
+fn named(r: &Row, last: Option<u16>) -> String {
+    match (r.surface, last) {
+        (Some(s), Some(last)) if s != last => format!("surfaces {s} to {last}: {}", r.what),
+        (Some(s), _) => format!("surface {s}: {}", r.what),
+        _ => r.what.clone(),
+    }
+}
+
+/// The rows with their names; surfaces that say the same share one.
+fn lines(rows: &[Row]) -> Vec<(&Row, String)> {
+    let mut shown: Vec<(&Row, Option<u16>)> = Vec::new();
+    for r in rows {
+        let same = |(s, last): &&mut (&Row, Option<u16>)| {
+            let figures = |r: &Row| (r.a.clone(), r.b.clone(), r.difference, r.holds);
+            r.surface.is_some()
+                && s.what == r.what
+                && *last == r.surface.map(|n| n.wrapping_sub(1))
+                && figures(s) == figures(r)
+        };
+        match shown.iter_mut().find(same) {
+            Some((_, last)) => *last = r.surface,
+            None => shown.push((r, r.surface)),
+        }
+    }
+    shown.into_iter().map(|(r, last)| (r, named(r, last))).collect()
 }
 
 fn differs(r: &Row) -> bool {
