@@ -102,18 +102,19 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
             path.display()
         )));
     }
+    // Whether it can be written is better known now than in half an hour.
+    let file = WholeFile::create(path)?;
     let old = args.update.as_deref().map(drive::find).transpose()?;
     let checkpoint = watcher::checkpoint_of(path);
     if args.destructive && virtual_name(args).is_none() {
         confirm(args)?;
     }
+    // Before anything is open: a signal leaves nothing half done from here on.
+    let mut watcher = Watcher::new();
     let mut drive = open(args)?;
-    // Whether it can be written is better known now than in half an hour.
-    let file = WholeFile::create(path)?;
     if let Some(old) = &old {
         is_of_the_same(args, old, drive.device())?;
     }
-    let mut watcher = Watcher::new();
     let began = drive.device().now();
     let options = stand_in::Options {
         seed: args.seed,

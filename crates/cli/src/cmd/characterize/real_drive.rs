@@ -34,7 +34,7 @@ pub struct RealDrive {
 }
 
 impl RealDrive {
-    /// Opens what `path` leads to. Must be called before there are threads.
+    /// Opens what `path` leads to.
     ///
     /// # Errors
     /// It is no whole disk, too small, in use, does not turn, or may not be opened.
@@ -67,7 +67,12 @@ impl RealDrive {
             Target::Device(d) => (tuned(&sys, d), title(d)),
             Target::File(_) => (None, format!("file {name}")),
         };
-        Ok(RealDrive { timed: Timed::new(device), writable, tuning, title })
+        let timed = match &target {
+            // Who answers may be a program on this machine, which must not wait for us.
+            Target::Device(d) if is_handed_on(d) => Timed::new(device).asleep(),
+            _ => Timed::new(device),
+        };
+        Ok(RealDrive { timed, writable, tuning, title })
     }
 
     /// Its queue is as it was.

@@ -122,6 +122,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_was_found_before_the_end_is_kept_and_nothing_else() {
+        let dir = std::env::temp_dir().join(format!("headtime-watcher-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = checkpoint_of(&dir.join("p.toml"));
+        let mut watcher = Watcher { bar: None, stage: "", step: 0, stop: Arc::default(), told: Vec::new() };
+        watcher.keep(&path, "sdx", 7, "stopped").unwrap();
+        assert!(!path.exists());
+        assert!(watcher.progress("rotation", 0.25));
+        watcher.found("period", "6 ms", "reads", "well");
+        watcher.stop.store(true, Ordering::Relaxed);
+        assert!(!watcher.progress("rotation", 0.5));
+        watcher.keep(&path, "sdx", 7, "stopped").unwrap();
+        let kept: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!((&kept["stage"], &kept["share"], &kept["seed"]), (&"rotation".into(), &0.5.into(), &7.into()));
+        assert_eq!(kept["findings"][0]["value"], "6 ms");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
     fn a_checkpoint_lies_beside_its_output() {
         assert_eq!(checkpoint_of(Path::new("a/b.toml")), Path::new("a/b.toml.unfinished.json"));
     }
