@@ -42,18 +42,17 @@ impl RealDrive {
         let sys = Sys::default();
         let target = Target::inspect(&sys, path).map_err(Failure::input)?;
         let name = path.display();
+        large_enough(&name.to_string(), target.size())?;
         match &target {
-            Target::Device(device) => suits(device, writable)?,
+            Target::Device(device) => {
+                suits(device)?;
+                // Somebody else's reads would spoil every figure, so this is not only about writes.
+                device.refuse_if_in_use().map_err(Failure::input)?;
+                note(device, writable);
+            }
             Target::File(_) => screen::note(&format!(
                 "{name}: a file; what is measured is whatever lies beneath it, and whether that turns cannot be known beforehand"
             )),
-        }
-        if target.size() < LEAST {
-            return Err(Failure::Input(format!(
-                "{name}: expected {} or more, found {}",
-                words::bytes(LEAST),
-                words::bytes(target.size())
-            )));
         }
         let file = target.open(!writable).map_err(Failure::input)?;
         let (sector_bytes, depth) = match &target {
@@ -99,7 +98,19 @@ fn is_handed_on(device: &BlockDevice) -> bool {
     ["loop", "nbd"].iter().any(|driver| device.name.starts_with(driver))
 }
 
-fn suits(device: &BlockDevice, writable: bool) -> Result<(), Failure> {
+fn large_enough(name: &str, size: u64) -> Result<(), Failure> {
+    match size {
+        LEAST.. => Ok(()),
+        _ => Err(Failure::Input(format!(
+            "{name}: expected {} or more, found {}",
+            words::bytes(LEAST),
+            words::bytes(size)
+        ))),
+    }
+}
+
+/// Whether a device is what can be measured, as far as the kernel knows it.
+fn suits(device: &BlockDevice) -> Result<(), Failure> {
     let name = device.path.display();
     if let Part::Partition { number, disk, .. } = &device.part {
         return Err(Failure::Input(format!("{name}: expected a whole disk, found partition {number} of {disk}")));
@@ -108,8 +119,6 @@ fn suits(device: &BlockDevice, writable: bool) -> Result<(), Failure> {
         let found = device.logical_sector;
         return Err(Failure::Input(format!("{name}: expected sectors of 512 or 4096 bytes, found {found}")));
     }
-    // Somebody else's reads would spoil every figure, so this is not only about writes.
-    device.refuse_if_in_use().map_err(Failure::input)?;
     if !device.rotational && !is_handed_on(device) {
         return Err(Failure::Input(format!(
             "{name}: expected a disk that turns, found one that does not, as far as the kernel knows (if it is wrong: echo 1 > \
@@ -117,6 +126,12 @@ fn suits(device: &BlockDevice, writable: bool) -> Result<(), Failure> {
             device.name
         )));
     }
+    Ok(())
+}
+
+/// Says what is odd about a device.
+fn note(device: &BlockDevice, writable: bool) {
+    let name = device.path.display();
     if is_handed_on(device) {
         screen::note(&format!("{name}: whether a disk turns beneath it cannot be known beforehand"));
     }
@@ -128,7 +143,6 @@ fn suits(device: &BlockDevice, writable: bool) -> Result<(), Failure> {
             "{name}: its write cache is on: what writes take on the medium is not seen (hdparm -W0)"
         ));
     }
-    Ok(())
 }
 
 /// The kernel's scheduler and merging would change what is measured. Where it cannot be set, depth 1 is measured all the same.
@@ -213,5 +227,78 @@ impl Device for RealDrive {
         }
         let stamped = self.timed.run(&commands, outstanding).map_err(|e| DeviceError(e.to_string()))?;
         Ok(stamped.into_iter().map(|s| Answer { sent: s.sent, done: s.done, outcome: s.outcome }).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use headtime_host::usage::DeviceNumber;
+
+    use super::*;
+
+    /// A disk as sysfs describes it.
+    fn disk() -> BlockDevice {
+        let root = std::env::temp_dir().join(format!(
+            "headtime-real-drive-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
+        let place = root.join("sys/devices/sda");
+        fs::create_dir_all(place.join("queue")).unwrap();
+        fs::create_dir_all(root.join("sys/dev/block")).unwrap();
+        for (name, value) in [
+            ("size", "7814037168"),
+            ("ro", "0"),
+            ("queue/logical_block_size", "512"),
+            ("queue/rotational", "1"),
+            ("queue/write_cache", "write back"),
+            ("queue/zoned", "none"),
+        ] {
+            fs::write(place.join(name), value).unwrap();
+        }
+        symlink(&place, root.join("sys/dev/block/8:0")).unwrap();
+        let number = DeviceNumber { major: 8, minor: 0 };
+        let device = BlockDevice::with_number(&Sys::below(&root), Path::new("/dev/sda"), number).unwrap();
+        fs::remove_dir_all(root).unwrap();
+        device
+    }
+
+    fn refusal(device: &BlockDevice) -> String {
+        match suits(device) {
+            Ok(()) => String::new(),
+            Err(Failure::Input(why)) => why,
+            Err(e) => panic!("{e:?}"),
+        }
+    }
+
+    #[test]
+    fn a_disk_that_turns_can_be_measured_and_part_of_one_cannot() {
+        let mut device = disk();
+        assert_eq!(refusal(&device), "");
+        device.part = Part::Partition { number: 2, disk: "sda".into(), start: 2048 };
+        assert_eq!(refusal(&device), "/dev/sda: expected a whole disk, found partition 2 of sda");
+        let mut odd = disk();
+        odd.logical_sector = 520;
+        assert!(refusal(&odd).ends_with("expected sectors of 512 or 4096 bytes, found 520"));
+    }
+
+    #[test]
+    fn what_does_not_turn_is_refused_unless_the_kernel_cannot_know() {
+        let mut device = disk();
+        device.rotational = false;
+        assert!(refusal(&device).contains("/sys/block/sda/queue/rotational"));
+        for name in ["loop3", "nbd0"] {
+            device.name = name.into();
+            assert_eq!(refusal(&device), "");
+        }
+    }
+
+    #[test]
+    fn a_gibibyte_is_the_least() {
+        assert!(large_enough("x", LEAST).is_ok());
+        assert!(large_enough("x", LEAST - 1).is_err() && large_enough("x", 0).is_err());
     }
 }
