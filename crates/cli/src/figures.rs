@@ -41,6 +41,11 @@ pub fn seed(text: &str) -> Result<u64, String> {
     whole(text, 0..=u64::MAX)
 }
 
+/// `--budget`: minutes, up to a month.
+pub fn minutes(text: &str) -> Result<u64, String> {
+    whole(text, 1..=44_640)
+}
+
 /// `--priority`.
 pub fn priority(text: &str) -> Result<u32, String> {
     whole(text, 1..=1_000_000).map(|n| n as u32)

@@ -36,6 +36,7 @@ enum Cmd {
     Simulate(Box<cmd::simulate::Simulate>),
     Validate(cmd::validate::Validate),
     Admit(cmd::admit::Admit),
+    Characterize(Box<cmd::characterize::Characterize>),
     Reproduce(cmd::reproduce::Reproduce),
     Load(cmd::load::Load),
     Disk(cmd::disk::Disk),
@@ -56,7 +57,8 @@ impl Cmd {
     fn ends_in_order(&self) -> bool {
         matches!(
             self,
-            Cmd::Disk(_)
+            Cmd::Characterize(_)
+                | Cmd::Disk(_)
                 | Cmd::Serve(_)
                 | Cmd::Scrub(_)
                 | Cmd::Backup(_)
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Cmd::Simulate(a) => cmd::simulate::run(a),
         Cmd::Validate(a) => cmd::validate::run(a),
         Cmd::Admit(a) => cmd::admit::run(a),
+        Cmd::Characterize(a) => cmd::characterize::run(a),
         Cmd::Reproduce(a) => cmd::reproduce::run(a),
         Cmd::Load(a) => cmd::load::run(a),
         Cmd::Disk(a) => cmd::disk::run(a),

@@ -10,6 +10,7 @@
 
 pub mod angle;
 pub mod command;
+pub mod compare;
 pub mod drive;
 pub mod geometry;
 pub mod mechanics;

@@ -52,6 +52,9 @@ pub enum ProbeError {
 pub trait Watch {
     /// So much of a stage is done, as a share; `false`: stop.
     fn progress(&mut self, stage: &'static str, share: f64) -> bool;
+
+    /// This was found just now, with how sure it is: whoever watches can keep it when the rest is never measured.
+    fn found(&mut self, _what: &'static str, _value: &str, _how: &str, _sure: &str) {}
 }
 
 /// Nobody watches.
@@ -174,6 +177,11 @@ impl<'a> Sampler<'a> {
     /// So much of the stage is done.
     pub fn share(&mut self, share: f64) {
         self.share = share.clamp(0.0, 1.0);
+    }
+
+    /// Tells who watches what was found, and how sure it is.
+    pub fn found(&mut self, what: &'static str, value: &str, how: &str, sure: &str) {
+        self.watch.found(what, value, how, sure);
     }
 
     /// Sectors at random, each as likely.

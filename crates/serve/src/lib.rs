@@ -14,6 +14,7 @@
 //! * [`metrics`]: figures for Prometheus
 //! * [`server`]: all of it together, from its start to its end
 //! * [`destage`]: an export with a write-back cache, as a client of the control interface
+//! * [`timed`]: commands whose times matter, for characterisation
 //! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O beneath
 
 pub mod apps;
@@ -30,3 +31,4 @@ pub mod net;
 pub mod ring;
 pub mod server;
 pub mod streams;
+pub mod timed;

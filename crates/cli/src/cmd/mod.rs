@@ -3,6 +3,7 @@
 pub mod admit;
 pub mod attach;
 pub mod backup;
+pub mod characterize;
 pub mod demo;
 pub mod destage;
 pub mod disk;

@@ -1,5 +1,6 @@
-//! `headtime profiles`: the built-in drives, any profile as TOML, and times measured for it.
+//! `headtime profiles`: the built-in drives, any profile as TOML, times measured for it, and two held against each other.
 
+pub mod compare;
 pub mod measure;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ enum What {
         name: String,
     },
     Measure(measure::Measure),
+    Compare(compare::Compare),
 }
 
 /// Runs the command.
@@ -39,6 +41,7 @@ pub fn run(args: &Profiles) -> Result<(), Failure> {
     match &args.what {
         Some(What::Show { name }) => show(name, args.json),
         Some(What::Measure(measure)) => measure::run(measure, args.json),
+        Some(What::Compare(compare)) => compare::run(compare, args.json),
         None => list(args.json),
     }
 }

@@ -1,0 +1,304 @@
+//! A real disk, a loop device or a file as the drive under test: looked at before it is opened, and opened for reading alone
+//! unless it may be written to.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use headtime_disk::command::{Command, Kind};
+use headtime_disk::time::Time;
+use headtime_host::blockdev::{BlockDevice, Part, Target, WriteCache, Zoned};
+use headtime_host::state;
+use headtime_host::sys::{self, Sys};
+use headtime_host::tuning::Tuning;
+use headtime_probe::device::{Answer, Ask, Device, DeviceError};
+use headtime_serve::buffer::Aligned;
+use headtime_serve::device::Device as _;
+use headtime_serve::device::file::FileDevice;
+use headtime_serve::timed::Timed;
+
+use crate::failure::Failure;
+use crate::{screen, words};
+
+/// Less is no hard disk that one would schedule, and seeks over it say little.
+const LEAST: u64 = 1 << 30;
+/// Commands at a time at most: as many as a SATA disk takes.
+const DEEPEST: u32 = 32;
+
+/// An open drive.
+pub struct RealDrive {
+    timed: Timed<FileDevice>,
+    writable: bool,
+    tuning: Option<Tuning>,
+    /// What it is called in a profile.
+    pub title: String,
+}
+
+impl RealDrive {
+    /// Opens what `path` leads to.
+    ///
+    /// # Errors
+    /// It is no whole disk, too small, in use, does not turn, or may not be opened.
+    pub fn open(path: &Path, writable: bool) -> Result<RealDrive, Failure> {
+        let sys = Sys::default();
+        let target = Target::inspect(&sys, path).map_err(Failure::input)?;
+        let name = path.display();
+        large_enough(&name.to_string(), target.size())?;
+        match &target {
+            Target::Device(device) => {
+                suits(device)?;
+                // Somebody else's reads would spoil every figure, so this is not only about writes.
+                device.refuse_if_in_use().map_err(Failure::input)?;
+                note(device, writable);
+            }
+            Target::File(_) => screen::note(&format!(
+                "{name}: a file; what is measured is whatever lies beneath it, and whether that turns cannot be known beforehand"
+            )),
+        }
+        let file = target.open(!writable).map_err(Failure::input)?;
+        let (sector_bytes, depth) = match &target {
+            Target::Device(d) => (d.logical_sector, depth(d)),
+            Target::File(_) => (least_read(&file, path)?, DEEPEST),
+        };
+        let sectors = target.size() / u64::from(sector_bytes);
+        let device = FileDevice::new(file, sectors, sector_bytes, depth, true)
+            .map_err(|e| Failure::Input(format!("{name}: io_uring: {e}")))?;
+        let (tuning, title) = match &target {
+            Target::Device(d) => (tuned(&sys, d), title(d)),
+            Target::File(_) => (None, format!("file {name}")),
+        };
+        let timed = match &target {
+            // Who answers may be a program on this machine, which must not wait for us.
+            Target::Device(d) if is_handed_on(d) => Timed::new(device).asleep(),
+            _ => Timed::new(device),
+        };
+        Ok(RealDrive { timed, writable, tuning, title })
+    }
+
+    /// Its queue is as it was.
+    pub fn put_back(self) {
+        let Some(tuning) = self.tuning else { return };
+        match tuning.restore() {
+            Ok(back) => back.left.iter().for_each(|l| screen::note(&format!("left as somebody else set it: {l}"))),
+            Err(e) => screen::note(&format!("warning: its queue is not as it was: {e}")),
+        }
+    }
+}
+
+/// The names that a device goes by, for whoever must type one.
+pub fn names(path: &Path) -> Result<Vec<String>, Failure> {
+    let mut names = vec![path.display().to_string()];
+    if let Target::Device(d) = Target::inspect(&Sys::default(), path).map_err(Failure::input)? {
+        names.push(d.name);
+    }
+    Ok(names)
+}
+
+/// Drivers that hand on what others store: the kernel cannot know what turns beneath them.
+fn is_handed_on(device: &BlockDevice) -> bool {
+    ["loop", "nbd"].iter().any(|driver| device.name.starts_with(driver))
+}
+
+fn large_enough(name: &str, size: u64) -> Result<(), Failure> {
+    match size {
+        LEAST.. => Ok(()),
+        _ => Err(Failure::Input(format!(
+            "{name}: expected {} or more, found {}",
+            words::bytes(LEAST),
+            words::bytes(size)
+        ))),
+    }
+}
+
+/// Whether a device is what can be measured, as far as the kernel knows it.
+fn suits(device: &BlockDevice) -> Result<(), Failure> {
+    let name = device.path.display();
+    if let Part::Partition { number, disk, .. } = &device.part {
+        return Err(Failure::Input(format!("{name}: expected a whole disk, found partition {number} of {disk}")));
+    }
+    if !matches!(device.logical_sector, 512 | 4096) {
+        let found = device.logical_sector;
+        return Err(Failure::Input(format!("{name}: expected sectors of 512 or 4096 bytes, found {found}")));
+    }
+    if !device.rotational && !is_handed_on(device) {
+        return Err(Failure::Input(format!(
+            "{name}: expected a disk that turns, found one that does not, as far as the kernel knows (if it is wrong: echo 1 > \
+             /sys/block/{}/queue/rotational)",
+            device.name
+        )));
+    }
+    Ok(())
+}
+
+/// Says what is odd about a device.
+fn note(device: &BlockDevice, writable: bool) {
+    let name = device.path.display();
+    if is_handed_on(device) {
+        screen::note(&format!("{name}: whether a disk turns beneath it cannot be known beforehand"));
+    }
+    if device.zoned != Zoned::No {
+        screen::note(&format!("warning: {name}: a shingled drive; a profile says nothing of what it does with writes"));
+    }
+    if writable && device.write_cache == WriteCache::Back {
+        screen::note(&format!(
+            "{name}: its write cache is on: what writes take on the medium is not seen (hdparm -W0)"
+        ));
+    }
+}
+
+/// The kernel's scheduler and merging would change what is measured. Where it cannot be set, depth 1 is measured all the same.
+fn tuned(sys: &Sys, device: &BlockDevice) -> Option<Tuning> {
+    match Tuning::apply(sys, device, &state::default_directory()) {
+        Ok(tuning) => {
+            for s in tuning.settings() {
+                screen::note(&format!("{}: {} was {}, is {} meanwhile", device.name, s.name, s.before, s.ours));
+            }
+            Some(tuning)
+        }
+        Err(e) => {
+            screen::note(&format!("warning: its queue stays as it is: {e}"));
+            None
+        }
+    }
+}
+
+/// Commands that the drive takes at a time, where its driver says.
+fn depth(device: &BlockDevice) -> u32 {
+    let said: Option<u32> = sys::number_if_there(&device.disk_directory().join("device/queue_depth")).ok().flatten();
+    said.unwrap_or(DEEPEST).clamp(1, DEEPEST)
+}
+
+/// Model, where the driver says, and the kernel's name.
+fn title(device: &BlockDevice) -> String {
+    match sys::text_if_there(&device.disk_directory().join("device/model")).ok().flatten() {
+        Some(model) if !model.trim().is_empty() => model.trim().to_string(),
+        _ => device.name.clone(),
+    }
+}
+
+/// The least that can be read past the page cache from a file: its file system knows, and says so only by refusing.
+fn least_read(file: &OwnedFd, path: &Path) -> Result<u32, Failure> {
+    for bytes in [512u32, 4096] {
+        let mut buffer = Aligned::new(bytes as usize);
+        match rustix::io::pread(file, buffer.as_mut(), u64::from(bytes)) {
+            Ok(_) => return Ok(bytes),
+            Err(rustix::io::Errno::INVAL) => {}
+            // One place that cannot be read is not the end of it.
+            Err(rustix::io::Errno::IO) => return Ok(bytes),
+            Err(e) => return Err(Failure::Input(format!("{}: cannot be read: {e}", path.display()))),
+        }
+    }
+    Err(Failure::Input(format!("{}: expected direct reads of 512 or 4096 bytes, found neither", path.display())))
+}
+
+impl Device for RealDrive {
+    fn sectors(&self) -> u64 {
+        self.timed.device().sectors()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.timed.device().sector_bytes()
+    }
+
+    fn depth(&self) -> u32 {
+        self.timed.device().depth()
+    }
+
+    fn now(&self) -> Time {
+        self.timed.now()
+    }
+
+    fn run(&mut self, asks: &[Ask], outstanding: u32) -> Result<Vec<Answer>, DeviceError> {
+        let end = self.sectors();
+        let mut commands = Vec::with_capacity(asks.len());
+        for ask in asks {
+            // It is open for reading alone then; this says which command was not meant to be.
+            if ask.kind != Kind::Read && !self.writable {
+                return Err(DeviceError(format!("a write to sector {}: expected reads alone", ask.lbn)));
+            }
+            if ask.lbn.checked_add(u64::from(ask.count)).is_none_or(|to| to > end) {
+                return Err(DeviceError(format!(
+                    "expected sectors below {end}, found {} from {} on",
+                    ask.count, ask.lbn
+                )));
+            }
+            let command =
+                Command { id: 0, kind: ask.kind, lbn: ask.lbn, count: ask.count, fua: ask.kind == Kind::Write };
+            commands.push((command, ask.not_before));
+        }
+        let stamped = self.timed.run(&commands, outstanding).map_err(|e| DeviceError(e.to_string()))?;
+        Ok(stamped.into_iter().map(|s| Answer { sent: s.sent, done: s.done, outcome: s.outcome }).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use headtime_host::usage::DeviceNumber;
+
+    use super::*;
+
+    /// A disk as sysfs describes it.
+    fn disk() -> BlockDevice {
+        let root = std::env::temp_dir().join(format!(
+            "headtime-real-drive-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
+        let place = root.join("sys/devices/sda");
+        fs::create_dir_all(place.join("queue")).unwrap();
+        fs::create_dir_all(root.join("sys/dev/block")).unwrap();
+        for (name, value) in [
+            ("size", "7814037168"),
+            ("ro", "0"),
+            ("queue/logical_block_size", "512"),
+            ("queue/rotational", "1"),
+            ("queue/write_cache", "write back"),
+            ("queue/zoned", "none"),
+        ] {
+            fs::write(place.join(name), value).unwrap();
+        }
+        symlink(&place, root.join("sys/dev/block/8:0")).unwrap();
+        let number = DeviceNumber { major: 8, minor: 0 };
+        let device = BlockDevice::with_number(&Sys::below(&root), Path::new("/dev/sda"), number).unwrap();
+        fs::remove_dir_all(root).unwrap();
+        device
+    }
+
+    fn refusal(device: &BlockDevice) -> String {
+        match suits(device) {
+            Ok(()) => String::new(),
+            Err(Failure::Input(why)) => why,
+            Err(e) => panic!("{e:?}"),
+        }
+    }
+
+    #[test]
+    fn a_disk_that_turns_can_be_measured_and_part_of_one_cannot() {
+        let mut device = disk();
+        assert_eq!(refusal(&device), "");
+        device.part = Part::Partition { number: 2, disk: "sda".into(), start: 2048 };
+        assert_eq!(refusal(&device), "/dev/sda: expected a whole disk, found partition 2 of sda");
+        let mut odd = disk();
+        odd.logical_sector = 520;
+        assert!(refusal(&odd).ends_with("expected sectors of 512 or 4096 bytes, found 520"));
+    }
+
+    #[test]
+    fn what_does_not_turn_is_refused_unless_the_kernel_cannot_know() {
+        let mut device = disk();
+        device.rotational = false;
+        assert!(refusal(&device).contains("/sys/block/sda/queue/rotational"));
+        for name in ["loop3", "nbd0"] {
+            device.name = name.into();
+            assert_eq!(refusal(&device), "");
+        }
+    }
+
+    #[test]
+    fn a_gibibyte_is_the_least() {
+        assert!(large_enough("x", LEAST).is_ok());
+        assert!(large_enough("x", LEAST - 1).is_err() && large_enough("x", 0).is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! What a characterisation found, for people and for programs.
+
+use std::path::Path;
+
+use headtime_lab::output;
+use serde::Serialize;
+
+use super::stand_in::Found;
+use super::watcher::Told;
+use crate::failure::Failure;
+use crate::{screen, words};
+
+/// Everything that is said about one.
+pub struct Report<'a> {
+    /// As on the command line.
+    pub device: &'a str,
+    /// What it is called.
+    pub title: &'a str,
+    /// Where its profile is.
+    pub profile: &'a Path,
+    /// Its size.
+    pub sectors: u64,
+    /// Bytes of a sector.
+    pub sector_bytes: u32,
+    /// What it took, in the device's own time.
+    pub seconds: f64,
+    /// What was found.
+    pub found: &'a Found,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Json<'a> {
+    device: &'a str,
+    title: &'a str,
+    profile: String,
+    sectors: u64,
+    sector_bytes: u32,
+    /// In the device's own time.
+    seconds: f64,
+    findings: Vec<Told>,
+    surprises: Surprises<'a>,
+}
+
+#[derive(Serialize)]
+struct Surprises<'a> {
+    commands: u64,
+    from_cache: u64,
+    slow: u64,
+    unreadable_count: u64,
+    /// The first hundred.
+    unreadable: &'a [u64],
+}
+
+impl Report<'_> {
+    fn json(&self) -> Json<'_> {
+        let s = &self.found.surprises;
+        let told = |f: &super::stand_in::Finding| Told {
+            what: f.what,
+            value: f.value.clone(),
+            how: f.how.clone(),
+            sure: f.sure.clone(),
+        };
+        Json {
+            device: self.device,
+            title: self.title,
+            profile: self.profile.display().to_string(),
+            sectors: self.sectors,
+            sector_bytes: self.sector_bytes,
+            seconds: (self.seconds * 1e3).round() / 1e3,
+            findings: self.found.findings.iter().map(told).collect(),
+            surprises: Surprises {
+                commands: s.commands,
+                from_cache: s.from_cache,
+                slow: s.slow,
+                unreadable_count: s.unreadable_count,
+                unreadable: &s.unreadable,
+            },
+        }
+    }
+
+    /// One JSON object on stdout.
+    pub fn print_json(&self) -> Result<(), Failure> {
+        screen::print_json(&self.json())
+    }
+
+    fn head(&self) -> String {
+        let bytes = words::bytes(self.sectors * u64::from(self.sector_bytes));
+        let commands = self.found.surprises.commands;
+        format!(
+            "{}: {} sectors of {} bytes ({bytes}), {commands} commands in {}",
+            self.title,
+            self.sectors,
+            self.sector_bytes,
+            words::time(self.seconds)
+        )
+    }
+
+    /// What was met on the way, a line each.
+    fn surprises(&self) -> Vec<String> {
+        let s = &self.found.surprises;
+        let mut lines = Vec::new();
+        if s.from_cache > 0 {
+            lines.push(format!(
+                "{} answers came from the cache where the media was asked for, and were asked again",
+                s.from_cache
+            ));
+        }
+        if s.slow > 0 {
+            lines.push(format!("{} answers took longer than a second: recalibrations, or somebody else's use", s.slow));
+        }
+        if s.unreadable_count > 0 {
+            let first: Vec<String> = s.unreadable.iter().take(8).map(u64::to_string).collect();
+            let more = if s.unreadable_count > 8 { ", ..." } else { "" };
+            lines.push(format!("{} reads failed, of sectors {}{more}", s.unreadable_count, first.join(", ")));
+        }
+        lines
+    }
+
+    /// For a terminal.
+    pub fn text(&self) -> String {
+        let mut rows = vec![["what", "found", "how sure", "how"].map(String::from).to_vec()];
+        for f in &self.found.findings {
+            rows.push(vec![f.what.into(), f.value.clone(), f.sure.clone(), f.how.clone()]);
+        }
+        let mut text = format!("{}\n\n{}", self.head(), screen::columns(&rows, &[]));
+        let surprises = self.surprises();
+        if !surprises.is_empty() {
+            text += &format!("\n{}\n", surprises.join("\n"));
+        }
+        text + &format!("\nProfile: {}\n", self.profile.display())
+    }
+
+    /// Into files: `findings.json` and `report.md`.
+    pub fn write(&self, directory: &Path) -> Result<(), Failure> {
+        output::make_directory(directory)?;
+        let json = serde_json::to_string_pretty(&self.json()).map_err(Failure::input)? + "\n";
+        output::write_whole(&directory.join("findings.json"), json.as_bytes())?;
+        let mut page =
+            format!("# {}\n\n{}\n\n| what | found | how sure | how |\n|---|---|---|---|\n", self.title, self.head());
+        for f in &self.found.findings {
+            let cells = [f.what, &f.value, &f.sure, &f.how].map(|c| c.replace('|', "\\|"));
+            page += &format!("| {} |\n", cells.join(" | "));
+        }
+        for line in self.surprises() {
+            page += &format!("\n{line}\n");
+        }
+        output::write_whole(&directory.join("report.md"), page.as_bytes())?;
+        Ok(())
+    }
+}
