@@ -7,11 +7,16 @@
 //! * [`device`]: what the drive under test must be able to do; who has it does the I/O
 //! * [`sampler`]: timed reads that come from the media, with a budget, a watch and an account of surprises
 //! * [`spindle`]: the period, and the angle of any instant and any sector
+//! * [`pairs`], [`border`]: two reads of which the second is aimed, and what the turns that it missed say
+//! * [`seeks`]: seek table and head switch
 //! * [`virtual_drive`]: a virtual drive as such a device
 //!
 //! No I/O, no clock, no threads: the same drive and the same seed give the same profile.
 
+pub mod border;
 pub mod device;
+pub mod pairs;
 pub mod sampler;
+pub mod seeks;
 pub mod spindle;
 pub mod virtual_drive;
