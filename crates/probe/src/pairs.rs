@@ -17,6 +17,8 @@ use crate::spindle::{Spindle, apart, fraction};
 /// An answer this far from where its sector's angle says, ns, is not of this sector's passing: a cache gave it, or the geometry is wrong
 /// there. Half a sector of a wide track (P3) and the jitter of a completion are far less.
 const EXPLAINED: f64 = 150e3;
+/// The same for an answer that came so soon that a cache may have given it: a few times what a completion is late now and then.
+const SHARP: f64 = 25e3;
 /// A command that is certain to wait in the drive was sent this long before the one in front of it ended: idle drives need up to
 /// half a millisecond to understand one (Reuther and Pohlack 2003, table 1).
 const UNDERSTOOD: Dur = Dur::from_ms(1);
@@ -172,11 +174,24 @@ impl<'g> Pairs<'g> {
         let behind = apart(wanted / turn, heard - spindle.angle_at(now)) * turn;
         let not_before = now + Dur(behind.clamp(0.0, turn / 8.0) as u64);
         let answer = sampler.run(&[Ask { not_before, ..Ask::read(lbn, 1) }], 1)?[0];
-        Ok(self.seen(spindle, lbn, sector, &answer, aim).map(|(shot, is_media)| Aimed { shot, lbn, answer, is_media }))
+        let may_be_cached = sampler.is_quick(&answer);
+        Ok(self.seen(spindle, (lbn, sector), &answer, may_be_cached, aim).map(|(shot, is_media)| Aimed {
+            shot,
+            lbn,
+            answer,
+            is_media,
+        }))
     }
 
     /// What an aimed read says: its slack, and whether the platter explains when it came.
-    fn seen(&self, spindle: &Spindle, lbn: u64, sector: f64, answer: &Answer, aim: f64) -> Option<(Shot, bool)> {
+    fn seen(
+        &self,
+        spindle: &Spindle,
+        (lbn, sector): (u64, f64),
+        answer: &Answer,
+        may_be_cached: bool,
+        aim: f64,
+    ) -> Option<(Shot, bool)> {
         if answer.outcome != Outcome::Ok {
             return None;
         }
@@ -187,7 +202,8 @@ impl<'g> Pairs<'g> {
         let foreseen = aim + sector + apart((aim + sector) / turn, comes) * turn;
         let turns = ((took - foreseen) / turn).round();
         let off = took - foreseen - turns * turn;
-        let is_media = off.abs() <= EXPLAINED;
+        let explained = if may_be_cached { SHARP.max(6.0 * self.off * turn).min(EXPLAINED) } else { EXPLAINED };
+        let is_media = off.abs() <= explained;
         let slack = if is_media { took - turns * turn } else { foreseen } - sector;
         Some((Shot { slack, turns: turns as i64 }, is_media))
     }

@@ -152,8 +152,8 @@ pub fn seek(
 
 /// A distance at which a track more or less does not matter: what is read ahead may end on another track than the read.
 const FAR_ENOUGH: u32 = 200;
-/// Shots for a difference of some microseconds: four times the usual, half the usual error.
-const MANY: u32 = 4 * SHOTS;
+/// Shots for a difference of some microseconds: a third of the usual error.
+const MANY: u32 = 8 * SHOTS;
 
 /// What the drive takes on average to stop reading ahead, ns: seeks at once less seeks when it has long finished. Some drives let the sector
 /// under the head pass whole. Zero where the difference may be chance.
