@@ -9,12 +9,14 @@
 //! * [`spindle`]: the period, and the angle of any instant and any sector
 //! * [`pairs`], [`border`]: two reads of which the second is aimed, and what the turns that it missed say
 //! * [`seeks`]: seek table and head switch
+//! * [`overheads`]: what the electronics add
 //! * [`virtual_drive`]: a virtual drive as such a device
 //!
 //! No I/O, no clock, no threads: the same drive and the same seed give the same profile.
 
 pub mod border;
 pub mod device;
+pub mod overheads;
 pub mod pairs;
 pub mod sampler;
 pub mod seeks;

@@ -155,18 +155,22 @@ const FAR_ENOUGH: u32 = 200;
 /// Shots for a difference of some microseconds: a third of the usual error.
 const MANY: u32 = 8 * SHOTS;
 
-/// What the drive takes on average to stop reading ahead, ns: seeks at once less seeks when it has long finished. Some drives let the sector
-/// under the head pass whole. Zero where the difference may be chance.
+/// Less than this, ns, is not looked for: it is less than the error of a seek time.
+const LITTLE: f64 = 4e3;
+
+/// What the drive takes on average to stop reading ahead, ns: nothing, or half a sector, for some drives let the sector under
+/// the head pass whole. That is what seeks at once take longer than seeks when it has long read all that it will.
 fn stop_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<f64, ProbeError> {
-    let how = Apart { cylinders: FAR_ENOUGH.min(pairs.geometry().cylinders() / 2), other_surface: false };
-    if how.cylinders == 0 {
+    let g = pairs.geometry();
+    let how = Apart { cylinders: FAR_ENOUGH.min(g.cylinders() / 2), other_surface: false };
+    let Some(track) = g.track_of(g.capacity() / 2) else { return Ok(0.0) };
+    let half = pairs.sector(spindle, &track) / 2.0;
+    if how.cylinders == 0 || half < LITTLE {
         return Ok(0.0);
     }
-    let mut border = |when| find(spindle.period_ns(), MANY, |aim| pairs.idle(sampler, spindle, (how, when), aim));
+    let mut border = |when| find(spindle.period_ns(), 2 * MANY, |aim| pairs.idle(sampler, spindle, (how, when), aim));
     let (Some(at_once), Some(rested)) = (border(When::AtOnce)?, border(When::Rested)?) else { return Ok(0.0) };
-    let stop = at_once.at - rested.at;
-    let error = (at_once.error * at_once.error + rested.error * rested.error).sqrt();
-    Ok(if stop > 2.0 * error { stop } else { 0.0 })
+    Ok(if at_once.at - rested.at > half / 2.0 { half } else { 0.0 })
 }
 
 /// A sector that passed no longer ago than this may have been read ahead when a command for it comes; one that a cache has although it
