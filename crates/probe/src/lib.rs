@@ -10,6 +10,7 @@
 //! * [`pairs`], [`border`]: two reads of which the second is aimed, and what the turns that it missed say
 //! * [`seeks`]: seek table and head switch
 //! * [`overheads`]: what the electronics add
+//! * [`verify`]: how well a profile foretells its drive
 //! * [`virtual_drive`]: a virtual drive as such a device
 //!
 //! No I/O, no clock, no threads: the same drive and the same seed give the same profile.
@@ -21,4 +22,5 @@ pub mod pairs;
 pub mod sampler;
 pub mod seeks;
 pub mod spindle;
+pub mod verify;
 pub mod virtual_drive;

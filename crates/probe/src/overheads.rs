@@ -5,12 +5,13 @@
 //! answered by the cache from the moment at which it has passed. Where nothing is read ahead all of it counts as before; no prediction
 //! depends on how it is shared out.
 
+use headtime_disk::command::Outcome;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::time::Dur;
 
 use crate::border::{SHOTS, Shot, find};
 use crate::device::Ask;
-use crate::pairs::{Apart, Pairs, forget};
+use crate::pairs::{Apart, Pairs, When, forget};
 use crate::sampler::{ProbeError, Sampler};
 use crate::seeks::Seeks;
 use crate::spindle::Spindle;
@@ -53,6 +54,9 @@ const SHARP_SHOTS: u32 = 2 * SHOTS;
 /// How far a command can lie behind the sector that it asks for and be answered by what was read ahead, ns: what lies between media and ear
 /// is less.
 const BEHIND: f64 = 400e3;
+/// By then more has been read ahead than is aimed at. Not later: of the track that a drive waited on it may know another part besides, and the
+/// further it has read on, the more often it has come to that.
+const AHEAD: Dur = Dur::from_us(300);
 /// Distances over which queued reads are sent; their seeks are among the best known.
 const NEAR: [u32; 4] = [5, 10, 50, 200];
 
@@ -108,42 +112,49 @@ struct Hits {
     mean: f64,
 }
 
-/// Times reads that the cache answers: of what has just been read, or has been read ahead. `None`: it answers neither.
+/// Times reads that the cache answers: of what has just been read, or else of what has been read ahead. `None`: it answers neither.
 fn hit_times(sampler: &mut Sampler, geometry: &Geometry, count: u32) -> Result<Option<Hits>, ProbeError> {
-    let mut took = Vec::with_capacity(HITS);
-    for attempt in 0..2 * HITS {
-        let lbn = sampler.below(sampler.sectors().min(geometry.capacity()).saturating_sub(2 * u64::from(count)).max(1));
-        // At the front of a track, so that what is read ahead stays on it.
-        let lbn = geometry.track_of(lbn).map_or(lbn, |t| t.first_lbn);
-        if lbn + 2 * u64::from(count) > sampler.sectors() {
-            continue;
+    for read_ahead in [false, true] {
+        let mut took = Vec::with_capacity(HITS);
+        for _ in 0..HITS {
+            let lbn = sampler.below(sampler.sectors().min(geometry.capacity()));
+            // At the front of a track, so that what is read ahead stays on it.
+            let lbn = geometry.track_of(lbn).map_or(lbn, |t| t.first_lbn);
+            if lbn + 2 * u64::from(count) > sampler.sectors() {
+                continue;
+            }
+            let Some(first) = sampler.read(lbn, count)? else { continue };
+            let ask = match read_ahead {
+                false => Ask::read(lbn, count),
+                true => Ask { not_before: first.done + READ_AHEAD, ..Ask::read(lbn + u64::from(count), count) },
+            };
+            let second = sampler.run(&[ask], 1)?[0];
+            let two = second.done.saturating_since(second.sent);
+            if second.outcome == Outcome::Ok && two < HIT {
+                took.push(two.0 as f64);
+            }
         }
-        let Some(first) = sampler.read(lbn, count)? else { continue };
-        // Twice in a row, or what follows some turns later.
-        let read_ahead = attempt % 2 == 1;
-        let ask = match read_ahead {
-            false => Ask::read(lbn, count),
-            true => Ask { not_before: first.done + READ_AHEAD, ..Ask::read(lbn + u64::from(count), count) },
-        };
-        let second = sampler.run(&[ask], 1)?[0];
-        let (one, two) = (first.done.since(first.sent), second.done.saturating_since(second.sent));
-        // A hit takes no seek and no turn: less than most reads, and less than it takes the sectors to pass and come.
-        if second.outcome == headtime_disk::command::Outcome::Ok && two < HIT && two < one {
-            took.push(two.0 as f64);
-        }
-        if took.len() == HITS {
-            break;
+        if let Some(hits) = crowd(&mut took) {
+            return Ok(Some(hits));
         }
     }
-    if took.len() < HITS / 4 {
-        return Ok(None);
-    }
-    took.sort_unstable_by(f64::total_cmp);
-    // The mean of the lower three quarters and a bit: somebody else's interrupt is no jitter of the drive.
-    let kept = &took[..took.len() - took.len() / 8];
-    Ok(Some(Hits { least: took[1], mean: kept.iter().sum::<f64>() / kept.len() as f64 }))
+    Ok(None)
 }
 
+/// Where most of the times lie close together: media reads that were quick by chance lie anywhere.
+fn crowd(took: &mut [f64]) -> Option<Hits> {
+    took.sort_unstable_by(f64::total_cmp);
+    let end = |from: usize| took.partition_point(|t| *t <= took[from] + JITTER);
+    let from = (0..took.len()).max_by_key(|&from| (end(from) - from, std::cmp::Reverse(from)))?;
+    let hits = &took[from..end(from)];
+    if hits.len() < HITS / 2 {
+        return None;
+    }
+    Some(Hits { least: hits[1], mean: hits.iter().sum::<f64>() / hits.len() as f64 })
+}
+
+/// Hits of one size differ by less, ns: 100 us of overlap for 40 KiB (Lumb et al. 2002, section 5.2), and some.
+const JITTER: f64 = 150e3;
 /// Some turns of any disk.
 const READ_AHEAD: Dur = Dur::from_ms(40);
 /// No sector comes back in less.
@@ -158,7 +169,7 @@ fn ear(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Op
         if !(-BEHIND..=BEHIND).contains(&aim) {
             return Ok(Some(Shot { slack: aim, turns: i64::from(aim < 0.0) }));
         }
-        let Some(aimed) = pairs.same_track(sampler, spindle, aim)? else { return Ok(None) };
+        let Some(aimed) = pairs.same_track(sampler, spindle, When::Later(AHEAD), aim)? else { return Ok(None) };
         let is_hit = !aimed.is_media && sampler.is_quick(&aimed.answer);
         if is_hit && aim > READ_BEFORE {
             forget(sampler)?;

@@ -44,8 +44,8 @@ pub struct Apart {
 pub enum When {
     /// As soon as the first is answered: the arm is where that left it.
     AtOnce,
-    /// When the drive has read ahead as far as it does, or nearly: a turn and a quarter later. The arm may be a track further.
-    Rested,
+    /// So much later, and then as soon as its slack is right: the drive reads ahead meanwhile, and the arm may end on a track further.
+    Later(Dur),
 }
 
 /// Aims reads at a drive of which the geometry is known.
@@ -165,7 +165,7 @@ impl<'g> Pairs<'g> {
         let (turn, sector) = (spindle.period_ns(), self.sector(spindle, b));
         let now = match when {
             When::AtOnce => sampler.now(),
-            When::Rested => sampler.now() + Dur((1.25 * turn) as u64),
+            When::Later(by) => sampler.now() + by,
         };
         let wanted = aim + sector;
         let Some(lbn) = self.sector_at(b, spindle.angle_at(now) + wanted / turn) else { return Ok(None) };
@@ -251,11 +251,12 @@ impl<'g> Pairs<'g> {
         &self,
         sampler: &mut Sampler,
         spindle: &mut Spindle,
+        when: When,
         aim: f64,
     ) -> Result<Option<Aimed>, ProbeError> {
         let here = Apart { cylinders: 0, other_surface: false };
         let Some((a, _)) = self.tracks(sampler, here) else { return Ok(None) };
-        self.behind(sampler, spindle, (&a, &a), When::AtOnce, aim)
+        self.behind(sampler, spindle, (&a, &a), when, aim)
     }
 
     /// A shot with both reads at the drive: the slack counts from the end of the first to the second's left edge.

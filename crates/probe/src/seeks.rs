@@ -168,9 +168,11 @@ fn stop_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Res
     if how.cylinders == 0 || half < LITTLE {
         return Ok(0.0);
     }
+    // A turn, in which the track is read to its end, and some more.
+    let rested = Dur((1.25 * spindle.period_ns()) as u64);
     let mut border = |when| find(spindle.period_ns(), 2 * MANY, |aim| pairs.idle(sampler, spindle, (how, when), aim));
-    let (Some(at_once), Some(rested)) = (border(When::AtOnce)?, border(When::Rested)?) else { return Ok(0.0) };
-    Ok(if at_once.at - rested.at > half / 2.0 { half } else { 0.0 })
+    let (Some(at_once), Some(later)) = (border(When::AtOnce)?, border(When::Later(rested))?) else { return Ok(0.0) };
+    Ok(if at_once.at - later.at > half / 2.0 { half } else { 0.0 })
 }
 
 /// A sector that passed no longer ago than this may have been read ahead when a command for it comes; one that a cache has although it
@@ -183,7 +185,7 @@ const READ_AHEAD: f64 = 100e3;
 /// As [`Sampler::run`]; or there is none.
 pub fn command_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Border, ProbeError> {
     let found = find(spindle.period_ns(), MANY, |aim| {
-        let Some(aimed) = pairs.same_track(sampler, spindle, aim)? else { return Ok(None) };
+        let Some(aimed) = pairs.same_track(sampler, spindle, When::AtOnce, aim)? else { return Ok(None) };
         Ok(match aimed.is_media {
             true => Some(aimed.shot),
             // It had passed by when the command came, and a drive that reads ahead had it: too late to be read.
