@@ -9,6 +9,7 @@
 //! * [`spindle`]: the period, and the angle of any instant and any sector
 //! * [`pairs`], [`border`]: two reads of which the second is aimed, and what the turns that it missed say
 //! * [`seeks`]: seek table and head switch
+//! * [`habits`]: what the drive does unasked
 //! * [`overheads`]: what the electronics add
 //! * [`verify`]: how well a profile foretells its drive
 //! * [`virtual_drive`]: a virtual drive as such a device
@@ -17,6 +18,7 @@
 
 pub mod border;
 pub mod device;
+pub mod habits;
 pub mod overheads;
 pub mod pairs;
 pub mod sampler;

@@ -19,6 +19,8 @@ use crate::spindle::{Spindle, apart, fraction};
 const EXPLAINED: f64 = 150e3;
 /// The same for an answer that came so soon that a cache may have given it: a few times what a completion is late now and then.
 const SHARP: f64 = 25e3;
+/// A cache's answers take less, ns: no disk turns in so little, and no bus needs as much for a sector.
+const SOON: f64 = 2e6;
 /// A command that is certain to wait in the drive was sent this long before the one in front of it ended: idle drives need up to
 /// half a millisecond to understand one (Reuther and Pohlack 2003, table 1).
 const UNDERSTOOD: Dur = Dur::from_ms(1);
@@ -216,6 +218,15 @@ impl<'g> Pairs<'g> {
             sampler.read(elsewhere, 1)?;
         }
         Ok(())
+    }
+
+    /// Whether a read of one sector was answered by a cache: soon, and at a time that the platter does not explain.
+    pub fn is_cached(&self, spindle: &Spindle, lbn: u64, answer: &Answer) -> bool {
+        let Some(heard) = self.heard(lbn) else { return false };
+        let turn = spindle.period_ns();
+        let took = answer.done.0 as f64 - answer.sent.0 as f64;
+        let off = apart(took / turn, heard - spindle.angle_at(answer.sent)) * turn;
+        took < SOON && off.abs() > SHARP.max(6.0 * self.off * turn)
     }
 
     /// A shot for a seek on an idle drive between tracks that lie so.
