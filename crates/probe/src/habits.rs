@@ -84,7 +84,7 @@ const MOST_SEGMENTS: u32 = 4_096;
 /// A read this long, in 512-byte blocks, overflows the segments of caches of old and of those since; some systems send no longer commands.
 const LONG_READ: u32 = 2_048;
 /// Turns until everything has been read ahead that will be: a track, one more, and what lies between.
-const REST: f64 = 3.5;
+const REST: f64 = 4.0;
 
 /// Finds out, for a drive of which geometry and seeks are known.
 ///
@@ -138,9 +138,11 @@ impl Questions<'_, '_, '_> {
         Ok(read.then(|| self.pairs.is_cached(self.spindle, lbn, &answer)))
     }
 
-    /// Long enough for all reading ahead to be over.
-    fn rest(&self) -> Dur {
-        Dur((REST * self.spindle.period_ns()) as u64)
+    /// Long enough for all reading ahead to be over, and a part of a turn more, another each time: behind the same wait the same sector would
+    /// always come at the same time, and if that is when the cache answers, it would never be told from the media.
+    fn rest(&mut self) -> Dur {
+        let turn = self.spindle.period_ns();
+        Dur((REST * turn) as u64 + self.sampler.below(turn as u64))
     }
 
     /// Most of some answers to one question are yes.
@@ -281,7 +283,8 @@ impl Questions<'_, '_, '_> {
             q.sampler.read(lbn, 1)?;
             if shows > 0 {
                 // For what is read ahead to be there.
-                let (later, rest) = (q.sampler.now(), q.rest());
+                let rest = q.rest();
+                let later = q.sampler.now();
                 let Some((elsewhere, _)) = q.track() else { return Ok(None) };
                 if others > 0 {
                     q.sampler.run(&[Ask { not_before: later + rest, ..Ask::read(elsewhere.first_lbn, 1) }], 1)?;
