@@ -47,8 +47,8 @@ pub struct ReadOverheads {
 
 /// Hits of each size.
 const HITS: usize = 48;
-/// Sizes of hits, in 512-byte blocks; the largest fits into any segment (the smallest known hold 64 KiB).
-const SIZES: [u32; 2] = [8, 96];
+/// Sizes of hits, in 512-byte blocks; the larger fits into any segment (those of the Atlas III hold 64).
+const SIZES: [u32; 2] = [4, 60];
 /// For the border between hits and misses: twice the usual.
 const SHARP_SHOTS: u32 = 2 * SHOTS;
 /// How far a command can lie behind the sector that it asks for and be answered by what was read ahead, ns: what lies between media and ear

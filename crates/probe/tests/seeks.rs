@@ -28,17 +28,6 @@ fn seeks_are_within_30_us_at_every_distance_and_head_switches_too() {
             (seeks, sampler.now().since(begun).as_secs_f64())
         });
         let (us, at) = worst(&lab, &seeks);
-        let off: Vec<f64> = seeks
-            .points
-            .iter()
-            .map(|p| p.time.0 as f64 / 1e3 - truth.mechanics.seek.time(p.distance).0 as f64 / 1e3)
-            .collect();
-        let m = off.iter().sum::<f64>() / off.len() as f64;
-        println!(
-            "bias {m:.1} sd {:.1} err {:?}",
-            (off.iter().map(|o| (o - m) * (o - m)).sum::<f64>() / off.len() as f64).sqrt(),
-            seeks.points[30].error
-        );
         let mean_spread = seeks.points.iter().map(|p| p.spread.0).sum::<u64>() / seeks.points.len() as u64 / 1000;
         println!(
             "{name}: {} distances in {seconds:.0} s, worst {us:.1} us at {at}, spread {mean_spread} us, command {} us, stop {}, switch {:?}, both {:?}",

@@ -37,6 +37,11 @@ impl Lab {
         Lab { profile, truth, device }
     }
 
+    /// The drive with its host.
+    pub fn device(&mut self) -> &mut VirtualDrive {
+        &mut self.device
+    }
+
     /// With cache and spindle found.
     pub fn probe<T>(&mut self, f: impl FnOnce(&mut Sampler, &mut Spindle) -> T) -> T {
         let mut watch = Unwatched;
