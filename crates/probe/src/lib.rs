@@ -12,6 +12,7 @@
 //! * [`habits`]: what the drive does unasked
 //! * [`overheads`]: what the electronics add
 //! * [`verify`]: how well a profile foretells its drive
+//! * [`writes`]: what writes cost, where the drive may be written to
 //! * [`virtual_drive`]: a virtual drive as such a device
 //!
 //! No I/O, no clock, no threads: the same drive and the same seed give the same profile.
@@ -26,3 +27,4 @@ pub mod seeks;
 pub mod spindle;
 pub mod verify;
 pub mod virtual_drive;
+pub mod writes;

@@ -4,7 +4,7 @@
 //! it did pass: the aim need not be exact.
 
 use headtime_disk::angle::Angle;
-use headtime_disk::command::Outcome;
+use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::profile::SectorAddress;
 use headtime_disk::time::Dur;
@@ -139,7 +139,7 @@ impl<'g> Pairs<'g> {
     }
 
     /// A sector in the first half of a track: what a drive reads ahead behind it stays on the track for a while.
-    fn anywhere_on(&self, sampler: &mut Sampler, track: &Track) -> Option<u64> {
+    pub fn anywhere_on(&self, sampler: &mut Sampler, track: &Track) -> Option<u64> {
         let lbn = track.first_lbn + sampler.below(u64::from(track.lbns / 2).max(1));
         (!self.geometry.is_remapped(lbn)).then_some(lbn)
     }
@@ -155,6 +155,21 @@ impl<'g> Pairs<'g> {
         spindle: &mut Spindle,
         (a, b): (&Track, &Track),
         when: When,
+        aim: f64,
+    ) -> Result<Option<Aimed>, ProbeError> {
+        self.sent_behind(sampler, spindle, (a, b), (Kind::Read, when), aim)
+    }
+
+    /// The same with a second command of either kind. A write goes to the second track.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn sent_behind(
+        &self,
+        sampler: &mut Sampler,
+        spindle: &mut Spindle,
+        (a, b): (&Track, &Track),
+        (kind, when): (Kind, When),
         aim: f64,
     ) -> Result<Option<Aimed>, ProbeError> {
         spindle.keep(sampler)?;
@@ -175,8 +190,8 @@ impl<'g> Pairs<'g> {
         // What the sector lies behind the aim is waited for.
         let behind = apart(wanted / turn, heard - spindle.angle_at(now)) * turn;
         let not_before = now + Dur(behind.clamp(0.0, turn / 8.0) as u64);
-        let answer = sampler.run(&[Ask { not_before, ..Ask::read(lbn, 1) }], 1)?[0];
-        let may_be_cached = sampler.is_quick(&answer);
+        let answer = sampler.run(&[Ask { kind, not_before, ..Ask::read(lbn, 1) }], 1)?[0];
+        let may_be_cached = kind == Kind::Read && sampler.is_quick(&answer);
         Ok(self.seen(spindle, (lbn, sector), &answer, may_be_cached, aim).map(|(shot, is_media)| Aimed {
             shot,
             lbn,
@@ -281,19 +296,35 @@ impl<'g> Pairs<'g> {
         how: Apart,
         aim: f64,
     ) -> Result<Option<Shot>, ProbeError> {
-        spindle.keep(sampler)?;
         let Some((a, b)) = self.tracks(sampler, how) else { return Ok(None) };
         self.leave(sampler, how)?;
         let Some(first) = self.anywhere_on(sampler, &a) else { return Ok(None) };
-        let (turn, sector) = (spindle.period_ns(), self.sector(spindle, &b));
+        self.both(sampler, spindle, (Kind::Read, first), (Kind::Read, &b), aim)
+    }
+
+    /// A shot with both commands at the drive: this one, and one that is aimed at a sector of a track. Writes go where they are sent.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn both(
+        &self,
+        sampler: &mut Sampler,
+        spindle: &mut Spindle,
+        (one_kind, first): (Kind, u64),
+        (two_kind, b): (Kind, &Track),
+        aim: f64,
+    ) -> Result<Option<Shot>, ProbeError> {
+        spindle.keep(sampler)?;
+        let (turn, sector) = (spindle.period_ns(), self.sector(spindle, b));
         let Some(from) = self.heard(first) else { return Ok(None) };
-        let Some(lbn) = self.sector_at(&b, from + (aim + sector) / turn) else { return Ok(None) };
+        let Some(lbn) = self.sector_at(b, from + (aim + sector) / turn) else { return Ok(None) };
         let Some(heard) = self.heard(lbn) else { return Ok(None) };
-        let answers = sampler.run(&[Ask::read(first, 1), Ask::read(lbn, 1)], 2)?;
+        let asks = [Ask { kind: one_kind, ..Ask::read(first, 1) }, Ask { kind: two_kind, ..Ask::read(lbn, 1) }];
+        let answers = sampler.run(&asks, 2)?;
         let (one, two) = (answers[0], answers[1]);
         let fine = answers.iter().all(|a| a.outcome == Outcome::Ok);
         let waited = one.done.saturating_since(two.sent) >= UNDERSTOOD;
-        if !fine || !waited || sampler.is_quick(&one) {
+        if !fine || !waited || (one_kind == Kind::Read && sampler.is_quick(&one)) {
             return Ok(None);
         }
         let took = two.done.0 as f64 - one.done.0 as f64;
@@ -304,7 +335,9 @@ impl<'g> Pairs<'g> {
             forget(sampler)?;
             return Ok(None);
         }
-        Ok(Some(Shot { slack: took - turns * turn - sector, turns: turns as i64 }))
+        // Reads are heard of later than writes, and of two alike that does not show.
+        let slack = if one_kind == two_kind { took - turns * turn } else { foreseen };
+        Ok(Some(Shot { slack: slack - sector, turns: turns as i64 }))
     }
 }
 
