@@ -51,11 +51,13 @@ pub fn geometry(spans: &[Span]) -> GeometrySpec {
     }
 }
 
-/// Tracks of a cylinder: of the short runs that repeat, those that most tracks are in. One where none repeats.
+/// Tracks of a cylinder, if that is what most tracks of the drive are in: short runs that repeat. Else one.
 fn surfaces(spans: &[Span]) -> u64 {
-    let cylinders = |s: &&Span| s.runs.len() == 1 && (2..=MOST_SURFACES).contains(&s.runs[0].tracks);
-    let most = spans.iter().filter(cylinders).max_by_key(|s| s.times);
-    most.map_or(1, |s| s.runs[0].tracks)
+    let tracks = |s: &Span| s.times * s.runs.iter().map(|r| r.tracks).sum::<u64>();
+    let all: u64 = spans.iter().map(tracks).sum();
+    let cylinders = |n: u64| spans.iter().filter(move |s| s.runs.len() == 1 && s.runs[0].tracks == n);
+    let in_cylinders = |n: u64| -> u64 { cylinders(n).map(tracks).sum() };
+    (2..=MOST_SURFACES).find(|&n| 2 * in_cylinders(n) > all).unwrap_or(1)
 }
 
 fn zone(first: u32, surfaces: u64, cylinders: u64, run: &Run, angle: f64, cylinder_skew: f64, spares: u64) -> ZoneSpec {

@@ -8,14 +8,31 @@
 //! * [`sampler`]: timed reads that come from the media, with a budget, a watch and an account of surprises
 //! * [`spindle`]: the period, and the angle of any instant and any sector
 //! * [`tracks`]: where tracks begin; [`map`]: all of them; [`layout`]: those as a geometry
+//! * [`pairs`], [`border`]: two reads of which the second is aimed, and what the turns that it missed say
+//! * [`seeks`]: seek table and head switch
+//! * [`habits`]: what the drive does unasked
+//! * [`overheads`]: what the electronics add
+//! * [`verify`]: how well a profile foretells its drive
+//! * [`writes`]: what writes cost, where the drive may be written to
+//! * [`characterize()`]: all of it, one after the other, as a profile
 //! * [`virtual_drive`]: a virtual drive as such a device
 //!
 //! No I/O, no clock, no threads: the same drive and the same seed give the same profile.
 
+pub mod border;
+mod characterize;
 pub mod device;
+pub mod habits;
 pub mod layout;
 pub mod map;
+pub mod overheads;
+pub mod pairs;
 pub mod sampler;
+pub mod seeks;
 pub mod spindle;
 pub mod tracks;
+pub mod verify;
 pub mod virtual_drive;
+pub mod writes;
+
+pub use characterize::{Finding, Found, Options, characterize};

@@ -206,7 +206,7 @@ impl<'a> Sampler<'a> {
         self.last = asks.last().map(|a| a.lbn);
         for (ask, answer) in asks.iter().zip(&answers) {
             match answer.outcome {
-                Outcome::Ok => self.surprises.slow += u64::from(answer.done.since(answer.sent) > SLOW),
+                Outcome::Ok => self.surprises.slow += u64::from(answer.done.saturating_since(answer.sent) > SLOW),
                 Outcome::MediaError { lbn } => self.cannot_read(lbn)?,
                 Outcome::Dead => return Err(DeviceError(format!("the drive is dead at sector {}", ask.lbn)).into()),
             }
@@ -237,7 +237,7 @@ impl<'a> Sampler<'a> {
 
     /// Whether an answer came too soon to have come from the media.
     pub fn is_quick(&self, answer: &Answer) -> bool {
-        answer.done.since(answer.sent) <= self.quick
+        answer.done.saturating_since(answer.sent) <= self.quick
     }
 
     /// One read from the media; `None` when it cannot be read.

@@ -49,7 +49,10 @@ fn explore() {
                 let found = headtime_disk::geometry::Geometry::new(&spec).expect("a geometry");
                 let mut rng = headtime_testkit::profiles::rng(5);
                 let mut off = Vec::new();
-                let end = |g: &headtime_disk::geometry::Geometry, lbn| { let p = g.locate(lbn).expect("on the drive"); p.angle.turns() + 1.0 / f64::from(p.spt) };
+                let end = |g: &headtime_disk::geometry::Geometry, lbn| {
+                    let p = g.locate(lbn).expect("on the drive");
+                    p.angle.turns() + 1.0 / f64::from(p.spt)
+                };
                 assert_eq!(found.capacity(), truth.geometry.capacity());
                 for _ in 0..1000 {
                     let lbn = headtime_testkit::profiles::between(&mut rng, 0, truth.geometry.capacity() - 1);
@@ -62,7 +65,16 @@ fn explore() {
                 let us = truth.mechanics.rotation.period().0 as f64 / 1e3;
                 let mut off: Vec<f64> = off.iter().map(|o| (o - median).abs() * us).collect();
                 off.sort_by(f64::total_cmp);
-                println!("  {} zones, {} cylinders of {}; angles: median {:.1} us, p90 {:.1}, p99 {:.1}, worst {:.1}", spec.zones.len(), spec.cylinders, spec.surfaces, off[500], off[900], off[990], off[999]);
+                println!(
+                    "  {} zones, {} cylinders of {}; angles: median {:.1} us, p90 {:.1}, p99 {:.1}, worst {:.1}",
+                    spec.zones.len(),
+                    spec.cylinders,
+                    spec.surfaces,
+                    off[500],
+                    off[900],
+                    off[990],
+                    off[999]
+                );
             }
             Err(e) => println!("  {e}"),
         }

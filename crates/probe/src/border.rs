@@ -1,0 +1,221 @@
+//! The border between a sector that is caught and one that is missed.
+//!
+//! How long a drive needs until it can read somewhere never shows in an answer, because the head waits for the sector anyway. What
+//! shows is whether it came too late and waited for a turn more (Reuther and Pohlack 2003, section 4.1, tune by that; Wong 2019
+//! looks for the sector that is just caught). A *shot* asks for a sector that passes a chosen time, its *slack*, after the drive could begin;
+//! the border is the slack at which shots turn from late to caught.
+//!
+//! Single seeks differ by tens of microseconds, so that about the border some shots of each slack are late. The share of late ones, as a function
+//! of slack, falls from one to zero; the area under it is the mean of the times that the drive needed, whatever
+//! their distribution. That is what is given: not the least time, which falls with every further shot.
+
+use crate::sampler::ProbeError;
+
+/// What became of one shot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shot {
+    /// Time that the drive had until the sector came for the first time, ns: about what was aimed at.
+    pub slack: f64,
+    /// Turns that it waited more than that: 0 is caught, 1 missed.
+    pub turns: i64,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Border {
+    /// The mean time that the drive needs, ns.
+    pub at: f64,
+    /// Standard error of `at`, ns.
+    pub error: f64,
+    /// Standard deviation of single times about `at`, ns.
+    pub spread: f64,
+    /// Shots near the border that it follows from.
+    pub shots: u32,
+    /// Shots that told nothing: answered by a cache, unreadable, or at a time that no number of turns explains.
+    pub useless: u32,
+}
+
+/// Shots for a first estimate of the border.
+const FIRST: u32 = 24;
+/// Shots for the last one, usually: with seeks that differ by 20 us and 200 us to look at, they leave a standard error of 5 us.
+pub const SHOTS: u32 = 96;
+/// Single seeks differ by no more than about this from their mean: 60 us is what Lumb et al. 2002 (section 4.2: tens of microseconds) leave
+/// room for, and some for the error of the first estimate. Drives that differ more are met by doubling it.
+const REACH: f64 = 100e3;
+/// Halving ends at this part of a turn, well above the differences of seeks.
+const COARSE: f64 = 1.0 / 32.0;
+/// So many useless shots in a row to each useful one wanted, and nothing is to be found here.
+const PATIENCE: u32 = 4;
+/// At a window's ends all shots should agree; so many of them may not, for extra turns occur anywhere.
+const STRAY: f64 = 0.2;
+
+/// Finds the border of a drive with this period (ns) by so many shots about it. `shoot` is given the slack to aim at, ns; `None` from it is a
+/// useless shot. `None`: there is no border, or too few shots were of use.
+///
+/// # Errors
+/// What `shoot` returns.
+pub fn find(
+    turn: f64,
+    shots: u32,
+    mut shoot: impl FnMut(f64) -> Result<Option<Shot>, ProbeError>,
+) -> Result<Option<Border>, ProbeError> {
+    let mut useless = 0;
+    let Some((low, high)) = bracket(turn, &mut shoot, &mut useless)? else { return Ok(None) };
+    let first = Window { middle: (low + high) / 2.0, half: (high - low) / 2.0 + REACH, shots: FIRST };
+    let Some(rough) = look(turn, first, &mut shoot, &mut useless)? else { return Ok(None) };
+    let half = REACH.max(4.0 * rough.spread).min(turn * WIDEST);
+    let last = Window { middle: rough.at, half, shots };
+    Ok(look(turn, last, &mut shoot, &mut useless)?.map(|b| Border { useless, ..b }))
+}
+
+/// Where shots are aimed at.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    middle: f64,
+    half: f64,
+    shots: u32,
+}
+
+/// A window is less than a turn wide, or a late shot would look like a caught one; in parts of a turn, to each side.
+const WIDEST: f64 = 0.45;
+
+/// Halves the turn in which the border lies.
+fn bracket(
+    turn: f64,
+    shoot: &mut impl FnMut(f64) -> Result<Option<Shot>, ProbeError>,
+    useless: &mut u32,
+) -> Result<Option<(f64, f64)>, ProbeError> {
+    let mut found: Option<(f64, f64)> = None;
+    // Five halvings, and as many more where a seek failed on the way.
+    for _ in 0..PATIENCE * 20 {
+        let aim = found.map_or(0.0, |(low, high)| (low + high) / 2.0);
+        let Some(shot) = shoot(aim)? else {
+            *useless += 1;
+            continue;
+        };
+        found = match (found, shot.turns) {
+            (Some((low, _)), 0) => Some((low, shot.slack.max(low))),
+            (Some((_, high)), 1) => Some((shot.slack.min(high), high)),
+            // The first; or one that says that an earlier one was a turn off.
+            _ => {
+                let heard = shot.slack + shot.turns as f64 * turn;
+                Some((heard - turn, heard))
+            }
+        };
+        if let Some((low, high)) = found
+            && high - low <= turn * COARSE
+        {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// Aims all over a window, which is moved and widened until the border lies well within it.
+fn look(
+    turn: f64,
+    mut window: Window,
+    shoot: &mut impl FnMut(f64) -> Result<Option<Shot>, ProbeError>,
+    useless: &mut u32,
+) -> Result<Option<Border>, ProbeError> {
+    for _ in 0..4 {
+        window.half = window.half.min(turn * WIDEST);
+        let mut seen: Vec<(f64, bool)> = Vec::with_capacity(window.shots as usize);
+        let (low, high) = (window.middle - window.half, window.middle + window.half);
+        for i in 0..window.shots * PATIENCE {
+            // The golden section spreads any number of shots evenly.
+            let part = f64::from(i) * 0.618_033_988_749_894_9;
+            let aim = low + (part - part.floor()) * (high - low);
+            match shoot(aim)? {
+                // More than a turn more is no matter of the border: recalibrations, or a head that did not settle.
+                Some(Shot { slack, turns }) if slack >= low && slack <= high && (0..=1).contains(&turns) => {
+                    seen.push((slack, turns == 1));
+                }
+                _ => *useless += 1,
+            }
+            if seen.len() == window.shots as usize {
+                break;
+            }
+        }
+        if seen.len() < window.shots as usize / 2 {
+            return Ok(None);
+        }
+        let (border, lies_within) = fit(&mut seen, low, high);
+        if lies_within {
+            return Ok(Some(border));
+        }
+        window = Window { middle: border.at, half: 2.0 * window.half, ..window };
+    }
+    Ok(None)
+}
+
+/// The mean and deviation of the times that separate late shots from caught ones, and whether both ends of the window agree.
+fn fit(seen: &mut [(f64, bool)], low: f64, high: f64) -> (Border, bool) {
+    seen.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let (n, width) = (seen.len(), high - low);
+    let (mut mean, mut square) = (0.0, 0.0);
+    let mut from = low;
+    for (i, &(slack, late)) in seen.iter().enumerate() {
+        let to = seen.get(i + 1).map_or(high, |next| (slack + next.0) / 2.0);
+        if late {
+            mean += to - from;
+            square += (to - low) * (to - low) - (from - low) * (from - low);
+        }
+        from = to;
+    }
+    let spread = (square - mean * mean).max(0.0).sqrt();
+    // Neither is any figure sharper than the distance of the shots. The area under p (1 - p) of a normal distribution is its deviation over the root of pi.
+    let spread_or_step = spread.max(width / n as f64 / 2.0);
+    let error = (0.564 * spread_or_step * width / n as f64).sqrt();
+    let share = |part: &[(f64, bool)]| part.iter().filter(|s| s.1).count() as f64 / part.len().max(1) as f64;
+    let quarter = n.div_ceil(4);
+    let lies_within = share(&seen[..quarter]) >= 1.0 - STRAY && share(&seen[n - quarter..]) <= STRAY;
+    (Border { at: low + mean, error, spread, shots: n as u32, useless: 0 }, lies_within)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TURN: f64 = 6e6;
+
+    /// A drive that needs `need` and a little more or less, by a saw-tooth of 60 us to each side.
+    fn drive(need: f64, stray: u32) -> impl FnMut(f64) -> Result<Option<Shot>, ProbeError> {
+        let mut n = 0u32;
+        move |aim| {
+            n += 1;
+            let needs = need + f64::from(n * 37 % 121) * 1e3 - 60e3;
+            let turns = ((needs - aim) / TURN).ceil();
+            let more = if stray > 0 && n.is_multiple_of(stray) { 1 } else { 0 };
+            Ok(Some(Shot { slack: aim, turns: turns as i64 + more }))
+        }
+    }
+
+    #[test]
+    fn the_mean_is_found_wherever_it_lies_and_however_many_turns_it_takes() {
+        for need in [10e3, 700e3, 3.0e6, 5.99e6, 6.0e6, 13.7e6, 30.1e6] {
+            let b = find(TURN, SHOTS, drive(need, 0)).unwrap().expect("there is one");
+            assert!((b.at - need).abs() < 4.0 * b.error, "{need}: {b:?}");
+            // 60 us to each side evenly: a deviation of 35.
+            assert!((20e3..50e3).contains(&b.spread), "{b:?}");
+            assert!(b.error < 12e3, "{b:?}");
+        }
+    }
+
+    #[test]
+    fn turns_that_are_lost_now_and_then_do_not_move_it() {
+        let b = find(TURN, SHOTS, drive(2.5e6, 37)).unwrap().expect("there is one");
+        assert!((b.at - 2.5e6).abs() < 25e3, "{b:?}");
+    }
+
+    #[test]
+    fn where_there_is_no_border_none_is_found() {
+        let mut n = 0u64;
+        let nothing = find(TURN, SHOTS, |aim| {
+            n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            Ok(Some(Shot { slack: aim, turns: (n >> 40 & 1) as i64 }))
+        });
+        assert_eq!(nothing, Ok(None));
+        assert_eq!(find(TURN, SHOTS, |_| Ok(None)), Ok(None));
+    }
+}

@@ -1,0 +1,249 @@
+//! All of it, one after the other, as a profile.
+
+use std::collections::BTreeMap;
+
+use headtime_disk::geometry::Geometry;
+use headtime_disk::profile::{
+    BusSpec, ByLast, CacheSpec, Electronics, FirmwareOrder, MechanicsSpec, NoiseSpec, Overheads, Prefetch, Profile,
+    QueueSpec, QueuedOverheads,
+};
+use headtime_disk::time::Dur;
+
+use crate::device::Device;
+use crate::habits::{self, Habits};
+use crate::layout::geometry;
+use crate::map::Mapper;
+use crate::overheads::{self, ReadOverheads};
+use crate::sampler::{ProbeError, Sampler, Surprises, Watch};
+use crate::seeks::{self, Seeks};
+use crate::spindle::Spindle;
+use crate::tracks::Tracer;
+use crate::verify::{VerifyError, verify};
+
+/// How to go about it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is asked for at random follows from it.
+    pub seed: u64,
+    /// Minutes of the device's time at most.
+    pub budget_minutes: Option<u64>,
+    /// Reads that the profile is held against in the end.
+    pub verified_by: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { seed: 1, budget_minutes: None, verified_by: 2_000 }
+    }
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is.
+    pub what: &'static str,
+    /// What was found.
+    pub value: String,
+    /// How.
+    pub how: String,
+    /// How sure it is.
+    pub sure: String,
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The profile.
+    pub profile: Profile,
+    /// The same in words, with how sure it is.
+    pub findings: Vec<Finding>,
+    /// What was met on the way.
+    pub surprises: Surprises,
+    /// Whether the profile foretells the drive well enough to be used: 95% of random reads within 150 us.
+    pub good: bool,
+}
+
+/// Collects what is found, and tells who watches.
+#[derive(Default)]
+struct Told(Vec<Finding>);
+
+impl Told {
+    fn tell(&mut self, sampler: &mut Sampler, what: &'static str, value: String, how: &str, sure: String) {
+        sampler.found(what, &value, how, &sure);
+        self.0.push(Finding { what, value, how: how.into(), sure });
+    }
+}
+
+/// Finds the profile of a drive by reading.
+///
+/// # Errors
+/// The device, the budget, whoever watches; or it is no disk that turns.
+pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Options) -> Result<Found, ProbeError> {
+    let mut sampler = Sampler::new(device, watch, options.seed);
+    if let Some(minutes) = options.budget_minutes {
+        sampler.limit(minutes);
+    }
+    let mut told = Told::default();
+    let began = sampler.now();
+    sampler.find_cache()?;
+    let mut spindle = Spindle::find(&mut sampler)?;
+    let mut tracer = Tracer { sampler: &mut sampler, spindle: &mut spindle };
+    let spans = Mapper::new(&mut tracer).map()?;
+    let spec = geometry(&spans);
+    let tracks: u64 = spans.iter().map(|s| s.times * s.runs.iter().map(|r| r.tracks).sum::<u64>()).sum();
+    let per_track = || spans.iter().flat_map(|s| s.runs.iter()).filter(|r| r.tracks > 1).map(|r| r.sectors);
+    let (most, fewest) = (per_track().max().unwrap_or(0), per_track().min().unwrap_or(0));
+    let value =
+        format!("{tracks} tracks of {most} to {fewest} sectors, in {} stretches that are alike", spec.zones.len());
+    told.tell(&mut sampler, "tracks", value, "angles of sectors", "each boundary between two answers".into());
+    let built = Geometry::new(&spec).map_err(|e| unfit(e.to_string()))?;
+    if built.capacity() != sampler.sectors() {
+        return Err(unfit(format!("{} sectors", built.capacity())));
+    }
+    let distances = seeks::distances(seeks::longest(&built));
+    let seeks = seeks::measure(&mut sampler, &mut spindle, &built, &distances)?;
+    let value = match (seeks.points.first(), seeks.points.last()) {
+        (Some(a), Some(b)) => format!(
+            "{:.3} ms over {} track, {:.3} ms over {}",
+            a.time.as_ms_f64(),
+            a.distance,
+            b.time.as_ms_f64(),
+            b.distance
+        ),
+        _ => return Err(unfit("no seek that takes the same time twice".into())),
+    };
+    let lost = format!("{} distances measured, {} not", seeks.points.len(), seeks.lost.len());
+    told.tell(&mut sampler, "seeks", value, "which reads come a turn late", lost);
+    let overheads = overheads::measure(&mut sampler, &mut spindle, &built, &seeks)?;
+    let value = format!(
+        "{} us before a read, {} us behind it",
+        us(overheads.read_miss.time),
+        us(overheads.read_completion.time)
+    );
+    let sure = format!("to {} us", us(overheads.read_miss.error));
+    told.tell(&mut sampler, "overheads", value, "reads on one track, and hits", sure);
+    let habits = habits::measure(&mut sampler, &mut spindle, &built, &seeks)?;
+    let value = match &habits.cache {
+        None => "no cache".to_string(),
+        Some(c) => format!("{} segments, reads ahead: {:?}", c.segments, c.prefetch),
+    };
+    told.tell(&mut sampler, "cache", value, "which answers the platter does not explain", "by majority".into());
+    let value = format!("{:.6} ms", spindle.mean_period_ns() / 1e6);
+    let span = format!("over {:.0} s", sampler.now().since(began).as_secs_f64());
+    told.tell(&mut sampler, "period", value, "times between reads of one sector", span);
+    let profile = Profile {
+        name: "unnamed".into(),
+        title: "A drive that was characterised".into(),
+        year: None,
+        synthesised: None,
+        sources: sources(),
+        sector_bytes: sampler.sector_bytes(),
+        stated_sectors: Some(sampler.sectors()),
+        geometry: spec,
+        mechanics: mechanics(&spindle, &seeks, &habits),
+        electronics: electronics(&sampler, &overheads, &habits),
+        noise: NoiseSpec { completion_jitter: Dur(2 * overheads.jitter.0), ..NoiseSpec::default() },
+        rig: None,
+        service_times: Vec::new(),
+    };
+    let verdict = verify(&mut sampler, &profile, options.verified_by).map_err(|e| match e {
+        VerifyError::Probe(e) => e,
+        other => unfit(other.to_string()),
+    })?;
+    let value = format!(
+        "{:.1}% of {} random reads within 50 us, {:.1}% within 150",
+        100.0 * verdict.within_50us,
+        verdict.reads,
+        100.0 * verdict.within_150us
+    );
+    let sure = if verdict.good { "good".into() } else { format!("not good enough; look at: {:?}", verdict.look_at) };
+    told.tell(&mut sampler, "verified", value, "reads foretold with this profile", sure);
+    Ok(Found { profile, findings: told.0, surprises: sampler.surprises().clone(), good: verdict.good })
+}
+
+fn us(d: Dur) -> u64 {
+    d.0 / 1_000
+}
+
+fn unfit(found: String) -> ProbeError {
+    ProbeError::NoDisk { what: "the profile as found", expected: "one of this drive".into(), found }
+}
+
+fn sources() -> BTreeMap<String, String> {
+    let of = [
+        ("geometry", "measured: angles of sectors; cylinders are tracks in the order of their sectors"),
+        ("mechanics", "measured with reads; writes are taken to be as quick"),
+        ("electronics", "measured with reads; what concerns writes is taken from them"),
+        ("noise", "measured: completion jitter; nothing else"),
+    ];
+    of.into_iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()
+}
+
+fn mechanics(spindle: &Spindle, seeks: &Seeks, habits: &Habits) -> MechanicsSpec {
+    MechanicsSpec {
+        // To a hundred-thousandth of a turn a minute, a billionth part.
+        rpm: ((6e15 / spindle.mean_period_ns()).round() as u64, 100_000),
+        seek: seeks.monotone(),
+        write_seek: None,
+        head_switch: seeks.head_switch.as_ref().or(seeks.points.first()).map_or(Dur::ZERO, |p| p.time),
+        write_settle_ns: 0,
+        read_on_arrival: habits.read_on_arrival.holds(),
+        write_on_arrival: false,
+        keep_passing: habits.keep_passing.holds(),
+    }
+}
+
+fn electronics(sampler: &Sampler, o: &ReadOverheads, habits: &Habits) -> Electronics {
+    let both = |t: Dur| ByLast { after_read: t, after_write: t };
+    let (miss, completion) = (o.read_miss.time, o.read_completion.time);
+    let queued = o.queued_read_read.map_or(miss, |f| f.time);
+    let block = o.read_block_ps.unwrap_or(0);
+    let cache = habits.cache.as_ref();
+    Electronics {
+        bus: BusSpec {
+            read_block_ps: block,
+            write_block_ps: block,
+            hold_for_reads: true,
+            hold_for_writes: true,
+            never_disconnect: false,
+            arbitration: Dur::ZERO,
+        },
+        overheads: Overheads {
+            read_hit: both(o.read_hit.map_or(miss, |f| f.time)),
+            read_miss: both(miss),
+            write_hit: both(miss),
+            write_miss: both(miss),
+            read_completion: completion,
+            write_completion: completion,
+            queued: QueuedOverheads { read_read: queued, read_write: queued, write_read: queued, write_write: queued },
+            ..Overheads::default()
+        },
+        cache: CacheSpec {
+            segments: cache.map_or(0, |c| c.segments),
+            segment_sectors: cache.and_then(|c| c.segment_sectors).unwrap_or(2_048),
+            prefetch: cache.map_or(Prefetch::None, |c| c.prefetch),
+            minimum_prefetch_sectors: 0,
+            prefetch_on_idle_hit: cache.is_some(),
+            stop_in_sector: true,
+            prefetch_only_sequential: cache.is_some_and(|c| c.only_sequential),
+            same_track_prefetch_delays: habits.same_track_delays.holds(),
+            keep_delivered: cache.is_none_or(|c| c.keep_delivered.holds()),
+            read_watermark_permille: 0,
+            write_watermark_permille: 0,
+            watermark_by_request: false,
+            write_back: false,
+            dirty_segments: 1,
+            read_hits_on_written: true,
+            writes_update_segments: false,
+            combine_sequential_writes: false,
+            write_burst_sectors: 0,
+            almost_hits: false,
+            separate_write_segment: false,
+            write_segments: 1,
+        },
+        queue: QueueSpec {
+            depth: sampler.depth(),
+            order: if habits.reorders_waiting.holds() { FirmwareOrder::Sptf } else { FirmwareOrder::Fcfs },
+        },
+    }
+}

@@ -1,0 +1,328 @@
+//! What a drive does unasked: what its cache holds, how far it reads ahead, what it does first.
+//!
+//! Each habit is a question with two answers, asked some ten times at different places, and of drives with noise some of the answers are wrong.
+//! So each comes with the number of times that it was seen, of so many ([`Seen`]).
+//!
+//! Whether a sector is in the cache is seen from when it comes: a cache's answer is no matter of where the platter is.
+
+use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::geometry::{Geometry, Track};
+use headtime_disk::time::Dur;
+
+mod cache;
+
+pub use cache::CacheHabits;
+
+use crate::device::{Answer, Ask};
+use crate::pairs::{Apart, Pairs, When, forget};
+use crate::sampler::{ProbeError, Sampler};
+use crate::seeks::Seeks;
+use crate::spindle::Spindle;
+
+/// How often something was seen, of how many times that it could have been.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Yes.
+    pub yes: u32,
+    /// Yes or no.
+    pub of: u32,
+}
+
+impl Seen {
+    fn tell(&mut self, yes: bool) {
+        (self.yes, self.of) = (self.yes + u32::from(yes), self.of + 1);
+    }
+
+    /// More often than not.
+    pub fn holds(&self) -> bool {
+        2 * self.yes > self.of
+    }
+
+    /// Nine times of ten it was the same, and it was looked at often enough.
+    pub fn is_sure(&self) -> bool {
+        let same = self.yes.max(self.of - self.yes);
+        self.of >= TRIES / 2 && 10 * same >= 9 * self.of
+    }
+}
+
+/// What was seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Habits {
+    /// The cache; `None`: it never answered.
+    pub cache: Option<CacheHabits>,
+    /// Behind two reads on one track it reads the rest of it before it takes up what waits (Lumb et al. 2002, section 4.3). Nothing was
+    /// seen where it takes one command at a time.
+    pub same_track_delays: Seen,
+    /// What passed under the head before a read's sector came is in the cache afterwards.
+    pub keep_passing: Seen,
+    /// A read of a whole track begins with whatever comes first.
+    pub read_on_arrival: Seen,
+    /// Of two commands sent to an idle drive, the second is answered first where it can be reached sooner.
+    pub reorders_two: Seen,
+    /// Of two commands that wait, likewise. Nothing was seen where it takes fewer than three.
+    pub reorders_waiting: Seen,
+}
+
+/// Each question is asked so often.
+const TRIES: u32 = 12;
+/// Each step of a search: the odd number at which two wrong answers of a hundred become one of a thousand.
+const VOTES: u32 = 3;
+/// Turns until everything has been read ahead that will be: a track, one more, and what lies between.
+const REST: f64 = 4.0;
+
+/// Finds out, for a drive of which geometry and seeks are known.
+///
+/// # Errors
+/// As [`Sampler::run`]; or the geometry is not this drive's.
+pub fn measure(
+    sampler: &mut Sampler,
+    spindle: &mut Spindle,
+    geometry: &Geometry,
+    seeks: &Seeks,
+) -> Result<Habits, ProbeError> {
+    sampler.stage("habits");
+    let pairs = Pairs::new(sampler, spindle, geometry)?;
+    let mut q = Questions { sampler, spindle, pairs, seeks };
+    let cache = q.cache()?;
+    q.sampler.share(0.5);
+    Ok(Habits {
+        cache,
+        same_track_delays: q.same_track_delays()?,
+        keep_passing: if cache.is_some() { q.keep_passing()? } else { Seen::default() },
+        read_on_arrival: q.read_on_arrival()?,
+        reorders_two: q.reorders(false)?,
+        reorders_waiting: q.reorders(true)?,
+    })
+}
+
+/// A drive that is being asked.
+struct Questions<'q, 's, 'g> {
+    sampler: &'q mut Sampler<'s>,
+    spindle: &'q mut Spindle,
+    pairs: Pairs<'g>,
+    seeks: &'q Seeks,
+}
+
+impl Questions<'_, '_, '_> {
+    /// A track that holds data in each sector, with the next one in LBN order.
+    fn track(&mut self) -> Option<(Track, Track)> {
+        let g = self.pairs.geometry();
+        (0..200).find_map(|_| {
+            let t = g.track_of(self.sampler.below(g.capacity()))?;
+            let next = g.track_of(t.first_lbn + u64::from(t.lbns))?;
+            (t.plain && next.plain && t.lbns >= 32).then_some((t, next))
+        })
+    }
+
+    /// One sector, as soon as possible or later; whether the cache had it. `None`: it could not be read.
+    fn is_cached(&mut self, lbn: u64, later: Dur) -> Result<Option<bool>, ProbeError> {
+        let ask = Ask { not_before: self.sampler.now() + later, ..Ask::read(lbn, 1) };
+        let answer = self.sampler.run(&[ask], 1)?[0];
+        let read = answer.outcome == Outcome::Ok;
+        Ok(read.then(|| self.pairs.is_cached(self.spindle, lbn, &answer)))
+    }
+
+    /// Long enough for all reading ahead to be over, and a part of a turn more, another each time: behind the same wait the same sector would
+    /// always come at the same time, and if that is when the cache answers, it would never be told from the media.
+    fn rest(&mut self) -> Dur {
+        let turn = self.spindle.period_ns();
+        Dur((REST * turn) as u64 + self.sampler.below(turn as u64))
+    }
+
+    /// Most of some answers to one question are yes.
+    fn vote(&mut self, mut ask: impl FnMut(&mut Self) -> Result<Option<bool>, ProbeError>) -> Result<bool, ProbeError> {
+        let mut seen = Seen::default();
+        for _ in 0..4 * VOTES {
+            self.spindle.keep(self.sampler)?;
+            if let Some(yes) = ask(self)? {
+                seen.tell(yes);
+            }
+            if seen.of == VOTES {
+                break;
+            }
+        }
+        Ok(seen.holds())
+    }
+
+    /// The greatest number from `low`, at which the answer is yes, below `high`, at which it is no.
+    fn last_yes(
+        &mut self,
+        (mut low, mut high): (u64, u64),
+        mut ask: impl FnMut(&mut Self, u64) -> Result<Option<bool>, ProbeError>,
+    ) -> Result<u64, ProbeError> {
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.vote(|q| ask(q, middle))? { low = middle } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    /// A pair of tracks so many cylinders apart, with the time from one to the other.
+    fn pair(&mut self) -> Option<(Track, Track, f64)> {
+        let point = self.seeks.points.iter().rfind(|p| p.distance <= NEAR)?;
+        let how = Apart { cylinders: point.distance, other_surface: false };
+        let (a, b) = self.pairs.tracks(self.sampler, how)?;
+        (a.plain && b.plain && a.lbns >= 32 && b.lbns >= 32).then_some((a, b, point.time.0 as f64))
+    }
+
+    fn same_track_delays(&mut self) -> Result<Seen, ProbeError> {
+        let mut seen = Seen::default();
+        if self.sampler.depth() < 2 {
+            return Ok(seen);
+        }
+        for _ in 0..4 * TRIES {
+            self.spindle.keep(self.sampler)?;
+            let Some((a, b, seek)) = self.pair() else { continue };
+            // The second of the two lies in front of the first: it has not been read ahead.
+            let one = a.first_lbn + u64::from(a.lbns / 4);
+            let two = a.first_lbn + u64::from(a.lbns / 16);
+            let turn = self.spindle.period_ns();
+            let Some(end) = self.pairs.heard(two) else { continue };
+            let Some(lbn) = self.pairs.sector_at(&b, end + seek / turn + AMPLE) else { continue };
+            if self.sampler.read(one, 1)?.is_none() {
+                continue;
+            }
+            let answers = self.sampler.run(&[Ask::read(two, 1), Ask::read(lbn, 1)], 2)?;
+            let fine = answers.iter().all(|x| x.outcome == Outcome::Ok);
+            if !fine || answers[0].done > answers[1].done || self.pairs.is_cached(self.spindle, two, &answers[0]) {
+                continue;
+            }
+            let took = answers[1].done.since(answers[0].done).0 as f64;
+            seen.tell(took > seek + (AMPLE + 0.5) * turn);
+            if seen.of == TRIES {
+                break;
+            }
+        }
+        Ok(seen)
+    }
+
+    fn keep_passing(&mut self) -> Result<Seen, ProbeError> {
+        let mut seen = Seen::default();
+        for _ in 0..4 * TRIES {
+            let Some((a, b, seek)) = self.pair() else { continue };
+            // The head arrives a fifth of a turn and more before the sector.
+            let aim = seek + self.seeks.command.0 as f64 + 0.3 * self.spindle.period_ns();
+            let Some(aimed) = self.pairs.behind(self.sampler, self.spindle, (&a, &b), When::AtOnce, aim)? else {
+                continue;
+            };
+            let before = PASSED + u64::from(b.spt / 64);
+            if !aimed.is_media || aimed.shot.turns != 0 || aimed.lbn < b.first_lbn + before {
+                continue;
+            }
+            if let Some(hit) = self.is_cached(aimed.lbn - before, Dur::ZERO)? {
+                seen.tell(hit);
+            }
+            if seen.of == TRIES {
+                break;
+            }
+        }
+        Ok(seen)
+    }
+
+    fn read_on_arrival(&mut self) -> Result<Seen, ProbeError> {
+        let mut seen = Seen::default();
+        for _ in 0..4 * TRIES {
+            self.spindle.keep(self.sampler)?;
+            let Some((a, b, seek)) = self.pair() else { continue };
+            let Some(answer) = self.sampler.read(a.first_lbn, 1)? else { continue };
+            if self.sampler.is_quick(&answer) {
+                forget(self.sampler)?;
+                continue;
+            }
+            // A quarter of the track has passed when the head arrives.
+            let (turn, needs) = (self.spindle.period_ns(), seek + self.seeks.command.0 as f64);
+            let Some(heard) = self.pairs.heard(b.first_lbn) else { continue };
+            let comes = heard - (needs / turn - 0.25);
+            let wait = crate::spindle::fraction(comes - self.spindle.angle_at(self.sampler.now())) * turn;
+            let not_before = self.sampler.now() + Dur(wait as u64);
+            let answer = self.sampler.run(&[Ask { not_before, ..Ask::read(b.first_lbn, b.lbns) }], 1)?[0];
+            if answer.outcome != Outcome::Ok {
+                continue;
+            }
+            let took = answer.done.saturating_since(answer.sent).0 as f64;
+            // On arrival: one turn. Else three quarters of one until the front comes, and one.
+            match (took - needs) / turn {
+                x if (0.9..1.35).contains(&x) => seen.tell(true),
+                x if (1.35..2.2).contains(&x) => seen.tell(false),
+                _ => {}
+            }
+            if seen.of == TRIES {
+                break;
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Whether a near command overtakes a far one sent before it: both to an idle drive, or both behind a third.
+    fn reorders(&mut self, behind_another: bool) -> Result<Seen, ProbeError> {
+        let mut seen = Seen::default();
+        let needs = if behind_another { 3 } else { 2 };
+        if self.sampler.depth() < needs {
+            return Ok(seen);
+        }
+        let far = self.pairs.geometry().cylinders() / 2;
+        for _ in 0..4 * TRIES {
+            self.spindle.keep(self.sampler)?;
+            let Some((a, b)) = self.pairs.tracks(self.sampler, Apart { cylinders: far, other_surface: false }) else {
+                break;
+            };
+            let (here, near, away) =
+                (a.first_lbn, a.first_lbn + u64::from(a.lbns) - 2, b.first_lbn + u64::from(b.lbns / 2));
+            let asks = [Ask::read(here, 1), Ask::read(away, 1), Ask::read(near, 1)];
+            let answers: Vec<Answer> = if behind_another {
+                // The first is done by the time when the others are understood, unless something keeps it busy.
+                let elsewhere = self.sampler.below(self.sampler.sectors());
+                self.sampler.read(elsewhere, 1)?;
+                self.sampler.run(&asks, 3)?
+            } else {
+                let first = self.sampler.run(&asks[..1], 1)?;
+                let both = self.sampler.run(&asks[1..], 2)?;
+                first.into_iter().chain(both).collect()
+            };
+            if answers.iter().any(|x| x.outcome != Outcome::Ok)
+                || self.pairs.is_cached(self.spindle, near, &answers[2])
+                || (behind_another && answers[0].done > answers[1].done.min(answers[2].done))
+            {
+                continue;
+            }
+            seen.tell(answers[2].done < answers[1].done);
+            if seen.of == TRIES {
+                break;
+            }
+        }
+        Ok(seen)
+    }
+}
+
+/// Seeks over no more than this, where there is one in the table.
+const NEAR: u32 = 200;
+/// In turns: what a drive has more than enough of to catch a sector, whatever two commands cost in between.
+const AMPLE: f64 = 0.15;
+/// Sectors before the one that was read, and some of a long track.
+const PASSED: u64 = 8;
+
+/// Whether writes are answered before they are on the media. They go to `region`, LBNs from and to, of which nothing is left.
+///
+/// # Errors
+/// As [`Sampler::run`].
+pub fn write_cache(sampler: &mut Sampler, region: (u64, u64)) -> Result<Seen, ProbeError> {
+    sampler.stage("write cache");
+    let mut seen = Seen::default();
+    let end = region.1.min(sampler.sectors());
+    let Some(room) = end.checked_sub(region.0).filter(|r| *r > 0) else { return Ok(seen) };
+    for _ in 0..TRIES {
+        // An idle drive: what it has taken in before is on the media.
+        let lbn = region.0 + sampler.below(room);
+        let not_before = sampler.now() + IDLE;
+        let answer = sampler.run(&[Ask { kind: Kind::Write, not_before, ..Ask::read(lbn, 1) }], 1)?[0];
+        if answer.outcome == Outcome::Ok {
+            seen.tell(answer.done.saturating_since(answer.sent) < SOON);
+        }
+    }
+    Ok(seen)
+}
+
+/// Any single write is on the media by then.
+const IDLE: Dur = Dur::from_ms(50);
+/// Of writes that wait for the media, few come by chance within this; most take half a turn and a seek.
+const SOON: Dur = Dur::from_ms(1);

@@ -1,0 +1,386 @@
+//! Two reads of which the second is aimed: it passes a chosen time after the drive could begin with it.
+//!
+//! A geometry says which sector lies where, the spindle when it passes. The answer itself then tells, to a microsecond, when
+//! it did pass: the aim need not be exact.
+
+use headtime_disk::angle::Angle;
+use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::geometry::{Geometry, Track};
+use headtime_disk::profile::SectorAddress;
+use headtime_disk::time::Dur;
+
+use crate::border::Shot;
+use crate::device::{Answer, Ask};
+use crate::sampler::{ProbeError, Sampler};
+use crate::spindle::{Spindle, apart, fraction};
+
+/// An answer this far from where its sector's angle says, ns, is not of this sector's passing: a cache gave it, or the geometry is wrong
+/// there. Half a sector of a wide track (P3) and the jitter of a completion are far less.
+const EXPLAINED: f64 = 150e3;
+/// The same for an answer that came so soon that a cache may have given it: a few times what a completion is late now and then.
+const SHARP: f64 = 25e3;
+/// A cache's answers take less, ns: no disk turns in so little, and no bus needs as much for a sector.
+const SOON: f64 = 2e6;
+/// A command that is certain to wait in the drive was sent this long before the one in front of it ended: idle drives need up to
+/// half a millisecond to understand one (Reuther and Pohlack 2003, table 1).
+const UNDERSTOOD: Dur = Dur::from_ms(1);
+/// Sectors that are read to see where the platter is against the geometry's angles.
+const LOOKS: usize = 25;
+/// Places tried for a pair of tracks before it is said that there is none.
+const TRIES: u32 = 200;
+
+/// Fewer cylinders than this to choose from are few.
+const FEW: u32 = 200;
+
+/// Where the tracks of a pair lie to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Apart {
+    /// Cylinders.
+    pub cylinders: u32,
+    /// On different surfaces.
+    pub other_surface: bool,
+}
+
+/// When the second read of a pair is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// As soon as the first is answered: the arm is where that left it.
+    AtOnce,
+    /// So much later, and then as soon as its slack is right: the drive reads ahead meanwhile, and the arm may end on a track further.
+    Later(Dur),
+}
+
+/// Aims reads at a drive of which the geometry is known.
+#[derive(Clone, Debug)]
+pub struct Pairs<'g> {
+    geometry: &'g Geometry,
+    /// Turns from a sector's end in the geometry to the spindle's angle at which it is heard of.
+    offset: f64,
+    /// Standard deviation of a single answer about the geometry's angle, turns.
+    pub off: f64,
+}
+
+impl<'g> Pairs<'g> {
+    /// Looks where the platter is: reads some sectors anywhere and compares. Angles count from anywhere in a geometry.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`]; or the geometry is not this drive's.
+    pub fn new(sampler: &mut Sampler, spindle: &mut Spindle, geometry: &'g Geometry) -> Result<Pairs<'g>, ProbeError> {
+        let mut seen = Vec::with_capacity(LOOKS);
+        for _ in 0..4 * LOOKS {
+            let lbn = sampler.below(geometry.capacity().min(sampler.sectors()));
+            let (Some(end), Some(angle)) = (end_of(geometry, lbn), spindle.angle(sampler, lbn)?) else { continue };
+            seen.push(fraction(angle - end));
+            if seen.len() == LOOKS {
+                break;
+            }
+        }
+        let Some(&first) = seen.first() else {
+            return Err(no_match("nothing that could be read".into()));
+        };
+        let mut about: Vec<f64> = seen.iter().map(|s| apart(first, *s)).collect();
+        about.sort_unstable_by(f64::total_cmp);
+        let median = about[about.len() / 2];
+        // By how much most lie off the median: the middle one of the distances.
+        let mut distances: Vec<f64> = about.iter().map(|a| apart(median, *a).abs()).collect();
+        distances.sort_unstable_by(f64::total_cmp);
+        let off = distances[distances.len() / 2];
+        if off * spindle.period_ns() > EXPLAINED {
+            return Err(no_match(format!("angles that differ from it by {:.3} of a turn", off)));
+        }
+        Ok(Pairs { geometry, offset: fraction(first + median), off })
+    }
+
+    /// The geometry.
+    pub fn geometry(&self) -> &'g Geometry {
+        self.geometry
+    }
+
+    /// The spindle's angle at which the end of a sector is heard of, when it is read alone.
+    pub fn heard(&self, lbn: u64) -> Option<f64> {
+        Some(fraction(end_of(self.geometry, lbn)? + self.offset))
+    }
+
+    /// Nanoseconds in which a sector of a track passes.
+    pub fn sector(&self, spindle: &Spindle, track: &Track) -> f64 {
+        spindle.period_ns() / f64::from(track.spt.max(1))
+    }
+
+    /// The sector of a track of which the host hears at this angle of the spindle or next behind it.
+    pub fn sector_at(&self, track: &Track, angle: f64) -> Option<u64> {
+        let along = fraction(angle - self.offset - track.angle.turns()) * f64::from(track.spt);
+        let first = along.ceil() as u32 + track.spt - 1;
+        // Over a few holes.
+        (0..8).find_map(|k| {
+            let sector = (first + k) % track.spt.max(1);
+            self.geometry.lbn_at(SectorAddress { cylinder: track.cylinder, surface: track.surface, sector })
+        })
+    }
+
+    /// Two tracks that lie so, somewhere on the disk and in either direction; `None`: there are none.
+    pub fn tracks(&self, sampler: &mut Sampler, how: Apart) -> Option<(Track, Track)> {
+        let g = self.geometry;
+        let places = u64::from(g.cylinders().checked_sub(how.cylinders)?);
+        if places == 0 || (how.other_surface && g.surfaces() < 2) {
+            return None;
+        }
+        for _ in 0..TRIES {
+            let cylinder = sampler.below(places) as u32;
+            let surface = sampler.below(u64::from(g.surfaces())) as u16;
+            let further = 1 + sampler.below(u64::from(g.surfaces()).saturating_sub(1).max(1)) as u16;
+            let other = if how.other_surface { (surface + further) % g.surfaces() } else { surface };
+            let a = g.track(cylinder, surface).filter(holds_enough);
+            let b = g.track(cylinder + how.cylinders, other).filter(holds_enough);
+            if let (Some(a), Some(b)) = (a, b) {
+                return Some(if sampler.below(2) == 0 { (a, b) } else { (b, a) });
+            }
+        }
+        None
+    }
+
+    /// A sector in the first half of a track: what a drive reads ahead behind it stays on the track for a while.
+    pub fn anywhere_on(&self, sampler: &mut Sampler, track: &Track) -> Option<u64> {
+        let lbn = track.first_lbn + sampler.below(u64::from(track.lbns / 2).max(1));
+        (!self.geometry.is_remapped(lbn)).then_some(lbn)
+    }
+
+    /// Reads somewhere on the first track, and as soon as that is answered a sector of the second, aimed such that its left edge passes `aim`
+    /// ns after the command is sent (and what lies between the media and the host's ear: that is in every slack here). `None`: of no use.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn behind(
+        &self,
+        sampler: &mut Sampler,
+        spindle: &mut Spindle,
+        (a, b): (&Track, &Track),
+        when: When,
+        aim: f64,
+    ) -> Result<Option<Aimed>, ProbeError> {
+        self.sent_behind(sampler, spindle, (a, b), (Kind::Read, when), aim)
+    }
+
+    /// The same with a second command of either kind. A write goes to the second track.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn sent_behind(
+        &self,
+        sampler: &mut Sampler,
+        spindle: &mut Spindle,
+        (a, b): (&Track, &Track),
+        (kind, when): (Kind, When),
+        aim: f64,
+    ) -> Result<Option<Aimed>, ProbeError> {
+        spindle.keep(sampler)?;
+        let Some(first) = self.anywhere_on(sampler, a) else { return Ok(None) };
+        let Some(answer) = sampler.read(first, 1)? else { return Ok(None) };
+        if sampler.is_quick(&answer) {
+            forget(sampler)?;
+            return Ok(None);
+        }
+        let (turn, sector) = (spindle.period_ns(), self.sector(spindle, b));
+        let now = match when {
+            When::AtOnce => sampler.now(),
+            When::Later(by) => sampler.now() + by,
+        };
+        let wanted = aim + sector;
+        let Some(lbn) = self.sector_at(b, spindle.angle_at(now) + wanted / turn) else { return Ok(None) };
+        let Some(heard) = self.heard(lbn) else { return Ok(None) };
+        // What the sector lies behind the aim is waited for.
+        let behind = apart(wanted / turn, heard - spindle.angle_at(now)) * turn;
+        let not_before = now + Dur(behind.clamp(0.0, turn / 8.0) as u64);
+        let answer = sampler.run(&[Ask { kind, not_before, ..Ask::read(lbn, 1) }], 1)?[0];
+        let may_be_cached = kind == Kind::Read && sampler.is_quick(&answer);
+        Ok(self.seen(spindle, (lbn, sector), &answer, may_be_cached, aim).map(|(shot, is_media)| Aimed {
+            shot,
+            lbn,
+            answer,
+            is_media,
+        }))
+    }
+
+    /// What an aimed read says: its slack, and whether the platter explains when it came.
+    fn seen(
+        &self,
+        spindle: &Spindle,
+        (lbn, sector): (u64, f64),
+        answer: &Answer,
+        may_be_cached: bool,
+        aim: f64,
+    ) -> Option<(Shot, bool)> {
+        if answer.outcome != Outcome::Ok {
+            return None;
+        }
+        let turn = spindle.period_ns();
+        let took = answer.done.0 as f64 - answer.sent.0 as f64;
+        let comes = fraction(self.heard(lbn)? - spindle.angle_at(answer.sent));
+        // The passing nearest to the aim, by angle alone.
+        let foreseen = aim + sector + apart((aim + sector) / turn, comes) * turn;
+        let turns = ((took - foreseen) / turn).round();
+        let off = took - foreseen - turns * turn;
+        let explained = if may_be_cached { SHARP.max(6.0 * self.off * turn).min(EXPLAINED) } else { EXPLAINED };
+        let is_media = off.abs() <= explained;
+        let slack = if is_media { took - turns * turn } else { foreseen } - sector;
+        Some((Shot { slack, turns: turns as i64 }, is_media))
+    }
+
+    /// Where so few tracks lie so far apart that the same ones come up again and again, something else is read between: behind two reads
+    /// on one track some drives read it to its end before anything else (Lumb et al. 2002, section 4.3).
+    fn leave(&self, sampler: &mut Sampler, how: Apart) -> Result<(), ProbeError> {
+        if self.geometry.cylinders().saturating_sub(how.cylinders) < FEW {
+            let elsewhere = sampler.below(sampler.sectors());
+            sampler.read(elsewhere, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a read of one sector was answered by a cache: soon, and at a time that the platter does not explain.
+    pub fn is_cached(&self, spindle: &Spindle, lbn: u64, answer: &Answer) -> bool {
+        let Some(heard) = self.heard(lbn) else { return false };
+        let turn = spindle.period_ns();
+        let took = answer.done.0 as f64 - answer.sent.0 as f64;
+        let off = apart(took / turn, heard - spindle.angle_at(answer.sent)) * turn;
+        took < SOON && off.abs() > SHARP.max(6.0 * self.off * turn)
+    }
+
+    /// A shot for a seek on an idle drive between tracks that lie so.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn idle(
+        &self,
+        sampler: &mut Sampler,
+        spindle: &mut Spindle,
+        (how, when): (Apart, When),
+        aim: f64,
+    ) -> Result<Option<Shot>, ProbeError> {
+        let Some((a, b)) = self.tracks(sampler, how) else { return Ok(None) };
+        self.leave(sampler, how)?;
+        let aimed = self.behind(sampler, spindle, (&a, &b), when, aim)?;
+        Ok(match aimed {
+            Some(aimed) if aimed.is_media => Some(aimed.shot),
+            // Another read than the last has been here.
+            Some(_) => {
+                forget(sampler)?;
+                None
+            }
+            None => None,
+        })
+    }
+
+    /// A shot on one track: nothing moves. What the drive has read ahead by the time when the command comes has passed: missed.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn same_track(
+        &self,
+        sampler: &mut Sampler,
+        spindle: &mut Spindle,
+        when: When,
+        aim: f64,
+    ) -> Result<Option<Aimed>, ProbeError> {
+        let here = Apart { cylinders: 0, other_surface: false };
+        let Some((a, _)) = self.tracks(sampler, here) else { return Ok(None) };
+        self.behind(sampler, spindle, (&a, &a), when, aim)
+    }
+
+    /// A shot with both reads at the drive: the slack counts from the end of the first to the second's left edge.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn queued(
+        &self,
+        sampler: &mut Sampler,
+        spindle: &mut Spindle,
+        how: Apart,
+        aim: f64,
+    ) -> Result<Option<Shot>, ProbeError> {
+        let Some((a, b)) = self.tracks(sampler, how) else { return Ok(None) };
+        self.leave(sampler, how)?;
+        let Some(first) = self.anywhere_on(sampler, &a) else { return Ok(None) };
+        self.both(sampler, spindle, (Kind::Read, first), (Kind::Read, &b), aim)
+    }
+
+    /// A shot with both commands at the drive: this one, and one that is aimed at a sector of a track. Writes go where they are sent.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn both(
+        &self,
+        sampler: &mut Sampler,
+        spindle: &mut Spindle,
+        (one_kind, first): (Kind, u64),
+        (two_kind, b): (Kind, &Track),
+        aim: f64,
+    ) -> Result<Option<Shot>, ProbeError> {
+        spindle.keep(sampler)?;
+        let (turn, sector) = (spindle.period_ns(), self.sector(spindle, b));
+        let Some(from) = self.heard(first) else { return Ok(None) };
+        let Some(lbn) = self.sector_at(b, from + (aim + sector) / turn) else { return Ok(None) };
+        let Some(heard) = self.heard(lbn) else { return Ok(None) };
+        let asks = [Ask { kind: one_kind, ..Ask::read(first, 1) }, Ask { kind: two_kind, ..Ask::read(lbn, 1) }];
+        let answers = sampler.run(&asks, 2)?;
+        let (one, two) = (answers[0], answers[1]);
+        let fine = answers.iter().all(|a| a.outcome == Outcome::Ok);
+        let waited = one.done.saturating_since(two.sent) >= UNDERSTOOD;
+        if !fine || !waited || (one_kind == Kind::Read && sampler.is_quick(&one)) {
+            return Ok(None);
+        }
+        let took = two.done.0 as f64 - one.done.0 as f64;
+        let foreseen = aim + sector + apart((aim + sector) / turn, heard - from) * turn;
+        let turns = ((took - foreseen) / turn).round();
+        let off = took - foreseen - turns * turn;
+        if off.abs() > EXPLAINED {
+            forget(sampler)?;
+            return Ok(None);
+        }
+        // Reads are heard of later than writes, and of two alike that does not show.
+        let slack = if one_kind == two_kind { took - turns * turn } else { foreseen };
+        Ok(Some(Shot { slack: slack - sector, turns: turns as i64 }))
+    }
+}
+
+/// An aimed read with its answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aimed {
+    /// The slack; by the answer when the platter explains it, else by the angles.
+    pub shot: Shot,
+    /// What was read.
+    pub lbn: u64,
+    /// Its answer.
+    pub answer: Answer,
+    /// The platter explains when it came.
+    pub is_media: bool,
+}
+
+/// Whether there is room on a track to aim: half of it at least holds data.
+pub fn holds_enough(track: &Track) -> bool {
+    track.lbns >= 8 && track.lbns >= track.spt / 2
+}
+
+/// Reads elsewhere until the cache has forgotten what it held.
+///
+/// # Errors
+/// As [`Sampler::run`].
+pub fn forget(sampler: &mut Sampler) -> Result<(), ProbeError> {
+    for _ in 0..sampler.forgets() {
+        let lbn = sampler.below(sampler.sectors());
+        sampler.read(lbn, 1)?;
+    }
+    Ok(())
+}
+
+/// The angle of a sector's end, turns.
+fn end_of(geometry: &Geometry, lbn: u64) -> Option<f64> {
+    let p = geometry.locate(lbn)?;
+    Some((p.angle + Angle::fraction(1, u64::from(p.spt.max(1)))).turns())
+}
+
+fn no_match(found: String) -> ProbeError {
+    ProbeError::NoDisk {
+        what: "the angles of sectors against the geometry",
+        expected: "one offset for all".into(),
+        found,
+    }
+}

@@ -1,0 +1,265 @@
+//! The seek table: how long the arm takes from the end of one read until a read on another track can begin.
+//!
+//! For each distance many pairs of tracks, all over the disk and in both directions, show the border between a second read
+//! that is caught and one that comes a turn later ([`crate::border`]). What an idle drive needs to understand a
+//! command is in it, and what lies between the media and the host's ear; on one track, where nothing moves, the same border
+//! shows these alone. The difference is the seek.
+//!
+//! Distances: each to 10, every 2nd to 20, 5th to 50, 10th to 100, 25th to 500 (Schindler and Ganger 1999 measure like this for DIXtrac), then
+//! some sixty more in growing steps, for far out a seek curve bends little.
+
+use headtime_disk::geometry::Geometry;
+use headtime_disk::time::Dur;
+
+use crate::border::{Border, SHOTS, Shot, find};
+use crate::pairs::{Apart, Pairs, When, forget, holds_enough};
+use crate::sampler::{ProbeError, Sampler};
+use crate::spindle::Spindle;
+
+/// One distance of a seek table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeekPoint {
+    /// Cylinders.
+    pub distance: u32,
+    /// The mean seek time over places and both directions.
+    pub time: Dur,
+    /// Its standard error.
+    pub error: Dur,
+    /// Standard deviation of single seeks.
+    pub spread: Dur,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seeks {
+    /// By distance, ascending, as measured. Real tables are not monotone ([`headtime_disk::seek`]), and these are not made so; see [`Seeks::monotone`].
+    pub points: Vec<SeekPoint>,
+    /// Distances at which no border was found.
+    pub lost: Vec<u32>,
+    /// To another surface of the same cylinder.
+    pub head_switch: Option<SeekPoint>,
+    /// To another surface of the next cylinder: with one arm for all surfaces the longer of seek and head switch.
+    pub both: Option<SeekPoint>,
+    /// An idle drive's time from being sent a command to its mechanism's setting out, and from the media to the host's ear: in every answer.
+    pub command: Dur,
+    /// Its standard error.
+    pub command_error: Dur,
+    /// What it takes on average to stop reading ahead before a seek; zero where that does not show. It is in no seek time here.
+    pub stop: Dur,
+}
+
+/// Some sixty distances lie beyond the 500th cylinder.
+const FAR: u32 = 60;
+
+/// The longest distance between two tracks of one surface that hold data: spares may take up the last cylinders.
+pub fn longest(geometry: &Geometry) -> u32 {
+    let holds = |cylinder, surface| geometry.track(cylinder, surface).is_some_and(|t| holds_enough(&t));
+    let reach = |surface| {
+        let first = (0..geometry.cylinders()).find(|c| holds(*c, surface))?;
+        let last = (first..geometry.cylinders()).rev().find(|c| holds(*c, surface))?;
+        Some(last - first)
+    };
+    (0..geometry.surfaces()).filter_map(reach).max().unwrap_or(0)
+}
+
+/// The distances to be measured on a drive of which the longest is `longest`, ascending.
+pub fn distances(longest: u32) -> Vec<u32> {
+    let near = (1..10).chain((10..20).step_by(2)).chain((20..50).step_by(5)).chain((50..100).step_by(10));
+    let mut all: Vec<u32> = near.chain((100..=500).step_by(25)).filter(|d| *d <= longest).collect();
+    // The least growth, in thousandths, that needs no more than so many steps; steps are hundreds, as data sheets' are.
+    let steps = |permille: u32| -> Vec<u32> {
+        let mut d = 500u32;
+        let mut far = Vec::new();
+        while far.len() <= 2 * FAR as usize {
+            let step = (u64::from(d) * u64::from(permille) / 1000).max(100).next_multiple_of(100);
+            d = d.saturating_add(step as u32);
+            if d >= longest {
+                break;
+            }
+            far.push(d);
+        }
+        far
+    };
+    if longest > 500 {
+        let growth = (1..1000).find(|g| steps(*g).len() < FAR as usize).unwrap_or(1000);
+        // A point just before the last would be one twice.
+        all.extend(steps(growth).into_iter().filter(|d| longest - d > 50));
+    }
+    if longest > 0 && all.last() != Some(&longest) {
+        all.push(longest);
+    }
+    all
+}
+
+/// Measures the seek times of `distances` (ascending), head switch and command time, for a drive of which the geometry has been found.
+///
+/// # Errors
+/// As [`Sampler::run`]; or the geometry is not this drive's; or even on one track no border is found.
+pub fn measure(
+    sampler: &mut Sampler,
+    spindle: &mut Spindle,
+    geometry: &Geometry,
+    distances: &[u32],
+) -> Result<Seeks, ProbeError> {
+    sampler.stage("seeks");
+    let pairs = Pairs::new(sampler, spindle, geometry)?;
+    let mut command = command_time(sampler, spindle, &pairs)?;
+    let stop = stop_time(sampler, spindle, &pairs)?;
+    let mut found = Seeks {
+        points: Vec::with_capacity(distances.len()),
+        lost: Vec::new(),
+        head_switch: None,
+        both: None,
+        command: Dur(command.at.max(0.0).round() as u64),
+        command_error: Dur(command.error.round() as u64),
+        stop: Dur(stop.round() as u64),
+    };
+    // On one track it does not show: whether the sector under the head is finished or not, the one behind it is caught.
+    command.at += stop;
+    for (i, &cylinders) in distances.iter().enumerate() {
+        sampler.share(i as f64 / (distances.len() + 2) as f64);
+        match seek(sampler, spindle, &pairs, &command, Apart { cylinders, other_surface: false })? {
+            Some(point) => found.points.push(point),
+            None => found.lost.push(cylinders),
+        }
+    }
+    if geometry.surfaces() > 1 {
+        found.head_switch = seek(sampler, spindle, &pairs, &command, Apart { cylinders: 0, other_surface: true })?;
+        found.both = seek(sampler, spindle, &pairs, &command, Apart { cylinders: 1, other_surface: true })?;
+    }
+    Ok(found)
+}
+
+/// The time of one move, from the border of its pairs less that of pairs that do not move.
+///
+/// # Errors
+/// As [`Sampler::run`].
+pub fn seek(
+    sampler: &mut Sampler,
+    spindle: &mut Spindle,
+    pairs: &Pairs,
+    command: &Border,
+    how: Apart,
+) -> Result<Option<SeekPoint>, ProbeError> {
+    let border = find(spindle.period_ns(), SHOTS, |aim| pairs.idle(sampler, spindle, (how, When::AtOnce), aim))?;
+    Ok(border.map(|b| SeekPoint {
+        distance: how.cylinders,
+        time: Dur((b.at - command.at).max(0.0).round() as u64),
+        error: Dur((b.error * b.error + command.error * command.error).sqrt().round() as u64),
+        spread: Dur(b.spread.round() as u64),
+    }))
+}
+
+/// A distance at which a track more or less does not matter: what is read ahead may end on another track than the read.
+const FAR_ENOUGH: u32 = 200;
+/// Shots for a difference of some microseconds: a third of the usual error.
+const MANY: u32 = 8 * SHOTS;
+
+/// Less than this, ns, is not looked for: it is less than the error of a seek time.
+const LITTLE: f64 = 4e3;
+
+/// What the drive takes on average to stop reading ahead, ns: nothing, or half a sector, for some drives let the sector under
+/// the head pass whole. That is what seeks at once take longer than seeks when it has long read all that it will.
+fn stop_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<f64, ProbeError> {
+    let g = pairs.geometry();
+    let how = Apart { cylinders: FAR_ENOUGH.min(g.cylinders() / 2), other_surface: false };
+    let Some(track) = g.track_of(g.capacity() / 2) else { return Ok(0.0) };
+    let half = pairs.sector(spindle, &track) / 2.0;
+    if how.cylinders == 0 || half < LITTLE {
+        return Ok(0.0);
+    }
+    // A turn, in which the track is read to its end, and some more.
+    let rested = Dur((1.25 * spindle.period_ns()) as u64);
+    let mut border = |when| find(spindle.period_ns(), 2 * MANY, |aim| pairs.idle(sampler, spindle, (how, when), aim));
+    let (Some(at_once), Some(later)) = (border(When::AtOnce)?, border(When::Later(rested))?) else { return Ok(0.0) };
+    Ok(if at_once.at - later.at > half / 2.0 { half } else { 0.0 })
+}
+
+/// A sector that passed no longer ago than this may have been read ahead when a command for it comes; one that a cache has although it
+/// has not passed tells nothing.
+const READ_AHEAD: f64 = 100e3;
+
+/// The border on one track, where nothing moves.
+///
+/// # Errors
+/// As [`Sampler::run`]; or there is none.
+pub fn command_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Border, ProbeError> {
+    let found = find(spindle.period_ns(), MANY, |aim| {
+        let Some(aimed) = pairs.same_track(sampler, spindle, When::AtOnce, aim)? else { return Ok(None) };
+        Ok(match aimed.is_media {
+            true => Some(aimed.shot),
+            // It had passed by when the command came, and a drive that reads ahead had it: too late to be read.
+            false if aimed.shot.slack < READ_AHEAD => Some(Shot { turns: 1, ..aimed.shot }),
+            false => {
+                forget(sampler)?;
+                None
+            }
+        })
+    })?;
+    found.ok_or_else(|| ProbeError::NoDisk {
+        what: "reads of two sectors of one track in a row",
+        expected: "one angle between them at which the second comes a turn late".into(),
+        found: "none".into(),
+    })
+}
+
+impl Seeks {
+    /// The table as a profile has it.
+    pub fn table(&self) -> Vec<(u32, Dur)> {
+        self.points.iter().map(|p| (p.distance, p.time)).collect()
+    }
+
+    /// The nearest table that never falls: neighbours that do are replaced by their mean (the pool-adjacent-violators method), as often as
+    /// it takes. It smooths errors of measurement, and with them whatever steps backwards a drive really has.
+    pub fn monotone(&self) -> Vec<(u32, Dur)> {
+        // Sums and counts of pools.
+        let mut pools: Vec<(u64, u64)> = Vec::with_capacity(self.points.len());
+        for p in &self.points {
+            pools.push((p.time.0, 1));
+            while let [.., (a, n), (b, m)] = pools[..]
+                && u128::from(a) * u128::from(m) > u128::from(b) * u128::from(n)
+            {
+                pools.truncate(pools.len() - 2);
+                pools.push((a + b, n + m));
+            }
+        }
+        let times = pools.iter().flat_map(|&(sum, n)| std::iter::repeat_n(Dur(sum / n), n as usize));
+        self.points.iter().map(|p| p.distance).zip(times).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_dense_near_and_reach_the_last_cylinder() {
+        for cylinders in [1, 2, 12, 40, 501, 502, 620, 10_042, 228_718, u32::MAX] {
+            let all = distances(cylinders - 1);
+            assert!(all.windows(2).all(|w| w[0] < w[1]), "{cylinders}: {all:?}");
+            assert_eq!(all.last().copied().unwrap_or(0), cylinders - 1);
+            let far = all.iter().filter(|d| **d > 500).count();
+            assert!(far <= 61, "{cylinders}: {far}");
+            assert!(cylinders < 10_000 || far >= 30, "{cylinders}: {far}");
+            assert!(cylinders < 600 || all.iter().filter(|d| **d <= 500).count() == 9 + 5 + 6 + 5 + 17);
+        }
+    }
+
+    #[test]
+    fn a_table_that_falls_is_made_level_there_and_stays_elsewhere() {
+        let point =
+            |(distance, us)| SeekPoint { distance, time: Dur::from_us(us), error: Dur::ZERO, spread: Dur::ZERO };
+        let seeks = Seeks {
+            points: [(1, 500), (2, 700), (3, 600), (4, 590), (5, 900)].map(point).to_vec(),
+            lost: vec![],
+            head_switch: None,
+            both: None,
+            command: Dur::ZERO,
+            command_error: Dur::ZERO,
+            stop: Dur::ZERO,
+        };
+        let us: Vec<u64> = seeks.monotone().iter().map(|p| p.1.0 / 1000).collect();
+        assert_eq!(us, [500, 630, 630, 630, 900]);
+        assert_eq!(seeks.table()[1], (2, Dur::from_us(700)));
+    }
+}

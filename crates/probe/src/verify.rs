@@ -1,0 +1,271 @@
+//! How well a profile foretells its drive.
+//!
+//! Random reads, one at a time, are foretold to the moment at which the host hears of them, from the moments at which they and the one before
+//! were sent and heard (Lumb, Schindler and Ganger 2002, section 4.2, compare like this). A prediction that is off by a turn
+//! is no matter of microseconds: the head was thought to arrive before the sector and came behind it, or the other way round. Some of those are
+//! nobody's fault, for seeks differ and sectors that come just then are as likely as others.
+
+use headtime_disk::command::Kind;
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::{Access, Model, ModelError, Place};
+use headtime_disk::profile::Profile;
+use headtime_disk::rotation::JUST_PASSED;
+use headtime_disk::time::{Dur, Time};
+
+use crate::sampler::{ProbeError, Sampler};
+
+/// Reads that are foretold, where nobody asks for others.
+pub const READS: usize = 2_000;
+/// A profile is good when at least this share is foretold to within [`LOOSE`]: of random reads on a drive with seeks that differ by 20 us, a per cent or two
+/// are off by a turn whatever one knows.
+const GOOD: f64 = 0.95;
+/// Errors up to this are those of a drive whose every figure is right.
+const TIGHT: f64 = 50e3;
+/// Errors up to this cost a scheduler little (Lumb et al. 2002, figure 5: conservatism of a few hundred microseconds).
+const LOOSE: f64 = 150e3;
+/// Bytes of the longest read.
+const LONGEST: u32 = 8 * 1024;
+/// Parts of the drive that are looked at by themselves.
+const REGIONS: usize = 16;
+/// Upper ends, in parts of the longest stroke, of classes of seeks.
+const CLASSES: [f64; 5] = [0.001, 0.01, 0.1, 0.3, 1.0];
+/// A class or region of fewer reads says nothing.
+const FEW: usize = 20;
+
+/// What is wrong with a profile, if anything.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LookAt {
+    /// Nothing.
+    Nothing,
+    /// Reads of many sectors come at other times than foretold, short ones do not: the bus, or how many sectors pass in a turn.
+    LongReads,
+    /// Sectors of this part of the drive lie elsewhere than the profile says: geometry or skew. LBNs from and to.
+    Region(u64, u64),
+    /// Seeks of so many cylinders (from, to) take longer than foretold, so that turns are missed.
+    SlowSeeks(u32, u32),
+    /// Seeks of so many cylinders (from, to) take less than foretold.
+    QuickSeeks(u32, u32),
+    /// Answers come at any time: the rotation period, or somebody else who uses the drive.
+    Everything,
+}
+
+/// How well it went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Reads compared.
+    pub reads: usize,
+    /// Reads that were not: answered by the cache, unreadable, or next to those.
+    pub left_out: usize,
+    /// Share within 50 us.
+    pub within_50us: f64,
+    /// Share within 150 us.
+    pub within_150us: f64,
+    /// Share within 150 us of a turn later than foretold.
+    pub turn_late: f64,
+    /// Share within 150 us of a turn earlier.
+    pub turn_early: f64,
+    /// Errors (answer less prediction) in us at 1, 5, 25, 50, 75, 95 and 99%.
+    pub quantiles_us: [f64; 7],
+    /// At least 95% lie within 150 us.
+    pub good: bool,
+    /// Where the fault is, if there is one.
+    pub look_at: LookAt,
+}
+
+/// Why there is no verdict.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum VerifyError {
+    /// The drive.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// The profile makes no model.
+    #[error("the profile: {0}")]
+    Model(#[from] ModelError),
+    /// Too few reads could be compared.
+    #[error(
+        "{reads} of {asked} reads could be compared: expected most, found a drive that answers from its cache or not at all"
+    )]
+    TooFew {
+        /// Compared.
+        reads: usize,
+        /// Asked for.
+        asked: usize,
+    },
+    /// Another drive, or a file that is.
+    #[error("the profile has {profile} sectors of {profile_bytes} bytes, the drive {drive} of {drive_bytes}")]
+    Size {
+        /// Sectors by the profile.
+        profile: u64,
+        /// Bytes of each.
+        profile_bytes: u32,
+        /// Sectors of the drive.
+        drive: u64,
+        /// Bytes of each.
+        drive_bytes: u32,
+    },
+}
+
+/// One read that was compared.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    lbn: u64,
+    /// Sectors more or less than the read before.
+    step: u32,
+    distance: u32,
+    /// Answer less prediction, ns.
+    error: f64,
+}
+
+/// Foretells `reads` random reads of a sector to 8 KiB and compares with the answers.
+///
+/// # Errors
+/// As [`Sampler::run`]; the profile is none, or another drive's; or too little could be compared.
+pub fn verify(sampler: &mut Sampler, profile: &Profile, reads: usize) -> Result<Verdict, VerifyError> {
+    sampler.stage("verification");
+    let model = Model::new(profile)?;
+    let (capacity, bytes) = (model.geometry.capacity(), profile.sector_bytes);
+    if capacity != sampler.sectors() || bytes != sampler.sector_bytes() {
+        return Err(VerifyError::Size {
+            profile: capacity,
+            profile_bytes: bytes,
+            drive: sampler.sectors(),
+            drive_bytes: sampler.sector_bytes(),
+        });
+    }
+    let most = (LONGEST / bytes.max(1)).max(1);
+    let mut seen: Vec<Seen> = Vec::with_capacity(reads);
+    let mut head: Option<Head> = None;
+    let mut last = 0;
+    for i in 0..reads {
+        sampler.share(i as f64 / reads.max(1) as f64);
+        let count = 1 + sampler.below(u64::from(most)) as u32;
+        let lbn = sampler.below((capacity + 1).saturating_sub(u64::from(count)).max(1));
+        let place = model.place(lbn, count, Kind::Read);
+        let (Some(answer), Some(place)) = (sampler.read(lbn, count)?, place) else {
+            head = None;
+            continue;
+        };
+        // A cache's answer moves no arm that one could follow.
+        if sampler.is_quick(&answer) {
+            head = None;
+            continue;
+        }
+        let begin = answer.sent + model.overheads.per_request + model.overheads.read_miss.after_read;
+        let from = match head {
+            Some(h) => {
+                let begin = begin.max(h.at);
+                Head { angle: h.angle_at(begin, &model.mechanics.rotation), at: begin, ..h }
+            }
+            // Where the head was is not known. It is afterwards, unless it landed inside the read.
+            None => Head { cylinder: place.cylinder, surface: place.surface, angle: place.angle, at: begin },
+        };
+        let access = model.access(&from, &place, Kind::Read);
+        let tail = tail(&model, &place, &access);
+        if let Some(before) = head {
+            let error = answer.done.0 as f64 - (access.end.at + tail).0 as f64;
+            let distance = before.cylinder.abs_diff(place.cylinder);
+            seen.push(Seen { lbn, step: count.abs_diff(last), distance, error });
+        }
+        // The media was left at an angle that the read gives, at an instant that the answer gives.
+        last = count;
+        head = Some(Head { at: Time(answer.done.0.saturating_sub(tail.0)), ..access.end });
+    }
+    if seen.len() < (reads / 2).max(1) {
+        return Err(VerifyError::TooFew { reads: seen.len(), asked: reads });
+    }
+    Ok(judge(&model, &seen, reads - seen.len()))
+}
+
+/// Time from the end of a read's media transfer until the host hears of it, when nobody else uses the bus: its last sectors have still to
+/// cross the bus, in the order of their LBNs. One of them, or more when the bus is slower than the media, or when the head
+/// landed inside the read and its front came last. As the scheduler reckons it.
+fn tail(model: &Model, place: &Place, access: &Access) -> Dur {
+    let (o, rotation) = (&model.overheads, &model.mechanics.rotation);
+    let count = u64::from(place.count);
+    let sector_ps = model.bus.read_block_ps * u64::from((model.sector_bytes / 512).max(1));
+    let on_bus = |sectors: u64| Dur((sector_ps * sectors).div_ceil(1000));
+    let sector = Dur(place.media.0 / count.max(1));
+    let turned = access.end.angle - place.angle;
+    let one_track = place.tracks == 1 && place.media <= rotation.period() && turned > JUST_PASSED;
+    let since_first = if one_track { rotation.time_for(turned) } else { place.transfer };
+    let behind = match since_first + sector > place.media {
+        true => 1,
+        false => 1 + count.saturating_sub((since_first.0 + sector.0 / 2) / sector.0.max(1)),
+    };
+    let all = sector + o.reselect + o.data_preparation + model.bus.arbitration + on_bus(count);
+    all.saturating_sub(since_first).max(on_bus(behind)) + o.read_completion
+}
+
+/// Shares, quantiles, and where the fault is.
+fn judge(model: &Model, seen: &[Seen], left_out: usize) -> Verdict {
+    let turn = model.mechanics.rotation.period().0 as f64;
+    let share = |what: &dyn Fn(&Seen) -> bool| share_of(seen, |_| true, what).unwrap_or(0.0);
+    let mut errors: Vec<f64> = seen.iter().map(|s| s.error).collect();
+    errors.sort_unstable_by(f64::total_cmp);
+    let quantile = |permille: usize| errors[(errors.len() - 1) * permille / 1000] / 1e3;
+    let within_150us = share(&|s| s.error.abs() <= LOOSE);
+    let good = within_150us >= GOOD;
+    Verdict {
+        reads: seen.len(),
+        left_out,
+        within_50us: share(&|s| s.error.abs() <= TIGHT),
+        within_150us,
+        turn_late: share(&|s| (s.error - turn).abs() <= LOOSE),
+        turn_early: share(&|s| (s.error + turn).abs() <= LOOSE),
+        quantiles_us: [10, 50, 250, 500, 750, 950, 990].map(quantile),
+        good,
+        look_at: if good { LookAt::Nothing } else { fault(model, seen, turn) },
+    }
+}
+
+/// Of those of a class, the share of which something is true; `None` where the class is too small.
+fn share_of(seen: &[Seen], class: impl Fn(&Seen) -> bool, what: impl Fn(&Seen) -> bool) -> Option<f64> {
+    let (mut all, mut those) = (0usize, 0usize);
+    for s in seen.iter().filter(|s| class(s)) {
+        (all, those) = (all + 1, those + usize::from(what(s)));
+    }
+    (all >= FEW).then(|| those as f64 / all as f64)
+}
+
+/// Where most of what is wrong is.
+fn fault(model: &Model, seen: &[Seen], turn: f64) -> LookAt {
+    // By whole turns, or by something else.
+    let is_off = |s: &Seen| (s.error - (s.error / turn).round() * turn).abs() > LOOSE;
+    let is_turned = |s: &Seen| !is_off(s) && s.error.abs() > LOOSE;
+    let count = |what: &dyn Fn(&Seen) -> bool| seen.iter().filter(|s| what(s)).count();
+    if count(&is_turned) > count(&is_off) {
+        let stroke = f64::from(model.geometry.cylinders());
+        let edges = CLASSES.map(|part| (part * stroke) as u32);
+        let classes = edges.iter().enumerate().map(|(i, to)| (if i == 0 { 0 } else { edges[i - 1] + 1 }, *to));
+        let worst = classes
+            .filter_map(|(from, to)| {
+                let share = share_of(seen, |s| (from..=to).contains(&s.distance), is_turned)?;
+                Some((share, from, to))
+            })
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((_, from, to)) = worst else { return LookAt::Everything };
+        let late = count(&|s| (from..=to).contains(&s.distance) && is_turned(s) && s.error > 0.0);
+        let early = count(&|s| (from..=to).contains(&s.distance) && is_turned(s) && s.error < 0.0);
+        return if late >= early { LookAt::SlowSeeks(from, to) } else { LookAt::QuickSeeks(from, to) };
+    }
+    let all = share_of(seen, |_| true, is_off).unwrap_or(1.0);
+    // What is wrong with a read's length is as wrong with that of the read before, from which it was foretold.
+    let most = seen.iter().map(|s| s.step).max().unwrap_or(0);
+    let (short, long) = (share_of(seen, |s| s.step <= most / 8, is_off), share_of(seen, |s| s.step > most / 2, is_off));
+    if let (Some(short), Some(long)) = (short, long)
+        && long > 3.0 * short
+    {
+        return LookAt::LongReads;
+    }
+    let part = model.geometry.capacity().div_ceil(REGIONS as u64).max(1);
+    let worst = (0..REGIONS as u64)
+        .filter_map(|r| Some((share_of(seen, |s| s.lbn / part == r, is_off)?, r)))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match worst {
+        // A read of a wrong region spoils the one after it, wherever that is: what is right elsewhere is not all right.
+        Some((share, r)) if share > 1.8 * all => {
+            LookAt::Region(r * part, ((r + 1) * part).min(model.geometry.capacity()))
+        }
+        _ => LookAt::Everything,
+    }
+}

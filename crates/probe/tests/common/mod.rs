@@ -1,0 +1,53 @@
+//! A virtual drive to be probed, with what the test alone knows of it.
+#![allow(dead_code)]
+
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::model::Model;
+use headtime_disk::profile::{Profile, builtin};
+use headtime_disk::time::Dur;
+use headtime_probe::sampler::{Sampler, Unwatched};
+use headtime_probe::spindle::Spindle;
+use headtime_probe::virtual_drive::VirtualDrive;
+
+/// Old and new, head-first and serpentine, with and without a sector's end waited for.
+pub const DRIVES: [&str; 5] = ["atlas10k", "cheetah36es", "ultrastar36z15", "maxtor-7l250s0", "hitachi-7k1000c"];
+
+/// A drive and its host.
+pub struct Lab {
+    /// What it is.
+    pub profile: Profile,
+    /// The same, compiled.
+    pub truth: Model,
+    device: VirtualDrive,
+}
+
+impl Lab {
+    /// A built-in drive.
+    pub fn of(name: &str) -> Lab {
+        Lab::new(builtin(name).expect("a built-in drive"))
+    }
+
+    /// Any drive, its noise on, its speed not quite what it says.
+    pub fn new(mut profile: Profile) -> Lab {
+        profile.noise.speed_error_ppb = 41_000;
+        profile.noise.speed_drift_ppb = 2_000;
+        let config = DriveConfig { seed: 5, ..DriveConfig::default() };
+        let device = VirtualDrive::new(&profile, config, Dur::from_us(20)).expect("a drive that works");
+        let truth = device.drive().truth().clone();
+        Lab { profile, truth, device }
+    }
+
+    /// The drive with its host.
+    pub fn device(&mut self) -> &mut VirtualDrive {
+        &mut self.device
+    }
+
+    /// With cache and spindle found.
+    pub fn probe<T>(&mut self, f: impl FnOnce(&mut Sampler, &mut Spindle) -> T) -> T {
+        let mut watch = Unwatched;
+        let mut sampler = Sampler::new(&mut self.device, &mut watch, 11);
+        sampler.find_cache().expect("it answers");
+        let mut spindle = Spindle::find(&mut sampler).expect("it turns");
+        f(&mut sampler, &mut spindle)
+    }
+}
