@@ -66,6 +66,9 @@ pub struct Found {
     pub good: bool,
 }
 
+/// No drive reads so many sectors ahead.
+const FURTHEST: u32 = 1 << 20;
+
 /// Collects what is found, and tells who watches.
 #[derive(Default)]
 struct Told(Vec<Finding>);
@@ -248,7 +251,8 @@ fn mechanics(spindle: &Spindle, seeks: &Seeks, habits: &Habits) -> MechanicsSpec
     MechanicsSpec {
         // To a hundred-thousandth of a turn a minute, a billionth part.
         rpm: ((6e15 / spindle.mean_period_ns()).round() as u64, 100_000),
-        seek: seeks.monotone(),
+        // As measured: a drive's own times fall in places, and an error is no reason to think otherwise.
+        seek: seeks.table(),
         write_seek: None,
         head_switch: seeks.head_switch.as_ref().or(seeks.points.first()).map_or(Dur::ZERO, |p| p.time),
         write_settle_ns: 0,
@@ -286,7 +290,11 @@ fn electronics(sampler: &Sampler, o: &ReadOverheads, habits: &Habits) -> Electro
         cache: CacheSpec {
             segments: cache.map_or(0, |c| c.segments),
             segment_sectors: cache.and_then(|c| c.segment_sectors).unwrap_or(2_048),
-            prefetch: cache.map_or(Prefetch::None, |c| c.prefetch),
+            prefetch: match cache.map_or(Prefetch::None, |c| c.prefetch) {
+                // Further than was looked for: as far as any segment holds.
+                Prefetch::ToTrackEnd(n) => Prefetch::ToTrackEnd(n.min(FURTHEST)),
+                other => other,
+            },
             minimum_prefetch_sectors: 0,
             prefetch_on_idle_hit: cache.is_some(),
             stop_in_sector: true,
