@@ -133,6 +133,10 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         if let Some(last) = self.loose.last_mut() {
             let goes_on = last.sectors == run.sectors && apart(last.begins(last.tracks), run.angle).abs() <= same;
             if goes_on && last.tracks > 1 && (run.tracks < 2 || apart(last.skew, run.skew).abs() <= same) {
+                if run.tracks > last.tracks {
+                    // The longer one knows better.
+                    (last.skew, last.angle) = (run.skew, fraction(run.angle - turns(run.skew, last.tracks)));
+                }
                 last.tracks += run.tracks;
                 return;
             }
