@@ -18,4 +18,5 @@ pub mod model;
 pub mod profile;
 pub mod rotation;
 pub mod seek;
+pub mod size;
 pub mod time;

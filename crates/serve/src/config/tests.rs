@@ -181,7 +181,7 @@ fn a_stream_that_cannot_be_is_said_with_its_place() {
         ),
         ("quality", "qualty", ":17: unknown field `qualty`"),
         ("    period = \"500ms\"\n", "", ":14: missing field `period`"),
-        ("64 KiB", "64 kb", ": export 1 (\"film\"), stream.size: expected bytes, or in quotes a number and KiB"),
+        ("64 KiB", "64 xb", ": export 1 (\"film\"), stream.size: expected bytes, or in quotes a number and KiB"),
         ("admit = \"das\"", "admit = \"edf\"", ": scheduler.admit: expected none, cfq, bfq, bfq+, das, found edf"),
         ("\"bfq\"", "\"das\"", ": scheduler.best-effort: expected none, cfq, bfq, bfq+, found das"),
         (

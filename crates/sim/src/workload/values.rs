@@ -3,6 +3,7 @@
 //! Each is read from whatever stands in the file, so that its fault says what was expected and what was found, and not
 //! which types the program tried.
 
+use headtime_disk::size;
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::stream::Quality;
 use headtime_sched::admit::das::written;
@@ -50,7 +51,7 @@ pub struct Bytes(pub u64);
 impl Bytes {
     /// The number of bytes that a text says.
     pub fn parse(text: &str) -> Option<u64> {
-        parse_bytes(text)
+        size::bytes(text)
     }
 }
 
@@ -59,25 +60,13 @@ impl TryFrom<Value> for Bytes {
     fn try_from(value: Value) -> Result<Bytes, String> {
         let parsed = match &value {
             Value::Integer(n) => u64::try_from(*n).ok(),
-            Value::String(s) => parse_bytes(s),
+            Value::String(s) => size::bytes(s),
             _ => None,
         };
         parsed
             .map(Bytes)
             .ok_or_else(|| format!("expected a number of bytes such as 4096 or \"4k\", found {}", found(&value)))
     }
-}
-
-fn parse_bytes(text: &str) -> Option<u64> {
-    let lower = text.trim().to_ascii_lowercase();
-    let lower = lower.strip_suffix("ib").or(lower.strip_suffix('b')).unwrap_or(&lower);
-    let (digits, factor) = match lower.as_bytes().last()? {
-        b'k' => (&lower[..lower.len() - 1], 1u64 << 10),
-        b'm' => (&lower[..lower.len() - 1], 1 << 20),
-        b'g' => (&lower[..lower.len() - 1], 1 << 30),
-        _ => (lower, 1),
-    };
-    digits.trim().parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// A period of a stream.
