@@ -4,10 +4,11 @@
 //! The probe gives tracks in the order of their sectors ([`headtime_probe::layout`]). So tracks are compared in that order, and a seek over so many
 //! tracks with what the true arm and heads take between tracks so far apart in it.
 
+use std::collections::BTreeMap;
+
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::profile::{Layout, Profile};
-use std::collections::BTreeMap;
 
 use crate::characterised::Found;
 
@@ -20,6 +21,8 @@ pub(crate) struct Tracks {
     pub elsewhere: u64,
     /// Of those that begin alike, the ones with another number of sectors, spares and slips included.
     pub other_sectors: u64,
+    /// Of these, the ones that were found as long as their data.
+    pub as_long_as_data: u64,
     /// The largest difference of a skew within a zone, sectors: of each zone, surface and kind of step the median of its tracks, for a
     /// slipped sector shifts single ones (as `compare` does).
     pub skew: f64,
@@ -59,6 +62,7 @@ pub(crate) fn tracks(truth: &Profile, found: &Found) -> Tracks {
         match (&a, &b) {
             (Some(a), Some(b)) => {
                 w.other_sectors += u64::from(a.spt != b.spt);
+                w.as_long_as_data += u64::from(a.spt != b.spt && b.spt == a.lbns);
                 if let Some(last) = before
                     && let Some(apart) = skew(ga, gb, last.first_lbn, a)
                 {
@@ -154,8 +158,15 @@ pub(crate) fn seeks(found: &Found) -> Vec<SeekApart> {
     found.profile.mechanics.seek.iter().filter_map(one).collect()
 }
 
-/// Whether cylinders of the probe are the drive's own, and not tracks in the order of their sectors.
-pub(crate) fn knows_cylinders(truth: &Profile, found: &Found) -> bool {
-    let flat = truth.geometry.surfaces > 1 && found.profile.geometry.surfaces == 1;
-    !flat && matches!(truth.geometry.layout, Layout::HeadFirst(_))
+/// What the probe's cylinders are, in words.
+pub(crate) fn cylinders(truth: &Profile, found: &Found) -> String {
+    let (g, f) = (&truth.geometry, &found.profile.geometry);
+    if g.surfaces != f.surfaces || !matches!(g.layout, Layout::HeadFirst(_)) {
+        return "tracks in the order of their sectors".into();
+    }
+    match f.cylinders.abs_diff(g.cylinders) {
+        0 => "cylinders".into(),
+        // Cylinders that are not full are more than one to the probe.
+        _ => format!("cylinders of the probe ({}, truly {})", f.cylinders, g.cylinders),
+    }
 }

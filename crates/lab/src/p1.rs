@@ -8,7 +8,7 @@ use headtime_disk::compare::Row;
 
 use crate::characterised::{self, Characterised, Found};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
-use crate::extracted::{knows_cylinders, seeks, tracks};
+use crate::extracted::{cylinders, seeks, tracks};
 
 /// The drives of the whole form; the last is the 1 TB drive with a serpentine.
 const DRIVES: [&str; 5] = ["atlas10k", "cheetah36es", "ultrastar36z15", "maxtor-7l250s0", "hitachi-7k1000c"];
@@ -99,26 +99,24 @@ pub static P2: OfDrives = OfDrives {
         }],
     ),
     judge: boundaries,
-    table: ("tracks", &["drive", "tracks", "begin_elsewhere", "other_sectors"]),
+    table: ("tracks", &["drive", "tracks", "begin_elsewhere", "other_sectors", "of_these_as_long_as_their_data"]),
 };
 
 fn boundaries(known: &Characterised, found: &Found) -> Judged {
     let t = tracks(&known.truth, found);
     let (elsewhere, other) = (t.elsewhere as f64, t.other_sectors as f64);
     let mut why: Vec<&str> = Vec::new();
-    if elsewhere > 0.0 {
-        why.push("a track or more begins elsewhere");
+    if t.elsewhere > 0 {
+        why.push("there are tracks that begin elsewhere");
     }
-    if other > 0.0 {
-        why.push(
-            "tracks with spare or slipped sectors are found as long as their data (data is all that reads can ask for), and so with other sectors",
-        );
+    if t.as_long_as_data > 0 {
+        why.push("tracks that are not all data, for spare or slipped sectors, are found as long as their data");
     }
-    Judged {
-        figures: vec![elsewhere, other],
-        rows: vec![numbers(&[t.tracks as f64, elsewhere, other])],
-        note: why.join("; "),
+    if t.as_long_as_data < t.other_sectors {
+        why.push("others are found with other sectors, too");
     }
+    let cells = [t.tracks as f64, elsewhere, other, t.as_long_as_data as f64];
+    Judged { figures: vec![elsewhere, other], rows: vec![numbers(&cells)], note: why.join("; ") }
 }
 
 /// Skews.
@@ -218,22 +216,23 @@ pub static P5: OfDrives = OfDrives {
 
 fn seek_table(known: &Characterised, found: &Found) -> Judged {
     let all = seeks(found);
-    let worst = if all.is_empty() { f64::NAN } else { worst(all.iter().map(|s| s.off().abs())) };
+    // A distance at which there are no two true tracks is no distance.
+    let is_whole = !all.is_empty() && all.len() == found.profile.mechanics.seek.len();
+    let most = if is_whole { worst(all.iter().map(|s| s.off().abs())) } else { f64::NAN };
     let rows = all
         .iter()
         .map(|s| numbers(&[f64::from(s.distance), s.truth, s.found, s.off(), s.middle.0, s.middle.1]))
         .collect();
-    let unit = if knows_cylinders(&known.truth, found) { "cylinders" } else { "tracks in the order of their sectors" };
-    let note = match worst <= 30.0 {
-        true => format!("distances are {unit}"),
-        false => {
-            let spread = all.iter().filter(|s| s.off().abs() > 30.0).all(|s| s.middle.1 - s.middle.0 > 30.0);
-            let why =
-                if spread { "; places of those that are off differ among themselves by more than that" } else { "" };
-            format!("distances are {unit}{why}")
-        }
-    };
-    Judged { figures: vec![worst], rows, note }
+    let off: Vec<_> = all.iter().filter(|s| s.off().abs() > 30.0).collect();
+    let apart = off.iter().filter(|s| s.middle.1 - s.middle.0 > 30.0).count();
+    let mut note = format!("distances are {}", cylinders(&known.truth, found));
+    if apart > 0 {
+        note += "; at some of those that are off, places differ among themselves by more than that";
+    }
+    if apart < off.len() {
+        note += "; at others they do not";
+    }
+    Judged { figures: vec![most], rows, note }
 }
 
 /// Angles.

@@ -13,7 +13,7 @@ use headtime_sim::simulate::{Setup, Simulation};
 use headtime_sim::workload::{Population, random_4k};
 
 use crate::characterised;
-use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::figure9::{self, Lines};
 use crate::filled::failed;
 use crate::predictions;
@@ -117,6 +117,16 @@ impl Experiment for P8 {
         let loss = |l: &Lines| l.at(CONSERVATISM).loss(&l.without);
         f.figure("P8b", &[lines.iter().map(loss).fold(f64::NEG_INFINITY, f64::max)]);
         f.tables.push(figure9::table("figure_9", &lines));
+        let narrowed = figure9::point(run, Order::Fcfs).narrowed;
+        let mut rows = Vec::new();
+        for (drive, by) in [(DRIVES[1], 1), (DRIVES[0], 1), (DRIVES[0], narrowed)] {
+            let known = characterised::of(&SPEC, run.seed, (drive, by))?;
+            let said = known.found.as_ref().map_or_else(Clone::clone, |found| found.said.clone());
+            rows.push(vec![drive.into(), f64::from(by).into(), known.minutes.into(), Cell::Text(said)]);
+        }
+        rows.dedup();
+        let columns = &["drive", "one_cylinder_of", "minutes", "foretold_by_the_probe"];
+        f.tables.push(Table { name: "characterised", columns, rows });
         Ok(f)
     }
 }
