@@ -113,7 +113,7 @@ fn streams_that_do_not_fit_are_refused_with_what_would() {
     let r: serde_json::Value = serde_json::from_str(&no.out).unwrap();
     assert!(r["admitted"] == false && r["load"].is_null() && r["nearest"]["stream"] == "o", "{r}");
     let fewer = r["nearest"]["requests"].as_u64().unwrap() as u32;
-    assert!(ask(&["--stream", FIVE, "--stream", &optional(fewer)]).ok().contains("Yes."));
+    assert!(ask(&["--stream", FIVE, "--stream", &optional(fewer)]).ok().contains("Yes:"));
     assert_eq!(ask(&["--stream", FIVE, "--stream", &optional(fewer + 1)]).status, Some(1));
 }
 

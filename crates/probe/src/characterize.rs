@@ -19,6 +19,7 @@ use crate::seeks::{self, Seeks};
 use crate::spindle::Spindle;
 use crate::tracks::Tracer;
 use crate::verify::{VerifyError, verify};
+use crate::writes::{self, Writes};
 
 /// How to go about it.
 #[derive(Clone, Debug)]
@@ -29,11 +30,13 @@ pub struct Options {
     pub budget_minutes: Option<u64>,
     /// Reads that the profile is held against in the end.
     pub verified_by: usize,
+    /// Sectors from and to that may be written to, of which nothing is left: writes are timed, too.
+    pub writable: Option<(u64, u64)>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { seed: 1, budget_minutes: None, verified_by: 2_000 }
+        Options { seed: 1, budget_minutes: None, verified_by: 2_000, writable: None }
     }
 }
 
@@ -62,6 +65,9 @@ pub struct Found {
     /// Whether the profile foretells the drive well enough to be used: 95% of random reads within 150 us.
     pub good: bool,
 }
+
+/// No drive reads so many sectors ahead.
+const FURTHEST: u32 = 1 << 20;
 
 /// Collects what is found, and tells who watches.
 #[derive(Default)]
@@ -131,7 +137,7 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
     let value = format!("{:.6} ms", spindle.mean_period_ns() / 1e6);
     let span = format!("over {:.0} s", sampler.now().since(began).as_secs_f64());
     told.tell(&mut sampler, "period", value, "times between reads of one sector", span);
-    let profile = Profile {
+    let mut profile = Profile {
         name: "unnamed".into(),
         title: "A drive that was characterised".into(),
         year: None,
@@ -146,7 +152,42 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
         rig: None,
         service_times: Vec::new(),
     };
-    let verdict = verify(&mut sampler, &profile, options.verified_by).map_err(|e| match e {
+    if let Some(region) = options.writable {
+        let writes = writes::measure(&mut sampler, &mut spindle, &built, &seeks, region)?;
+        let value = match &writes.through {
+            None => "answered before they are on the media: the write cache is on".to_string(),
+            Some(w) => format!("{:?} ns of settling", w.settle_ns),
+        };
+        told.tell(&mut sampler, "writes", value, "which writes come a turn late", "by borders".into());
+        take(&mut profile, &writes);
+    }
+    let good = held_against(&mut sampler, &mut told, &profile, options.verified_by)?;
+    Ok(Found { profile, findings: told.0, surprises: sampler.surprises().clone(), good })
+}
+
+/// Holds an older profile against the drive, which takes a minute or so.
+///
+/// # Errors
+/// As [`characterize`]; or it is another drive's.
+pub fn recheck(
+    device: &mut dyn Device,
+    watch: &mut dyn Watch,
+    options: &Options,
+    old: &Profile,
+) -> Result<Found, ProbeError> {
+    let mut sampler = Sampler::new(device, watch, options.seed);
+    if let Some(minutes) = options.budget_minutes {
+        sampler.limit(minutes);
+    }
+    let mut told = Told::default();
+    sampler.find_cache()?;
+    let good = held_against(&mut sampler, &mut told, old, options.verified_by)?;
+    Ok(Found { profile: old.clone(), findings: told.0, surprises: sampler.surprises().clone(), good })
+}
+
+/// Whether a profile foretells the drive.
+fn held_against(sampler: &mut Sampler, told: &mut Told, profile: &Profile, reads: usize) -> Result<bool, ProbeError> {
+    let verdict = verify(sampler, profile, reads).map_err(|e| match e {
         VerifyError::Probe(e) => e,
         other => unfit(other.to_string()),
     })?;
@@ -157,8 +198,35 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
         100.0 * verdict.within_150us
     );
     let sure = if verdict.good { "good".into() } else { format!("not good enough; look at: {:?}", verdict.look_at) };
-    told.tell(&mut sampler, "verified", value, "reads foretold with this profile", sure);
-    Ok(Found { profile, findings: told.0, surprises: sampler.surprises().clone(), good: verdict.good })
+    told.tell(sampler, "verified", value, "reads foretold with this profile", sure);
+    Ok(verdict.good)
+}
+
+/// What writes told.
+fn take(profile: &mut Profile, writes: &Writes) {
+    let Some(through) = &writes.through else {
+        profile.electronics.cache.write_back = true;
+        profile.electronics.cache.dirty_segments = profile.electronics.cache.segments.max(1);
+        return;
+    };
+    let o = &mut profile.electronics.overheads;
+    if let Some(command) = through.command {
+        let before = Dur(command.time.0.saturating_sub(o.write_completion.0));
+        o.write_miss = ByLast { after_read: before, after_write: before };
+    }
+    profile.mechanics.write_settle_ns = through.settle_ns.unwrap_or(0);
+    for (figure, found) in [
+        (&mut o.queued.read_write, through.read_write),
+        (&mut o.queued.write_read, through.write_read),
+        (&mut o.queued.write_write, through.write_write),
+    ] {
+        if let Some(found) = found {
+            *figure = found.time;
+        }
+    }
+    for table in ["mechanics", "electronics"] {
+        profile.sources.insert(table.into(), "measured with reads and writes".into());
+    }
 }
 
 fn us(d: Dur) -> u64 {
@@ -183,7 +251,8 @@ fn mechanics(spindle: &Spindle, seeks: &Seeks, habits: &Habits) -> MechanicsSpec
     MechanicsSpec {
         // To a hundred-thousandth of a turn a minute, a billionth part.
         rpm: ((6e15 / spindle.mean_period_ns()).round() as u64, 100_000),
-        seek: seeks.monotone(),
+        // As measured: a drive's own times fall in places, and an error is no reason to think otherwise.
+        seek: seeks.table(),
         write_seek: None,
         head_switch: seeks.head_switch.as_ref().or(seeks.points.first()).map_or(Dur::ZERO, |p| p.time),
         write_settle_ns: 0,
@@ -221,7 +290,11 @@ fn electronics(sampler: &Sampler, o: &ReadOverheads, habits: &Habits) -> Electro
         cache: CacheSpec {
             segments: cache.map_or(0, |c| c.segments),
             segment_sectors: cache.and_then(|c| c.segment_sectors).unwrap_or(2_048),
-            prefetch: cache.map_or(Prefetch::None, |c| c.prefetch),
+            prefetch: match cache.map_or(Prefetch::None, |c| c.prefetch) {
+                // Further than was looked for: as far as any segment holds.
+                Prefetch::ToTrackEnd(n) => Prefetch::ToTrackEnd(n.min(FURTHEST)),
+                other => other,
+            },
             minimum_prefetch_sectors: 0,
             prefetch_on_idle_hit: cache.is_some(),
             stop_in_sector: true,

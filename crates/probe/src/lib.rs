@@ -35,4 +35,4 @@ pub mod verify;
 pub mod virtual_drive;
 pub mod writes;
 
-pub use characterize::{Finding, Found, Options, characterize};
+pub use characterize::{Finding, Found, Options, characterize, recheck};

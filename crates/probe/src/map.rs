@@ -133,6 +133,10 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         if let Some(last) = self.loose.last_mut() {
             let goes_on = last.sectors == run.sectors && apart(last.begins(last.tracks), run.angle).abs() <= same;
             if goes_on && last.tracks > 1 && (run.tracks < 2 || apart(last.skew, run.skew).abs() <= same) {
+                if run.tracks > last.tracks {
+                    // The longer one knows better.
+                    (last.skew, last.angle) = (run.skew, fraction(run.angle - turns(run.skew, last.tracks)));
+                }
                 last.tracks += run.tracks;
                 return;
             }
@@ -164,11 +168,19 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let places = Places { first, step: n, track: sectors, most };
         let second = fraction(self.tracer.angle(places.last_of(1))? - run.angle);
         let mut line = Line { angle: run.angle, step: second };
-        let good = self.follow(&mut line, places)?;
+        let mut good = self.follow(&mut line, places)?;
+        // Of tracks that are a little longer the first lies on the line, too, and goes on behind its end.
+        while good > 1 && good + 1 < most && self.goes_on(&line, good, &places)? {
+            good -= 1;
+        }
         // From one track to the next it is the skew, or the way to something else; of longer tracks, what would be the third one's first sector is
         // on the second.
         let alike = most == 2 || good > 1 && self.begins(&line, 2, &places)?;
-        Ok(if alike { Run { tracks: good + 1, skew: line.step, ..run } } else { run })
+        if !alike {
+            return Ok(run);
+        }
+        self.refine(&mut line, good, &places)?;
+        Ok(Run { tracks: good + 1, skew: line.step, angle: line.angle, ..run })
     }
 
     /// The angle at which the first sector of a track ends, and the sectors of it: as many as one of those before had, where that is so.
@@ -253,6 +265,37 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(true)
     }
 
+    /// Whether the track at place `i` has more sectors than it should.
+    fn goes_on(&mut self, line: &Line, i: u64, places: &Places) -> Result<bool, ProbeError> {
+        let rate = 1.0 / f64::from(places.track);
+        let behind = self.tracer.angle(places.last_of(i) + 1)?;
+        Ok(apart(fraction(line.at(i) + rate), behind).abs() <= self.tracer.same())
+    }
+
+    /// Fits the line to some more places of a long row by least squares: one answer is off by some 10 us, the line by a third of that.
+    fn refine(&mut self, line: &mut Line, good: u64, places: &Places) -> Result<(), ProbeError> {
+        const MORE: u64 = 12;
+        if good < 4 * MORE {
+            return Ok(());
+        }
+        let (mut n, mut sx, mut sy, mut sxx, mut sxy) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        for k in 0..=MORE {
+            let i = good * k / MORE;
+            let off = apart(line.at(i), self.tracer.angle(places.last_of(i))?);
+            if off.abs() <= self.tracer.same() {
+                let x = i as f64;
+                (n, sx, sy, sxx, sxy) = (n + 1.0, sx + x, sy + off, sxx + x * x, sxy + x * off);
+            }
+        }
+        let spread = n * sxx - sx * sx;
+        if spread > 0.0 {
+            let slope = (n * sxy - sx * sy) / spread;
+            line.angle = fraction(line.angle + (sy - slope * sx) / n);
+            line.step = fraction(line.step + slope);
+        }
+        Ok(())
+    }
+
     /// Whether place `i` begins where the line says.
     fn begins(&mut self, line: &Line, i: u64, places: &Places) -> Result<bool, ProbeError> {
         let rate = 1.0 / f64::from(places.track);
@@ -274,7 +317,11 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let places = Places { first: span.first(), step: unit, track: span.runs[0].sectors, most };
         let mut line = Line { angle: span.runs[0].angle, step: span.advance };
         let good = self.follow(&mut line, places)?;
+        self.refine(&mut line, good, &places)?;
         let advance = line.step;
+        // All runs of it were as far off as the first.
+        let off = apart(span.runs[0].angle, line.angle);
+        span.runs.iter_mut().for_each(|r| r.angle = fraction(r.angle + off));
         // Repetition `good` begins as it should; whether it is whole is another matter.
         (span.advance, span.times) = (advance, good);
         let last = span.end();

@@ -300,8 +300,9 @@ impl<'a> Sampler<'a> {
             let median = self.soonest(behind)?;
             // No disk turns in so little.
             if median < Dur::from_ms(2) {
-                found = found.or(Some(behind));
-                self.quick = self.quick.max(Dur(median.0 + median.0 / 2) + Dur::from_us(20));
+                found = Some(behind);
+                self.quick = Dur(median.0 + median.0 / 2) + Dur::from_us(20);
+                break;
             }
         }
         let Some(behind) = found else { return Ok(()) };

@@ -5,7 +5,7 @@
 //! command is in it, and what lies between the media and the host's ear; on one track, where nothing moves, the same border
 //! shows these alone. The difference is the seek.
 //!
-//! Distances: each to 10, every 2nd to 20, 5th to 50, 10th to 100, 25th to 500 (Schindler and Ganger 1999 measure like this for DIXtrac), then
+//! Distances: each to 10, every 2nd to 20, 5th to 50, 10th to 100, 25th to 500 (Lumb, Schindler and Ganger 2002, section 4.2), then
 //! some sixty more in growing steps, for far out a seek curve bends little.
 
 use headtime_disk::geometry::Geometry;

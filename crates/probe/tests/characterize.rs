@@ -1,24 +1,65 @@
 //! Whole profiles of drives, found without looking.
 
 use headtime_disk::drive::DriveConfig;
-use headtime_disk::profile::builtin;
+use headtime_disk::profile::{Profile, builtin};
 use headtime_disk::time::Dur;
 use headtime_probe::device::Device;
-use headtime_probe::sampler::Unwatched;
+use headtime_probe::sampler::{ProbeError, Unwatched, Watch};
 use headtime_probe::virtual_drive::VirtualDrive;
-use headtime_probe::{Options, characterize};
+use headtime_probe::{Options, characterize, recheck};
+
+fn device(profile: &Profile, seed: u64) -> VirtualDrive {
+    let config = DriveConfig { seed, ..DriveConfig::default() };
+    VirtualDrive::new(profile, config, Dur::from_us(20)).expect("a drive that works")
+}
 
 #[test]
-fn explore() {
-    for name in std::env::var("DRIVES").unwrap_or("cheetah36es".into()).split(',') {
-        let profile = builtin(name).expect("a built-in drive");
-        let config = DriveConfig { seed: 3, ..DriveConfig::default() };
-        let mut device = VirtualDrive::new(&profile, config, Dur::from_us(20)).expect("a drive that works");
-        let found = characterize(&mut device, &mut Unwatched, &Options::default());
-        println!("{name}: {:.1} s", device.now().0 as f64 / 1e9);
-        match found {
-            Ok(found) => found.findings.iter().for_each(|f| println!("  {}: {} ({})", f.what, f.value, f.sure)),
-            Err(e) => println!("  {e}"),
-        }
+fn a_drive_that_nobody_described_is_foretold_by_the_profile_that_was_found() {
+    for name in ["atlas10k", "cheetah36es", "ultrastar36z15", "maxtor-7l250s0"] {
+        let mut profile = builtin(name).expect("a built-in drive");
+        profile.noise.speed_error_ppb = 41_000;
+        profile.noise.speed_drift_ppb = 2_000;
+        let mut drive = device(&profile, 3);
+        let found = characterize(&mut drive, &mut Unwatched, &Options::default()).expect("a disk");
+        println!("{name}: {:.1} min of the drive's time", drive.now().0 as f64 / 60e9);
+        found.findings.iter().for_each(|f| println!("  {}: {} ({})", f.what, f.value, f.sure));
+        assert!(found.good, "{name}");
+        // Held against another drive of the kind with the same geometry: it is the profile that foretells, and not the last answer.
+        let again = recheck(&mut device(&profile, 77), &mut Unwatched, &Options::default(), &found.profile);
+        assert!(again.expect("the same drive").good, "{name}");
     }
+}
+
+#[test]
+fn a_profile_of_another_drive_is_no_good() {
+    let truth = builtin("cheetah36es").expect("a built-in drive");
+    let mut other = truth.clone();
+    other.mechanics.seek.iter_mut().for_each(|s| s.1 = Dur(s.1.0 * 12 / 10));
+    let found = recheck(&mut device(&truth, 1), &mut Unwatched, &Options::default(), &other).expect("as large");
+    assert!(!found.good && found.findings[0].sure.contains("Seeks"), "{:?}", found.findings);
+    let smaller = builtin("atlas10k").expect("a built-in drive");
+    let e = recheck(&mut device(&truth, 1), &mut Unwatched, &Options::default(), &smaller).expect_err("another size");
+    assert!(matches!(e, ProbeError::NoDisk { .. }), "{e}");
+}
+
+/// Has enough after some stages.
+struct Impatient(u32);
+
+impl Watch for Impatient {
+    fn progress(&mut self, _: &'static str, _: f64) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 > 0
+    }
+}
+
+#[test]
+fn it_ends_when_it_is_told_to_and_when_its_time_is_over() {
+    let profile = builtin("cheetah36es").expect("a built-in drive");
+    let e = characterize(&mut device(&profile, 1), &mut Impatient(3_000), &Options::default());
+    assert_eq!(e.expect_err("stopped"), ProbeError::Stopped);
+    let options = Options { budget_minutes: Some(1), ..Options::default() };
+    let mut drive = device(&profile, 1);
+    let e = characterize(&mut drive, &mut Unwatched, &options).expect_err("a minute is too little");
+    assert!(matches!(e, ProbeError::Budget { minutes: 1, .. }), "{e}");
+    assert!(drive.now().0 < 62_000_000_000);
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use headtime_lab::output;
+use headtime_probe::{Finding, Found};
 use serde::Serialize;
 
-use super::stand_in::Found;
 use super::watcher::Told;
 use crate::failure::Failure;
 use crate::{screen, words};
@@ -38,6 +38,8 @@ struct Json<'a> {
     sector_bytes: u32,
     /// In the device's own time.
     seconds: f64,
+    /// Whether 95% of random reads are foretold within 150 us.
+    good: bool,
     findings: Vec<Told>,
     surprises: Surprises<'a>,
 }
@@ -55,12 +57,8 @@ struct Surprises<'a> {
 impl Report<'_> {
     fn json(&self) -> Json<'_> {
         let s = &self.found.surprises;
-        let told = |f: &super::stand_in::Finding| Told {
-            what: f.what,
-            value: f.value.clone(),
-            how: f.how.clone(),
-            sure: f.sure.clone(),
-        };
+        let told =
+            |f: &Finding| Told { what: f.what, value: f.value.clone(), how: f.how.clone(), sure: f.sure.clone() };
         Json {
             device: self.device,
             title: self.title,
@@ -68,6 +66,7 @@ impl Report<'_> {
             sectors: self.sectors,
             sector_bytes: self.sector_bytes,
             seconds: (self.seconds * 1e3).round() / 1e3,
+            good: self.found.good,
             findings: self.found.findings.iter().map(told).collect(),
             surprises: Surprises {
                 commands: s.commands,
