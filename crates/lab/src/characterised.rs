@@ -29,8 +29,32 @@ const HOST: Dur = Dur::from_us(20);
 /// Keeps the probe's chance apart from the drive's.
 const PROBE: u64 = 0x50_72_6f_62;
 
-/// Which drive: a built-in one, and one cylinder of so many of it ([`narrowed`]); 1: as it is.
-pub(crate) type Which = (&'static str, u32);
+/// Which drive, and how it is characterised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Which {
+    /// A built-in one.
+    pub drive: &'static str,
+    /// One cylinder of so many of it ([`narrowed`]); 1: as it is.
+    pub narrowed: u32,
+    /// By what.
+    pub by: By,
+}
+
+/// What the probe may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Read.
+    Reads,
+    /// Write, too, to a tenth of the sectors in the middle.
+    Writes,
+}
+
+impl Which {
+    /// A built-in drive that is read.
+    pub(crate) fn read(drive: &'static str) -> Which {
+        Which { drive, narrowed: 1, by: By::Reads }
+    }
+}
 
 /// A drive that was characterised.
 #[derive(Debug)]
@@ -68,9 +92,10 @@ pub(crate) struct Models {
 }
 
 /// A built-in drive whose spindle is not as its profile says.
-pub(crate) fn truth(spec: &Spec, (drive, by): Which) -> Result<Profile, RunError> {
-    let full = profile::builtin(drive).map_err(|e| failed(spec, e))?;
-    let mut truth = if by > 1 { narrowed(&full, by).map_err(|e| failed(spec, e))? } else { full };
+pub(crate) fn truth(spec: &Spec, which: Which) -> Result<Profile, RunError> {
+    let full = profile::builtin(which.drive).map_err(|e| failed(spec, e))?;
+    let mut truth =
+        if which.narrowed > 1 { narrowed(&full, which.narrowed).map_err(|e| failed(spec, e))? } else { full };
     truth.noise.speed_error_ppb = 1_000 * OFF_PPM as i64;
     truth.noise.speed_drift_ppb = WANDERS_PPB;
     Ok(truth)
@@ -100,8 +125,8 @@ pub(crate) fn of(spec: &Spec, seed: u64, which: Which) -> Result<Arc<Characteris
 
 /// All of these, as steps of a run.
 pub(crate) fn all(spec: &Spec, run: &Run, drives: &[&'static str]) -> Result<Vec<Arc<Characterised>>, RunError> {
-    let each = drives.iter().map(|drive| {
-        let known = of(spec, run.seed, (drive, 1))?;
+    let each = drives.iter().map(|&drive| {
+        let known = of(spec, run.seed, Which::read(drive))?;
         run.progress.advance(1);
         Ok(known)
     });
@@ -112,14 +137,16 @@ fn characterise(spec: &Spec, seed: u64, which: Which) -> Result<Characterised, R
     let truth = truth(spec, which)?;
     let config = DriveConfig { seed, ..DriveConfig::default() };
     let mut device = VirtualDrive::new(&truth, config, HOST).map_err(|e| failed(spec, e))?;
-    let options = Options { seed: seed ^ PROBE, ..Options::default() };
+    let sectors = device.sectors();
+    let writable = (which.by == By::Writes).then_some((sectors / 20 * 9, sectors / 20 * 11));
+    let options = Options { seed: seed ^ PROBE, writable, ..Options::default() };
     let outcome = characterize(&mut device, &mut Unwatched, &options);
     let minutes = Dur(device.now().0).as_secs_f64() / 60.0;
     let found = match outcome {
         Err(e) => Err(e.to_string()),
         Ok(f) => held_against(&as_it_turns(&truth), f.profile, &f.findings, seed),
     };
-    Ok(Characterised { drive: which.0, truth, found, minutes })
+    Ok(Characterised { drive: which.drive, truth, found, minutes })
 }
 
 fn held_against(
@@ -158,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_truth_turns_as_much_slower_as_its_noise_says() {
-        let truth = truth(F7.spec(), ("atlas10k", 1)).unwrap();
+        let truth = truth(F7.spec(), Which::read("atlas10k")).unwrap();
         let period = |p: &Profile| Model::new(p).unwrap().mechanics.rotation;
         let slower = period(&truth).scaled_period_ppb(truth.noise.speed_error_ppb).period();
         assert_eq!(period(&as_it_turns(&truth)).period(), slower);
@@ -167,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_drive_is_characterised_once_for_a_seed_and_alike_whenever_it_is() {
-        let which = ("cheetah36es", 200);
+        let which = Which { narrowed: 200, ..Which::read("cheetah36es") };
         let first = of(F7.spec(), 1, which).unwrap();
         assert!(Arc::ptr_eq(&first, &of(F7.spec(), 1, which).unwrap()));
         let again = characterise(F7.spec(), 1, which).unwrap();

@@ -404,6 +404,7 @@ fn compared(r: &Row) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::characterised::Which;
 
     #[test]
     fn the_worst_of_figures_is_none_where_one_is_none() {
@@ -415,7 +416,7 @@ mod tests {
 
     #[test]
     fn tables_have_as_many_columns_as_their_rows_have_cells() {
-        let known = characterised::of(P1.spec, 1, ("cheetah36es", 1)).unwrap();
+        let known = characterised::of(P1.spec, 1, Which::read("cheetah36es")).unwrap();
         let found = known.found.as_ref().unwrap();
         for claim in [&P1, &P2, &P3, &P4, &P5, &P6, &P7, &P9] {
             let judged = (claim.judge)(&known, found);

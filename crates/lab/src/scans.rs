@@ -15,7 +15,7 @@ use headtime_sim::background::Jobs;
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::{Arrivals, GroupSpec, PatternSpec, SizeSpec, Think, oltp};
 
-use crate::characterised;
+use crate::characterised::{self, By, Which};
 use crate::experiment::{Run, RunError, Spec};
 use crate::filled::{self, Filled, Towards};
 use crate::narrowed::narrowed;
@@ -37,9 +37,9 @@ pub(crate) struct Scan {
     pub load: Load,
     /// How it errs.
     pub errors: Errors,
-    /// The scheduler knows of it what characterising it found, and no more; its spindle is not as its profile says
-    /// ([`characterised`]).
-    pub characterised: bool,
+    /// The scheduler knows of it what characterising it like this found, and no more, and its spindle is not as its profile says
+    /// ([`characterised`]); `None`: the scheduler has the profile.
+    pub characterised: Option<By>,
     /// What fills gaps; `None`: nothing does, and the run is as long as the window may be.
     pub fill: Option<Fill>,
     /// What the drive is like towards the scheduler; `None`: as the placement says.
@@ -167,7 +167,7 @@ impl Scan {
     pub(crate) fn new(drive: &'static str, unit: u32, order: Order, window: Window) -> Scan {
         let (load, errors) = (Load::Oltp, Errors::AsProfile);
         let (fill, towards) = (None, None);
-        let (narrowed, write_through, characterised) = (1, false, false);
+        let (narrowed, write_through, characterised) = (1, false, None);
         Scan { drive, narrowed, write_through, unit, order, load, errors, characterised, fill, towards, window }
     }
 
@@ -210,8 +210,9 @@ impl Scan {
                 *time += ERROR_MEAN;
             }
         }
-        if self.characterised {
-            let known = characterised::of(spec, seed, (self.drive, self.narrowed))?;
+        if let Some(by) = self.characterised {
+            let which = Which { drive: self.drive, narrowed: self.narrowed, by };
+            let known = characterised::of(spec, seed, which)?;
             let found = known.found.as_ref().map_err(|why| filled::failed(spec, why))?;
             filled.belief = Some(found.profile.clone());
             filled.profile = known.truth.clone();
