@@ -76,7 +76,7 @@ pub(crate) struct Found {
     pub profile: Profile,
     /// It and the truth as models.
     pub models: Models,
-    /// Held against the truth, in what reads can show.
+    /// Held against the truth, in what the probe could see.
     pub compared: Comparison,
     /// Reads that the probe itself foretold well enough, within 50 us, as it says.
     pub said: String,
@@ -124,9 +124,14 @@ pub(crate) fn of(spec: &Spec, seed: u64, which: Which) -> Result<Arc<Characteris
 }
 
 /// All of these, as steps of a run.
-pub(crate) fn all(spec: &Spec, run: &Run, drives: &[&'static str]) -> Result<Vec<Arc<Characterised>>, RunError> {
+pub(crate) fn all(
+    spec: &Spec,
+    run: &Run,
+    drives: &[&'static str],
+    by: By,
+) -> Result<Vec<Arc<Characterised>>, RunError> {
     let each = drives.iter().map(|&drive| {
-        let known = of(spec, run.seed, Which::read(drive))?;
+        let known = of(spec, run.seed, Which { by, ..Which::read(drive) })?;
         run.progress.advance(1);
         Ok(known)
     });
@@ -144,22 +149,20 @@ fn characterise(spec: &Spec, seed: u64, which: Which) -> Result<Characterised, R
     let minutes = Dur(device.now().0).as_secs_f64() / 60.0;
     let found = match outcome {
         Err(e) => Err(e.to_string()),
-        Ok(f) => held_against(&as_it_turns(&truth), f.profile, &f.findings, seed),
+        Ok(f) => held_against(&as_it_turns(&truth), f, which.by, seed),
     };
     Ok(Characterised { drive: which.drive, truth, found, minutes })
 }
 
-fn held_against(
-    truth: &Profile,
-    profile: Profile,
-    findings: &[headtime_probe::Finding],
-    seed: u64,
-) -> Result<Found, String> {
-    let options = compare::Options { seed, reads_only: true, ..compare::Options::default() };
+fn held_against(truth: &Profile, found: headtime_probe::Found, by: By, seed: u64) -> Result<Found, String> {
+    let profile = found.profile;
+    // A drive that answers writes from its cache tells nothing of them.
+    let reads_only = by == By::Reads || truth.electronics.cache.write_back;
+    let options = compare::Options { seed, reads_only, ..compare::Options::default() };
     let compared = compare::compare(truth, &profile, &options).map_err(|e| e.to_string())?;
     let model = |p: &Profile| Model::new(p).map_err(|e| e.to_string());
     let models = Models { truth: model(truth)?, found: model(&profile)? };
-    let said = findings.iter().find(|f| f.what == "verified").map_or(String::new(), |f| f.value.clone());
+    let said = found.findings.iter().find(|f| f.what == "verified").map_or(String::new(), |f| f.value.clone());
     Ok(Found { profile, models, compared, said })
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Tracks {
     /// The largest difference of a skew within a zone, sectors: of each zone, surface and kind of step the median of its tracks, for a
     /// slipped sector shifts single ones (as `compare` does).
     pub skew: f64,
+    /// What that is, and of how many steps.
+    pub skew_of: (&'static str, usize),
     /// The same from one zone to the next, for which there is no rule.
     pub zone_skew: f64,
     /// Steps from a track to the next within a zone, and those that are off by more than half a sector.
@@ -93,7 +95,15 @@ pub(crate) fn tracks(truth: &Profile, found: &Found) -> Tracks {
         w.steps.0 += all.len() as u64;
         w.steps.1 += all.iter().filter(|s| s.abs() > 0.5).count() as u64;
         all.sort_unstable_by(f64::total_cmp);
-        w.skew = w.skew.max(all[all.len() / 2].abs());
+        let median = all[all.len() / 2].abs();
+        if median >= w.skew {
+            let what = match step {
+                Step::Head => "to another head",
+                Step::Arm => "to the next cylinder",
+                _ => "to another head and cylinder",
+            };
+            (w.skew, w.skew_of) = (median, (what, all.len()));
+        }
     }
     w
 }
@@ -106,6 +116,12 @@ fn skew(ga: &Geometry, gb: &Geometry, from: u64, to: &Track) -> Option<f64> {
     let of = |g: &Geometry| Some(g.locate(to.first_lbn)?.angle - g.locate(from)?.angle);
     let apart = (of(gb)? - of(ga)?).turns();
     Some((apart - apart.round()) * f64::from(to.spt))
+}
+
+/// Whether the track of a sector was found with its true beginning and length.
+pub(crate) fn is_track_right(found: &Found, lbn: u64) -> bool {
+    let of = |g: &Geometry| g.track_of(lbn).map(|t| (t.first_lbn, t.lbns));
+    of(&found.models.truth.geometry) == of(&found.models.found.geometry)
 }
 
 /// Places at which a true seek is looked up for one distance.

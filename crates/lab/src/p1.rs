@@ -6,9 +6,9 @@
 
 use headtime_disk::compare::Row;
 
-use crate::characterised::{self, Characterised, Found};
+use crate::characterised::{self, By, Characterised, Found};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
-use crate::extracted::{cylinders, seeks, tracks};
+use crate::extracted::{cylinders, is_track_right, seeks, tracks};
 
 /// The drives of the whole form; the last is the 1 TB drive with a serpentine.
 const DRIVES: [&str; 5] = ["atlas10k", "cheetah36es", "ultrastar36z15", "maxtor-7l250s0", "hitachi-7k1000c"];
@@ -26,6 +26,8 @@ const WORKLOAD: &str = "characterisation by reads alone, of a virtual drive with
 /// One claim on what is found of a drive.
 pub struct OfDrives {
     spec: &'static Spec,
+    /// How the drives are characterised.
+    by: By,
     judge: fn(&Characterised, &Found) -> Judged,
     /// What its table is called, and its columns; the drive's name is the first.
     table: (&'static str, &'static [&'static str]),
@@ -57,9 +59,10 @@ pub static P1: OfDrives = OfDrives {
             rule: "10 ppm",
             checks: &[Check { what: "furthest off of the drives", unit: "ppm", test: Test::AtMost(10.0) }],
             quick: true,
-            note: "The truth is the profile's period and 41 ppm.",
+            note: "The truth is the profile's period and 41 ppm of it.",
         }],
     ),
+    by: By::Reads,
     judge: period,
     table: ("period", &["drive", "what", "truth", "found", "off_ppm", "minutes", "foretold_by_the_probe"]),
 };
@@ -98,6 +101,7 @@ pub static P2: OfDrives = OfDrives {
                    track is on is P4. Sectors of a track are what goes round in a turn, spare ones and slipped ones included.",
         }],
     ),
+    by: By::Reads,
     judge: boundaries,
     table: ("tracks", &["drive", "tracks", "begin_elsewhere", "other_sectors", "of_these_as_long_as_their_data"]),
 };
@@ -135,18 +139,38 @@ pub static P3: OfDrives = OfDrives {
                    sector shifts single ones.",
         }],
     ),
+    by: By::Reads,
     judge: skews,
     table: (
         "skews",
-        &["drive", "largest_off_sectors", "zone_to_zone_off_sectors", "steps", "steps_off_by_more_than_half_a_sector"],
+        &[
+            "drive",
+            "largest_off_sectors",
+            "of_steps",
+            "so_many",
+            "zone_to_zone_off_sectors",
+            "steps",
+            "steps_off_by_more_than_half_a_sector",
+        ],
     ),
 };
 
 fn skews(known: &Characterised, found: &Found) -> Judged {
     let t = tracks(&known.truth, found);
-    let cells = [t.skew, t.zone_skew, t.steps.0 as f64, t.steps.1 as f64];
     let figure = if t.steps.0 > 0 { t.skew } else { f64::NAN };
-    Judged { figures: vec![figure], rows: vec![numbers(&cells)], note: String::new() }
+    let note = match figure <= 0.5 {
+        true => String::new(),
+        false => {
+            let g = &known.truth.geometry;
+            let most = g.zones.iter().map(|z| z.spt(0)).max().unwrap_or(1);
+            let us = found.models.truth.mechanics.rotation.period().as_ms_f64() * 1e3 / f64::from(most) / 2.0;
+            format!("off is a step {}; half a sector is {us:.1} us there, less than angles are found to", t.skew_of.0)
+        }
+    };
+    let figures = [t.skew, t.skew_of.1 as f64, t.zone_skew, t.steps.0 as f64, t.steps.1 as f64];
+    let mut cells = numbers(&figures);
+    cells.insert(1, t.skew_of.0.into());
+    Judged { figures: vec![figure], rows: vec![cells], note }
 }
 
 /// Surfaces.
@@ -171,6 +195,7 @@ pub static P4: OfDrives = OfDrives {
                    different groups; that is P5 and P8.",
         }],
     ),
+    by: By::Reads,
     judge: layout,
     table: ("compared", &["drive", "group", "what", "truth", "found", "off", "unit", "holds", "place"]),
 };
@@ -207,6 +232,7 @@ pub static P5: OfDrives = OfDrives {
                    range of nine tenths of them.",
         }],
     ),
+    by: By::Reads,
     judge: seek_table,
     table: (
         "seeks",
@@ -250,6 +276,7 @@ pub static P6: OfDrives = OfDrives {
             note: "Taken out is what all have in common: where a turn begins is nothing that a host sees.",
         }],
     ),
+    by: By::Reads,
     judge: angles,
     table: ("angles", &["drive", "largest_off_us", "where"]),
 };
@@ -257,8 +284,17 @@ pub static P6: OfDrives = OfDrives {
 fn angles(_: &Characterised, found: &Found) -> Judged {
     let row = found.compared.rows.iter().find(|r| r.group == "angles");
     let off = row.and_then(|r| r.difference).unwrap_or(f64::NAN);
-    let place = Cell::Text(row.map_or(String::new(), |r| r.place.clone()));
-    Judged { figures: vec![off], rows: vec![vec![off.into(), place]], note: String::new() }
+    let place = row.map_or("", |r| r.place.as_str());
+    // The place begins with the sector.
+    let sector = place.split([' ', ';']).nth(1).and_then(|n| n.parse().ok());
+    let note = match sector.filter(|_| off > 10.0).map(|lbn| is_track_right(found, lbn)) {
+        Some(true) => "the sector furthest off is on a track that was found whole",
+        Some(false) => {
+            "the sector furthest off is on a track that was found longer or shorter, or begins elsewhere (P2)"
+        }
+        None => "",
+    };
+    Judged { figures: vec![off], rows: vec![vec![off.into(), place.into()]], note: note.into() }
 }
 
 /// Electronics.
@@ -276,18 +312,21 @@ pub static P7: OfDrives = OfDrives {
                 Check { what: "habits and counts told wrongly", unit: "cases", test: Test::Never },
             ],
             quick: true,
-            note: "What concerns writes is left out: the probe read only. n, the turns that a head may need to settle, is not looked for: virtual \
+            note: "The probe may write, too, to a tenth of the drive; where writes are answered from a cache they are left out. n, the turns that a head may need to settle, is not looked for: virtual \
                    drives fail to settle ten times in a million, which some thousand reads do not meet (D13 provokes it). Where all tracks are \
-                   given as those of one surface (P4), the head switch is the step to the next track.",
+                   given as those of one surface (P4), the head switch is the step to the next track. What a write to the cache takes cannot be seen on a drive that never answers from \
+                   it.",
         }],
     ),
+    by: By::Writes,
     judge: electronics,
     table: ("overheads", &["drive", "group", "what", "truth", "found", "off", "unit", "holds", "place"]),
 };
 
 fn electronics(_: &Characterised, found: &Found) -> Judged {
     let of_p7 = |r: &&Row| {
-        let named = ["head switch", "extra turns to settle at most (n)"].contains(&r.what.as_str());
+        let named = ["head switch", "extra turns to settle at most (n)", "a write's seek beyond a read's"]
+            .contains(&r.what.as_str());
         r.allowed.is_some() && (r.group == "electronics" || named)
     };
     let rows: Vec<&Row> = found.compared.rows.iter().filter(of_p7).collect();
@@ -317,6 +356,7 @@ pub static P9: OfDrives = OfDrives {
             note: "All that the probe finds by reading, 2,000 reads of verification included.",
         }],
     ),
+    by: By::Reads,
     judge: |known, found| Judged {
         figures: if known.drive == SERPENTINE { vec![known.minutes] } else { vec![0.0] },
         rows: vec![vec![known.minutes.into(), Cell::Text(found.said.clone())]],
@@ -336,7 +376,7 @@ impl Experiment for OfDrives {
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let drives = if run.quick { &DRIVES[..QUICK] } else { &DRIVES[..] };
-        let known = characterised::all(self.spec, run, drives)?;
+        let known = characterised::all(self.spec, run, drives, self.by)?;
         run.progress.advance((DRIVES.len() - drives.len()) as u64);
         let claim = &self.spec.claims[0];
         let mut f = Findings::default();
