@@ -30,7 +30,7 @@ fn a_virtual_drives_period_is_found_and_its_profile_can_be_read() {
     assert!((ms / (60e3 / 10_025.0) - 1.0).abs() < 10e-6, "{period}");
     assert_eq!((&said["sectors"], &said["surprises"]["unreadable_count"]), (&81_072.into(), &0.into()));
     let shown = headtime(&["profiles", "show", &out]).ok();
-    assert!(shown.contains("name = \"found\"") && shown.contains("synthesised"), "{shown}");
+    assert!(shown.contains("name = \"found\"") && shown.contains("measured"), "{shown}");
     assert_eq!(there.names(), ["found.toml", "report"]);
     let findings: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(format!("{report}/findings.json")).unwrap()).unwrap();

@@ -79,8 +79,9 @@ static SPEC: Spec = Spec {
                 },
             ],
             quick: true,
-            note: "In all, the readers have what they are due. In single windows they have it less well than in B11: what streams leave comes in \
-                   pieces, and each start of bash takes what it needs from whoever is next.",
+            note: "In all, the readers have what they are due, within 1.4% of it. A window is ten seconds of which streams leave 15 MB/s; the largest budget, what the \
+                   drive reads in a slice, is 5% of all that the readers have in it, and one such budget more or less is half of what is due to the \
+                   reader with the least.",
         },
         Claim {
             id: "X1c",
@@ -89,9 +90,9 @@ static SPEC: Spec = Spec {
             rule: "at most 1.5 times",
             checks: &[Check { what: "start beside all the others over idle", unit: "times", test: Test::AtMost(1.5) }],
             quick: true,
-            note: "With 30 requests of streams in a period, five of them mandatory, instead of 50 and ten it is 1.4 times. In one decision of seven only streams may go, and a start is 18 \
-                   reads, one after the other, each of which may have to wait for such a moment to pass. Each start is a process of its own; one \
-                   program that comes again and again is raised less and takes longer.",
+            note: "Who starts goes before streams that can wait, and is waited for; where they cannot, mandatory requests make room. What is left is the end of \
+                   each period, where nothing may be begun for some 30 ms. Each start is a process of its own; one program that comes again and \
+                   again is raised less and takes longer.",
         },
         Claim {
             id: "X1d",
@@ -103,9 +104,9 @@ static SPEC: Spec = Spec {
                 Check { what: "without what others read anyway", unit: "MB/s", test: Test::AtLeast(1.55) },
             ],
             quick: true,
-            note: "F9a is 3.1 MB/s. The drive is read once, from nothing to its last block; a shortened run sees the beginning only, and \
-                   most of what it shows is what the readers bring. Gaps are hardly filled: half of all requests are answered by the drive's cache \
-                   without that being foreseen (five programs and five streams share eight segments), and with so many surprises the gate stays shut.",
+            note: "F9a is 3.1 MB/s, beside requests at random one at a time. Here half of all requests go on where the one before ended, and have no gap; the \
+                   others are chosen from up to 50 that wait, the nearest by position, and the gaps before those are short. The drive is read once, from \
+                   nothing to its last block; a shortened run sees the beginning only, and most of what it shows is what the readers bring.",
         },
     ],
     alone: false,
