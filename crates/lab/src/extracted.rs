@@ -183,6 +183,6 @@ pub(crate) fn cylinders(truth: &Profile, found: &Found) -> String {
     match f.cylinders.abs_diff(g.cylinders) {
         0 => "cylinders".into(),
         // Cylinders that are not full are more than one to the probe.
-        _ => format!("cylinders of the probe ({}, truly {})", f.cylinders, g.cylinders),
+        _ => "cylinders of the probe, of which there are some more or fewer than the drive's".into(),
     }
 }

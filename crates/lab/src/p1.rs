@@ -191,8 +191,8 @@ pub static P4: OfDrives = OfDrives {
             note: "The probe says at which angle each track lies, and which tracks follow each other with one skew. It does not yet say which surface a \
                    track is on: where steps to another head and to another cylinder have one skew, and on drives with a serpentine, all \
                    tracks are given as those of one surface. Nor does it tell heads that go back and forth from heads that always \
-                   begin with the first. Nothing that a scheduler foretells an access with is lost by it but the seek time between tracks of \
-                   different groups; that is P5 and P8.",
+                   begin with the first. What a scheduler \
+                   loses by it is how long single seeks take; P5 says how much of that there is.",
         }],
     ),
     by: By::Reads,
