@@ -15,6 +15,7 @@ use headtime_sim::background::Jobs;
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::{Arrivals, GroupSpec, PatternSpec, SizeSpec, Think, oltp};
 
+use crate::characterised::{self, By, Which};
 use crate::experiment::{Run, RunError, Spec};
 use crate::filled::{self, Filled, Towards};
 use crate::narrowed::narrowed;
@@ -36,6 +37,9 @@ pub(crate) struct Scan {
     pub load: Load,
     /// How it errs.
     pub errors: Errors,
+    /// The scheduler knows of it what characterising it like this found, and no more, and its spindle is not as its profile says
+    /// ([`characterised`]); `None`: the scheduler has the profile.
+    pub characterised: Option<By>,
     /// What fills gaps; `None`: nothing does, and the run is as long as the window may be.
     pub fill: Option<Fill>,
     /// What the drive is like towards the scheduler; `None`: as the placement says.
@@ -162,7 +166,9 @@ impl Scan {
     /// Of a drive as it is, beside `oltp`, without FILL.
     pub(crate) fn new(drive: &'static str, unit: u32, order: Order, window: Window) -> Scan {
         let (load, errors) = (Load::Oltp, Errors::AsProfile);
-        Scan { drive, narrowed: 1, write_through: false, unit, order, load, errors, fill: None, towards: None, window }
+        let (fill, towards) = (None, None);
+        let (narrowed, write_through, characterised) = (1, false, None);
+        Scan { drive, narrowed, write_through, unit, order, load, errors, characterised, fill, towards, window }
     }
 
     /// The drive of the run.
@@ -203,6 +209,13 @@ impl Scan {
             for (_, time) in &mut filled.profile.mechanics.seek {
                 *time += ERROR_MEAN;
             }
+        }
+        if let Some(by) = self.characterised {
+            let which = Which { drive: self.drive, narrowed: self.narrowed, by };
+            let known = characterised::of(spec, seed, which)?;
+            let found = known.found.as_ref().map_err(|why| filled::failed(spec, why))?;
+            filled.belief = Some(found.profile.clone());
+            filled.profile = known.truth.clone();
         }
         filled.towards = self.towards;
         let filled = match self.fill {

@@ -1,0 +1,207 @@
+//! Virtual drives that were characterised: what P1 to P9 rest on.
+//!
+//! The drive has all the noise of its profile, and a spindle that is off by [`OFF_PPM`] and wanders; the probe has nothing but its
+//! answers ([`headtime_probe::device::Device`]). Each drive is characterised once for a seed, however many experiments ask.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use headtime_disk::compare::{self, Comparison};
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::model::Model;
+use headtime_disk::profile::{self, Profile};
+use headtime_disk::time::Dur;
+use headtime_probe::device::Device;
+use headtime_probe::sampler::Unwatched;
+use headtime_probe::virtual_drive::VirtualDrive;
+use headtime_probe::{Options, characterize};
+
+use crate::experiment::{Run, RunError, Spec};
+use crate::filled::failed;
+use crate::narrowed::narrowed;
+
+/// The spindle's period is this much longer than the profile says, parts per million: more than the 10 ppm to which it must be
+/// found (P1), and no round figure.
+pub(crate) const OFF_PPM: u64 = 41;
+/// And it wanders by this much, parts per billion, as on the built-in drives that have a figure (Atlas 10K, Cheetah 18LP).
+const WANDERS_PPB: u32 = 1_000;
+/// From an answer to the host's next command.
+const HOST: Dur = Dur::from_us(20);
+/// Keeps the probe's chance apart from the drive's.
+const PROBE: u64 = 0x50_72_6f_62;
+
+/// Which drive, and how it is characterised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Which {
+    /// A built-in one.
+    pub drive: &'static str,
+    /// One cylinder of so many of it ([`narrowed`]); 1: as it is.
+    pub narrowed: u32,
+    /// By what.
+    pub by: By,
+}
+
+/// What the probe may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Read.
+    Reads,
+    /// Write, too, to a tenth of the sectors in the middle.
+    Writes,
+}
+
+impl Which {
+    /// A built-in drive that is read.
+    pub(crate) fn read(drive: &'static str) -> Which {
+        Which { drive, narrowed: 1, by: By::Reads }
+    }
+}
+
+/// A drive that was characterised.
+#[derive(Debug)]
+pub(crate) struct Characterised {
+    /// The drive, its built-in name.
+    pub drive: &'static str,
+    /// What it is, with the errors of its spindle.
+    pub truth: Profile,
+    /// What was found, or why nothing was.
+    pub found: Result<Found, String>,
+    /// Minutes of the drive's own time.
+    pub minutes: f64,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The profile.
+    pub profile: Profile,
+    /// It and the truth as models.
+    pub models: Models,
+    /// Held against the truth, in what the probe could see.
+    pub compared: Comparison,
+    /// Reads that the probe itself foretold well enough, within 50 us, as it says.
+    pub said: String,
+}
+
+/// Two profiles as models.
+#[derive(Debug)]
+pub(crate) struct Models {
+    /// The drive at the speed that it has.
+    pub truth: Model,
+    /// What was found of it.
+    pub found: Model,
+}
+
+/// A built-in drive whose spindle is not as its profile says.
+pub(crate) fn truth(spec: &Spec, which: Which) -> Result<Profile, RunError> {
+    let full = profile::builtin(which.drive).map_err(|e| failed(spec, e))?;
+    let mut truth =
+        if which.narrowed > 1 { narrowed(&full, which.narrowed).map_err(|e| failed(spec, e))? } else { full };
+    truth.noise.speed_error_ppb = 1_000 * OFF_PPM as i64;
+    truth.noise.speed_drift_ppb = WANDERS_PPB;
+    Ok(truth)
+}
+
+/// The same with the error of its speed where the speed is: what a perfect characterisation would give.
+fn as_it_turns(truth: &Profile) -> Profile {
+    let mut p = truth.clone();
+    let (turns, minutes) = p.mechanics.rpm;
+    p.mechanics.rpm = (turns * 1_000_000, minutes * (1_000_000 + OFF_PPM));
+    p.noise.speed_error_ppb = 0;
+    p
+}
+
+/// Characterises a drive; only when nobody asked for it before.
+pub(crate) fn of(spec: &Spec, seed: u64, which: Which) -> Result<Arc<Characterised>, RunError> {
+    let slot = kept(which, seed);
+    // Whoever asks for one that is under way waits for it.
+    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = &*slot {
+        return Ok(known.clone());
+    }
+    let known = Arc::new(characterise(spec, seed, which)?);
+    *slot = Some(known.clone());
+    Ok(known)
+}
+
+/// All of these, as steps of a run.
+pub(crate) fn all(
+    spec: &Spec,
+    run: &Run,
+    drives: &[&'static str],
+    by: By,
+) -> Result<Vec<Arc<Characterised>>, RunError> {
+    let each = drives.iter().map(|&drive| {
+        let known = of(spec, run.seed, Which { by, ..Which::read(drive) })?;
+        run.progress.advance(1);
+        Ok(known)
+    });
+    each.collect()
+}
+
+fn characterise(spec: &Spec, seed: u64, which: Which) -> Result<Characterised, RunError> {
+    let truth = truth(spec, which)?;
+    let config = DriveConfig { seed, ..DriveConfig::default() };
+    let mut device = VirtualDrive::new(&truth, config, HOST).map_err(|e| failed(spec, e))?;
+    let sectors = device.sectors();
+    let writable = (which.by == By::Writes).then_some((sectors / 20 * 9, sectors / 20 * 11));
+    let options = Options { seed: seed ^ PROBE, writable, ..Options::default() };
+    let outcome = characterize(&mut device, &mut Unwatched, &options);
+    let minutes = Dur(device.now().0).as_secs_f64() / 60.0;
+    let found = match outcome {
+        Err(e) => Err(e.to_string()),
+        Ok(f) => held_against(&as_it_turns(&truth), f, which.by, seed),
+    };
+    Ok(Characterised { drive: which.drive, truth, found, minutes })
+}
+
+fn held_against(truth: &Profile, found: headtime_probe::Found, by: By, seed: u64) -> Result<Found, String> {
+    let profile = found.profile;
+    // A drive that answers writes from its cache tells nothing of them.
+    let reads_only = by == By::Reads || truth.electronics.cache.write_back;
+    let options = compare::Options { seed, reads_only, ..compare::Options::default() };
+    let compared = compare::compare(truth, &profile, &options).map_err(|e| e.to_string())?;
+    let model = |p: &Profile| Model::new(p).map_err(|e| e.to_string());
+    let models = Models { truth: model(truth)?, found: model(&profile)? };
+    let said = found.findings.iter().find(|f| f.what == "verified").map_or(String::new(), |f| f.value.clone());
+    Ok(Found { profile, models, compared, said })
+}
+
+type Slot = Arc<Mutex<Option<Arc<Characterised>>>>;
+
+/// The place where a drive is kept.
+fn kept(which: Which, seed: u64) -> Slot {
+    static KEPT: Mutex<Vec<(Which, u64, Slot)>> = Mutex::new(Vec::new());
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, _, slot)) = kept.iter().find(|(w, n, _)| *w == which && *n == seed) {
+        return slot.clone();
+    }
+    let slot = Slot::default();
+    kept.push((which, seed, slot.clone()));
+    slot
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+    use crate::f7::F7;
+
+    #[test]
+    fn the_truth_turns_as_much_slower_as_its_noise_says() {
+        let truth = truth(F7.spec(), Which::read("atlas10k")).unwrap();
+        let period = |p: &Profile| Model::new(p).unwrap().mechanics.rotation;
+        let slower = period(&truth).scaled_period_ppb(truth.noise.speed_error_ppb).period();
+        assert_eq!(period(&as_it_turns(&truth)).period(), slower);
+        assert_ne!(period(&truth).period(), slower);
+    }
+
+    #[test]
+    fn a_drive_is_characterised_once_for_a_seed_and_alike_whenever_it_is() {
+        let which = Which { narrowed: 200, ..Which::read("cheetah36es") };
+        let first = of(F7.spec(), 1, which).unwrap();
+        assert!(Arc::ptr_eq(&first, &of(F7.spec(), 1, which).unwrap()));
+        let again = characterise(F7.spec(), 1, which).unwrap();
+        assert_eq!(first.minutes, again.minutes);
+        assert_ne!(first.minutes, of(F7.spec(), 2, which).unwrap().minutes);
+    }
+}

@@ -1,0 +1,469 @@
+//! P1 to P7 and P9: a drive that nobody described, characterised from outside and held against what it is.
+//!
+//! The claims are headtime's own; what is found, and how, rests on Lumb, Schindler and Ganger (FAST 2002), section 4.2, on Schindler and Ganger
+//! (CMU-CS-99-176) and on Reuther and Pohlack (2003), sections 3.1 and 4.1. One characterisation of each drive serves all of them
+//! ([`crate::characterised`]).
+
+use headtime_disk::compare::Row;
+
+use crate::characterised::{self, By, Characterised, Found};
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+use crate::extracted::{cylinders, is_track_right, seeks, tracks};
+
+/// The drives of the whole form; the last is the 1 TB drive with a serpentine.
+const DRIVES: [&str; 5] = ["atlas10k", "cheetah36es", "ultrastar36z15", "maxtor-7l250s0", "hitachi-7k1000c"];
+/// Of those, the ones of the short form.
+const QUICK: usize = 2;
+/// The drive whose time counts (P9).
+const SERPENTINE: &str = "hitachi-7k1000c";
+
+const SOURCE: &str = "headtime's own claim; methods: Lumb, Schindler, Ganger (FAST 2002), section 4.2; Schindler, Ganger (CMU-CS-99-176); \
+                      Reuther, Pohlack (2003), sections 3.1 and 4.1";
+const NAMES: &str = "atlas10k, cheetah36es, ultrastar36z15, maxtor-7l250s0, hitachi-7k1000c (quick: the first two)";
+const WORKLOAD: &str = "characterisation by reads alone, of a virtual drive with the noise of its profile and a spindle that is 41 ppm slow and \
+                        wanders by 1 ppm";
+
+/// One claim on what is found of a drive.
+pub struct OfDrives {
+    spec: &'static Spec,
+    /// How the drives are characterised.
+    by: By,
+    judge: fn(&Characterised, &Found) -> Judged,
+    /// What its table is called, and its columns; the drive's name is the first.
+    table: (&'static str, &'static [&'static str]),
+}
+
+/// How one drive came out.
+struct Judged {
+    /// A figure for each of the claim's checks.
+    figures: Vec<f64>,
+    /// Rows of the table, without the drive's name.
+    rows: Vec<Vec<Cell>>,
+    /// What there is to say; may be empty. Without figures, so that seeds that differ in them say one thing.
+    note: String,
+}
+
+const fn spec(id: &'static str, title: &'static str, claims: &'static [Claim]) -> Spec {
+    Spec { id, title, source: SOURCE, drive: NAMES, workload: WORKLOAD, claims, alone: false }
+}
+
+/// The rotation period.
+pub static P1: OfDrives = OfDrives {
+    spec: &spec(
+        "P1",
+        "A profile found from outside: rotation period",
+        &[Claim {
+            id: "P1",
+            claim: "rotation period",
+            paper: "-",
+            rule: "10 ppm",
+            checks: &[Check { what: "furthest off of the drives", unit: "ppm", test: Test::AtMost(10.0) }],
+            quick: true,
+            note: "The truth is the profile's period and 41 ppm of it.",
+        }],
+    ),
+    by: By::Reads,
+    judge: period,
+    table: ("period", &["drive", "what", "truth", "found", "off_ppm", "minutes", "foretold_by_the_probe"]),
+};
+
+fn period(known: &Characterised, found: &Found) -> Judged {
+    let row = named(found, "period");
+    let off = row.and_then(|r| r.difference).map_or(f64::NAN, f64::abs);
+    let said = |of: fn(&Row) -> &String| row.map_or(String::new(), |r| of(r).clone());
+    let cells = vec![
+        "period".into(),
+        Cell::Text(said(|r| &r.a)),
+        Cell::Text(said(|r| &r.b)),
+        off.into(),
+        known.minutes.into(),
+        Cell::Text(found.said.clone()),
+    ];
+    Judged { figures: vec![off], rows: vec![cells], note: String::new() }
+}
+
+/// Tracks.
+pub static P2: OfDrives = OfDrives {
+    spec: &spec(
+        "P2",
+        "A profile found from outside: tracks and zones",
+        &[Claim {
+            id: "P2",
+            claim: "zones and sectors per track, per surface",
+            paper: "-",
+            rule: "exact",
+            checks: &[
+                Check { what: "tracks that begin elsewhere, all drives", unit: "tracks", test: Test::Never },
+                Check { what: "tracks with other sectors, all drives", unit: "tracks", test: Test::Never },
+            ],
+            quick: true,
+            note: "Every track is compared, in the order of its sectors: with each of them right, zones of each surface follow. Which surface a \
+                   track is on is P4. Sectors of a track are what goes round in a turn, spare ones and slipped ones included.",
+        }],
+    ),
+    by: By::Reads,
+    judge: boundaries,
+    table: ("tracks", &["drive", "tracks", "begin_elsewhere", "other_sectors", "of_these_as_long_as_their_data"]),
+};
+
+fn boundaries(known: &Characterised, found: &Found) -> Judged {
+    let t = tracks(&known.truth, found);
+    let (elsewhere, other) = (t.elsewhere as f64, t.other_sectors as f64);
+    let mut why: Vec<&str> = Vec::new();
+    if t.elsewhere > 0 {
+        why.push("there are tracks that begin elsewhere");
+    }
+    if t.as_long_as_data > 0 {
+        why.push("tracks that are not all data, for spare or slipped sectors, are found as long as their data");
+    }
+    if t.as_long_as_data < t.other_sectors {
+        why.push("others are found with other sectors, too");
+    }
+    let cells = [t.tracks as f64, elsewhere, other, t.as_long_as_data as f64];
+    Judged { figures: vec![elsewhere, other], rows: vec![numbers(&cells)], note: why.join("; ") }
+}
+
+/// Skews.
+pub static P3: OfDrives = OfDrives {
+    spec: &spec(
+        "P3",
+        "A profile found from outside: skews",
+        &[Claim {
+            id: "P3",
+            claim: "track and cylinder skew",
+            paper: "-",
+            rule: "half a sector: 0.5",
+            checks: &[Check { what: "furthest off of all zones", unit: "sectors", test: Test::AtMost(0.5) }],
+            quick: true,
+            note: "Of each zone, surface and kind of step (within a cylinder, to the next cylinder, both) the median of its tracks, for a slipped \
+                   sector shifts single ones.",
+        }],
+    ),
+    by: By::Reads,
+    judge: skews,
+    table: (
+        "skews",
+        &[
+            "drive",
+            "largest_off_sectors",
+            "of_steps",
+            "so_many",
+            "zone_to_zone_off_sectors",
+            "steps",
+            "steps_off_by_more_than_half_a_sector",
+        ],
+    ),
+};
+
+fn skews(known: &Characterised, found: &Found) -> Judged {
+    let t = tracks(&known.truth, found);
+    let figure = if t.steps.0 > 0 { t.skew } else { f64::NAN };
+    let note = match figure <= 0.5 {
+        true => String::new(),
+        false => {
+            let g = &known.truth.geometry;
+            let most = g.zones.iter().map(|z| z.spt(0)).max().unwrap_or(1);
+            let us = found.models.truth.mechanics.rotation.period().as_ms_f64() * 1e3 / f64::from(most) / 2.0;
+            format!("off is a step {}; half a sector is {us:.1} us there, less than angles are found to", t.skew_of.0)
+        }
+    };
+    let figures = [t.skew, t.skew_of.1 as f64, t.zone_skew, t.steps.0 as f64, t.steps.1 as f64];
+    let mut cells = numbers(&figures);
+    cells.insert(1, t.skew_of.0.into());
+    Judged { figures: vec![figure], rows: vec![cells], note }
+}
+
+/// Surfaces.
+pub static P4: OfDrives = OfDrives {
+    spec: &spec(
+        "P4",
+        "A profile found from outside: layout",
+        &[Claim {
+            id: "P4",
+            claim: "layout, surfaces, serpentine group",
+            paper: "-",
+            rule: "exact",
+            checks: &[
+                Check { what: "drives with another layout or other surfaces", unit: "drives", test: Test::Never },
+                Check { what: "tracks on another surface", unit: "tracks", test: Test::Never },
+            ],
+            quick: true,
+            note: "The probe says at which angle each track lies, and which tracks follow each other with one skew. It does not yet say which surface a \
+                   track is on: where steps to another head and to another cylinder have one skew, and on drives with a serpentine, all \
+                   tracks are given as those of one surface. Nor does it tell heads that go back and forth from heads that always \
+                   begin with the first. What a scheduler \
+                   loses by it is how long single seeks take; P5 says how much of that there is.",
+        }],
+    ),
+    by: By::Reads,
+    judge: layout,
+    table: ("compared", &["drive", "group", "what", "truth", "found", "off", "unit", "holds", "place"]),
+};
+
+fn layout(_: &Characterised, found: &Found) -> Judged {
+    let rows: Vec<&Row> = found.compared.rows.iter().filter(|r| r.group == "layout").collect();
+    let is_wrong = |what: &str| rows.iter().any(|r| r.what == what && !r.holds);
+    let elsewhere = rows.iter().find(|r| r.what == "tracks on another surface").and_then(|r| r.difference);
+    let wrong = |r: &&&Row| !r.holds && r.what != "tracks on another surface";
+    let said = rows.iter().filter(wrong).map(|r| format!("{} {}, found {}", r.what, r.a, r.b));
+    Judged {
+        figures: vec![f64::from(is_wrong("surfaces") || is_wrong("layout")), elsewhere.unwrap_or(f64::NAN)],
+        // All that was compared: nowhere else is it shown.
+        rows: found.compared.rows.iter().map(compared).collect(),
+        note: said.collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// Seeks.
+pub static P5: OfDrives = OfDrives {
+    spec: &spec(
+        "P5",
+        "A profile found from outside: seek table",
+        &[Claim {
+            id: "P5",
+            claim: "seek table",
+            paper: "-",
+            rule: "30 us at every distance measured",
+            checks: &[Check { what: "furthest off of all distances and drives", unit: "us", test: Test::AtMost(30.0) }],
+            quick: true,
+            note: "Where the probe's cylinders are the drive's, each distance is held against the true table. Where they are tracks in the order of \
+                   their sectors (P4), it is held against what arm and heads truly take between two tracks so far apart in that order, the \
+                   median over 401 places: there is no other truth for such a distance, and places differ. The table shows the \
+                   range of nine tenths of them.",
+        }],
+    ),
+    by: By::Reads,
+    judge: seek_table,
+    table: (
+        "seeks",
+        &["drive", "distance", "truth_us", "found_us", "off_us", "truth_at_5_percent_us", "truth_at_95_percent_us"],
+    ),
+};
+
+fn seek_table(known: &Characterised, found: &Found) -> Judged {
+    let all = seeks(found);
+    // A distance at which there are no two true tracks is no distance.
+    let is_whole = !all.is_empty() && all.len() == found.profile.mechanics.seek.len();
+    let most = if is_whole { worst(all.iter().map(|s| s.off().abs())) } else { f64::NAN };
+    let rows = all
+        .iter()
+        .map(|s| numbers(&[f64::from(s.distance), s.truth, s.found, s.off(), s.middle.0, s.middle.1]))
+        .collect();
+    let off: Vec<_> = all.iter().filter(|s| s.off().abs() > 30.0).collect();
+    let apart = off.iter().filter(|s| s.middle.1 - s.middle.0 > 30.0).count();
+    let mut note = format!("distances are {}", cylinders(&known.truth, found));
+    if apart > 0 {
+        note += "; at some of those that are off, places differ among themselves by more than that";
+    }
+    if apart < off.len() {
+        note += "; at others they do not";
+    }
+    Judged { figures: vec![most], rows, note }
+}
+
+/// Angles.
+pub static P6: OfDrives = OfDrives {
+    spec: &spec(
+        "P6",
+        "A profile found from outside: where sectors lie",
+        &[Claim {
+            id: "P6",
+            claim: "angle of 1,000 random sectors",
+            paper: "-",
+            rule: "10 us",
+            checks: &[Check { what: "furthest off of all drives", unit: "us", test: Test::AtMost(10.0) }],
+            quick: true,
+            note: "Taken out is what all have in common: where a turn begins is nothing that a host sees.",
+        }],
+    ),
+    by: By::Reads,
+    judge: angles,
+    table: ("angles", &["drive", "largest_off_us", "where"]),
+};
+
+fn angles(_: &Characterised, found: &Found) -> Judged {
+    let row = found.compared.rows.iter().find(|r| r.group == "angles");
+    let off = row.and_then(|r| r.difference).unwrap_or(f64::NAN);
+    let place = row.map_or("", |r| r.place.as_str());
+    // The place begins with the sector.
+    let sector = place.split([' ', ';']).nth(1).and_then(|n| n.parse().ok());
+    let note = match sector.filter(|_| off > 10.0).map(|lbn| is_track_right(found, lbn)) {
+        Some(true) => "the sector furthest off is on a track that was found whole",
+        Some(false) => {
+            "the sector furthest off is on a track that was found longer or shorter, or begins elsewhere (P2)"
+        }
+        None => "",
+    };
+    Judged { figures: vec![off], rows: vec![vec![off.into(), place.into()]], note: note.into() }
+}
+
+/// Electronics.
+pub static P7: OfDrives = OfDrives {
+    spec: &spec(
+        "P7",
+        "A profile found from outside: overheads and habits",
+        &[Claim {
+            id: "P7",
+            claim: "overheads, head switch, n, cache segments, depth-2 habit",
+            paper: "-",
+            rule: "30 us; exact where countable",
+            checks: &[
+                Check { what: "furthest off of all times and drives", unit: "us", test: Test::AtMost(30.0) },
+                Check { what: "habits and counts told wrongly", unit: "cases", test: Test::Never },
+            ],
+            quick: true,
+            note: "The probe may write, too, to a tenth of the drive; where writes are answered from a cache they are left out. n, the turns that a head may need to settle, is not looked for: virtual \
+                   drives fail to settle ten times in a million, which some thousand reads do not meet (D13 provokes it). Where all tracks are \
+                   given as those of one surface (P4), the head switch is the step to the next track. What a write to the cache takes cannot be seen on a drive that never answers from \
+                   it.",
+        }],
+    ),
+    by: By::Writes,
+    judge: electronics,
+    table: ("overheads", &["drive", "group", "what", "truth", "found", "off", "unit", "holds", "place"]),
+};
+
+fn electronics(_: &Characterised, found: &Found) -> Judged {
+    let of_p7 = |r: &&Row| {
+        let named = ["head switch", "extra turns to settle at most (n)", "a write's seek beyond a read's"]
+            .contains(&r.what.as_str());
+        r.allowed.is_some() && (r.group == "electronics" || named)
+    };
+    let rows: Vec<&Row> = found.compared.rows.iter().filter(of_p7).collect();
+    let (times, counts): (Vec<&&Row>, Vec<&&Row>) = rows.iter().partition(|r| r.unit == "us");
+    let off = times.iter().map(|r| r.difference.unwrap_or(f64::NAN).abs());
+    let wrong = counts.iter().filter(|r| !r.holds).count();
+    let broken: Vec<&str> = rows.iter().filter(|r| !r.holds).map(|r| r.what.as_str()).collect();
+    Judged {
+        figures: vec![worst(off), wrong as f64],
+        rows: rows.iter().map(|r| compared(r)).collect(),
+        note: broken.join(", "),
+    }
+}
+
+/// How long it takes.
+pub static P9: OfDrives = OfDrives {
+    spec: &spec(
+        "P9",
+        "A profile found from outside: time",
+        &[Claim {
+            id: "P9",
+            claim: "time it takes in the drive's own time, what a scheduler needs, 1 TB serpentine drive",
+            paper: "-",
+            rule: "under 30 minutes",
+            checks: &[Check { what: "hitachi-7k1000c", unit: "minutes", test: Test::Below(30.0) }],
+            quick: false,
+            note: "All that the probe finds by reading, 2,000 reads of verification included.",
+        }],
+    ),
+    by: By::Reads,
+    judge: |known, found| Judged {
+        figures: if known.drive == SERPENTINE { vec![known.minutes] } else { vec![0.0] },
+        rows: vec![vec![known.minutes.into(), Cell::Text(found.said.clone())]],
+        note: String::new(),
+    },
+    table: ("time", &["drive", "minutes", "foretold_by_the_probe"]),
+};
+
+impl Experiment for OfDrives {
+    fn spec(&self) -> &'static Spec {
+        self.spec
+    }
+
+    fn steps(&self) -> u64 {
+        DRIVES.len() as u64
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let drives = if run.quick { &DRIVES[..QUICK] } else { &DRIVES[..] };
+        let known = characterised::all(self.spec, run, drives, self.by)?;
+        run.progress.advance((DRIVES.len() - drives.len()) as u64);
+        let claim = &self.spec.claims[0];
+        let mut f = Findings::default();
+        let (mut figures, mut rows): (Vec<Vec<f64>>, _) = (Vec::new(), Vec::new());
+        for drive in &known {
+            let judged = match &drive.found {
+                Ok(found) => (self.judge)(drive, found),
+                Err(why) => Judged {
+                    figures: vec![f64::NAN; claim.checks.len()],
+                    rows: Vec::new(),
+                    note: format!("nothing was found: {why}"),
+                },
+            };
+            if !judged.note.is_empty() {
+                f.notes.push((claim.id, format!("{}: {}.", drive.drive, judged.note)));
+            }
+            figures.push(judged.figures);
+            rows.extend(judged.rows.into_iter().map(|r| [vec![drive.drive.into()], r].concat()));
+        }
+        let all: Vec<f64> =
+            claim.checks.iter().enumerate().map(|(i, c)| over(c, figures.iter().map(|f| f[i]))).collect();
+        f.figure(claim.id, &all);
+        f.tables.push(Table { name: self.table.0, columns: self.table.1, rows });
+        Ok(f)
+    }
+}
+
+/// Of all drives: cases are added up, of differences the largest counts.
+fn over(check: &Check, of: impl Iterator<Item = f64>) -> f64 {
+    match check.test {
+        Test::Never => of.sum(),
+        _ => worst(of),
+    }
+}
+
+/// The largest; not a number where one is none.
+fn worst(of: impl Iterator<Item = f64>) -> f64 {
+    of.fold(0.0, |most, v| if most.is_nan() || v.is_nan() { f64::NAN } else { v.max(most) })
+}
+
+fn named<'f>(found: &'f Found, what: &str) -> Option<&'f Row> {
+    found.compared.rows.iter().find(|r| r.what == what)
+}
+
+fn numbers(values: &[f64]) -> Vec<Cell> {
+    values.iter().map(|v| Cell::from(*v)).collect()
+}
+
+/// A row of a comparison as cells.
+fn compared(r: &Row) -> Vec<Cell> {
+    let what = match r.surface {
+        Some(s) => format!("{}, surface {s}", r.what),
+        None => r.what.clone(),
+    };
+    let holds = match (r.allowed, r.holds) {
+        (None, _) => "-",
+        (Some(_), true) => "yes",
+        (Some(_), false) => "no",
+    };
+    let texts = [r.group.to_string(), what, r.a.clone(), r.b.clone()].map(Cell::Text);
+    let off = r.difference.map_or(Cell::from("-"), Cell::from);
+    texts.into_iter().chain([off, r.unit.into(), holds.into(), Cell::Text(r.place.clone())]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::characterised::Which;
+
+    #[test]
+    fn the_worst_of_figures_is_none_where_one_is_none() {
+        assert_eq!(worst([1.0, 3.0, 2.0].into_iter()), 3.0);
+        assert!(worst([1.0, f64::NAN, 2.0].into_iter()).is_nan());
+        assert!(worst([f64::NAN, 2.0].into_iter()).is_nan());
+        assert!(worst([2.0, f64::NAN].into_iter()).is_nan());
+    }
+
+    #[test]
+    fn tables_have_as_many_columns_as_their_rows_have_cells() {
+        let known = characterised::of(P1.spec, 1, Which::read("cheetah36es")).unwrap();
+        let found = known.found.as_ref().unwrap();
+        for claim in [&P1, &P2, &P3, &P4, &P5, &P6, &P7, &P9] {
+            let judged = (claim.judge)(&known, found);
+            assert_eq!(judged.figures.len(), claim.spec.claims[0].checks.len(), "{}", claim.spec.id);
+            assert!(!judged.rows.is_empty(), "{}", claim.spec.id);
+            // The drive's name is put in front of all.
+            assert!(judged.rows.iter().all(|r| r.len() + 1 == claim.table.1.len()), "{}", claim.spec.id);
+        }
+    }
+}
