@@ -351,7 +351,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
     fn as_far_as_it_goes(&mut self, run: &Run) -> Result<u64, ProbeError> {
         let n = u64::from(run.sectors);
         let rate = 1.0 / f64::from(run.sectors);
-        let mut fits = |j: u64| -> Result<bool, ProbeError> {
+        let mut one = |j: u64| -> Result<bool, ProbeError> {
             let lbn = run.first + j * n + n - 1;
             if lbn >= self.tracer.sectors() {
                 return Ok(false);
@@ -359,7 +359,9 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
             let expected = fraction(run.begins(j) + rate * n as f64);
             Ok(apart(expected, self.tracer.angle(lbn)?).abs() <= self.tracer.same())
         };
-        if fits(run.tracks - 1)? {
+        // Behind a change one track in a hundred is where it should be all the same; two that are a few apart hardly ever.
+        let mut fits = |j: u64| -> Result<bool, ProbeError> { Ok(one(j)? && (j < 4 || one(j - 4)?)) };
+        if fits(run.tracks - 1)? && fits(run.tracks / 2)? {
             return Ok(run.tracks);
         }
         if !fits(0)? {
@@ -404,7 +406,8 @@ fn pattern(runs: &[Run], same: f64) -> Option<usize> {
         let of = &runs[runs.len() - 2 * n - 1..];
         let (first, second, third) = (&of[..n], &of[n..2 * n], &of[2 * n]);
         let (once, again) = (apart(first[0].angle, second[0].angle), apart(second[0].angle, third.angle));
-        let both = first.iter().zip(second).all(|(a, b)| alike(a, b, same));
+        // A single track is one with a defect, or one that a zone ends in: what comes twice by chance is no pattern.
+        let both = first.iter().zip(second).all(|(a, b)| a.tracks > 1 && alike(a, b, same));
         both && alike(&first[0], third, same) && apart(once, again).abs() <= 2.0 * same && joints(first, second, same)
     })
 }
