@@ -26,7 +26,7 @@ pub fn geometry(spans: &[Span]) -> GeometrySpec {
             && surfaces > 1
         {
             let skew = fraction(span.advance - (surfaces - 1) as f64 * run.skew);
-            let zone = zone(cylinder, surfaces, span.times, run, run.angle, skew, 0);
+            let zone = zone(cylinder, span.times, run, run.angle, skew, 0);
             cylinder = zone.last_cylinder + 1;
             zones.push(zone);
             continue;
@@ -36,7 +36,7 @@ pub fn geometry(spans: &[Span]) -> GeometrySpec {
                 let angle = fraction(run.angle + fraction(span.advance * time as f64));
                 let cylinders = run.tracks.div_ceil(surfaces);
                 let spare = (cylinders * surfaces - run.tracks) * u64::from(run.sectors);
-                let zone = zone(cylinder, surfaces, cylinders, run, angle, run.skew, spare);
+                let zone = zone(cylinder, cylinders, run, angle, run.skew, spare);
                 cylinder = zone.last_cylinder + 1;
                 zones.push(zone);
             }
@@ -60,9 +60,8 @@ fn surfaces(spans: &[Span]) -> u64 {
     (2..=MOST_SURFACES).find(|&n| 2 * in_cylinders(n) > all).unwrap_or(1)
 }
 
-fn zone(first: u32, surfaces: u64, cylinders: u64, run: &Run, angle: f64, cylinder_skew: f64, spares: u64) -> ZoneSpec {
+fn zone(first: u32, cylinders: u64, run: &Run, angle: f64, cylinder_skew: f64, spares: u64) -> ZoneSpec {
     let turn = |turns: f64| Skew::Turn(Angle::from_turns(turns));
-    let _ = surfaces;
     ZoneSpec {
         first_cylinder: first,
         last_cylinder: first + (cylinders.max(1) - 1) as u32,

@@ -11,7 +11,7 @@ use headtime_disk::time::Dur;
 
 use crate::border::{SHOTS, Shot, find};
 use crate::device::Ask;
-use crate::pairs::{Apart, Pairs, When, forget};
+use crate::pairs::{Apart, Pairs, When};
 use crate::sampler::{ProbeError, Sampler};
 use crate::seeks::Seeks;
 use crate::spindle::Spindle;
@@ -172,7 +172,7 @@ fn ear(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Op
         let Some(aimed) = pairs.same_track(sampler, spindle, When::Later(AHEAD), aim)? else { return Ok(None) };
         let is_hit = !aimed.is_media && sampler.is_quick(&aimed.answer);
         if is_hit && aim > READ_BEFORE {
-            forget(sampler)?;
+            sampler.forget_all()?;
             return Ok(None);
         }
         hits += u32::from(is_hit);

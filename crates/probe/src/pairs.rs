@@ -176,7 +176,7 @@ impl<'g> Pairs<'g> {
         let Some(first) = self.anywhere_on(sampler, a) else { return Ok(None) };
         let Some(answer) = sampler.read(first, 1)? else { return Ok(None) };
         if sampler.is_quick(&answer) {
-            forget(sampler)?;
+            sampler.forget_all()?;
             return Ok(None);
         }
         let (turn, sector) = (spindle.period_ns(), self.sector(spindle, b));
@@ -262,7 +262,7 @@ impl<'g> Pairs<'g> {
             Some(aimed) if aimed.is_media => Some(aimed.shot),
             // Another read than the last has been here.
             Some(_) => {
-                forget(sampler)?;
+                sampler.forget_all()?;
                 None
             }
             None => None,
@@ -332,7 +332,7 @@ impl<'g> Pairs<'g> {
         let turns = ((took - foreseen) / turn).round();
         let off = took - foreseen - turns * turn;
         if off.abs() > EXPLAINED {
-            forget(sampler)?;
+            sampler.forget_all()?;
             return Ok(None);
         }
         // Reads are heard of later than writes, and of two alike that does not show.
@@ -357,18 +357,6 @@ pub struct Aimed {
 /// Whether there is room on a track to aim: half of it at least holds data.
 pub fn holds_enough(track: &Track) -> bool {
     track.lbns >= 8 && track.lbns >= track.spt / 2
-}
-
-/// Reads elsewhere until the cache has forgotten what it held.
-///
-/// # Errors
-/// As [`Sampler::run`].
-pub fn forget(sampler: &mut Sampler) -> Result<(), ProbeError> {
-    for _ in 0..sampler.forgets() {
-        let lbn = sampler.below(sampler.sectors());
-        sampler.read(lbn, 1)?;
-    }
-    Ok(())
 }
 
 /// The angle of a sector's end, turns.

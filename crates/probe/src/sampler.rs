@@ -276,6 +276,14 @@ impl<'a> Sampler<'a> {
         self.media(lbn, count)
     }
 
+    /// Reads elsewhere until the cache has forgotten what it held.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn forget_all(&mut self) -> Result<(), ProbeError> {
+        self.forget(self.forgets)
+    }
+
     /// Reads so many sectors somewhere.
     fn forget(&mut self, reads: u32) -> Result<(), ProbeError> {
         for _ in 0..reads {

@@ -12,7 +12,7 @@ use headtime_disk::geometry::Geometry;
 use headtime_disk::time::Dur;
 
 use crate::border::{Border, SHOTS, Shot, find};
-use crate::pairs::{Apart, Pairs, When, forget, holds_enough};
+use crate::pairs::{Apart, Pairs, When, holds_enough};
 use crate::sampler::{ProbeError, Sampler};
 use crate::spindle::Spindle;
 
@@ -191,7 +191,7 @@ pub fn command_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs)
             // It had passed by when the command came, and a drive that reads ahead had it: too late to be read.
             false if aimed.shot.slack < READ_AHEAD => Some(Shot { turns: 1, ..aimed.shot }),
             false => {
-                forget(sampler)?;
+                sampler.forget_all()?;
                 None
             }
         })
@@ -207,24 +207,6 @@ impl Seeks {
     /// The table as a profile has it.
     pub fn table(&self) -> Vec<(u32, Dur)> {
         self.points.iter().map(|p| (p.distance, p.time)).collect()
-    }
-
-    /// The nearest table that never falls: neighbours that do are replaced by their mean (the pool-adjacent-violators method), as often as
-    /// it takes. It smooths errors of measurement, and with them whatever steps backwards a drive really has.
-    pub fn monotone(&self) -> Vec<(u32, Dur)> {
-        // Sums and counts of pools.
-        let mut pools: Vec<(u64, u64)> = Vec::with_capacity(self.points.len());
-        for p in &self.points {
-            pools.push((p.time.0, 1));
-            while let [.., (a, n), (b, m)] = pools[..]
-                && u128::from(a) * u128::from(m) > u128::from(b) * u128::from(n)
-            {
-                pools.truncate(pools.len() - 2);
-                pools.push((a + b, n + m));
-            }
-        }
-        let times = pools.iter().flat_map(|&(sum, n)| std::iter::repeat_n(Dur(sum / n), n as usize));
-        self.points.iter().map(|p| p.distance).zip(times).collect()
     }
 }
 
@@ -243,23 +225,5 @@ mod tests {
             assert!(cylinders < 10_000 || far >= 30, "{cylinders}: {far}");
             assert!(cylinders < 600 || all.iter().filter(|d| **d <= 500).count() == 9 + 5 + 6 + 5 + 17);
         }
-    }
-
-    #[test]
-    fn a_table_that_falls_is_made_level_there_and_stays_elsewhere() {
-        let point =
-            |(distance, us)| SeekPoint { distance, time: Dur::from_us(us), error: Dur::ZERO, spread: Dur::ZERO };
-        let seeks = Seeks {
-            points: [(1, 500), (2, 700), (3, 600), (4, 590), (5, 900)].map(point).to_vec(),
-            lost: vec![],
-            head_switch: None,
-            both: None,
-            command: Dur::ZERO,
-            command_error: Dur::ZERO,
-            stop: Dur::ZERO,
-        };
-        let us: Vec<u64> = seeks.monotone().iter().map(|p| p.1.0 / 1000).collect();
-        assert_eq!(us, [500, 630, 630, 630, 900]);
-        assert_eq!(seeks.table()[1], (2, Dur::from_us(700)));
     }
 }

@@ -1,249 +1,23 @@
 //! Streams through the whole core, on a virtual drive: what was promised is had, beside best effort of any policy and a scan that fills
 //! gaps, on a drive that is worse than usual and within its worst case.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod streams_rig;
+
+use std::collections::BTreeSet;
 
 use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::drive::{Drive, DriveConfig, Fault};
+use headtime_disk::drive::Fault;
 use headtime_disk::model::Model;
-use headtime_disk::profile::{self, Profile};
+use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::admission::{Disk, Service};
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::streams::{NotOpened, Overdue, Setup};
+use headtime_sched::admit::das::streams::NotOpened;
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::admit::das::worst::WorstCase;
-use headtime_sched::admit::das::worsts::Worsts;
-use headtime_sched::core::{Config, Core, Order, Refused};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::request::{Action, Finished, Request};
-use headtime_sched::tasks::{Event, Range, TaskSpec};
-use headtime_testkit::profiles::{between, rng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use headtime_sched::core::{Order, Refused};
+use headtime_sched::request::Finished;
+use headtime_testkit::profiles::between;
 
-const SECTORS: u32 = 128;
-const BIN: Dur = Dur::from_us(100);
-const PERIOD: Dur = Dur::from_ms(500);
-/// Owners from here on are nobody's stream.
-const OTHERS: u32 = 100;
-
-fn ultrastar() -> Profile {
-    profile::builtin("ultrastar36z15").expect("a built-in drive")
-}
-
-/// What is asked for at the beginning of each period.
-#[derive(Clone, Copy)]
-struct Streaming {
-    owner: u32,
-    stream: Stream,
-    next: Time,
-    /// How many more than it declared.
-    more: u32,
-    kind: Kind,
-}
-
-struct Rig {
-    core: Core,
-    drive: Drive,
-    now: Time,
-    rng: Xoshiro256PlusPlus,
-    streaming: Vec<Streaming>,
-    /// Best-effort requests that always wait.
-    best_effort: u32,
-    waiting_best_effort: u32,
-    asked: BTreeMap<u64, u32>,
-    finished: Vec<(u32, Finished)>,
-    given_up: Vec<u64>,
-    overdue: Vec<Overdue>,
-    scanned: u64,
-    commands: u64,
-    id: u64,
-}
-
-struct Setting<'a> {
-    /// The drive as it is believed to be.
-    belief: &'a Profile,
-    /// The drive as it is.
-    truth: &'a Profile,
-    policy: &'a str,
-    order: Order,
-    fill: bool,
-    exhausted: Exhausted,
-    /// X is this long for all but few.
-    mean: Dur,
-    seed: u64,
-    faults: Vec<Fault>,
-}
-
-fn setting<'a>(belief: &'a Profile, truth: &'a Profile) -> Setting<'a> {
-    Setting {
-        belief,
-        truth,
-        policy: "none",
-        order: Order::Sptf,
-        fill: false,
-        exhausted: Exhausted::AsBestEffort,
-        mean: Dur::from_ms(7),
-        seed: 1,
-        faults: vec![],
-    }
-}
-
-impl Rig {
-    fn new(setting: Setting) -> Rig {
-        let model = Model::new(setting.belief).expect("a drive that works");
-        let worst = WorstCase::of(setting.belief, &model, SECTORS).expect("a worst case").total();
-        let samples: Vec<Dur> = (0..100).map(|i| Dur(setting.mean.0 / 2 + setting.mean.0 * i / 100)).collect();
-        let times = Distribution::from_samples(&samples, BIN, worst).expect("samples");
-        let setup = Setup {
-            disk: Disk::new(vec![Service { sectors: SECTORS, worst, times }], 2).expect("a drive"),
-            worsts: Worsts::of(setting.belief, &model, 256).expect("a worst case"),
-            exhausted: setting.exhausted,
-        };
-        let fill = setting.fill.then(|| FillConfig::new(Algorithm::AngleEpFrag));
-        let config = Config { order: setting.order, max_outstanding: 2, capacity: 4096, fill };
-        let policy = Policy::named(setting.policy).expect("a policy");
-        let core = Core::new(config, model).admitting(&policy).guaranteeing(&setup);
-        let drive = DriveConfig { seed: setting.seed, faults: setting.faults, ..DriveConfig::default() };
-        Rig {
-            core,
-            drive: Drive::new(setting.truth, drive).expect("a drive that works"),
-            now: Time::ZERO,
-            rng: rng(setting.seed),
-            streaming: vec![],
-            best_effort: 0,
-            waiting_best_effort: 0,
-            asked: BTreeMap::new(),
-            finished: vec![],
-            given_up: vec![],
-            overdue: vec![],
-            scanned: 0,
-            commands: 0,
-            id: 0,
-        }
-    }
-
-    fn stream(&mut self, owner: u32, requests: u32, period: Dur, ppm: u32) -> Result<(), NotOpened> {
-        let quality = Quality::from_ppm(ppm).expect("a quality");
-        let stream = Stream::new(requests, period, quality, SECTORS).expect("a stream");
-        let opened = self.core.open_stream(owner, stream, self.now);
-        self.drain();
-        let next = opened?.begins;
-        self.streaming.push(Streaming { owner, stream, next, more: 0, kind: Kind::Read });
-        Ok(())
-    }
-
-    /// Reads the whole drive for free.
-    fn scan(&mut self) {
-        let session = self.core.open(1, self.now).expect("there is room");
-        let ranges = vec![Range { lbn: 0, count: self.drive.capacity() }];
-        let spec = TaskSpec { kind: Kind::Read, ranges, blksize: 32, min_pickup: 32 };
-        self.core.register(session, &spec, self.now).expect("there is room");
-        self.drain();
-    }
-
-    fn submit(&mut self, owner: u32, kind: Kind, lbn: u64, count: u32) -> Result<u64, Refused> {
-        self.id += 1;
-        let request = Request { id: self.id, kind, lbn, count, fua: false, sync: true, owner };
-        let told = self.core.submit(request, self.now);
-        if told.is_ok() {
-            self.asked.insert(self.id, owner);
-        }
-        self.drain();
-        told.map(|()| self.id)
-    }
-
-    fn somewhere(&mut self) -> u64 {
-        let last = self.drive.capacity() / u64::from(SECTORS) - 1;
-        between(&mut self.rng, 0, last) * u64::from(SECTORS)
-    }
-
-    fn drain(&mut self) {
-        while let Some(action) = self.core.poll() {
-            match action {
-                Action::Issue(command) => {
-                    self.commands += 1;
-                    self.drive.submit(command, self.now).expect("it takes two");
-                }
-                Action::Finish(f) => {
-                    let owner = self.asked.remove(&f.request).expect("it was asked for, and is finished once");
-                    self.waiting_best_effort -= u32::from(owner >= OTHERS && self.best_effort > 0);
-                    self.finished.push((owner, f));
-                }
-                Action::GivenUp(request) => {
-                    self.asked.remove(&request).expect("it was asked for, and is not finished");
-                    self.given_up.push(request);
-                }
-                Action::Overdue(overdue) => self.overdue.push(overdue),
-                Action::Background(Event::Delivered { range, .. }) => self.scanned += range.count,
-                Action::Background(_) => {}
-            }
-        }
-        assert!(self.core.next_wakeup().is_none_or(|t| t > self.now), "woken in the past");
-    }
-
-    /// What streams and others ask for now.
-    fn ask(&mut self) {
-        for at in 0..self.streaming.len() {
-            let Streaming { owner, stream, next, more, kind } = self.streaming[at];
-            if next > self.now {
-                continue;
-            }
-            self.streaming[at].next = next + stream.period;
-            for _ in 0..stream.requests + more {
-                let lbn = self.somewhere();
-                self.submit(owner, kind, lbn, SECTORS).expect("there is room");
-            }
-        }
-        while self.waiting_best_effort < self.best_effort {
-            self.waiting_best_effort += 1;
-            let (owner, lbn) = (OTHERS + self.id as u32 % 3, self.somewhere());
-            let kind = if between(&mut self.rng, 0, 3) == 0 { Kind::Write } else { Kind::Read };
-            self.submit(owner, kind, lbn, SECTORS).expect("there is room");
-        }
-    }
-
-    fn run(&mut self, until: Time) {
-        loop {
-            self.ask();
-            let wakeup = self.core.next_wakeup();
-            let asks = self.streaming.iter().map(|s| s.next).min();
-            let next = [self.drive.next_event(), wakeup, asks].into_iter().flatten().min();
-            let Some(next) = next.filter(|t| *t <= until) else { break };
-            self.now = self.now.max(next);
-            while let Some(c) = self.drive.advance(self.now) {
-                self.core.complete(c.id, c.outcome, self.now);
-                self.drain();
-            }
-            if wakeup.is_some_and(|t| t <= self.now) {
-                self.core.tick(self.now);
-                self.drain();
-            }
-        }
-        self.now = self.now.max(until);
-    }
-
-    /// Requests of a stream that are finished: all, and those that were in time.
-    fn had(&self, owner: u32) -> (usize, usize) {
-        let mine = self.finished.iter().filter(|(o, _)| *o == owner);
-        let in_time = mine.clone().filter(|(_, f)| f.done <= f.due.expect("it is a stream's"));
-        (mine.count(), in_time.count())
-    }
-
-    fn others(&self) -> usize {
-        self.finished.iter().filter(|(o, _)| *o >= OTHERS).count()
-    }
-}
-
-/// A head that fails to settle once in five moves, as long as it can.
-fn restless() -> Profile {
-    let mut p = ultrastar();
-    p.noise.settle_retry_ppm = 200_000;
-    p
-}
+use streams_rig::*;
 
 #[test]
 fn no_mandatory_request_is_late_whoever_goes_beside_it() {
@@ -322,57 +96,6 @@ fn an_optional_stream_has_its_quality_at_any_phase() {
         println!("{eighth}/8 of a period behind the beginning: {quality:.3}");
         assert!(quality >= 0.94, "{eighth}: {quality}");
     }
-}
-
-/// Whose requests were finished, in that order, from when `who` asks for one for the first time.
-fn order_from(rig: &mut Rig, who: u32, at: Time) -> Vec<u32> {
-    rig.run(at);
-    let before = rig.finished.len();
-    let lbn = rig.somewhere();
-    rig.submit(who, Kind::Read, lbn, 8).expect("there is room");
-    while !rig.finished.iter().any(|(o, _)| *o == who) {
-        rig.run(rig.now + Dur::from_ms(1));
-    }
-    rig.finished[before..].iter().map(|(o, _)| *o).collect()
-}
-
-#[test]
-fn who_has_just_begun_goes_before_streams_that_can_wait() {
-    let drive = ultrastar();
-    let first = |policy| {
-        let mut behind = 0;
-        for seed in 0..8 {
-            let mut rig = Rig::new(Setting { policy, seed, ..setting(&drive, &drive) });
-            rig.stream(1, 5, PERIOD, 1_000_000).expect("room");
-            rig.stream(2, 20, PERIOD, 600_000).expect("room");
-            // What was at the drive, and it.
-            behind += order_from(&mut rig, OTHERS, Time(20 * PERIOD.0 + 10_000_000)).len() - 1;
-        }
-        behind
-    };
-    // Without a policy, and with one that raises nobody, position decides.
-    let (raised, others) = (first("bfq+"), [first("none"), first("bfq")]);
-    println!("{raised} behind, others {others:?}");
-    assert!(raised <= 2 * 8 && others.iter().all(|&o| o > 4 * raised));
-}
-
-#[test]
-fn where_streams_cannot_wait_what_is_mandatory_makes_room_for_who_has_just_begun() {
-    let drive = ultrastar();
-    let optional_before = |policy| {
-        let mut optional = 0;
-        for seed in 0..8 {
-            let mut rig = Rig::new(Setting { policy, seed, ..setting(&drive, &drive) });
-            rig.stream(1, 14, PERIOD, 1_000_000).expect("room");
-            rig.stream(2, 10, PERIOD, 600_000).expect("room");
-            let order = order_from(&mut rig, OTHERS, Time(20 * PERIOD.0));
-            // Two were at the drive when it came.
-            optional += order[2..].iter().filter(|&&o| o == 2).count();
-        }
-        optional
-    };
-    let (raised, others) = (optional_before("bfq+"), optional_before("bfq"));
-    assert!(raised == 0 && others > 2 * 8, "{raised} and {others} optional requests before it");
 }
 
 #[test]
@@ -568,12 +291,6 @@ fn a_stream_has_its_requests_although_what_was_put_before_them_fails() {
     assert_eq!((tally.in_time, tally.late), (295, 0));
 }
 
-/// Goes on to the next instant at which something happens.
-fn step(rig: &mut Rig) {
-    let next = [rig.drive.next_event(), rig.core.next_wakeup()].into_iter().flatten().min().expect("something happens");
-    rig.run(next);
-}
-
 /// How many requests in a row an application has, of two that read on without end.
 fn in_a_row(policy: &str, streams: bool) -> f64 {
     let drive = ultrastar();
@@ -607,47 +324,6 @@ fn a_slice_has_as_many_requests_beside_streams_as_without() {
     }
 }
 
-/// An application that asked `before` is done and waited for at `at`, when a stream's requests come. How many commands are at the drive
-/// then.
-fn at_the_drive(rig: &mut Rig, at: Time, before: Dur, requests: u32) -> usize {
-    rig.streaming.clear();
-    rig.run(Time(at.0 - before.0));
-    let id = rig.submit(OTHERS, Kind::Read, 5_000, 8).expect("there is room");
-    while rig.asked.contains_key(&id) {
-        step(rig);
-    }
-    assert!(rig.now < at && rig.core.outstanding() == 0, "it is done");
-    rig.run(at);
-    for _ in 0..requests {
-        let lbn = rig.somewhere();
-        rig.submit(1, Kind::Read, lbn, SECTORS).expect("there is room");
-    }
-    rig.core.outstanding()
-}
-
-#[test]
-fn while_who_has_just_begun_thinks_streams_that_can_wait_wait() {
-    let drive = ultrastar();
-    let of = |policy| {
-        let mut rig = Rig::new(Setting { policy, ..setting(&drive, &drive) });
-        rig.stream(1, 5, PERIOD, 1_000_000).expect("room");
-        at_the_drive(&mut rig, Time(20 * PERIOD.0), Dur::from_ms(8), 5)
-    };
-    // Who is there for long is waited for, too, but not by streams.
-    assert_eq!((of("bfq+"), of("bfq")), (0, 2));
-}
-
-#[test]
-fn optional_requests_that_cannot_wait_for_who_has_just_begun_go_while_he_thinks() {
-    let drive = ultrastar();
-    let mut rig = Rig::new(Setting { policy: "bfq+", ..setting(&drive, &drive) });
-    rig.stream(1, 20, PERIOD, 950_000).expect("room");
-    // 131 ms are reserved, of which the last requests may take 50 more.
-    let late = Time(20 * PERIOD.0 - 184_000_000);
-    assert_eq!(at_the_drive(&mut rig, late, Dur::from_ms(16), 20), 2);
-    assert_eq!(rig.core.standings()[0].tally.deferred, 0);
-}
-
 #[test]
 fn what_is_there_when_its_period_begins_is_not_put_off() {
     let drive = ultrastar();
@@ -664,49 +340,4 @@ fn what_is_there_when_its_period_begins_is_not_put_off() {
         println!("{kept} of {} in the period that they were there for, {standing:?}", 40 * requests);
         assert!(kept * 100 >= 94 * 40 * requests as usize);
     }
-}
-
-/// A program that reads `reads` times, one after the other, from when a period is a little under way; how long that takes.
-fn start(policy: &str, seed: u64, reads: u32) -> (Dur, usize) {
-    let drive = ultrastar();
-    let mut rig = Rig::new(Setting { policy, seed, ..setting(&drive, &drive) });
-    rig.stream(1, 5, PERIOD, 1_000_000).expect("room");
-    rig.stream(2, 20, PERIOD, 600_000).expect("room");
-    rig.run(Time(20 * PERIOD.0 + 10_000_000));
-    let (from, before) = (rig.now, rig.finished.len());
-    for _ in 0..reads {
-        let lbn = rig.somewhere();
-        let id = rig.submit(OTHERS, Kind::Read, lbn, 8).expect("there is room");
-        while rig.asked.contains_key(&id) {
-            step(&mut rig);
-        }
-    }
-    (rig.now.since(from), rig.finished.len() - before - reads as usize)
-}
-
-#[test]
-fn who_has_just_begun_and_goes_on_has_each_of_his_requests_before_streams_that_can_wait() {
-    let of = |policy: &str| {
-        let each: Vec<(Dur, usize)> = (0..8).map(|seed| start(policy, seed, 10)).collect();
-        println!("{policy}: {each:?}");
-        each.iter().map(|e| e.1).sum::<usize>()
-    };
-    let (raised, others) = (of("bfq+"), of("bfq"));
-    assert!(raised * 5 < others, "{raised} of streams' meanwhile, {others} with a policy that raises nobody");
-}
-
-#[test]
-fn who_has_just_begun_and_waits_for_a_streams_request_does_not_keep_it() {
-    let drive = ultrastar();
-    let mut rig = Rig::new(Setting { policy: "bfq+", ..setting(&drive, &drive) });
-    rig.stream(1, 5, PERIOD, 1_000_000).expect("room");
-    rig.streaming.clear();
-    rig.run(Time(20 * PERIOD.0));
-    let id = rig.submit(OTHERS, Kind::Read, 5_000, 8).expect("there is room");
-    while rig.asked.contains_key(&id) {
-        step(&mut rig);
-    }
-    rig.submit(1, Kind::Write, 900_000, 64).expect("there is room");
-    rig.submit(OTHERS, Kind::Read, 900_000, 8).expect("there is room");
-    assert_eq!(rig.core.outstanding(), 1);
 }

@@ -12,6 +12,7 @@ pub mod disksim;
 pub mod fault;
 pub mod keys;
 mod load;
+mod neutral;
 pub mod service;
 mod skew;
 mod table;

@@ -276,7 +276,7 @@ fn electronics(item: &Item, base: Option<&Electronics>, places: &mut Places) -> 
     if let Some(q) = &queue_table {
         places.remember(&format!("{}.queue.depth", item.label), q.get("depth"));
     }
-    let base = base.cloned().unwrap_or_else(neutral);
+    let base = base.cloned().unwrap_or_else(Electronics::neutral);
     let in_rig = item.label == "rig";
     Ok(Electronics {
         bus: bus_table.map_or(Ok(base.bus), |t| bus(&t, &base.bus, in_rig))?,
@@ -284,45 +284,6 @@ fn electronics(item: &Item, base: Option<&Electronics>, places: &mut Places) -> 
         cache: cache_table.map_or(Ok(base.cache), |t| cache(&t, &base.cache, in_rig))?,
         queue: queue_table.map_or(Ok(base.queue), |t| queue(&t, &base.queue))?,
     })
-}
-
-/// What holds where a file says nothing.
-fn neutral() -> Electronics {
-    Electronics {
-        bus: BusSpec {
-            read_block_ps: 0,
-            write_block_ps: 0,
-            hold_for_reads: false,
-            hold_for_writes: false,
-            never_disconnect: false,
-            arbitration: Dur::ZERO,
-        },
-        overheads: Overheads::default(),
-        cache: CacheSpec {
-            segments: 0,
-            segment_sectors: 0,
-            prefetch: Prefetch::None,
-            minimum_prefetch_sectors: 0,
-            prefetch_on_idle_hit: false,
-            stop_in_sector: false,
-            prefetch_only_sequential: false,
-            same_track_prefetch_delays: false,
-            keep_delivered: true,
-            read_watermark_permille: 0,
-            write_watermark_permille: 0,
-            watermark_by_request: true,
-            write_back: false,
-            dirty_segments: 1,
-            read_hits_on_written: true,
-            writes_update_segments: false,
-            combine_sequential_writes: false,
-            write_burst_sectors: 0,
-            almost_hits: false,
-            separate_write_segment: false,
-            write_segments: 1,
-        },
-        queue: QueueSpec { depth: 1, order: FirmwareOrder::Fcfs },
-    }
 }
 
 fn bus(t: &Table, base: &BusSpec, in_rig: bool) -> Result<BusSpec, ProfileError> {

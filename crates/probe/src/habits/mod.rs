@@ -14,7 +14,7 @@ mod cache;
 pub use cache::CacheHabits;
 
 use crate::device::{Answer, Ask};
-use crate::pairs::{Apart, Pairs, When, forget};
+use crate::pairs::{Apart, Pairs, When};
 use crate::sampler::{ProbeError, Sampler};
 use crate::seeks::Seeks;
 use crate::spindle::Spindle;
@@ -226,7 +226,7 @@ impl Questions<'_, '_, '_> {
             let Some((a, b, seek)) = self.pair() else { continue };
             let Some(answer) = self.sampler.read(a.first_lbn, 1)? else { continue };
             if self.sampler.is_quick(&answer) {
-                forget(self.sampler)?;
+                self.sampler.forget_all()?;
                 continue;
             }
             // A quarter of the track has passed when the head arrives.
