@@ -11,7 +11,7 @@ use headtime_disk::time::Dur;
 
 use crate::device::Device;
 use crate::habits::{self, Habits};
-use crate::layout::geometry;
+use crate::layout::{Order, lay_out};
 use crate::map::Mapper;
 use crate::overheads::{self, ReadOverheads};
 use crate::sampler::{ProbeError, Sampler, Surprises, Watch};
@@ -95,13 +95,19 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
     let mut spindle = Spindle::find(&mut sampler)?;
     let mut tracer = Tracer { sampler: &mut sampler, spindle: &mut spindle };
     let spans = Mapper::new(&mut tracer).map()?;
-    let spec = geometry(&spans);
+    let laid = lay_out(&mut sampler, &mut spindle, &spans)?;
+    let spec = laid.spec;
     let tracks: u64 = spans.iter().map(|s| s.times * s.runs.iter().map(|r| r.tracks).sum::<u64>()).sum();
     let per_track = || spans.iter().flat_map(|s| s.runs.iter()).filter(|r| r.tracks > 1).map(|r| r.sectors);
     let (most, fewest) = (per_track().max().unwrap_or(0), per_track().min().unwrap_or(0));
-    let value =
-        format!("{tracks} tracks of {most} to {fewest} sectors, in {} stretches that are alike", spec.zones.len());
+    let value = format!("{tracks} tracks of {most} to {fewest} sectors, {} with bad ones", laid.slipped);
     told.tell(&mut sampler, "tracks", value, "angles of sectors", "each boundary between two answers".into());
+    let value = match laid.order {
+        None => "not known: tracks are in the order of their sectors".into(),
+        Some(Order::Heads { surfaces, .. }) => format!("{surfaces} surfaces, heads first"),
+        Some(Order::Groups(g)) => format!("{} surfaces, groups of {} tracks", g.surfaces, g.tracks),
+    };
+    told.tell(&mut sampler, "layout", value, "which tracks are reached sooner than by a head switch", laid.sure);
     let built = Geometry::new(&spec).map_err(|e| unfit(e.to_string()))?;
     if built.capacity() != sampler.sectors() {
         return Err(unfit(format!("{} sectors", built.capacity())));
@@ -239,7 +245,7 @@ fn unfit(found: String) -> ProbeError {
 
 fn sources() -> BTreeMap<String, String> {
     let of = [
-        ("geometry", "measured: angles of sectors; cylinders are tracks in the order of their sectors"),
+        ("geometry", "measured: angles of sectors, and which tracks are reached sooner than by a head switch"),
         ("mechanics", "measured with reads; writes are taken to be as quick"),
         ("electronics", "measured with reads; what concerns writes is taken from them"),
         ("noise", "measured: completion jitter; nothing else"),

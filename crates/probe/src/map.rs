@@ -316,7 +316,11 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let most = (end - span.first()) / unit;
         let places = Places { first: span.first(), step: unit, track: span.runs[0].sectors, most };
         let mut line = Line { angle: span.runs[0].angle, step: span.advance };
-        let good = self.follow(&mut line, places)?;
+        let mut good = self.follow(&mut line, places)?;
+        // The last may be shorter: where the row behind it is like it, that begins as it should all the same.
+        while good > 2 && !self.is_whole(&span, good - 1, line.step)? {
+            good -= 1;
+        }
         self.refine(&mut line, good, &places)?;
         let advance = line.step;
         // All runs of it were as far off as the first.
@@ -345,6 +349,17 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let span = self.spans.last_mut().expect("it was just put there");
         span.times += 1;
         Ok(whole.last().map_or(last, Run::end))
+    }
+
+    /// Whether all runs of a repetition are as long as the first time.
+    fn is_whole(&mut self, span: &Span, time: u64, advance: f64) -> Result<bool, ProbeError> {
+        for run in &span.runs {
+            let (first, angle) = (run.first + time * span.sectors(), fraction(run.angle + turns(advance, time)));
+            if self.as_far_as_it_goes(&Run { first, angle, ..*run })? < run.tracks {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// How many tracks of a run are where it says.

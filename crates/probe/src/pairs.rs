@@ -257,8 +257,21 @@ impl<'g> Pairs<'g> {
     ) -> Result<Option<Shot>, ProbeError> {
         let Some((a, b)) = self.tracks(sampler, how) else { return Ok(None) };
         self.leave(sampler, how)?;
-        let aimed = self.behind(sampler, spindle, (&a, &b), when, aim)?;
-        Ok(match aimed {
+        self.between(sampler, spindle, ((&a, &b), when), aim)
+    }
+
+    /// A shot for the way from one track to another on an idle drive.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn between(
+        &self,
+        sampler: &mut Sampler,
+        spindle: &mut Spindle,
+        (tracks, when): ((&Track, &Track), When),
+        aim: f64,
+    ) -> Result<Option<Shot>, ProbeError> {
+        Ok(match self.behind(sampler, spindle, tracks, when, aim)? {
             Some(aimed) if aimed.is_media => Some(aimed.shot),
             // Another read than the last has been here.
             Some(_) => {

@@ -143,7 +143,9 @@ pub(super) fn electronics(a: &Profile, ma: &Model, b: &Profile, mb: &Model, opti
         span("a read of one sector from the cache", va.read_cache, vb.read_cache),
         span("between two queued reads", qa.read_read, qb.read_read),
         span("overhead of a write to the media", va.write_media, vb.write_media).unless(no_writes),
-        span("a write of one sector to the cache", va.write_cache, vb.write_cache).unless(no_writes),
+        // Where neither answers writes from its cache, no host ever sees what that would take.
+        span("a write of one sector to the cache", va.write_cache, vb.write_cache)
+            .unless(no_writes || !(ca.write_back || cb.write_back)),
         span("between a queued read and a write", qa.read_write, qb.read_write).unless(no_writes),
         span("between a queued write and a read", qa.write_read, qb.write_read).unless(no_writes),
         span("between two queued writes", qa.write_write, qb.write_write).unless(no_writes),

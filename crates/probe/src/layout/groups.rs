@@ -1,0 +1,341 @@
+//! Serpentines: rows as groups of neighbouring tracks on each surface in turn.
+//!
+//! A *leg* is what one group has on one surface. Most are one row; where a zone ends within a group, or a track has bad sectors, a leg is several.
+//! Spare tracks at a zone's end are in no row: a leg that has too few has them behind the zone that ends in it.
+
+use headtime_disk::profile::{GeometrySpec, Layout, SectorAddress, Slip, ZoneSpec};
+
+use super::rows::Row;
+use super::slips::Slips;
+use super::surfaces::Groups;
+use super::{spares, turn};
+use crate::spindle::{apart, fraction};
+
+/// Tracks of one leg with as many sectors.
+#[derive(Clone, Debug)]
+struct Part {
+    /// Which rows.
+    rows: std::ops::Range<usize>,
+    tracks: u64,
+    spt: u32,
+}
+
+/// The tracks of one group on one surface, in the order of their sectors.
+type Leg = Vec<Part>;
+
+/// A part in its place.
+struct Placed<'p> {
+    surface: u16,
+    /// First and last cylinder of the disk.
+    cylinders: (u64, u64),
+    outwards: bool,
+    spt: u32,
+    /// `None`: all of it is spare.
+    part: Option<&'p Part>,
+}
+
+/// The geometry of rows in groups. `same`: turns by which angles may differ. `None`: they do not lie so.
+pub fn geometry(rows: &[Row], slips: &Slips, how: Groups, same: f64) -> Option<GeometrySpec> {
+    let legs = legs(rows, how, same);
+    let surfaces = usize::from(how.surfaces);
+    let groups: Vec<&[Leg]> = legs.chunks(surfaces).collect();
+    let full = u64::from(how.tracks);
+    let mut zones: Vec<ZoneSpec> = Vec::new();
+    let mut at = 0;
+    while at < groups.len() {
+        let alike = (at..groups.len()).take_while(|&g| is_like(rows, groups[at], groups[g], how)).count();
+        let block = &groups[at..at + alike];
+        let regular = regular(rows, block, how, same);
+        if regular > 0 {
+            zones.extend(whole(rows, &block[..regular], how, at, same));
+            at += regular;
+            continue;
+        }
+        let is_last = at + 1 == groups.len();
+        let width = if is_last { longest(groups[at]) } else { full };
+        let fallback = skews(rows, &legs);
+        for placed in places(rows, &groups, how, at, width)? {
+            zones.push(alone(rows, slips, &placed, fallback));
+        }
+        at += 1;
+    }
+    let cylinders = zones.iter().map(|z| z.last_cylinder + 1).max()?;
+    let layout = Layout::SeekFirst {
+        group_tracks: how.tracks,
+        tracks_alternate: how.tracks_alternate,
+        surfaces_alternate: how.surfaces_alternate,
+    };
+    Some(GeometrySpec { surfaces: how.surfaces, cylinders, layout, zones, remaps: Vec::new() })
+}
+
+/// Rows as legs. One ends where it is full, where a track with as many sectors begins elsewhere than the next track would, and where a zone
+/// would follow that lies on its wrong side.
+fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
+    let full = u64::from(how.tracks);
+    let mut legs: Vec<Leg> = Vec::new();
+    let mut tracks = full;
+    // From a whole leg to the next, as seen last.
+    let mut usual = None;
+    for (i, row) in rows.iter().enumerate() {
+        let outwards = legs.len().checked_sub(1).is_some_and(|leg| how.is_outwards(leg));
+        let goes_on = i > 0 && tracks + row.tracks <= full && {
+            let last = &rows[i - 1];
+            // Of single tracks it is that of the last ones that have as many sectors.
+            let own = [last, row].into_iter().find(|r| r.tracks > 1);
+            let like = || rows[..i].iter().rev().find(|r| r.tracks > 1 && r.spt == row.spt);
+            let skew = own.or_else(like).map_or(0.0, |r| r.skew);
+            let sector = f64::from(row.missing().min(2)) / f64::from(row.spt);
+            let lies = |joint: f64| apart(last.last_begins() + joint, row.angle).abs() <= same + sector;
+            match row.spt == last.spt {
+                true => lies(skew),
+                false if lies(skew) => true,
+                false if usual.is_some_and(lies) => false,
+                // Between them some are spare.
+                false => (row.spt < last.spt) != outwards,
+            }
+        };
+        if i > 0 && tracks == full && rows[i - 1].missing() == 0 {
+            usual = Some(fraction(row.angle - rows[i - 1].last_begins()));
+        }
+        if !goes_on {
+            legs.push(Leg::new());
+            tracks = 0;
+        }
+        tracks += row.tracks;
+        let leg = legs.last_mut().expect("one was just begun");
+        match leg.last_mut().filter(|p| p.spt == row.spt) {
+            Some(part) => (part.rows.end, part.tracks) = (i + 1, part.tracks + row.tracks),
+            None => leg.push(Part { rows: i..i + 1, tracks: row.tracks, spt: row.spt }),
+        }
+    }
+    legs
+}
+
+fn length(leg: &Leg) -> u64 {
+    leg.iter().map(|p| p.tracks).sum()
+}
+
+fn longest(group: &[Leg]) -> u64 {
+    group.iter().map(length).max().unwrap_or(0)
+}
+
+/// Whether all legs of a group are single whole rows, and each has as many sectors a track as that surface has in another group.
+fn is_like(rows: &[Row], first: &[Leg], group: &[Leg], how: Groups) -> bool {
+    let n = usize::from(how.surfaces);
+    let of = |legs: &[Leg], leg: usize| legs.get(leg).and_then(|l| l.first()).map(|p| p.spt);
+    let is_whole = |leg: &Leg| {
+        leg.len() == 1
+            && leg[0].rows.len() == 1
+            && leg[0].tracks == u64::from(how.tracks)
+            && rows[leg[0].rows.start].missing() == 0
+    };
+    let is_same =
+        |i: usize| of(first, i) == of(group, i) || (how.surfaces_alternate && of(first, i) == of(group, n - 1 - i));
+    group.len() == n && group.iter().all(is_whole) && (0..n).all(is_same)
+}
+
+/// The one row of a whole leg.
+fn row<'r>(rows: &'r [Row], leg: &Leg) -> &'r Row {
+    &rows[leg[0].rows.start]
+}
+
+/// From the last track of each leg of these groups to the first of the next; one less than there are legs.
+fn joints(rows: &[Row], block: &[&[Leg]]) -> Vec<f64> {
+    let all: Vec<&Row> = block.iter().flat_map(|g| g.iter()).map(|leg| row(rows, leg)).collect();
+    all.windows(2).map(|w| fraction(w[1].angle - w[0].last_begins())).collect()
+}
+
+/// The mean of angles that are near each other.
+fn mean(angles: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut first, mut sum, mut n) = (None, 0.0, 0.0);
+    for angle in angles {
+        sum += apart(*first.get_or_insert(angle), angle);
+        n += 1.0;
+    }
+    first.map_or(0.0, |f| fraction(f + sum / f64::max(n, 1.0)))
+}
+
+/// How many groups of a block follow each other with the joints of the first ones.
+fn regular(rows: &[Row], block: &[&[Leg]], how: Groups, same: f64) -> usize {
+    let n = usize::from(how.surfaces);
+    let joints = joints(rows, block);
+    // Where surfaces alternate, what joins two legs depends on which way round the group goes.
+    let period = if how.surfaces_alternate { 2 * n } else { n };
+    let odd = (0..joints.len()).find(|&i| i >= period && apart(joints[i - period], joints[i]).abs() > 2.0 * same);
+    match odd {
+        // The group in which the odd joint ends is not one of them.
+        Some(i) => (i + 1) / n,
+        None => block.len(),
+    }
+}
+
+/// Zones of groups that are all alike: one for all surfaces if they have the same skews, else one for each.
+fn whole(rows: &[Row], block: &[&[Leg]], how: Groups, at: usize, same: f64) -> Vec<ZoneSpec> {
+    let n = usize::from(how.surfaces);
+    let first_leg = at * n;
+    let legs: Vec<&Row> = block.iter().flat_map(|g| g.iter()).map(|leg| row(rows, leg)).collect();
+    let joints = joints(rows, block);
+    let of_surface = |i: usize| how.surface(first_leg + i);
+    let (first, last) = (at as u64 * u64::from(how.tracks), (at + block.len()) as u64 * u64::from(how.tracks) - 1);
+    let skew = mean(legs.iter().map(|r| r.skew));
+    let joint = mean(joints.iter().copied());
+    let spt = |s: u16| (0..n).find(|&i| of_surface(i) == s).map_or(0, |i| legs[i].spt);
+    // Over a whole leg the difference must not show.
+    let is_one = legs.iter().all(|r| (apart(skew, r.skew) * how.tracks as f64).abs() <= same)
+        && joints.iter().all(|j| apart(joint, *j).abs() <= same);
+    let zone = |surface: Option<u16>, spts: Vec<u32>, angle: f64, skew: f64, joint: f64| {
+        let cylinders = (first as u32, last as u32);
+        zone(surface, cylinders, spts, Lie { angle, skew, joint }, 0)
+    };
+    if is_one {
+        let mut spts: Vec<u32> = (0..how.surfaces).map(spt).collect();
+        if spts.iter().all(|s| *s == spts[0]) {
+            spts.truncate(1);
+        }
+        // Where the first leg begins as all of them say.
+        let step = fraction(skew * (how.tracks - 1) as f64 + joint);
+        let begin = mean(legs.iter().enumerate().map(|(i, r)| fraction(r.angle - fraction(step * i as f64))));
+        return vec![zone(None, spts, begin, skew, joint)];
+    }
+    (0..how.surfaces)
+        .filter_map(|s| {
+            let mine: Vec<usize> = (0..legs.len()).filter(|&i| of_surface(i) == s).collect();
+            let begin = *mine.first()?;
+            let skew = mean(mine.iter().map(|&i| legs[i].skew));
+            let behind = mine.iter().filter_map(|&i| joints.get(i).copied());
+            let joint = if behind.clone().count() > 0 { mean(behind) } else { joint };
+            Some(zone(Some(s), vec![spt(s)], legs[begin].angle, skew, joint))
+        })
+        .collect()
+}
+
+/// Every part of a group in its place, and those that are all spare.
+fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width: u64) -> Option<Vec<Placed<'p>>> {
+    let n = usize::from(how.surfaces);
+    let group = groups[at];
+    let low = at as u64 * u64::from(how.tracks);
+    // Sectors of the innermost tracks that a surface has in the group before.
+    let outside = |surface: u16| {
+        let before = at.checked_sub(1)?;
+        let visit = (0..n).find(|visit| how.surface(before * n + visit) == surface)?;
+        Some(radial(groups[before].get(visit)?, how.is_outwards(before * n + visit)).last()?.spt)
+    };
+    let usual = group.first()?.first()?.spt;
+    let mut placed = Vec::new();
+    for visit in 0..n {
+        let leg = at * n + visit;
+        let (surface, outwards) = (how.surface(leg), how.is_outwards(leg));
+        let parts = group.get(visit).map_or(Vec::new(), |l| radial(l, outwards));
+        let visible: u64 = parts.iter().map(|p| p.tracks).sum();
+        let spare = width.checked_sub(visible)?;
+        let mut put = |from: u64, to: u64, part: Option<&'p Part>| {
+            if from < to {
+                // No sector of a part that is all spare is ever seen: it is as its neighbours.
+                let spt = part.or(parts.first().copied()).map_or(usual, |p| p.spt);
+                placed.push(Placed { surface, cylinders: (low + from, low + to - 1), outwards, spt, part });
+            }
+        };
+        // Of a zone that ends here all may be spare: then there is only what begins behind it.
+        if let [part] = parts[..]
+            && spare > 0
+            && outside(surface).is_some_and(|spt| spt != part.spt)
+        {
+            put(0, spare, None);
+            put(spare, width, Some(part));
+            continue;
+        }
+        // Spares are at a zone's end: behind a track that is not full, or behind the outermost zone.
+        let is_open = |p: &&Part| rows[p.rows.end - 1].missing() > 0;
+        let open = parts.iter().position(is_open).unwrap_or(0);
+        let mut from = 0;
+        for (k, part) in parts.iter().enumerate() {
+            let to = from + part.tracks + if k == open { spare } else { 0 };
+            put(from, to, Some(part));
+            from = to;
+        }
+        if parts.is_empty() {
+            put(0, width, None);
+        }
+    }
+    Some(placed)
+}
+
+/// The parts of a leg from outside in.
+fn radial(leg: &Leg, outwards: bool) -> Vec<&Part> {
+    let mut parts: Vec<&Part> = leg.iter().collect();
+    if outwards {
+        parts.reverse();
+    }
+    parts
+}
+
+/// Usual skews of the drive: for what is too short to have its own.
+fn skews(rows: &[Row], legs: &[Leg]) -> (f64, f64) {
+    let whole: Vec<&Row> =
+        legs.iter().filter(|l| l.len() == 1 && l[0].rows.len() == 1).map(|l| row(rows, l)).take(2).collect();
+    match whole[..] {
+        [a, b] => (a.skew, fraction(b.angle - a.last_begins())),
+        _ => (0.0, 0.0),
+    }
+}
+
+/// The zone of one part alone.
+fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: (f64, f64)) -> ZoneSpec {
+    let (from, to) = placed.cylinders;
+    let cylinders = (from as u32, to as u32);
+    let spt = u64::from(placed.spt);
+    let Some(part) = placed.part else {
+        let lie = Lie { angle: 0.0, skew: usual.0, joint: usual.1 };
+        return zone(Some(placed.surface), cylinders, vec![placed.spt], lie, (to - from + 1) * spt);
+    };
+    let mine = &rows[part.rows.clone()];
+    // The longest row knows best; it says where the first track begins.
+    let (mut before, mut best) = (0, (0, 0));
+    for (i, row) in mine.iter().enumerate() {
+        if row.tracks > mine[best.0].tracks {
+            best = (i, before);
+        }
+        before += row.tracks;
+    }
+    let skew = if mine[best.0].tracks > 1 { mine[best.0].skew } else { usual.0 };
+    let angle = fraction(mine[best.0].angle - fraction(skew * best.1 as f64));
+    let (mut bad, mut track, mut lost) = (Vec::new(), 0, 0);
+    for row in mine {
+        match slips.of(row) {
+            Some(found) => {
+                let begins = fraction(angle + fraction(skew * track as f64));
+                let cylinder = if placed.outwards { to - track } else { from + track } as u32;
+                let at = |sector| Slip::Sector(SectorAddress { cylinder, surface: placed.surface, sector });
+                bad.extend(found.sectors(begins, row.spt).into_iter().map(at));
+            }
+            None => lost += row.tracks * u64::from(row.missing()),
+        }
+        track += row.tracks;
+    }
+    let empty = (to - from + 1 - part.tracks) * spt + lost;
+    let lie = Lie { angle, skew, joint: usual.1 };
+    ZoneSpec { slips: bad, ..zone(Some(placed.surface), cylinders, vec![placed.spt], lie, empty) }
+}
+
+/// How a zone's tracks lie: where the first begins, the skew to the next, and the one to the next leg.
+struct Lie {
+    angle: f64,
+    skew: f64,
+    joint: f64,
+}
+
+fn zone(surface: Option<u16>, cylinders: (u32, u32), spts: Vec<u32>, lie: Lie, empty: u64) -> ZoneSpec {
+    ZoneSpec {
+        first_cylinder: cylinders.0,
+        last_cylinder: cylinders.1,
+        surface,
+        sectors_per_track: spts,
+        offset: Some(turn(lie.angle)),
+        track_skew: turn(lie.skew),
+        cylinder_skew: turn(lie.joint),
+        reserved_sectors: 0,
+        sparing: spares(empty),
+        slips: Vec::new(),
+        defects: Vec::new(),
+    }
+}

@@ -1,0 +1,174 @@
+//! Drives that go through all heads of a cylinder and then to the next: rows as cylinders.
+//!
+//! Within a zone all angles follow from three figures: where the first track begins, the skew to the next head, and the skew to the next
+//! cylinder. A track belongs to the zone for as long as it begins where they say; tracks with bad sectors are among them. The three
+//! are fitted to all rows of the zone by least squares.
+
+use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, SectorAddress, Slip, ZoneSpec};
+
+use super::fit::fit;
+use super::rows::Row;
+use super::slips::{Bad, Slips};
+use super::{spares, turn};
+use crate::spindle::{apart, fraction};
+
+/// A zone on the way.
+struct Zone {
+    spt: u32,
+    /// From one head to the next, and from a cylinder's last to the next one's first.
+    skews: (f64, f64),
+    /// Tracks so far.
+    tracks: u64,
+    /// Number of a track, and where it begins.
+    points: Vec<(u64, f64)>,
+    /// Bad sectors, by the track's number.
+    slips: Vec<(u64, Bad)>,
+    /// Sectors without data at the end of its last track.
+    open: u32,
+}
+
+/// The geometry of rows on so many surfaces. `same`: turns by which angles may differ.
+pub fn geometry(rows: &[Row], slips: &Slips, surfaces: u16, order: HeadOrder, same: f64) -> GeometrySpec {
+    let heads = u64::from(surfaces);
+    let mut zones: Vec<ZoneSpec> = Vec::new();
+    let mut cylinder = 0;
+    let mut zone: Option<Zone> = None;
+    for (i, row) in rows.iter().enumerate() {
+        let goes_on = zone.as_ref().is_some_and(|z| z.spt == row.spt && z.open == 0 && z.takes(row, heads, same));
+        if !goes_on {
+            if let Some(z) = zone.take() {
+                z.finish(heads, order, &mut cylinder, &mut zones);
+            }
+            zone = Some(Zone { skews: skews(&rows[i..], heads), ..Zone::new(row.spt) });
+        }
+        zone.as_mut().expect("it was just begun").add(row, slips);
+    }
+    if let Some(z) = zone {
+        z.finish(heads, order, &mut cylinder, &mut zones);
+    }
+    GeometrySpec { surfaces, cylinders: cylinder, layout: Layout::HeadFirst(order), zones, remaps: Vec::new() }
+}
+
+/// Both skews of the zone that begins with these rows: of its first cylinders that are whole.
+fn skews(rows: &[Row], heads: u64) -> (f64, f64) {
+    let here = rows.iter().take_while(|r| r.spt == rows[0].spt);
+    let track = here.clone().filter(|r| r.tracks > 1).max_by_key(|r| r.tracks).map(|r| r.skew);
+    let mut cylinder = None;
+    let mut at = 0;
+    for (row, next) in here.clone().zip(here.skip(1)) {
+        at += row.tracks;
+        if row.tracks == heads && next.tracks == heads && at.is_multiple_of(heads) {
+            cylinder = Some(fraction(next.angle - row.last_begins()));
+            break;
+        }
+    }
+    let track = track.unwrap_or(0.0);
+    // A row over several cylinders says that both are alike.
+    (track, cylinder.unwrap_or(track))
+}
+
+impl Zone {
+    fn new(spt: u32) -> Zone {
+        Zone { spt, skews: (0.0, 0.0), tracks: 0, points: Vec::new(), slips: Vec::new(), open: 0 }
+    }
+
+    /// Turns from the zone's first track to this one.
+    fn turned(&self, track: u64, heads: u64) -> f64 {
+        let cylinders = track / heads;
+        let (within, across) = self.skews;
+        fraction(within * (track - cylinders) as f64) + fraction(across * cylinders as f64)
+    }
+
+    /// Whether a row begins where the next track should.
+    fn takes(&self, row: &Row, heads: u64, same: f64) -> bool {
+        let Some(&(last, angle)) = self.points.last() else { return true };
+        let ahead = self.turned(self.tracks, heads) - self.turned(last, heads);
+        // A sector that is passed over in front of it moves it a little.
+        let sector = 1.0 / f64::from(self.spt);
+        apart(angle + ahead, row.angle).abs() <= same + f64::from(row.missing().min(2)) * sector
+    }
+
+    fn add(&mut self, row: &Row, slips: &Slips) {
+        match slips.of(row) {
+            Some(bad) => self.slips.push((self.tracks, bad.clone())),
+            None => self.open = row.missing(),
+        }
+        // Where a short track begins is known less well.
+        if row.missing() == 0 || self.points.is_empty() {
+            self.points.push((self.tracks, row.angle));
+            if row.tracks > 1 {
+                self.points.push((self.tracks + row.tracks - 1, row.last_begins()));
+            }
+        }
+        self.tracks += row.tracks;
+    }
+
+    /// The first angle and both skews that fit all points best.
+    fn fitted(&self, heads: u64) -> (f64, f64, f64) {
+        let begin = self.points[0].1;
+        let alike = self.skews.0 == self.skews.1;
+        // What is left of each point, with the turns that the first skews make taken out.
+        let mut left = 0.0;
+        let mut points = Vec::with_capacity(self.points.len());
+        for &(track, angle) in &self.points {
+            // It grows slowly along the zone: the last one says where the next is to be looked for.
+            left += apart(fraction(begin + left + self.turned(track, heads)), angle);
+            let cylinders = track / heads;
+            let x = match alike {
+                true => [1.0, track as f64, 0.0],
+                false => [1.0, (track - cylinders) as f64, cylinders as f64],
+            };
+            points.push((x, left));
+        }
+        let [offset, within, across] = fit(&points).values;
+        let across = if alike { within } else { across };
+        (fraction(begin + offset), fraction(self.skews.0 + within), fraction(self.skews.1 + across))
+    }
+
+    fn finish(mut self, heads: u64, order: HeadOrder, cylinder: &mut u32, zones: &mut Vec<ZoneSpec>) {
+        let (angle, within, across) = self.fitted(heads);
+        self.skews = (within, across);
+        let cylinders = self.tracks.div_ceil(heads);
+        let empty = (cylinders * heads - self.tracks) * u64::from(self.spt);
+        let first = *cylinder;
+        let bad = |(track, bad): &(u64, Bad)| {
+            let (at, head) = (track / heads, (track % heads) as u16);
+            let (cylinder, surface) = (first + at as u32, on(order, heads as u16, (u64::from(first), at), head));
+            let sectors = bad.sectors(fraction(angle + self.turned(*track, heads)), self.spt);
+            sectors.into_iter().map(move |sector| Slip::Sector(SectorAddress { cylinder, surface, sector }))
+        };
+        zones.push(ZoneSpec {
+            first_cylinder: first,
+            last_cylinder: first + cylinders as u32 - 1,
+            surface: None,
+            sectors_per_track: vec![self.spt],
+            offset: Some(turn(angle)),
+            track_skew: turn(within),
+            cylinder_skew: turn(across),
+            reserved_sectors: 0,
+            sparing: spares(empty + u64::from(self.open)),
+            slips: self.slips.iter().flat_map(bad).collect(),
+            defects: Vec::new(),
+        });
+        *cylinder = first + cylinders as u32;
+    }
+}
+
+/// The surface of a zone's track: of its cylinder so and so, the one that is read as number `head`.
+pub(super) fn surface(spec: &GeometrySpec, zone: &ZoneSpec, cylinder: u64, head: u16) -> u16 {
+    let order = match spec.layout {
+        Layout::HeadFirst(order) => order,
+        Layout::SeekFirst { .. } => HeadOrder::Forward,
+    };
+    on(order, spec.surfaces, (u64::from(zone.first_cylinder), cylinder), head)
+}
+
+/// The same by the zone's first cylinder and the number of one in it.
+fn on(order: HeadOrder, surfaces: u16, (first, cylinder): (u64, u64), head: u16) -> u16 {
+    let turned = match order {
+        HeadOrder::Forward => false,
+        HeadOrder::AlternatingInZone => cylinder % 2 == 1,
+        HeadOrder::AlternatingOnDisk => (first + cylinder) % 2 == 1,
+    };
+    if turned { surfaces - 1 - head } else { head }
+}

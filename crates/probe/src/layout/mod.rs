@@ -1,0 +1,114 @@
+//! The map as a geometry: which track lies on which surface, and in which cylinder.
+//!
+//! Angles alone do not say. What does is how long the arm takes: two tracks of one surface that are near each other are a short seek apart, two of
+//! different surfaces a head switch, which on most drives takes longer ([`surfaces`]). Where skews differ between the
+//! next head and the next cylinder, they say how many surfaces there are as well. With that the [`rows`] of the map are put in their
+//! places: as cylinders ([`heads`]) or as groups of tracks on each surface in turn ([`groups`]). A geometry that does not put each track where
+//! it was found is not used; what is left then is the order of the tracks ([`flat`]).
+
+mod fit;
+pub mod flat;
+mod groups;
+mod heads;
+mod polish;
+pub mod rows;
+pub mod slips;
+mod surfaces;
+
+use headtime_disk::angle::Angle;
+use headtime_disk::geometry::Geometry;
+use headtime_disk::profile::{GeometrySpec, HeadOrder, Skew, SpareUnit, Sparing};
+
+pub use surfaces::{Groups, Order};
+
+use crate::map::Span;
+use crate::pairs::Pairs;
+use crate::sampler::{ProbeError, Sampler};
+use crate::spindle::{Spindle, apart};
+use crate::tracks::Tracer;
+use rows::Row;
+use slips::Slips;
+
+/// A geometry, and how it was come by.
+#[derive(Clone, Debug)]
+pub struct Laid {
+    /// The geometry.
+    pub spec: GeometrySpec,
+    /// In which order it goes through surfaces and cylinders; `None`: what was found fits no order.
+    pub order: Option<Order>,
+    /// How sure that is, in words.
+    pub sure: String,
+    /// Tracks with bad sectors.
+    pub slipped: usize,
+}
+
+/// Finds surfaces and cylinders of a map.
+///
+/// # Errors
+/// As [`Sampler::run`]; or the map is no disk's.
+pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> Result<Laid, ProbeError> {
+    let mut tracer = Tracer { sampler, spindle };
+    let rows = rows::rows(&mut tracer, spans)?;
+    let slips = Slips::find(&mut tracer, &rows)?;
+    let same = tracer.same();
+    let flat = flat::geometry(&rows);
+    let built = Geometry::new(&flat).map_err(|e| ProbeError::NoDisk {
+        what: "tracks as they were found",
+        expected: "a disk's".into(),
+        found: e.to_string(),
+    })?;
+    let pairs = Pairs::new(sampler, spindle, &built)?;
+    let slipped = slips.tracks();
+    let (order, sure) = surfaces::find(sampler, spindle, &pairs, &rows, same)?;
+    let spec = match order {
+        Some(Order::Heads { surfaces, order }) => Some(heads::geometry(&rows, &slips, surfaces, order, same)),
+        Some(Order::Groups(groups)) => groups::geometry(&rows, &slips, groups, same),
+        None => None,
+    };
+    match spec.filter(|s| fits(s, &rows, same)) {
+        Some(mut spec) => {
+            polish::polish(&mut Tracer { sampler, spindle }, &mut spec)?;
+            Ok(Laid { spec, order, sure, slipped })
+        }
+        None if order.is_none() => Ok(Laid { spec: flat, order, sure, slipped }),
+        None => {
+            let sure = "tracks do not lie as surfaces and groups would have it".into();
+            Ok(Laid { spec: flat, order: None, sure, slipped })
+        }
+    }
+}
+
+/// Whether a geometry has each row's tracks where they were found.
+fn fits(spec: &GeometrySpec, rows: &[Row], same: f64) -> bool {
+    let Ok(built) = Geometry::new(spec) else { return false };
+    let ends = rows.last().is_some_and(|r| r.end() == built.capacity());
+    // Where an index mark is put no host can see; of a track that lacks sectors the first may come some later.
+    let is_there = |lbn: u64, angle: f64, row: &Row| {
+        let allowed = same + f64::from(row.missing().min(16)) / f64::from(row.spt);
+        built.track_of(lbn).is_some_and(|t| {
+            let near = apart(t.angle.turns(), angle).abs() <= allowed;
+            t.first_lbn == lbn && t.lbns == row.sectors && t.spt == row.spt && near
+        })
+    };
+    ends && rows.iter().all(|row| {
+        let last = row.end() - u64::from(row.sectors);
+        is_there(row.first, row.angle, row) && is_there(last, row.last_begins(), row)
+    })
+}
+
+fn turn(turns: f64) -> Skew {
+    Skew::Turn(Angle::from_turns(turns))
+}
+
+/// So many sectors without data at a zone's end, besides bad ones.
+fn spares(spares: u64) -> Sparing {
+    Sparing { unit: SpareUnit::Zone, spares, ..Sparing::NONE }
+}
+
+/// A head-first drive's order in words.
+fn in_words(order: HeadOrder) -> &'static str {
+    match order {
+        HeadOrder::Forward => "all heads of a cylinder, from the same one on",
+        _ => "all heads of a cylinder, there and back",
+    }
+}

@@ -1,0 +1,223 @@
+//! Where zones begin and how their tracks are skewed, from some hundred sectors of each.
+//!
+//! The map looks at a dozen places of a row. An answer is off by some 10 us, and a skew is to be known to half a sector: 2 us
+//! on some drives. So sectors all over a zone are looked at, on serpentines at both ends of legs, where they say most, and three figures are
+//! fitted: where the zone begins, the skew to the next track and the one to the next cylinder or leg.
+//!
+//! Makers choose skews by a rule: a time, which is the same part of a turn everywhere, or that rounded to whole sectors. Where all zones agree with
+//! one of the two, to within their errors, the rule is taken for each of them.
+
+use headtime_disk::geometry::Geometry;
+use headtime_disk::profile::{GeometrySpec, Layout, SectorAddress, Skew, ZoneSpec};
+
+use super::fit::{Fit, fit};
+use super::turn;
+use crate::sampler::ProbeError;
+use crate::spindle::{apart, fraction};
+use crate::tracks::Tracer;
+
+/// Sectors of each zone that are looked at.
+const LOOKS: u32 = 240;
+/// Zones with less than this part of all sectors are left as they are.
+const PART: u64 = 400;
+/// Sectors of all smaller zones that are looked at, and of each of them at least and at most.
+const ALL_SMALL: usize = 3_000;
+const FEWEST: usize = 4;
+const MOST: usize = 16;
+/// An answer this far off, ns, is another matter's.
+const FAR: f64 = 60e3;
+/// So many errors off a rule, and the rule does not hold.
+const ERRORS: f64 = 4.0;
+/// Errors of a skew, in sectors, with which whole sectors can be told.
+const SHARP: f64 = 0.12;
+
+/// A zone that was fitted.
+struct Fitted {
+    zone: usize,
+    sectors: f64,
+    /// Skews and their errors, turns: to the next track, and to the next cylinder or leg.
+    skews: [(f64, f64); 2],
+}
+
+/// Fits the zones of a geometry that go over all surfaces.
+///
+/// # Errors
+/// As [`crate::sampler::Sampler::run`].
+pub fn polish(tracer: &mut Tracer, spec: &mut GeometrySpec) -> Result<(), ProbeError> {
+    tracer.sampler.stage("skews");
+    let Ok(built) = Geometry::new(spec) else { return Ok(()) };
+    let mut fitted: Vec<Fitted> = Vec::new();
+    for i in 0..spec.zones.len() {
+        tracer.sampler.share(i as f64 / spec.zones.len() as f64);
+        let z = &spec.zones[i];
+        let sectors = u64::from(z.sectors_per_track[0])
+            * u64::from(z.last_cylinder - z.first_cylinder + 1)
+            * u64::from(spec.surfaces);
+        if z.surface.is_some() || sectors * PART < built.capacity() {
+            continue;
+        }
+        let Some(f) = look(tracer, &built, spec, i)? else { continue };
+        let alike = z.track_skew == z.cylinder_skew;
+        let z = &mut spec.zones[i];
+        let own = |s: Skew| s.angle(z.sectors_per_track[0]).turns();
+        let (within, across) = (own(z.track_skew), own(z.cylinder_skew));
+        let sectors = f64::from(z.sectors_per_track[0]);
+        z.offset = z.offset.map(|o| turn(fraction(o.angle(z.sectors_per_track[0]).turns() + f.values[0])));
+        let within = (fraction(within + f.values[1]), f.errors[1]);
+        let across = if alike { within } else { (fraction(across + f.values[2]), f.errors[2]) };
+        fitted.push(Fitted { zone: i, sectors, skews: [within, across] });
+        (z.track_skew, z.cylinder_skew) = (turn(within.0), turn(across.0));
+    }
+    rules(spec, &fitted);
+    let done: Vec<usize> = fitted.iter().map(|f| f.zone).collect();
+    begins(tracer, spec, &done)
+}
+
+/// Where the small zones begin, by the mean of some sectors of each.
+fn begins(tracer: &mut Tracer, spec: &mut GeometrySpec, done: &[usize]) -> Result<(), ProbeError> {
+    let Ok(built) = Geometry::new(spec) else { return Ok(()) };
+    let small: Vec<usize> = (0..spec.zones.len()).filter(|i| !done.contains(i)).collect();
+    let looks = (ALL_SMALL / small.len().max(1)).clamp(FEWEST, MOST);
+    for &i in &small {
+        tracer.sampler.share(i as f64 / spec.zones.len() as f64);
+        let z = spec.zones[i].clone();
+        let mut off = Vec::with_capacity(looks);
+        for _ in 0..4 * looks {
+            let surface = z.surface.unwrap_or_else(|| tracer.sampler.below(u64::from(spec.surfaces)) as u16);
+            let cylinders = u64::from(z.last_cylinder - z.first_cylinder + 1);
+            let cylinder = z.first_cylinder + tracer.sampler.below(cylinders) as u32;
+            let sector = tracer.sampler.below(u64::from(z.sectors_per_track[0])) as u32;
+            let Some(lbn) = built.lbn_at(SectorAddress { cylinder, surface, sector }) else { continue };
+            let Some(found) = off_by(tracer, &built, lbn)? else { continue };
+            off.push(found);
+            if off.len() == looks {
+                break;
+            }
+        }
+        if let (true, Some(o)) = (off.len() >= FEWEST, z.offset) {
+            let mean = off.iter().sum::<f64>() / off.len() as f64;
+            spec.zones[i].offset = Some(turn(fraction(o.angle(z.sectors_per_track[0]).turns() + mean)));
+        }
+    }
+    Ok(())
+}
+
+/// By how much a sector ends behind where a geometry has it, turns; `None`: so far off that it says nothing.
+fn off_by(tracer: &mut Tracer, built: &Geometry, lbn: u64) -> Result<Option<f64>, ProbeError> {
+    let Some(at) = built.locate(lbn).filter(|_| !built.is_remapped(lbn)) else { return Ok(None) };
+    let expected = fraction(at.angle.turns() + 1.0 / f64::from(at.spt.max(1)));
+    let off = apart(expected, tracer.angle(lbn)?);
+    Ok((off.abs() * tracer.spindle.period_ns() < FAR).then_some(off))
+}
+
+/// The fit of a zone: what its begin and its two skews are off.
+fn look(tracer: &mut Tracer, built: &Geometry, spec: &GeometrySpec, i: usize) -> Result<Option<Fit>, ProbeError> {
+    let z = &spec.zones[i];
+    let mut points: Vec<([f64; 3], f64)> = Vec::new();
+    for _ in 0..4 * LOOKS {
+        let place = place(tracer, spec, z);
+        let sector = tracer.sampler.below(u64::from(z.sectors_per_track[0])) as u32;
+        let address = SectorAddress { cylinder: place.cylinder, surface: place.surface, sector };
+        let Some(lbn) = built.lbn_at(address) else { continue };
+        if let Some(off) = off_by(tracer, built, lbn)? {
+            let x = match z.track_skew == z.cylinder_skew {
+                true => [1.0, place.within + place.across, 0.0],
+                false => [1.0, place.within, place.across],
+            };
+            points.push((x, off));
+        }
+        if points.len() == LOOKS as usize {
+            return Ok(Some(fit(&points)));
+        }
+    }
+    Ok(None)
+}
+
+/// A track, and how many steps of each kind it is behind its zone's first.
+struct Place {
+    cylinder: u32,
+    surface: u16,
+    within: f64,
+    across: f64,
+}
+
+/// A track of a zone, at random.
+fn place(tracer: &mut Tracer, spec: &GeometrySpec, z: &ZoneSpec) -> Place {
+    let cylinders = u64::from(z.last_cylinder - z.first_cylinder + 1);
+    let surfaces = u64::from(spec.surfaces);
+    let mut below = |n: u64| tracer.sampler.below(n);
+    match spec.layout {
+        Layout::HeadFirst(_) => {
+            // Heads in their order or turned round: the track's number is what the surface is chosen for.
+            let (cylinder, head) = (below(cylinders), below(surfaces));
+            let surface = super::heads::surface(spec, z, cylinder, head as u16);
+            let within = (cylinder * (surfaces - 1) + head) as f64;
+            Place { cylinder: z.first_cylinder + cylinder as u32, surface, within, across: cylinder as f64 }
+        }
+        Layout::SeekFirst { group_tracks, tracks_alternate, surfaces_alternate } => {
+            let tracks = u64::from(group_tracks).min(cylinders);
+            let (group, visit) = (below((cylinders / tracks).max(1)), below(surfaces));
+            let near = below((tracks / 16).max(1));
+            let track = if below(2) == 0 { near } else { tracks - 1 - near };
+            let first = u64::from(z.first_cylinder) + group * tracks;
+            let turned = surfaces_alternate && (first / tracks) % 2 == 1;
+            let surface = if turned { surfaces - 1 - visit } else { visit } as u16;
+            let outwards = tracks_alternate && visit % 2 == 1;
+            let cylinder = (first + if outwards { tracks - 1 - track } else { track }) as u32;
+            let leg = group * surfaces + visit;
+            Place { cylinder, surface, within: (leg * (tracks - 1) + track) as f64, across: leg as f64 }
+        }
+    }
+}
+
+/// The same rule for what was too short to be fitted: its middle stays where it was found.
+fn straighten(z: &mut ZoneSpec, rule: &dyn Fn(&Fitted) -> f64) {
+    let n = z.sectors_per_track[0];
+    let own = z.track_skew.angle(n).turns();
+    let found = rule(&Fitted { zone: 0, sectors: f64::from(n), skews: [(own, 0.0); 2] });
+    let tracks = f64::from(z.last_cylinder - z.first_cylinder + 1) - (z.sparing.spares / u64::from(n)) as f64;
+    if let Some(o) = z.offset {
+        z.offset = Some(turn(fraction(o.angle(n).turns() + apart(found, own) * (tracks - 1.0) / 2.0)));
+        z.track_skew = turn(found);
+    }
+}
+
+/// Takes a rule for the skews of all zones, if one holds.
+fn rules(spec: &mut GeometrySpec, fitted: &[Fitted]) {
+    // With two zones any rule holds by chance.
+    if fitted.len() < 4 {
+        return;
+    }
+    let mut whole = false;
+    for kind in 0..2 {
+        let of = |f: &Fitted| f.skews[kind];
+        let weight = |f: &Fitted| 1.0 / (of(f).1 * of(f).1).max(1e-24);
+        let first = of(&fitted[0]).0;
+        let sum: f64 = fitted.iter().map(weight).sum();
+        let same = fraction(first + fitted.iter().map(|f| weight(f) * apart(first, of(f).0)).sum::<f64>() / sum);
+        let in_sectors = |f: &Fitted| (of(f).0 * f.sectors).round() / f.sectors;
+        let holds = |rule: &dyn Fn(&Fitted) -> f64| {
+            fitted.iter().all(|f| apart(rule(f), of(f).0).abs() <= ERRORS * of(f).1.max(1e-9))
+        };
+        let sharp = fitted.iter().all(|f| of(f).1 * f.sectors < SHARP);
+        let mut take = |rule: &dyn Fn(&Fitted) -> f64| {
+            for f in fitted {
+                let z = &mut spec.zones[f.zone];
+                let found = turn(rule(f));
+                if kind == 0 { z.track_skew = found } else { z.cylinder_skew = found }
+            }
+            if kind == 0 {
+                spec.zones.iter_mut().filter(|z| z.surface.is_some()).for_each(|z| straighten(z, rule));
+            }
+        };
+        // Where the skew to the next track is in whole sectors, so is the other.
+        if kind == 1 && whole && fitted.iter().all(|f| of(f).1 * f.sectors < 2.0 * SHARP) && holds(&in_sectors) {
+            take(&in_sectors);
+        } else if !whole && holds(&|_| same) {
+            take(&|_| same);
+        } else if sharp && holds(&in_sectors) {
+            take(&in_sectors);
+            whole |= kind == 0;
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Bad sectors that the mapping passes over: which of a track's sectors they are.
+//!
+//! Behind one that is passed over each sector of the track lies one sector's angle further than it would. That is 18 us on a track
+//! of 334 sectors at 10,000 turns a minute, not much more than one answer is off by: each place is looked at several times, and halving
+//! finds where the shift begins.
+
+use std::collections::BTreeMap;
+
+use super::rows::Row;
+use crate::sampler::ProbeError;
+use crate::spindle::{apart, fraction};
+use crate::tracks::Tracer;
+
+/// More on one track are no bad sectors but the end of a zone.
+const MOST: u32 = 16;
+/// Looks at one place at most, and at least.
+const LOOKS: u32 = 12;
+const FEWEST: u32 = 3;
+/// Sectors by which a mean must lie off the border before it is believed at once.
+const CLEAR: f64 = 0.4;
+/// Tracks that are looked into; on a drive with more of them only these are.
+const TRACKS: usize = 600;
+/// A sector that takes less, ns, is too narrow for halving among answers that are off by 10 us each.
+const NARROW: f64 = 6e3;
+
+/// The bad sectors of one track.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bad {
+    /// Those between its first and its last sector with a number, ascending, as if none were in front of the first.
+    inside: Vec<u32>,
+    /// Those in front of the first or behind the last: which of the two, the neighbours' angles say.
+    outside: u32,
+    /// Where its first sector with a number begins.
+    pub begins: f64,
+}
+
+impl Bad {
+    /// Their indices on a track of `spt` sectors that truly begins at `angle`.
+    pub fn sectors(&self, angle: f64, spt: u32) -> Vec<u32> {
+        let shift = (apart(angle, self.begins) * f64::from(spt)).round();
+        let front = shift.clamp(0.0, f64::from(self.outside)) as u32;
+        let behind = (0..self.outside - front).map(|k| spt - 1 - k);
+        let mut all: Vec<u32> = (0..front).chain(self.inside.iter().map(|s| s + front)).chain(behind).collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// Bad sectors by the first LBN of their track.
+#[derive(Clone, Debug, Default)]
+pub struct Slips(BTreeMap<u64, Bad>);
+
+impl Slips {
+    /// Those of a row's single track; `None`: it has none, or is short for another reason.
+    pub fn of(&self, row: &Row) -> Option<&Bad> {
+        self.0.get(&row.first)
+    }
+
+    /// Tracks that have some.
+    pub fn tracks(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Looks into all short tracks that others follow as if nothing were missing. One look at each in turn: what a drive has read ahead
+    /// on one it has forgotten by the time that its turn comes again.
+    ///
+    /// # Errors
+    /// As [`crate::sampler::Sampler::run`].
+    pub fn find(tracer: &mut Tracer, rows: &[Row]) -> Result<Slips, ProbeError> {
+        tracer.sampler.stage("bad sectors");
+        let short = (1..rows.len().saturating_sub(1)).filter(|&i| may_slip(rows, i)).take(TRACKS);
+        let wide = NARROW / tracer.spindle.period_ns();
+        let mut hunts: Vec<Hunt> = short.map(|i| Hunt::new(rows[i], wide)).collect();
+        let mut open: Vec<usize> = (0..hunts.len()).collect();
+        while !open.is_empty() {
+            tracer.sampler.share(1.0 - open.len() as f64 / hunts.len() as f64);
+            for &i in &open {
+                if let Some(lbn) = hunts[i].asks() {
+                    let angle = tracer.angle(lbn)?;
+                    hunts[i].told(angle);
+                }
+            }
+            open.retain(|&i| hunts[i].asks().is_some());
+        }
+        Ok(Slips(hunts.into_iter().map(|h| (h.row.first, h.found())).collect()))
+    }
+}
+
+/// Whether a row is one track that lacks a few sectors among others that lack none.
+fn may_slip(rows: &[Row], i: usize) -> bool {
+    let row = &rows[i];
+    let whole = |r: Option<&Row>| r.is_some_and(|r| r.spt == row.spt);
+    row.tracks == 1
+        && (1..=MOST.min(row.spt / 8)).contains(&row.missing())
+        && whole(rows.get(i + 1))
+        && whole(rows.get(i - 1))
+}
+
+/// Looking for the bad sectors of one track.
+#[derive(Clone, Debug)]
+struct Hunt {
+    row: Row,
+    /// Turns of one sector.
+    sector: f64,
+    /// What is looked at, as sectors from the row's first; `None`: it is over.
+    at: Option<u32>,
+    /// The first angle seen there, the others from it, and how many.
+    seen: (f64, f64, u32),
+    /// Where the first sector ends, once that is known.
+    first: Option<f64>,
+    /// How many sectors less lie between the first and the last than should, once that is known.
+    behind: Option<u32>,
+    /// Found so far.
+    bad: Vec<u32>,
+    /// The next begins to show somewhere behind the first of these and not behind the second.
+    between: (u32, u32),
+}
+
+impl Hunt {
+    fn new(row: Row, wide: f64) -> Hunt {
+        let sector = 1.0 / f64::from(row.spt);
+        Hunt {
+            row,
+            sector,
+            at: (sector >= wide && row.sectors > 2).then_some(0),
+            seen: (0.0, 0.0, 0),
+            first: None,
+            behind: None,
+            bad: Vec::new(),
+            between: (0, row.sectors - 1),
+        }
+    }
+
+    /// What is to be looked at.
+    fn asks(&self) -> Option<u64> {
+        self.at.map(|i| self.row.first + u64::from(i))
+    }
+
+    /// The mean of what was seen.
+    fn mean(&self) -> f64 {
+        let (first, sum, n) = self.seen;
+        fraction(first + sum / f64::from(n.max(1)))
+    }
+
+    /// One more look.
+    fn told(&mut self, angle: f64) {
+        let Some(at) = self.at else { return };
+        let (first, sum, n) = self.seen;
+        self.seen = if n == 0 { (angle, 0.0, 1) } else { (first, sum + apart(first, angle), n + 1) };
+        let n = self.seen.2;
+        let Some(begin) = self.first else {
+            if n == LOOKS {
+                (self.first, self.seen, self.at) = (Some(self.mean()), (0.0, 0.0, 0), Some(self.row.sectors - 1));
+            }
+            return;
+        };
+        let expected = fraction(begin + f64::from(at) * self.sector);
+        let shift = apart(expected, self.mean()) / self.sector;
+        if self.behind.is_none() {
+            if n == LOOKS {
+                let behind = shift.round().clamp(0.0, f64::from(self.row.missing())) as u32;
+                self.behind = Some(behind);
+                self.next();
+            }
+            return;
+        }
+        let border = self.bad.len() as f64 + 0.5;
+        if n < FEWEST || n < LOOKS && (shift - border).abs() < CLEAR {
+            return;
+        }
+        match shift < border {
+            true => self.between.0 = at,
+            false => self.between.1 = at,
+        }
+        self.next();
+    }
+
+    /// Where to look next.
+    fn next(&mut self) {
+        self.seen = (0.0, 0.0, 0);
+        while self.bad.len() < self.behind.unwrap_or(0) as usize {
+            let (low, high) = self.between;
+            if high - low > 1 {
+                self.at = Some(low + (high - low) / 2);
+                return;
+            }
+            self.bad.push(high + self.bad.len() as u32);
+            self.between = (low, self.row.sectors - 1);
+        }
+        self.at = None;
+    }
+
+    fn found(self) -> Bad {
+        let behind = self.bad.len() as u32;
+        let begins = self.first.map_or(self.row.angle, |end| fraction(end - self.sector));
+        Bad { inside: self.bad, outside: self.row.missing() - behind, begins }
+    }
+}

@@ -1,0 +1,395 @@
+//! How many surfaces there are, and in which order the drive goes through them.
+//!
+//! The way from one track to another takes as long as the longer of a seek and, to another surface, a head switch. So of tracks that are
+//! a few cylinders apart those on one surface are reached sooner, on drives whose head switch takes longer than a short seek. Where it
+//! does not, no host can see on which surface a track lies, and it makes no difference to one.
+
+use headtime_disk::geometry::Track;
+use headtime_disk::profile::HeadOrder;
+
+use super::in_words;
+use super::rows::Row;
+use crate::border::{Border, SHOTS, find as border};
+use crate::pairs::{Pairs, When};
+use crate::sampler::{ProbeError, Sampler};
+use crate::spindle::{Spindle, apart};
+
+/// No drive has more surfaces.
+pub const MOST_SURFACES: u64 = 40;
+/// Times that differ by less, ns, are not told apart, whatever their error.
+const CLEAR: f64 = 15e3;
+/// Shots at one time to say whether a way takes more or less.
+const VOTES: u32 = 5;
+/// Legs of a serpentine to look at: as many surfaces twice, and one more.
+const LEGS: usize = 2 * MOST_SURFACES as usize + 1;
+
+/// The order in which tracks follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// All heads of a cylinder, then the next.
+    Heads {
+        /// Surfaces.
+        surfaces: u16,
+        /// Whether they are always gone through in one direction.
+        order: HeadOrder,
+    },
+    /// Groups of tracks on each surface in turn.
+    Groups(Groups),
+}
+
+/// A serpentine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// Tracks of a group on one surface.
+    pub tracks: u32,
+    /// Surfaces.
+    pub surfaces: u16,
+    /// Every second leg goes outwards.
+    pub tracks_alternate: bool,
+    /// Every second group begins with the last surface.
+    pub surfaces_alternate: bool,
+}
+
+/// Measures ways between tracks of a map.
+struct Ways<'w, 's, 'g> {
+    sampler: &'w mut Sampler<'s>,
+    spindle: &'w mut Spindle,
+    pairs: &'w Pairs<'g>,
+    /// The number of each row's first track.
+    begins: Vec<u64>,
+}
+
+/// Finds the order. `pairs` aims at the flat geometry of these rows. With it, how sure that is; `None`: it could not be told.
+///
+/// # Errors
+/// As [`Sampler::run`].
+pub fn find(
+    sampler: &mut Sampler,
+    spindle: &mut Spindle,
+    pairs: &Pairs,
+    rows: &[Row],
+    same: f64,
+) -> Result<(Option<Order>, String), ProbeError> {
+    sampler.stage("surfaces");
+    let mut begins = Vec::with_capacity(rows.len());
+    let mut track = 0;
+    for row in rows {
+        begins.push(track);
+        track += row.tracks;
+    }
+    let mut ways = Ways { sampler, spindle, pairs, begins };
+    match repeated(rows, same) {
+        Some(n) if n <= MOST_SURFACES => ways.heads_of_cylinders(rows, n),
+        Some(n) => ways.groups(rows, n),
+        None => ways.heads_alike(rows),
+    }
+}
+
+/// The length of the rows that most tracks are in, where such rows follow each other with a skew of their own between them.
+fn repeated(rows: &[Row], same: f64) -> Option<u64> {
+    let all: u64 = rows.iter().map(|r| r.tracks).sum();
+    let jumps = |a: &Row, b: &Row| apart(a.last_begins() + a.skew, b.angle).abs() > same;
+    // Zones may be as wide as each other; rows of cylinders or groups come again with as many sectors.
+    let again = |a: &Row, behind: &[Row]| {
+        behind.iter().take(MOST_SURFACES as usize).any(|b| (b.tracks, b.spt) == (a.tracks, a.spt))
+    };
+    let follows = |i: usize| {
+        let (a, b) = (&rows[i], &rows[i + 1]);
+        a.tracks > 1 && a.tracks == b.tracks && jumps(a, b) && again(a, &rows[i + 1..])
+    };
+    let mut lengths: Vec<(u64, u64)> = Vec::new();
+    for pair in (0..rows.len().saturating_sub(1)).filter(|&i| follows(i)).map(|i| &rows[i..]) {
+        match lengths.iter_mut().find(|l| l.0 == pair[0].tracks) {
+            Some(length) => length.1 += pair[0].tracks,
+            None => lengths.push((pair[0].tracks, pair[0].tracks)),
+        }
+    }
+    let &(n, tracks) = lengths.iter().max_by_key(|l| l.1)?;
+    (3 * tracks > all).then_some(n)
+}
+
+/// Whether one time is so much less than another that it is no chance.
+fn is_less(a: &Border, b: &Border) -> bool {
+    b.at - a.at > CLEAR.max(4.0 * (a.error * a.error + b.error * b.error).sqrt())
+}
+
+impl Ways<'_, '_, '_> {
+    /// The time of the way between tracks that `choose` gives, numbers in the order of their sectors.
+    fn time(
+        &mut self,
+        shots: u32,
+        mut choose: impl FnMut(&mut Sampler) -> Option<(u64, u64)>,
+    ) -> Result<Option<Border>, ProbeError> {
+        border(self.spindle.period_ns(), shots, |aim| {
+            let Some((a, b)) = choose(self.sampler) else { return Ok(None) };
+            let (Some(a), Some(b)) = (track(self.pairs, a), track(self.pairs, b)) else { return Ok(None) };
+            self.pairs.between(self.sampler, self.spindle, ((&a, &b), When::AtOnce), aim)
+        })
+    }
+
+    /// Whether that way takes less than this, ns; `None`: shots told nothing.
+    fn is_within(
+        &mut self,
+        ns: f64,
+        mut choose: impl FnMut(&mut Sampler) -> Option<(u64, u64)>,
+    ) -> Result<Option<bool>, ProbeError> {
+        let (mut caught, mut missed) = (0, 0);
+        for _ in 0..6 * VOTES {
+            let Some((a, b)) = choose(self.sampler) else { return Ok(None) };
+            let (Some(a), Some(b)) = (track(self.pairs, a), track(self.pairs, b)) else { continue };
+            match self.pairs.between(self.sampler, self.spindle, ((&a, &b), When::AtOnce), ns)? {
+                Some(shot) if shot.turns <= 0 => caught += 1,
+                Some(_) => missed += 1,
+                None => {}
+            }
+            if 2 * caught > VOTES || 2 * missed > VOTES {
+                return Ok(Some(caught > missed));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Rows are cylinders: whether heads go there and back.
+    fn heads_of_cylinders(&mut self, rows: &[Row], heads: u64) -> Result<(Option<Order>, String), ProbeError> {
+        let whole: Vec<u64> = (1..rows.len())
+            .filter(|&i| rows[i - 1].tracks == heads && rows[i].tracks == heads)
+            .map(|i| self.begins[i])
+            .collect();
+        let cylinder = move |s: &mut Sampler| whole[s.below(whole.len() as u64) as usize];
+        // To the cylinder's second track; from the last track before it to its first; the same to its last.
+        let switch = self.time(SHOTS, |s| Some(cylinder(s)).map(|t| (t, t + 1)))?;
+        let next = self.time(SHOTS, |s| Some(cylinder(s)).map(|t| (t - 1, t)))?;
+        let over = self.time(SHOTS, |s| Some(cylinder(s)).map(|t| (t - 1, t + heads - 1)))?;
+        let surfaces = heads as u16;
+        let of = |order| Some(Order::Heads { surfaces, order });
+        let (Some(switch), Some(next), Some(over)) = (switch, next, over) else {
+            return Ok((of(HeadOrder::Forward), "surfaces by skews; their order is not known".into()));
+        };
+        let sure = |order, less: &Border| {
+            let us = (switch.at - less.at) / 1e3;
+            format!("surfaces by skews, {} by {us:.0} us that a head switch takes longer", in_words(order))
+        };
+        Ok(if is_less(&next, &switch) {
+            (of(HeadOrder::AlternatingInZone), sure(HeadOrder::AlternatingInZone, &next))
+        } else if is_less(&over, &switch) {
+            (of(HeadOrder::Forward), sure(HeadOrder::Forward, &over))
+        } else {
+            let sure = "surfaces by skews; in which order does not show, for no head switch takes longer than a seek";
+            (of(HeadOrder::Forward), sure.into())
+        })
+    }
+
+    /// All skews are alike, so that it looks like one surface: tracks that are reached sooner than those before them are on the same one again.
+    fn heads_alike(&mut self, rows: &[Row]) -> Result<(Option<Order>, String), ProbeError> {
+        let one = Some(Order::Heads { surfaces: 1, order: HeadOrder::Forward });
+        let unknown =
+            "all tracks as on one surface: to none of those that are near is the way shorter than to the next";
+        // Anywhere in a row, or at its first cylinder.
+        let (begins, counted): (Vec<u64>, Vec<u64>) = (self.begins.clone(), rows.iter().map(|r| r.tracks).collect());
+        let long: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].tracks > 3 * MOST_SURFACES).collect();
+        if long.is_empty() {
+            return Ok((one, unknown.into()));
+        }
+        let anywhere = |s: &mut Sampler, k: u64| {
+            let row = long[s.below(long.len() as u64) as usize];
+            let t = begins[row] + s.below(counted[row] - k);
+            Some((t, t + k))
+        };
+        let mut times: Vec<(u64, Border)> = Vec::new();
+        for k in 1..=2 * MOST_SURFACES {
+            self.sampler.share(k as f64 / (2 * MOST_SURFACES) as f64);
+            times.extend(self.time(SHOTS, |s| anywhere(s, k))?.map(|t| (k, t)));
+            // Seen twice, at one distance and at twice that.
+            if let Some(again) = again(&times)
+                && k > 2 * again
+            {
+                break;
+            }
+        }
+        // There and back with so many surfaces: across the turn it is the same one, before it another.
+        let turns_back = |ways: &mut Self, surfaces: u64| -> Result<Option<f64>, ProbeError> {
+            let at_turn = |s: &mut Sampler| {
+                let row = long[s.below(long.len() as u64) as usize];
+                let cylinders = (counted[row] - 1) / (2 * surfaces);
+                let t = begins[row] + 2 * surfaces * s.below(cylinders) + surfaces - 1;
+                Some((t, t + 1))
+            };
+            let back = ways.time(SHOTS, at_turn)?;
+            let across = ways.time(SHOTS, |s| at_turn(s).map(|(a, _)| (a - 1, a)))?;
+            let (Some(back), Some(across)) = (back, across) else { return Ok(None) };
+            Ok(is_less(&back, &across).then_some((across.at - back.at) / 1e3))
+        };
+        let there_and_back = |surfaces: u64, us: f64| {
+            let order = HeadOrder::AlternatingInZone;
+            let sure = format!("{}: where they turn the way is {us:.0} us shorter than before", in_words(order));
+            Ok((Some(Order::Heads { surfaces: surfaces as u16, order }), sure))
+        };
+        let Some(again) = again(&times) else {
+            if let Some((surfaces, us)) = self.crossings(&begins, &counted, &long)? {
+                let order = HeadOrder::Forward;
+                let sure = format!(
+                    "to the next cylinder the way is {us:.0} us longer than within one; the order does not show"
+                );
+                return Ok((Some(Order::Heads { surfaces: surfaces as u16, order }), sure));
+            }
+            // With few surfaces and a head switch that is hardly longer than a seek one distance is as good as another.
+            for surfaces in 2..=MOST_SURFACES {
+                if let Some(us) = turns_back(self, surfaces)? {
+                    return there_and_back(surfaces, us);
+                }
+            }
+            return Ok((one, unknown.into()));
+        };
+        if again.is_multiple_of(2)
+            && again > 2
+            && let Some(us) = turns_back(self, again / 2)?
+        {
+            return there_and_back(again / 2, us);
+        }
+        let of = |k: u64| times.iter().find(|t| t.0 == k).map(|t| t.1);
+        let (Some(near), Some(next)) = (of(again), of(1)) else { return Ok((one, unknown.into())) };
+        let (surfaces, order) = (again as u16, HeadOrder::Forward);
+        let us = (next.at - near.at) / 1e3;
+        let sure = format!("{}: {again} tracks on the way is {us:.0} us shorter than to the next", in_words(order));
+        Ok((Some(Order::Heads { surfaces, order }), sure))
+    }
+
+    /// Heads that switch sooner than any seek: the way to the next track is longer where that is on the next cylinder. So many surfaces, and
+    /// by how many us; `None`: it is alike everywhere.
+    fn crossings(&mut self, begins: &[u64], counted: &[u64], long: &[usize]) -> Result<Option<(u64, f64)>, ProbeError> {
+        // From the last track of each so many to the next, and from the first.
+        let at = |s: &mut Sampler, n: u64, last: bool| {
+            let row = long[s.below(long.len() as u64) as usize];
+            let t = begins[row] + n * s.below((counted[row] - 1) / n) + if last { n - 1 } else { 0 };
+            Some((t, t + 1))
+        };
+        let mut across: Vec<(u64, Border)> = Vec::new();
+        for n in 2..=MOST_SURFACES {
+            across.extend(self.time(SHOTS, |s| at(s, n, true))?.map(|t| (n, t)));
+        }
+        let Some(most) = across.iter().map(|a| a.1).max_by(|a, b| a.at.total_cmp(&b.at)) else { return Ok(None) };
+        // A number that is not theirs crosses to the next cylinder only now and then.
+        let Some(&(n, found)) = across.iter().find(|a| !is_less(&a.1, &most)) else { return Ok(None) };
+        let within = self.time(SHOTS, |s| at(s, n, false))?;
+        Ok(within.filter(|w| is_less(w, &found)).map(|w| (n, (found.at - w.at) / 1e3)))
+    }
+
+    /// Rows are legs: which of them are on the same surface, next to each other.
+    fn groups(&mut self, rows: &[Row], tracks: u64) -> Result<(Option<Order>, String), ProbeError> {
+        let unknown = |why: &str| Ok((None, format!("tracks go in groups of {tracks}, but {why}")));
+        // From the first sector on: that is where groups are counted from.
+        let legs: Vec<u64> =
+            rows.iter().take_while(|r| r.tracks == tracks).zip(&self.begins).map(|(_, b)| *b).take(LEGS).collect();
+        if legs.len() < 4 {
+            return unknown("the first is not a whole one, or zones are too narrow");
+        }
+        let margin = (tracks / 64).max(1);
+        // A place near a leg's end or begin.
+        let place = |s: &mut Sampler, leg: usize, end: bool| {
+            let by = s.below(margin);
+            legs[leg] + if end { tracks - 1 - by } else { by }
+        };
+        let some = |s: &mut Sampler| s.below(legs.len() as u64 - 1) as usize;
+        let near = self.time(SHOTS, |s| {
+            let leg = some(s);
+            let at = legs[leg] + s.below(tracks - 2 * margin);
+            Some((at, at + 2 * margin))
+        })?;
+        // The first two are never on the same surface, if there are several.
+        let mut switches = Vec::new();
+        for end in [false, true] {
+            switches.extend(self.time(SHOTS, |s| Some((place(s, 0, true), place(s, 1, end))))?);
+        }
+        // One of the two ways is a seek over the whole group, if that takes longer than the switch.
+        let switch = switches.into_iter().min_by(|a, b| a.at.total_cmp(&b.at));
+        let (Some(near), Some(switch)) = (near, switch) else { return unknown("ways between them are not clear") };
+        if !is_less(&near, &switch) {
+            return unknown("no head switch takes longer than a seek");
+        }
+        let limit = (near.at + switch.at) / 2.0;
+        // Whether a leg and a later one lie side by side on one surface, if the two go in these directions: outwards is `true`.
+        let side_by_side = |ways: &mut Self, from: usize, to: usize, outwards: (bool, bool)| {
+            ways.is_within(limit, |s| Some((place(s, from, !outwards.0), place(s, to, outwards.1))))
+        };
+        // The next leg on the surface of leg 0, and of leg 1.
+        let next = |ways: &mut Self, from: usize, candidates: &[usize]| -> Result<Option<(usize, bool)>, ProbeError> {
+            for &by in candidates.iter().filter(|&&by| from + by < legs.len()) {
+                for outwards in [(false, false), (true, true), (false, true), (true, false)] {
+                    if side_by_side(ways, from, from + by, outwards)? == Some(true) {
+                        return Ok(Some((by, outwards.0)));
+                    }
+                }
+            }
+            Ok(None)
+        };
+        let all: Vec<usize> = (1..=2 * MOST_SURFACES as usize).collect();
+        let Some((first, _)) = next(self, 0, &all)? else { return unknown("none lies beside the first") };
+        let known = [first, first.saturating_sub(2).max(1)];
+        let (surfaces, surfaces_alternate, tracks_alternate) = match first {
+            1 => (1, false, false),
+            _ => match next(self, 1, &known)? {
+                Some((by, outwards)) if by == first => (first, false, outwards),
+                Some((_, outwards)) => (first.div_ceil(2), true, outwards),
+                None => return unknown("none lies beside the second"),
+            },
+        };
+        let found = Groups { tracks: tracks as u32, surfaces: surfaces as u16, tracks_alternate, surfaces_alternate };
+        // All legs of two groups as that says.
+        let (mut right, mut asked) = (0, 0);
+        for leg in 0..legs.len().min(2 * surfaces) {
+            let beside = found.beside(leg);
+            if beside < legs.len() {
+                asked += 1;
+                let outwards = (found.is_outwards(leg), found.is_outwards(beside));
+                right += u32::from(side_by_side(self, leg, beside, outwards)? == Some(true));
+            }
+        }
+        let us = (switch.at - near.at) / 1e3;
+        if right < asked {
+            return unknown(&format!("only {right} of {asked} lie side by side as {surfaces} surfaces would have it"));
+        }
+        let sure = format!("{right} legs lie side by side as it says, reached {us:.0} us sooner than other surfaces");
+        Ok((Some(Order::Groups(found)), sure))
+    }
+}
+
+impl Groups {
+    /// Which visit of its group a leg is.
+    pub fn visit(&self, leg: usize) -> usize {
+        leg % usize::from(self.surfaces)
+    }
+
+    /// The surface of a leg.
+    pub fn surface(&self, leg: usize) -> u16 {
+        let visit = self.visit(leg) as u16;
+        let turned = self.surfaces_alternate && (leg / usize::from(self.surfaces)) % 2 == 1;
+        if turned { self.surfaces - 1 - visit } else { visit }
+    }
+
+    /// Whether its tracks are followed inside out.
+    pub fn is_outwards(&self, leg: usize) -> bool {
+        self.tracks_alternate && self.visit(leg) % 2 == 1
+    }
+
+    /// The leg that is next on its surface.
+    fn beside(&self, leg: usize) -> usize {
+        let n = usize::from(self.surfaces);
+        if self.surfaces_alternate { leg + 2 * (n - 1 - self.visit(leg)) + 1 } else { leg + n }
+    }
+}
+
+/// The least distance at which ways are clearly shorter than to the next track, and again at twice that.
+fn again(times: &[(u64, Border)]) -> Option<u64> {
+    let next = times.iter().find(|t| t.0 == 1)?.1;
+    let shortest = times.iter().map(|t| t.1).min_by(|a, b| a.at.total_cmp(&b.at))?;
+    let limit = (next.at + shortest.at) / 2.0;
+    let found = times.iter().find(|(_, t)| is_less(t, &next) && t.at < limit)?.0;
+    // At twice that the seek takes a little longer, and the head switch no less.
+    times.iter().any(|(k, t)| *k == 2 * found && next.at - t.at > next.error + t.error).then_some(found)
+}
+
+/// The track with this number in the order of their sectors, if there is room on it to aim.
+fn track(pairs: &Pairs, number: u64) -> Option<Track> {
+    let n = u32::try_from(number).ok()?;
+    pairs.geometry().track(n, 0).filter(crate::pairs::holds_enough)
+}

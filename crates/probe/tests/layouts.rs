@@ -1,0 +1,128 @@
+//! Drives of every layout, told apart without looking.
+
+mod common;
+
+use headtime_disk::geometry::Geometry;
+use headtime_disk::profile::{HeadOrder, Layout, Profile, Slip, ZoneSpec, builtin};
+use headtime_disk::time::Dur;
+use headtime_probe::layout::{Laid, lay_out};
+use headtime_probe::map::Mapper;
+use headtime_probe::tracks::Tracer;
+use headtime_testkit::profiles::cut;
+
+use common::Lab;
+
+/// What is found of a drive, and how many tracks of it are not as they are, or on another surface.
+fn laid(profile: Profile) -> (Laid, u64) {
+    let name = profile.name.clone();
+    let mut lab = Lab::new(profile);
+    let laid = lab.probe(|sampler, spindle| {
+        let spans = Mapper::new(&mut Tracer { sampler, spindle }).map().expect("it is a disk");
+        lay_out(sampler, spindle, &spans).expect("it answers")
+    });
+    let found = Geometry::new(&laid.spec).expect("a geometry");
+    let (mut wrong, mut lbn) = (0, 0);
+    while let Some(t) = lab.truth.geometry.track_of(lbn) {
+        let f = found.track_of(lbn).expect("as large");
+        let alike = |f: headtime_disk::geometry::Track| (f.first_lbn, f.lbns, f.spt, f.surface);
+        wrong += u64::from(alike(f) != alike(t));
+        lbn = t.first_lbn + u64::from(t.lbns);
+    }
+    println!("{name}: {:?}; {}; {wrong} tracks wrong", laid.order, laid.sure);
+    (laid, wrong)
+}
+
+/// A serpentine of `surfaces` that is cut off somewhere, with zones that end within groups.
+fn serpentine(surfaces: u16, tracks_alternate: bool, surfaces_alternate: bool) -> Profile {
+    let mut p = cut(builtin("maxtor-7l250s0").expect("a built-in drive"), 20_000);
+    p.stated_sectors = None;
+    p.geometry.surfaces = surfaces;
+    p.geometry.layout = Layout::SeekFirst { group_tracks: 512, tracks_alternate, surfaces_alternate };
+    p
+}
+
+#[test]
+fn serpentines_of_all_letters_and_numbers_of_surfaces() {
+    for surfaces in [1, 2, 3, 4, 5, 10] {
+        for (tracks, all) in [(false, false), (true, false), (false, true), (true, true)] {
+            let profile = serpentine(surfaces, tracks, all);
+            let (layout, _) = (profile.geometry.layout, ());
+            let (found, wrong) = laid(profile);
+            assert_eq!(found.spec.surfaces, surfaces);
+            if surfaces > 1 {
+                assert_eq!(found.spec.layout, layout, "{surfaces}");
+            }
+            assert_eq!(wrong, 0, "{surfaces} {layout:?}");
+        }
+    }
+}
+
+#[test]
+fn a_serpentine_with_zones_of_each_surface() {
+    let mut p = serpentine(4, true, false);
+    let zones = std::mem::take(&mut p.geometry.zones);
+    let surfaces = 4;
+    // Each surface's zones end a little further in than those of the one before, and it has some sectors less.
+    for surface in 0..surfaces {
+        for (i, z) in zones.iter().enumerate() {
+            let by = |edge: u32| if edge == 0 || edge + 1 >= 20_000 { edge } else { edge + 90 * u32::from(surface) };
+            p.geometry.zones.push(ZoneSpec {
+                first_cylinder: if i == 0 { 0 } else { by(z.first_cylinder - 1) + 1 },
+                last_cylinder: by(z.last_cylinder),
+                surface: Some(surface),
+                sectors_per_track: vec![z.sectors_per_track[0] - 7 * u32::from(surface)],
+                ..z.clone()
+            });
+        }
+    }
+    let (found, wrong) = laid(p);
+    assert_eq!((found.spec.surfaces, wrong), (4, 0));
+}
+
+#[test]
+fn heads_first_with_one_skew_for_all_and_there_and_back() {
+    for (name, surfaces) in [("atlas10k3", 4), ("cheetah73lp", 8), ("barracuda36es2", 2), ("ultrastar18lzx", 10)] {
+        for order in [HeadOrder::Forward, HeadOrder::AlternatingInZone] {
+            let mut p = cut(builtin(name).expect("a built-in drive"), 3_000);
+            p.geometry.layout = Layout::HeadFirst(order);
+            let (found, wrong) = laid(p);
+            assert_eq!((found.spec.surfaces, found.spec.layout), (surfaces, Layout::HeadFirst(order)), "{name}");
+            assert_eq!(wrong, 0, "{name} {order:?}");
+        }
+    }
+}
+
+#[test]
+fn heads_that_switch_sooner_than_any_seek_are_counted_by_skews_and_defects_are_found_where_they_are() {
+    let mut p = cut(builtin("maxtor-6l080l0").expect("a built-in drive"), 4_000);
+    p.geometry.zones[0].slips = (1..20).map(|i| Slip::Index(i * 98_765)).collect();
+    p.geometry.zones[0].sparing.spares = 60_000;
+    let truth = p.geometry.clone();
+    let (found, wrong) = laid(p);
+    assert_eq!((found.spec.surfaces, wrong), (4, 0));
+    let geometry = |spec| Geometry::new(spec).expect("a geometry");
+    let (a, b) = (geometry(&truth), geometry(&found.spec));
+    let sector = |g: &Geometry, lbn| g.locate(lbn).map(|p| (p.surface, p.sector));
+    let other = (0..a.capacity()).step_by(17).filter(|&lbn| sector(&a, lbn) != sector(&b, lbn)).count();
+    println!("{other} of {} sectors elsewhere", a.capacity() / 17);
+    assert!(found.slipped == 19 && other < 20, "{} {other}", found.slipped);
+}
+
+#[test]
+fn surfaces_show_where_heads_switch_sooner_than_any_seek_and_skews_are_alike() {
+    let mut p = cut(builtin("cheetah73lp").expect("a built-in drive"), 3_000);
+    p.mechanics.head_switch = Dur::from_us(300);
+    let (found, wrong) = laid(p);
+    assert_eq!((found.spec.surfaces, wrong), (8, 0));
+}
+
+#[test]
+fn a_drive_whose_heads_cannot_be_told_apart_is_one_surface() {
+    let mut p = cut(builtin("cheetah36es").expect("a built-in drive"), 3_000);
+    let seek = p.mechanics.seek.iter().map(|s| s.1).min().expect("a table");
+    p.mechanics.head_switch = seek;
+    p.mechanics.seek.iter_mut().filter(|s| s.0 < 100).for_each(|s| s.1 = seek);
+    let (found, _) = laid(p);
+    assert_eq!(found.spec.surfaces, 1);
+    assert!(found.sure.contains("as on one surface"), "{}", found.sure);
+}
