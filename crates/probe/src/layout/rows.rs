@@ -99,7 +99,7 @@ fn unrolled(spans: &[Span]) -> Vec<Row> {
 fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     let mut joined: Vec<Row> = Vec::with_capacity(rows.len());
     for mut row in rows {
-        let spt = joined.iter().rev().take(NEAR).map(|r| r.sectors).max().unwrap_or(0);
+        let spt = usual(joined.iter().rev()).unwrap_or(0);
         // Bad sectors near a track's end: what lies behind them looks like a part of the next track, which then is too long.
         if let Some(last) = joined.last_mut()
             && (last.tracks, row.tracks) == (1, 1)
@@ -135,13 +135,17 @@ fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     Ok(joined)
 }
 
+/// Sectors of the nearest tracks, nearest first: of a row of several, for the length of single ones may be in doubt itself; else the most of some.
+fn usual<'r>(near: impl Iterator<Item = &'r Row> + Clone) -> Option<u32> {
+    let near = near.take(NEAR);
+    near.clone().find(|r| r.tracks > 1).map(|r| r.sectors).or(near.map(|r| r.sectors).max())
+}
+
 /// Sectors that pass in a turn on the single track of a row.
 fn whole(tracer: &mut Tracer, rows: &[Row], i: usize) -> Result<u32, ProbeError> {
     let row = rows[i];
-    // The longest of some: of single tracks the length may be in doubt itself.
-    let longest = |near: &[Row]| near.iter().map(|r| r.sectors).max().filter(|&n| n > row.sectors);
-    let before = longest(&rows[i.saturating_sub(NEAR)..i]);
-    let behind = longest(&rows[i + 1..(i + 1 + NEAR).min(rows.len())]);
+    let before = usual(rows[..i].iter().rev()).filter(|&n| n > row.sectors);
+    let behind = usual(rows[i + 1..].iter()).filter(|&n| n > row.sectors);
     if let (Some(n), true) = (before, before == behind)
         && n - row.sectors <= n / FEW
     {
