@@ -166,7 +166,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
             return Ok(run);
         }
         let places = Places { first, step: n, track: sectors, most };
-        let second = fraction(self.tracer.angle(places.last_of(1))? - run.angle);
+        let second = fraction(self.tracer.steady(places.last_of(1))? - run.angle);
         let mut line = Line { angle: run.angle, step: second };
         let mut good = self.follow(&mut line, places)?;
         // Of tracks that are a little longer the first lies on the line, too, and goes on behind its end.
@@ -194,7 +194,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let hint = whole.or(known.first().copied()).map(|n| 1.0 / f64::from(n));
         // The one behind that of the surface before comes next, as a rule.
         let mut tried: Vec<u32> = Vec::new();
-        let begin = self.tracer.angle(first)?;
+        let begin = self.tracer.steady(first)?;
         let same = self.tracer.same();
         for n in self.expected().into_iter().chain(known) {
             if tried.contains(&n) || tried.len() == 6 || first + u64::from(n) >= end {
@@ -203,8 +203,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
             tried.push(n);
             // It goes all along at its rate, and ends. Downwards, so that what the drive reads ahead is no answer.
             let rate = 1.0 / f64::from(n);
-            let behind = self.tracer.angle(first + u64::from(n))?;
-            let last = self.tracer.angle(first + u64::from(n) - 1)?;
+            let behind = self.tracer.steady(first + u64::from(n))?;
+            let last = self.tracer.steady(first + u64::from(n) - 1)?;
             let ends = apart(fraction(last + rate), behind).abs() > same;
             if ends && apart(fraction(begin - rate), last).abs() <= same {
                 return Ok((begin, Some(n)));
@@ -254,7 +254,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         // A cylinder is a run of a few tracks.
         const LONG: u64 = 8;
         let same = self.tracer.same();
-        let here = apart(line.at(i), self.tracer.angle(places.last_of(i))?);
+        let here = self.tracer.off(places.last_of(i), line.at(i))?;
         if here.abs() > same {
             return Ok(false);
         }
@@ -268,8 +268,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
     /// Whether the track at place `i` has more sectors than it should.
     fn goes_on(&mut self, line: &Line, i: u64, places: &Places) -> Result<bool, ProbeError> {
         let rate = 1.0 / f64::from(places.track);
-        let behind = self.tracer.angle(places.last_of(i) + 1)?;
-        Ok(apart(fraction(line.at(i) + rate), behind).abs() <= self.tracer.same())
+        let off = self.tracer.off(places.last_of(i) + 1, fraction(line.at(i) + rate))?;
+        Ok(off.abs() <= self.tracer.same())
     }
 
     /// Fits the line to some more places of a long row by least squares: one answer is off by some 10 us, the line by a third of that.
@@ -299,8 +299,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
     /// Whether place `i` begins where the line says.
     fn begins(&mut self, line: &Line, i: u64, places: &Places) -> Result<bool, ProbeError> {
         let rate = 1.0 / f64::from(places.track);
-        let there = fraction(self.tracer.angle(places.first_of(i))? - rate);
-        Ok(apart(line.at(i), there).abs() <= self.tracer.same())
+        let off = self.tracer.off(places.first_of(i), fraction(line.at(i) + rate))?;
+        Ok(off.abs() <= self.tracer.same())
     }
 
     /// The last `n` loose runs repeat: how often, and where what comes behind begins.
@@ -372,7 +372,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
                 return Ok(false);
             }
             let expected = fraction(run.begins(j) + rate * n as f64);
-            Ok(apart(expected, self.tracer.angle(lbn)?).abs() <= self.tracer.same())
+            Ok(self.tracer.off(lbn, expected)?.abs() <= self.tracer.same())
         };
         // Behind a change one track in a hundred is where it should be all the same; two that are a few apart hardly ever.
         let mut fits = |j: u64| -> Result<bool, ProbeError> { Ok(one(j)? && (j < 4 || one(j - 4)?)) };

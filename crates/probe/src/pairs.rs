@@ -17,6 +17,8 @@ use crate::spindle::{Spindle, apart, fraction};
 /// An answer this far from where its sector's angle says, ns, is not of this sector's passing: a cache gave it, or the geometry is wrong
 /// there. Half a sector of a wide track (P3) and the jitter of a completion are far less.
 const EXPLAINED: f64 = 150e3;
+/// On drives that are noisier, so many times what a single answer is off by.
+const TIMES: f64 = 6.0;
 /// The same for an answer that came so soon that a cache may have given it: a few times what a completion is late now and then.
 const SHARP: f64 = 25e3;
 /// A cache's answers take less, ns: no disk turns in so little, and no bus needs as much for a sector.
@@ -85,7 +87,7 @@ impl<'g> Pairs<'g> {
         let mut distances: Vec<f64> = about.iter().map(|a| apart(median, *a).abs()).collect();
         distances.sort_unstable_by(f64::total_cmp);
         let off = distances[distances.len() / 2];
-        if off * spindle.period_ns() > EXPLAINED {
+        if off * spindle.period_ns() > 2.0 * EXPLAINED {
             return Err(no_match(format!("angles that differ from it by {:.3} of a turn", off)));
         }
         Ok(Pairs { geometry, offset: fraction(first + median), off })
@@ -219,7 +221,8 @@ impl<'g> Pairs<'g> {
         let foreseen = aim + sector + apart((aim + sector) / turn, comes) * turn;
         let turns = ((took - foreseen) / turn).round();
         let off = took - foreseen - turns * turn;
-        let explained = if may_be_cached { SHARP.max(6.0 * self.off * turn).min(EXPLAINED) } else { EXPLAINED };
+        let noisy = TIMES * self.off * turn;
+        let explained = if may_be_cached { SHARP.max(noisy).min(EXPLAINED) } else { EXPLAINED.max(noisy) };
         let is_media = off.abs() <= explained;
         let slack = if is_media { took - turns * turn } else { foreseen } - sector;
         Some((Shot { slack, turns: turns as i64 }, is_media))
@@ -241,7 +244,7 @@ impl<'g> Pairs<'g> {
         let turn = spindle.period_ns();
         let took = answer.done.0 as f64 - answer.sent.0 as f64;
         let off = apart(took / turn, heard - spindle.angle_at(answer.sent)) * turn;
-        took < SOON && off.abs() > SHARP.max(6.0 * self.off * turn)
+        took < SOON && off.abs() > SHARP.max(TIMES * self.off * turn)
     }
 
     /// A shot for a seek on an idle drive between tracks that lie so.
@@ -344,7 +347,7 @@ impl<'g> Pairs<'g> {
         let foreseen = aim + sector + apart((aim + sector) / turn, heard - from) * turn;
         let turns = ((took - foreseen) / turn).round();
         let off = took - foreseen - turns * turn;
-        if off.abs() > EXPLAINED {
+        if off.abs() > EXPLAINED.max(TIMES * self.off * turn) {
             sampler.forget_all()?;
             return Ok(None);
         }

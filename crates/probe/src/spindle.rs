@@ -20,8 +20,10 @@ const LONGEST: f64 = 17.2e6;
 const FIRST: usize = 16;
 /// Parts of a turn that they may be apart.
 const TOLERANCE: f64 = 0.04;
-/// The reference is read again after so long.
+/// The reference is read again after so long; the first times sooner, each after twice as long, for a period that was found within seconds may be
+/// off by a turn after some more.
 const OFTEN: Dur = Dur::from_ms(4_000);
+const FIRST_AFTER: Dur = Dur::from_ms(250);
 /// So many of its last answers count.
 const KEPT: usize = 24;
 /// An answer further from the line than this, in turns, is not believed.
@@ -37,10 +39,12 @@ pub struct Spindle {
     offset: f64,
     /// Answers: when, and so many turns after the first.
     answers: VecDeque<(Time, f64)>,
-    /// The longest span over which the period was measured, with what it was then and its uncertainty.
-    first: Time,
+    /// Where the line was when it was first good: nanoseconds, and turns since the first answer.
+    first: Option<(f64, f64)>,
     turns: f64,
     doubted: u32,
+    /// After how long the reference is read again.
+    often: Dur,
 }
 
 impl Spindle {
@@ -79,9 +83,10 @@ impl Spindle {
             at: first,
             offset: 0.0,
             answers: VecDeque::with_capacity(KEPT),
-            first,
+            first: None,
             turns: 0.0,
             doubted: 0,
+            often: FIRST_AFTER,
         };
         for at in times {
             spindle.tell(at);
@@ -99,12 +104,31 @@ impl Spindle {
         self.period
     }
 
-    /// The period over all that was measured, in nanoseconds.
+    /// The period over all that was measured, in nanoseconds: from the first line to the last, for a single answer may be late.
     pub fn mean_period_ns(&self) -> f64 {
-        match self.answers.back() {
-            Some((at, turns)) if *turns > 0.0 => at.since(self.first).0 as f64 / turns,
+        match (self.first, self.line()) {
+            (Some((then, before)), (now, turns)) if turns > before => (now - then) / (turns - before),
             _ => self.period,
         }
+    }
+
+    /// The instant by the line at which the last answer's turn was full, and that turn's number.
+    fn line(&self) -> (f64, f64) {
+        (self.at.0 as f64 + self.offset, self.turns_of_last())
+    }
+
+    /// By how much single answers are off the line, ns: the standard deviation of a normal distribution with the same median.
+    pub fn noise_ns(&self) -> f64 {
+        let mut off: Vec<f64> = self
+            .answers
+            .iter()
+            .map(|(t, k)| {
+                let expected = self.offset + self.period * (k - self.turns_of_last());
+                (t.0 as f64 - self.at.0 as f64 - expected).abs()
+            })
+            .collect();
+        off.sort_unstable_by(f64::total_cmp);
+        off.get(off.len() / 2).map_or(0.0, |m| 1.48 * m)
     }
 
     /// The sector that angles are counted from.
@@ -129,9 +153,10 @@ impl Spindle {
     /// As [`Sampler::run`].
     pub fn keep(&mut self, sampler: &mut Sampler) -> Result<(), ProbeError> {
         let last = self.answers.back().map_or(Time::ZERO, |a| a.0);
-        if sampler.now().saturating_since(last) < OFTEN {
+        if sampler.now().saturating_since(last) < self.often {
             return Ok(());
         }
+        self.often = Dur(2 * self.often.0).min(OFTEN);
         if let Some(answer) = sampler.media(self.lbn, 1)? {
             self.tell(answer.done);
         }
@@ -157,6 +182,9 @@ impl Spindle {
         }
         self.answers.push_back((at, self.turns));
         self.fit();
+        if self.answers.len() == FIRST && self.first.is_none() {
+            self.first = Some(self.line());
+        }
     }
 
     /// Turns, counted from the first answer, at the instant that the line is anchored to.

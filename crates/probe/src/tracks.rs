@@ -10,6 +10,10 @@ use crate::spindle::{Spindle, apart, fraction};
 /// Angles that are further apart than a platter turns in this, ns, are not the same. One answer is good to some 20 us, the line through the
 /// reference's to less; skews are 6% of a turn and more, 240 us at the least.
 const SAME: f64 = 45_000.0;
+/// The same in standard deviations of an answer, where answers are that noisy.
+const DEVIATIONS: f64 = 4.0;
+/// And no more than this part of a turn: skews are larger.
+const WIDEST: f64 = 0.04;
 /// Tracks have at least so many sectors: two samples this far apart are on one track, or a boundary is between.
 const FEWEST: u64 = 32;
 /// Tracks have at most so many.
@@ -46,7 +50,41 @@ fn unclear(what: &'static str, lbn: u64, found: impl Into<String>) -> ProbeError
 impl Tracer<'_, '_> {
     /// Angles further apart than this, in turns, are not the same.
     pub fn same(&self) -> f64 {
-        SAME / self.spindle.period_ns()
+        let turn = self.spindle.period_ns();
+        (SAME.max(DEVIATIONS * self.spindle.noise_ns()) / turn).min(WIDEST.max(SAME / turn))
+    }
+
+    /// Whether one answer in some may lie outside what is the same.
+    fn is_noisy(&self) -> bool {
+        DEVIATIONS * self.spindle.noise_ns() > SAME
+    }
+
+    /// By how much a sector's end is off an angle, in turns. Where answers are noisy, one that is off is looked at twice more.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn off(&mut self, lbn: u64, expected: f64) -> Result<f64, ProbeError> {
+        let off = apart(expected, self.angle(lbn)?);
+        if off.abs() <= self.same() || !self.is_noisy() {
+            return Ok(off);
+        }
+        let mut all = [off, apart(expected, self.angle(lbn)?), apart(expected, self.angle(lbn)?)];
+        all.sort_unstable_by(f64::total_cmp);
+        Ok(all[1])
+    }
+
+    /// The angle at which a sector ends, to measure others from: of three answers the middle one, where they are noisy.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn steady(&mut self, lbn: u64) -> Result<f64, ProbeError> {
+        let first = self.angle(lbn)?;
+        if !self.is_noisy() {
+            return Ok(first);
+        }
+        let mut all = [0.0, apart(first, self.angle(lbn)?), apart(first, self.angle(lbn)?)];
+        all.sort_unstable_by(f64::total_cmp);
+        Ok(fraction(first + all[1]))
     }
 
     /// Sectors of the drive.
@@ -94,7 +132,7 @@ impl Tracer<'_, '_> {
 
     fn boundary_behind(&mut self, from: u64, hint: Option<f64>) -> Result<Behind, ProbeError> {
         let last = self.sectors() - 1;
-        let begin = self.angle(from)?;
+        let begin = self.steady(from)?;
         let (mut good, mut rate) = (0u64, hint);
         let mut far = match hint {
             Some(rate) => ((0.1 / rate) as u64).max(FEWEST / 4),
@@ -107,9 +145,9 @@ impl Tracer<'_, '_> {
                 }
                 far = last - from;
             }
-            let turned = fraction(self.angle(from + far)? - begin);
             match rate {
                 None => {
+                    let turned = fraction(self.steady(from + far)? - begin);
                     // Eight sectors are no more than a quarter of a turn. Were a boundary among them, twice as many would not fit.
                     if turned > 0.3 || turned * (MOST as f64) < far as f64 {
                         return Ok(Behind::Near(from + far));
@@ -117,7 +155,7 @@ impl Tracer<'_, '_> {
                     (rate, good) = (Some(turned / far as f64), far);
                 }
                 Some(r) => {
-                    let off = apart(fraction(r * far as f64), turned);
+                    let off = self.off(from + far, fraction(begin + r * far as f64))?;
                     if off.abs() > self.same() {
                         break;
                     }
@@ -142,8 +180,7 @@ impl Tracer<'_, '_> {
         let (mut low, mut high) = (good, far);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            let turned = fraction(self.angle(from + middle)? - begin);
-            match apart(fraction(rate * middle as f64), turned).abs() <= self.same() {
+            match self.off(from + middle, fraction(begin + rate * middle as f64))?.abs() <= self.same() {
                 true => low = middle,
                 false => high = middle,
             }
@@ -180,8 +217,8 @@ impl Tracer<'_, '_> {
     /// As [`Sampler::run`].
     pub fn is_boundary(&mut self, lbn: u64, rate: f64) -> Result<bool, ProbeError> {
         // Downwards, so that what the drive reads ahead is no answer.
-        let behind = self.angle(lbn)?;
-        let before = self.angle(lbn - 1)?;
+        let behind = self.steady(lbn)?;
+        let before = self.steady(lbn - 1)?;
         Ok(apart(fraction(before + rate), behind).abs() > self.same())
     }
 }

@@ -107,7 +107,8 @@ fn off_by(tracer: &mut Tracer, built: &Geometry, lbn: u64) -> Result<Option<f64>
     let Some(at) = built.locate(lbn).filter(|_| !built.is_remapped(lbn)) else { return Ok(None) };
     let expected = fraction(at.angle.turns() + 1.0 / f64::from(at.spt.max(1)));
     let off = apart(expected, tracer.angle(lbn)?);
-    Ok((off.abs() * tracer.spindle.period_ns() < FAR).then_some(off))
+    let far = FAR.max(6.0 * tracer.spindle.noise_ns());
+    Ok((off.abs() * tracer.spindle.period_ns() < far).then_some(off))
 }
 
 /// The fit of a zone: what its begin and its two skews are off.

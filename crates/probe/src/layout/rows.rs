@@ -112,7 +112,7 @@ fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
             last.sectors += excess;
             (last.spt, last.angle) = (last.sectors, fraction(end - 1.0 / f64::from(last.sectors)));
             (row.first, row.sectors, row.spt) = (row.first + u64::from(excess), spt, spt);
-            row.angle = fraction(tracer.angle(row.first)? - 1.0 / f64::from(spt));
+            row.angle = fraction(tracer.steady(row.first)? - 1.0 / f64::from(spt));
         }
         if let Some(last) = joined.last_mut()
             && (last.tracks, row.tracks) == (1, 1)
@@ -155,7 +155,7 @@ fn whole(tracer: &mut Tracer, rows: &[Row], i: usize) -> Result<u32, ProbeError>
         return Ok(before.or(behind).unwrap_or(row.sectors));
     }
     let begins = fraction(row.angle + 1.0 / f64::from(row.sectors));
-    let turned = fraction(tracer.angle(row.end() - 1)? - begins);
+    let turned = fraction(tracer.steady(row.end() - 1)? - begins);
     let off = |n: u32| apart(f64::from(row.sectors - 1) / f64::from(n), turned).abs();
     // As a rule it is the end of the zone before it. Where neither length fits by far better, that decides.
     let of_before = before.filter(|&n| off(n) <= tracer.same());
@@ -190,7 +190,7 @@ fn seams(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
                     mended.push(Row { tracks, skew: if tracks > 1 { last.skew } else { 0.0 }, ..last });
                 }
                 mended.push(Row { first: begins, tracks: 1, sectors, spt, skew: 0.0, angle: last.last_begins() });
-                let angle = fraction(tracer.angle(other)? - 1.0 / f64::from(row.spt));
+                let angle = fraction(tracer.steady(other)? - 1.0 / f64::from(row.spt));
                 mended.push(Row { first: other, sectors: row.spt, angle, ..*row });
                 continue;
             }
