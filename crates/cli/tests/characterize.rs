@@ -35,7 +35,16 @@ fn a_virtual_drives_period_is_found_and_its_profile_can_be_read() {
     let findings: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(format!("{report}/findings.json")).unwrap()).unwrap();
     assert_eq!(findings, said);
-    assert!(fs::read_to_string(format!("{report}/report.md")).unwrap().contains("| period |"));
+    let page = fs::read_to_string(format!("{report}/report.md")).unwrap();
+    assert!(page.contains("| period |"));
+    for picture in ["seeks.svg", "zones.svg", "angles.svg"] {
+        assert!(
+            page.contains(picture) && fs::read_to_string(format!("{report}/{picture}")).unwrap().starts_with("<svg")
+        );
+    }
+    // What guarantees rest on is there, and said to be foretold.
+    assert!(shown.contains("\"service_times\" = \"foretold"), "{shown}");
+    assert!(said["findings"].as_array().unwrap().iter().any(|f| f["what"] == "worst case (w)"), "{said}");
 }
 
 #[test]
@@ -75,6 +84,30 @@ fn a_profile_that_is_there_stays_unless_it_may_be_replaced() {
     assert!(fs::read_to_string(&out).unwrap().contains("rpm = "));
     let nowhere = there.path("no/such/x.toml");
     assert!(characterize(&[&small(), "-o", &nowhere]).refused().contains("no/such/x.toml"));
+}
+
+#[test]
+fn a_run_whose_time_is_over_is_gone_on_with() {
+    let there = Scratch::new("characterize-resume");
+    let (out, kept) = (there.path("x.toml"), there.path("x.toml.unfinished"));
+    let with = |more: &[&str]| characterize(&[&["disk:cheetah36es", "-o", &out], more].concat());
+    assert!(with(&["--resume"]).refused().contains("x.toml.unfinished"));
+    let first = with(&["--budget", "2"]);
+    assert_eq!((first.status, first.out.as_str()), (Some(1), ""), "{}", first.err);
+    assert!(first.err.contains("--resume goes on from") && first.err.contains("2 minutes"), "{}", first.err);
+    assert_eq!(there.names(), ["x.toml.unfinished"]);
+    let text = fs::read_to_string(&kept).unwrap();
+    assert!(text.contains("# ended: ") && text.lines().count() > 1_000, "{}", &text[..200]);
+    // Not begun anew by chance, and not with another seed.
+    let e = with(&[]).refused();
+    assert!(e.contains("--resume goes on") && e.contains("--force"), "{e}");
+    assert!(with(&["--resume", "--seed", "2"]).refused().contains("\"seed\":2"));
+    // Two minutes more each time, until it is done.
+    let runs = (2..9).find(|_| with(&["--resume", "--budget", "2"]).status == Some(0));
+    assert!(runs.is_some_and(|n| n < 6), "{runs:?}");
+    assert_eq!(there.names(), ["x.toml"]);
+    let compared = headtime(&["profiles", "compare", "cheetah36es", &out, "--reads-only"]);
+    assert!(compared.out.contains("angle of 1000 random sectors"), "{}", compared.out);
 }
 
 #[test]
@@ -150,7 +183,7 @@ fn a_signal_ends_it_with_its_status_and_leaves_no_half_profile() {
     let by_itself = no_disk || !asked.success();
     assert!(status.code() == Some(130) || by_itself, "{status}: {rest}");
     assert!(
-        !there.names().iter().any(|n| n.contains("x.toml") && !n.ends_with("unfinished.json")),
+        !there.names().iter().any(|n| n.contains("x.toml") && !n.ends_with(".unfinished")),
         "{:?}",
         there.names()
     );

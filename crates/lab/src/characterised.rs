@@ -13,7 +13,7 @@ use headtime_disk::time::Dur;
 use headtime_probe::device::Device;
 use headtime_probe::sampler::Unwatched;
 use headtime_probe::virtual_drive::VirtualDrive;
-use headtime_probe::{Options, characterize};
+use headtime_probe::{Options, THOROUGH, characterize};
 
 use crate::experiment::{Run, RunError, Spec};
 use crate::filled::failed;
@@ -47,6 +47,8 @@ pub(crate) enum By {
     Reads,
     /// Write, too, to a tenth of the sectors in the middle.
     Writes,
+    /// The same, and look for what is rare as well, however long that takes.
+    Hours,
 }
 
 impl Which {
@@ -143,8 +145,9 @@ fn characterise(spec: &Spec, seed: u64, which: Which) -> Result<Characterised, R
     let config = DriveConfig { seed, ..DriveConfig::default() };
     let mut device = VirtualDrive::new(&truth, config, HOST).map_err(|e| failed(spec, e))?;
     let sectors = device.sectors();
-    let writable = (which.by == By::Writes).then_some((sectors / 20 * 9, sectors / 20 * 11));
-    let options = Options { seed: seed ^ PROBE, writable, ..Options::default() };
+    let writable = (which.by != By::Reads).then_some((sectors / 20 * 9, sectors / 20 * 11));
+    let settling = if which.by == By::Hours { THOROUGH } else { 0 };
+    let options = Options { seed: seed ^ PROBE, writable, settling, ..Options::default() };
     let outcome = characterize(&mut device, &mut Unwatched, &options);
     let minutes = Dur(device.now().0).as_secs_f64() / 60.0;
     let found = match outcome {

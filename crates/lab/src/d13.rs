@@ -7,7 +7,8 @@
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::Time;
+use headtime_disk::time::{Dur, Time};
+use headtime_probe::settling::Settling;
 use headtime_sched::admit::das::worst::WorstCase;
 use headtime_sched::core::Order;
 use headtime_sim::run::Limits;
@@ -16,7 +17,6 @@ use headtime_sim::workload::{Ask, Workload, WorkloadError};
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::settling::Settling;
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
@@ -114,11 +114,16 @@ struct Measured {
     worst: WorstCase,
 }
 
+/// All terms of equation 5 but the turns; no read-ahead is met.
+fn settling(worst: &WorstCase, capacity: u64) -> Settling {
+    Settling::new(WorstCase { turns: 0, stop: Dur::ZERO, ..*worst }.total(), worst.turn, capacity)
+}
+
 fn measure(run: &Run, profile: &Profile, requests: u64) -> Result<Measured, RunError> {
     let model = Model::new(profile).map_err(|e| failed(&SPEC, e))?;
     let worst = WorstCase::of(profile, &model, 1).map_err(|e| failed(&SPEC, e))?;
     let simulation = Simulation::new(&Setup::new(profile, Order::Fcfs, run.seed)).map_err(|e| failed(&SPEC, e))?;
-    let settling = Settling::new(&worst, simulation.target().capacity);
+    let settling = settling(&worst, simulation.target().capacity);
     let mut load = Provoking { settling, due: 2, done: None };
     let limits = Limits { requests: Some(requests), ..Limits::default() };
     simulation.run(&mut load, limits, None, &mut ()).map_err(|e| failed(&SPEC, e))?;
@@ -194,7 +199,7 @@ mod tests {
     fn two_are_at_the_drive_and_each_takes_from_the_end_of_the_one_before() {
         let profile = builtin("ultrastar36z15").unwrap();
         let worst = WorstCase::of(&profile, &Model::new(&profile).unwrap(), 1).unwrap();
-        let settling = Settling::new(&worst, 36_000_000);
+        let settling = settling(&worst, 36_000_000);
         let mut load = Provoking { settling, due: 2, done: None };
         let asks = [load.take().unwrap(), load.take().unwrap()];
         assert_eq!(load.next_due(), None);

@@ -82,7 +82,6 @@ mod s8;
 mod s9;
 mod scan_report;
 mod scans;
-pub mod settling;
 pub mod svg;
 mod tradeoffs;
 pub mod tuning;

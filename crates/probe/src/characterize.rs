@@ -16,6 +16,7 @@ use crate::map::Mapper;
 use crate::overheads::{self, ReadOverheads};
 use crate::sampler::{ProbeError, Sampler, Surprises, Watch};
 use crate::seeks::{self, Seeks};
+use crate::settling::{self, Lost};
 use crate::spindle::Spindle;
 use crate::tracks::Tracer;
 use crate::verify::{VerifyError, verify};
@@ -30,13 +31,18 @@ pub struct Options {
     pub budget_minutes: Option<u64>,
     /// Reads that the profile is held against in the end.
     pub verified_by: usize,
+    /// Requests by which settling and recalibrations are looked for, which takes hours: they are rare. 0: they are not.
+    pub settling: u64,
     /// Sectors from and to that may be written to, of which nothing is left: writes are timed, too.
     pub writable: Option<(u64, u64)>,
 }
 
+/// Requests by which what happens ten times in a million is met with a chance of 95%.
+pub const THOROUGH: u64 = 300_000;
+
 impl Default for Options {
     fn default() -> Options {
-        Options { seed: 1, budget_minutes: None, verified_by: 2_000, writable: None }
+        Options { seed: 1, budget_minutes: None, verified_by: 2_000, settling: 0, writable: None }
     }
 }
 
@@ -143,6 +149,8 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
     let value = format!("{:.6} ms", spindle.mean_period_ns() / 1e6);
     let span = format!("over {:.0} s", sampler.now().since(began).as_secs_f64());
     told.tell(&mut sampler, "period", value, "times between reads of one sector", span);
+    let value = format!("answers are {:.0} us off, the usual one", spindle.noise_ns() / 1e3);
+    told.tell(&mut sampler, "noise", value, "the same reads, about the line through them", "the last two dozen".into());
     let mut profile = Profile {
         name: "unnamed".into(),
         title: "A drive that was characterised".into(),
@@ -168,6 +176,13 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
         take(&mut profile, &writes);
     }
     let good = held_against(&mut sampler, &mut told, &profile, options.verified_by)?;
+    if options.settling > 0 {
+        let lost = settling::provoke(&mut sampler, &spindle, &seeks, overheads.read_miss.time, options.settling)?;
+        settled(&mut sampler, &mut told, &mut profile, &lost);
+    } else {
+        let value = "not looked for (rare: --thorough, hours)".into();
+        told.tell(&mut sampler, "settling", value, "requests from edge to edge", "-".into());
+    }
     Ok(Found { profile, findings: told.0, surprises: sampler.surprises().clone(), good })
 }
 
@@ -206,6 +221,28 @@ fn held_against(sampler: &mut Sampler, told: &mut Told, profile: &Profile, reads
     let sure = if verdict.good { "good".into() } else { format!("not good enough; look at: {:?}", verdict.look_at) };
     told.tell(sampler, "verified", value, "reads foretold with this profile", sure);
     Ok(verdict.good)
+}
+
+/// What was lost now and then.
+fn settled(sampler: &mut Sampler, told: &mut Told, profile: &mut Profile, lost: &Lost) {
+    let noise = &mut profile.noise;
+    (noise.settle_retry_turns, noise.settle_retry_ppm) = (lost.turns, 0);
+    if lost.turns > 0 {
+        noise.settle_retry_ppm = (lost.retries * 1_000_000 / lost.requests.max(1)).max(1) as u32;
+    }
+    let how = "requests from edge to edge";
+    let value = format!("{} of {} requests came up to {} turns late", lost.retries, lost.requests, lost.turns);
+    // Of what has not been seen in so many, there may be three in as many.
+    let sure = format!("rarer than {:.1} in a million is not seen", 3e6 / lost.requests.max(1) as f64);
+    told.tell(sampler, "settling", value, how, sure);
+    let value = match lost.recalibrations {
+        Some((every, takes)) => {
+            (noise.recalibrate_every, noise.recalibrate_takes) = (every, takes);
+            format!("every {:.0} s, {:.0} ms", every.as_secs_f64(), takes.as_ms_f64())
+        }
+        None => "none".into(),
+    };
+    told.tell(sampler, "recalibrations", value, how, "what comes regularly".into());
 }
 
 /// What writes told.

@@ -12,9 +12,11 @@
 //! * [`seeks`]: seek table and head switch
 //! * [`habits`]: what the drive does unasked
 //! * [`overheads`]: what the electronics add
+//! * [`settling`]: turns that are lost now and then, and recalibrations
 //! * [`verify`]: how well a profile foretells its drive
 //! * [`writes`]: what writes cost, where the drive may be written to
 //! * [`characterize()`]: all of it, one after the other, as a profile
+//! * [`journal`]: answers kept, to go on from where another run ended
 //! * [`virtual_drive`]: a virtual drive as such a device
 //!
 //! No I/O, no clock, no threads: the same drive and the same seed give the same profile.
@@ -23,16 +25,18 @@ pub mod border;
 mod characterize;
 pub mod device;
 pub mod habits;
+pub mod journal;
 pub mod layout;
 pub mod map;
 pub mod overheads;
 pub mod pairs;
 pub mod sampler;
 pub mod seeks;
+pub mod settling;
 pub mod spindle;
 pub mod tracks;
 pub mod verify;
 pub mod virtual_drive;
 pub mod writes;
 
-pub use characterize::{Finding, Found, Options, characterize, recheck};
+pub use characterize::{Finding, Found, Options, THOROUGH, characterize, recheck};

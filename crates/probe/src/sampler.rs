@@ -103,6 +103,8 @@ pub struct Sampler<'a> {
     forgets: u32,
     until: Option<Time>,
     minutes: u64,
+    /// When the last answer came.
+    latest: Time,
     stage: &'static str,
     share: f64,
     surprises: Surprises,
@@ -121,6 +123,7 @@ impl<'a> Sampler<'a> {
             forgets: 0,
             until: None,
             minutes: 0,
+            latest: Time::ZERO,
             stage: "",
             share: 0.0,
             surprises: Surprises::default(),
@@ -128,10 +131,9 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// From now on for so long at most.
+    /// For so long at most, from the first command on that the drive itself is asked for.
     pub fn limit(&mut self, minutes: u64) {
-        self.minutes = minutes;
-        self.until = Some(self.device.now() + Dur::from_secs(60 * minutes));
+        (self.minutes, self.until) = (minutes, None);
     }
 
     /// Sectors of the drive.
@@ -152,6 +154,11 @@ impl<'a> Sampler<'a> {
     /// Now.
     pub fn now(&self) -> Time {
         self.device.now()
+    }
+
+    /// From when on answers are this run's ([`Device::resumed_at`]).
+    pub fn resumed_at(&self) -> Option<Time> {
+        self.device.resumed_at()
     }
 
     /// What was met so far.
@@ -197,10 +204,16 @@ impl<'a> Sampler<'a> {
         if !self.watch.progress(self.stage, self.share) {
             return Err(ProbeError::Stopped);
         }
-        if self.until.is_some_and(|t| self.device.now() >= t) {
+        // By the answers' times: nobody looks at the clock for it.
+        if self.until.is_some_and(|t| self.latest >= t) {
             return Err(ProbeError::Budget { minutes: self.minutes, stage: self.stage });
         }
+        let is_past = self.device.is_past();
         let answers = self.device.run(asks, outstanding)?;
+        if let (Some(first), false, None) = (answers.first(), self.minutes == 0 || is_past, self.until) {
+            self.until = Some(first.sent + Dur::from_secs(60 * self.minutes));
+        }
+        self.latest = answers.iter().map(|a| a.done).max().unwrap_or(self.latest);
         assert!(answers.len() == asks.len(), "{} answers to {} commands", answers.len(), asks.len());
         self.surprises.commands += asks.len() as u64;
         self.last = asks.last().map(|a| a.lbn);

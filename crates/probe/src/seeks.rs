@@ -175,8 +175,8 @@ fn stop_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Res
     Ok(if at_once.at - later.at > half / 2.0 { half } else { 0.0 })
 }
 
-/// A sector that passed no longer ago than this may have been read ahead when a command for it comes; one that a cache has although it
-/// has not passed tells nothing.
+/// A sector that passed no longer ago than this, or than a cache's answer takes, may have been read ahead when a command for it comes; one that a
+/// cache has although it has not passed tells nothing.
 const READ_AHEAD: f64 = 100e3;
 
 /// The border on one track, where nothing moves.
@@ -184,12 +184,13 @@ const READ_AHEAD: f64 = 100e3;
 /// # Errors
 /// As [`Sampler::run`]; or there is none.
 pub fn command_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Border, ProbeError> {
+    let ahead = READ_AHEAD.max(sampler.quick().0 as f64);
     let found = find(spindle.period_ns(), MANY, |aim| {
         let Some(aimed) = pairs.same_track(sampler, spindle, When::AtOnce, aim)? else { return Ok(None) };
         Ok(match aimed.is_media {
             true => Some(aimed.shot),
             // It had passed by when the command came, and a drive that reads ahead had it: too late to be read.
-            false if aimed.shot.slack < READ_AHEAD => Some(Shot { turns: 1, ..aimed.shot }),
+            false if aimed.shot.slack < ahead => Some(Shot { turns: 1, ..aimed.shot }),
             false => {
                 sampler.forget_all()?;
                 None

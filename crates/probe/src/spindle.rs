@@ -152,12 +152,26 @@ impl Spindle {
     /// # Errors
     /// As [`Sampler::run`].
     pub fn keep(&mut self, sampler: &mut Sampler) -> Result<(), ProbeError> {
+        if sampler.resumed_at().is_some_and(|t| self.at < t) {
+            return self.find_again(sampler);
+        }
         let last = self.answers.back().map_or(Time::ZERO, |a| a.0);
         if sampler.now().saturating_since(last) < self.often {
             return Ok(());
         }
         self.often = Dur(2 * self.often.0).min(OFTEN);
         if let Some(answer) = sampler.media(self.lbn, 1)? {
+            self.tell(answer.done);
+        }
+        Ok(())
+    }
+
+    /// After a pause: the period is what it was, and the platter somewhere.
+    fn find_again(&mut self, sampler: &mut Sampler) -> Result<(), ProbeError> {
+        if let Some(answer) = sampler.media(self.lbn, 1)? {
+            self.answers.clear();
+            (self.at, self.offset, self.turns) = (answer.done, 0.0, 0.0);
+            (self.first, self.doubted, self.often) = (None, 0, FIRST_AFTER);
             self.tell(answer.done);
         }
         Ok(())

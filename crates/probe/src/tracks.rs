@@ -11,7 +11,7 @@ use crate::spindle::{Spindle, apart, fraction};
 /// reference's to less; skews are 6% of a turn and more, 240 us at the least.
 const SAME: f64 = 45_000.0;
 /// The same in standard deviations of an answer, where answers are that noisy.
-const DEVIATIONS: f64 = 4.0;
+const DEVIATIONS: f64 = 5.0;
 /// And no more than this part of a turn: skews are larger.
 const WIDEST: f64 = 0.04;
 /// Tracks have at least so many sectors: two samples this far apart are on one track, or a boundary is between.
@@ -107,6 +107,19 @@ impl Tracer<'_, '_> {
         Err(ProbeError::Unreadable { lbn, more: 7 })
     }
 
+    /// The angle at which a sector ends among others that end `rate` turns apart: where answers are noisy the middle one of three, of this
+    /// sector and of those in front of it, which no drive has read ahead by then.
+    fn among(&mut self, lbn: u64, rate: f64) -> Result<f64, ProbeError> {
+        let first = self.angle(lbn)?;
+        if !self.is_noisy() || lbn < 2 {
+            return Ok(first);
+        }
+        let second = apart(first, self.angle(lbn - 1)? + rate);
+        let mut all = [0.0, second, apart(first, self.angle(lbn - 2)? + 2.0 * rate)];
+        all.sort_unstable_by(f64::total_cmp);
+        Ok(fraction(first + all[1]))
+    }
+
     /// The first track boundary behind `from`, and turns a sector in front of it; `hint`: turns a sector, where they are known roughly. `None`
     /// at the end of the drive.
     ///
@@ -155,7 +168,11 @@ impl Tracer<'_, '_> {
                     (rate, good) = (Some(turned / far as f64), far);
                 }
                 Some(r) => {
-                    let off = self.off(from + far, fraction(begin + r * far as f64))?;
+                    let expected = fraction(begin + r * far as f64);
+                    let mut off = apart(expected, self.among(from + far, r)?);
+                    if self.is_noisy() && off.abs() > self.same() {
+                        off = apart(expected, self.among(from + far, r)?);
+                    }
                     if off.abs() > self.same() {
                         break;
                     }
@@ -171,7 +188,9 @@ impl Tracer<'_, '_> {
             if r * far as f64 > 2.1 {
                 return Err(unclear("the angle of a sector two turns behind another", from, "the same track"));
             }
-            far = if far >= turn { far + turn / 32 + 1 } else { (2 * far).min(turn) };
+            // A rate is off by what two answers are off, the more the further it is followed.
+            let next = if self.is_noisy() { far + far / 2 + 1 } else { 2 * far };
+            far = if far >= turn { far + turn / 32 + 1 } else { next.min(turn) };
         }
         let rate = rate.expect("two samples fit");
         if good == 0 || (hint.is_none() && good < FEWEST / 2) {

@@ -1,5 +1,8 @@
 //! `headtime characterize`: a drive is timed, and its profile written.
 
+mod checkpoint;
+mod guarantees;
+mod pictures;
 mod real_drive;
 mod report;
 mod watcher;
@@ -13,12 +16,14 @@ use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
 use headtime_lab::output::WholeFile;
 use headtime_probe::device::Device;
+use headtime_probe::journal::{Entry, Journaled};
 use headtime_probe::sampler::ProbeError;
 use headtime_probe::virtual_drive::VirtualDrive;
-use headtime_probe::{Options, characterize, recheck};
+use headtime_probe::{Options, THOROUGH, characterize, recheck};
 
 use crate::failure::Failure;
 use crate::{drive, figures, screen};
+use checkpoint::{Checkpoint, Head};
 use real_drive::RealDrive;
 use report::Report;
 use watcher::Watcher;
@@ -27,8 +32,8 @@ use watcher::Watcher;
 ///
 /// DEVICE is a disk, a loop device or a file of 1 GiB or more that nobody else uses meanwhile. Nothing is written to it. A disk of 1 TB takes
 /// some twenty minutes. In the end the profile is held against 2,000 random reads: status 1 when it does not foretell
-/// 95% of them within 150 us. disk:NAME is a virtual drive of that profile, in virtual time. Ctrl-C ends it and leaves what
-/// was found in OUTPUT.unfinished.json.
+/// 95% of them within 150 us. disk:NAME is a virtual drive of that profile, in virtual time. Ctrl-C ends it and leaves all answers
+/// in PROFILE.toml.unfinished, from where --resume goes on.
 #[derive(Debug, Args)]
 pub struct Characterize {
     /// A block device or a file; or disk:NAME (a built-in drive, or a profile's file), timed in virtual time
@@ -49,7 +54,13 @@ pub struct Characterize {
     /// The name that --destructive asks for, for scripts
     #[arg(long, value_name = "NAME", requires = "destructive")]
     yes_overwrite: Option<String>,
-    /// Write what was found and how sure it is into this directory: findings.json and report.md
+    /// Go on where an earlier run with the same output and seed ended
+    #[arg(long, conflicts_with = "update")]
+    resume: bool,
+    /// Look for what is rare as well: heads that do not settle, recalibrations. Takes hours more
+    #[arg(long)]
+    thorough: bool,
+    /// Write what was found and how sure it is into this directory: findings.json, report.md and pictures
     #[arg(long, value_name = "DIR", value_parser = figures::output())]
     report: Option<PathBuf>,
     /// An older profile of the same drive is held against it, in a minute; it is kept if it is good
@@ -103,7 +114,13 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
     // Whether it can be written is better known now than in half an hour.
     let file = WholeFile::create(path)?;
     let old = args.update.as_deref().map(drive::find).transpose()?;
-    let checkpoint = watcher::checkpoint_of(path);
+    let unfinished = checkpoint::of(path);
+    if unfinished.exists() && !args.resume && !args.force {
+        return Err(Failure::Input(format!(
+            "{}: an earlier run ended there (--resume goes on with it, --force begins anew)",
+            unfinished.display()
+        )));
+    }
     if args.destructive && virtual_name(args).is_none() {
         confirm(args)?;
     }
@@ -120,17 +137,33 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
         budget_minutes: args.budget,
         // Tracks enough for every angle.
         writable: args.destructive.then_some((0, sectors / 50)),
+        settling: if args.thorough { THOROUGH } else { 0 },
         ..Options::default()
+    };
+    let head = Head {
+        headtime: env!("CARGO_PKG_VERSION").into(),
+        sectors,
+        sector_bytes: drive.device().sector_bytes(),
+        depth: drive.device().depth(),
+        seed: args.seed,
+    };
+    let (past, mut kept) = match args.resume {
+        true => Checkpoint::resume(&unfinished, &head)?,
+        false => (Vec::new(), Checkpoint::begin(&unfinished, &head)?),
     };
     let mut renewed = old.is_none();
     let mut found = match &old {
-        Some(old) => recheck(drive.device(), &mut watcher, &options, old),
-        None => characterize(drive.device(), &mut watcher, &options),
+        Some(old) => recheck(drive.device(), &mut watcher, &options, old).map(Some),
+        None => Ok(None),
     };
-    if old.is_some() && found.as_ref().is_ok_and(|f| !f.good) {
-        renewed = true;
-        screen::note("the older profile no longer foretells the drive: it is characterised anew");
-        found = characterize(drive.device(), &mut watcher, &options);
+    if found.as_ref().is_ok_and(|f| f.as_ref().is_none_or(|f| !f.good)) {
+        if old.is_some() {
+            renewed = true;
+            screen::note("the older profile no longer foretells the drive: it is characterised anew");
+        }
+        let mut tell = |entries: &[Entry]| kept.tell(entries);
+        let mut device = Journaled::new(drive.device(), past, &mut tell);
+        found = characterize(&mut device, &mut watcher, &options).map(Some);
     }
     watcher.end();
     let seconds = drive.device().now().saturating_since(began).as_secs_f64();
@@ -140,19 +173,26 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
         real.put_back();
     }
     let mut found = match found {
-        Ok(found) => found,
+        Ok(found) => found.expect("an older profile was held against it, or a new one found"),
         Err(e) => {
             drop(file);
-            watcher.keep(&checkpoint, &args.device, args.seed, &e.to_string())?;
+            match e {
+                ProbeError::Stopped | ProbeError::Budget { .. } | ProbeError::Device(_) => {
+                    kept.keep(&e.to_string(), &watcher.told());
+                }
+                // It would come to the same again.
+                _ => kept.discard(),
+            }
             return Err(failure(&args.device, e));
         }
     };
     if renewed {
         found.profile.name = name_for(path);
         found.profile.title = title.clone();
+        guarantees::add(&mut found, args.seed);
     }
     write(file, &found.profile)?;
-    let _ = std::fs::remove_file(&checkpoint);
+    kept.discard();
     let report =
         Report { device: &args.device, title: &title, profile: path, sectors, sector_bytes, seconds, found: &found };
     if let Some(directory) = &args.report {

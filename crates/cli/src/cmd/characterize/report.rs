@@ -6,6 +6,7 @@ use headtime_lab::output;
 use headtime_probe::{Finding, Found};
 use serde::Serialize;
 
+use super::pictures;
 use super::watcher::Told;
 use crate::failure::Failure;
 use crate::{screen, words};
@@ -130,7 +131,7 @@ impl Report<'_> {
         text + &format!("\nProfile: {}\n", self.profile.display())
     }
 
-    /// Into files: `findings.json` and `report.md`.
+    /// Into files: `findings.json`, `report.md` and its pictures.
     pub fn write(&self, directory: &Path) -> Result<(), Failure> {
         output::make_directory(directory)?;
         let json = serde_json::to_string_pretty(&self.json()).map_err(Failure::input)? + "\n";
@@ -143,6 +144,10 @@ impl Report<'_> {
         }
         for line in self.surprises() {
             page += &format!("\n{line}\n");
+        }
+        for (file, what, svg) in pictures::of(&self.found.profile) {
+            output::write_whole(&directory.join(file), svg.as_bytes())?;
+            page += &format!("\n## {what}\n\n![{what}]({file})\n");
         }
         output::write_whole(&directory.join("report.md"), page.as_bytes())?;
         Ok(())

@@ -1,6 +1,5 @@
-//! Who watches a characterisation: bars, Ctrl-C, and what is kept when it ends early.
+//! Who watches a characterisation: bars, Ctrl-C, and what was found so far.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +7,6 @@ use headtime_lab::output;
 use headtime_probe::sampler::Watch;
 use serde::Serialize;
 
-use crate::failure::Failure;
 use crate::screen::{self, Bar};
 
 /// Steps of a stage's bar.
@@ -36,18 +34,6 @@ pub struct Watcher {
     told: Vec<Told>,
 }
 
-/// What is kept of a characterisation that ended early.
-#[derive(Serialize)]
-struct Checkpoint<'a> {
-    device: &'a str,
-    seed: u64,
-    ended: &'a str,
-    stage: &'a str,
-    /// Of the stage.
-    share: f64,
-    findings: &'a [Told],
-}
-
 impl Watcher {
     /// Ctrl-C, SIGTERM and SIGHUP are heard from now on; a second one is not waited for.
     pub fn new() -> Watcher {
@@ -68,25 +54,12 @@ impl Watcher {
         self.bar = None;
     }
 
-    /// Keeps what was found before it ended, in `path`, and says so. Nothing found: nothing kept.
-    pub fn keep(&self, path: &Path, device: &str, seed: u64, ended: &str) -> Result<(), Failure> {
-        if self.told.is_empty() {
-            return Ok(());
-        }
-        let share = self.step as f64 / STEPS as f64;
-        let kept = Checkpoint { device, seed, ended, stage: self.stage, share, findings: &self.told };
-        let text = serde_json::to_string_pretty(&kept).map_err(Failure::input)?;
-        output::write_whole(path, (text + "\n").as_bytes())?;
-        screen::note(&format!("what was found by then is in {}", path.display()));
-        Ok(())
+    /// What was found so far, and how far it is with the rest: a line each.
+    pub fn told(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.told.iter().map(|t| format!("{}: {}", t.what, t.value)).collect();
+        lines.push(format!("in stage \"{}\", {:.0}% of it", self.stage, 100.0 * self.step as f64 / STEPS as f64));
+        lines
     }
-}
-
-/// Where the checkpoint of an output lies: beside it.
-pub fn checkpoint_of(output: &Path) -> PathBuf {
-    let mut name = output.file_name().unwrap_or_default().to_os_string();
-    name.push(".unfinished.json");
-    output.with_file_name(name)
 }
 
 impl Watch for Watcher {
@@ -122,26 +95,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_before_the_end_is_kept_and_nothing_else() {
-        let dir = std::env::temp_dir().join(format!("headtime-watcher-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let path = checkpoint_of(&dir.join("p.toml"));
+    fn what_was_found_and_where_it_ended_is_told() {
         let mut watcher = Watcher { bar: None, stage: "", step: 0, stop: Arc::default(), told: Vec::new() };
-        watcher.keep(&path, "sdx", 7, "stopped").unwrap();
-        assert!(!path.exists());
         assert!(watcher.progress("rotation", 0.25));
         watcher.found("period", "6 ms", "reads", "well");
         watcher.stop.store(true, Ordering::Relaxed);
         assert!(!watcher.progress("rotation", 0.5));
-        watcher.keep(&path, "sdx", 7, "stopped").unwrap();
-        let kept: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        assert_eq!((&kept["stage"], &kept["share"], &kept["seed"]), (&"rotation".into(), &0.5.into(), &7.into()));
-        assert_eq!(kept["findings"][0]["value"], "6 ms");
-        std::fs::remove_dir_all(dir).unwrap();
-    }
-
-    #[test]
-    fn a_checkpoint_lies_beside_its_output() {
-        assert_eq!(checkpoint_of(Path::new("a/b.toml")), Path::new("a/b.toml.unfinished.json"));
+        assert_eq!(watcher.told(), ["period: 6 ms", "in stage \"rotation\", 50% of it"]);
     }
 }

@@ -1,0 +1,227 @@
+//! What is kept of a characterisation while it goes on, so that another run can go on from there.
+//!
+//! A text file beside the output: a line of JSON that says of what it is, then a line for each command and its answer as
+//! [`headtime_probe::journal`] has them, and lines that begin with `#` for people. The last line may be cut off.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use headtime_probe::journal::{self, Entry};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::screen;
+
+/// What is lost at most when the machine goes down.
+const OFTEN: Duration = Duration::from_secs(2);
+/// A line is one batch of commands.
+const LONGEST: u64 = 1 << 20;
+
+/// Of what a file is. A run may go on from it when all of it is the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// This program's version: another may ask for other sectors.
+    pub headtime: String,
+    /// Of the drive.
+    pub sectors: u64,
+    /// Of each.
+    pub sector_bytes: u32,
+    /// Commands at the drive at most.
+    pub depth: u32,
+    /// Of the run.
+    pub seed: u64,
+}
+
+/// The file of a run.
+#[derive(Debug)]
+pub struct Checkpoint {
+    path: PathBuf,
+    /// `None`: it could not be written.
+    out: Option<BufWriter<File>>,
+    flushed: Instant,
+    entries: u64,
+}
+
+/// Where the file of an output lies: beside it.
+pub fn of(output: &Path) -> PathBuf {
+    let mut name = output.file_name().unwrap_or_default().to_os_string();
+    name.push(".unfinished");
+    output.with_file_name(name)
+}
+
+fn bad(path: &Path, what: impl std::fmt::Display) -> Failure {
+    Failure::Input(format!("{}: {what}", path.display()))
+}
+
+impl Checkpoint {
+    /// A new file.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn begin(path: &Path, head: &Head) -> Result<Checkpoint, Failure> {
+        let file = File::create(path).map_err(|e| bad(path, e))?;
+        let mut out = BufWriter::new(file);
+        let line = serde_json::to_string(head).map_err(Failure::input)?;
+        writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|e| bad(path, e))?;
+        Ok(Checkpoint { path: path.to_path_buf(), out: Some(out), flushed: Instant::now(), entries: 0 })
+    }
+
+    /// What an earlier run kept, and its file to go on with.
+    ///
+    /// # Errors
+    /// There is none, it is no such file, or it is of another drive, seed or version.
+    pub fn resume(path: &Path, head: &Head) -> Result<(Vec<Entry>, Checkpoint), Failure> {
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| bad(path, e))?;
+        let mut lines = BufReader::new(file);
+        let mut line = String::new();
+        let mut next = |line: &mut String| -> Result<u64, Failure> {
+            line.clear();
+            let read = (&mut lines).take(LONGEST).read_line(line).map_err(|e| bad(path, e))?;
+            Ok(if line.ends_with('\n') { read as u64 } else { 0 })
+        };
+        let mut whole = next(&mut line)?;
+        let found: Head = serde_json::from_str(&line)
+            .map_err(|e| bad(path, format!("line 1: expected what an unfinished characterisation left, found {e}")))?;
+        if found != *head {
+            let shown = |h: &Head| serde_json::to_string(h).unwrap_or_default();
+            return Err(bad(path, format!("expected a run of {}, found one of {}", shown(head), shown(&found))));
+        }
+        let mut entries = Vec::new();
+        for number in 2u64.. {
+            let read = next(&mut line)?;
+            if read == 0 {
+                break;
+            }
+            let text = line.trim_end();
+            if !text.starts_with('#') {
+                let here = journal::parse(text);
+                entries.extend(here.ok_or_else(|| {
+                    bad(path, format!("line {number}: expected a command and its answer, found {text:.60}"))
+                })?);
+            }
+            whole += read;
+        }
+        let mut file = OpenOptions::new().write(true).open(path).map_err(|e| bad(path, e))?;
+        // A line that was cut off is not one.
+        file.set_len(whole).and_then(|()| file.seek(SeekFrom::Start(whole))).map_err(|e| bad(path, e))?;
+        let out = Some(BufWriter::new(file));
+        let kept = Checkpoint { path: path.to_path_buf(), out, flushed: Instant::now(), entries: entries.len() as u64 };
+        Ok((entries, kept))
+    }
+
+    /// One line more. A file that cannot be written any more is given up, and that is said once.
+    fn line(&mut self, text: &str) {
+        let Some(out) = &mut self.out else { return };
+        let is_due = self.flushed.elapsed() >= OFTEN;
+        let done = writeln!(out, "{text}").and_then(|()| if is_due { out.flush() } else { Ok(()) });
+        if is_due {
+            self.flushed = Instant::now();
+        }
+        if let Err(e) = done {
+            screen::note(&format!("warning: {}: {e}; nothing more is kept for --resume", self.path.display()));
+            self.out = None;
+        }
+    }
+
+    /// Commands that were answered, or a look at the clock.
+    pub fn tell(&mut self, entries: &[Entry]) {
+        self.entries += entries.len() as u64;
+        self.line(&journal::line(entries));
+    }
+
+    /// It ended early: says so, and where all is. Without an answer there is nothing to keep.
+    pub fn keep(mut self, ended: &str, found: &[String]) {
+        if self.entries == 0 {
+            return self.discard();
+        }
+        for line in found {
+            self.line(&format!("# {}", line.replace('\n', " ")));
+        }
+        self.line(&format!("# ended: {}", ended.replace('\n', " ")));
+        if let Some(mut out) = self.out.take()
+            && out.flush().is_ok()
+        {
+            screen::note(&format!("--resume goes on from {}", self.path.display()));
+        }
+    }
+
+    /// It is not needed any more.
+    pub fn discard(self) {
+        drop(self.out);
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::command::Outcome;
+    use headtime_disk::time::Time;
+    use headtime_probe::device::{Answer, Ask};
+
+    use super::*;
+
+    /// A directory for a test.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let dir = std::env::temp_dir().join(format!("headtime-checkpoint-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&dir).unwrap();
+            Scratch(dir)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn head() -> Head {
+        Head { headtime: "0".into(), sectors: 100, sector_bytes: 512, depth: 2, seed: 7 }
+    }
+
+    fn ran(lbn: u64) -> Entry {
+        Entry::Ran(Ask::read(lbn, 1), Answer { sent: Time(lbn), done: Time(lbn + 5), outcome: Outcome::Ok })
+    }
+
+    #[test]
+    fn what_was_kept_is_had_again_but_for_a_line_that_was_cut_off() {
+        let dir = Scratch::new("kept");
+        let path = of(&dir.0.join("p.toml"));
+        assert!(path.ends_with("p.toml.unfinished"));
+        let mut first = Checkpoint::begin(&path, &head()).unwrap();
+        first.tell(&[Entry::Now(Time(1))]);
+        first.tell(&[ran(3), ran(4)]);
+        first.keep("stopped", &["period: 6 ms".into()]);
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        write!(file, "read 9 1 0 1").unwrap();
+        let (entries, mut second) = Checkpoint::resume(&path, &head()).unwrap();
+        assert_eq!(entries, [Entry::Now(Time(1)), ran(3), ran(4)]);
+        second.tell(&[ran(9)]);
+        second.keep("stopped", &[]);
+        assert_eq!(Checkpoint::resume(&path, &head()).unwrap().0, [Entry::Now(Time(1)), ran(3), ran(4), ran(9)]);
+        Checkpoint::resume(&path, &head()).unwrap().1.discard();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_run_of_another_drive_and_a_damaged_file_are_refused_with_the_line() {
+        let dir = Scratch::new("damaged");
+        let path = dir.0.join("x");
+        let said = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            format!("{:?}", Checkpoint::resume(&path, &head()).unwrap_err())
+        };
+        let first = serde_json::to_string(&head()).unwrap();
+        assert!(said("").contains("line 1"));
+        assert!(said("{}\n").contains("line 1"));
+        assert!(said(&format!("{}\n", first.replace("512", "4096"))).contains("4096"));
+        assert!(said(&format!("{first}\nnow 1\nwalk\n")).contains("line 3"));
+        // Nothing was answered: nothing is kept.
+        Checkpoint::begin(&path, &head()).unwrap().keep("stopped", &[]);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,31 @@
+//! What a guarantee on the drive rests on: the worst case of a command, and how long commands do take.
+//!
+//! Both follow from the profile that was found: w by equation 5 of Reuther and Pohlack 2003, X by the load that `profiles measure` puts on a
+//! virtual drive of that profile. The drive itself was not asked for the latter, and the profile says so.
+
+use headtime_disk::model::Model;
+use headtime_probe::{Finding, Found};
+use headtime_sched::admit::das::worst::WorstCase;
+use headtime_sim::service::{BYTES, Load, measure};
+
+/// Adds them to what was found, where the profile gives them.
+pub fn add(found: &mut Found, seed: u64) {
+    let sectors = (BYTES / u64::from(found.profile.sector_bytes)) as u32;
+    let worst = Model::new(&found.profile).ok().and_then(|m| WorstCase::of(&found.profile, &m, sectors).ok());
+    let mut tell = |what: &'static str, value: String, how: &str, sure: &str| {
+        found.findings.push(Finding { what, value, how: how.into(), sure: sure.into() });
+    };
+    if let Some(worst) = worst {
+        let value = format!("{:.2} ms for 64 KiB, {} turns in it", worst.total().as_ms_f64(), worst.turns);
+        tell("worst case (w)", value, "equation 5 with what was found", "as sure as its terms");
+    }
+    if let Ok(measured) = measure(&found.profile, &Load::reads(BYTES, seed)) {
+        let value =
+            format!("mean {:.2} ms for 64 KiB, longest {:.2}", measured.mean.as_ms_f64(), measured.longest.as_ms_f64());
+        tell("service times (X)", value, "a virtual drive of this profile", "not timed on the drive");
+        let mut times = measured.times;
+        times.load.words += "; of a virtual drive of this profile";
+        found.profile.service_times = vec![times];
+        found.profile.sources.insert("service_times".into(), "foretold with this profile".into());
+    }
+}

@@ -1,0 +1,235 @@
+//! How many turns the head waits at most for a sector: parameter n of equation 5 (Reuther and Pohlack 2003).
+//!
+//! Now and then the head does not settle and comes round again. To meet that, the arm is sent from one edge of the disk to the other and back,
+//! 100,000 times or more (section 4.1), each time for a request that is known to take no longer, but for its rotational delay,
+//! than the terms of equation 5 say. What it takes beyond them is turns.
+//!
+//! Requests are single sectors, which end on the track on which they begin: what is lost at the ends of tracks is another matter. And a
+//! drive that reads ahead must not come to it, for it may be on its way to another track when the next request turns up, and
+//! finishes that first. So two requests are at the drive, of which one waits, and they keep away from what it may have in
+//! its cache: behind a hit some drives set out to read ahead although another request waits.
+
+use headtime_disk::time::{Dur, Time};
+
+use crate::device::Ask;
+use crate::sampler::{ProbeError, Sampler};
+use crate::seeks::Seeks;
+use crate::spindle::Spindle;
+
+/// Says what to read, and collects what that took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settling {
+    /// All terms but the turns.
+    rest: Dur,
+    turn: Dur,
+    capacity: u64,
+    asked: u64,
+    counts: Vec<u64>,
+}
+
+/// A region is this part of the disk: wide enough that what a drive keeps is little of it, narrow enough that nearly the whole stroke
+/// lies between the two.
+const REGIONS: u64 = 200;
+
+/// Requests that took more turns than this are counted as having taken this many: a drive that hangs is no matter of settling.
+const MOST: u64 = 64;
+
+impl Settling {
+    /// For a drive of `capacity` sectors that turns once in `turn`. `rest` is what a request of one sector takes at most beside turns, each part of it
+    /// at least what it may come to. A `rest` that is too long by some part of a turn hides that part of the requests,
+    /// no more: their delays lie anywhere in a turn, and n is that of the longest.
+    pub fn new(rest: Dur, turn: Dur, capacity: u64) -> Settling {
+        Settling { rest, turn: Dur(turn.0.max(1)), capacity, asked: 0, counts: Vec::new() }
+    }
+
+    /// The sector to ask for next, in the first region and in the last in turn.
+    ///
+    /// Within a region they go on by the golden section, which comes back near to where it was as late as any sequence can: by then
+    /// the drive has used its cache for others.
+    pub fn ask(&mut self) -> u64 {
+        let region = (self.capacity / REGIONS).max(1);
+        let step = (self.asked / 2).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let within = ((u128::from(step) * u128::from(region)) >> 64) as u64;
+        let innermost = self.asked % 2 == 1;
+        self.asked += 1;
+        if innermost { self.capacity.saturating_sub(region) + within } else { within }
+    }
+
+    /// A request took so long, from when the host heard of the end of the one before until it heard of its own; given are its turns.
+    pub fn took(&mut self, time: Dur) -> u32 {
+        let turns = time.saturating_sub(self.rest).0.div_ceil(self.turn.0).min(MOST) as usize;
+        if self.counts.len() <= turns {
+            self.counts.resize(turns + 1, 0);
+        }
+        self.counts[turns] += 1;
+        turns as u32
+    }
+
+    /// n: the most turns that a request waited; 0 before the first.
+    pub fn turns(&self) -> u32 {
+        self.counts.len().saturating_sub(1) as u32
+    }
+
+    /// How many requests there were.
+    pub fn requests(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// How many of them waited for so many turns, rounded up, from 0 on.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+}
+
+/// Requests at a time, between which whoever watches is heard.
+const BATCH: usize = 64;
+/// Longest over shortest interval of what comes regularly, and how many events that takes: three in a row are so now and then by chance.
+const REGULAR: f64 = 4.0;
+const EVENTS: usize = 4;
+
+/// What the head lost now and then, over some hundred thousand requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Requests.
+    pub requests: u64,
+    /// Requests that waited for more turns than the usual one, but for recalibrations, and the most turns that one waited more.
+    pub retries: u64,
+    /// The most turns of them.
+    pub turns: u32,
+    /// The mean interval and the duration of what comes regularly: recalibrations.
+    pub recalibrations: Option<(Dur, Dur)>,
+}
+
+/// Sends the arm from edge to edge so often.
+///
+/// # Errors
+/// As [`Sampler::run`].
+pub fn provoke(
+    sampler: &mut Sampler,
+    spindle: &Spindle,
+    seeks: &Seeks,
+    overhead: Dur,
+    requests: u64,
+) -> Result<Lost, ProbeError> {
+    sampler.stage("settling");
+    let turn = spindle.period();
+    // The longest seek there was, as much longer as any differs, and a little: what is hidden by it is a sixteenth of all.
+    let seek = seeks.points.iter().map(|p| p.time.0 + 4 * p.spread.0.max(p.error.0)).max().unwrap_or(0);
+    let rest = Dur(seek + seeks.command.0 + overhead.0 + turn.0 / 16);
+    let mut settling = Settling::new(rest, turn, sampler.sectors());
+    // When, and turns more than one.
+    let mut events: Vec<(Time, u32)> = Vec::new();
+    let mut before: Option<Time> = None;
+    while settling.requests() < requests {
+        sampler.share(settling.requests() as f64 / requests as f64);
+        let asks: Vec<Ask> = (0..BATCH).map(|_| Ask::read(settling.ask(), 1)).collect();
+        // Two at the drive; the first of a batch begins with nobody there.
+        for answer in sampler.run(&asks, 2)? {
+            if let Some(last) = before {
+                let turns = settling.took(answer.done.saturating_since(last.max(answer.sent)));
+                if turns > 1 {
+                    events.push((answer.done, turns - 1));
+                }
+            }
+            before = Some(answer.done);
+        }
+    }
+    Ok(told_apart(&events, settling.requests(), turn))
+}
+
+/// What comes again and again at like intervals, and takes as long each time, is a recalibration.
+fn told_apart(events: &[(Time, u32)], requests: u64, turn: Dur) -> Lost {
+    let mut lost = Lost { requests, ..Lost::default() };
+    let most = events.iter().map(|e| e.1).max().unwrap_or(0);
+    // The least duration from which on events are regular: what takes less is a matter of settling.
+    let regular = (2..=most).find_map(|least| {
+        let times: Vec<Time> = events.iter().filter(|e| e.1 >= least).map(|e| e.0).collect();
+        let intervals: Vec<u64> = times.windows(2).map(|w| w[1].since(w[0]).0).collect();
+        let (short, long) = (intervals.iter().min()?, intervals.iter().max()?);
+        let is_regular = times.len() >= EVENTS && *long as f64 <= REGULAR * (*short).max(1) as f64;
+        // Each takes as long as the others, to a turn: what takes less came between them by chance.
+        let mut turns: Vec<u32> = events.iter().map(|e| e.1).filter(|t| *t >= least).collect();
+        turns.sort_unstable();
+        let usual = turns[turns.len() / 2].saturating_sub(1).max(least);
+        is_regular.then(|| (usual, Dur(intervals.iter().sum::<u64>() / intervals.len() as u64)))
+    });
+    let is_settling = |turns: u32| regular.is_none_or(|(least, _)| turns < least);
+    lost.retries = events.iter().filter(|e| is_settling(e.1)).count() as u64;
+    lost.turns = events.iter().map(|e| e.1).filter(|t| is_settling(*t)).max().unwrap_or(0);
+    lost.recalibrations = regular.map(|(least, every)| {
+        let long: Vec<u32> = events.iter().map(|e| e.1).filter(|t| *t >= least).collect();
+        // It delays by itself and then by half a turn on average, and whole turns more are what is seen of it.
+        let mean = long.iter().map(|t| f64::from(*t)).sum::<f64>() / long.len() as f64;
+        (every, Dur(((mean - 0.5).max(0.0) * turn.0 as f64) as u64))
+    });
+    lost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Table 1 of the paper, Ultrastar 36Z15, with requests of 8 sectors: 7.18 + 0.08 + 0.07 + 1.06 ms, and a turn.
+    const REST: Dur = Dur::from_us(8_390);
+    const TURN: Dur = Dur::from_us(4_020);
+
+    #[test]
+    fn what_the_other_terms_do_not_explain_is_turns() {
+        let mut s = Settling::new(REST, TURN, 1_000_000);
+        assert_eq!((s.turns(), s.requests()), (0, 0));
+        for (more, n) in [(0, 0), (1, 1), (4_020, 1), (4_021, 2), (3 * 4_020, 3), (4 * 4_020 + 1, 5)] {
+            s.took(REST + Dur::from_us(more));
+            assert_eq!(s.turns(), n, "{more}");
+        }
+        assert_eq!(s.counts(), [1, 2, 1, 1, 0, 1]);
+        assert_eq!(s.requests(), 6);
+        // The whole of equation 5 is five turns and not six.
+        let mut s = Settling::new(REST, TURN, 1_000_000);
+        s.took(REST + Dur(5 * TURN.0));
+        assert_eq!(s.turns(), 5);
+    }
+
+    #[test]
+    fn a_request_that_is_quicker_than_thought_or_hangs_breaks_nothing() {
+        let mut s = Settling::new(REST, Dur::ZERO, 0);
+        assert_eq!([s.ask(), s.ask()], [0, 0]);
+        s.took(Dur::ZERO);
+        s.took(Dur(u64::MAX));
+        assert_eq!((s.turns(), s.requests()), (64, 2));
+    }
+
+    #[test]
+    fn requests_go_to_both_edges_in_turn_and_keep_away_from_those_before_them() {
+        let mut s = Settling::new(REST, TURN, 36_000_000);
+        let all: Vec<u64> = (0..2_000).map(|_| s.ask()).collect();
+        assert!(all.iter().step_by(2).all(|lbn| *lbn < 180_000));
+        assert!(all.iter().skip(1).step_by(2).all(|lbn| (35_820_000..36_000_000).contains(lbn)));
+        // Of the sixty before it in the same region none is within a track of the widest zone.
+        let outer: Vec<u64> = all.iter().copied().step_by(2).collect();
+        for (i, lbn) in outer.iter().enumerate() {
+            let before = &outer[i.saturating_sub(60)..i];
+            assert!(before.iter().all(|b| b.abs_diff(*lbn) > 1_100), "{i}");
+        }
+    }
+
+    #[test]
+    fn what_comes_regularly_is_no_matter_of_settling() {
+        let at = |s: u64| Time(s * 1_000_000_000);
+        let recalibrations: Vec<(Time, u32)> =
+            (1..9).map(|i| (at(300 * i + 40 * (i % 3)), 5 - (i % 2) as u32)).collect();
+        let mut events = recalibrations.clone();
+        events.extend([(at(17), 1), (at(20), 1), (at(2_000), 2)]);
+        events.sort_unstable();
+        let lost = told_apart(&events, 100_000, Dur::from_ms(6));
+        assert_eq!((lost.retries, lost.turns, lost.requests), (3, 2, 100_000));
+        let (every, takes) = lost.recalibrations.expect("eight of them");
+        assert!((250..320).contains(&(every.0 / 1_000_000_000)), "{every:?}");
+        assert_eq!(takes, Dur::from_ms(24));
+        let rare = [(at(1), 1), (at(2), 4), (at(500), 4), (at(501), 4)];
+        assert_eq!(
+            told_apart(&rare, 10, Dur::from_ms(6)),
+            Lost { requests: 10, retries: 4, turns: 4, recalibrations: None }
+        );
+        assert_eq!(told_apart(&[], 10, Dur::from_ms(6)), Lost { requests: 10, ..Lost::default() });
+    }
+}

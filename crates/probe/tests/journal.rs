@@ -1,0 +1,77 @@
+//! A characterisation that was cut off is gone on with.
+
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::profile::{Profile, builtin};
+use headtime_disk::time::Dur;
+use headtime_probe::device::Device;
+use headtime_probe::journal::{Entry, Journaled};
+use headtime_probe::sampler::{ProbeError, Unwatched, Watch};
+use headtime_probe::virtual_drive::VirtualDrive;
+use headtime_probe::{Found, Options, characterize};
+
+fn device(profile: &Profile, seed: u64) -> VirtualDrive {
+    let config = DriveConfig { seed, ..DriveConfig::default() };
+    VirtualDrive::new(profile, config, Dur::from_us(20)).expect("a drive that works")
+}
+
+/// Has enough after so many commands.
+struct Impatient(u32);
+
+impl Watch for Impatient {
+    fn progress(&mut self, _: &'static str, _: f64) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 > 0
+    }
+}
+
+/// One run with what an earlier one kept; what it kept itself, old and new.
+fn run(
+    device: &mut dyn Device,
+    past: Vec<Entry>,
+    watch: &mut dyn Watch,
+    seed: u64,
+) -> (Result<Found, ProbeError>, Vec<Entry>) {
+    let mut kept = past.clone();
+    let mut tell = |new: &[Entry]| kept.extend_from_slice(new);
+    let options = Options { seed, ..Options::default() };
+    let found = characterize(&mut Journaled::new(device, past, &mut tell), watch, &options);
+    (found, kept)
+}
+
+#[test]
+fn a_run_that_was_cut_off_anywhere_ends_as_one_that_was_not() {
+    let profile = builtin("cheetah36es").expect("a built-in drive");
+    let (whole, all) = run(&mut device(&profile, 1), Vec::new(), &mut Unwatched, 1);
+    let whole = whole.expect("a disk").profile;
+    let commands = all.iter().filter(|e| matches!(e, Entry::Ran(..))).count() as u32;
+    // With a whole run's answers the drive is asked for nothing.
+    let mut unused = device(&profile, 9);
+    let (again, _) = run(&mut unused, all, &mut Unwatched, 1);
+    assert_eq!(again.expect("the same").profile, whole);
+    assert_eq!(unused.now().0, 0);
+    for part in [1, 4, 6, 9] {
+        let (stopped, first) = run(&mut device(&profile, 1), Vec::new(), &mut Impatient(commands / 10 * part), 1);
+        assert_eq!(stopped.expect_err("stopped"), ProbeError::Stopped);
+        // Twice; each time it is another day, and the platter is elsewhere.
+        let mut later = device(&profile, 40 + u64::from(part));
+        let (stopped, second) = run(&mut later, first.clone(), &mut Impatient(commands / 10 * part + 500), 1);
+        assert_eq!(stopped.expect_err("stopped"), ProbeError::Stopped);
+        assert!(second.len() > first.len() && second[..first.len()] == first[..]);
+        let mut last = device(&profile, 70 + u64::from(part));
+        let found = run(&mut last, second, &mut Unwatched, 1).0.expect("a disk");
+        println!("{part}/10: {:.1} s more; {:?}", last.now().0 as f64 / 1e9, found.findings.last());
+        assert!(found.good);
+        assert_eq!(found.profile.geometry.surfaces, whole.geometry.surfaces);
+        assert_eq!(found.profile.geometry.cylinders, whole.geometry.cylinders);
+        // What was done is not done again: a tenth of it takes some 30 s.
+        assert!(last.now().0 < u64::from(11 - part) * 60_000_000_000, "{part}");
+    }
+}
+
+#[test]
+fn answers_to_other_questions_are_refused() {
+    let profile = builtin("cheetah36es").expect("a built-in drive");
+    let (_, kept) = run(&mut device(&profile, 1), Vec::new(), &mut Impatient(2_000), 1);
+    let e = run(&mut device(&profile, 1), kept, &mut Unwatched, 2).0.expect_err("another seed asks for other sectors");
+    assert!(e.to_string().contains("another run"), "{e}");
+}
