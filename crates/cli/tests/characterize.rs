@@ -182,9 +182,5 @@ fn a_signal_ends_it_with_its_status_and_leaves_no_half_profile() {
         ["direct I/O", "no rotating disk", "found none", "from a cache each time"].iter().any(|why| rest.contains(why));
     let by_itself = no_disk || !asked.success();
     assert!(status.code() == Some(130) || by_itself, "{status}: {rest}");
-    assert!(
-        !there.names().iter().any(|n| n.contains("x.toml") && !n.ends_with(".unfinished")),
-        "{:?}",
-        there.names()
-    );
+    assert!(!there.names().iter().any(|n| n.contains("x.toml") && !n.ends_with(".unfinished")), "{:?}", there.names());
 }

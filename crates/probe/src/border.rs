@@ -35,6 +35,22 @@ pub struct Border {
     pub useless: u32,
 }
 
+impl Border {
+    /// What this and another measurement of the same say together, each by the inverse of its error's square.
+    pub fn and(&self, other: &Border) -> Border {
+        let weight = |b: &Border| 1.0 / (b.error * b.error).max(1.0);
+        let (a, b) = (weight(self), weight(other));
+        let mean = |x: f64, y: f64| (a * x + b * y) / (a + b);
+        Border {
+            at: mean(self.at, other.at),
+            error: 1.0 / (a + b).sqrt(),
+            spread: mean(self.spread, other.spread),
+            shots: self.shots + other.shots,
+            useless: self.useless + other.useless,
+        }
+    }
+}
+
 /// Shots for a first estimate of the border.
 const FIRST: u32 = 24;
 /// Shots for the last one, usually: with seeks that differ by 20 us and 200 us to look at, they leave a standard error of 5 us.
@@ -200,6 +216,15 @@ mod tests {
             assert!((20e3..50e3).contains(&b.spread), "{b:?}");
             assert!(b.error < 12e3, "{b:?}");
         }
+    }
+
+    #[test]
+    fn two_measurements_are_better_than_one() {
+        let b = |at, error| Border { at, error, spread: 20.0, shots: 96, useless: 1 };
+        let both = b(100.0, 10.0).and(&b(200.0, 10.0));
+        assert!((both.at - 150.0).abs() < 1e-9 && (both.error - 50f64.sqrt()).abs() < 1e-9, "{both:?}");
+        assert!((b(100.0, 10.0).and(&b(200.0, 100.0)).at - 101.0).abs() < 0.1);
+        assert_eq!((both.shots, both.useless), (192, 2));
     }
 
     #[test]

@@ -28,6 +28,8 @@ use crate::{drive, running, screen};
 mod real;
 mod streams;
 
+pub use real::put_back_leftovers;
+
 use streams::Reloading;
 
 /// The scheduler in front of a disk, for NBD clients, with background work in its gaps

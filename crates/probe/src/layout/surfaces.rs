@@ -18,6 +18,9 @@ use crate::spindle::{Spindle, apart};
 pub const MOST_SURFACES: u64 = 40;
 /// Times that differ by less, ns, are not told apart, whatever their error.
 const CLEAR: f64 = 15e3;
+/// With this error, ns, a time is good enough; on noisy drives it is measured again, so often at most.
+const SURE: f64 = 12e3;
+const MOST_TIMES: u32 = 6;
 /// Shots at one time to say whether a way takes more or less.
 const VOTES: u32 = 5;
 /// Legs of a serpentine to look at: as many surfaces twice, and one more.
@@ -120,11 +123,21 @@ impl Ways<'_, '_, '_> {
         shots: u32,
         mut choose: impl FnMut(&mut Sampler) -> Option<(u64, u64)>,
     ) -> Result<Option<Border>, ProbeError> {
-        border(self.spindle.period_ns(), shots, |aim| {
-            let Some((a, b)) = choose(self.sampler) else { return Ok(None) };
-            let (Some(a), Some(b)) = (track(self.pairs, a), track(self.pairs, b)) else { return Ok(None) };
-            self.pairs.between(self.sampler, self.spindle, ((&a, &b), When::AtOnce), aim)
-        })
+        let mut known: Option<Border> = None;
+        for _ in 0..MOST_TIMES {
+            let once = border(self.spindle.period_ns(), shots, |aim| {
+                let Some((a, b)) = choose(self.sampler) else { return Ok(None) };
+                let (Some(a), Some(b)) = (track(self.pairs, a), track(self.pairs, b)) else { return Ok(None) };
+                self.pairs.between(self.sampler, self.spindle, ((&a, &b), When::AtOnce), aim)
+            })?;
+            let Some(once) = once else { break };
+            let all = known.map_or(once, |k| k.and(&once));
+            known = Some(all);
+            if all.error < SURE {
+                break;
+            }
+        }
+        Ok(known)
     }
 
     /// Whether that way takes less than this, ns; `None`: shots told nothing.
@@ -247,7 +260,7 @@ impl Ways<'_, '_, '_> {
             return there_and_back(again / 2, us);
         }
         let of = |k: u64| times.iter().find(|t| t.0 == k).map(|t| t.1);
-        let (Some(near), Some(next)) = (of(again), of(1)) else { return Ok((one, unknown.into())) };
+        let (Some(near), Some(next)) = (of(again), other(&times)) else { return Ok((one, unknown.into())) };
         let (surfaces, order) = (again as u16, HeadOrder::Forward);
         let us = (next.at - near.at) / 1e3;
         let sure = format!("{}: {again} tracks on the way is {us:.0} us shorter than to the next", in_words(order));
@@ -378,12 +391,21 @@ impl Groups {
     }
 }
 
+/// The way to another surface: the longest to one of the next tracks, of which two at the most are on one surface.
+fn other(times: &[(u64, Border)]) -> Option<Border> {
+    times.iter().filter(|t| t.0 <= 5).map(|t| t.1).max_by(|a, b| (a.at - a.error).total_cmp(&(b.at - b.error)))
+}
+
 /// The least distance at which ways are clearly shorter than to the next track, and again at twice that.
 fn again(times: &[(u64, Border)]) -> Option<u64> {
-    let next = times.iter().find(|t| t.0 == 1)?.1;
+    let next = other(times)?;
     let shortest = times.iter().map(|t| t.1).min_by(|a, b| a.at.total_cmp(&b.at))?;
     let limit = (next.at + shortest.at) / 2.0;
     let found = times.iter().find(|(_, t)| is_less(t, &next) && t.at < limit)?.0;
+    // The very next: no other surface is in between, or heads switch sooner than the arm moves.
+    if found == 1 {
+        return None;
+    }
     // At twice that the seek takes a little longer, and the head switch no less.
     times.iter().any(|(k, t)| *k == 2 * found && next.at - t.at > next.error + t.error).then_some(found)
 }

@@ -16,6 +16,7 @@ use headtime_serve::device::Device as _;
 use headtime_serve::device::file::FileDevice;
 use headtime_serve::timed::Timed;
 
+use crate::cmd::serve::put_back_leftovers;
 use crate::failure::Failure;
 use crate::{screen, words};
 
@@ -147,6 +148,8 @@ fn note(device: &BlockDevice, writable: bool) {
 
 /// The kernel's scheduler and merging would change what is measured. Where it cannot be set, depth 1 is measured all the same.
 fn tuned(sys: &Sys, device: &BlockDevice) -> Option<Tuning> {
+    // Without it, nothing could be set either, and that is said below.
+    let _ = put_back_leftovers();
     match Tuning::apply(sys, device, &state::default_directory()) {
         Ok(tuning) => {
             for s in tuning.settings() {

@@ -63,12 +63,12 @@ pub fn open(path: &Path, sectors: u64, sector_bytes: u32, depth: u32) -> Result<
     Ok(Real { device, id, tuning: Some(tuning), predictable: predictable(found) })
 }
 
-/// Puts back what an earlier server left that was killed, whatever is served now.
+/// Puts back what an earlier process left that was killed, whatever is served or measured now.
 pub fn put_back_leftovers() -> Result<(), Failure> {
     for left in restore_leftovers(&Sys::default(), &state::default_directory()).map_err(Failure::input)? {
         match left {
             Leftover::Restored { disk, .. } => {
-                screen::note(&format!("{disk}: its queue was put back after a server that was killed"))
+                screen::note(&format!("{disk}: its queue was put back after a process that was killed"))
             }
             Leftover::Gone { .. } | Leftover::InUse { .. } => {}
             Leftover::Failed { path, error } => screen::note(&format!("warning: {}: {error}", path.display())),
