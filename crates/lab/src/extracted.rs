@@ -1,14 +1,14 @@
-//! How far a profile that was found is from the truth, where [`headtime_disk::compare`] asks for what reads alone cannot tell: which surface a track
-//! is on.
+//! How far a profile that was found is from the truth, beside what [`headtime_disk::compare`] asks for.
 //!
-//! The probe gives tracks in the order of their sectors ([`headtime_probe::layout`]). So tracks are compared in that order, and a seek over so many
-//! tracks with what the true arm and heads take between tracks so far apart in it.
+//! Tracks are compared in the order of their sectors, whatever surface they are on. A seek over so many cylinders of the probe is held against what the true
+//! arm takes between the two tracks that the probe has so far apart: where zones end in cylinders without data, which nobody
+//! sees, the probe has some fewer than the drive.
 
 use std::collections::BTreeMap;
 
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::{Geometry, Track};
-use headtime_disk::profile::{Layout, Profile};
+use headtime_disk::profile::Profile;
 
 use crate::characterised::Found;
 
@@ -177,7 +177,7 @@ pub(crate) fn seeks(found: &Found) -> Vec<SeekApart> {
 /// What the probe's cylinders are, in words.
 pub(crate) fn cylinders(truth: &Profile, found: &Found) -> String {
     let (g, f) = (&truth.geometry, &found.profile.geometry);
-    if g.surfaces != f.surfaces || !matches!(g.layout, Layout::HeadFirst(_)) {
+    if g.surfaces != f.surfaces {
         return "tracks in the order of their sectors".into();
     }
     match f.cylinders.abs_diff(g.cylinders) {

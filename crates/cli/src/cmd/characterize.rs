@@ -189,7 +189,7 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
     if renewed {
         found.profile.name = name_for(path);
         found.profile.title = title.clone();
-        guarantees::add(&mut found, args.seed);
+        guarantees::add(&mut found, args.seed, args.thorough);
     }
     write(file, &found.profile)?;
     kept.discard();

@@ -8,8 +8,8 @@ use headtime_probe::{Finding, Found};
 use headtime_sched::admit::das::worst::WorstCase;
 use headtime_sim::service::{BYTES, Load, measure};
 
-/// Adds them to what was found, where the profile gives them.
-pub fn add(found: &mut Found, seed: u64) {
+/// Adds them to what was found, where the profile gives them. `thorough`: turns to settle were looked for.
+pub fn add(found: &mut Found, seed: u64, thorough: bool) {
     let sectors = (BYTES / u64::from(found.profile.sector_bytes)) as u32;
     let worst = Model::new(&found.profile).ok().and_then(|m| WorstCase::of(&found.profile, &m, sectors).ok());
     let mut tell = |what: &'static str, value: String, how: &str, sure: &str| {
@@ -17,7 +17,11 @@ pub fn add(found: &mut Found, seed: u64) {
     };
     if let Some(worst) = worst {
         let value = format!("{:.2} ms for 64 KiB, {} turns in it", worst.total().as_ms_f64(), worst.turns);
-        tell("worst case (w)", value, "equation 5 with what was found", "as sure as its terms");
+        let sure = match thorough {
+            true => "as sure as its terms",
+            false => "no turns to settle in it: they were not looked for (--thorough)",
+        };
+        tell("worst case (w)", value, "equation 5 with what was found", sure);
     }
     if let Ok(measured) = measure(&found.profile, &Load::reads(BYTES, seed)) {
         let value =
