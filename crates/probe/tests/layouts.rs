@@ -3,7 +3,7 @@
 mod common;
 
 use headtime_disk::geometry::Geometry;
-use headtime_disk::profile::{HeadOrder, Layout, Profile, Slip, ZoneSpec, builtin};
+use headtime_disk::profile::{HeadOrder, Layout, Profile, Slip, ZoneSpec, builtin, load, write};
 use headtime_disk::time::Dur;
 use headtime_probe::layout::{Laid, lay_out};
 use headtime_probe::map::Mapper;
@@ -54,6 +54,33 @@ fn serpentines_of_all_letters_and_numbers_of_surfaces() {
             }
             assert_eq!(wrong, 0, "{surfaces} {layout:?}");
         }
+    }
+}
+
+/// The outer zones of a built-in drive as they are, with what is kept free at their ends.
+fn outer_zones(name: &str, zones: usize) -> Profile {
+    let mut p = builtin(name).expect("a built-in drive");
+    p.geometry.zones.truncate(zones);
+    p.geometry.cylinders = p.geometry.zones.last().expect("one at least").last_cylinder + 1;
+    p.geometry.remaps.clear();
+    p.stated_sectors = None;
+    p.mechanics.seek.retain(|s| s.0 < p.geometry.cylinders);
+    p
+}
+
+#[test]
+fn what_is_kept_free_at_the_ends_of_zones_may_be_less_than_a_track_or_more_than_a_leg() {
+    // Of the first, a sector is all that some zones have on their last track; of the last, a zone's spares are one leg and a half, or all of its last
+    // group.
+    for name in ["cheetah73lp", "maxtor-stm332061", "hitachi-7k1000c", "toshiba-x300-5tb", "nearline-20tb"] {
+        let zones = if name == "nearline-20tb" { 12 } else { 4 };
+        let (found, wrong) = laid(outer_zones(name, zones));
+        assert_eq!(wrong, 0, "{name}");
+        // What was found can be written and read.
+        let profile = Profile { geometry: found.spec, ..outer_zones(name, zones) };
+        let text = write(&profile);
+        let read = load("it.toml", &|_: &str| Ok(text.clone())).expect("a profile");
+        assert_eq!(read.profile.geometry.zones.len(), profile.geometry.zones.len(), "{name}");
     }
 }
 

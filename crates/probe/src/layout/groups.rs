@@ -29,14 +29,15 @@ struct Placed<'p> {
     /// First and last cylinder of the disk.
     cylinders: (u64, u64),
     outwards: bool,
-    spt: u32,
-    /// `None`: all of it is spare.
+    /// Tracks in front of its first one that are spare.
+    front: u64,
     part: Option<&'p Part>,
 }
 
 /// The geometry of rows in groups. `same`: turns by which angles may differ. `None`: they do not lie so.
 pub fn geometry(rows: &[Row], slips: &Slips, how: Groups, same: f64) -> Option<GeometrySpec> {
     let legs = legs(rows, how, same);
+    let usual = Usual::of(rows, &legs)?;
     let surfaces = usize::from(how.surfaces);
     let groups: Vec<&[Leg]> = legs.chunks(surfaces).collect();
     let full = u64::from(how.tracks);
@@ -53,9 +54,8 @@ pub fn geometry(rows: &[Row], slips: &Slips, how: Groups, same: f64) -> Option<G
         }
         let is_last = at + 1 == groups.len();
         let width = if is_last { longest(groups[at]) } else { full };
-        let fallback = skews(rows, &legs);
         for placed in places(rows, &groups, how, at, width)? {
-            zones.push(alone(rows, slips, &placed, fallback));
+            zones.push(alone(rows, slips, &placed, usual));
         }
         at += 1;
     }
@@ -98,6 +98,10 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
             usual = Some(fraction(row.angle - rows[i - 1].last_begins()));
         }
         if !goes_on {
+            if tracks < full && begins_a_zone(&rows[..i], &rows[i..], how) {
+                // It does so with the first surface of a group: of what is left of the group before all is spare.
+                legs.resize(legs.len().next_multiple_of(usize::from(how.surfaces)), Leg::new());
+            }
             legs.push(Leg::new());
             tracks = 0;
         }
@@ -109,6 +113,15 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
         }
     }
     legs
+}
+
+/// Whether a zone that goes over all surfaces begins with these rows: none before has as many sectors, and the next all have.
+fn begins_a_zone(before: &[Row], rows: &[Row], how: Groups) -> bool {
+    let spt = rows[0].spt;
+    let next = rows.iter().filter(|r| r.tracks > 1).take(usize::from(how.surfaces));
+    before.iter().all(|r| r.spt != spt)
+        && next.clone().count() == usize::from(how.surfaces)
+        && next.clone().all(|r| r.spt == spt)
 }
 
 fn length(leg: &Leg) -> u64 {
@@ -209,7 +222,7 @@ fn whole(rows: &[Row], block: &[&[Leg]], how: Groups, at: usize, same: f64) -> V
         .collect()
 }
 
-/// Every part of a group in its place, and those that are all spare.
+/// Every part of a group in its place, and legs of which nothing was seen.
 fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width: u64) -> Option<Vec<Placed<'p>>> {
     let n = usize::from(how.surfaces);
     let group = groups[at];
@@ -220,7 +233,6 @@ fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width:
         let visit = (0..n).find(|visit| how.surface(before * n + visit) == surface)?;
         Some(radial(groups[before].get(visit)?, how.is_outwards(before * n + visit)).last()?.spt)
     };
-    let usual = group.first()?.first()?.spt;
     let mut placed = Vec::new();
     for visit in 0..n {
         let leg = at * n + visit;
@@ -228,20 +240,22 @@ fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width:
         let parts = group.get(visit).map_or(Vec::new(), |l| radial(l, outwards));
         let visible: u64 = parts.iter().map(|p| p.tracks).sum();
         let spare = width.checked_sub(visible)?;
-        let mut put = |from: u64, to: u64, part: Option<&'p Part>| {
-            if from < to {
-                // No sector of a part that is all spare is ever seen: it is as its neighbours.
-                let spt = part.or(parts.first().copied()).map_or(usual, |p| p.spt);
-                placed.push(Placed { surface, cylinders: (low + from, low + to - 1), outwards, spt, part });
-            }
+        let mut put = |from: u64, to: u64, front: u64, part: &'p Part| {
+            let cylinders = (low + from, low + to - 1);
+            placed.push(Placed { surface, cylinders, outwards, front, part: Some(part) });
         };
-        // Of a zone that ends here all may be spare: then there is only what begins behind it.
+        if parts.is_empty() {
+            let cylinders = (low, low + width - 1);
+            placed.push(Placed { surface, cylinders, outwards, front: width, part: None });
+            continue;
+        }
+        // Of a zone that ends here all may be spare: then there is only what begins behind it. Those tracks, of which no sector is ever
+        // seen, are counted with it; outwards they come last.
         if let [part] = parts[..]
             && spare > 0
             && outside(surface).is_some_and(|spt| spt != part.spt)
         {
-            put(0, spare, None);
-            put(spare, width, Some(part));
+            put(0, width, if outwards { 0 } else { spare }, part);
             continue;
         }
         // Spares are at a zone's end: behind a track that is not full, or behind the outermost zone.
@@ -250,11 +264,8 @@ fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width:
         let mut from = 0;
         for (k, part) in parts.iter().enumerate() {
             let to = from + part.tracks + if k == open { spare } else { 0 };
-            put(from, to, Some(part));
+            put(from, to, 0, part);
             from = to;
-        }
-        if parts.is_empty() {
-            put(0, width, None);
         }
     }
     Some(placed)
@@ -269,25 +280,34 @@ fn radial(leg: &Leg, outwards: bool) -> Vec<&Part> {
     parts
 }
 
-/// Usual skews of the drive: for what is too short to have its own.
-fn skews(rows: &[Row], legs: &[Leg]) -> (f64, f64) {
-    let whole: Vec<&Row> =
-        legs.iter().filter(|l| l.len() == 1 && l[0].rows.len() == 1).map(|l| row(rows, l)).take(2).collect();
-    match whole[..] {
-        [a, b] => (a.skew, fraction(b.angle - a.last_begins())),
-        _ => (0.0, 0.0),
+/// What legs are like as a rule: for those that are too short, or not seen at all, to say it themselves.
+#[derive(Clone, Copy, Debug)]
+struct Usual {
+    /// Sectors of a track.
+    spt: u32,
+    /// From track to track, and from leg to leg, turns.
+    skew: f64,
+    joint: f64,
+}
+
+impl Usual {
+    fn of(rows: &[Row], legs: &[Leg]) -> Option<Usual> {
+        let mut whole = legs.iter().filter(|l| l.len() == 1 && l[0].rows.len() == 1).map(|l| row(rows, l));
+        let (a, b) = (whole.next()?, whole.next()?);
+        Some(Usual { spt: a.spt, skew: a.skew, joint: fraction(b.angle - a.last_begins()) })
     }
 }
 
 /// The zone of one part alone.
-fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: (f64, f64)) -> ZoneSpec {
+fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: Usual) -> ZoneSpec {
     let (from, to) = placed.cylinders;
     let cylinders = (from as u32, to as u32);
-    let spt = u64::from(placed.spt);
     let Some(part) = placed.part else {
-        let lie = Lie { angle: 0.0, skew: usual.0, joint: usual.1 };
-        return zone(Some(placed.surface), cylinders, vec![placed.spt], lie, (to - from + 1) * spt);
+        let lie = Lie { angle: 0.0, skew: usual.skew, joint: usual.joint };
+        let none = zone(Some(placed.surface), cylinders, vec![usual.spt], lie, 0);
+        return ZoneSpec { reserved_sectors: placed.front * u64::from(usual.spt), ..none };
     };
+    let spt = u64::from(part.spt);
     let mine = &rows[part.rows.clone()];
     // The longest row knows best; it says where the first track begins.
     let (mut before, mut best) = (0, (0, 0));
@@ -297,9 +317,10 @@ fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: (f64, f64)) -> Zon
         }
         before += row.tracks;
     }
-    let skew = if mine[best.0].tracks > 1 { mine[best.0].skew } else { usual.0 };
-    let angle = fraction(mine[best.0].angle - fraction(skew * best.1 as f64));
-    let (mut bad, mut track, mut lost) = (Vec::new(), 0, 0);
+    let skew = if mine[best.0].tracks > 1 { mine[best.0].skew } else { usual.skew };
+    let ahead = placed.front + best.1;
+    let angle = fraction(mine[best.0].angle - fraction(skew * ahead as f64));
+    let (mut bad, mut track, mut lost) = (Vec::new(), placed.front, 0);
     for row in mine {
         match slips.of(row) {
             Some(found) => {
@@ -312,9 +333,10 @@ fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: (f64, f64)) -> Zon
         }
         track += row.tracks;
     }
-    let empty = (to - from + 1 - part.tracks) * spt + lost;
-    let lie = Lie { angle, skew, joint: usual.1 };
-    ZoneSpec { slips: bad, ..zone(Some(placed.surface), cylinders, vec![placed.spt], lie, empty) }
+    let empty = (to - from + 1 - placed.front - part.tracks) * spt + lost;
+    let lie = Lie { angle, skew, joint: usual.joint };
+    let whole = zone(Some(placed.surface), cylinders, vec![part.spt], lie, empty);
+    ZoneSpec { slips: bad, reserved_sectors: placed.front * spt, ..whole }
 }
 
 /// How a zone's tracks lie: where the first begins, the skew to the next, and the one to the next leg.

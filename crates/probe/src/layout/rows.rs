@@ -55,6 +55,8 @@ const FEW: u32 = 16;
 const NEAR: usize = 4;
 /// Sectors along which a rate can be told.
 const ENOUGH: u32 = 8;
+/// Tracks of fewer sectors than this are taken for a part of the next one by whoever looks for boundaries.
+const UNSEEN: u32 = 64;
 /// Reads across a boundary, of each kind: where it matters they differ by a turn, and each is half a turn off at most.
 const READS: u32 = 12;
 /// A boundary was looked for where angles jump by more than may be chance; behind a small jump it is found late, by a few times that.
@@ -73,6 +75,7 @@ pub fn rows(tracer: &mut Tracer, spans: &[Span]) -> Result<Vec<Row>, ProbeError>
             rows[i].angle = fraction(rows[i].angle + 1.0 / f64::from(rows[i].sectors) - 1.0 / f64::from(rows[i].spt));
         }
     }
+    let rows = parted(tracer, rows)?;
     seams(tracer, rows)
 }
 
@@ -133,6 +136,33 @@ fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
         joined.push(row);
     }
     Ok(joined)
+}
+
+/// A track with a few sectors more than those behind it that does not take a turn is two: of the zone before there was so little
+/// on its last one that nobody saw it end.
+fn parted(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
+    let mut parted: Vec<Row> = Vec::with_capacity(rows.len());
+    for (i, row) in rows.iter().enumerate() {
+        let behind = usual(rows[i + 1..].iter()).filter(|&n| row.sectors > n && row.sectors - n <= UNSEEN);
+        let before = usual(parted.iter().rev());
+        let (1, 0, Some(behind), Some(before)) = (row.tracks, row.missing(), behind, before) else {
+            parted.push(*row);
+            continue;
+        };
+        let few = row.sectors - behind;
+        let end = row.angle + 1.0 / f64::from(row.sectors);
+        // A whole track's last sector ends where its first began.
+        if tracer.off(row.end() - 1, row.angle)?.abs() <= tracer.same() {
+            parted.push(*row);
+            continue;
+        }
+        let spt = before.max(few);
+        parted.push(Row { sectors: few, spt, angle: fraction(end - 1.0 / f64::from(spt)), ..*row });
+        let first = row.first + u64::from(few);
+        let angle = fraction(tracer.steady(first)? - 1.0 / f64::from(behind));
+        parted.push(Row { first, sectors: behind, spt: behind, angle, ..*row });
+    }
+    Ok(parted)
 }
 
 /// Sectors of the nearest tracks, nearest first: of a row of several, for the length of single ones may be in doubt itself; else the most of some.
