@@ -200,12 +200,16 @@ pub static P4: OfDrives = OfDrives {
 
 fn layout(_: &Characterised, found: &Found) -> Judged {
     let rows: Vec<&Row> = found.compared.rows.iter().filter(|r| r.group == "layout").collect();
-    let is_wrong = |what: &str| rows.iter().any(|r| r.what == what && !r.holds);
+    // Of a row that is not there nothing is known.
+    let is_wrong = |what: &str| match rows.iter().find(|r| r.what == what) {
+        Some(row) => f64::from(!row.holds),
+        None => f64::NAN,
+    };
     let elsewhere = rows.iter().find(|r| r.what == "tracks on another surface").and_then(|r| r.difference);
     let wrong = |r: &&&Row| !r.holds && r.what != "tracks on another surface";
     let said = rows.iter().filter(wrong).map(|r| format!("{} {}, found {}", r.what, r.a, r.b));
     Judged {
-        figures: vec![f64::from(is_wrong("surfaces") || is_wrong("layout")), elsewhere.unwrap_or(f64::NAN)],
+        figures: vec![(is_wrong("surfaces") + is_wrong("layout")).min(1.0), elsewhere.unwrap_or(f64::NAN)],
         // All that was compared: nowhere else is it shown.
         rows: found.compared.rows.iter().map(compared).collect(),
         note: said.collect::<Vec<_>>().join("; "),
@@ -409,7 +413,8 @@ fn over(check: &Check, of: impl Iterator<Item = f64>) -> f64 {
 
 /// The largest; not a number where one is none.
 fn worst(of: impl Iterator<Item = f64>) -> f64 {
-    of.fold(0.0, |most, v| if most.is_nan() || v.is_nan() { f64::NAN } else { v.max(most) })
+    // The worst of nothing is unknown.
+    of.reduce(|most, v| if most.is_nan() || v.is_nan() { f64::NAN } else { v.max(most) }).unwrap_or(f64::NAN)
 }
 
 fn named<'f>(found: &'f Found, what: &str) -> Option<&'f Row> {

@@ -10,7 +10,7 @@ use headtime_disk::profile::{
 use headtime_disk::time::Dur;
 
 use crate::device::Device;
-use crate::habits::{self, Habits};
+use crate::habits::{self, Habits, Seen};
 use crate::layout::{Order, lay_out};
 use crate::map::Mapper;
 use crate::overheads::{self, ReadOverheads};
@@ -96,7 +96,6 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
         sampler.limit(minutes);
     }
     let mut told = Told::default();
-    let began = sampler.now();
     sampler.find_cache()?;
     let mut spindle = Spindle::find(&mut sampler)?;
     let mut tracer = Tracer { sampler: &mut sampler, spindle: &mut spindle };
@@ -132,6 +131,10 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
     };
     let lost = format!("{} distances measured, {} not", seeks.points.len(), seeks.lost.len());
     told.tell(&mut sampler, "seeks", value, "which reads come a turn late", lost);
+    if let Some(h) = &seeks.head_switch {
+        let (value, sure) = (format!("{:.3} ms", h.time.as_ms_f64()), format!("to {} us", us(h.error)));
+        told.tell(&mut sampler, "head switch", value, "as seeks", sure);
+    }
     let overheads = overheads::measure(&mut sampler, &mut spindle, &built, &seeks)?;
     let value = format!(
         "{} us before a read, {} us behind it",
@@ -147,10 +150,19 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
     };
     told.tell(&mut sampler, "cache", value, "which answers the platter does not explain", "by majority".into());
     let value = format!("{:.6} ms", spindle.mean_period_ns() / 1e6);
-    let span = format!("over {:.0} s", sampler.now().since(began).as_secs_f64());
+    let span = format!("over {:.0} s", spindle.span_s());
     told.tell(&mut sampler, "period", value, "times between reads of one sector", span);
     let value = format!("answers are {:.0} us off, the usual one", spindle.noise_ns() / 1e3);
     told.tell(&mut sampler, "noise", value, "the same reads, about the line through them", "the last two dozen".into());
+    let yes = |seen: &Seen| format!("{} ({} of {})", if seen.holds() { "yes" } else { "no" }, seen.yes, seen.of);
+    for (what, seen) in [
+        ("reads a track to its end before it goes on", &habits.same_track_delays),
+        ("reorders two commands", &habits.reorders_two),
+        ("reorders commands that wait", &habits.reorders_waiting),
+    ] {
+        let sure = if seen.is_sure() { "sure" } else { "not sure" };
+        told.tell(&mut sampler, what, yes(seen), "which of two answers comes first", sure.into());
+    }
     let mut profile = Profile {
         name: "unnamed".into(),
         title: "A drive that was characterised".into(),
@@ -162,7 +174,7 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
         geometry: spec,
         mechanics: mechanics(&spindle, &seeks, &habits),
         electronics: electronics(&sampler, &overheads, &habits),
-        noise: NoiseSpec { completion_jitter: Dur(2 * overheads.jitter.0), ..NoiseSpec::default() },
+        noise: noise(&seeks, overheads.jitter),
         rig: None,
         service_times: Vec::new(),
     };
@@ -243,6 +255,8 @@ fn settled(sampler: &mut Sampler, told: &mut Told, profile: &mut Profile, lost: 
         None => "none".into(),
     };
     told.tell(sampler, "recalibrations", value, how, "what comes regularly".into());
+    let said = "measured: completion jitter, by how much seeks differ, settling, recalibrations";
+    profile.sources.insert("noise".into(), said.into());
 }
 
 /// What writes told.
@@ -272,6 +286,19 @@ fn take(profile: &mut Profile, writes: &Writes) {
     }
 }
 
+/// Single seeks differ as their borders are spread: half of them by no more than the middle one, and hardly any by four times the widest of most.
+fn noise(seeks: &Seeks, jitter: Dur) -> NoiseSpec {
+    let mut spreads: Vec<Dur> = seeks.points.iter().map(|p| p.spread).collect();
+    spreads.sort_unstable();
+    let part = |of: usize, parts: usize| spreads.get(spreads.len() * of / parts).copied().unwrap_or_default();
+    NoiseSpec {
+        completion_jitter: Dur(2 * jitter.0),
+        seek_sd: part(1, 2),
+        seek_max: Dur(4 * part(9, 10).0),
+        ..NoiseSpec::default()
+    }
+}
+
 fn us(d: Dur) -> u64 {
     d.0 / 1_000
 }
@@ -285,7 +312,7 @@ fn sources() -> BTreeMap<String, String> {
         ("geometry", "measured: angles of sectors, and which tracks are reached sooner than by a head switch"),
         ("mechanics", "measured with reads; writes are taken to be as quick"),
         ("electronics", "measured with reads; what concerns writes is taken from them"),
-        ("noise", "measured: completion jitter; nothing else"),
+        ("noise", "measured: completion jitter, and by how much seeks differ; nothing else"),
     ];
     of.into_iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()
 }

@@ -72,7 +72,7 @@ impl Entry {
             _ => return None,
         };
         let entry = Entry::Ran(Ask { kind, lbn, count, not_before }, Answer { sent, done, outcome });
-        words.next().is_none().then_some(entry)
+        (words.next().is_none() && sent <= done).then_some(entry)
     }
 }
 
@@ -121,7 +121,8 @@ impl<'d> Journaled<'d> {
 
     /// What comes next of the past, behind the place where a run went on, if it is there.
     fn next(&self) -> Option<&Entry> {
-        if let Some(Entry::Resumed(t)) = self.past.get(self.at.get()) {
+        // Several where a run ended before its first answer.
+        while let Some(Entry::Resumed(t)) = self.past.get(self.at.get()) {
             self.resumed.set(Some(*t));
             self.at.set(self.at.get() + 1);
         }
@@ -225,10 +226,12 @@ impl Device for Journaled<'_> {
     }
 
     fn resumed_at(&self) -> Option<Time> {
-        match self.past.get(self.at.get()) {
-            Some(Entry::Resumed(t)) => Some(*t),
-            None if self.since.get().is_none() => self.ended().map(|t| t + PAUSE),
-            _ => self.resumed.get(),
+        let next = self.past.get(self.at.get()..).unwrap_or_default();
+        let places = next.iter().map_while(|e| if let Entry::Resumed(t) = e { Some(*t) } else { None });
+        match (places.last(), next.first()) {
+            (Some(t), _) => Some(t),
+            (None, None) if self.since.get().is_none() => self.ended().map(|t| t + PAUSE),
+            (None, _) => self.resumed.get(),
         }
     }
 }
@@ -260,6 +263,7 @@ mod tests {
             "now x",
             "read 1 1 0 5",
             "read 1 1 0 5 6 o",
+            "read 1 1 0 6 5 ok",
             "walk 1",
             "read 1 9999999999 0 1 1 ok",
             "read 1 1 0 5 6 bad",

@@ -150,7 +150,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let (angle, sectors) = self.track_at(first)?;
         let Some(sectors) = sectors else {
             // What is left is less than a track.
-            let n = (end - first) as u32;
+            let n = u32::try_from(end - first).unwrap_or(u32::MAX);
             return Ok(Run {
                 first,
                 tracks: 1,

@@ -355,7 +355,7 @@ impl<'a> Sampler<'a> {
             let lbn = self.below(self.sectors() - 1);
             let (first, second) = (self.read(lbn, 1)?, self.read(lbn + behind, 1)?);
             if let (Some(_), Some(second)) = (first, second) {
-                times.push(second.done.since(second.sent));
+                times.push(second.done.saturating_since(second.sent));
             }
         }
         times.sort_unstable();

@@ -26,6 +26,8 @@ const OFTEN: Dur = Dur::from_ms(4_000);
 const FIRST_AFTER: Dur = Dur::from_ms(250);
 /// So many of its last answers count.
 const KEPT: usize = 24;
+/// Reads of the reference that may fail in a row.
+const UNREAD: u64 = 4;
 /// An answer further from the line than this, in turns, is not believed.
 const BELIEVED: f64 = 0.03;
 
@@ -57,7 +59,12 @@ impl Spindle {
         let mut lbn = sampler.below(sampler.sectors());
         let mut times: Vec<Time> = Vec::new();
         while times.len() < FIRST {
-            match sampler.media(lbn, 1)? {
+            let answer = sampler.media(lbn, 1)?;
+            if sampler.resumed_at().is_some_and(|t| times.last().is_some_and(|last| *last < t)) {
+                // No whole turns lie between the times before a pause and those behind it.
+                times.clear();
+            }
+            match answer {
                 Some(answer) => times.push(answer.done),
                 None => {
                     times.clear();
@@ -112,6 +119,11 @@ impl Spindle {
         }
     }
 
+    /// Seconds over which [`Spindle::mean_period_ns`] was measured.
+    pub fn span_s(&self) -> f64 {
+        self.first.map_or(0.0, |(then, _)| (self.line().0 - then) / 1e9)
+    }
+
     /// The instant by the line at which the last answer's turn was full, and that turn's number.
     fn line(&self) -> (f64, f64) {
         (self.at.0 as f64 + self.offset, self.turns_of_last())
@@ -160,21 +172,27 @@ impl Spindle {
             return Ok(());
         }
         self.often = Dur(2 * self.often.0).min(OFTEN);
-        if let Some(answer) = sampler.media(self.lbn, 1)? {
-            self.tell(answer.done);
+        for _ in 0..UNREAD {
+            if let Some(answer) = sampler.media(self.lbn, 1)? {
+                self.tell(answer.done);
+                return Ok(());
+            }
         }
-        Ok(())
+        Err(ProbeError::Unreadable { lbn: self.lbn, more: UNREAD - 1 })
     }
 
     /// After a pause: the period is what it was, and the platter somewhere.
     fn find_again(&mut self, sampler: &mut Sampler) -> Result<(), ProbeError> {
-        if let Some(answer) = sampler.media(self.lbn, 1)? {
-            self.answers.clear();
-            (self.at, self.offset, self.turns) = (answer.done, 0.0, 0.0);
-            (self.first, self.doubted, self.often) = (None, 0, FIRST_AFTER);
-            self.tell(answer.done);
+        for _ in 0..UNREAD {
+            if let Some(answer) = sampler.media(self.lbn, 1)? {
+                self.answers.clear();
+                (self.at, self.offset, self.turns) = (answer.done, 0.0, 0.0);
+                (self.first, self.doubted, self.often) = (None, 0, FIRST_AFTER);
+                self.tell(answer.done);
+                return Ok(());
+            }
         }
-        Ok(())
+        Err(ProbeError::Unreadable { lbn: self.lbn, more: UNREAD - 1 })
     }
 
     /// The reference passed, and was heard of at `at`.
@@ -187,7 +205,8 @@ impl Spindle {
             if self.doubted < 10 {
                 return;
             }
-            self.answers.clear();
+            // Turns count anew from here.
+            (self.answers, self.first, self.often) = (VecDeque::with_capacity(KEPT), None, FIRST_AFTER);
         }
         self.doubted = 0;
         self.turns = whole + self.turns_of_last();
@@ -228,7 +247,13 @@ impl Spindle {
     /// As [`Sampler::run`].
     pub fn angle(&mut self, sampler: &mut Sampler, lbn: u64) -> Result<Option<f64>, ProbeError> {
         self.keep(sampler)?;
-        Ok(sampler.apart(lbn, 1)?.map(|answer| self.angle_at(answer.done)))
+        let mut answer = sampler.apart(lbn, 1)?;
+        if sampler.resumed_at().is_some_and(|t| self.at < t) {
+            // It came after a pause that began while it was asked for.
+            self.find_again(sampler)?;
+            answer = sampler.apart(lbn, 1)?;
+        }
+        Ok(answer.map(|answer| self.angle_at(answer.done)))
     }
 }
 
@@ -246,7 +271,7 @@ pub fn apart(from: f64, to: f64) -> f64 {
 
 /// The longest period of which all differences are multiples.
 fn period_of(times: &[Time]) -> Option<f64> {
-    let since: Vec<f64> = times.iter().map(|t| t.since(times[0]).0 as f64).collect();
+    let since: Vec<f64> = times.iter().map(|t| t.saturating_since(times[0]).0 as f64).collect();
     let span = *since.last()?;
     // By how much, in turns, answers lie off the multiples of a period, the worst of them aside.
     let off = |period: f64| {

@@ -1,13 +1,14 @@
 //! A characterisation that was cut off is gone on with.
 
 use headtime_disk::drive::DriveConfig;
-use headtime_disk::profile::{Profile, builtin};
-use headtime_disk::time::Dur;
-use headtime_probe::device::Device;
+use headtime_disk::profile::{GeometrySpec, Profile, builtin};
+use headtime_disk::time::{Dur, Time};
+use headtime_probe::device::{Answer, Ask, Device, DeviceError};
 use headtime_probe::journal::{Entry, Journaled};
 use headtime_probe::sampler::{ProbeError, Unwatched, Watch};
 use headtime_probe::virtual_drive::VirtualDrive;
 use headtime_probe::{Found, Options, characterize};
+use headtime_testkit::profiles::cut;
 
 fn device(profile: &Profile, seed: u64) -> VirtualDrive {
     let config = DriveConfig { seed, ..DriveConfig::default() };
@@ -41,7 +42,9 @@ fn run(
 #[test]
 fn a_run_that_was_cut_off_anywhere_ends_as_one_that_was_not() {
     let profile = builtin("cheetah36es").expect("a built-in drive");
-    let (whole, all) = run(&mut device(&profile, 1), Vec::new(), &mut Unwatched, 1);
+    let mut drive = device(&profile, 1);
+    let (whole, all) = run(&mut drive, Vec::new(), &mut Unwatched, 1);
+    let took = drive.now().0;
     let whole = whole.expect("a disk").profile;
     let commands = all.iter().filter(|e| matches!(e, Entry::Ran(..))).count() as u32;
     // With a whole run's answers the drive is asked for nothing.
@@ -63,9 +66,65 @@ fn a_run_that_was_cut_off_anywhere_ends_as_one_that_was_not() {
         assert!(found.good);
         assert_eq!(found.profile.geometry.surfaces, whole.geometry.surfaces);
         assert_eq!(found.profile.geometry.cylinders, whole.geometry.cylinders);
-        // What was done is not done again: a tenth of it takes some 30 s.
-        assert!(last.now().0 < u64::from(11 - part) * 60_000_000_000, "{part}");
+        // What was done is not done again, but for a second here and there.
+        let rest = took / 10 * u64::from(10 - part) + 20_000_000_000;
+        assert!(last.now().0 < rest, "{part}: {} of {rest}", last.now().0);
     }
+}
+
+#[test]
+fn wherever_it_stopped_the_platter_is_found_again_before_anything_is_believed() {
+    let profile = cut(builtin("cheetah36es").expect("a built-in drive"), 6_000);
+    let (whole, _) = run(&mut device(&profile, 1), Vec::new(), &mut Unwatched, 1);
+    let whole = whole.expect("a disk").profile.geometry;
+    let shape = |g: &GeometrySpec| -> Vec<(u32, u32, Vec<u32>)> {
+        g.zones.iter().map(|z| (z.first_cylinder, z.last_cylinder, z.sectors_per_track.clone())).collect()
+    };
+    // In the rotation, and all over the map.
+    for stop in (20..1_400).step_by(61) {
+        let (stopped, kept) = run(&mut device(&profile, 1), Vec::new(), &mut Impatient(stop), 1);
+        assert_eq!(stopped.expect_err("stopped"), ProbeError::Stopped);
+        let found = run(&mut device(&profile, 90 + u64::from(stop)), kept, &mut Unwatched, 1).0;
+        let found = found.unwrap_or_else(|e| panic!("{stop}: {e}")).profile.geometry;
+        assert_eq!(shape(&found), shape(&whole), "stopped at {stop}");
+    }
+}
+
+/// Fails once it is asked.
+struct Gone(VirtualDrive);
+
+impl Device for Gone {
+    fn sectors(&self) -> u64 {
+        self.0.sectors()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.0.sector_bytes()
+    }
+
+    fn depth(&self) -> u32 {
+        self.0.depth()
+    }
+
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+
+    fn run(&mut self, _: &[Ask], _: u32) -> Result<Vec<Answer>, DeviceError> {
+        Err(DeviceError("gone".into()))
+    }
+}
+
+#[test]
+fn runs_that_ended_before_their_first_answer_spoil_nothing() {
+    let profile = builtin("cheetah36es").expect("a built-in drive");
+    let (_, mut kept) = run(&mut device(&profile, 1), Vec::new(), &mut Impatient(2_000), 1);
+    for seed in 2..5 {
+        let e = run(&mut Gone(device(&profile, seed)), kept.clone(), &mut Unwatched, 1);
+        assert!(e.0.expect_err("gone").to_string().contains("gone"));
+        kept = e.1;
+    }
+    assert!(run(&mut device(&profile, 7), kept, &mut Unwatched, 1).0.expect("a disk").good);
 }
 
 #[test]

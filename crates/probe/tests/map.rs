@@ -1,6 +1,7 @@
 //! All tracks of drives, found without looking.
 
-use headtime_disk::command::Kind;
+mod common;
+
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::model::Model;
@@ -9,10 +10,12 @@ use headtime_disk::time::Dur;
 use headtime_probe::layout::lay_out;
 use headtime_probe::map::{Mapper, Span};
 use headtime_probe::sampler::{Sampler, Unwatched};
-use headtime_probe::spindle::{Spindle, apart};
+use headtime_probe::spindle::Spindle;
 use headtime_probe::tracks::Tracer;
 use headtime_probe::virtual_drive::VirtualDrive;
-use headtime_testkit::profiles::{between, cut, rng};
+use headtime_testkit::profiles::cut;
+
+use common::angles;
 
 /// The map of a drive, what it is laid out as, the truth, and the minutes that it took.
 fn mapped(profile: &Profile, seed: u64) -> (Vec<Span>, GeometrySpec, Model, f64) {
@@ -41,28 +44,6 @@ fn wrong(found: &Geometry, truth: &Geometry, surfaces: bool) -> (u64, u64) {
         (lbn, all) = (t.first_lbn + u64::from(t.lbns), all + 1);
     }
     (wrong, all)
-}
-
-/// By how much the angles of random sectors differ, in microseconds, in ascending order; what is the same everywhere is taken out.
-fn angles(found: &Geometry, truth: &Model) -> Vec<f64> {
-    let rng = &mut rng(5);
-    let us = truth.mechanics.rotation.period().0 as f64 / 1e3;
-    let end = |g: &Geometry, lbn| {
-        let p = g.locate(lbn).expect("on the drive");
-        p.angle.turns() + 1.0 / f64::from(p.spt)
-    };
-    let mut off: Vec<f64> = Vec::new();
-    while off.len() < 1_000 {
-        let lbn = between(rng, 0, truth.geometry.capacity() - 1);
-        off.push(apart(end(&truth.geometry, lbn), end(found, lbn)));
-    }
-    let first = off[0];
-    let mut off: Vec<f64> = off.iter().map(|o| apart(first, *o)).collect();
-    off.sort_unstable_by(f64::total_cmp);
-    let median = off[500];
-    let mut off: Vec<f64> = off.iter().map(|o| (o - median).abs() * us).collect();
-    off.sort_unstable_by(f64::total_cmp);
-    off
 }
 
 #[test]
@@ -103,5 +84,4 @@ fn the_map_follows_from_the_drive_and_the_seed() {
     let (a, b) = (mapped(&profile, 1), mapped(&profile, 1));
     assert_eq!(a.0, b.0);
     assert_eq!(a.1, b.1);
-    assert_eq!(a.2.place(0, 1, Kind::Read), b.2.place(0, 1, Kind::Read));
 }

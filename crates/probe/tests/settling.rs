@@ -59,5 +59,6 @@ fn the_turns_that_a_head_needs_to_settle_are_counted_and_recalibrations_are_told
 #[test]
 fn a_drive_that_always_settles_lost_nothing() {
     let found = lost("cheetah36es", |n| (n.settle_retry_ppm, n.settle_retry_turns) = (0, 0), 20_000);
-    assert_eq!(found, Lost { requests: found.requests, ..Lost::default() });
+    assert!(found.requests >= 20_000);
+    assert_eq!((found.retries, found.turns, found.recalibrations), (0, 0, None));
 }

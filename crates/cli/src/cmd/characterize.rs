@@ -94,6 +94,14 @@ impl Drive {
         }
     }
 
+    /// What tells it from others.
+    fn identity(&self) -> &str {
+        match self {
+            Drive::Virtual(_, title) => title,
+            Drive::Real(d) => &d.identity,
+        }
+    }
+
     fn device(&mut self) -> &mut dyn Device {
         match self {
             Drive::Virtual(d, _) => &mut **d,
@@ -142,6 +150,7 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
     };
     let head = Head {
         headtime: env!("CARGO_PKG_VERSION").into(),
+        drive: drive.identity().to_string(),
         sectors,
         sector_bytes: drive.device().sector_bytes(),
         depth: drive.device().depth(),
@@ -180,7 +189,8 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
                 ProbeError::Stopped | ProbeError::Budget { .. } | ProbeError::Device(_) => {
                     kept.keep(&e.to_string(), &watcher.told());
                 }
-                // It would come to the same again.
+                // It would come to the same again; but what took several runs is not thrown away.
+                _ if args.resume => kept.keep(&e.to_string(), &watcher.told()),
                 _ => kept.discard(),
             }
             return Err(failure(&args.device, e));
@@ -189,6 +199,9 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
     if renewed {
         found.profile.name = name_for(path);
         found.profile.title = title.clone();
+        if !found.good {
+            found.profile.title += " (not good enough: reads are not foretold)";
+        }
         guarantees::add(&mut found, args.seed, args.thorough);
     }
     write(file, &found.profile)?;

@@ -29,6 +29,9 @@ use crate::tracks::Tracer;
 use rows::Row;
 use slips::Slips;
 
+/// No drive has more tracks: ten times as many as the largest of 2025.
+const MOST_TRACKS: u64 = 1 << 27;
+
 /// A geometry, and how it was come by.
 #[derive(Clone, Debug)]
 pub struct Laid {
@@ -49,6 +52,14 @@ pub struct Laid {
 pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> Result<Laid, ProbeError> {
     let mut tracer = Tracer { sampler, spindle };
     let rows = rows::rows(&mut tracer, spans)?;
+    let tracks: u64 = rows.iter().map(|r| r.tracks).sum();
+    if tracks > MOST_TRACKS {
+        return Err(ProbeError::NoDisk {
+            what: "the number of tracks",
+            expected: format!("{MOST_TRACKS} at most"),
+            found: tracks.to_string(),
+        });
+    }
     let slips = Slips::find(&mut tracer, &rows)?;
     let same = tracer.same();
     let flat = flat::geometry(&rows);
@@ -84,7 +95,7 @@ fn fits(spec: &GeometrySpec, rows: &[Row], same: f64) -> bool {
     let ends = rows.last().is_some_and(|r| r.end() == built.capacity());
     // Where an index mark is put no host can see; of a track that lacks sectors the first may come some later.
     let is_there = |lbn: u64, angle: f64, row: &Row| {
-        let allowed = same + f64::from(row.missing().min(16)) / f64::from(row.spt);
+        let allowed = same + f64::from(row.missing().min(slips::MOST)) / f64::from(row.spt);
         built.track_of(lbn).is_some_and(|t| {
             let near = apart(t.angle.turns(), angle).abs() <= allowed;
             t.first_lbn == lbn && t.lbns == row.sectors && t.spt == row.spt && near

@@ -21,8 +21,8 @@ const LOOKS: u32 = 240;
 /// Zones with less than this part of all sectors are left as they are.
 const PART: u64 = 400;
 /// Sectors of all smaller zones that are looked at, and of each of them at least and at most.
-const ALL_SMALL: usize = 3_000;
-const FEWEST: usize = 4;
+const ALL_SMALL: usize = 6_000;
+const FEWEST: usize = 6;
 const MOST: usize = 16;
 /// An answer this far off, ns, is another matter's.
 const FAR: f64 = 60e3;

@@ -239,7 +239,7 @@ fn longer(tracer: &mut Tracer, here: u64, there: u64) -> Result<bool, ProbeError
             let elsewhere = tracer.sampler.below(tracer.sectors());
             tracer.sampler.read(elsewhere, 1)?;
             if let Some(answer) = tracer.sampler.apart(lbn - 1, 2)? {
-                *sum += answer.done.since(answer.sent).0 as f64;
+                *sum += answer.done.saturating_since(answer.sent).0 as f64;
             }
         }
     }

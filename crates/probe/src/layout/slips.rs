@@ -12,13 +12,13 @@ use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
 
 /// More on one track are no bad sectors but the end of a zone.
-const MOST: u32 = 16;
+pub const MOST: u32 = 16;
 /// Looks at one place at most, and at least.
 const LOOKS: u32 = 12;
 const FEWEST: u32 = 3;
 /// Sectors by which a mean must lie off the border before it is believed at once.
 const CLEAR: f64 = 0.4;
-/// Tracks that are looked into; on a drive with more of them only these are.
+/// Tracks that are looked into; on a drive with more of them only the first are.
 const TRACKS: usize = 600;
 /// A sector that takes less, ns, is too narrow for halving among answers that are off by 10 us each.
 const NARROW: f64 = 6e3;
@@ -68,9 +68,11 @@ impl Slips {
     /// As [`crate::sampler::Sampler::run`].
     pub fn find(tracer: &mut Tracer, rows: &[Row]) -> Result<Slips, ProbeError> {
         tracer.sampler.stage("bad sectors");
-        let short = (1..rows.len().saturating_sub(1)).filter(|&i| may_slip(rows, i)).take(TRACKS);
+        let short = (1..rows.len().saturating_sub(1)).filter(|&i| may_slip(rows, i));
         let wide = NARROW / tracer.spindle.period_ns();
-        let mut hunts: Vec<Hunt> = short.map(|i| Hunt::new(rows[i], wide)).collect();
+        // Of those beyond the limit the last sectors are taken to be bad.
+        let mut hunts: Vec<Hunt> =
+            short.enumerate().map(|(n, i)| Hunt::new(rows[i], if n < TRACKS { wide } else { f64::MAX })).collect();
         let mut open: Vec<usize> = (0..hunts.len()).collect();
         while !open.is_empty() {
             tracer.sampler.share(1.0 - open.len() as f64 / hunts.len() as f64);

@@ -9,10 +9,11 @@ use headtime_disk::profile::HeadOrder;
 
 use super::in_words;
 use super::rows::Row;
+use super::slips::MOST;
 use crate::border::{Border, SHOTS, find as border};
 use crate::pairs::{Pairs, When};
 use crate::sampler::{ProbeError, Sampler};
-use crate::spindle::{Spindle, apart};
+use crate::spindle::{Spindle, apart, fraction};
 
 /// No drive has more surfaces.
 pub const MOST_SURFACES: u64 = 40;
@@ -74,6 +75,8 @@ pub fn find(
     same: f64,
 ) -> Result<(Option<Order>, String), ProbeError> {
     sampler.stage("surfaces");
+    // Bad sectors part no tracks that follow each other with one skew.
+    let rows = &over_slips(rows, same)[..];
     let mut begins = Vec::with_capacity(rows.len());
     let mut track = 0;
     for row in rows {
@@ -86,6 +89,35 @@ pub fn find(
         Some(n) => ways.groups(rows, n),
         None => ways.heads_alike(rows),
     }
+}
+
+/// Rows that go on behind a track with bad sectors as one.
+fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
+    let mut all: Vec<Row> = Vec::with_capacity(rows.len());
+    for row in rows {
+        if let Some(last) = all.last_mut()
+            && last.spt == row.spt
+            && let Some(skew) = [last.skew, row.skew].into_iter().find(|s| *s > 0.0)
+        {
+            let sector = f64::from(last.missing().max(row.missing()).min(MOST)) / f64::from(row.spt);
+            let few = last.missing().max(row.missing()) <= row.spt / 8;
+            if few && apart(last.last_begins() + skew, row.angle).abs() <= same + sector {
+                // The longer one knows the skew better, and a whole one where it begins.
+                if row.tracks > last.tracks {
+                    *last = Row {
+                        first: last.first,
+                        tracks: last.tracks,
+                        angle: fraction(row.angle - fraction(row.skew * last.tracks as f64)),
+                        ..*row
+                    };
+                }
+                (last.tracks, last.skew, last.sectors) = (last.tracks + row.tracks, skew, last.spt);
+                continue;
+            }
+        }
+        all.push(*row);
+    }
+    all
 }
 
 /// The length of the rows that most tracks are in, where such rows follow each other with a skew of their own between them.

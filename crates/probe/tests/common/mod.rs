@@ -2,12 +2,14 @@
 #![allow(dead_code)]
 
 use headtime_disk::drive::DriveConfig;
+use headtime_disk::geometry::Geometry;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, builtin};
 use headtime_disk::time::Dur;
 use headtime_probe::sampler::{Sampler, Unwatched};
-use headtime_probe::spindle::Spindle;
+use headtime_probe::spindle::{Spindle, apart};
 use headtime_probe::virtual_drive::VirtualDrive;
+use headtime_testkit::profiles::{between, rng};
 
 /// Old and new, head-first and serpentine, with and without a sector's end waited for.
 pub const DRIVES: [&str; 5] = ["atlas10k", "cheetah36es", "ultrastar36z15", "maxtor-7l250s0", "hitachi-7k1000c"];
@@ -50,4 +52,26 @@ impl Lab {
         let mut spindle = Spindle::find(&mut sampler).expect("it turns");
         f(&mut sampler, &mut spindle)
     }
+}
+
+/// By how much the angles of random sectors differ, in microseconds, in ascending order; what is the same everywhere is taken out.
+pub fn angles(found: &Geometry, truth: &Model) -> Vec<f64> {
+    let rng = &mut rng(5);
+    let us = truth.mechanics.rotation.period().0 as f64 / 1e3;
+    let end = |g: &Geometry, lbn| {
+        let p = g.locate(lbn).expect("on the drive");
+        p.angle.turns() + 1.0 / f64::from(p.spt)
+    };
+    let mut off: Vec<f64> = Vec::new();
+    while off.len() < 1_000 {
+        let lbn = between(rng, 0, truth.geometry.capacity() - 1);
+        off.push(apart(end(&truth.geometry, lbn), end(found, lbn)));
+    }
+    let first = off[0];
+    let mut off: Vec<f64> = off.iter().map(|o| apart(first, *o)).collect();
+    off.sort_unstable_by(f64::total_cmp);
+    let median = off[500];
+    let mut off: Vec<f64> = off.iter().map(|o| (o - median).abs() * us).collect();
+    off.sort_unstable_by(f64::total_cmp);
+    off
 }

@@ -24,6 +24,8 @@ const LONGEST: u64 = 1 << 20;
 pub struct Head {
     /// This program's version: another may ask for other sectors.
     pub headtime: String,
+    /// What the drive is called, with its serial number where it has one.
+    pub drive: String,
     /// Of the drive.
     pub sectors: u64,
     /// Of each.
@@ -115,7 +117,8 @@ impl Checkpoint {
     fn line(&mut self, text: &str) {
         let Some(out) = &mut self.out else { return };
         let is_due = self.flushed.elapsed() >= OFTEN;
-        let done = writeln!(out, "{text}").and_then(|()| if is_due { out.flush() } else { Ok(()) });
+        let kept = |out: &mut BufWriter<File>| out.flush().and_then(|()| out.get_ref().sync_data());
+        let done = writeln!(out, "{text}").and_then(|()| if is_due { kept(out) } else { Ok(()) });
         if is_due {
             self.flushed = Instant::now();
         }
@@ -180,7 +183,7 @@ mod tests {
     }
 
     fn head() -> Head {
-        Head { headtime: "0".into(), sectors: 100, sector_bytes: 512, depth: 2, seed: 7 }
+        Head { headtime: "0".into(), drive: "it".into(), sectors: 100, sector_bytes: 512, depth: 2, seed: 7 }
     }
 
     fn ran(lbn: u64) -> Entry {

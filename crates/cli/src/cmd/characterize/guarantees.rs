@@ -11,25 +11,36 @@ use headtime_sim::service::{BYTES, Load, measure};
 /// Adds them to what was found, where the profile gives them. `thorough`: turns to settle were looked for.
 pub fn add(found: &mut Found, seed: u64, thorough: bool) {
     let sectors = (BYTES / u64::from(found.profile.sector_bytes)) as u32;
-    let worst = Model::new(&found.profile).ok().and_then(|m| WorstCase::of(&found.profile, &m, sectors).ok());
+    let worst = Model::new(&found.profile)
+        .map_err(|e| e.to_string())
+        .and_then(|m| WorstCase::of(&found.profile, &m, sectors).map_err(|e| e.to_string()));
     let mut tell = |what: &'static str, value: String, how: &str, sure: &str| {
         found.findings.push(Finding { what, value, how: how.into(), sure: sure.into() });
     };
-    if let Some(worst) = worst {
-        let value = format!("{:.2} ms for 64 KiB, {} turns in it", worst.total().as_ms_f64(), worst.turns);
-        let sure = match thorough {
-            true => "as sure as its terms",
-            false => "no turns to settle in it: they were not looked for (--thorough)",
-        };
-        tell("worst case (w)", value, "equation 5 with what was found", sure);
+    match worst {
+        Ok(worst) => {
+            let value = format!("{:.2} ms for 64 KiB, {} turns in it", worst.total().as_ms_f64(), worst.turns);
+            let sure = match thorough {
+                true => "as sure as its terms",
+                false => "no turns to settle in it: they were not looked for (--thorough)",
+            };
+            tell("worst case (w)", value, "equation 5 with what was found", sure);
+        }
+        Err(e) => tell("worst case (w)", format!("not given: {e}"), "equation 5 with what was found", "-"),
     }
-    if let Ok(measured) = measure(&found.profile, &Load::reads(BYTES, seed)) {
-        let value =
-            format!("mean {:.2} ms for 64 KiB, longest {:.2}", measured.mean.as_ms_f64(), measured.longest.as_ms_f64());
-        tell("service times (X)", value, "a virtual drive of this profile", "not timed on the drive");
-        let mut times = measured.times;
-        times.load.words += "; of a virtual drive of this profile";
-        found.profile.service_times = vec![times];
-        found.profile.sources.insert("service_times".into(), "foretold with this profile".into());
+    match measure(&found.profile, &Load::reads(BYTES, seed)) {
+        Err(e) => tell("service times (X)", format!("not given: {e}"), "a virtual drive of this profile", "-"),
+        Ok(measured) => {
+            let value = format!(
+                "mean {:.2} ms for 64 KiB, longest {:.2}",
+                measured.mean.as_ms_f64(),
+                measured.longest.as_ms_f64()
+            );
+            tell("service times (X)", value, "a virtual drive of this profile", "not timed on the drive");
+            let mut times = measured.times;
+            times.load.words += "; of a virtual drive of this profile";
+            found.profile.service_times = vec![times];
+            found.profile.sources.insert("service_times".into(), "foretold with this profile".into());
+        }
     }
 }

@@ -32,6 +32,8 @@ pub struct RealDrive {
     tuning: Option<Tuning>,
     /// What it is called in a profile.
     pub title: String,
+    /// That with its serial number, where it has one.
+    pub identity: String,
 }
 
 impl RealDrive {
@@ -67,12 +69,17 @@ impl RealDrive {
             Target::Device(d) => (tuned(&sys, d), title(d)),
             Target::File(_) => (None, format!("file {name}")),
         };
+        let serial = match &target {
+            Target::Device(d) => d.serial().ok().flatten(),
+            Target::File(_) => None,
+        };
+        let identity = serial.map_or(title.clone(), |serial| format!("{title} {}", serial.trim()));
         let timed = match &target {
             // Who answers may be a program on this machine, which must not wait for us.
             Target::Device(d) if is_handed_on(d) => Timed::new(device).asleep(),
             _ => Timed::new(device),
         };
-        Ok(RealDrive { timed, writable, tuning, title })
+        Ok(RealDrive { timed, writable, tuning, title, identity })
     }
 
     /// Its queue is as it was.
@@ -224,8 +231,8 @@ impl Device for RealDrive {
                     ask.count, ask.lbn
                 )));
             }
-            let command =
-                Command { id: 0, kind: ask.kind, lbn: ask.lbn, count: ask.count, fua: ask.kind == Kind::Write };
+            // Not forced to the media: whether the drive answers from its cache is one of the questions.
+            let command = Command { id: 0, kind: ask.kind, lbn: ask.lbn, count: ask.count, fua: false };
             commands.push((command, ask.not_before));
         }
         let stamped = self.timed.run(&commands, outstanding).map_err(|e| DeviceError(e.to_string()))?;
