@@ -109,8 +109,8 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
     told.tell(&mut sampler, "tracks", value, "angles of sectors", "each boundary between two answers".into());
     let value = match laid.order {
         None => "not known: tracks are in the order of their sectors".into(),
-        Some(Order::Heads { surfaces, .. }) => format!("{surfaces} surfaces, heads first"),
-        Some(Order::Groups(g)) => format!("{} surfaces, groups of {} tracks", g.surfaces, g.tracks),
+        Some(Order::Heads { surfaces, .. }) => format!("surfaces: {surfaces}; heads first"),
+        Some(Order::Groups(g)) => format!("surfaces: {}; groups of {} tracks", g.surfaces, g.tracks),
     };
     told.tell(&mut sampler, "layout", value, "which tracks are reached sooner than by a head switch", laid.sure);
     let built = Geometry::new(&spec).map_err(|e| unfit(e.to_string()))?;
@@ -146,7 +146,16 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
     let habits = habits::measure(&mut sampler, &mut spindle, &built, &seeks)?;
     let value = match &habits.cache {
         None => "no cache".to_string(),
-        Some(c) => format!("{} segments, reads ahead: {:?}", c.segments, c.prefetch),
+        Some(c) => {
+            let ahead = match c.prefetch {
+                Prefetch::None => "nothing".into(),
+                Prefetch::TrackAhead => "a track".into(),
+                Prefetch::ToTrackEnd(n) => format!("{n} sectors, to the track's end at most"),
+                Prefetch::ToCylinderEnd(n) => format!("{n} sectors, to the cylinder's end at most"),
+                Prefetch::Sectors(n) => format!("{n} sectors"),
+            };
+            format!("segments: {}; reads ahead: {ahead}", c.segments)
+        }
     };
     told.tell(&mut sampler, "cache", value, "which answers the platter does not explain", "by majority".into());
     let value = format!("{:.6} ms", spindle.mean_period_ns() / 1e6);
@@ -182,7 +191,10 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
         let writes = writes::measure(&mut sampler, &mut spindle, &built, &seeks, region)?;
         let value = match &writes.through {
             None => "answered before they are on the media: the write cache is on".to_string(),
-            Some(w) => format!("{:?} ns of settling", w.settle_ns),
+            Some(w) => match w.settle_ns {
+                Some(ns) => format!("settling {} us", ns / 1_000),
+                None => "through to the media; settling does not show".into(),
+            },
         };
         told.tell(&mut sampler, "writes", value, "which writes come a turn late", "by borders".into());
         take(&mut profile, &writes);

@@ -89,6 +89,8 @@ fn turns(skew: f64, n: u64) -> f64 {
     fraction(skew * n as f64)
 }
 
+/// So many tracks that are unlike the next, and more than the others, are no rows.
+const MOST_SINGLE: u64 = 2_000;
 /// Patterns of at most so many runs are looked for: surfaces in turn, or there and back.
 const LONGEST_PATTERN: usize = 40;
 
@@ -114,10 +116,21 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         self.tracer.sampler.stage("tracks and zones");
         let end = self.tracer.sectors();
         let mut at = 0;
+        let (mut singles, mut tracks) = (0u64, 0u64);
         while at < end {
             self.tracer.sampler.share(at as f64 / end as f64);
             let run = self.run(at)?;
             at = run.end();
+            (singles, tracks) = (singles + u64::from(run.tracks == 1), tracks + run.tracks);
+            if singles > MOST_SINGLE && 2 * singles > tracks {
+                return Err(ProbeError::NoDisk {
+                    what: "tracks",
+                    expected: "rows of neighbours with as many sectors".into(),
+                    found: format!(
+                        "{singles} of {tracks} unlike the next, up to sector {at}: to map each takes too long"
+                    ),
+                });
+            }
             self.add(run);
             if let Some(n) = pattern(&self.loose, self.tracer.same()) {
                 at = self.repeat(n)?;

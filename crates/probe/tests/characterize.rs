@@ -31,6 +31,36 @@ fn a_drive_that_nobody_described_is_foretold_by_the_profile_that_was_found() {
 }
 
 #[test]
+fn what_writes_and_rare_events_told_is_in_the_profile() {
+    let mut profile = builtin("atlas10k").expect("a built-in drive");
+    profile.noise.settle_retry_ppm = 400;
+    profile.noise.recalibrate_every = Dur::from_secs(15);
+    let mut drive = device(&profile, 5);
+    let sectors = drive.sectors();
+    // As the command line has it.
+    let options = Options { writable: Some((0, sectors / 50)), settling: 40_000, ..Options::default() };
+    let found = characterize(&mut drive, &mut Unwatched, &options).expect("a disk");
+    found.findings.iter().for_each(|f| println!("  {}: {} ({})", f.what, f.value, f.sure));
+    let (of, is) = (&found.profile, &profile);
+    let apart = of.mechanics.write_settle_ns.abs_diff(is.mechanics.write_settle_ns);
+    assert!(is.mechanics.write_settle_ns > 300_000 && apart < 30_000, "{}", of.mechanics.write_settle_ns);
+    assert_eq!(of.noise.settle_retry_turns, is.noise.settle_retry_turns);
+    assert!((100..1_000).contains(&of.noise.settle_retry_ppm), "{:?}", of.noise);
+    assert!((8..30).contains(&(of.noise.recalibrate_every.as_secs_f64() as u64)), "{:?}", of.noise);
+    // By how much single seeks differ is what w rests on.
+    assert!(
+        (8..60).contains(&(of.noise.seek_sd.0 / 1_000)) && of.noise.seek_max >= is.noise.seek_max,
+        "{:?}",
+        of.noise
+    );
+    for (table, word) in [("mechanics", "writes"), ("noise", "recalibrations")] {
+        assert!(of.sources[table].contains(word), "{:?}", of.sources);
+    }
+    let without = characterize(&mut device(&profile, 5), &mut Unwatched, &Options::default()).expect("a disk");
+    assert_eq!((without.profile.noise.settle_retry_turns, without.profile.mechanics.write_settle_ns), (0, 0));
+}
+
+#[test]
 fn a_profile_of_another_drive_is_no_good() {
     let truth = builtin("cheetah36es").expect("a built-in drive");
     let mut other = truth.clone();

@@ -187,5 +187,5 @@ fn a_drive_whose_heads_cannot_be_told_apart_is_one_surface() {
     p.mechanics.seek.iter_mut().filter(|s| s.0 < 100).for_each(|s| s.1 = seek);
     let (found, _) = laid(p);
     assert_eq!(found.spec.surfaces, 1);
-    assert!(found.sure.contains("as on one surface"), "{}", found.sure);
+    assert!(found.sure.contains("surfaces do not show"), "{}", found.sure);
 }

@@ -120,7 +120,11 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
         )));
     }
     // Whether it can be written is better known now than in half an hour.
+    if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Err(Failure::Input(format!("{}: expected a file's name, found a directory's", path.display())));
+    }
     let file = WholeFile::create(path)?;
+    args.report.as_deref().map(headtime_lab::output::make_directory).transpose()?;
     let old = args.update.as_deref().map(drive::find).transpose()?;
     let unfinished = checkpoint::of(path);
     if unfinished.exists() && !args.resume && !args.force {
@@ -155,6 +159,8 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
         sector_bytes: drive.device().sector_bytes(),
         depth: drive.device().depth(),
         seed: args.seed,
+        destructive: args.destructive,
+        thorough: args.thorough,
     };
     let (past, mut kept) = match args.resume {
         true => Checkpoint::resume(&unfinished, &head)?,
@@ -204,17 +210,23 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
         }
         guarantees::add(&mut found, args.seed, args.thorough);
     }
-    write(file, &found.profile)?;
-    kept.discard();
+    let written = write(file, &found.profile).or_else(|_| {
+        // Where the disk is full, what was kept may be what fills it, and all of it is here.
+        kept.give_room();
+        write(WholeFile::create(path)?, &found.profile)
+    });
     let report =
         Report { device: &args.device, title: &title, profile: path, sectors, sector_bytes, seconds, found: &found };
-    if let Some(directory) = &args.report {
-        report.write(directory)?;
-    }
+    // What was found is said even where it cannot be written.
     if args.json {
         report.print_json()?
     } else {
         screen::print(&report.text())?
+    }
+    written?;
+    kept.discard();
+    if let Some(directory) = &args.report {
+        report.write(directory)?;
     }
     match found.good {
         true => Ok(()),
@@ -290,10 +302,14 @@ fn is_of_the_same(args: &Characterize, old: &Profile, device: &dyn Device) -> Re
     }
 }
 
+/// Characters of a profile's name.
+const LONGEST_NAME: usize = 64;
+
 /// A name for command lines from the file's.
 fn name_for(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
-    let name: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let word = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    let name: String = word.take(LONGEST_NAME).collect();
     match name.trim_matches('-') {
         "" => "drive".into(),
         name => name.into(),

@@ -3,6 +3,8 @@
 //! A *leg* is what one group has on one surface. Most are one row; where a zone ends within a group, or a track has bad sectors, a leg is several.
 //! Spare tracks at a zone's end are in no row: a leg that has too few has them behind the zone that ends in it.
 
+use std::collections::BTreeSet;
+
 use headtime_disk::profile::{GeometrySpec, Layout, SectorAddress, Slip, ZoneSpec};
 
 use super::rows::Row;
@@ -76,6 +78,7 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
     let mut tracks = full;
     // From a whole leg to the next, as seen last.
     let mut usual = None;
+    let mut known: BTreeSet<u32> = BTreeSet::new();
     for (i, row) in rows.iter().enumerate() {
         let outwards = legs.len().checked_sub(1).is_some_and(|leg| how.is_outwards(leg));
         let goes_on = i > 0 && tracks + row.tracks <= full && {
@@ -98,7 +101,7 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
             usual = Some(fraction(row.angle - rows[i - 1].last_begins()));
         }
         if !goes_on {
-            if tracks < full && begins_a_zone(&rows[..i], &rows[i..], how) {
+            if tracks < full && !known.contains(&row.spt) && begins_a_zone(&rows[i..], how) {
                 // It does so with the first surface of a group: of what is left of the group before all is spare.
                 legs.resize(legs.len().next_multiple_of(usize::from(how.surfaces)), Leg::new());
             }
@@ -106,6 +109,7 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
             tracks = 0;
         }
         tracks += row.tracks;
+        known.insert(row.spt);
         let leg = legs.last_mut().expect("one was just begun");
         match leg.last_mut().filter(|p| p.spt == row.spt) {
             Some(part) => (part.rows.end, part.tracks) = (i + 1, part.tracks + row.tracks),
@@ -115,13 +119,11 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
     legs
 }
 
-/// Whether a zone that goes over all surfaces begins with these rows: none before has as many sectors, and the next all have.
-fn begins_a_zone(before: &[Row], rows: &[Row], how: Groups) -> bool {
+/// Whether a zone that goes over all surfaces begins with these rows, of which none before had as many sectors: the next all have.
+fn begins_a_zone(rows: &[Row], how: Groups) -> bool {
     let spt = rows[0].spt;
     let next = rows.iter().filter(|r| r.tracks > 1).take(usize::from(how.surfaces));
-    before.iter().all(|r| r.spt != spt)
-        && next.clone().count() == usize::from(how.surfaces)
-        && next.clone().all(|r| r.spt == spt)
+    next.clone().count() == usize::from(how.surfaces) && next.clone().all(|r| r.spt == spt)
 }
 
 fn length(leg: &Leg) -> u64 {

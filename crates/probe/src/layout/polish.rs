@@ -77,6 +77,10 @@ pub fn polish(tracer: &mut Tracer, spec: &mut GeometrySpec) -> Result<(), ProbeE
 fn begins(tracer: &mut Tracer, spec: &mut GeometrySpec, done: &[usize]) -> Result<(), ProbeError> {
     let Ok(built) = Geometry::new(spec) else { return Ok(()) };
     let small: Vec<usize> = (0..spec.zones.len()).filter(|i| !done.contains(i)).collect();
+    // On a drive of nothing but small zones there are too many.
+    if small.len() > ALL_SMALL {
+        return Ok(());
+    }
     let looks = (ALL_SMALL / small.len().max(1)).clamp(FEWEST, MOST);
     for &i in &small {
         tracer.sampler.share(i as f64 / spec.zones.len() as f64);

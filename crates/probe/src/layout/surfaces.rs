@@ -227,8 +227,7 @@ impl Ways<'_, '_, '_> {
     /// All skews are alike, so that it looks like one surface: tracks that are reached sooner than those before them are on the same one again.
     fn heads_alike(&mut self, rows: &[Row]) -> Result<(Option<Order>, String), ProbeError> {
         let one = Some(Order::Heads { surfaces: 1, order: HeadOrder::Forward });
-        let unknown =
-            "all tracks as on one surface: to none of those that are near is the way shorter than to the next";
+        let unknown = "surfaces do not show: all tracks are given as those of one";
         // Anywhere in a row, or at its first cylinder.
         let (begins, counted): (Vec<u64>, Vec<u64>) = (self.begins.clone(), rows.iter().map(|r| r.tracks).collect());
         let long: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].tracks > 3 * MOST_SURFACES).collect();
@@ -263,6 +262,13 @@ impl Ways<'_, '_, '_> {
             let across = ways.time(SHOTS, |s| at_turn(s).map(|(a, _)| (a - 1, a)))?;
             let (Some(back), Some(across)) = (back, across) else { return Ok(None) };
             Ok(is_less(&back, &across).then_some((across.at - back.at) / 1e3))
+        };
+        // Of dozens of numbers one may look so by chance, and hardly twice.
+        let turns_back = |ways: &mut Self, surfaces: u64| -> Result<Option<f64>, ProbeError> {
+            match turns_back(ways, surfaces)? {
+                Some(_) => turns_back(ways, surfaces),
+                None => Ok(None),
+            }
         };
         let there_and_back = |surfaces: u64, us: f64| {
             let order = HeadOrder::AlternatingInZone;
@@ -349,7 +355,7 @@ impl Ways<'_, '_, '_> {
         let switch = switches.into_iter().min_by(|a, b| a.at.total_cmp(&b.at));
         let (Some(near), Some(switch)) = (near, switch) else { return unknown("ways between them are not clear") };
         if !is_less(&near, &switch) {
-            return unknown("no head switch takes longer than a seek");
+            return unknown("the way to the next leg is no longer than within one");
         }
         let limit = (near.at + switch.at) / 2.0;
         // Whether a leg and a later one lie side by side on one surface, if the two go in these directions: outwards is `true`.

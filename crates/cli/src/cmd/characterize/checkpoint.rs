@@ -34,6 +34,10 @@ pub struct Head {
     pub depth: u32,
     /// Of the run.
     pub seed: u64,
+    /// Whether it writes.
+    pub destructive: bool,
+    /// Whether it looks for what is rare.
+    pub thorough: bool,
 }
 
 /// The file of a run.
@@ -66,7 +70,11 @@ impl Checkpoint {
         let file = File::create(path).map_err(|e| bad(path, e))?;
         let mut out = BufWriter::new(file);
         let line = serde_json::to_string(head).map_err(Failure::input)?;
-        writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|e| bad(path, e))?;
+        writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|e| {
+            // An empty one is no run to go on with.
+            let _ = std::fs::remove_file(path);
+            bad(path, e)
+        })?;
         Ok(Checkpoint { path: path.to_path_buf(), out: Some(out), flushed: Instant::now(), entries: 0 })
     }
 
@@ -81,6 +89,9 @@ impl Checkpoint {
         let mut next = |line: &mut String| -> Result<u64, Failure> {
             line.clear();
             let read = (&mut lines).take(LONGEST).read_line(line).map_err(|e| bad(path, e))?;
+            if read as u64 == LONGEST && !line.ends_with('\n') {
+                return Err(bad(path, format!("expected lines of at most {LONGEST} bytes, found a longer one")));
+            }
             Ok(if line.ends_with('\n') { read as u64 } else { 0 })
         };
         let mut whole = next(&mut line)?;
@@ -150,6 +161,12 @@ impl Checkpoint {
         }
     }
 
+    /// Nothing is kept any more, and nothing of it is left.
+    pub fn give_room(&mut self) {
+        self.out = None;
+        let _ = std::fs::remove_file(&self.path);
+    }
+
     /// It is not needed any more.
     pub fn discard(self) {
         drop(self.out);
@@ -183,7 +200,16 @@ mod tests {
     }
 
     fn head() -> Head {
-        Head { headtime: "0".into(), drive: "it".into(), sectors: 100, sector_bytes: 512, depth: 2, seed: 7 }
+        Head {
+            headtime: "0".into(),
+            drive: "it".into(),
+            sectors: 100,
+            sector_bytes: 512,
+            depth: 2,
+            seed: 7,
+            destructive: false,
+            thorough: false,
+        }
     }
 
     fn ran(lbn: u64) -> Entry {
