@@ -439,11 +439,12 @@ fn again(times: &[(u64, Border)]) -> Option<u64> {
     let next = other(times)?;
     let shortest = times.iter().map(|t| t.1).min_by(|a, b| a.at.total_cmp(&b.at))?;
     let limit = (next.at + shortest.at) / 2.0;
-    let found = times.iter().find(|(_, t)| is_less(t, &next) && t.at < limit)?.0;
-    // The very next: no other surface is in between, or heads switch sooner than the arm moves.
-    if found == 1 {
+    // The very next: no other surface is in between, or heads switch sooner than the arm moves. It may be a little shorter in any case, for
+    // drives that read ahead are on their way to it.
+    if times.first().is_some_and(|(k, t)| *k == 1 && !is_less(&shortest, t)) {
         return None;
     }
+    let found = times.iter().find(|(k, t)| *k > 1 && is_less(t, &next) && t.at < limit)?.0;
     // At twice that the seek takes a little longer, and the head switch no less.
     times.iter().any(|(k, t)| *k == 2 * found && next.at - t.at > next.error + t.error).then_some(found)
 }
