@@ -3,6 +3,7 @@
 //! - [`blockdev`]: what a block device is, whether anybody uses it, and how it is opened so that nobody else does.
 //! - [`tuning`]: the queue of a disk whose order we decide must not decide it again; what it was before comes back.
 //! - [`attach`]: an NBD export as a block device of this kernel, and away again.
+//! - [`awake`]: processors that are quick to hear of an answer.
 //! - [`privileges`]: becoming an ordinary user once everything is open.
 //! - [`systemd`]: telling the service manager how we are.
 //!
@@ -11,6 +12,7 @@
 
 pub mod accounts;
 pub mod attach;
+pub mod awake;
 pub mod blockdev;
 pub mod privileges;
 pub mod process;
