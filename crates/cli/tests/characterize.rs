@@ -5,6 +5,8 @@ mod common;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use common::{Scratch, command, headtime};
 
@@ -108,6 +110,37 @@ fn a_run_whose_time_is_over_is_gone_on_with() {
     assert_eq!(there.names(), ["x.toml"]);
     let compared = headtime(&["profiles", "compare", "cheetah36es", &out, "--reads-only"]);
     assert!(compared.out.contains("angle of 1000 random sectors"), "{}", compared.out);
+}
+
+#[test]
+fn what_was_found_is_said_where_it_cannot_be_written_and_nothing_is_left_beside_a_device() {
+    let ran = characterize(&[&small(), "-o", "/dev/full", "--force"]);
+    assert_eq!(ran.status, Some(2), "{}", ran.err);
+    assert!(ran.out.contains("how sure") && ran.out.contains("verified"), "{}", ran.out);
+    assert!(ran.err.contains("No space left"), "{}", ran.err);
+    assert!(!std::path::Path::new("/dev/full.unfinished").exists());
+    let there = Scratch::new("characterize-report");
+    let (out, taken) = (there.path("x.toml"), there.file("taken", "dear"));
+    assert!(characterize(&[&small(), "-o", &out, "--report", &taken]).refused().contains("taken"));
+    assert_eq!(there.names(), ["taken"]);
+}
+
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one() {
+    let there = Scratch::new("characterize-twice");
+    let (out, kept) = (there.path("x.toml"), there.path("x.toml.unfinished"));
+    let child = command(&["characterize", "disk:hitachi-7k1000c", "-o", &out]).stderr(Stdio::piped()).spawn().unwrap();
+    while !fs::read_to_string(&kept).is_ok_and(|text| text.lines().count() > 100) {
+        sleep(Duration::from_millis(5));
+    }
+    for _ in 0..2 {
+        // The first may have ended it by now.
+        Command::new("kill").args(["-TERM", &child.id().to_string()]).stderr(Stdio::null()).status().unwrap();
+    }
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(there.names(), ["x.toml.unfinished"]);
+    assert!(fs::read_to_string(&kept).unwrap().contains("# ended: stopped"));
 }
 
 #[test]

@@ -1,122 +1,13 @@
 //! How far a profile that was found is from the truth, beside what [`headtime_disk::compare`] asks for.
 //!
-//! Tracks are compared in the order of their sectors, whatever surface they are on. A seek over so many cylinders of the probe is held against what the true
-//! arm takes between the two tracks that the probe has so far apart: where zones end in cylinders without data, which nobody
-//! sees, the probe has some fewer than the drive.
-
-use std::collections::BTreeMap;
+//! A seek over so many cylinders of the probe is held against what the true arm takes between the two tracks that the probe has so
+//! far apart: where zones end in cylinders without data, which nobody sees, the probe has some fewer than the drive.
 
 use headtime_disk::command::Kind;
-use headtime_disk::geometry::{Geometry, Track};
+use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::Profile;
 
 use crate::characterised::Found;
-
-/// Tracks of both, in the order of their sectors.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Tracks {
-    /// Tracks of the true drive that hold data.
-    pub tracks: u64,
-    /// Tracks that begin where none of the other's does, of both.
-    pub elsewhere: u64,
-    /// Of those that begin alike, the ones with another number of sectors, spares and slips included.
-    pub other_sectors: u64,
-    /// Of these, the ones that were found as long as their data.
-    pub as_long_as_data: u64,
-    /// The largest difference of a skew within a zone, sectors: of each zone, surface and kind of step the median of its tracks, for a
-    /// slipped sector shifts single ones (as `compare` does).
-    pub skew: f64,
-    /// What that is, and of how many steps.
-    pub skew_of: (&'static str, usize),
-    /// The same from one zone to the next, for which there is no rule.
-    pub zone_skew: f64,
-    /// Steps from a track to the next within a zone, and those that are off by more than half a sector.
-    pub steps: (u64, u64),
-}
-
-/// How a track follows the one before: within a cylinder, to the next cylinder of a surface, both, or from zone to zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
-    Head,
-    Arm,
-    Both,
-    Zone,
-}
-
-/// Walks through both.
-pub(crate) fn tracks(truth: &Profile, found: &Found) -> Tracks {
-    let (ga, gb) = (&found.models.truth.geometry, &found.models.found.geometry);
-    let zone = |t: &Track| {
-        let here = |z: &headtime_disk::profile::ZoneSpec| {
-            (z.first_cylinder..=z.last_cylinder).contains(&t.cylinder) && z.surface.is_none_or(|s| s == t.surface)
-        };
-        truth.geometry.zones.iter().position(here)
-    };
-    let mut w = Tracks::default();
-    let mut skews: BTreeMap<(Step, Option<usize>, u16), Vec<f64>> = BTreeMap::new();
-    let (mut at_a, mut at_b) = (ga.track_of(0), gb.track_of(0));
-    // The last track, where both have it.
-    let mut before: Option<Track> = None;
-    while let Some(lbn) = [&at_a, &at_b].into_iter().flatten().map(|t| t.first_lbn).min() {
-        let a = at_a.filter(|t| t.first_lbn == lbn);
-        let b = at_b.filter(|t| t.first_lbn == lbn);
-        w.tracks += u64::from(a.is_some());
-        match (&a, &b) {
-            (Some(a), Some(b)) => {
-                w.other_sectors += u64::from(a.spt != b.spt);
-                w.as_long_as_data += u64::from(a.spt != b.spt && b.spt == a.lbns);
-                if let Some(last) = before
-                    && let Some(apart) = skew(ga, gb, last.first_lbn, a)
-                {
-                    let step = match (zone(&last) == zone(a), last.cylinder == a.cylinder, last.surface == a.surface) {
-                        (false, _, _) => Step::Zone,
-                        (true, true, _) => Step::Head,
-                        (true, false, true) => Step::Arm,
-                        (true, false, false) => Step::Both,
-                    };
-                    skews.entry((step, zone(a), a.surface)).or_default().push(apart);
-                }
-                before = Some(*a);
-            }
-            _ => {
-                w.elsewhere += 1;
-                before = None;
-            }
-        }
-        let next = |g: &Geometry, t: Option<Track>| t.and_then(|t| g.track_of(t.first_lbn + u64::from(t.lbns)));
-        at_a = if a.is_some() { next(ga, a) } else { at_a };
-        at_b = if b.is_some() { next(gb, b) } else { at_b };
-    }
-    for ((step, _, _), mut all) in skews {
-        if step == Step::Zone {
-            w.zone_skew = all.iter().fold(w.zone_skew, |most, s| most.max(s.abs()));
-            continue;
-        }
-        w.steps.0 += all.len() as u64;
-        w.steps.1 += all.iter().filter(|s| s.abs() > 0.5).count() as u64;
-        all.sort_unstable_by(f64::total_cmp);
-        let median = all[all.len() / 2].abs();
-        if median >= w.skew {
-            let what = match step {
-                Step::Head => "to another head",
-                Step::Arm => "to the next cylinder",
-                _ => "to another head and cylinder",
-            };
-            (w.skew, w.skew_of) = (median, (what, all.len()));
-        }
-    }
-    w
-}
-
-/// By how many sectors the skew from one track to another differs, by the angle of their first sectors.
-fn skew(ga: &Geometry, gb: &Geometry, from: u64, to: &Track) -> Option<f64> {
-    if ga.is_remapped(from) || ga.is_remapped(to.first_lbn) {
-        return None;
-    }
-    let of = |g: &Geometry| Some(g.locate(to.first_lbn)?.angle - g.locate(from)?.angle);
-    let apart = (of(gb)? - of(ga)?).turns();
-    Some((apart - apart.round()) * f64::from(to.spt))
-}
 
 /// Whether the track of a sector was found with its true beginning and length.
 pub(crate) fn is_track_right(found: &Found, lbn: u64) -> bool {

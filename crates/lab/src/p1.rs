@@ -4,11 +4,11 @@
 //! (CMU-CS-99-176) and on Reuther and Pohlack (2003), sections 3.1 and 4.1. One characterisation of each drive serves all of them
 //! ([`crate::characterised`]).
 
-use headtime_disk::compare::Row;
+use headtime_disk::compare::{BOUNDARIES, OTHER_SECTORS, Row, SKEWS};
 
 use crate::characterised::{self, By, Characterised, Found};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
-use crate::extracted::{cylinders, is_track_right, seeks, tracks};
+use crate::extracted::{cylinders, is_track_right, seeks};
 
 /// The drives of the whole form; the last is the 1 TB drive with a serpentine.
 const DRIVES: [&str; 5] = ["atlas10k", "cheetah36es", "ultrastar36z15", "maxtor-7l250s0", "hitachi-7k1000c"];
@@ -103,24 +103,14 @@ pub static P2: OfDrives = OfDrives {
     ),
     by: By::Reads,
     judge: boundaries,
-    table: ("tracks", &["drive", "tracks", "begin_elsewhere", "other_sectors", "of_these_as_long_as_their_data"]),
+    table: ("tracks", &["drive", "tracks", "begin_elsewhere", "other_sectors", "where"]),
 };
 
-fn boundaries(known: &Characterised, found: &Found) -> Judged {
-    let t = tracks(&known.truth, found);
-    let (elsewhere, other) = (t.elsewhere as f64, t.other_sectors as f64);
-    let mut why: Vec<&str> = Vec::new();
-    if t.elsewhere > 0 {
-        why.push("there are tracks that begin elsewhere");
-    }
-    if t.as_long_as_data > 0 {
-        why.push("tracks that are not all data, for spare or slipped sectors, are found as long as their data");
-    }
-    if t.as_long_as_data < t.other_sectors {
-        why.push("others are found with other sectors, too");
-    }
-    let cells = [t.tracks as f64, elsewhere, other, t.as_long_as_data as f64];
-    Judged { figures: vec![elsewhere, other], rows: vec![numbers(&cells)], note: why.join("; ") }
+fn boundaries(_: &Characterised, found: &Found) -> Judged {
+    let (elsewhere, other) = (difference(found, BOUNDARIES), difference(found, OTHER_SECTORS));
+    let said = named(found, BOUNDARIES).map_or((String::new(), String::new()), |r| (r.a.clone(), r.place.clone()));
+    let rows = vec![vec![Cell::Text(said.0), elsewhere.into(), other.into(), Cell::Text(said.1.clone())]];
+    Judged { figures: vec![elsewhere, other], rows, note: said.1 }
 }
 
 /// Skews.
@@ -135,42 +125,28 @@ pub static P3: OfDrives = OfDrives {
             rule: "half a sector: 0.5",
             checks: &[Check { what: "furthest off of all zones", unit: "sectors", test: Test::AtMost(0.5) }],
             quick: true,
-            note: "Of each zone, surface and kind of step (within a cylinder, to the next cylinder, both) the median of its tracks, for a slipped \
+            note: "Of each zone, surface and kind of step (to the next track, to the next cylinder or group) the median of its tracks, for a slipped \
                    sector shifts single ones.",
         }],
     ),
     by: By::Reads,
     judge: skews,
-    table: (
-        "skews",
-        &[
-            "drive",
-            "largest_off_sectors",
-            "of_steps",
-            "so_many",
-            "zone_to_zone_off_sectors",
-            "steps",
-            "steps_off_by_more_than_half_a_sector",
-        ],
-    ),
+    table: ("skews", &["drive", "track_skew_off_sectors", "cylinder_skew_off_sectors", "zone_to_zone_off_sectors"]),
 };
 
 fn skews(known: &Characterised, found: &Found) -> Judged {
-    let t = tracks(&known.truth, found);
-    let figure = if t.steps.0 > 0 { t.skew } else { f64::NAN };
+    let off = SKEWS.map(|what| difference(found, what).abs());
+    let figure = worst(off[..2].iter().copied());
     let note = match figure <= 0.5 {
         true => String::new(),
         false => {
             let g = &known.truth.geometry;
             let most = g.zones.iter().map(|z| z.spt(0)).max().unwrap_or(1);
             let us = found.models.truth.mechanics.rotation.period().as_ms_f64() * 1e3 / f64::from(most) / 2.0;
-            format!("off is a step {}; half a sector is {us:.1} us there, less than angles are found to", t.skew_of.0)
+            format!("half a sector is {us:.1} us there")
         }
     };
-    let figures = [t.skew, t.skew_of.1 as f64, t.zone_skew, t.steps.0 as f64, t.steps.1 as f64];
-    let mut cells = numbers(&figures);
-    cells.insert(1, t.skew_of.0.into());
-    Judged { figures: vec![figure], rows: vec![cells], note }
+    Judged { figures: vec![figure], rows: vec![numbers(&off)], note }
 }
 
 /// Surfaces.
@@ -415,6 +391,11 @@ fn over(check: &Check, of: impl Iterator<Item = f64>) -> f64 {
 fn worst(of: impl Iterator<Item = f64>) -> f64 {
     // The worst of nothing is unknown.
     of.reduce(|most, v| if most.is_nan() || v.is_nan() { f64::NAN } else { v.max(most) }).unwrap_or(f64::NAN)
+}
+
+/// What a row of the comparison says; unknown where there is none.
+fn difference(found: &Found, what: &str) -> f64 {
+    named(found, what).and_then(|r| r.difference).unwrap_or(f64::NAN)
 }
 
 fn named<'f>(found: &'f Found, what: &str) -> Option<&'f Row> {

@@ -10,13 +10,15 @@ use headtime_disk::profile::{
 use headtime_disk::time::Dur;
 
 use crate::device::Device;
-use crate::habits::{self, Habits, Seen};
-use crate::layout::{Order, lay_out};
+use crate::findings::{Finding, Findings};
+use crate::habits::{self, Habits};
+use crate::layout::lay_out;
 use crate::map::Mapper;
 use crate::overheads::{self, ReadOverheads};
 use crate::sampler::{ProbeError, Sampler, Surprises, Watch};
 use crate::seeks::{self, Seeks};
 use crate::settling::{self, Lost};
+use crate::shingled;
 use crate::spindle::Spindle;
 use crate::tracks::Tracer;
 use crate::verify::{VerifyError, verify};
@@ -46,19 +48,6 @@ impl Default for Options {
     }
 }
 
-/// One thing that was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// What it is.
-    pub what: &'static str,
-    /// What was found.
-    pub value: String,
-    /// How.
-    pub how: String,
-    /// How sure it is.
-    pub sure: String,
-}
-
 /// Everything that was found.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -75,17 +64,6 @@ pub struct Found {
 /// No drive reads so many sectors ahead.
 const FURTHEST: u32 = 1 << 20;
 
-/// Collects what is found, and tells who watches.
-#[derive(Default)]
-struct Told(Vec<Finding>);
-
-impl Told {
-    fn tell(&mut self, sampler: &mut Sampler, what: &'static str, value: String, how: &str, sure: String) {
-        sampler.found(what, &value, how, &sure);
-        self.0.push(Finding { what, value, how: how.into(), sure });
-    }
-}
-
 /// Finds the profile of a drive by reading.
 ///
 /// # Errors
@@ -95,83 +73,30 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
     if let Some(minutes) = options.budget_minutes {
         sampler.limit(minutes);
     }
-    let mut told = Told::default();
+    let mut told = Findings::default();
     sampler.find_cache()?;
     let mut spindle = Spindle::find(&mut sampler)?;
     let mut tracer = Tracer { sampler: &mut sampler, spindle: &mut spindle };
     let spans = Mapper::new(&mut tracer).map()?;
     let laid = lay_out(&mut sampler, &mut spindle, &spans)?;
     let spec = laid.spec;
-    let tracks: u64 = spans.iter().map(|s| s.times * s.runs.iter().map(|r| r.tracks).sum::<u64>()).sum();
-    let per_track = || spans.iter().flat_map(|s| s.runs.iter()).filter(|r| r.tracks > 1).map(|r| r.sectors);
-    let (most, fewest) = (per_track().max().unwrap_or(0), per_track().min().unwrap_or(0));
-    let value = format!("{tracks} tracks of {most} to {fewest} sectors, {} with bad ones", laid.slipped);
-    told.tell(&mut sampler, "tracks", value, "angles of sectors", "each boundary between two answers".into());
-    let value = match laid.order {
-        None => "not known: tracks are in the order of their sectors".into(),
-        Some(Order::Heads { surfaces, .. }) => format!("surfaces: {surfaces}; heads first"),
-        Some(Order::Groups(g)) => format!("surfaces: {}; groups of {} tracks", g.surfaces, g.tracks),
-    };
-    told.tell(&mut sampler, "layout", value, "which tracks are reached sooner than by a head switch", laid.sure);
+    told.tracks(&mut sampler, &spans, laid.slipped);
+    told.layout(&mut sampler, laid.order, laid.sure);
     let built = Geometry::new(&spec).map_err(|e| unfit(e.to_string()))?;
     if built.capacity() != sampler.sectors() {
         return Err(unfit(format!("{} sectors", built.capacity())));
     }
     let distances = seeks::distances(seeks::longest(&built));
     let seeks = seeks::measure(&mut sampler, &mut spindle, &built, &distances)?;
-    let value = match (seeks.points.first(), seeks.points.last()) {
-        (Some(a), Some(b)) => format!(
-            "{:.3} ms over {} track, {:.3} ms over {}",
-            a.time.as_ms_f64(),
-            a.distance,
-            b.time.as_ms_f64(),
-            b.distance
-        ),
-        _ => return Err(unfit("no seek that takes the same time twice".into())),
-    };
-    let lost = format!("{} distances measured, {} not", seeks.points.len(), seeks.lost.len());
-    told.tell(&mut sampler, "seeks", value, "which reads come a turn late", lost);
-    if let Some(h) = &seeks.head_switch {
-        let (value, sure) = (format!("{:.3} ms", h.time.as_ms_f64()), format!("to {} us", us(h.error)));
-        told.tell(&mut sampler, "head switch", value, "as seeks", sure);
+    if seeks.points.is_empty() {
+        return Err(unfit("no seek that takes the same time twice".into()));
     }
+    told.seeks(&mut sampler, &seeks);
     let overheads = overheads::measure(&mut sampler, &mut spindle, &built, &seeks)?;
-    let value = format!(
-        "{} us before a read, {} us behind it",
-        us(overheads.read_miss.time),
-        us(overheads.read_completion.time)
-    );
-    let sure = format!("to {} us", us(overheads.read_miss.error));
-    told.tell(&mut sampler, "overheads", value, "reads on one track, and hits", sure);
+    told.overheads(&mut sampler, &overheads);
     let habits = habits::measure(&mut sampler, &mut spindle, &built, &seeks)?;
-    let value = match &habits.cache {
-        None => "no cache".to_string(),
-        Some(c) => {
-            let ahead = match c.prefetch {
-                Prefetch::None => "nothing".into(),
-                Prefetch::TrackAhead => "a track".into(),
-                Prefetch::ToTrackEnd(n) => format!("{n} sectors, to the track's end at most"),
-                Prefetch::ToCylinderEnd(n) => format!("{n} sectors, to the cylinder's end at most"),
-                Prefetch::Sectors(n) => format!("{n} sectors"),
-            };
-            format!("segments: {}; reads ahead: {ahead}", c.segments)
-        }
-    };
-    told.tell(&mut sampler, "cache", value, "which answers the platter does not explain", "by majority".into());
-    let value = format!("{:.6} ms", spindle.mean_period_ns() / 1e6);
-    let span = format!("over {:.0} s", spindle.span_s());
-    told.tell(&mut sampler, "period", value, "times between reads of one sector", span);
-    let value = format!("answers are {:.0} us off, the usual one", spindle.noise_ns() / 1e3);
-    told.tell(&mut sampler, "noise", value, "the same reads, about the line through them", "the last two dozen".into());
-    let yes = |seen: &Seen| format!("{} ({} of {})", if seen.holds() { "yes" } else { "no" }, seen.yes, seen.of);
-    for (what, seen) in [
-        ("reads a track to its end before it goes on", &habits.same_track_delays),
-        ("reorders two commands", &habits.reorders_two),
-        ("reorders commands that wait", &habits.reorders_waiting),
-    ] {
-        let sure = if seen.is_sure() { "sure" } else { "not sure" };
-        told.tell(&mut sampler, what, yes(seen), "which of two answers comes first", sure.into());
-    }
+    told.habits(&mut sampler, &habits);
+    told.rotation(&mut sampler, &spindle);
     let mut profile = Profile {
         name: "unnamed".into(),
         title: "A drive that was characterised".into(),
@@ -188,24 +113,19 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
         service_times: Vec::new(),
     };
     if let Some(region) = options.writable {
+        let moved = shingled::moved(&mut sampler, &mut spindle, region)?;
+        told.shingles(&mut sampler, &moved);
         let writes = writes::measure(&mut sampler, &mut spindle, &built, &seeks, region)?;
-        let value = match &writes.through {
-            None => "answered before they are on the media: the write cache is on".to_string(),
-            Some(w) => match w.settle_ns {
-                Some(ns) => format!("settling {} us", ns / 1_000),
-                None => "through to the media; settling does not show".into(),
-            },
-        };
-        told.tell(&mut sampler, "writes", value, "which writes come a turn late", "by borders".into());
+        told.writes(&mut sampler, &writes);
         take(&mut profile, &writes);
     }
     let good = held_against(&mut sampler, &mut told, &profile, options.verified_by)?;
     if options.settling > 0 {
         let lost = settling::provoke(&mut sampler, &spindle, &seeks, overheads.read_miss.time, options.settling)?;
-        settled(&mut sampler, &mut told, &mut profile, &lost);
+        told.settling(&mut sampler, Some(&lost));
+        settled(&mut profile, &lost);
     } else {
-        let value = "not looked for (rare: --thorough, hours)".into();
-        told.tell(&mut sampler, "settling", value, "requests from edge to edge", "-".into());
+        told.settling(&mut sampler, None);
     }
     Ok(Found { profile, findings: told.0, surprises: sampler.surprises().clone(), good })
 }
@@ -224,49 +144,37 @@ pub fn recheck(
     if let Some(minutes) = options.budget_minutes {
         sampler.limit(minutes);
     }
-    let mut told = Told::default();
+    let mut told = Findings::default();
     sampler.find_cache()?;
     let good = held_against(&mut sampler, &mut told, old, options.verified_by)?;
     Ok(Found { profile: old.clone(), findings: told.0, surprises: sampler.surprises().clone(), good })
 }
 
 /// Whether a profile foretells the drive.
-fn held_against(sampler: &mut Sampler, told: &mut Told, profile: &Profile, reads: usize) -> Result<bool, ProbeError> {
+fn held_against(
+    sampler: &mut Sampler,
+    told: &mut Findings,
+    profile: &Profile,
+    reads: usize,
+) -> Result<bool, ProbeError> {
     let verdict = verify(sampler, profile, reads).map_err(|e| match e {
         VerifyError::Probe(e) => e,
         other => unfit(other.to_string()),
     })?;
-    let value = format!(
-        "{:.1}% of {} random reads within 50 us, {:.1}% within 150",
-        100.0 * verdict.within_50us,
-        verdict.reads,
-        100.0 * verdict.within_150us
-    );
-    let sure = if verdict.good { "good".into() } else { format!("not good enough; look at: {:?}", verdict.look_at) };
-    told.tell(sampler, "verified", value, "reads foretold with this profile", sure);
+    told.verdict(sampler, &verdict);
     Ok(verdict.good)
 }
 
 /// What was lost now and then.
-fn settled(sampler: &mut Sampler, told: &mut Told, profile: &mut Profile, lost: &Lost) {
+fn settled(profile: &mut Profile, lost: &Lost) {
     let noise = &mut profile.noise;
     (noise.settle_retry_turns, noise.settle_retry_ppm) = (lost.turns, 0);
     if lost.turns > 0 {
         noise.settle_retry_ppm = (lost.retries * 1_000_000 / lost.requests.max(1)).max(1) as u32;
     }
-    let how = "requests from edge to edge";
-    let value = format!("{} of {} requests came up to {} turns late", lost.retries, lost.requests, lost.turns);
-    // Of what has not been seen in so many, there may be three in as many.
-    let sure = format!("rarer than {:.1} in a million is not seen", 3e6 / lost.requests.max(1) as f64);
-    told.tell(sampler, "settling", value, how, sure);
-    let value = match lost.recalibrations {
-        Some((every, takes)) => {
-            (noise.recalibrate_every, noise.recalibrate_takes) = (every, takes);
-            format!("every {:.0} s, {:.0} ms", every.as_secs_f64(), takes.as_ms_f64())
-        }
-        None => "none".into(),
-    };
-    told.tell(sampler, "recalibrations", value, how, "what comes regularly".into());
+    if let Some((every, takes)) = lost.recalibrations {
+        (noise.recalibrate_every, noise.recalibrate_takes) = (every, takes);
+    }
     let said = "measured: completion jitter, by how much seeks differ, settling, recalibrations";
     profile.sources.insert("noise".into(), said.into());
 }
@@ -309,10 +217,6 @@ fn noise(seeks: &Seeks, jitter: Dur) -> NoiseSpec {
         seek_max: Dur(4 * part(9, 10).0),
         ..NoiseSpec::default()
     }
-}
-
-fn us(d: Dur) -> u64 {
-    d.0 / 1_000
 }
 
 fn unfit(found: String) -> ProbeError {

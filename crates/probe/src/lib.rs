@@ -24,6 +24,8 @@
 pub mod border;
 mod characterize;
 pub mod device;
+mod findings;
+mod fit;
 pub mod habits;
 pub mod journal;
 pub mod layout;
@@ -31,12 +33,15 @@ pub mod map;
 pub mod overheads;
 pub mod pairs;
 pub mod sampler;
+pub mod scattered;
 pub mod seeks;
 pub mod settling;
+pub mod shingled;
 pub mod spindle;
 pub mod tracks;
 pub mod verify;
 pub mod virtual_drive;
 pub mod writes;
 
-pub use characterize::{Finding, Found, Options, THOROUGH, characterize, recheck};
+pub use characterize::{Found, Options, THOROUGH, characterize, recheck};
+pub use findings::Finding;

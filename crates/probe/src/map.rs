@@ -6,6 +6,7 @@
 //! millionth repetition lies, one sample says whether that is so, and only where it is not, halving finds what changed. So a
 //! drive of a million tracks takes some thousand samples, not some million.
 
+use crate::fit::fit;
 use crate::sampler::ProbeError;
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
@@ -34,6 +35,27 @@ impl Run {
     /// The angle at which its track number `j` begins.
     pub fn begins(&self, j: u64) -> f64 {
         fraction(self.angle + turns(self.skew, j))
+    }
+
+    /// Whether the run behind it goes on as it does: then that is a part of it. A single track that a late answer has cut off from either end has no
+    /// skew of its own, and goes on as the others do.
+    fn takes(&mut self, next: &Run, same: f64) -> bool {
+        let skew = match (self.tracks, next.tracks) {
+            (1, 1) => return false,
+            (1, _) => next.skew,
+            _ => self.skew,
+        };
+        let goes_on = self.sectors == next.sectors
+            && apart(fraction(self.angle + turns(skew, self.tracks)), next.angle).abs() <= same;
+        if !goes_on || (next.tracks > 1 && apart(skew, next.skew).abs() > same) {
+            return false;
+        }
+        if next.tracks > self.tracks {
+            // The longer one knows better.
+            (self.skew, self.angle) = (next.skew, fraction(next.angle - turns(next.skew, self.tracks)));
+        }
+        self.tracks += next.tracks;
+        true
     }
 }
 
@@ -143,16 +165,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
     /// One more run; where it goes on as the one before did, they are one.
     fn add(&mut self, run: Run) {
         let same = self.tracer.same();
-        if let Some(last) = self.loose.last_mut() {
-            let goes_on = last.sectors == run.sectors && apart(last.begins(last.tracks), run.angle).abs() <= same;
-            if goes_on && last.tracks > 1 && (run.tracks < 2 || apart(last.skew, run.skew).abs() <= same) {
-                if run.tracks > last.tracks {
-                    // The longer one knows better.
-                    (last.skew, last.angle) = (run.skew, fraction(run.angle - turns(run.skew, last.tracks)));
-                }
-                last.tracks += run.tracks;
-                return;
-            }
+        if self.loose.last_mut().is_some_and(|last| last.takes(&run, same)) {
+            return;
         }
         self.loose.push(run);
     }
@@ -291,21 +305,16 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         if good < 4 * MORE {
             return Ok(());
         }
-        let (mut n, mut sx, mut sy, mut sxx, mut sxy) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        let mut points = Vec::with_capacity(MORE as usize + 1);
         for k in 0..=MORE {
             let i = good * k / MORE;
             let off = apart(line.at(i), self.tracer.angle(places.last_of(i))?);
             if off.abs() <= self.tracer.same() {
-                let x = i as f64;
-                (n, sx, sy, sxx, sxy) = (n + 1.0, sx + x, sy + off, sxx + x * x, sxy + x * off);
+                points.push(([1.0, i as f64, 0.0], off));
             }
         }
-        let spread = n * sxx - sx * sx;
-        if spread > 0.0 {
-            let slope = (n * sxy - sx * sy) / spread;
-            line.angle = fraction(line.angle + (sy - slope * sx) / n);
-            line.step = fraction(line.step + slope);
-        }
+        let [angle, step, _] = fit(&points).values;
+        (line.angle, line.step) = (fraction(line.angle + angle), fraction(line.step + step));
         Ok(())
     }
 
@@ -450,4 +459,32 @@ fn joints(before: &[Run], last: &[Run], same: f64) -> bool {
         runs.windows(2).map(|w| apart(w[0].begins(w[0].tracks - 1), w[1].angle)).collect()
     };
     all(before).iter().zip(all(last)).all(|(a, b)| apart(*a, b).abs() <= 2.0 * same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_on_is_one_run_whichever_part_of_it_is_single() {
+        let run = |first, tracks, skew, angle| Run { first, tracks, sectors: 100, skew, angle };
+        for (mut a, b) in [
+            (run(0, 5, 0.1, 0.95), run(500, 1, 0.0, 0.45)),
+            (run(0, 1, 0.0, 0.95), run(100, 5, 0.1, 0.05)),
+            (run(0, 2, 0.1002, 0.9501), run(200, 4, 0.1, 0.15)),
+        ] {
+            assert!(a.takes(&b, 1e-3), "{a:?} {b:?}");
+            assert!((a.first, a.tracks, a.end()) == (0, 6, 600), "{a:?}");
+            assert!((a.begins(5) - 0.45).abs() < 1e-3, "{a:?}");
+        }
+        // Elsewhere, with another skew, with other sectors; and of two single ones nobody knows.
+        for (mut a, b) in [
+            (run(0, 1, 0.0, 0.95), run(100, 5, 0.1, 0.06)),
+            (run(0, 5, 0.1, 0.95), run(500, 5, 0.2, 0.45)),
+            (run(0, 5, 0.1, 0.95), Run { sectors: 101, ..run(500, 5, 0.1, 0.45) }),
+            (run(0, 1, 0.0, 0.95), run(100, 1, 0.0, 0.95)),
+        ] {
+            assert!(!a.takes(&b, 1e-3), "{a:?} {b:?}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ use crate::border::{SHOTS, Shot, find};
 use crate::device::Ask;
 use crate::pairs::{Apart, Pairs, When};
 use crate::sampler::{ProbeError, Sampler};
+use crate::scattered::{Scattered, Side};
 use crate::seeks::Seeks;
 use crate::spindle::Spindle;
 
@@ -163,7 +164,9 @@ const HIT: Dur = Dur::from_ms(2);
 /// From a sector's having passed until the host hears of it, with its error, ns: sectors of the track just read, asked for about when they
 /// pass, are hits from the moment at which they have. `None`: nothing is read ahead.
 fn ear(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Option<(f64, f64)>, ProbeError> {
-    let mut hits = 0;
+    let (mut hits, mut sector) = (0, 0.0);
+    let turn = spindle.period_ns();
+    let mut seen = Scattered::default();
     let found = find(spindle.period_ns(), SHARP_SHOTS, |aim| {
         // The border lies at a few microseconds and not in the other half of the turn.
         if !(-BEHIND..=BEHIND).contains(&aim) {
@@ -177,10 +180,16 @@ fn ear(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Op
         }
         hits += u32::from(is_hit);
         // From the sector's end.
-        let sector = spindle.period_ns() / pairs.geometry().track_of(aimed.lbn).map_or(1.0, |t| f64::from(t.spt));
-        Ok(Some(Shot { slack: aimed.shot.slack + sector, turns: i64::from(is_hit) }))
+        seen.tell(aimed);
+        sector = aimed.sector;
+        Ok(Some(Shot { slack: aimed.shot.slack + aimed.sector, turns: i64::from(is_hit) }))
     })?;
-    Ok(found.filter(|b| hits > SHARP_SHOTS / 8 && b.at > 0.0).map(|b| (b.at, b.error)))
+    let (passed, comes) = (Side { cached: true, turns: &[] }, Side { cached: false, turns: &[0.0, 1.0] });
+    let found = found.map(|b| match seen.border(pairs, turn, passed, comes) {
+        Some((at, error)) => (at + sector, error),
+        None => (b.at, b.error),
+    });
+    Ok(found.filter(|(at, _)| hits > SHARP_SHOTS / 8 && *at > 0.0))
 }
 
 /// A sector that comes so much later than its command cannot have been read ahead: a cache has it from before.

@@ -60,6 +60,8 @@ pub struct Pairs<'g> {
     offset: f64,
     /// Standard deviation of a single answer about the geometry's angle, turns.
     pub off: f64,
+    /// What an answer of the cache takes, ns; `None`: there is no cache.
+    pub hit: Option<f64>,
 }
 
 impl<'g> Pairs<'g> {
@@ -90,7 +92,8 @@ impl<'g> Pairs<'g> {
         if off * spindle.period_ns() > 2.0 * EXPLAINED {
             return Err(no_match(format!("angles that differ from it by {:.3} of a turn", off)));
         }
-        Ok(Pairs { geometry, offset: fraction(first + median), off })
+        let hit = sampler.usual_hit()?.map(|hit| hit.0 as f64);
+        Ok(Pairs { geometry, offset: fraction(first + median), off, hit })
     }
 
     /// The geometry.
@@ -194,12 +197,7 @@ impl<'g> Pairs<'g> {
         let not_before = now + Dur(behind.clamp(0.0, turn / 8.0) as u64);
         let answer = sampler.run(&[Ask { kind, not_before, ..Ask::read(lbn, 1) }], 1)?[0];
         let may_be_cached = kind == Kind::Read && sampler.is_quick(&answer);
-        Ok(self.seen(spindle, (lbn, sector), &answer, may_be_cached, aim).map(|(shot, is_media)| Aimed {
-            shot,
-            lbn,
-            answer,
-            is_media,
-        }))
+        Ok(self.seen(spindle, (lbn, sector), &answer, may_be_cached, aim))
     }
 
     /// What an aimed read says: its slack, and whether the platter explains when it came.
@@ -210,7 +208,7 @@ impl<'g> Pairs<'g> {
         answer: &Answer,
         may_be_cached: bool,
         aim: f64,
-    ) -> Option<(Shot, bool)> {
+    ) -> Option<Aimed> {
         if answer.outcome != Outcome::Ok {
             return None;
         }
@@ -223,9 +221,13 @@ impl<'g> Pairs<'g> {
         let off = took - foreseen - turns * turn;
         let noisy = TIMES * self.off * turn;
         let explained = if may_be_cached { SHARP.max(noisy).min(EXPLAINED) } else { EXPLAINED.max(noisy) };
-        let is_media = off.abs() <= explained;
+        // Where answers scatter, a cache's is told from the media's by which of the two times it is nearer to. One cannot have been read
+        // ahead that passes only after the cache would have answered.
+        let is_like_hit = |hit: f64| foreseen < hit && (took - hit).abs() < off.abs();
+        let is_media = off.abs() <= explained && !(may_be_cached && self.hit.is_some_and(is_like_hit));
         let slack = if is_media { took - turns * turn } else { foreseen } - sector;
-        Some((Shot { slack, turns: turns as i64 }, is_media))
+        let (shot, answer) = (Shot { slack, turns: turns as i64 }, *answer);
+        Some(Aimed { shot, foreseen: foreseen - sector, sector, lbn, answer, is_media })
     }
 
     /// Where so few tracks lie so far apart that the same ones come up again and again, something else is read between: behind two reads
@@ -362,6 +364,10 @@ impl<'g> Pairs<'g> {
 pub struct Aimed {
     /// The slack; by the answer when the platter explains it, else by the angles.
     pub shot: Shot,
+    /// The slack by angles alone, ns.
+    pub foreseen: f64,
+    /// Time in which the sector passes, ns.
+    pub sector: f64,
     /// What was read.
     pub lbn: u64,
     /// Its answer.

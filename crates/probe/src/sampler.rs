@@ -10,6 +10,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::{Answer, Ask, Device, DeviceError};
+use crate::findings::Finding;
 
 /// Why a probe ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +55,7 @@ pub trait Watch {
     fn progress(&mut self, stage: &'static str, share: f64) -> bool;
 
     /// This was found just now, with how sure it is: whoever watches can keep it when the rest is never measured.
-    fn found(&mut self, _what: &'static str, _value: &str, _how: &str, _sure: &str) {}
+    fn found(&mut self, _finding: &Finding) {}
 }
 
 /// Nobody watches.
@@ -92,6 +93,9 @@ const MOST_UNREADABLE: u64 = 1_000;
 /// Sectors this far apart are on different tracks, and one is not read ahead behind the other.
 const TRACK: u64 = 8_192;
 
+/// Answers of the cache from which it follows what one usually takes.
+const HITS: usize = 33;
+
 /// Times reads.
 pub struct Sampler<'a> {
     device: &'a mut dyn Device,
@@ -101,6 +105,8 @@ pub struct Sampler<'a> {
     quick: Dur,
     /// So many other reads, and one is forgotten.
     forgets: u32,
+    /// What the cache answers: the sector just read, or that so many behind it.
+    cached: Option<u64>,
     until: Option<Time>,
     minutes: u64,
     /// When the last answer came.
@@ -121,6 +127,7 @@ impl<'a> Sampler<'a> {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             quick: Dur::ZERO,
             forgets: 0,
+            cached: None,
             until: None,
             minutes: 0,
             latest: Time::ZERO,
@@ -187,8 +194,8 @@ impl<'a> Sampler<'a> {
     }
 
     /// Tells who watches what was found, and how sure it is.
-    pub fn found(&mut self, what: &'static str, value: &str, how: &str, sure: &str) {
-        self.watch.found(what, value, how, sure);
+    pub fn found(&mut self, finding: &Finding) {
+        self.watch.found(finding);
     }
 
     /// Sectors at random, each as likely.
@@ -315,18 +322,17 @@ impl<'a> Sampler<'a> {
     /// As [`Sampler::run`].
     pub fn find_cache(&mut self) -> Result<(), ProbeError> {
         self.stage("cache");
-        (self.quick, self.forgets) = (Dur::ZERO, 0);
-        let mut found = None;
+        (self.quick, self.forgets, self.cached) = (Dur::ZERO, 0, None);
         for behind in [0, 1] {
-            let median = self.soonest(behind)?;
+            let median = self.soonest(behind, 9)?;
             // No disk turns in so little.
             if median < Dur::from_ms(2) {
-                found = Some(behind);
+                self.cached = Some(behind);
                 self.quick = Dur(median.0 + median.0 / 2) + Dur::from_us(20);
                 break;
             }
         }
-        let Some(behind) = found else { return Ok(()) };
+        let Some(behind) = self.cached else { return Ok(()) };
         self.forgets = 1;
         while self.forgets < MOST_SEGMENTS {
             let mut held = 0;
@@ -348,10 +354,19 @@ impl<'a> Sampler<'a> {
         })
     }
 
+    /// How long an answer of the cache to a read of one sector usually takes; `None`: there is no cache, or it answers none just now.
+    ///
+    /// # Errors
+    /// As [`Sampler::run`].
+    pub fn usual_hit(&mut self) -> Result<Option<Dur>, ProbeError> {
+        let Some(behind) = self.cached else { return Ok(None) };
+        Ok(Some(self.soonest(behind, HITS)?).filter(|median| *median <= self.quick))
+    }
+
     /// How long the second of two reads takes, the second so many sectors behind the first: the median of some.
-    fn soonest(&mut self, behind: u64) -> Result<Dur, ProbeError> {
+    fn soonest(&mut self, behind: u64, pairs: usize) -> Result<Dur, ProbeError> {
         let mut times = Vec::new();
-        for _ in 0..9 {
+        for _ in 0..pairs {
             let lbn = self.below(self.sectors() - 1);
             let (first, second) = (self.read(lbn, 1)?, self.read(lbn + behind, 1)?);
             if let (Some(_), Some(second)) = (first, second) {

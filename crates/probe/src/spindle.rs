@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use headtime_disk::time::{Dur, Time};
 
+use crate::fit::fit;
 use crate::sampler::{ProbeError, Sampler};
 
 /// Periods that disks have: 17,600 to 3,500 turns a minute.
@@ -18,6 +19,9 @@ const SHORTEST: f64 = 3.4e6;
 const LONGEST: f64 = 17.2e6;
 /// Reads of the reference from which the period is found. That all of them lie an even number of turns apart has a chance of 2^-15.
 const FIRST: usize = 16;
+/// Times that so many are read before it is said that nothing turns: one late answer among them is borne, two are not, and whoever answers
+/// may be slow to begin with.
+const ATTEMPTS: usize = 4;
 /// Parts of a turn that they may be apart.
 const TOLERANCE: f64 = 0.04;
 /// The reference is read again after so long; the first times sooner, each after twice as long, for a period that was found within seconds may be
@@ -57,30 +61,19 @@ impl Spindle {
     pub fn find(sampler: &mut Sampler) -> Result<Spindle, ProbeError> {
         sampler.stage("rotation");
         let mut lbn = sampler.below(sampler.sectors());
-        let mut times: Vec<Time> = Vec::new();
-        while times.len() < FIRST {
-            let answer = sampler.media(lbn, 1)?;
-            if sampler.resumed_at().is_some_and(|t| times.last().is_some_and(|last| *last < t)) {
-                // No whole turns lie between the times before a pause and those behind it.
-                times.clear();
-            }
-            match answer {
-                Some(answer) => times.push(answer.done),
-                None => {
-                    times.clear();
-                    lbn = sampler.below(sampler.sectors());
-                }
-            }
-            for _ in 0..1 + sampler.forgets() {
-                let elsewhere = sampler.below(sampler.sectors());
-                sampler.read(elsewhere, 1)?;
+        let mut found = None;
+        for _ in 0..ATTEMPTS {
+            let times = passings(sampler, &mut lbn)?;
+            if let Some(period) = period_of(&times) {
+                found = Some((period, times));
+                break;
             }
         }
-        let Some(period) = period_of(&times) else {
+        let Some((period, times)) = found else {
             return Err(ProbeError::NoDisk {
                 what: "the times between reads of one sector",
                 expected: "multiples of one turn of 3.4 to 17.2 ms".into(),
-                found: "none".into(),
+                found: format!("none in {ATTEMPTS} times {FIRST} reads"),
             });
         };
         let first = times[0];
@@ -228,17 +221,12 @@ impl Spindle {
     /// A line through the last answers by least squares, anchored at the last: t = at + offset + period n.
     fn fit(&mut self) {
         let (at, last) = *self.answers.back().expect("one was just told");
-        let n = self.answers.len() as f64;
-        let points = || self.answers.iter().map(|(t, k)| (k - last, t.0 as f64 - at.0 as f64));
-        let (mut sx, mut sy, mut sxx, mut sxy) = (0.0, 0.0, 0.0, 0.0);
-        for (x, y) in points() {
-            (sx, sy, sxx, sxy) = (sx + x, sy + y, sxx + x * x, sxy + x * y);
-        }
-        let spread = n * sxx - sx * sx;
-        if spread > 0.0 {
-            self.period = (n * sxy - sx * sy) / spread;
-        }
-        (self.at, self.offset) = (at, (sy - self.period * sx) / n);
+        let points: Vec<([f64; 3], f64)> =
+            self.answers.iter().map(|(t, k)| ([1.0, k - last, 0.0], t.0 as f64 - at.0 as f64)).collect();
+        let [offset, period, _] = fit(&points).values;
+        // A single answer says nothing of the period.
+        self.period = if points.len() > 1 { period } else { self.period };
+        (self.at, self.offset) = (at, offset);
     }
 
     /// The angle of a sector's end relative to the reference's, in turns from 0 to 1; `None` when it cannot be read.
@@ -255,6 +243,30 @@ impl Spindle {
         }
         Ok(answer.map(|answer| self.angle_at(answer.done)))
     }
+}
+
+/// When a sector passed, [`FIRST`] times without a pause between them; `lbn` becomes another one where it cannot be read.
+fn passings(sampler: &mut Sampler, lbn: &mut u64) -> Result<Vec<Time>, ProbeError> {
+    let mut times: Vec<Time> = Vec::new();
+    while times.len() < FIRST {
+        let answer = sampler.media(*lbn, 1)?;
+        if sampler.resumed_at().is_some_and(|t| times.last().is_some_and(|last| *last < t)) {
+            // No whole turns lie between the times before a pause and those behind it.
+            times.clear();
+        }
+        match answer {
+            Some(answer) => times.push(answer.done),
+            None => {
+                times.clear();
+                *lbn = sampler.below(sampler.sectors());
+            }
+        }
+        for _ in 0..1 + sampler.forgets() {
+            let elsewhere = sampler.below(sampler.sectors());
+            sampler.read(elsewhere, 1)?;
+        }
+    }
+    Ok(times)
 }
 
 /// What lies behind the point, from 0 to 1.

@@ -68,9 +68,7 @@ impl Tracer<'_, '_> {
         if off.abs() <= self.same() || !self.is_noisy() {
             return Ok(off);
         }
-        let mut all = [off, apart(expected, self.angle(lbn)?), apart(expected, self.angle(lbn)?)];
-        all.sort_unstable_by(f64::total_cmp);
-        Ok(all[1])
+        Ok(middle([off, apart(expected, self.angle(lbn)?), apart(expected, self.angle(lbn)?)]))
     }
 
     /// The angle at which a sector ends, to measure others from: of three answers the middle one, where they are noisy.
@@ -82,9 +80,7 @@ impl Tracer<'_, '_> {
         if !self.is_noisy() {
             return Ok(first);
         }
-        let mut all = [0.0, apart(first, self.angle(lbn)?), apart(first, self.angle(lbn)?)];
-        all.sort_unstable_by(f64::total_cmp);
-        Ok(fraction(first + all[1]))
+        Ok(fraction(first + middle([0.0, apart(first, self.angle(lbn)?), apart(first, self.angle(lbn)?)])))
     }
 
     /// Sectors of the drive.
@@ -115,9 +111,7 @@ impl Tracer<'_, '_> {
             return Ok(first);
         }
         let second = apart(first, self.angle(lbn - 1)? + rate);
-        let mut all = [0.0, second, apart(first, self.angle(lbn - 2)? + 2.0 * rate)];
-        all.sort_unstable_by(f64::total_cmp);
-        Ok(fraction(first + all[1]))
+        Ok(fraction(first + middle([0.0, second, apart(first, self.angle(lbn - 2)? + 2.0 * rate)])))
     }
 
     /// The first track boundary behind `from`, and turns a sector in front of it; `hint`: turns a sector, where they are known roughly. `None`
@@ -240,6 +234,12 @@ impl Tracer<'_, '_> {
         let before = self.steady(lbn - 1)?;
         Ok(apart(fraction(before + rate), behind).abs() > self.same())
     }
+}
+
+/// The one that is neither the least nor the greatest.
+fn middle(mut three: [f64; 3]) -> f64 {
+    three.sort_unstable_by(f64::total_cmp);
+    three[1]
 }
 
 enum Behind {

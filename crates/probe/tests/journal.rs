@@ -1,14 +1,18 @@
 //! A characterisation that was cut off is gone on with.
 
+mod common;
+
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::profile::{GeometrySpec, Profile, builtin};
 use headtime_disk::time::{Dur, Time};
-use headtime_probe::device::{Answer, Ask, Device, DeviceError};
+use headtime_probe::device::{Ask, Device, DeviceError};
 use headtime_probe::journal::{Entry, Journaled};
 use headtime_probe::sampler::{ProbeError, Unwatched, Watch};
 use headtime_probe::virtual_drive::VirtualDrive;
 use headtime_probe::{Found, Options, characterize};
 use headtime_testkit::profiles::cut;
+
+use common::Through;
 
 fn device(profile: &Profile, seed: u64) -> VirtualDrive {
     let config = DriveConfig { seed, ..DriveConfig::default() };
@@ -90,37 +94,15 @@ fn wherever_it_stopped_the_platter_is_found_again_before_anything_is_believed() 
     }
 }
 
-/// Fails once it is asked.
-struct Gone(VirtualDrive);
-
-impl Device for Gone {
-    fn sectors(&self) -> u64 {
-        self.0.sectors()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.0.sector_bytes()
-    }
-
-    fn depth(&self) -> u32 {
-        self.0.depth()
-    }
-
-    fn now(&self) -> Time {
-        self.0.now()
-    }
-
-    fn run(&mut self, _: &[Ask], _: u32) -> Result<Vec<Answer>, DeviceError> {
-        Err(DeviceError("gone".into()))
-    }
-}
-
 #[test]
 fn runs_that_ended_before_their_first_answer_spoil_nothing() {
     let profile = builtin("cheetah36es").expect("a built-in drive");
     let (_, mut kept) = run(&mut device(&profile, 1), Vec::new(), &mut Impatient(2_000), 1);
     for seed in 2..5 {
-        let e = run(&mut Gone(device(&profile, seed)), kept.clone(), &mut Unwatched, 1);
+        let gone = |_: &mut dyn Device, _: &mut Time, _: &[Ask], _| Err(DeviceError("gone".into()));
+        let mut drive = device(&profile, seed);
+        let mut drive = Through { drive: &mut drive, now: Time::ZERO, run: gone };
+        let e = run(&mut drive, kept.clone(), &mut Unwatched, 1);
         assert!(e.0.expect_err("gone").to_string().contains("gone"));
         kept = e.1;
     }

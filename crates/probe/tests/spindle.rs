@@ -1,9 +1,15 @@
 //! Period and angles of drives that are described, found without looking.
 
+mod common;
+
+use std::cell::Cell;
+
+use common::{Lab, Through};
 use headtime_disk::command::Kind;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::profile::{builtin, builtin_names};
-use headtime_disk::time::Dur;
+use headtime_disk::time::{Dur, Time};
+use headtime_probe::device::{Ask, Device};
 use headtime_probe::sampler::{Sampler, Unwatched};
 use headtime_probe::spindle::{Spindle, apart};
 use headtime_probe::virtual_drive::VirtualDrive;
@@ -43,5 +49,35 @@ fn the_period_of_every_drive_is_found_within_10_ppm_and_the_angle_of_any_sector_
         assert!(ppm.abs() < 10.0, "{name}: {ppm} ppm");
         // One answer each, jitter included; P6 asks for 10 of many.
         assert!(us < 60.0, "{name}: {us} us");
+    }
+}
+
+#[test]
+fn a_host_that_is_slow_to_begin_with_is_borne() {
+    for slow in [4, 30, 60] {
+        let mut lab = Lab::of("cheetah36es");
+        let turn = lab.truth.mechanics.rotation.period().0;
+        let (commands, from) = (Cell::new(0u64), Cell::new(u64::MAX));
+        // Once the cache is known, so many are late, by any part of a turn.
+        let late = |drive: &mut dyn Device, now: &mut Time, asks: &[Ask], outstanding| {
+            let mut answers = drive.run(asks, outstanding)?;
+            for answer in &mut answers {
+                commands.set(commands.get() + 1);
+                if commands.get() > from.get() && commands.get() <= from.get() + slow {
+                    answer.done += Dur(commands.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) % turn);
+                }
+                *now = answer.done;
+            }
+            Ok(answers)
+        };
+        let mut device = Through { drive: lab.device(), now: Time::ZERO, run: late };
+        let mut watch = Unwatched;
+        let mut sampler = Sampler::new(&mut device, &mut watch, 7);
+        sampler.find_cache().expect("it answers");
+        from.set(commands.get());
+        let spindle = Spindle::find(&mut sampler).expect("it turns");
+        let ppm = (spindle.period_ns() / turn as f64 - 1.0) * 1e6 - 41.0;
+        println!("{slow} late: {ppm:.1} ppm off");
+        assert!(ppm.abs() < 200.0, "{slow} late: {ppm} ppm");
     }
 }

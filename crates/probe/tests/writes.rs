@@ -2,47 +2,15 @@
 
 mod common;
 
-use common::Lab;
+use std::collections::BTreeMap;
+
+use common::{Lab, Through};
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
-use headtime_probe::device::{Answer, Ask, Device, DeviceError};
+use headtime_probe::device::{Ask, Device};
 use headtime_probe::sampler::{Sampler, Unwatched};
 use headtime_probe::spindle::Spindle;
-use headtime_probe::{seeks, writes};
-
-/// Looks at what is written.
-struct Guard<'d> {
-    drive: &'d mut dyn Device,
-    from: u64,
-    to: u64,
-    written: u64,
-}
-
-impl Device for Guard<'_> {
-    fn sectors(&self) -> u64 {
-        self.drive.sectors()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.drive.sector_bytes()
-    }
-
-    fn depth(&self) -> u32 {
-        self.drive.depth()
-    }
-
-    fn now(&self) -> Time {
-        self.drive.now()
-    }
-
-    fn run(&mut self, asks: &[Ask], outstanding: u32) -> Result<Vec<Answer>, DeviceError> {
-        for ask in asks.iter().filter(|a| a.kind == Kind::Write) {
-            assert!(ask.lbn >= self.from && ask.lbn + u64::from(ask.count) <= self.to, "{ask:?}");
-            self.written += 1;
-        }
-        self.drive.run(asks, outstanding)
-    }
-}
+use headtime_probe::{seeks, shingled, writes};
 
 #[test]
 fn writes_are_within_30_us_and_stay_in_their_region() {
@@ -51,7 +19,16 @@ fn writes_are_within_30_us_and_stay_in_their_region() {
         let (geometry, truth, profile) = (lab.truth.geometry.clone(), lab.truth.clone(), lab.profile.clone());
         let end = geometry.capacity();
         let (from, to) = (end / 2 + 17, end / 2 + end / 10 + 5);
-        let mut device = Guard { drive: lab.device(), from, to, written: 0 };
+        let mut written = 0;
+        // Looks at what is written.
+        let guard = |drive: &mut dyn Device, _: &mut Time, asks: &[Ask], outstanding| {
+            for ask in asks.iter().filter(|a| a.kind == Kind::Write) {
+                assert!(ask.lbn >= from && ask.lbn + u64::from(ask.count) <= to, "{ask:?}");
+                written += 1;
+            }
+            drive.run(asks, outstanding)
+        };
+        let mut device = Through { drive: lab.device(), now: Time::ZERO, run: guard };
         let mut watch = Unwatched;
         let mut sampler = Sampler::new(&mut device, &mut watch, 11);
         sampler.find_cache().expect("it answers");
@@ -59,7 +36,6 @@ fn writes_are_within_30_us_and_stay_in_their_region() {
         let table = seeks::measure(&mut sampler, &mut spindle, &geometry, &[50]).expect("it is measured");
         let found = writes::measure(&mut sampler, &mut spindle, &geometry, &table, (from, to)).expect("it is measured");
         println!("{name}: {found:?}");
-        let written = device.written;
         assert!(written >= 12, "{name}: {written}");
         if profile.electronics.cache.write_back {
             assert_eq!(found.through, None, "{name}");
@@ -80,5 +56,41 @@ fn writes_are_within_30_us_and_stay_in_their_region() {
         println!("  settle {settle:.1} command {command:.1} pairs {pairs:.1?} us off");
         assert!(settle.abs() < 30.0 && command.abs() < 30.0, "{name}");
         assert!(pairs.iter().all(|p| p.abs() < 30.0), "{name}: {pairs:?}");
+    }
+}
+
+/// Of sixteen sectors those that lie elsewhere once they were written, on a drive that keeps what is written in a log on the media, or does not.
+fn moved(name: &str, logs: bool) -> u32 {
+    let mut lab = Lab::of(name);
+    let end = lab.truth.geometry.capacity();
+    let (from, to) = (end / 2, end / 2 + end / 10);
+    let (mut log, mut free) = (BTreeMap::new(), end - 1_000_000);
+    let through = |drive: &mut dyn Device, _: &mut Time, asks: &[Ask], outstanding| {
+        let mut there = |ask: &Ask| {
+            if logs && ask.kind == Kind::Write {
+                free += u64::from(ask.count);
+                log.insert(ask.lbn, free - u64::from(ask.count));
+            }
+            Ask { lbn: log.get(&ask.lbn).copied().unwrap_or(ask.lbn), ..*ask }
+        };
+        let asks: Vec<Ask> = asks.iter().map(&mut there).collect();
+        drive.run(&asks, outstanding)
+    };
+    let mut device = Through { drive: lab.device(), now: Time::ZERO, run: through };
+    let mut watch = Unwatched;
+    let mut sampler = Sampler::new(&mut device, &mut watch, 11);
+    sampler.find_cache().expect("it answers");
+    let mut spindle = Spindle::find(&mut sampler).expect("it turns");
+    let seen = shingled::moved(&mut sampler, &mut spindle, (from, to)).expect("it is measured");
+    assert_eq!(seen.of, 16, "{name}");
+    seen.yes
+}
+
+#[test]
+fn a_drive_that_puts_what_is_written_elsewhere_is_known() {
+    // Writes through, and back.
+    for name in ["cheetah36es", "atlas10k"] {
+        assert_eq!(moved(name, false), 0, "{name}");
+        assert!(moved(name, true) >= 14, "{name}");
     }
 }

@@ -19,7 +19,7 @@ use headtime_probe::device::Device;
 use headtime_probe::journal::{Entry, Journaled};
 use headtime_probe::sampler::ProbeError;
 use headtime_probe::virtual_drive::VirtualDrive;
-use headtime_probe::{Options, THOROUGH, characterize, recheck};
+use headtime_probe::{Found, Options, THOROUGH, characterize, recheck};
 
 use crate::failure::Failure;
 use crate::{drive, figures, screen};
@@ -113,26 +113,9 @@ impl Drive {
 /// Runs the command.
 pub fn run(args: &Characterize) -> Result<(), Failure> {
     let path = args.output.as_deref().expect("required");
-    if !args.force && path.exists() {
-        return Err(Failure::Input(format!(
-            "{}: expected a new file, found one (--force replaces it)",
-            path.display()
-        )));
-    }
-    // Whether it can be written is better known now than in half an hour.
-    if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        return Err(Failure::Input(format!("{}: expected a file's name, found a directory's", path.display())));
-    }
-    let file = WholeFile::create(path)?;
-    args.report.as_deref().map(headtime_lab::output::make_directory).transpose()?;
-    let old = args.update.as_deref().map(drive::find).transpose()?;
     let unfinished = checkpoint::of(path);
-    if unfinished.exists() && !args.resume && !args.force {
-        return Err(Failure::Input(format!(
-            "{}: an earlier run ended there (--resume goes on with it, --force begins anew)",
-            unfinished.display()
-        )));
-    }
+    let file = begin(args, path, &unfinished)?;
+    let old = args.update.as_deref().map(drive::find).transpose()?;
     if args.destructive && virtual_name(args).is_none() {
         confirm(args)?;
     }
@@ -142,53 +125,23 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
     if let Some(old) = &old {
         is_of_the_same(args, old, drive.device())?;
     }
-    let began = drive.device().now();
-    let sectors = drive.device().sectors();
-    let options = Options {
-        seed: args.seed,
-        budget_minutes: args.budget,
-        // Tracks enough for every angle.
-        writable: args.destructive.then_some((0, sectors / 50)),
-        settling: if args.thorough { THOROUGH } else { 0 },
-        ..Options::default()
-    };
-    let head = Head {
-        headtime: env!("CARGO_PKG_VERSION").into(),
-        drive: drive.identity().to_string(),
-        sectors,
-        sector_bytes: drive.device().sector_bytes(),
-        depth: drive.device().depth(),
-        seed: args.seed,
-        destructive: args.destructive,
-        thorough: args.thorough,
-    };
+    let head = head(args, &mut drive);
     let (past, mut kept) = match args.resume {
         true => Checkpoint::resume(&unfinished, &head)?,
+        // Beside a device's or a pipe's name nothing is put.
+        false if path.exists() && !path.is_file() => (Vec::new(), Checkpoint::none(&unfinished)),
         false => (Vec::new(), Checkpoint::begin(&unfinished, &head)?),
     };
-    let mut renewed = old.is_none();
-    let mut found = match &old {
-        Some(old) => recheck(drive.device(), &mut watcher, &options, old).map(Some),
-        None => Ok(None),
-    };
-    if found.as_ref().is_ok_and(|f| f.as_ref().is_none_or(|f| !f.good)) {
-        if old.is_some() {
-            renewed = true;
-            screen::note("the older profile no longer foretells the drive: it is characterised anew");
-        }
-        let mut tell = |entries: &[Entry]| kept.tell(entries);
-        let mut device = Journaled::new(drive.device(), past, &mut tell);
-        found = characterize(&mut device, &mut watcher, &options).map(Some);
-    }
+    let began = drive.device().now();
+    let measured = measure(args, drive.device(), &mut watcher, (past, &mut kept), old.as_ref());
     watcher.end();
     let seconds = drive.device().now().saturating_since(began).as_secs_f64();
-    let (title, sectors, sector_bytes) =
-        (drive.title().to_string(), drive.device().sectors(), drive.device().sector_bytes());
+    let title = drive.title().to_string();
     if let Drive::Real(real) = drive {
         real.put_back();
     }
-    let mut found = match found {
-        Ok(found) => found.expect("an older profile was held against it, or a new one found"),
+    let Measured { mut found, renewed } = match measured {
+        Ok(measured) => measured,
         Err(e) => {
             drop(file);
             match e {
@@ -215,8 +168,15 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
         kept.give_room();
         write(WholeFile::create(path)?, &found.profile)
     });
-    let report =
-        Report { device: &args.device, title: &title, profile: path, sectors, sector_bytes, seconds, found: &found };
+    let report = Report {
+        device: &args.device,
+        title: &title,
+        profile: path,
+        sectors: head.sectors,
+        sector_bytes: head.sector_bytes,
+        seconds,
+        found: &found,
+    };
     // What was found is said even where it cannot be written.
     if args.json {
         report.print_json()?
@@ -232,6 +192,77 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::Check),
     }
+}
+
+/// Whether what will be found can be written is better known now than in half an hour: the file that it goes to.
+fn begin(args: &Characterize, path: &Path, unfinished: &Path) -> Result<WholeFile, Failure> {
+    if !args.force && path.exists() {
+        return Err(Failure::Input(format!(
+            "{}: expected a new file, found one (--force replaces it)",
+            path.display()
+        )));
+    }
+    if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Err(Failure::Input(format!("{}: expected a file's name, found a directory's", path.display())));
+    }
+    let file = WholeFile::create(path)?;
+    args.report.as_deref().map(headtime_lab::output::make_directory).transpose()?;
+    if unfinished.exists() && !args.resume && !args.force {
+        return Err(Failure::Input(format!(
+            "{}: an earlier run ended there (--resume goes on with it, --force begins anew)",
+            unfinished.display()
+        )));
+    }
+    Ok(file)
+}
+
+/// What answers that are kept are of.
+fn head(args: &Characterize, drive: &mut Drive) -> Head {
+    Head {
+        headtime: env!("CARGO_PKG_VERSION").into(),
+        drive: drive.identity().to_string(),
+        sectors: drive.device().sectors(),
+        sector_bytes: drive.device().sector_bytes(),
+        depth: drive.device().depth(),
+        seed: args.seed,
+        destructive: args.destructive,
+        thorough: args.thorough,
+    }
+}
+
+/// What came of it.
+struct Measured {
+    found: Found,
+    /// Whether the profile is a new one.
+    renewed: bool,
+}
+
+/// Holds an older profile against the drive, if there is one; finds a new one, if there is none or it no longer holds.
+fn measure(
+    args: &Characterize,
+    device: &mut dyn Device,
+    watcher: &mut Watcher,
+    (past, kept): (Vec<Entry>, &mut Checkpoint),
+    old: Option<&Profile>,
+) -> Result<Measured, ProbeError> {
+    let options = Options {
+        seed: args.seed,
+        budget_minutes: args.budget,
+        // Tracks enough for every angle.
+        writable: args.destructive.then_some((0, device.sectors() / 50)),
+        settling: if args.thorough { THOROUGH } else { 0 },
+        ..Options::default()
+    };
+    if let Some(old) = old {
+        let found = recheck(device, watcher, &options, old)?;
+        if found.good {
+            return Ok(Measured { found, renewed: false });
+        }
+        screen::note("the older profile no longer foretells the drive: it is characterised anew");
+    }
+    let mut tell = |entries: &[Entry]| kept.tell(entries);
+    let mut device = Journaled::new(device, past, &mut tell);
+    Ok(Measured { found: characterize(&mut device, watcher, &options)?, renewed: true })
 }
 
 /// The profile that a virtual drive is to be made of, if it is to be one.

@@ -9,6 +9,8 @@ mod angles;
 mod times;
 mod tracks;
 
+pub use tracks::{BOUNDARIES, OTHER_SECTORS, SKEWS};
+
 use crate::model::{Model, ModelError};
 use crate::profile::Profile;
 

@@ -11,6 +11,13 @@ use super::Row;
 use crate::geometry::{Geometry, Track};
 use crate::profile::{HeadOrder, Layout, Profile};
 
+/// What the row of track boundaries is called: how many tracks begin where none of the other's does.
+pub const BOUNDARIES: &str = "track boundaries";
+/// And the one of tracks that both have, but with other sectors.
+pub const OTHER_SECTORS: &str = "tracks with other sectors";
+/// And those of skews.
+pub const SKEWS: [&str; 3] = ["track skew", "cylinder skew", "skew from zone to zone"];
+
 /// Sectors that a skew may be off (claim P3).
 const SKEW_SECTORS: f64 = 0.5;
 
@@ -89,6 +96,8 @@ type Key = (Step, u16, [usize; 2]);
 struct Walked {
     tracks: [u64; 2],
     shared: u64,
+    /// Of the shared ones, those with another number of sectors, spare and bad ones included.
+    other_sectors: u64,
     first_unshared: Option<u64>,
     other_surface: u64,
     most_cylinders: u32,
@@ -137,6 +146,7 @@ fn walk_both(layout: Layout, ga: &Geometry, za: &mut Zones, gb: &Geometry, zb: &
             continue;
         };
         w.shared += 1;
+        w.other_sectors += u64::from(a.spt != b.spt);
         w.other_surface += u64::from(a.surface != b.surface);
         w.most_cylinders = w.most_cylinders.max(a.cylinder.abs_diff(b.cylinder));
         if let Some((last_a, last_b)) = before
@@ -188,9 +198,11 @@ pub(super) fn rows(a: &Profile, ga: &Geometry, b: &Profile, gb: &Geometry) -> Ve
         rows.extend(zone_rows(s, &za.seen(s), &zb.seen(s)));
     }
     rows.push(boundaries(&w));
-    rows.push(skew_row("track skew", Step::Track, &w).within(SKEW_SECTORS));
-    rows.push(skew_row("cylinder skew", Step::Cylinder, &w).within(SKEW_SECTORS));
-    rows.push(skew_row("skew from zone to zone", Step::Zone, &w));
+    let other = Row::told("zones", OTHER_SECTORS, "-", "-").apart(w.other_sectors as f64, "tracks");
+    rows.push(other.at(format!("of {} that both have", w.shared)));
+    rows.push(skew_row(SKEWS[0], Step::Track, &w).within(SKEW_SECTORS));
+    rows.push(skew_row(SKEWS[1], Step::Cylinder, &w).within(SKEW_SECTORS));
+    rows.push(skew_row(SKEWS[2], Step::Zone, &w));
     // What neither drive has cannot differ.
     for row in rows.iter_mut().filter(|r| r.group == "skews" && r.difference.is_none()) {
         row.holds = w.shared > 1;
@@ -256,7 +268,7 @@ fn boundaries(w: &Walked) -> Row {
         Some(lbn) => format!("the first that only one of them has: sector {lbn}"),
         None => String::new(),
     };
-    Row::told("zones", "track boundaries", w.tracks[0], w.tracks[1]).apart(apart as f64, "tracks").at(place)
+    Row::told("zones", BOUNDARIES, w.tracks[0], w.tracks[1]).apart(apart as f64, "tracks").at(place)
 }
 
 /// The zone in which a skew is furthest off. A zone's is the median of its tracks: a slip shifts single ones.

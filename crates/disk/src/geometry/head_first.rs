@@ -7,15 +7,6 @@ use super::zones::{self, Period};
 use crate::angle::Angle;
 use crate::profile::{GeometrySpec, HeadOrder, SpareUnit, ZoneSpec};
 
-/// Is the cylinder's order of surfaces turned round?
-pub(super) fn reversed(order: HeadOrder, z: &ZoneSpec, cylinder: u32) -> bool {
-    match order {
-        HeadOrder::Forward => false,
-        HeadOrder::AlternatingInZone => (cylinder - z.first_cylinder) % 2 == 1,
-        HeadOrder::AlternatingOnDisk => cylinder % 2 == 1,
-    }
-}
-
 /// Puts a drive's tracks in order. The zones have passed [`zones::check`].
 pub(super) fn compile(spec: &GeometrySpec, order: HeadOrder) -> Result<Order, GeometryError> {
     let mut sections = Vec::new();
@@ -56,7 +47,7 @@ pub(super) fn compile(spec: &GeometrySpec, order: HeadOrder) -> Result<Order, Ge
         }
         let [Some(forward), Some(backward)] = patterns else { unreachable!("both patterns have just been made") };
         let pattern_at = |cylinder: u32| {
-            if reversed(order, z, cylinder) { backward } else { forward }
+            if order.is_turned(z.first_cylinder, cylinder) { backward } else { forward }
         };
 
         for (cylinder, cylinders, unit) in stretches(zone, z, size.1)? {

@@ -5,7 +5,6 @@
 //! only where something irregular happens: a section begins, a sector is slipped, a zone's front or end is kept free.
 
 use super::error::GeometryError;
-use super::head_first;
 use super::order::{Order, TrackSpot};
 use super::zone_ends::ZoneEnds;
 use crate::angle::Angle;
@@ -143,7 +142,7 @@ fn slip_span(spec: &GeometrySpec, order: &Order, zone: usize, slip: Slip) -> Res
                 return Err(outside());
             }
             let h = (i % surfaces) as u16;
-            let surface = if head_first::reversed(heads, z, cylinder) { spec.surfaces - 1 - h } else { h };
+            let surface = if heads.is_turned(z.first_cylinder, cylinder) { spec.surfaces - 1 - h } else { h };
             Ok(whole(on_track(cylinder, surface)?))
         }
         Slip::Track { cylinder, surface } => Ok(whole(on_track(cylinder, surface)?)),

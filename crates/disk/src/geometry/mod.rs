@@ -117,10 +117,9 @@ impl Geometry {
         zones::check(spec)?;
         let order = match spec.layout {
             Layout::HeadFirst(heads) => head_first::compile(spec, heads)?,
-            Layout::SeekFirst { group_tracks, tracks_alternate, surfaces_alternate } => seek_first::compile(
-                spec,
-                seek_first::Serpentine { group_tracks, tracks_alternate, surfaces_alternate },
-            )?,
+            Layout::SeekFirst { group_tracks, surfaces_alternate, .. } => {
+                seek_first::compile(spec, seek_first::Serpentine { group_tracks, surfaces_alternate })?
+            }
         };
         let holes = holes::compile(spec, &order)?;
         let mut extents = Extents::new(&order, &holes.extents, &[]);

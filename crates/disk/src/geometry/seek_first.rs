@@ -15,7 +15,6 @@ use crate::profile::{GeometrySpec, SpareUnit};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Serpentine {
     pub(super) group_tracks: u32,
-    pub(super) tracks_alternate: bool,
     pub(super) surfaces_alternate: bool,
 }
 
@@ -179,8 +178,7 @@ impl Compiler<'_> {
         let high = low + u64::from(self.how.group_tracks) - 1;
         let mut found = Vec::new();
         for visit in 0..surfaces {
-            let surface = if self.how.surfaces_alternate && group % 2 == 1 { surfaces - 1 - visit } else { visit };
-            let backward = self.how.tracks_alternate && visit % 2 == 1;
+            let (surface, backward) = self.spec.layout.leg(surfaces, group, visit);
             let list = &self.stretches[usize::from(surface)];
             let from = list.partition_point(|s| u64::from(s.last) < low);
             let inside = list[from..].iter().take_while(|s| u64::from(s.first) <= high);

@@ -13,6 +13,7 @@ pub mod fault;
 pub mod keys;
 mod load;
 mod neutral;
+mod order;
 pub mod service;
 mod skew;
 mod table;

@@ -29,7 +29,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    fn tell(&mut self, yes: bool) {
+    pub(crate) fn tell(&mut self, yes: bool) {
         (self.yes, self.of) = (self.yes + u32::from(yes), self.of + 1);
     }
 

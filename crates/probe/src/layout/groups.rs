@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use headtime_disk::profile::{GeometrySpec, Layout, SectorAddress, Slip, ZoneSpec};
+use headtime_disk::profile::{GeometrySpec, SectorAddress, Slip, ZoneSpec};
 
 use super::rows::Row;
 use super::slips::Slips;
@@ -62,12 +62,7 @@ pub fn geometry(rows: &[Row], slips: &Slips, how: Groups, same: f64) -> Option<G
         at += 1;
     }
     let cylinders = zones.iter().map(|z| z.last_cylinder + 1).max()?;
-    let layout = Layout::SeekFirst {
-        group_tracks: how.tracks,
-        tracks_alternate: how.tracks_alternate,
-        surfaces_alternate: how.surfaces_alternate,
-    };
-    Some(GeometrySpec { surfaces: how.surfaces, cylinders, layout, zones, remaps: Vec::new() })
+    Some(GeometrySpec { surfaces: how.surfaces, cylinders, layout: how.layout(), zones, remaps: Vec::new() })
 }
 
 /// Rows as legs. One ends where it is full, where a track with as many sectors begins elsewhere than the next track would, and where a zone

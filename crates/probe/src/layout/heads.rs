@@ -6,10 +6,10 @@
 
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, SectorAddress, Slip, ZoneSpec};
 
-use super::fit::fit;
 use super::rows::Row;
 use super::slips::{Bad, Slips};
 use super::{spares, turn};
+use crate::fit::fit;
 use crate::spindle::{apart, fraction};
 
 /// A zone on the way.
@@ -133,7 +133,8 @@ impl Zone {
         let first = *cylinder;
         let bad = |(track, bad): &(u64, Bad)| {
             let (at, head) = (track / heads, (track % heads) as u16);
-            let (cylinder, surface) = (first + at as u32, on(order, heads as u16, (u64::from(first), at), head));
+            let cylinder = first + at as u32;
+            let surface = surface(order, heads as u16, (first, cylinder), head);
             let sectors = bad.sectors(fraction(angle + self.turned(*track, heads)), self.spt);
             sectors.into_iter().map(move |sector| Slip::Sector(SectorAddress { cylinder, surface, sector }))
         };
@@ -154,21 +155,7 @@ impl Zone {
     }
 }
 
-/// The surface of a zone's track: of its cylinder so and so, the one that is read as number `head`.
-pub(super) fn surface(spec: &GeometrySpec, zone: &ZoneSpec, cylinder: u64, head: u16) -> u16 {
-    let order = match spec.layout {
-        Layout::HeadFirst(order) => order,
-        Layout::SeekFirst { .. } => HeadOrder::Forward,
-    };
-    on(order, spec.surfaces, (u64::from(zone.first_cylinder), cylinder), head)
-}
-
-/// The same by the zone's first cylinder and the number of one in it.
-fn on(order: HeadOrder, surfaces: u16, (first, cylinder): (u64, u64), head: u16) -> u16 {
-    let turned = match order {
-        HeadOrder::Forward => false,
-        HeadOrder::AlternatingInZone => cylinder % 2 == 1,
-        HeadOrder::AlternatingOnDisk => (first + cylinder) % 2 == 1,
-    };
-    if turned { surfaces - 1 - head } else { head }
+/// The surface that is read as number `head` of a cylinder, in a zone that begins at `first`.
+pub(super) fn surface(order: HeadOrder, surfaces: u16, (first, cylinder): (u32, u32), head: u16) -> u16 {
+    if order.is_turned(first, cylinder) { surfaces - 1 - head } else { head }
 }

@@ -6,7 +6,6 @@
 //! places: as cylinders ([`heads`]) or as groups of tracks on each surface in turn ([`groups`]). A geometry that does not put each track where
 //! it was found is not used; what is left then is the order of the tracks ([`flat`]).
 
-mod fit;
 pub mod flat;
 mod groups;
 mod heads;

@@ -10,8 +10,8 @@
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{GeometrySpec, Layout, SectorAddress, Skew, ZoneSpec};
 
-use super::fit::{Fit, fit};
 use super::turn;
+use crate::fit::{Fit, fit};
 use crate::sampler::ProbeError;
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
@@ -152,22 +152,19 @@ fn place(tracer: &mut Tracer, spec: &GeometrySpec, z: &ZoneSpec) -> Place {
     let surfaces = u64::from(spec.surfaces);
     let mut below = |n: u64| tracer.sampler.below(n);
     match spec.layout {
-        Layout::HeadFirst(_) => {
-            // Heads in their order or turned round: the track's number is what the surface is chosen for.
-            let (cylinder, head) = (below(cylinders), below(surfaces));
-            let surface = super::heads::surface(spec, z, cylinder, head as u16);
-            let within = (cylinder * (surfaces - 1) + head) as f64;
-            Place { cylinder: z.first_cylinder + cylinder as u32, surface, within, across: cylinder as f64 }
+        Layout::HeadFirst(order) => {
+            let (at, head) = (below(cylinders), below(surfaces));
+            let cylinder = z.first_cylinder + at as u32;
+            let surface = super::heads::surface(order, spec.surfaces, (z.first_cylinder, cylinder), head as u16);
+            Place { cylinder, surface, within: (at * (surfaces - 1) + head) as f64, across: at as f64 }
         }
-        Layout::SeekFirst { group_tracks, tracks_alternate, surfaces_alternate } => {
+        layout @ Layout::SeekFirst { group_tracks, .. } => {
             let tracks = u64::from(group_tracks).min(cylinders);
             let (group, visit) = (below((cylinders / tracks).max(1)), below(surfaces));
             let near = below((tracks / 16).max(1));
             let track = if below(2) == 0 { near } else { tracks - 1 - near };
             let first = u64::from(z.first_cylinder) + group * tracks;
-            let turned = surfaces_alternate && (first / tracks) % 2 == 1;
-            let surface = if turned { surfaces - 1 - visit } else { visit } as u16;
-            let outwards = tracks_alternate && visit % 2 == 1;
+            let (surface, outwards) = layout.leg(spec.surfaces, (first / tracks) as u32, visit as u16);
             let cylinder = (first + if outwards { tracks - 1 - track } else { track }) as u32;
             let leg = group * surfaces + visit;
             Place { cylinder, surface, within: (leg * (tracks - 1) + track) as f64, across: leg as f64 }

@@ -5,7 +5,7 @@
 //! does not, no host can see on which surface a track lies, and it makes no difference to one.
 
 use headtime_disk::geometry::Track;
-use headtime_disk::profile::HeadOrder;
+use headtime_disk::profile::{HeadOrder, Layout};
 
 use super::in_words;
 use super::rows::Row;
@@ -143,6 +143,33 @@ fn repeated(rows: &[Row], same: f64) -> Option<u64> {
     (3 * tracks > all).then_some(n)
 }
 
+/// Rows of so many tracks that any two are apart as far as is asked for: the number of each one's first track, and its tracks.
+struct Long(Vec<(u64, u64)>);
+
+impl Long {
+    fn of(rows: &[Row], begins: &[u64]) -> Long {
+        let all = begins.iter().zip(rows).map(|(begin, row)| (*begin, row.tracks));
+        Long(all.filter(|(_, tracks)| *tracks > 3 * MOST_SURFACES).collect())
+    }
+
+    fn some(&self, s: &mut Sampler) -> (u64, u64) {
+        self.0[s.below(self.0.len() as u64) as usize]
+    }
+
+    /// A track and the one `k` behind it.
+    fn anywhere(&self, s: &mut Sampler, k: u64) -> (u64, u64) {
+        let (begin, tracks) = self.some(s);
+        let t = begin + s.below(tracks - k);
+        (t, t + k)
+    }
+
+    /// Of each `n` tracks of a row, counted from its first, number `by`; of one of them, and never of the row's last track.
+    fn one_of_each(&self, s: &mut Sampler, n: u64, by: u64) -> u64 {
+        let (begin, tracks) = self.some(s);
+        begin + n * s.below((tracks - 1) / n) + by
+    }
+}
+
 /// Whether one time is so much less than another that it is no chance.
 fn is_less(a: &Border, b: &Border) -> bool {
     b.at - a.at > CLEAR.max(4.0 * (a.error * a.error + b.error * b.error).sqrt())
@@ -228,21 +255,23 @@ impl Ways<'_, '_, '_> {
     fn heads_alike(&mut self, rows: &[Row]) -> Result<(Option<Order>, String), ProbeError> {
         let one = Some(Order::Heads { surfaces: 1, order: HeadOrder::Forward });
         let unknown = "surfaces do not show: all tracks are given as those of one";
-        // Anywhere in a row, or at its first cylinder.
-        let (begins, counted): (Vec<u64>, Vec<u64>) = (self.begins.clone(), rows.iter().map(|r| r.tracks).collect());
-        let long: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].tracks > 3 * MOST_SURFACES).collect();
-        if long.is_empty() {
+        let of = |surfaces: u64, order, sure| Ok((Some(Order::Heads { surfaces: surfaces as u16, order }), sure));
+        let there_and_back = |surfaces: u64, us: f64| {
+            let order = HeadOrder::AlternatingInZone;
+            of(
+                surfaces,
+                order,
+                format!("{}: where they turn the way is {us:.0} us shorter than before", in_words(order)),
+            )
+        };
+        let long = Long::of(rows, &self.begins);
+        if long.0.is_empty() {
             return Ok((one, unknown.into()));
         }
-        let anywhere = |s: &mut Sampler, k: u64| {
-            let row = long[s.below(long.len() as u64) as usize];
-            let t = begins[row] + s.below(counted[row] - k);
-            Some((t, t + k))
-        };
         let mut times: Vec<(u64, Border)> = Vec::new();
         for k in 1..=2 * MOST_SURFACES {
             self.sampler.share(k as f64 / (2 * MOST_SURFACES) as f64);
-            times.extend(self.time(SHOTS, |s| anywhere(s, k))?.map(|t| (k, t)));
+            times.extend(self.time(SHOTS, |s| Some(long.anywhere(s, k)))?.map(|t| (k, t)));
             // Seen twice, at one distance and at twice that.
             if let Some(again) = again(&times)
                 && k > 2 * again
@@ -250,42 +279,16 @@ impl Ways<'_, '_, '_> {
                 break;
             }
         }
-        // There and back with so many surfaces: across the turn it is the same one, before it another.
-        let turns_back = |ways: &mut Self, surfaces: u64| -> Result<Option<f64>, ProbeError> {
-            let at_turn = |s: &mut Sampler| {
-                let row = long[s.below(long.len() as u64) as usize];
-                let cylinders = (counted[row] - 1) / (2 * surfaces);
-                let t = begins[row] + 2 * surfaces * s.below(cylinders) + surfaces - 1;
-                Some((t, t + 1))
-            };
-            let back = ways.time(SHOTS, at_turn)?;
-            let across = ways.time(SHOTS, |s| at_turn(s).map(|(a, _)| (a - 1, a)))?;
-            let (Some(back), Some(across)) = (back, across) else { return Ok(None) };
-            Ok(is_less(&back, &across).then_some((across.at - back.at) / 1e3))
-        };
-        // Of dozens of numbers one may look so by chance, and hardly twice.
-        let turns_back = |ways: &mut Self, surfaces: u64| -> Result<Option<f64>, ProbeError> {
-            match turns_back(ways, surfaces)? {
-                Some(_) => turns_back(ways, surfaces),
-                None => Ok(None),
-            }
-        };
-        let there_and_back = |surfaces: u64, us: f64| {
-            let order = HeadOrder::AlternatingInZone;
-            let sure = format!("{}: where they turn the way is {us:.0} us shorter than before", in_words(order));
-            Ok((Some(Order::Heads { surfaces: surfaces as u16, order }), sure))
-        };
         let Some(again) = again(&times) else {
-            if let Some((surfaces, us)) = self.crossings(&begins, &counted, &long)? {
-                let order = HeadOrder::Forward;
+            if let Some((surfaces, us)) = self.crossings(&long)? {
                 let sure = format!(
                     "to the next cylinder the way is {us:.0} us longer than within one; the order does not show"
                 );
-                return Ok((Some(Order::Heads { surfaces: surfaces as u16, order }), sure));
+                return of(surfaces, HeadOrder::Forward, sure);
             }
             // With few surfaces and a head switch that is hardly longer than a seek one distance is as good as another.
             for surfaces in 2..=MOST_SURFACES {
-                if let Some(us) = turns_back(self, surfaces)? {
+                if let Some(us) = self.turns_back(&long, surfaces)? {
                     return there_and_back(surfaces, us);
                 }
             }
@@ -293,35 +296,46 @@ impl Ways<'_, '_, '_> {
         };
         if again.is_multiple_of(2)
             && again > 2
-            && let Some(us) = turns_back(self, again / 2)?
+            && let Some(us) = self.turns_back(&long, again / 2)?
         {
             return there_and_back(again / 2, us);
         }
-        let of = |k: u64| times.iter().find(|t| t.0 == k).map(|t| t.1);
-        let (Some(near), Some(next)) = (of(again), other(&times)) else { return Ok((one, unknown.into())) };
-        let (surfaces, order) = (again as u16, HeadOrder::Forward);
-        let us = (next.at - near.at) / 1e3;
+        let over = |k: u64| times.iter().find(|t| t.0 == k).map(|t| t.1);
+        let (Some(near), Some(next)) = (over(again), other(&times)) else { return Ok((one, unknown.into())) };
+        let (order, us) = (HeadOrder::Forward, (next.at - near.at) / 1e3);
         let sure = format!("{}: {again} tracks on the way is {us:.0} us shorter than to the next", in_words(order));
-        Ok((Some(Order::Heads { surfaces, order }), sure))
+        of(again, order, sure)
+    }
+
+    /// There and back with so many surfaces: across the turn it is the same one, before it another. By how many us the way is shorter there;
+    /// `None`: it is not, or not both times: of dozens of numbers one may look so by chance, and hardly twice.
+    fn turns_back(&mut self, long: &Long, surfaces: u64) -> Result<Option<f64>, ProbeError> {
+        let mut shorter = None;
+        for _ in 0..2 {
+            let at_turn = |s: &mut Sampler| long.one_of_each(s, 2 * surfaces, surfaces - 1);
+            let back = self.time(SHOTS, |s| Some(at_turn(s)).map(|t| (t, t + 1)))?;
+            let across = self.time(SHOTS, |s| Some(at_turn(s)).map(|t| (t - 1, t)))?;
+            match (back, across) {
+                (Some(back), Some(across)) if is_less(&back, &across) => shorter = Some((across.at - back.at) / 1e3),
+                _ => return Ok(None),
+            }
+        }
+        Ok(shorter)
     }
 
     /// Heads that switch sooner than any seek: the way to the next track is longer where that is on the next cylinder. So many surfaces, and
     /// by how many us; `None`: it is alike everywhere.
-    fn crossings(&mut self, begins: &[u64], counted: &[u64], long: &[usize]) -> Result<Option<(u64, f64)>, ProbeError> {
+    fn crossings(&mut self, long: &Long) -> Result<Option<(u64, f64)>, ProbeError> {
         // From the last track of each so many to the next, and from the first.
-        let at = |s: &mut Sampler, n: u64, last: bool| {
-            let row = long[s.below(long.len() as u64) as usize];
-            let t = begins[row] + n * s.below((counted[row] - 1) / n) + if last { n - 1 } else { 0 };
-            Some((t, t + 1))
-        };
+        let at = |s: &mut Sampler, n: u64, by: u64| Some(long.one_of_each(s, n, by)).map(|t| (t, t + 1));
         let mut across: Vec<(u64, Border)> = Vec::new();
         for n in 2..=MOST_SURFACES {
-            across.extend(self.time(SHOTS, |s| at(s, n, true))?.map(|t| (n, t)));
+            across.extend(self.time(SHOTS, |s| at(s, n, n - 1))?.map(|t| (n, t)));
         }
         let Some(most) = across.iter().map(|a| a.1).max_by(|a, b| a.at.total_cmp(&b.at)) else { return Ok(None) };
         // A number that is not theirs crosses to the next cylinder only now and then.
         let Some(&(n, found)) = across.iter().find(|a| !is_less(&a.1, &most)) else { return Ok(None) };
-        let within = self.time(SHOTS, |s| at(s, n, false))?;
+        let within = self.time(SHOTS, |s| at(s, n, 0))?;
         Ok(within.filter(|w| is_less(w, &found)).map(|w| (n, (found.at - w.at) / 1e3)))
     }
 
@@ -405,27 +419,35 @@ impl Ways<'_, '_, '_> {
 }
 
 impl Groups {
-    /// Which visit of its group a leg is.
-    pub fn visit(&self, leg: usize) -> usize {
-        leg % usize::from(self.surfaces)
+    /// As a profile has it.
+    pub fn layout(&self) -> Layout {
+        Layout::SeekFirst {
+            group_tracks: self.tracks,
+            tracks_alternate: self.tracks_alternate,
+            surfaces_alternate: self.surfaces_alternate,
+        }
+    }
+
+    /// The surface of a leg, and whether its tracks are followed inside out.
+    fn leg(&self, leg: usize) -> (u16, bool) {
+        let n = usize::from(self.surfaces);
+        self.layout().leg(self.surfaces, (leg / n) as u32, (leg % n) as u16)
     }
 
     /// The surface of a leg.
     pub fn surface(&self, leg: usize) -> u16 {
-        let visit = self.visit(leg) as u16;
-        let turned = self.surfaces_alternate && (leg / usize::from(self.surfaces)) % 2 == 1;
-        if turned { self.surfaces - 1 - visit } else { visit }
+        self.leg(leg).0
     }
 
     /// Whether its tracks are followed inside out.
     pub fn is_outwards(&self, leg: usize) -> bool {
-        self.tracks_alternate && self.visit(leg) % 2 == 1
+        self.leg(leg).1
     }
 
     /// The leg that is next on its surface.
     fn beside(&self, leg: usize) -> usize {
         let n = usize::from(self.surfaces);
-        if self.surfaces_alternate { leg + 2 * (n - 1 - self.visit(leg)) + 1 } else { leg + n }
+        if self.surfaces_alternate { leg + 2 * (n - 1 - leg % n) + 1 } else { leg + n }
     }
 }
 

@@ -5,7 +5,8 @@ use headtime_disk::drive::DriveConfig;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, builtin};
-use headtime_disk::time::Dur;
+use headtime_disk::time::{Dur, Time};
+use headtime_probe::device::{Answer, Ask, Device, DeviceError};
 use headtime_probe::sampler::{Sampler, Unwatched};
 use headtime_probe::spindle::{Spindle, apart};
 use headtime_probe::virtual_drive::VirtualDrive;
@@ -74,4 +75,39 @@ pub fn angles(found: &Geometry, truth: &Model) -> Vec<f64> {
     let mut off: Vec<f64> = off.iter().map(|o| (o - median).abs() * us).collect();
     off.sort_unstable_by(f64::total_cmp);
     off
+}
+
+/// A drive of which somebody answers, or looks at, what it is asked for; the rest it answers itself.
+pub struct Through<'d, F> {
+    /// The drive.
+    pub drive: &'d mut dyn Device,
+    /// Its clock has moved on to here, at least.
+    pub now: Time,
+    /// Who answers. The clock is theirs to move on.
+    pub run: F,
+}
+
+/// What answers do.
+pub type Answers = Result<Vec<Answer>, DeviceError>;
+
+impl<F: FnMut(&mut dyn Device, &mut Time, &[Ask], u32) -> Answers> Device for Through<'_, F> {
+    fn sectors(&self) -> u64 {
+        self.drive.sectors()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.drive.sector_bytes()
+    }
+
+    fn depth(&self) -> u32 {
+        self.drive.depth()
+    }
+
+    fn now(&self) -> Time {
+        self.now.max(self.drive.now())
+    }
+
+    fn run(&mut self, asks: &[Ask], outstanding: u32) -> Answers {
+        (self.run)(self.drive, &mut self.now, asks, outstanding)
+    }
 }

@@ -78,6 +78,11 @@ impl Checkpoint {
         Ok(Checkpoint { path: path.to_path_buf(), out: Some(out), flushed: Instant::now(), entries: 0 })
     }
 
+    /// None: the output is no file that a checkpoint could lie beside.
+    pub fn none(path: &Path) -> Checkpoint {
+        Checkpoint { path: path.to_path_buf(), out: None, flushed: Instant::now(), entries: 0 }
+    }
+
     /// What an earlier run kept, and its file to go on with.
     ///
     /// # Errors
@@ -248,6 +253,9 @@ mod tests {
         assert!(said("").contains("line 1"));
         assert!(said("{}\n").contains("line 1"));
         assert!(said(&format!("{}\n", first.replace("512", "4096"))).contains("4096"));
+        // As large, and another.
+        assert!(said(&format!("{}\n", first.replace("\"it\"", "\"sdb S123\""))).contains("S123"));
+        assert!(said(&format!("{}\n", first.replace("\"thorough\":false", "\"thorough\":true"))).contains("thorough"));
         assert!(said(&format!("{first}\nnow 1\nwalk\n")).contains("line 3"));
         // Nothing was answered: nothing is kept.
         Checkpoint::begin(&path, &head()).unwrap().keep("stopped", &[]);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::Time;
+use headtime_host::awake::Awake;
 use headtime_host::blockdev::{BlockDevice, Part, Target, WriteCache, Zoned};
 use headtime_host::state;
 use headtime_host::sys::{self, Sys};
@@ -30,6 +31,8 @@ pub struct RealDrive {
     timed: Timed<FileDevice>,
     writable: bool,
     tuning: Option<Tuning>,
+    /// For as long as it is open.
+    _awake: Option<Awake>,
     /// What it is called in a profile.
     pub title: String,
     /// That with its serial number, where it has one.
@@ -79,7 +82,7 @@ impl RealDrive {
             Target::Device(d) if is_handed_on(d) => Timed::new(device).asleep(),
             _ => Timed::new(device),
         };
-        Ok(RealDrive { timed, writable, tuning, title, identity })
+        Ok(RealDrive { timed, writable, tuning, _awake: awake(&sys), title, identity })
     }
 
     /// Its queue is as it was.
@@ -166,6 +169,20 @@ fn tuned(sys: &Sys, device: &BlockDevice) -> Option<Tuning> {
         }
         Err(e) => {
             screen::note(&format!("warning: its queue stays as it is: {e}"));
+            None
+        }
+    }
+}
+
+/// Processors that sleep while they wait for the disk hear of its answers late, and not always as late.
+fn awake(sys: &Sys) -> Option<Awake> {
+    match Awake::hold(sys) {
+        Ok(awake) => {
+            screen::note("idle processors are kept awake meanwhile");
+            Some(awake)
+        }
+        Err(e) => {
+            screen::note(&format!("warning: idle processors may sleep, so that times are less exact: {e}"));
             None
         }
     }

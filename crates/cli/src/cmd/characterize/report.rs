@@ -7,7 +7,6 @@ use headtime_probe::{Finding, Found};
 use serde::Serialize;
 
 use super::pictures;
-use super::watcher::Told;
 use crate::failure::Failure;
 use crate::{screen, words};
 
@@ -41,8 +40,17 @@ struct Json<'a> {
     seconds: f64,
     /// Whether 95% of random reads are foretold within 150 us.
     good: bool,
-    findings: Vec<Told>,
+    findings: Vec<Told<'a>>,
     surprises: Surprises<'a>,
+}
+
+/// A finding as it is printed.
+#[derive(Serialize)]
+struct Told<'a> {
+    what: &'a str,
+    value: &'a str,
+    how: &'a str,
+    sure: &'a str,
 }
 
 #[derive(Serialize)]
@@ -55,11 +63,16 @@ struct Surprises<'a> {
     unreadable: &'a [u64],
 }
 
+impl<'a> Told<'a> {
+    fn of(finding: &'a Finding) -> Told<'a> {
+        let Finding { what, value, how, sure } = finding;
+        Told { what, value, how, sure }
+    }
+}
+
 impl Report<'_> {
     fn json(&self) -> Json<'_> {
         let s = &self.found.surprises;
-        let told =
-            |f: &Finding| Told { what: f.what, value: f.value.clone(), how: f.how.clone(), sure: f.sure.clone() };
         Json {
             device: self.device,
             title: self.title,
@@ -68,7 +81,7 @@ impl Report<'_> {
             sector_bytes: self.sector_bytes,
             seconds: (self.seconds * 1e3).round() / 1e3,
             good: self.found.good,
-            findings: self.found.findings.iter().map(told).collect(),
+            findings: self.found.findings.iter().map(Told::of).collect(),
             surprises: Surprises {
                 commands: s.commands,
                 from_cache: s.from_cache,

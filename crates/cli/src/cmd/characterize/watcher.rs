@@ -2,28 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use headtime_lab::output;
+use headtime_probe::Finding;
 use headtime_probe::sampler::Watch;
-use serde::Serialize;
 
 use crate::screen::{self, Bar};
 
+/// Signals that come within this are one.
+const AT_ONCE: Duration = Duration::from_millis(500);
 /// Steps of a stage's bar.
 const STEPS: u64 = 1_000;
-
-/// A finding as it is kept and printed.
-#[derive(Clone, Debug, Serialize)]
-pub struct Told {
-    /// What it is.
-    pub what: &'static str,
-    /// What was found.
-    pub value: String,
-    /// How.
-    pub how: String,
-    /// How sure it is.
-    pub sure: String,
-}
 
 /// Shows how it goes, and says when to stop.
 pub struct Watcher {
@@ -31,17 +21,20 @@ pub struct Watcher {
     stage: &'static str,
     step: u64,
     stop: Arc<AtomicBool>,
-    told: Vec<Told>,
+    told: Vec<Finding>,
 }
 
 impl Watcher {
-    /// Ctrl-C, SIGTERM and SIGHUP are heard from now on; a second one is not waited for.
+    /// Ctrl-C, SIGTERM and SIGHUP are heard from now on; a second one is not waited for. Those that come at once with the first are the first:
+    /// `timeout` and terminals signal a program and its group.
     pub fn new() -> Watcher {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
+        let mut first: Option<Instant> = None;
         // Without a handler it still works; it only leaves no checkpoint.
         let _ = ctrlc::set_handler(move || {
-            if told.swap(true, Ordering::Relaxed) {
+            told.store(true, Ordering::Relaxed);
+            if first.get_or_insert_with(Instant::now).elapsed() > AT_ONCE {
                 output::discard_unfinished();
                 std::process::exit(130);
             }
@@ -80,13 +73,13 @@ impl Watch for Watcher {
         !self.stop.load(Ordering::Relaxed)
     }
 
-    fn found(&mut self, what: &'static str, value: &str, how: &str, sure: &str) {
-        let line = format!("{what}: {value}");
+    fn found(&mut self, finding: &Finding) {
+        let line = format!("{}: {}", finding.what, finding.value);
         match &self.bar {
             Some(bar) => bar.note(&line),
             None => screen::note(&line),
         }
-        self.told.push(Told { what, value: value.into(), how: how.into(), sure: sure.into() });
+        self.told.push(finding.clone());
     }
 }
 
@@ -98,7 +91,8 @@ mod tests {
     fn what_was_found_and_where_it_ended_is_told() {
         let mut watcher = Watcher { bar: None, stage: "", step: 0, stop: Arc::default(), told: Vec::new() };
         assert!(watcher.progress("rotation", 0.25));
-        watcher.found("period", "6 ms", "reads", "well");
+        let finding = Finding { what: "period", value: "6 ms".into(), how: "reads".into(), sure: "well".into() };
+        watcher.found(&finding);
         watcher.stop.store(true, Ordering::Relaxed);
         assert!(!watcher.progress("rotation", 0.5));
         assert_eq!(watcher.told(), ["period: 6 ms", "in stage \"rotation\", 50% of it"]);
