@@ -40,18 +40,17 @@ impl Run {
     /// Whether the run behind it goes on as it does: then that is a part of it. A single track that a late answer has cut off from either end has no
     /// skew of its own, and goes on as the others do.
     fn takes(&mut self, next: &Run, same: f64) -> bool {
-        let skew = match (self.tracks, next.tracks) {
-            (1, 1) => return false,
-            (1, _) => next.skew,
-            _ => self.skew,
-        };
+        if (self.tracks, next.tracks) == (1, 1) {
+            return false;
+        }
+        // The longer one knows better: of a few noisy tracks a skew may be off by so much that it leads nowhere.
+        let skew = if next.tracks > self.tracks { next.skew } else { self.skew };
         let goes_on = self.sectors == next.sectors
             && apart(fraction(self.angle + turns(skew, self.tracks)), next.angle).abs() <= same;
-        if !goes_on || (next.tracks > 1 && apart(skew, next.skew).abs() > same) {
+        if !goes_on || (self.tracks.min(next.tracks) > 1 && apart(self.skew, next.skew).abs() > same) {
             return false;
         }
         if next.tracks > self.tracks {
-            // The longer one knows better.
             (self.skew, self.angle) = (next.skew, fraction(next.angle - turns(next.skew, self.tracks)));
         }
         self.tracks += next.tracks;
@@ -477,6 +476,9 @@ mod tests {
             assert!((a.first, a.tracks, a.end()) == (0, 6, 600), "{a:?}");
             assert!((a.begins(5) - 0.45).abs() < 1e-3, "{a:?}");
         }
+        // By its own skew the short one ends nowhere near.
+        let (mut a, b) = (run(0, 30, 0.1009, 0.95), run(3_000, 400, 0.1, 0.95));
+        assert!(a.takes(&b, 0.01) && a.tracks == 430 && (a.begins(429) - 0.85).abs() < 1e-6, "{a:?}");
         // Elsewhere, with another skew, with other sectors; and of two single ones nobody knows.
         for (mut a, b) in [
             (run(0, 1, 0.0, 0.95), run(100, 5, 0.1, 0.06)),

@@ -242,9 +242,9 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             ((state >> 11) as f64 + 1.0) / (1u64 << 53) as f64
         };
-        let regular = (0..1_000).filter(|_| {
+        let regular = (0..1_000).filter(|i| {
             let mut at = 0.0;
-            let events: Vec<(Time, u32)> = (0..12)
+            let events: Vec<(Time, u32)> = (0..4 + i % 9)
                 .map(|_| {
                     at -= 1e9 * chance().ln();
                     (Time(at as u64), 2)
