@@ -59,7 +59,7 @@ impl Tracer<'_, '_> {
         DEVIATIONS * self.spindle.noise_ns() > SAME
     }
 
-    /// By how much a sector's end is off an angle, in turns. Where answers are noisy, one that is off is looked at twice more.
+    /// By how much a sector's end is off an angle, in turns. Where answers are noisy, one that is off is looked at again.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -68,10 +68,10 @@ impl Tracer<'_, '_> {
         if off.abs() <= self.same() || !self.is_noisy() {
             return Ok(off);
         }
-        Ok(middle([off, apart(expected, self.angle(lbn)?), apart(expected, self.angle(lbn)?)]))
+        self.agreed(off, |tracer, _| Ok(apart(expected, tracer.angle(lbn)?)))
     }
 
-    /// The angle at which a sector ends, to measure others from: of three answers the middle one, where they are noisy.
+    /// The angle at which a sector ends, to measure others from: of some answers the middle one, where they are noisy.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -80,7 +80,25 @@ impl Tracer<'_, '_> {
         if !self.is_noisy() {
             return Ok(first);
         }
-        Ok(fraction(first + middle([0.0, apart(first, self.angle(lbn)?), apart(first, self.angle(lbn)?)])))
+        Ok(fraction(first + self.agreed(0.0, |tracer, _| Ok(apart(first, tracer.angle(lbn)?)))?))
+    }
+
+    /// The middle one of three answers, or of seven where those three lie apart: of two late ones among three the middle one is late. `again` is told
+    /// which one more it is asked for, from 1.
+    fn agreed(
+        &mut self,
+        first: f64,
+        mut again: impl FnMut(&mut Self, u64) -> Result<f64, ProbeError>,
+    ) -> Result<f64, ProbeError> {
+        let mut all = vec![first, again(self, 1)?, again(self, 2)?];
+        all.sort_unstable_by(f64::total_cmp);
+        if all[2] - all[0] > self.same() {
+            for n in 3..7 {
+                all.push(again(self, n)?);
+            }
+            all.sort_unstable_by(f64::total_cmp);
+        }
+        Ok(all[all.len() / 2])
     }
 
     /// Sectors of the drive.
@@ -103,15 +121,18 @@ impl Tracer<'_, '_> {
         Err(ProbeError::Unreadable { lbn, more: 7 })
     }
 
-    /// The angle at which a sector ends among others that end `rate` turns apart: where answers are noisy the middle one of three, of this
+    /// The angle at which a sector ends among others that end `rate` turns apart: where answers are noisy the middle one of some, of this
     /// sector and of those in front of it, which no drive has read ahead by then.
     fn among(&mut self, lbn: u64, rate: f64) -> Result<f64, ProbeError> {
         let first = self.angle(lbn)?;
-        if !self.is_noisy() || lbn < 2 {
+        if !self.is_noisy() {
             return Ok(first);
         }
-        let second = apart(first, self.angle(lbn - 1)? + rate);
-        Ok(fraction(first + middle([0.0, second, apart(first, self.angle(lbn - 2)? + 2.0 * rate)])))
+        let before = |tracer: &mut Self, n: u64| {
+            let n = n.min(lbn);
+            Ok(apart(first, tracer.angle(lbn - n)? + rate * n as f64))
+        };
+        Ok(fraction(first + self.agreed(0.0, before)?))
     }
 
     /// The first track boundary behind `from`, and turns a sector in front of it; `hint`: turns a sector, where they are known roughly. `None`
@@ -234,12 +255,6 @@ impl Tracer<'_, '_> {
         let before = self.steady(lbn - 1)?;
         Ok(apart(fraction(before + rate), behind).abs() > self.same())
     }
-}
-
-/// The one that is neither the least nor the greatest.
-fn middle(mut three: [f64; 3]) -> f64 {
-    three.sort_unstable_by(f64::total_cmp);
-    three[1]
 }
 
 enum Behind {

@@ -1,7 +1,6 @@
 //! Whole profiles of drives, found without looking.
 
 use headtime_disk::drive::DriveConfig;
-use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{Profile, builtin};
 use headtime_disk::time::Dur;
 use headtime_probe::device::Device;
@@ -28,33 +27,6 @@ fn a_drive_that_nobody_described_is_foretold_by_the_profile_that_was_found() {
         // Held against another drive of the kind with the same geometry: it is the profile that foretells, and not the last answer.
         let again = recheck(&mut device(&profile, 77), &mut Unwatched, &Options::default(), &found.profile);
         assert!(again.expect("the same drive").good, "{name}");
-    }
-}
-
-#[test]
-fn a_drive_whose_answers_scatter_is_mapped_all_the_same() {
-    let mut profile = builtin("cheetah36es").expect("a built-in drive");
-    // Evenly up to 100 us late: some 30 us off, and a track's sectors are 8 us wide.
-    profile.noise.completion_jitter = Dur::from_us(100);
-    let truth = Geometry::new(&profile.geometry).expect("a geometry");
-    for seed in 1..4 {
-        let options = Options { seed, ..Options::default() };
-        let found = characterize(&mut device(&profile, seed), &mut Unwatched, &options).expect("a disk");
-        let g = Geometry::new(&found.profile.geometry).expect("a geometry");
-        let (mut wrong, mut lbn) = (0, 0);
-        while let Some(t) = truth.track_of(lbn) {
-            wrong += u64::from(g.track_of(lbn).is_none_or(|f| (f.first_lbn, f.surface) != (t.first_lbn, t.surface)));
-            lbn = t.first_lbn + u64::from(t.lbns);
-        }
-        assert!(found.good && wrong == 0, "seed {seed}: {wrong} tracks wrong, {:?}", found.findings);
-        // What a cache answers is not taken for the media, nor the other way round: no seek is longer for it.
-        let seeks = &found.profile.mechanics.seek;
-        let both =
-            |d: &u32| Some((seeks.iter().find(|s| s.0 == *d)?.1, profile.mechanics.seek.iter().find(|s| s.0 == *d)?.1));
-        let off: Vec<f64> =
-            seeks.iter().filter_map(|s| both(&s.0)).map(|(f, t)| (f.0 as f64 - t.0 as f64) / 1e3).collect();
-        println!("seed {seed}: seeks {off:.0?} us off");
-        assert!(off.len() > 20 && off.iter().all(|us| us.abs() < 50.0), "seed {seed}: {off:?}");
     }
 }
 

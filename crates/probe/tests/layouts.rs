@@ -189,3 +189,17 @@ fn a_drive_whose_heads_cannot_be_told_apart_is_one_surface() {
     assert_eq!(found.spec.surfaces, 1);
     assert!(found.sure.contains("surfaces do not show"), "{}", found.sure);
 }
+
+#[test]
+fn skews_are_what_a_rule_has_them_where_all_zones_agree_with_it() {
+    // Whole sectors, other ones in each zone; and one part of a turn everywhere.
+    let (found, _) = laid(builtin("cheetah36es").expect("a built-in drive"));
+    for z in &found.spec.zones {
+        let n = z.sectors_per_track[0];
+        let sectors = z.track_skew.angle(n).turns() * f64::from(n);
+        assert!((sectors - sectors.round()).abs() < 1e-6, "{sectors} of {n} sectors");
+    }
+    let (found, _) = laid(outer_zones("hitachi-7k1000c", 6));
+    let skews: Vec<f64> = found.spec.zones.iter().map(|z| z.track_skew.angle(z.sectors_per_track[0]).turns()).collect();
+    assert!(skews.len() >= 6 && skews.iter().all(|s| (s - skews[0]).abs() < 1e-9), "{skews:?}");
+}
