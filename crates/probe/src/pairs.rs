@@ -58,7 +58,7 @@ pub struct Pairs<'g> {
     geometry: &'g Geometry,
     /// Turns from a sector's end in the geometry to the spindle's angle at which it is heard of.
     offset: f64,
-    /// Standard deviation of a single answer about the geometry's angle, turns.
+    /// The median distance of a single answer from the geometry's angle, turns.
     pub off: f64,
     /// What an answer of the cache takes, ns; `None`: there is no cache.
     pub hit: Option<f64>,

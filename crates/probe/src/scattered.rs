@@ -5,6 +5,7 @@
 //! say where the border is: with normal errors it is where the sum of squares is least, each shot's square by what it would be on its side of it.
 
 use crate::pairs::{Aimed, Pairs};
+use crate::spindle::NORMAL;
 
 /// What shots on one side of a border can be.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +18,6 @@ pub struct Side {
 
 /// Beyond three deviations one time is as unlike as the next: single answers are late by anything.
 const UNLIKE: f64 = 9.0;
-/// The standard deviation of a normal distribution over its median distance from the middle.
-const NORMAL: f64 = 1.48;
 /// No answer is better than this, ns.
 const LEAST: f64 = 2e3;
 /// Shots by which angles are put right, at least.

@@ -35,6 +35,9 @@ const UNREAD: u64 = 4;
 /// An answer further from the line than this, in turns, is not believed.
 const BELIEVED: f64 = 0.03;
 
+/// The standard deviation of a normal distribution over its median distance from the middle.
+pub(crate) const NORMAL: f64 = 1.48;
+
 /// What turns.
 #[derive(Clone, Debug)]
 pub struct Spindle {
@@ -133,7 +136,7 @@ impl Spindle {
             })
             .collect();
         off.sort_unstable_by(f64::total_cmp);
-        off.get(off.len() / 2).map_or(0.0, |m| 1.48 * m)
+        off.get(off.len() / 2).map_or(0.0, |m| NORMAL * m)
     }
 
     /// The sector that angles are counted from.

@@ -1,17 +1,13 @@
 //! Whole profiles of drives, found without looking.
 
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::profile::{Profile, builtin};
+mod common;
+
+use common::device;
+use headtime_disk::profile::builtin;
 use headtime_disk::time::Dur;
 use headtime_probe::device::Device;
 use headtime_probe::sampler::{ProbeError, Unwatched, Watch};
-use headtime_probe::virtual_drive::VirtualDrive;
 use headtime_probe::{Options, characterize, recheck};
-
-fn device(profile: &Profile, seed: u64) -> VirtualDrive {
-    let config = DriveConfig { seed, ..DriveConfig::default() };
-    VirtualDrive::new(profile, config, Dur::from_us(20)).expect("a drive that works")
-}
 
 #[test]
 fn a_drive_that_nobody_described_is_foretold_by_the_profile_that_was_found() {

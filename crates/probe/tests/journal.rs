@@ -2,22 +2,15 @@
 
 mod common;
 
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::profile::{GeometrySpec, Profile, builtin};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::profile::{GeometrySpec, builtin};
+use headtime_disk::time::Time;
 use headtime_probe::device::{Ask, Device, DeviceError};
 use headtime_probe::journal::{Entry, Journaled};
 use headtime_probe::sampler::{ProbeError, Unwatched, Watch};
-use headtime_probe::virtual_drive::VirtualDrive;
 use headtime_probe::{Found, Options, characterize};
 use headtime_testkit::profiles::cut;
 
-use common::Through;
-
-fn device(profile: &Profile, seed: u64) -> VirtualDrive {
-    let config = DriveConfig { seed, ..DriveConfig::default() };
-    VirtualDrive::new(profile, config, Dur::from_us(20)).expect("a drive that works")
-}
+use common::{Through, device};
 
 /// Has enough after so many commands.
 struct Impatient(u32);

@@ -12,7 +12,7 @@ use headtime_probe::map::Mapper;
 use headtime_probe::tracks::Tracer;
 use headtime_testkit::profiles::cut;
 
-use common::{Lab, angles};
+use common::{Lab, angles, wrong};
 
 /// What is found of a drive, and how many tracks of it are not as they are, or on another surface.
 fn laid(profile: Profile) -> (Laid, u64) {
@@ -23,13 +23,7 @@ fn laid(profile: Profile) -> (Laid, u64) {
         lay_out(sampler, spindle, &spans).expect("it answers")
     });
     let found = Geometry::new(&laid.spec).expect("a geometry");
-    let (mut wrong, mut lbn) = (0, 0);
-    while let Some(t) = lab.truth.geometry.track_of(lbn) {
-        let f = found.track_of(lbn).expect("as large");
-        let alike = |f: headtime_disk::geometry::Track| (f.first_lbn, f.lbns, f.spt, f.surface);
-        wrong += u64::from(alike(f) != alike(t));
-        lbn = t.first_lbn + u64::from(t.lbns);
-    }
+    let wrong = wrong(&found, &lab.truth.geometry);
     let off = angles(&found, &lab.truth);
     println!("{name}: {:?}; {}; {wrong} tracks wrong; angles {:.1} us off at most", laid.order, laid.sure, off[999]);
     // In a zone of some tracks only one answer in some may be far off.

@@ -2,8 +2,7 @@
 
 mod common;
 
-use common::Through;
-use headtime_disk::drive::DriveConfig;
+use common::{Through, device, wrong};
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{Profile, builtin};
 use headtime_disk::time::{Dur, Time};
@@ -13,7 +12,6 @@ use headtime_probe::map::Mapper;
 use headtime_probe::sampler::{Sampler, Unwatched};
 use headtime_probe::spindle::Spindle;
 use headtime_probe::tracks::Tracer;
-use headtime_probe::virtual_drive::VirtualDrive;
 use headtime_probe::{Options, characterize};
 
 /// Evenly up to 100 us late: some 30 us off, and a track's sectors are 8 us wide.
@@ -23,29 +21,14 @@ fn scattering() -> Profile {
     profile
 }
 
-fn device(profile: &Profile, seed: u64) -> VirtualDrive {
-    let config = DriveConfig { seed, ..DriveConfig::default() };
-    VirtualDrive::new(profile, config, Dur::from_us(20)).expect("a drive that works")
-}
-
-/// Tracks that begin elsewhere, or are on another surface.
-fn wrong(profile: &Profile, found: &Geometry) -> u64 {
-    let truth = Geometry::new(&profile.geometry).expect("a geometry");
-    let (mut wrong, mut lbn) = (0, 0);
-    while let Some(t) = truth.track_of(lbn) {
-        wrong += u64::from(found.track_of(lbn).is_none_or(|f| (f.first_lbn, f.surface) != (t.first_lbn, t.surface)));
-        lbn = t.first_lbn + u64::from(t.lbns);
-    }
-    wrong
-}
-
 #[test]
 fn a_drive_whose_answers_scatter_is_found_all_the_same() {
     let profile = scattering();
+    let truth = Geometry::new(&profile.geometry).expect("a geometry");
     for seed in 1..4 {
         let options = Options { seed, ..Options::default() };
         let found = characterize(&mut device(&profile, seed), &mut Unwatched, &options).expect("a disk");
-        let wrong = wrong(&profile, &Geometry::new(&found.profile.geometry).expect("a geometry"));
+        let wrong = wrong(&Geometry::new(&found.profile.geometry).expect("a geometry"), &truth);
         assert!(found.good && wrong == 0, "seed {seed}: {wrong} tracks wrong, {:?}", found.findings);
         // What a cache answers is not taken for the media, nor the other way round: no seek is longer for it.
         let seeks = &found.profile.mechanics.seek;
@@ -61,6 +44,7 @@ fn a_drive_whose_answers_scatter_is_found_all_the_same() {
 #[test]
 fn answers_that_are_late_now_and_then_put_no_tracks_elsewhere() {
     let profile = scattering();
+    let truth = Geometry::new(&profile.geometry).expect("a geometry");
     for seed in 1..9u64 {
         let mut drive = device(&profile, seed);
         let mut state = seed;
@@ -84,7 +68,7 @@ fn answers_that_are_late_now_and_then_put_no_tracks_elsewhere() {
         let mut tracer = Tracer { sampler: &mut sampler, spindle: &mut spindle };
         let spans = Mapper::new(&mut tracer).map().expect("it is a disk");
         let laid = lay_out(&mut sampler, &mut spindle, &spans).expect("it answers");
-        let wrong = wrong(&profile, &Geometry::new(&laid.spec).expect("a geometry"));
+        let wrong = wrong(&Geometry::new(&laid.spec).expect("a geometry"), &truth);
         println!("seed {seed}: {wrong} tracks wrong, {:?}", laid.order);
         // A cache's answer that is late looks like the media's, wherever its sector is: a track may end a sector too late for it.
         assert!(wrong <= 2, "seed {seed}: {wrong} tracks wrong, {:?}", laid.order);

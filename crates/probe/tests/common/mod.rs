@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use headtime_disk::drive::DriveConfig;
-use headtime_disk::geometry::Geometry;
+use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, builtin};
 use headtime_disk::time::{Dur, Time};
@@ -53,6 +53,24 @@ impl Lab {
         let mut spindle = Spindle::find(&mut sampler).expect("it turns");
         f(&mut sampler, &mut spindle)
     }
+}
+
+/// A virtual drive behind a host that takes 20 us.
+pub fn device(profile: &Profile, seed: u64) -> VirtualDrive {
+    let config = DriveConfig { seed, ..DriveConfig::default() };
+    VirtualDrive::new(profile, config, Dur::from_us(20)).expect("a drive that works")
+}
+
+/// How many tracks begin elsewhere, have other sectors, or are on another surface.
+pub fn wrong(found: &Geometry, truth: &Geometry) -> u64 {
+    let (mut wrong, mut lbn) = (0, 0);
+    while let Some(t) = truth.track_of(lbn) {
+        let f = found.track_of(lbn).expect("as large");
+        let alike = |f: Track| (f.first_lbn, f.lbns, f.spt, f.surface);
+        wrong += u64::from(alike(f) != alike(t));
+        lbn = t.first_lbn + u64::from(t.lbns);
+    }
+    wrong
 }
 
 /// By how much the angles of random sectors differ, in microseconds, in ascending order; what is the same everywhere is taken out.
