@@ -40,8 +40,7 @@ pub fn moved(sampler: &mut Sampler, spindle: &mut Spindle, region: (u64, u64)) -
     let not_before = tracer.sampler.now() + WRITTEN_BACK;
     let elsewhere = tracer.sampler.below(tracer.sectors());
     tracer.sampler.run(&[Ask { not_before, ..Ask::read(elsewhere, 1) }], 1)?;
-    // What a cache still holds lies nowhere.
-    tracer.sampler.forget_all()?;
+    // An angle is the media's: what a cache still holds is asked for until that answers.
     for (lbn, angle) in written {
         let off = tracer.off(lbn, angle)?;
         seen.tell(off.abs() > tracer.same());
