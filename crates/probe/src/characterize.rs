@@ -270,6 +270,7 @@ fn electronics(sampler: &Sampler, o: &ReadOverheads, habits: &Habits) -> Electro
             write_miss: both(miss),
             read_completion: completion,
             write_completion: completion,
+            reselect: o.reselect,
             queued: QueuedOverheads { read_read: queued, read_write: queued, write_read: queued, write_write: queued },
             ..Overheads::default()
         },
@@ -286,6 +287,7 @@ fn electronics(sampler: &Sampler, o: &ReadOverheads, habits: &Habits) -> Electro
             prefetch_only_sequential: cache.is_some_and(|c| c.only_sequential),
             same_track_prefetch_delays: habits.same_track_delays.holds(),
             keep_delivered: cache.is_none_or(|c| c.keep_delivered.holds()),
+            read_watermark_permille: o.watermark_permille,
             ..Electronics::neutral().cache
         },
         queue: QueueSpec {

@@ -11,7 +11,7 @@
 //! * [`pairs`], [`border`]: two reads of which the second is aimed, and what the turns that it missed say
 //! * [`seeks`]: seek table and head switch
 //! * [`habits`]: what the drive does unasked
-//! * [`overheads`]: what the electronics add
+//! * [`overheads`]: what the electronics add; [`long_reads`]: what of it only shows in reads of one sector, or of many
 //! * [`settling`]: turns that are lost now and then, and recalibrations
 //! * [`verify`]: how well a profile foretells its drive
 //! * [`writes`]: what writes cost, where the drive may be written to
@@ -29,6 +29,7 @@ mod fit;
 pub mod habits;
 pub mod journal;
 pub mod layout;
+pub mod long_reads;
 pub mod map;
 pub mod overheads;
 pub mod pairs;

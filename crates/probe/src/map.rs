@@ -161,11 +161,17 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(self.spans)
     }
 
-    /// One more run; where it goes on as the one before did, they are one.
+    /// One more run; where it goes on as the one before did, they are one. And so may that one and the one before: a single track whose angle was
+    /// wrong has parted them.
     fn add(&mut self, run: Run) {
         let same = self.tracer.same();
-        if self.loose.last_mut().is_some_and(|last| last.takes(&run, same)) {
-            return;
+        let mut run = run;
+        while let Some(mut last) = self.loose.pop() {
+            if !last.takes(&run, same) {
+                self.loose.push(last);
+                break;
+            }
+            run = last;
         }
         self.loose.push(run);
     }
@@ -198,6 +204,14 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         // Of tracks that are a little longer the first lies on the line, too, and goes on behind its end.
         while good > 1 && good + 1 < most && self.goes_on(&line, good, &places)? {
             good -= 1;
+        }
+        // What lies on it by chance is not there a second time, and has drawn the line to it.
+        while good > 1 && !self.begins(&line, good, &places)? && !self.begins(&line, good, &places)? {
+            good -= 1;
+            let off = self.tracer.off(places.last_of(good), line.at(good))?;
+            if off.abs() <= 2.0 * self.tracer.same() {
+                line.step = fraction(line.step + off / good as f64);
+            }
         }
         // From one track to the next it is the skew, or the way to something else; of longer tracks, what would be the third one's first sector is
         // on the second.
@@ -274,9 +288,9 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
 
     /// Whether place `i` lies on the line. Its track's last sector must: of a shorter track that is on the next one. And so must the first sector
     /// of a place a little further on, if that is in front of `bad`, which does not: of longer tracks that is on the one before, and
-    /// one place in a hundred lies on the line by chance.
+    /// one place in a hundred lies on the line by chance; where answers scatter, one in twenty, and more are asked.
     fn lies(&mut self, line: &mut Line, i: u64, bad: u64, places: &Places) -> Result<bool, ProbeError> {
-        const FURTHER: u64 = 3;
+        const FURTHER: [u64; 3] = [3, 7, 13];
         // A cylinder is a run of a few tracks.
         const LONG: u64 = 8;
         let same = self.tracer.same();
@@ -284,8 +298,11 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         if here.abs() > same {
             return Ok(false);
         }
-        if i >= LONG && i + FURTHER < bad && !self.begins(line, i + FURTHER, places)? {
-            return Ok(false);
+        let asked = if self.tracer.is_noisy() { FURTHER.len() } else { 1 };
+        for further in FURTHER.into_iter().take(asked) {
+            if i >= LONG && i + further < bad && !self.begins(line, i + further, places)? {
+                return Ok(false);
+            }
         }
         line.step = fraction(line.step + here / i as f64);
         Ok(true)

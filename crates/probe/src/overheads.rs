@@ -11,6 +11,7 @@ use headtime_disk::time::Dur;
 
 use crate::border::{SHOTS, Shot, find};
 use crate::device::Ask;
+use crate::long_reads;
 use crate::pairs::{Apart, Pairs, When};
 use crate::sampler::{ProbeError, Sampler};
 use crate::scattered::{Scattered, Side};
@@ -41,6 +42,10 @@ pub struct ReadOverheads {
     pub jitter: Dur,
     /// Picoseconds that 512 bytes take on the bus; `None`: the cache never answered.
     pub read_block_ps: Option<u64>,
+    /// What taking the bus again adds to a read of one sector and not to a long one; zero where it does not show.
+    pub reselect: Dur,
+    /// The share of a read that comes in before data flows, in 1/1000; 0 where it does not show.
+    pub watermark_permille: u32,
     /// Between the end of one read and the drive's setting out for another that waited in it; `None`: no border, or it holds one command
     /// at a time.
     pub queued_read_read: Option<Found>,
@@ -48,8 +53,11 @@ pub struct ReadOverheads {
 
 /// Hits of each size: the quickest of so many is late by a microsecond or two, which is some per cent of what the longer ones take more on the bus.
 const HITS: usize = 192;
-/// Sizes of hits, in 512-byte blocks; the larger fits into any segment (those of the Atlas III hold 64).
-const SIZES: [u32; 2] = [4, 60];
+/// Sizes of hits, in 512-byte blocks.
+const SHORT: u32 = 4;
+/// The longest that is as quick as a hit must be: more of a slow bus takes as long as the media. The first fits into any segment (those of the
+/// Atlas III hold 64).
+const LONG: [u32; 4] = [60, 30, 15, 8];
 /// For the border between hits and misses: twice the usual.
 const SHARP_SHOTS: u32 = 2 * SHOTS;
 /// How far a command can lie behind the sector that it asks for and be answered by what was read ahead, ns: what lies between media and ear
@@ -74,26 +82,39 @@ pub fn measure(
     sampler.stage("overheads");
     let pairs = Pairs::new(sampler, spindle, geometry)?;
     let blocks = (sampler.sector_bytes() / 512).max(1);
-    let sizes = SIZES.map(|s| (s / blocks).max(1));
-    let hits = [hit_times(sampler, geometry, sizes[0])?, hit_times(sampler, geometry, sizes[1])?];
+    let turn = spindle.period_ns();
+    let short = (SHORT / blocks).max(1);
+    let mut hits = None;
+    if let Some(small) = hit_times(sampler, geometry, turn, short)? {
+        for long in LONG.map(|n| n / blocks).into_iter().filter(|&n| n > short) {
+            if let Some(large) = hit_times(sampler, geometry, turn, long)? {
+                hits = Some((small, large, long - short));
+                break;
+            }
+        }
+    }
     sampler.share(0.2);
     let ears = ear(sampler, spindle, &pairs)?;
     sampler.share(0.6);
     let (mut block_ps, mut hit_base, mut jitter) = (None, None, 0.0);
-    if let [Some(small), Some(large)] = &hits {
-        let per_sector = ((large.least - small.least) / f64::from(sizes[1] - sizes[0])).max(0.0);
+    if let Some((small, large, more)) = &hits {
+        let per_sector = ((large.least - small.least) / f64::from(*more)).max(0.0);
         block_ps = Some((per_sector * 1e3 / f64::from(blocks)).round() as u64);
-        hit_base = Some(small.least - per_sector * f64::from(sizes[0]));
+        hit_base = Some(small.least - per_sector * f64::from(short));
         jitter = (small.mean - small.least).max(0.0);
     }
     let sector_on_bus = block_ps.map_or(0.0, |ps| ps as f64 / 1e3 * f64::from(blocks));
     let command = seeks.command.0 as f64;
     let behind_media = ears.map_or(sector_on_bus + jitter, |e| e.0);
-    let completion = (behind_media - sector_on_bus - jitter).max(0.0);
+    let behind = (behind_media - sector_on_bus - jitter).max(0.0);
+    let long = long_reads::measure(sampler, spindle, &pairs, block_ps.unwrap_or(0))?;
+    sampler.share(0.7);
+    // Part of what lies behind the media, where that is told apart; else of what counts as before.
+    let completion = (behind - long.reselect_ns).max(0.0);
     let error = ears.map_or(0.0, |e| e.1);
     let found =
         |time: f64, error: f64| Found { time: Dur(time.max(0.0).round() as u64), error: Dur(error.round() as u64) };
-    let lead = command - completion - sector_on_bus - jitter;
+    let lead = command - completion - long.reselect_ns - sector_on_bus - jitter;
     let command_error = seeks.command_error.0 as f64;
     Ok(ReadOverheads {
         read_miss: found(lead, (command_error * command_error + error * error).sqrt()),
@@ -102,6 +123,8 @@ pub fn measure(
         told_apart: ears.is_some(),
         jitter: Dur(jitter.round() as u64),
         read_block_ps: block_ps,
+        reselect: Dur(long.reselect_ns.round() as u64),
+        watermark_permille: long.watermark_permille,
         queued_read_read: queued(sampler, spindle, &pairs, seeks)?,
     })
 }
@@ -113,8 +136,9 @@ struct Hits {
     mean: f64,
 }
 
-/// Times reads that the cache answers: of what has just been read, or else of what has been read ahead. `None`: it answers neither.
-fn hit_times(sampler: &mut Sampler, geometry: &Geometry, count: u32) -> Result<Option<Hits>, ProbeError> {
+/// Times reads of so many sectors that the cache answers: of what has just been read, or else of what has been read ahead. `None`: it answers
+/// neither. `turn`: ns.
+fn hit_times(sampler: &mut Sampler, geometry: &Geometry, turn: f64, count: u32) -> Result<Option<Hits>, ProbeError> {
     for read_ahead in [false, true] {
         let mut took = Vec::with_capacity(HITS);
         for _ in 0..HITS {
@@ -130,9 +154,9 @@ fn hit_times(sampler: &mut Sampler, geometry: &Geometry, count: u32) -> Result<O
                 true => Ask { not_before: first.done + READ_AHEAD, ..Ask::read(lbn + u64::from(count), count) },
             };
             let second = sampler.run(&[ask], 1)?[0];
-            let two = second.done.saturating_since(second.sent);
-            if second.outcome == Outcome::Ok && two < HIT {
-                took.push(two.0 as f64);
+            let two = second.done.saturating_since(second.sent).0 as f64;
+            if second.outcome == Outcome::Ok && two < HIT * turn {
+                took.push(two);
             }
         }
         if let Some(hits) = crowd(&mut took) {
@@ -158,8 +182,8 @@ fn crowd(took: &mut [f64]) -> Option<Hits> {
 const JITTER: f64 = 150e3;
 /// Some turns of any disk.
 const READ_AHEAD: Dur = Dur::from_ms(40);
-/// No sector comes back in less.
-const HIT: Dur = Dur::from_ms(2);
+/// In turns: what has just been read passes again in one, and nothing of it comes from the media in less.
+const HIT: f64 = 0.45;
 
 /// From a sector's having passed until the host hears of it, with its error, ns: sectors of the track just read, asked for about when they
 /// pass, are hits from the moment at which they have. `None`: nothing is read ahead.

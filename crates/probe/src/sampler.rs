@@ -97,6 +97,19 @@ const TRACK: u64 = 8_192;
 const FIRST_HITS: usize = 9;
 const HITS: usize = 33;
 
+/// A sector that the cache answers.
+#[derive(Clone, Copy, Debug)]
+struct Cached {
+    /// So many behind the one that was read.
+    behind: u64,
+    /// With a read elsewhere in between: some drives do not know of a sector that is on its way.
+    later: bool,
+}
+
+/// In the order in which they are tried.
+const CACHED: [Cached; 3] =
+    [Cached { behind: 0, later: false }, Cached { behind: 1, later: false }, Cached { behind: 1, later: true }];
+
 /// Times reads.
 pub struct Sampler<'a> {
     device: &'a mut dyn Device,
@@ -106,8 +119,8 @@ pub struct Sampler<'a> {
     quick: Dur,
     /// So many other reads, and one is forgotten.
     forgets: u32,
-    /// What the cache answers: the sector just read, or that so many behind it.
-    cached: Option<u64>,
+    /// What the cache answers.
+    cached: Option<Cached>,
     until: Option<Time>,
     minutes: u64,
     /// When the last answer came.
@@ -317,23 +330,23 @@ impl<'a> Sampler<'a> {
     /// Finds out how soon the cache answers, and how many reads it holds.
     ///
     /// A sector is read twice in a row: without a cache, the second answer takes a turn; with one, next to nothing. A cache that does not keep what it
-    /// has delivered still has what it read ahead: there it is the sector behind. Then it is read again behind 1, 2, 4 ... others.
+    /// has delivered still has what it read ahead: there it is the sector behind, if need be a little later. Then it is read again behind 1, 2, 4 ... others.
     ///
     /// # Errors
     /// As [`Sampler::run`].
     pub fn find_cache(&mut self) -> Result<(), ProbeError> {
         self.stage("cache");
         (self.quick, self.forgets, self.cached) = (Dur::ZERO, 0, None);
-        for behind in [0, 1] {
-            let median = self.soonest(behind, FIRST_HITS)?;
+        for cached in CACHED {
+            let median = self.soonest(cached, FIRST_HITS)?;
             // No disk turns in so little.
             if median < Dur::from_ms(2) {
-                self.cached = Some(behind);
+                self.cached = Some(cached);
                 self.quick = Dur(median.0 + median.0 / 2) + Dur::from_us(20);
                 break;
             }
         }
-        let Some(behind) = self.cached else { return Ok(()) };
+        let Some(Cached { behind, .. }) = self.cached else { return Ok(()) };
         self.forgets = 1;
         while self.forgets < MOST_SEGMENTS {
             let mut held = 0;
@@ -360,16 +373,20 @@ impl<'a> Sampler<'a> {
     /// # Errors
     /// As [`Sampler::run`].
     pub fn usual_hit(&mut self) -> Result<Option<Dur>, ProbeError> {
-        let Some(behind) = self.cached else { return Ok(None) };
-        Ok(Some(self.soonest(behind, HITS)?).filter(|median| *median <= self.quick))
+        let Some(cached) = self.cached else { return Ok(None) };
+        Ok(Some(self.soonest(cached, HITS)?).filter(|median| *median <= self.quick))
     }
 
-    /// How long the second of two reads takes, the second so many sectors behind the first: the median of some.
-    fn soonest(&mut self, behind: u64, pairs: usize) -> Result<Dur, ProbeError> {
+    /// How long the second of two reads takes: the median of some.
+    fn soonest(&mut self, cached: Cached, pairs: usize) -> Result<Dur, ProbeError> {
         let mut times = Vec::new();
         for _ in 0..pairs {
             let lbn = self.below(self.sectors() - 1);
-            let (first, second) = (self.read(lbn, 1)?, self.read(lbn + behind, 1)?);
+            let first = self.read(lbn, 1)?;
+            if cached.later {
+                self.forget(1)?;
+            }
+            let second = self.read(lbn + cached.behind, 1)?;
             if let (Some(_), Some(second)) = (first, second) {
                 times.push(second.done.saturating_since(second.sent));
             }

@@ -18,6 +18,8 @@ const WIDEST: f64 = 0.04;
 const FEWEST: u64 = 32;
 /// Tracks have at most so many.
 const MOST: u64 = 16_384;
+/// Answers to one question at most, besides the first.
+const AMONG: u64 = 6;
 /// Tries for one thing before it is given up.
 const TRIES: u32 = 24;
 
@@ -55,7 +57,7 @@ impl Tracer<'_, '_> {
     }
 
     /// Whether one answer in some may lie outside what is the same.
-    fn is_noisy(&self) -> bool {
+    pub(crate) fn is_noisy(&self) -> bool {
         DEVIATIONS * self.spindle.noise_ns() > SAME
     }
 
@@ -93,7 +95,7 @@ impl Tracer<'_, '_> {
         let mut all = vec![first, again(self, 1)?, again(self, 2)?];
         all.sort_unstable_by(f64::total_cmp);
         if all[2] - all[0] > self.same() {
-            for n in 3..7 {
+            for n in 3..=AMONG {
                 all.push(again(self, n)?);
             }
             all.sort_unstable_by(f64::total_cmp);
@@ -161,14 +163,15 @@ impl Tracer<'_, '_> {
     fn boundary_behind(&mut self, from: u64, hint: Option<f64>) -> Result<Behind, ProbeError> {
         let last = self.sectors() - 1;
         let begin = self.steady(from)?;
-        let (mut good, mut rate) = (0u64, hint);
+        // Where it was looked for, and where it surely goes on: of an answer among others some are for sectors in front of it.
+        let (mut reached, mut good, mut rate) = (0u64, 0u64, hint);
         let mut far = match hint {
             Some(rate) => ((0.1 / rate) as u64).max(FEWEST / 4),
             None => FEWEST / 4,
         };
         loop {
             if from + far > last {
-                if from + good == last {
+                if from + reached == last {
                     return Ok(Behind::End);
                 }
                 far = last - from;
@@ -180,7 +183,7 @@ impl Tracer<'_, '_> {
                     if turned > 0.3 || turned * (MOST as f64) < far as f64 {
                         return Ok(Behind::Near(from + far));
                     }
-                    (rate, good) = (Some(turned / far as f64), far);
+                    (rate, reached, good) = (Some(turned / far as f64), far, far);
                 }
                 Some(r) => {
                     let expected = fraction(begin + r * far as f64);
@@ -191,7 +194,7 @@ impl Tracer<'_, '_> {
                     if off.abs() > self.same() {
                         break;
                     }
-                    good = far;
+                    (reached, good) = (far, if self.is_noisy() { far.saturating_sub(AMONG) } else { far });
                     // Whole turns are known from the rate so far.
                     rate = Some((r * far as f64 + off) / far as f64);
                 }
@@ -208,7 +211,7 @@ impl Tracer<'_, '_> {
             far = if far >= turn { far + turn / 32 + 1 } else { next.min(turn) };
         }
         let rate = rate.expect("two samples fit");
-        if good == 0 || (hint.is_none() && good < FEWEST / 2) {
+        if reached == 0 || (hint.is_none() && reached < FEWEST / 2) {
             return Ok(Behind::Near(from + far));
         }
         let (mut low, mut high) = (good, far);

@@ -1,17 +1,16 @@
 //! How well a profile foretells its drive.
 //!
-//! Random reads, one at a time, are foretold to the moment at which the host hears of them, from the moments at which they and the one before
-//! were sent and heard (Lumb, Schindler and Ganger 2002, section 5.2, compare like this). A prediction that is off by a turn
+//! Random reads, one at a time, are foretold by the scheduler's own predictor, which knows of nothing but when commands were sent and
+//! answered (Lumb, Schindler and Ganger 2002, section 5.2, compare like this): what is good here is good for it. A prediction that is off by a turn
 //! is no matter of microseconds: the head was thought to arrive before the sector and came behind it, or the other way round. Some of those are
 //! nobody's fault, for seeks differ and sectors that come just then are as likely as others.
 
 use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::{Access, Model, ModelError, Place};
+use headtime_disk::model::{Model, ModelError};
 use headtime_disk::profile::Profile;
-use headtime_disk::rotation::JUST_PASSED;
-use headtime_disk::time::{Dur, Time};
+use headtime_sched::predictor::Predictor;
 
+use crate::device::Ask;
 use crate::sampler::{ProbeError, Sampler};
 
 /// Reads that are foretold, where nobody asks for others.
@@ -54,7 +53,7 @@ pub enum LookAt {
 pub struct Verdict {
     /// Reads compared.
     pub reads: usize,
-    /// Reads that were not: answered by the cache, unreadable, or next to those.
+    /// Reads that were not: unreadable, or those that follow upon one, for where the head is then is not known.
     pub left_out: usize,
     /// Share within 50 us.
     pub within_50us: f64,
@@ -134,66 +133,26 @@ pub fn verify(sampler: &mut Sampler, profile: &Profile, reads: usize) -> Result<
     }
     let most = (LONGEST / bytes.max(1)).max(1);
     let mut seen: Vec<Seen> = Vec::with_capacity(reads);
-    let mut head: Option<Head> = None;
-    let mut last = 0;
+    let mut predictor = Predictor::new(1, &model);
+    let (mut last, mut from) = (0, 0);
     for i in 0..reads {
         sampler.share(i as f64 / reads.max(1) as f64);
         let count = 1 + sampler.below(u64::from(most)) as u32;
         let lbn = sampler.below((capacity + 1).saturating_sub(u64::from(count)).max(1));
         let place = model.place(lbn, count, Kind::Read);
-        let (Some(answer), Some(place)) = (sampler.read(lbn, count)?, place) else {
-            head = None;
-            continue;
-        };
-        // A cache's answer moves no arm that one could follow.
-        if sampler.is_quick(&answer) {
-            head = None;
-            continue;
+        let answer = sampler.run(&[Ask::read(lbn, count)], 1)?[0];
+        let cylinder = place.map_or(from, |p| p.cylinder);
+        predictor.sent(&model, i as u64, Kind::Read, place.as_ref(), answer.sent);
+        if let Some(p) = predictor.completed(&model, i as u64, answer.outcome, answer.done) {
+            let (step, distance) = (count.abs_diff(last), cylinder.abs_diff(from));
+            seen.push(Seen { lbn, step, distance, error: p.error_ns() as f64 });
         }
-        let begin = answer.sent + model.overheads.per_request + model.overheads.read_miss.after_read;
-        let from = match head {
-            Some(h) => {
-                let begin = begin.max(h.at);
-                Head { angle: h.angle_at(begin, &model.mechanics.rotation), at: begin, ..h }
-            }
-            // Where the head was is not known. It is afterwards, unless it landed inside the read.
-            None => Head { cylinder: place.cylinder, surface: place.surface, angle: place.angle, at: begin },
-        };
-        let access = model.access(&from, &place, Kind::Read);
-        let tail = tail(&model, &place, &access);
-        if let Some(before) = head {
-            let error = answer.done.0 as f64 - (access.end.at + tail).0 as f64;
-            let distance = before.cylinder.abs_diff(place.cylinder);
-            seen.push(Seen { lbn, step: count.abs_diff(last), distance, error });
-        }
-        // The media was left at an angle that the read gives, at an instant that the answer gives.
-        last = count;
-        head = Some(Head { at: Time(answer.done.0.saturating_sub(tail.0)), ..access.end });
+        (last, from) = (count, cylinder);
     }
     if seen.len() < (reads / 2).max(1) {
         return Err(VerifyError::TooFew { reads: seen.len(), asked: reads });
     }
     Ok(judge(&model, &seen, reads - seen.len()))
-}
-
-/// Time from the end of a read's media transfer until the host hears of it, when nobody else uses the bus: its last sectors have still to
-/// cross the bus, in the order of their LBNs. One of them, or more when the bus is slower than the media, or when the head
-/// landed inside the read and its front came last. As the scheduler reckons it.
-fn tail(model: &Model, place: &Place, access: &Access) -> Dur {
-    let (o, rotation) = (&model.overheads, &model.mechanics.rotation);
-    let count = u64::from(place.count);
-    let sector_ps = model.bus.read_block_ps * u64::from((model.sector_bytes / 512).max(1));
-    let on_bus = |sectors: u64| Dur((sector_ps * sectors).div_ceil(1000));
-    let sector = Dur(place.media.0 / count.max(1));
-    let turned = access.end.angle - place.angle;
-    let one_track = place.tracks == 1 && place.media <= rotation.period() && turned > JUST_PASSED;
-    let since_first = if one_track { rotation.time_for(turned) } else { place.transfer };
-    let behind = match since_first + sector > place.media {
-        true => 1,
-        false => 1 + count.saturating_sub((since_first.0 + sector.0 / 2) / sector.0.max(1)),
-    };
-    let all = sector + o.reselect + o.data_preparation + model.bus.arbitration + on_bus(count);
-    all.saturating_sub(since_first).max(on_bus(behind)) + o.read_completion
 }
 
 /// Shares, quantiles, and where the fault is.

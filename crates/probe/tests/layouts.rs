@@ -173,6 +173,69 @@ fn serpentines_and_heads_of_one_skew_with_bad_sectors() {
     }
 }
 
+/// Skips whole tracks: in the middle of cylinders and legs and at both their ends, some two in a row.
+fn skip_tracks(p: &mut Profile) {
+    let (surfaces, layout) = (u32::from(p.geometry.surfaces), p.geometry.layout);
+    for z in &mut p.geometry.zones {
+        let group = match layout {
+            Layout::SeekFirst { group_tracks, .. } => group_tracks,
+            Layout::HeadFirst(_) => 1,
+        };
+        // Of a zone's first tracks nobody knows which they are where all skews are alike.
+        let begin = z.first_cylinder.next_multiple_of(group) + if group == 1 { 3 } else { 0 };
+        let of = |n: u32, in_group: u32| begin + n * group + in_group;
+        let middle = (z.last_cylinder - z.first_cylinder) / group / 5;
+        let places =
+            [(0, group - 1, 1), (1, group / 3, 1), (2, group / 3 + 1, 1), (3, group - 1, 2), (3, group / 2, 3)];
+        for (n, in_group, surface) in places {
+            let cylinder = of(n * middle, in_group);
+            if cylinder < z.last_cylinder - 10 {
+                z.slips.push(Slip::Track { cylinder, surface: (surface % surfaces) as u16 });
+            }
+        }
+        if group > 1 {
+            z.slips.push(Slip::Track { cylinder: of(middle, group / 3 + 1), surface: 1 % surfaces as u16 });
+        }
+        z.slips.sort_unstable();
+        z.slips.dedup();
+        z.sparing = Sparing::NONE;
+    }
+}
+
+#[test]
+fn tracks_that_are_skipped_whole_put_no_other_on_another_surface() {
+    // Skews of their own from cylinder to cylinder, one skew for all, there and back.
+    let mut back = cut(builtin("cheetah73lp").expect("a built-in drive"), 3_000);
+    back.geometry.layout = Layout::HeadFirst(HeadOrder::AlternatingInZone);
+    let heads = ["maxtor-6l080l0", "cheetah36es"].map(|name| cut(builtin(name).expect("a built-in drive"), 4_000));
+    let serpentines = [(2, true, false), (4, false, false), (3, true, true), (4, false, true)];
+    let serpentines = serpentines.map(|(surfaces, tracks, all)| serpentine(surfaces, tracks, all));
+    for mut p in heads.into_iter().chain([back]).chain(serpentines) {
+        skip_tracks(&mut p);
+        let (layout, surfaces) = (p.geometry.layout, p.geometry.surfaces);
+        assert!(p.geometry.zones[0].slips.len() >= 4);
+        let (found, wrong) = laid(p);
+        assert_eq!((found.spec.layout, found.spec.surfaces, wrong), (layout, surfaces, 0));
+    }
+}
+
+#[test]
+fn what_is_kept_free_in_front_of_the_first_sector_and_between_zones_is_crossed() {
+    let mut p = cut(builtin("maxtor-6l080l0").expect("a built-in drive"), 6_000);
+    let surfaces = u64::from(p.geometry.surfaces);
+    p.geometry.zones[0].reserved_sectors = (surfaces + 2) * u64::from(p.geometry.zones[0].sectors_per_track[0]);
+    for z in &mut p.geometry.zones {
+        z.sparing.spares = 30 * surfaces * u64::from(z.sectors_per_track[0]);
+    }
+    let (zones, cylinders) = (p.geometry.zones.len() as u32, p.geometry.cylinders);
+    let (found, wrong) = laid(p);
+    assert_eq!(wrong, 0);
+    // What lies in front of the first cylinder and behind the last nobody sees.
+    let seen = cylinders - 30 - 1;
+    println!("{} of {seen} cylinders in {zones} zones", found.spec.cylinders);
+    assert!(zones > 1 && found.spec.cylinders.abs_diff(seen) <= 3 * zones, "{}", found.spec.cylinders);
+}
+
 #[test]
 fn a_drive_whose_heads_cannot_be_told_apart_is_one_surface() {
     let mut p = cut(builtin("cheetah36es").expect("a built-in drive"), 3_000);

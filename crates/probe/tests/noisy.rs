@@ -25,7 +25,7 @@ fn scattering() -> Profile {
 fn a_drive_whose_answers_scatter_is_found_all_the_same() {
     let profile = scattering();
     let truth = Geometry::new(&profile.geometry).expect("a geometry");
-    for seed in 1..4 {
+    for seed in 1..9 {
         let options = Options { seed, ..Options::default() };
         let found = characterize(&mut device(&profile, seed), &mut Unwatched, &options).expect("a disk");
         let wrong = wrong(&Geometry::new(&found.profile.geometry).expect("a geometry"), &truth);
@@ -37,7 +37,7 @@ fn a_drive_whose_answers_scatter_is_found_all_the_same() {
         let off: Vec<f64> =
             seeks.iter().filter_map(|s| both(&s.0)).map(|(f, t)| (f.0 as f64 - t.0 as f64) / 1e3).collect();
         println!("seed {seed}: seeks {off:.0?} us off");
-        assert!(off.len() > 20 && off.iter().all(|us| us.abs() < 50.0), "seed {seed}: {off:?}");
+        assert!(off.len() > 20 && off.iter().all(|us| us.abs() < 60.0), "seed {seed}: {off:?}");
     }
 }
 

@@ -3,6 +3,8 @@
 mod common;
 
 use common::{DRIVES, Lab};
+use headtime_disk::profile::builtin;
+use headtime_disk::time::Dur;
 use headtime_probe::{overheads, seeks};
 
 #[test]
@@ -32,5 +34,39 @@ fn overheads_are_within_30_us() {
         assert!(miss.abs() < 30.0 && hit.abs() < 30.0 && completion.abs() < 30.0 && queued.abs() < 30.0, "{name}");
         assert!((0.9..1.1).contains(&block), "{name}");
         assert!(found.told_apart, "{name} reads ahead");
+    }
+}
+
+#[test]
+fn buses_that_are_slower_than_the_media_and_taken_again_are_found() {
+    for (name, block_ns, reselect_us, watermark) in [
+        ("atlas10k", 106_000, 0, 0),
+        ("atlas10k", 50_000, 150, 750),
+        ("cheetah36es", 25_000, 0, 500),
+        ("cheetah36es", 3_200, 190, 0),
+    ] {
+        let mut profile = builtin(name).expect("a built-in drive");
+        let e = &mut profile.electronics;
+        e.bus.read_block_ps = block_ns * 1_000;
+        e.bus.hold_for_reads = true;
+        e.overheads.reselect = Dur::from_us(reselect_us);
+        e.cache.read_watermark_permille = watermark;
+        let mut lab = Lab::new(profile);
+        let geometry = lab.truth.geometry.clone();
+        let found = lab.probe(|sampler, spindle| {
+            let table = seeks::measure(sampler, spindle, &geometry, &[5, 10, 50, 200]).expect("it is measured");
+            overheads::measure(sampler, spindle, &geometry, &table).expect("it is measured")
+        });
+        println!("{name}: {found:?}");
+        let block = found.read_block_ps.expect("it has a cache") as f64 / 1e3 / block_ns as f64;
+        assert!((0.97..1.03).contains(&block), "{name}: {block}");
+        assert!(found.watermark_permille.abs_diff(watermark) <= 60, "{name}: {}", found.watermark_permille);
+        // On a slow bus it lies behind the media with the rest, and makes no difference.
+        let behind = found.reselect.0 as f64 / 1e3 + found.read_completion.time.0 as f64 / 1e3;
+        let o = &lab.truth.overheads;
+        let is = (o.reselect + o.data_preparation + o.read_completion).0 as f64 / 1e3;
+        assert!((behind - is).abs() < 30.0, "{name}: {behind} and {is}");
+        let alone = found.reselect.0 as f64 / 1e3 - reselect_us as f64;
+        assert!(block_ns > 5_000 || alone.abs() < 30.0, "{name}: {alone}");
     }
 }

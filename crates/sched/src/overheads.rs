@@ -84,7 +84,8 @@ pub fn off_bus(model: &Model, heard: Time) -> Time {
 ///
 /// A write only has to be reported. A read's last sectors have still to cross the bus, in the order of their LBNs: one
 /// of them, or more when the bus is slower than the media, when the first sector passed only shortly before the last
-/// (a single sector), or when the drive landed inside the request and read its front last.
+/// (a single sector), when the drive landed inside the request and read its front last, or when a part of them must be in
+/// before any may cross.
 #[inline]
 pub fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
     let o = &model.overheads;
@@ -101,13 +102,21 @@ pub fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
         true => 1,
         false => 1 + count - (since_first.0 + sector.0 / 2) / sector.0.max(1),
     };
-    let all = sector + o.reselect + o.data_preparation + model.bus.arbitration + on_bus(model, count);
-    let mut rest = all.saturating_sub(since_first).max(on_bus(model, behind));
-    if place.tracks > 1 && on_bus(model, 1) > sector {
-        // A bus that is slower than the media has caught up by the last track, and falls behind again on it.
+    let wanted = model.cache.read_watermark(count);
+    // Of its last track, where that makes a difference.
+    let on_last = (place.tracks > 1 && (wanted > 1 || on_bus(model, 1) > sector)).then(|| {
         let last = model.geometry.track_of(place.lbn + count - 1);
-        let there = last.map_or(1, |t| (place.lbn + count).saturating_sub(t.first_lbn)).min(count);
-        rest = rest.max((sector + on_bus(model, there)).saturating_sub(Dur(sector.0 * there)));
+        last.map_or(1, |t| (place.lbn + count).saturating_sub(t.first_lbn)).clamp(1, count)
+    });
+    let wanted_in = match on_last {
+        Some(n) if wanted > count - n => since_first.saturating_sub(Dur(sector.0 * (count - wanted))),
+        _ => Dur(sector.0 * wanted),
+    };
+    let all = wanted_in + o.reselect + o.data_preparation + model.bus.arbitration + on_bus(model, count);
+    let mut rest = all.saturating_sub(since_first).max(on_bus(model, behind));
+    if let Some(n) = on_last {
+        // A bus that is slower than the media has caught up by the last track, and falls behind again on it.
+        rest = rest.max((sector + on_bus(model, n)).saturating_sub(Dur(sector.0 * n)));
     }
     rest + o.read_completion
 }

@@ -57,6 +57,24 @@ fn reads_that_wait_for_a_slow_bus_do_not_mislead_about_the_head() {
 }
 
 #[test]
+fn drives_that_let_a_part_of_a_read_come_in_before_they_take_the_bus_again_are_predicted() {
+    for (seed, block_ns) in (0..10).flat_map(|seed| [(seed, 200_000), (seed, 1_000)]) {
+        println!("seed {seed}, {block_ns} ns a block");
+        let mut p = profile(seed);
+        p.electronics.bus.read_block_ps = block_ns * 1_000;
+        p.electronics.bus.hold_for_reads = true;
+        p.electronics.overheads.reselect = Dur::from_us(190);
+        p.electronics.cache.read_watermark_permille = 750;
+        let mut rig = Rig::new(&p, noiseless(), Order::Fcfs, 1);
+        // Where the part ends on one of three tracks is not followed.
+        rig.one_track = true;
+        rig.closed(8, 500, 0, 30);
+        let stats = &rig.core.stats().prediction;
+        assert_eq!((stats.samples, stats.within_50us), (499, 499));
+    }
+}
+
+#[test]
 fn a_drive_that_was_idle_is_predicted_by_carrying_its_angle_on() {
     for seed in 0..10 {
         for depth in [1, 2] {

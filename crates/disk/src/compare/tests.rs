@@ -188,3 +188,15 @@ fn what_is_of_writes_can_be_left_out() {
     assert_eq!(broken(&a, &b).len(), 3);
     assert!(compare(&a, &b, &Options { reads_only: true, ..Options::default() }).unwrap().agrees());
 }
+
+#[test]
+fn what_is_between_two_queued_commands_is_of_drives_that_have_a_queue() {
+    let mut a = atlas();
+    let mut b = a.clone();
+    b.electronics.overheads.queued.read_read += Dur::from_us(100);
+    assert_eq!(broken(&a, &b), ["between two queued reads"]);
+    a.electronics.queue.depth = 1;
+    assert_eq!(broken(&a, &b), ["between two queued reads"]);
+    b.electronics.queue.depth = 1;
+    assert_eq!(broken(&a, &b), Vec::<String>::new());
+}

@@ -134,6 +134,8 @@ pub(super) fn electronics(a: &Profile, ma: &Model, b: &Profile, mb: &Model, opti
     let (va, vb) = (seen(oa, ma), seen(ob, mb));
     let (qa, qb) = (&oa.queued, &ob.queued);
     let no_writes = options.reads_only;
+    // Where both take one command at a time, nothing is between two.
+    let no_queue = a.electronics.queue.depth.max(b.electronics.queue.depth) < 2;
     let (ca, cb) = (&a.electronics.cache, &b.electronics.cache);
     let yes = |on: bool| if on { "yes" } else { "no" };
     let told = |what: &str, a: String, b: String| Row::told("electronics", what, a, b);
@@ -141,14 +143,14 @@ pub(super) fn electronics(a: &Profile, ma: &Model, b: &Profile, mb: &Model, opti
     vec![
         span("overhead of a read of one sector from the media", va.read_media, vb.read_media),
         span("a read of one sector from the cache", va.read_cache, vb.read_cache),
-        span("between two queued reads", qa.read_read, qb.read_read),
+        span("between two queued reads", qa.read_read, qb.read_read).unless(no_queue),
         span("overhead of a write to the media", va.write_media, vb.write_media).unless(no_writes),
         // Where neither answers writes from its cache, no host ever sees what that would take.
         span("a write of one sector to the cache", va.write_cache, vb.write_cache)
             .unless(no_writes || !(ca.write_back || cb.write_back)),
-        span("between a queued read and a write", qa.read_write, qb.read_write).unless(no_writes),
-        span("between a queued write and a read", qa.write_read, qb.write_read).unless(no_writes),
-        span("between two queued writes", qa.write_write, qb.write_write).unless(no_writes),
+        span("between a queued read and a write", qa.read_write, qb.read_write).unless(no_writes || no_queue),
+        span("between a queued write and a read", qa.write_read, qb.write_read).unless(no_writes || no_queue),
+        span("between two queued writes", qa.write_write, qb.write_write).unless(no_writes || no_queue),
         told("cache segments", text(ca.segments), text(cb.segments)).same(&ca.segments, &cb.segments),
         told("sectors a segment", text(ca.segment_sectors), text(cb.segment_sectors)),
         told("reads ahead", prefetch(ca.prefetch), prefetch(cb.prefetch)),

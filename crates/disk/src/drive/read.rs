@@ -85,7 +85,7 @@ impl Drive {
         }
 
         // The bus: data flows once the watermark is reached.
-        let wanted = self.watermark(count);
+        let wanted = self.cache_spec.read_watermark(count);
         let ready = self.in_buffer(lbn, lbn + wanted, end) + self.overheads.reselect + self.overheads.data_preparation;
         let ready = if self.never_disconnect {
             waiting.arrived.max(if waited { at } else { Time::ZERO }) + overhead + self.overheads.data_preparation
@@ -209,13 +209,6 @@ impl Drive {
         self.last_was_read = true;
         self.last_read_end = end;
         self.last_read_track = Some(self.mech.arm);
-    }
-
-    /// Sectors that must be in the buffer before data flows.
-    fn watermark(&self, count: u64) -> u64 {
-        let size = self.cache_spec.segment_sectors.max(1) as u64;
-        let of = if self.cache_spec.watermark_by_request { count.min(size) } else { size };
-        (of * self.cache_spec.read_watermark_permille as u64 / 1000).clamp(1, count)
     }
 
     /// How long the part of `from..to` that the legs bring takes to pass under the head.

@@ -430,6 +430,14 @@ pub struct CacheSpec {
 }
 
 impl CacheSpec {
+    /// Sectors of a read of `count` that must be in before data flows to the host.
+    #[inline]
+    pub fn read_watermark(&self, count: u64) -> u64 {
+        let size = u64::from(self.segment_sectors.max(1));
+        let of = if self.watermark_by_request { count.min(size) } else { size };
+        (of * u64::from(self.read_watermark_permille) / 1000).clamp(1, count.max(1))
+    }
+
     /// Whether a write leaves the rest of a segment that it goes into: of a drive that says so, that writes through
     /// (a write that waits for the media has a segment that holds nothing else) and whose reads may hit what is written.
     pub fn updates_segments(&self) -> bool {

@@ -18,7 +18,10 @@ use crate::spindle::{apart, fraction};
 struct Part {
     /// Which rows.
     rows: std::ops::Range<usize>,
+    /// With those that are passed over whole.
     tracks: u64,
+    /// Such tracks in front of its first row.
+    front: u64,
     spt: u32,
 }
 
@@ -76,7 +79,8 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
     let mut known: BTreeSet<u32> = BTreeSet::new();
     for (i, row) in rows.iter().enumerate() {
         let outwards = legs.len().checked_sub(1).is_some_and(|leg| how.is_outwards(leg));
-        let goes_on = i > 0 && tracks + row.tracks <= full && {
+        let skipped = row.skipped;
+        let goes_on = i > 0 && tracks + skipped + row.tracks <= full && {
             let last = &rows[i - 1];
             // Of single tracks it is that of the last ones that have as many sectors.
             let own = [last, row].into_iter().find(|r| r.tracks > 1);
@@ -85,17 +89,26 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
             let sector = f64::from(row.missing().min(2)) / f64::from(row.spt);
             let lies = |joint: f64| apart(last.last_begins() + joint, row.angle).abs() <= same + sector;
             match row.spt == last.spt {
-                true => lies(skew),
+                true => lies(fraction(skew * (1 + skipped) as f64)),
+                false if skipped > 0 => false,
                 false if lies(skew) => true,
                 false if usual.is_some_and(lies) => false,
                 // Between them some are spare.
                 false => (row.spt < last.spt) != outwards,
             }
         };
-        if i > 0 && tracks == full && rows[i - 1].missing() == 0 {
+        if i > 0 && tracks == full && skipped == 0 && rows[i - 1].missing() == 0 {
             usual = Some(fraction(row.angle - rows[i - 1].last_begins()));
         }
+        let mut front = 0;
         if !goes_on {
+            // The last ones of the leg before, and then the first of this one.
+            let behind = skipped.min(full - tracks);
+            front = skipped - behind;
+            tracks += behind;
+            if let Some(part) = legs.last_mut().and_then(|leg| leg.last_mut()) {
+                part.tracks += behind;
+            }
             if tracks < full && !known.contains(&row.spt) && begins_a_zone(&rows[i..], how) {
                 // It does so with the first surface of a group: of what is left of the group before all is spare.
                 legs.resize(legs.len().next_multiple_of(usize::from(how.surfaces)), Leg::new());
@@ -103,12 +116,13 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
             legs.push(Leg::new());
             tracks = 0;
         }
-        tracks += row.tracks;
+        let more = row.tracks + if goes_on { skipped } else { front };
+        tracks += more;
         known.insert(row.spt);
         let leg = legs.last_mut().expect("one was just begun");
         match leg.last_mut().filter(|p| p.spt == row.spt) {
-            Some(part) => (part.rows.end, part.tracks) = (i + 1, part.tracks + row.tracks),
-            None => leg.push(Part { rows: i..i + 1, tracks: row.tracks, spt: row.spt }),
+            Some(part) => (part.rows.end, part.tracks) = (i + 1, part.tracks + more),
+            None => leg.push(Part { rows: i..i + 1, tracks: more, front, spt: row.spt }),
         }
     }
     legs
@@ -136,7 +150,7 @@ fn is_like(rows: &[Row], first: &[Leg], group: &[Leg], how: Groups) -> bool {
     let is_whole = |leg: &Leg| {
         leg.len() == 1
             && leg[0].rows.len() == 1
-            && leg[0].tracks == u64::from(how.tracks)
+            && rows[leg[0].rows.start].tracks == u64::from(how.tracks)
             && rows[leg[0].rows.start].missing() == 0
     };
     let is_same =
@@ -307,8 +321,10 @@ fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: Usual) -> ZoneSpec
     let spt = u64::from(part.spt);
     let mine = &rows[part.rows.clone()];
     // The longest row knows best; it says where the first track begins.
-    let (mut before, mut best) = (0, (0, 0));
+    let skipped = |i: usize| if i > 0 { mine[i].skipped } else { part.front };
+    let (mut before, mut best) = (0, (0, part.front));
     for (i, row) in mine.iter().enumerate() {
+        before += skipped(i);
         if row.tracks > mine[best.0].tracks {
             best = (i, before);
         }
@@ -318,11 +334,15 @@ fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: Usual) -> ZoneSpec
     let ahead = placed.front + best.1;
     let angle = fraction(mine[best.0].angle - fraction(skew * ahead as f64));
     let (mut bad, mut track, mut lost) = (Vec::new(), placed.front, 0);
-    for row in mine {
+    let cylinder = |track: u64| if placed.outwards { to - track } else { from + track } as u32;
+    let whole = |track: u64| Slip::Track { cylinder: cylinder(track), surface: placed.surface };
+    for (i, row) in mine.iter().enumerate() {
+        bad.extend((track..track + skipped(i)).map(whole));
+        track += skipped(i);
         match slips.of(row) {
             Some(found) => {
                 let begins = fraction(angle + fraction(skew * track as f64));
-                let cylinder = if placed.outwards { to - track } else { from + track } as u32;
+                let cylinder = cylinder(track);
                 let at = |sector| Slip::Sector(SectorAddress { cylinder, surface: placed.surface, sector });
                 bad.extend(found.sectors(begins, row.spt).into_iter().map(at));
             }
@@ -330,6 +350,7 @@ fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: Usual) -> ZoneSpec
         }
         track += row.tracks;
     }
+    bad.extend((track..placed.front + part.tracks).map(whole));
     let empty = (to - from + 1 - placed.front - part.tracks) * spt + lost;
     let lie = Lie { angle, skew, joint: usual.joint };
     let whole = zone(Some(placed.surface), cylinders, vec![part.spt], lie, empty);

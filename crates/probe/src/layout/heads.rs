@@ -21,6 +21,10 @@ struct Zone {
     tracks: u64,
     /// Number of a track, and where it begins.
     points: Vec<(u64, f64)>,
+    /// Tracks in front of its first one that hold no data.
+    front: u64,
+    /// Numbers of tracks that are passed over whole.
+    skipped: Vec<u64>,
     /// Bad sectors, by the track's number.
     slips: Vec<(u64, Bad)>,
     /// Sectors without data at the end of its last track.
@@ -56,7 +60,7 @@ fn skews(rows: &[Row], heads: u64) -> (f64, f64) {
     let mut cylinder = None;
     let mut at = 0;
     for (row, next) in here.clone().zip(here.skip(1)) {
-        at += row.tracks;
+        at += row.tracks + row.skipped;
         if row.tracks == heads && next.tracks == heads && at.is_multiple_of(heads) {
             cylinder = Some(fraction(next.angle - row.last_begins()));
             break;
@@ -69,7 +73,16 @@ fn skews(rows: &[Row], heads: u64) -> (f64, f64) {
 
 impl Zone {
     fn new(spt: u32) -> Zone {
-        Zone { spt, skews: (0.0, 0.0), tracks: 0, points: Vec::new(), slips: Vec::new(), open: 0 }
+        Zone {
+            spt,
+            skews: (0.0, 0.0),
+            tracks: 0,
+            front: 0,
+            points: Vec::new(),
+            skipped: Vec::new(),
+            slips: Vec::new(),
+            open: 0,
+        }
     }
 
     /// Turns from the zone's first track to this one.
@@ -82,13 +95,18 @@ impl Zone {
     /// Whether a row begins where the next track should.
     fn takes(&self, row: &Row, heads: u64, same: f64) -> bool {
         let Some(&(last, angle)) = self.points.last() else { return true };
-        let ahead = self.turned(self.tracks, heads) - self.turned(last, heads);
+        let ahead = self.turned(self.tracks + row.skipped, heads) - self.turned(last, heads);
         // A sector that is passed over in front of it moves it a little.
         let sector = 1.0 / f64::from(self.spt);
         apart(angle + ahead, row.angle).abs() <= same + f64::from(row.missing().min(2)) * sector
     }
 
     fn add(&mut self, row: &Row, slips: &Slips) {
+        match self.tracks {
+            0 => self.front = row.skipped,
+            _ => self.skipped.extend(self.tracks..self.tracks + row.skipped),
+        }
+        self.tracks += row.skipped;
         match slips.of(row) {
             Some(bad) => self.slips.push((self.tracks, bad.clone())),
             None => self.open = row.missing(),
@@ -105,7 +123,7 @@ impl Zone {
 
     /// The first angle and both skews that fit all points best.
     fn fitted(&self, heads: u64) -> (f64, f64, f64) {
-        let begin = self.points[0].1;
+        let begin = fraction(self.points[0].1 - self.turned(self.points[0].0, heads));
         let alike = self.skews.0 == self.skews.1;
         // What is left of each point, with the turns that the first skews make taken out.
         let mut left = 0.0;
@@ -131,10 +149,16 @@ impl Zone {
         let cylinders = self.tracks.div_ceil(heads);
         let empty = (cylinders * heads - self.tracks) * u64::from(self.spt);
         let first = *cylinder;
+        let place = |track: u64| {
+            let cylinder = first + (track / heads) as u32;
+            (cylinder, surface(order, heads as u16, (first, cylinder), (track % heads) as u16))
+        };
+        let whole = self.skipped.iter().map(|&track| {
+            let (cylinder, surface) = place(track);
+            Slip::Track { cylinder, surface }
+        });
         let bad = |(track, bad): &(u64, Bad)| {
-            let (at, head) = (track / heads, (track % heads) as u16);
-            let cylinder = first + at as u32;
-            let surface = surface(order, heads as u16, (first, cylinder), head);
+            let (cylinder, surface) = place(*track);
             let sectors = bad.sectors(fraction(angle + self.turned(*track, heads)), self.spt);
             sectors.into_iter().map(move |sector| Slip::Sector(SectorAddress { cylinder, surface, sector }))
         };
@@ -146,9 +170,9 @@ impl Zone {
             offset: Some(turn(angle)),
             track_skew: turn(within),
             cylinder_skew: turn(across),
-            reserved_sectors: 0,
+            reserved_sectors: self.front * u64::from(self.spt),
             sparing: spares(empty + u64::from(self.open)),
-            slips: self.slips.iter().flat_map(bad).collect(),
+            slips: whole.chain(self.slips.iter().flat_map(bad)).collect(),
             defects: Vec::new(),
         });
         *cylinder = first + cylinders as u32;

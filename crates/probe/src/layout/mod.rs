@@ -7,10 +7,12 @@
 //! it was found is not used; what is left then is the order of the tracks ([`flat`]).
 
 pub mod flat;
+mod gaps;
 mod groups;
 mod heads;
 mod polish;
 pub mod rows;
+mod skips;
 pub mod slips;
 mod surfaces;
 
@@ -50,7 +52,7 @@ pub struct Laid {
 /// As [`Sampler::run`]; or the map is no disk's.
 pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> Result<Laid, ProbeError> {
     let mut tracer = Tracer { sampler, spindle };
-    let rows = rows::rows(&mut tracer, spans)?;
+    let mut rows = rows::rows(&mut tracer, spans)?;
     let tracks: u64 = rows.iter().map(|r| r.tracks).sum();
     if tracks > MOST_TRACKS {
         return Err(ProbeError::NoDisk {
@@ -61,6 +63,9 @@ pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> 
     }
     let slips = Slips::find(&mut tracer, &rows)?;
     let same = tracer.same();
+    // Bad sectors part no tracks that follow each other with one skew.
+    let unit = surfaces::repeated(&surfaces::over_slips(&rows, same), same);
+    skips::mark(&mut rows, unit, same);
     let flat = flat::geometry(&rows);
     let built = Geometry::new(&flat).map_err(|e| ProbeError::NoDisk {
         what: "tracks as they were found",
@@ -69,7 +74,7 @@ pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> 
     })?;
     let pairs = Pairs::new(sampler, spindle, &built)?;
     let slipped = slips.tracks();
-    let (order, sure) = surfaces::find(sampler, spindle, &pairs, &rows, same)?;
+    let (order, sure) = surfaces::find(sampler, spindle, &pairs, (&rows, unit), same)?;
     let spec = match order {
         Some(Order::Heads { surfaces, order }) => Some(heads::geometry(&rows, &slips, surfaces, order, same)),
         Some(Order::Groups(groups)) => groups::geometry(&rows, &slips, groups, same),
@@ -78,6 +83,7 @@ pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> 
     match spec.filter(|s| fits(s, &rows, same)) {
         Some(mut spec) => {
             polish::polish(&mut Tracer { sampler, spindle }, &mut spec)?;
+            gaps::widen(sampler, spindle, &mut spec)?;
             Ok(Laid { spec, order, sure, slipped })
         }
         None if order.is_none() => Ok(Laid { spec: flat, order, sure, slipped }),

@@ -25,6 +25,8 @@ pub struct Row {
     pub skew: f64,
     /// Where the first begins, in turns since the reference.
     pub angle: f64,
+    /// Tracks in front of it that are passed over whole ([`super::skips`]).
+    pub skipped: u64,
 }
 
 impl Row {
@@ -57,8 +59,12 @@ const NEAR: usize = 4;
 const ENOUGH: u32 = 8;
 /// Tracks of fewer sectors than this are taken for a part of the next one by whoever looks for boundaries.
 const UNSEEN: u32 = 64;
-/// Reads across a boundary, of each kind: where it matters they differ by a turn, and each is half a turn off at most.
+/// Reads across a boundary, of each kind, at least and at most: where it matters they differ by a turn, and each is half a turn off and what
+/// its seek takes more or less.
 const READS: u32 = 12;
+const MOST_READS: u32 = 60;
+/// The mean must be off the half by so many of its errors.
+const CLEAR: f64 = 4.0;
 /// A boundary was looked for where angles jump by more than may be chance; behind a small jump it is found late, by a few times that.
 const SEAMLESS: f64 = 3.0;
 
@@ -92,6 +98,7 @@ fn unrolled(spans: &[Span]) -> Vec<Row> {
                 spt: r.sectors,
                 skew: if r.tracks > 1 { r.skew } else { 0.0 },
                 angle: fraction(r.angle + turned),
+                skipped: 0,
             }));
         }
     }
@@ -190,7 +197,11 @@ fn whole(tracer: &mut Tracer, rows: &[Row], i: usize) -> Result<u32, ProbeError>
     // As a rule it is the end of the zone before it. Where neither length fits by far better, that decides.
     let of_before = before.filter(|&n| off(n) <= tracer.same());
     let of_behind = behind.filter(|&n| off(n) <= tracer.same());
-    Ok(of_before.or(of_behind).unwrap_or(row.sectors))
+    // A zone may have no more than a track and a part of one on its last surface: then the usual length near by is that of another surface.
+    let others = rows[i.saturating_sub(NEAR)..i].iter().rev().map(|r| r.sectors).filter(|&n| n > row.sectors);
+    let fits = |n: &u32| off(*n) <= tracer.same().min(off(row.sectors));
+    let of_another = others.filter(fits).min_by(|a, b| off(*a).total_cmp(&off(*b)));
+    Ok(of_before.or(of_behind).or(of_another).unwrap_or(row.sectors))
 }
 
 /// Tracks at a zone's begin that look short, for the zone before it seems to end later: whichever of the two is short.
@@ -219,7 +230,15 @@ fn seams(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
                     let tracks = last.tracks - 1;
                     mended.push(Row { tracks, skew: if tracks > 1 { last.skew } else { 0.0 }, ..last });
                 }
-                mended.push(Row { first: begins, tracks: 1, sectors, spt, skew: 0.0, angle: last.last_begins() });
+                mended.push(Row {
+                    first: begins,
+                    tracks: 1,
+                    sectors,
+                    spt,
+                    skew: 0.0,
+                    angle: last.last_begins(),
+                    skipped: 0,
+                });
                 let angle = fraction(tracer.steady(other)? - 1.0 / f64::from(row.spt));
                 mended.push(Row { first: other, sectors: row.spt, angle, ..*row });
                 continue;
@@ -232,16 +251,25 @@ fn seams(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
 
 /// Whether reads across `here` take half a turn longer than reads across `there`.
 fn longer(tracer: &mut Tracer, here: u64, there: u64) -> Result<bool, ProbeError> {
-    let mut took = [0.0; 2];
-    for _ in 0..READS {
-        for (sum, lbn) in took.iter_mut().zip([here, there]) {
+    let half = tracer.spindle.period_ns() / 2.0;
+    let (mut sum, mut squares, mut n) = (0.0, 0.0, 0.0);
+    for pair in 1..=MOST_READS {
+        let mut took = [None; 2];
+        for (took, lbn) in took.iter_mut().zip([here, there]) {
             // From anywhere, so that neither always comes at one angle.
             let elsewhere = tracer.sampler.below(tracer.sectors());
             tracer.sampler.read(elsewhere, 1)?;
-            if let Some(answer) = tracer.sampler.apart(lbn - 1, 2)? {
-                *sum += answer.done.saturating_since(answer.sent).0 as f64;
-            }
+            let answer = tracer.sampler.apart(lbn - 1, 2)?;
+            *took = answer.map(|a| a.done.saturating_since(a.sent).0 as f64);
+        }
+        let [Some(here), Some(there)] = took else { continue };
+        let more = here - there;
+        (sum, squares, n) = (sum + more, squares + more * more, n + 1.0);
+        let mean: f64 = sum / n;
+        let error = ((squares / n - mean * mean).max(0.0) / n).sqrt();
+        if pair >= READS && (mean - half).abs() > CLEAR * error {
+            break;
         }
     }
-    Ok(took[0] - took[1] > 0.5 * f64::from(READS) * tracer.spindle.period_ns())
+    Ok(sum > half * n)
 }

@@ -63,7 +63,8 @@ struct Ways<'w, 's, 'g> {
     begins: Vec<u64>,
 }
 
-/// Finds the order. `pairs` aims at the flat geometry of these rows. With it, how sure that is; `None`: it could not be told.
+/// Finds the order. `pairs` aims at the flat geometry of these rows, of which most that are alike have `unit` tracks. With it, how sure that is;
+/// `None`: it could not be told.
 ///
 /// # Errors
 /// As [`Sampler::run`].
@@ -71,11 +72,10 @@ pub fn find(
     sampler: &mut Sampler,
     spindle: &mut Spindle,
     pairs: &Pairs,
-    rows: &[Row],
+    (rows, unit): (&[Row], Option<u64>),
     same: f64,
 ) -> Result<(Option<Order>, String), ProbeError> {
     sampler.stage("surfaces");
-    // Bad sectors part no tracks that follow each other with one skew.
     let rows = &over_slips(rows, same)[..];
     let mut begins = Vec::with_capacity(rows.len());
     let mut track = 0;
@@ -84,7 +84,7 @@ pub fn find(
         track += row.tracks;
     }
     let mut ways = Ways { sampler, spindle, pairs, begins };
-    match repeated(rows, same) {
+    match unit {
         Some(n) if n <= MOST_SURFACES => ways.heads_of_cylinders(rows, n),
         Some(n) => ways.groups(rows, n),
         None => ways.heads_alike(rows),
@@ -92,11 +92,12 @@ pub fn find(
 }
 
 /// Rows that go on behind a track with bad sectors as one.
-fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
+pub(super) fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
     let mut all: Vec<Row> = Vec::with_capacity(rows.len());
     for row in rows {
         if let Some(last) = all.last_mut()
             && last.spt == row.spt
+            && row.skipped == 0
             && let Some(skew) = [last.skew, row.skew].into_iter().find(|s| *s > 0.0)
         {
             let sector = f64::from(last.missing().max(row.missing()).min(MOST)) / f64::from(row.spt);
@@ -108,6 +109,7 @@ fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
                         first: last.first,
                         tracks: last.tracks,
                         angle: fraction(row.angle - fraction(row.skew * last.tracks as f64)),
+                        skipped: last.skipped,
                         ..*row
                     };
                 }
@@ -121,7 +123,7 @@ fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
 }
 
 /// The length of the rows that most tracks are in, where such rows follow each other with a skew of their own between them.
-fn repeated(rows: &[Row], same: f64) -> Option<u64> {
+pub(super) fn repeated(rows: &[Row], same: f64) -> Option<u64> {
     let all: u64 = rows.iter().map(|r| r.tracks).sum();
     let jumps = |a: &Row, b: &Row| apart(a.last_begins() + a.skew, b.angle).abs() > same;
     // Zones may be as wide as each other; rows of cylinders or groups come again with as many sectors.
@@ -143,30 +145,48 @@ fn repeated(rows: &[Row], same: f64) -> Option<u64> {
     (3 * tracks > all).then_some(n)
 }
 
-/// Rows of so many tracks that any two are apart as far as is asked for: the number of each one's first track, and its tracks.
-struct Long(Vec<(u64, u64)>);
+/// A row of so many tracks that any two are apart as far as is asked for.
+#[derive(Clone, Copy)]
+struct LongRow {
+    /// The number of its first track.
+    begin: u64,
+    tracks: u64,
+    /// Tracks of its zone in front of it, with those that are skipped: a zone begins with the first surface.
+    before: u64,
+}
+
+/// All of them.
+struct Long(Vec<LongRow>);
 
 impl Long {
     fn of(rows: &[Row], begins: &[u64]) -> Long {
-        let all = begins.iter().zip(rows).map(|(begin, row)| (*begin, row.tracks));
-        Long(all.filter(|(_, tracks)| *tracks > 3 * MOST_SURFACES).collect())
+        let mut all = Vec::new();
+        let (mut before, mut spt) = (0, 0);
+        for (&begin, row) in begins.iter().zip(rows) {
+            before = if row.spt == spt { before + row.skipped } else { 0 };
+            all.push(LongRow { begin, tracks: row.tracks, before });
+            (before, spt) = (before + row.tracks, row.spt);
+        }
+        all.retain(|row| row.tracks > 3 * MOST_SURFACES);
+        Long(all)
     }
 
-    fn some(&self, s: &mut Sampler) -> (u64, u64) {
+    fn some(&self, s: &mut Sampler) -> LongRow {
         self.0[s.below(self.0.len() as u64) as usize]
     }
 
     /// A track and the one `k` behind it.
     fn anywhere(&self, s: &mut Sampler, k: u64) -> (u64, u64) {
-        let (begin, tracks) = self.some(s);
-        let t = begin + s.below(tracks - k);
+        let row = self.some(s);
+        let t = row.begin + s.below(row.tracks - k);
         (t, t + k)
     }
 
-    /// Of each `n` tracks of a row, counted from its first, number `by`; of one of them, and never of the row's last track.
+    /// Of each `n` tracks, counted from a zone's first, number `by`; of one of them, and never a row's last track.
     fn one_of_each(&self, s: &mut Sampler, n: u64, by: u64) -> u64 {
-        let (begin, tracks) = self.some(s);
-        begin + n * s.below((tracks - 1) / n) + by
+        let row = self.some(s);
+        let first = (by + n - row.before % n) % n;
+        row.begin + first + n * s.below(((row.tracks - 1 - first) / n).max(1))
     }
 }
 
@@ -343,8 +363,7 @@ impl Ways<'_, '_, '_> {
     fn groups(&mut self, rows: &[Row], tracks: u64) -> Result<(Option<Order>, String), ProbeError> {
         let unknown = |why: &str| Ok((None, format!("tracks go in groups of {tracks}, but {why}")));
         // From the first sector on: that is where groups are counted from.
-        let legs: Vec<u64> =
-            rows.iter().take_while(|r| r.tracks == tracks).zip(&self.begins).map(|(_, b)| *b).take(LEGS).collect();
+        let legs = first_legs(rows, &self.begins, tracks);
         if legs.len() < 4 {
             return unknown("the first is not a whole one, or zones are too narrow");
         }
@@ -352,12 +371,14 @@ impl Ways<'_, '_, '_> {
         // A place near a leg's end or begin.
         let place = |s: &mut Sampler, leg: usize, end: bool| {
             let by = s.below(margin);
-            legs[leg] + if end { tracks - 1 - by } else { by }
+            let (begin, tracks) = legs[leg];
+            begin + if end { tracks - 1 - by } else { by }
         };
         let some = |s: &mut Sampler| s.below(legs.len() as u64 - 1) as usize;
         let near = self.time(SHOTS, |s| {
             let leg = some(s);
-            let at = legs[leg] + s.below(tracks - 2 * margin);
+            let (begin, tracks) = legs[leg];
+            let at = begin + s.below(tracks - 2 * margin);
             Some((at, at + 2 * margin))
         })?;
         // The first two are never on the same surface, if there are several.
@@ -449,6 +470,31 @@ impl Groups {
         let n = usize::from(self.surfaces);
         if self.surfaces_alternate { leg + 2 * (n - 1 - leg % n) + 1 } else { leg + n }
     }
+}
+
+/// The first legs: the number of each one's first track, and its tracks but for those that are skipped.
+fn first_legs(rows: &[Row], begins: &[u64], full: u64) -> Vec<(u64, u64)> {
+    let mut legs: Vec<(u64, u64)> = Vec::new();
+    let mut used = full;
+    for (row, &begin) in rows.iter().zip(begins) {
+        let behind = row.skipped.min(full - used);
+        used += behind;
+        if used == full {
+            if legs.len() == LEGS {
+                return legs;
+            }
+            legs.push((begin, 0));
+            used = row.skipped - behind;
+        }
+        used += row.tracks;
+        if used > full {
+            break;
+        }
+        legs.last_mut().expect("one was just begun").1 += row.tracks;
+    }
+    // The last is whole or none.
+    legs.pop_if(|_| used != full);
+    legs
 }
 
 /// The way to another surface: the longest to one of the next tracks, of which two at the most are on one surface.

@@ -19,7 +19,7 @@ pub fn add(found: &mut Found, seed: u64, thorough: bool) {
     };
     match worst {
         Ok(worst) => {
-            let value = format!("{:.2} ms for 64 KiB, {} turns in it", worst.total().as_ms_f64(), worst.turns);
+            let value = format!("{:.2} ms for 64 KiB, turns in it: {}", worst.total().as_ms_f64(), worst.turns);
             let sure = match thorough {
                 true => "as sure as its terms",
                 false => "no turns to settle in it: they were not looked for (--thorough)",
@@ -28,7 +28,10 @@ pub fn add(found: &mut Found, seed: u64, thorough: bool) {
         }
         Err(e) => tell("worst case (w)", format!("not given: {e}"), "equation 5 with what was found", "-"),
     }
-    match measure(&found.profile, &Load::reads(BYTES, seed)) {
+    let usual = Load::reads(BYTES, seed);
+    // A drive without a queue takes one command at a time.
+    let load = Load { outstanding: usual.outstanding.min(found.profile.electronics.queue.depth), ..usual };
+    match measure(&found.profile, &load) {
         Err(e) => tell("service times (X)", format!("not given: {e}"), "a virtual drive of this profile", "-"),
         Ok(measured) => {
             let value = format!(

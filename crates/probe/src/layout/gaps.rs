@@ -1,0 +1,174 @@
+//! Cylinders without data between zones.
+//!
+//! What a zone keeps free at its end is seen by nobody; but the arm has to cross it. The way from one side of a zone's border to the other takes as
+//! long as a seek within a zone that is longer by as many cylinders. So that seek, of known time, says how many there are. Serpentines need none of
+//! this: their groups are all as wide as each other, and what is missing in one is free.
+
+use headtime_disk::geometry::{Geometry, Track};
+use headtime_disk::profile::{GeometrySpec, Layout, Slip};
+
+use crate::border::{Border, SHOTS, find as border};
+use crate::pairs::{Pairs, When, holds_enough};
+use crate::sampler::{ProbeError, Sampler};
+use crate::spindle::Spindle;
+
+/// Distances within zones that are measured: no zone keeps more free than the longest.
+const CURVE: [u32; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 25, 32, 40, 50, 64, 80, 100, 115, 130];
+/// The ways across a border are over so many cylinders, and what is between. Seek times grow most where they are short; but a real curve is level in
+/// places, and two see what one does not.
+const ACROSS: [u32; 2] = [2, 7];
+/// Tries to find two tracks that lie as they should.
+const TRIES: u32 = 40;
+/// No time is known better than this, ns.
+const LEAST: f64 = 2e3;
+/// A gap must fit better than none by so much, as the sum of squares of errors.
+const SURE: f64 = 9.0;
+
+/// A time at a distance.
+type Point = (f64, Border);
+
+/// Widens the zones of a drive that goes through all heads of a cylinder by what they keep free.
+///
+/// # Errors
+/// As [`Sampler::run`]; or the geometry is not this drive's.
+pub fn widen(sampler: &mut Sampler, spindle: &mut Spindle, spec: &mut GeometrySpec) -> Result<(), ProbeError> {
+    let Ok(built) = Geometry::new(spec) else { return Ok(()) };
+    if !matches!(spec.layout, Layout::HeadFirst(_)) || spec.surfaces < 2 || spec.zones.len() < 2 {
+        return Ok(());
+    }
+    sampler.stage("gaps between zones");
+    let pairs = Pairs::new(sampler, spindle, &built)?;
+    let mut ways = Ways { sampler, spindle, pairs: &pairs, built: &built };
+    let zones: Vec<(u32, u32)> = spec.zones.iter().map(|z| (z.first_cylinder, z.last_cylinder)).collect();
+    let mut curve: Vec<Point> = Vec::new();
+    for distance in CURVE {
+        let wide: Vec<(u32, u32)> = zones.iter().copied().filter(|(a, b)| b - a > 2 * distance).collect();
+        if wide.is_empty() {
+            break;
+        }
+        let within = ways.time(|s| {
+            let (first, last) = wide[s.below(wide.len() as u64) as usize];
+            let from = first + s.below(u64::from(last - first - distance)) as u32;
+            (from, from + distance)
+        })?;
+        curve.extend(within.map(|b| (f64::from(distance), b)));
+    }
+    let mut shift = 0;
+    for i in 0..zones.len() {
+        shift_by(&mut spec.zones[i], shift);
+        let Some(&(next, end)) = zones.get(i + 1) else { break };
+        let (begin, last) = zones[i];
+        // Where nothing but a skew is another, tracks that were taken for others part what is one zone.
+        if spec.zones[i].sectors_per_track == spec.zones[i + 1].sectors_per_track {
+            continue;
+        }
+        let mut ways_across: Vec<Point> = Vec::new();
+        for across in ACROSS {
+            if last - begin < across || end - next < across {
+                continue;
+            }
+            let time = ways.time(|s| {
+                let behind = s.below(u64::from(across)) as u32;
+                (last - (across - 1 - behind), next + behind)
+            })?;
+            ways_across.extend(time.map(|b| (f64::from(across), b)));
+        }
+        let gap = between(&curve, &ways_across);
+        let (zone, heads) = (&mut spec.zones[i], u64::from(spec.surfaces));
+        zone.last_cylinder += gap;
+        zone.sparing.spares += u64::from(gap) * heads * u64::from(zone.sectors_per_track[0]);
+        shift += gap;
+    }
+    spec.cylinders += shift;
+    Ok(())
+}
+
+/// Moves a zone and all that lies in it inwards.
+fn shift_by(zone: &mut headtime_disk::profile::ZoneSpec, shift: u32) {
+    zone.first_cylinder += shift;
+    zone.last_cylinder += shift;
+    for slip in &mut zone.slips {
+        match slip {
+            Slip::Sector(at) => at.cylinder += shift,
+            Slip::Track { cylinder, .. } => *cylinder += shift,
+            Slip::Index(_) | Slip::TrackIndex(_) => {}
+        }
+    }
+}
+
+/// Measures ways between cylinders, on any one surface.
+struct Ways<'w, 's, 'g> {
+    sampler: &'w mut Sampler<'s>,
+    spindle: &'w mut Spindle,
+    pairs: &'w Pairs<'g>,
+    built: &'w Geometry,
+}
+
+impl Ways<'_, '_, '_> {
+    fn time(&mut self, mut choose: impl FnMut(&mut Sampler) -> (u32, u32)) -> Result<Option<Border>, ProbeError> {
+        border(self.spindle.period_ns(), SHOTS, |aim| {
+            let Some((a, b)) = (0..TRIES).find_map(|_| self.tracks(&mut choose)) else { return Ok(None) };
+            self.pairs.between(self.sampler, self.spindle, ((&a, &b), When::AtOnce), aim)
+        })
+    }
+
+    /// Two tracks of one surface, in either order.
+    fn tracks(&mut self, choose: &mut impl FnMut(&mut Sampler) -> (u32, u32)) -> Option<(Track, Track)> {
+        let (from, to) = choose(self.sampler);
+        let surface = self.sampler.below(u64::from(self.built.surfaces())) as u16;
+        let on = |cylinder| self.built.track(cylinder, surface).filter(holds_enough);
+        let (a, b) = (on(from)?, on(to)?);
+        Some(if self.sampler.below(2) == 0 { (a, b) } else { (b, a) })
+    }
+}
+
+/// The number of cylinders by which ways across a border are longer than they seem: of those that fit about as well as any, the least.
+fn between(curve: &[Point], across: &[Point]) -> u32 {
+    let Some(&(longest, _)) = curve.last() else { return 0 };
+    let nearest = across.iter().map(|(d, _)| *d).fold(0.0, f64::max);
+    let misfit = |gap: u32| -> f64 {
+        let off = |(d, seen): &Point| {
+            let (time, error) = at(curve, d + f64::from(gap));
+            (seen.at - time).powi(2) / (seen.error.powi(2) + error.powi(2) + LEAST * LEAST)
+        };
+        across.iter().map(off).sum()
+    };
+    let all: Vec<f64> = (0..=(longest - nearest).max(0.0) as u32).map(misfit).collect();
+    let best = all.iter().copied().fold(f64::INFINITY, f64::min);
+    if all[0] - best < SURE {
+        return 0;
+    }
+    all.iter().position(|m| *m <= best + 1.0).map_or(0, |gap| gap as u32)
+}
+
+/// The time at a distance on the curve, and its error.
+fn at(curve: &[Point], distance: f64) -> (f64, f64) {
+    let above = curve.partition_point(|(d, _)| *d < distance).min(curve.len() - 1);
+    let ((low, l), (high, h)) = (curve[above.saturating_sub(1)], curve[above]);
+    let part = if high > low { ((distance - low) / (high - low)).clamp(0.0, 1.0) } else { 0.0 };
+    (l.at + part * (h.at - l.at), l.error.max(h.error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(distance: u32, at: f64) -> Point {
+        (f64::from(distance), Border { at, error: 4e3, spread: 0.0, shots: 100, useless: 0 })
+    }
+
+    #[test]
+    fn what_is_between_two_zones_is_found_on_curves_with_steps_too() {
+        let smooth = |d: u32| 600e3 + 70e3 * f64::from(d).sqrt();
+        // Level from 5 to 7, a little less at 6.
+        let steps = |d: u32| 800e3 + 170e3 * f64::from((d + 1) / 3) - if d == 6 { 5e3 } else { 0.0 };
+        for time in [&smooth as &dyn Fn(u32) -> f64, &steps] {
+            let curve: Vec<Point> = CURVE.into_iter().map(|d| point(d, time(d))).collect();
+            for gap in [0, 1, 3, 9, 25] {
+                let across: Vec<Point> = ACROSS.into_iter().map(|d| point(d, time(d + gap) + 1e3)).collect();
+                assert!(between(&curve, &across).abs_diff(gap) <= gap / 8, "{gap}: {}", between(&curve, &across));
+            }
+        }
+        assert_eq!((between(&[], &[]), between(&[point(1, 1e6)], &[point(2, 2e6)])), (0, 0));
+    }
+}
