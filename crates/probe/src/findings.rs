@@ -39,7 +39,8 @@ impl Findings {
 
     pub(crate) fn tracks(&mut self, sampler: &mut Sampler, spans: &[Span], slipped: usize) {
         let tracks: u64 = spans.iter().map(|s| s.times * s.runs.iter().map(|r| r.tracks).sum::<u64>()).sum();
-        let per_track = || spans.iter().flat_map(|s| s.runs.iter()).filter(|r| r.tracks > 1).map(|r| r.sectors);
+        let rows = || spans.iter().flat_map(|s| s.runs.iter().filter(|r| r.tracks > 1 || s.times > 1));
+        let per_track = || rows().map(|r| r.sectors);
         let (most, fewest) = (per_track().max().unwrap_or(0), per_track().min().unwrap_or(0));
         let value = format!("{tracks} tracks of {most} to {fewest} sectors, {slipped} with bad ones");
         self.tell(sampler, "tracks", value, "angles of sectors", "each boundary between two answers".into());

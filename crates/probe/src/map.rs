@@ -24,6 +24,8 @@ pub struct Run {
     pub skew: f64,
     /// Where the first begins, in turns since the reference.
     pub angle: f64,
+    /// From the end of a track's last sector to where the track began, in turns from 0 to 1: what holds no data; 0 where that does not show.
+    pub gap: f64,
 }
 
 impl Run {
@@ -39,14 +41,17 @@ impl Run {
 
     /// Whether the run behind it goes on as it does: then that is a part of it. A single track that a late answer has cut off from either end has no
     /// skew of its own, and goes on as the others do.
-    fn takes(&mut self, next: &Run, same: f64) -> bool {
+    fn takes(&mut self, next: &Run, same: f64, loosely: bool) -> bool {
         if (self.tracks, next.tracks) == (1, 1) {
             return false;
         }
         // The longer one knows better: of a few noisy tracks a skew may be off by so much that it leads nowhere.
         let skew = if next.tracks > self.tracks { next.skew } else { self.skew };
+        // Where answers scatter, a few tracks in front of many may begin further off than any single answer is: the many know.
+        let many = self.tracks.max(next.tracks) >= MANY * self.tracks.min(next.tracks);
+        let allowed = if loosely && many { 2.0 * same } else { same };
         let goes_on = self.sectors == next.sectors
-            && apart(fraction(self.angle + turns(skew, self.tracks)), next.angle).abs() <= same;
+            && apart(fraction(self.angle + turns(skew, self.tracks)), next.angle).abs() <= allowed;
         if !goes_on || (self.tracks.min(next.tracks) > 1 && apart(self.skew, next.skew).abs() > same) {
             return false;
         }
@@ -110,10 +115,15 @@ fn turns(skew: f64, n: u64) -> f64 {
     fraction(skew * n as f64)
 }
 
+/// So many times as many are many.
+const MANY: u64 = 8;
 /// So many tracks that are unlike the next, and more than the others, are no rows.
 const MOST_SINGLE: u64 = 2_000;
 /// Patterns of at most so many runs are looked for: surfaces in turn, or there and back.
 const LONGEST_PATTERN: usize = 40;
+
+/// And with single tracks in them they come so often.
+const LASTING: u64 = 24;
 
 /// Draws the map.
 pub struct Mapper<'m, 's, 'a> {
@@ -154,7 +164,19 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
             }
             self.add(run);
             if let Some(n) = pattern(&self.loose, self.tracer.same()) {
-                at = self.repeat(n)?;
+                let (loose, spans) = (self.loose.clone(), self.spans.len());
+                let before = loose.len() - 2 * n - 1;
+                let is_short = loose[before..].iter().any(|r| r.tracks == 1);
+                let next = self.repeat(n)?;
+                // The runs in front of it are spans of their own by now.
+                let times = self.spans.get(spans + before).map_or(0, |s| s.times);
+                if next >= at && (!is_short || times >= LASTING) {
+                    at = next;
+                    continue;
+                }
+                // A defect on each of some cylinders is no pattern, and one that does not even hold for those that it was seen in is none either.
+                self.spans.truncate(spans);
+                self.loose = loose;
             }
         }
         self.spans.extend(self.loose.drain(..).map(Span::once));
@@ -167,7 +189,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let same = self.tracer.same();
         let mut run = run;
         while let Some(mut last) = self.loose.pop() {
-            if !last.takes(&run, same) {
+            if !last.takes(&run, same, self.tracer.is_noisy()) {
                 self.loose.push(last);
                 break;
             }
@@ -179,8 +201,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
     /// The run that begins at a track's first sector.
     fn run(&mut self, first: u64) -> Result<Run, ProbeError> {
         let end = self.tracer.sectors();
-        let (angle, sectors) = self.track_at(first)?;
-        let Some(sectors) = sectors else {
+        let (angle, found) = self.track_at(first)?;
+        let Some((sectors, gap)) = found else {
             // What is left is less than a track.
             let n = u32::try_from(end - first).unwrap_or(u32::MAX);
             return Ok(Run {
@@ -189,16 +211,22 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
                 sectors: n,
                 skew: 0.0,
                 angle: fraction(angle - 1.0 / f64::from(n.max(1))),
+                gap: 0.0,
             });
         };
         let n = u64::from(sectors);
-        let run = Run { first, tracks: 1, sectors, skew: 0.0, angle: fraction(angle - 1.0 / f64::from(sectors)) };
+        let angle = fraction(angle - 1.0 / f64::from(sectors));
+        let gap = match gap {
+            Some(gap) => gap,
+            None => self.gap(angle, first + n - 1)?,
+        };
+        let run = Run { first, tracks: 1, sectors, skew: 0.0, angle, gap };
         let most = (end - first) / n;
         if most < 2 {
             return Ok(run);
         }
-        let places = Places { first, step: n, track: sectors, most };
-        let second = fraction(self.tracer.steady(places.last_of(1))? - run.angle);
+        let places = Places { first, step: n, track: sectors, gap, most };
+        let second = fraction(self.tracer.steady(places.last_of(1))? + gap - run.angle);
         let mut line = Line { angle: run.angle, step: second };
         let mut good = self.follow(&mut line, places)?;
         // Of tracks that are a little longer the first lies on the line, too, and goes on behind its end.
@@ -208,7 +236,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         // What lies on it by chance is not there a second time, and has drawn the line to it.
         while good > 1 && !self.begins(&line, good, &places)? && !self.begins(&line, good, &places)? {
             good -= 1;
-            let off = self.tracer.off(places.last_of(good), line.at(good))?;
+            let off = self.tracer.off(places.last_of(good), line.at(good) - gap)?;
             if off.abs() <= 2.0 * self.tracer.same() {
                 line.step = fraction(line.step + off / good as f64);
             }
@@ -223,20 +251,33 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(Run { tracks: good + 1, skew: line.step, angle: line.angle, ..run })
     }
 
-    /// The angle at which the first sector of a track ends, and the sectors of it: as many as one of those before had, where that is so.
-    /// `None`: there is no whole one.
-    fn track_at(&mut self, first: u64) -> Result<(f64, Option<u32>), ProbeError> {
+    /// What is behind the last sector of a track that begins at an angle.
+    fn gap(&mut self, angle: f64, last: u64) -> Result<f64, ProbeError> {
+        let little = self.tracer.same() / if self.tracer.is_noisy() { 1.0 } else { 2.0 };
+        let gap = apart(self.tracer.steady(last)?, angle);
+        if gap.abs() <= little {
+            return Ok(0.0);
+        }
+        // A late answer is not late by as much again.
+        let again = apart(self.tracer.steady(last)?, angle);
+        Ok(if apart(gap, again).abs() <= little { fraction(gap) } else { 0.0 })
+    }
+
+    /// The angle at which the first sector of a track ends, and the sectors of it with what is behind them: as many as one of those before had, where
+    /// that is so. `None`: there is no whole one.
+    fn track_at(&mut self, first: u64) -> Result<(f64, Option<Ends>), ProbeError> {
         let end = self.tracer.sectors();
-        let mut known: Vec<u32> = self.loose.iter().rev().map(|r| r.sectors).collect();
-        known.extend(self.spans.last().iter().flat_map(|s| s.runs.iter().map(|r| r.sectors)));
+        let mut known: Vec<(u32, f64)> = self.loose.iter().rev().map(|r| (r.sectors, r.gap)).collect();
+        known.extend(self.spans.last().iter().flat_map(|s| s.runs.iter().map(|r| (r.sectors, r.gap))));
         // A single track may be one that a zone ends in.
         let whole = self.loose.iter().rev().find(|r| r.tracks > 1).map(|r| r.sectors);
-        let hint = whole.or(known.first().copied()).map(|n| 1.0 / f64::from(n));
+        let hint = whole.or(known.first().map(|k| k.0)).map(|n| 1.0 / f64::from(n));
         // The one behind that of the surface before comes next, as a rule.
         let mut tried: Vec<u32> = Vec::new();
         let begin = self.tracer.steady(first)?;
         let same = self.tracer.same();
-        for n in self.expected().into_iter().chain(known) {
+        let expected = self.expected().and_then(|n| known.iter().find(|k| k.0 == n).copied());
+        for (n, gap) in expected.into_iter().chain(known) {
             if tried.contains(&n) || tried.len() == 6 || first + u64::from(n) >= end {
                 continue;
             }
@@ -245,12 +286,12 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
             let rate = 1.0 / f64::from(n);
             let behind = self.tracer.steady(first + u64::from(n))?;
             let last = self.tracer.steady(first + u64::from(n) - 1)?;
-            let ends = apart(fraction(last + rate), behind).abs() > same;
-            if ends && apart(fraction(begin - rate), last).abs() <= same {
-                return Ok((begin, Some(n)));
+            let ends = apart(last + along(n, gap), behind).abs() > same;
+            if ends && apart(fraction(begin - rate - gap), last).abs() <= same {
+                return Ok((begin, Some((n, Some(gap)))));
             }
         }
-        Ok((begin, self.tracer.track(first, true, hint)?.map(|t| t.sectors)))
+        Ok((begin, self.tracer.track(first, true, hint)?.map(|t| (t.sectors, None))))
     }
 
     /// Sectors of the tracks that come next if the last runs but a few come again.
@@ -294,7 +335,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         // A cylinder is a run of a few tracks.
         const LONG: u64 = 8;
         let same = self.tracer.same();
-        let here = self.tracer.off(places.last_of(i), line.at(i))?;
+        let here = self.tracer.off(places.last_of(i), line.at(i) - places.gap)?;
         if here.abs() > same {
             return Ok(false);
         }
@@ -310,8 +351,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
 
     /// Whether the track at place `i` has more sectors than it should.
     fn goes_on(&mut self, line: &Line, i: u64, places: &Places) -> Result<bool, ProbeError> {
-        let rate = 1.0 / f64::from(places.track);
-        let off = self.tracer.off(places.last_of(i) + 1, fraction(line.at(i) + rate))?;
+        let rate = along(places.track, places.gap);
+        let off = self.tracer.off(places.last_of(i) + 1, fraction(line.at(i) - places.gap + rate))?;
         Ok(off.abs() <= self.tracer.same())
     }
 
@@ -324,7 +365,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let mut points = Vec::with_capacity(MORE as usize + 1);
         for k in 0..=MORE {
             let i = good * k / MORE;
-            let off = apart(line.at(i), self.tracer.angle(places.last_of(i))?);
+            let off = apart(line.at(i) - places.gap, self.tracer.angle(places.last_of(i))?);
             if off.abs() <= self.tracer.same() {
                 points.push(([1.0, i as f64, 0.0], off));
             }
@@ -352,7 +393,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let mut span = Span { advance: fraction(again.angle - runs[0].angle), runs, times: 2 };
         let unit = span.sectors();
         let most = (end - span.first()) / unit;
-        let places = Places { first: span.first(), step: unit, track: span.runs[0].sectors, most };
+        let Run { sectors: track, gap, .. } = span.runs[0];
+        let places = Places { first: span.first(), step: unit, track, gap, most };
         let mut line = Line { angle: span.runs[0].angle, step: span.advance };
         let mut good = self.follow(&mut line, places)?;
         // The last may be shorter: where the row behind it is like it, that begins as it should all the same.
@@ -409,7 +451,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
             if lbn >= self.tracer.sectors() {
                 return Ok(false);
             }
-            let expected = fraction(run.begins(j) + rate * n as f64);
+            let expected = fraction(run.begins(j) + rate * n as f64 - run.gap);
             Ok(self.tracer.off(lbn, expected)?.abs() <= self.tracer.same())
         };
         // Behind a change one track in a hundred is where it should be all the same; two that are a few apart hardly ever.
@@ -429,6 +471,16 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
     }
 }
 
+/// Turns from sector to sector of a track of so many, with this gap. (Where a track begins is counted from its first sector as if it were as wide as that of
+/// a full one.)
+fn along(sectors: u32, gap: f64) -> f64 {
+    let n = f64::from(sectors.max(2));
+    fraction(1.0 - 1.0 / n - gap) / (n - 1.0)
+}
+
+/// Sectors of a track, and what is behind them, if that is known.
+type Ends = (u32, Option<f64>);
+
 /// Tracks evenly apart.
 #[derive(Clone, Copy, Debug)]
 struct Places {
@@ -438,6 +490,8 @@ struct Places {
     step: u64,
     /// Sectors of each.
     track: u32,
+    /// Turns of each that hold no data.
+    gap: f64,
     /// How many there can be.
     most: u64,
 }
@@ -447,21 +501,27 @@ impl Places {
         self.first + i * self.step
     }
 
-    /// It ends where the track began, a turn later.
+    /// It ends where the track began, a turn later and less the gap.
     fn last_of(&self, i: u64) -> u64 {
         self.first_of(i) + u64::from(self.track) - 1
     }
 }
 
-/// The shortest pattern in which the last runs have come twice, with what begins it a third time, as far on as the second.
+/// The shortest pattern in which the last runs have come twice, with what begins it a third time, as far on as the second. With single tracks in it,
+/// three times: one is as a rule a track with a defect, or one that a zone ends in, and what comes twice by chance is no pattern.
 fn pattern(runs: &[Run], same: f64) -> Option<usize> {
     (1..=LONGEST_PATTERN.min(runs.len().saturating_sub(1) / 2)).find(|&n| {
         let of = &runs[runs.len() - 2 * n - 1..];
         let (first, second, third) = (&of[..n], &of[n..2 * n], &of[2 * n]);
         let (once, again) = (apart(first[0].angle, second[0].angle), apart(second[0].angle, third.angle));
-        // A single track is one with a defect, or one that a zone ends in: what comes twice by chance is no pattern.
-        let both = first.iter().zip(second).all(|(a, b)| a.tracks > 1 && alike(a, b, same));
-        both && alike(&first[0], third, same) && apart(once, again).abs() <= 2.0 * same && joints(first, second, same)
+        let same_runs = |a: &[Run], b: &[Run]| a.iter().zip(b).all(|(a, b)| alike(a, b, same));
+        let before = || runs.len().checked_sub(3 * n + 1).map(|at| &runs[at..at + n]);
+        let often = first.iter().all(|r| r.tracks > 1) || before().is_some_and(|b| n > 1 && same_runs(b, first));
+        often
+            && same_runs(first, second)
+            && alike(&first[0], third, same)
+            && apart(once, again).abs() <= 2.0 * same
+            && joints(first, second, same)
     })
 }
 
@@ -483,19 +543,19 @@ mod tests {
 
     #[test]
     fn what_goes_on_is_one_run_whichever_part_of_it_is_single() {
-        let run = |first, tracks, skew, angle| Run { first, tracks, sectors: 100, skew, angle };
+        let run = |first, tracks, skew, angle| Run { first, tracks, sectors: 100, skew, angle, gap: 0.0 };
         for (mut a, b) in [
             (run(0, 5, 0.1, 0.95), run(500, 1, 0.0, 0.45)),
             (run(0, 1, 0.0, 0.95), run(100, 5, 0.1, 0.05)),
             (run(0, 2, 0.1002, 0.9501), run(200, 4, 0.1, 0.15)),
         ] {
-            assert!(a.takes(&b, 1e-3), "{a:?} {b:?}");
+            assert!(a.takes(&b, 1e-3, false), "{a:?} {b:?}");
             assert!((a.first, a.tracks, a.end()) == (0, 6, 600), "{a:?}");
             assert!((a.begins(5) - 0.45).abs() < 1e-3, "{a:?}");
         }
         // By its own skew the short one ends nowhere near.
         let (mut a, b) = (run(0, 30, 0.1009, 0.95), run(3_000, 400, 0.1, 0.95));
-        assert!(a.takes(&b, 0.01) && a.tracks == 430 && (a.begins(429) - 0.85).abs() < 1e-6, "{a:?}");
+        assert!(a.takes(&b, 0.01, false) && a.tracks == 430 && (a.begins(429) - 0.85).abs() < 1e-6, "{a:?}");
         // Elsewhere, with another skew, with other sectors; and of two single ones nobody knows.
         for (mut a, b) in [
             (run(0, 1, 0.0, 0.95), run(100, 5, 0.1, 0.06)),
@@ -503,7 +563,7 @@ mod tests {
             (run(0, 5, 0.1, 0.95), Run { sectors: 101, ..run(500, 5, 0.1, 0.45) }),
             (run(0, 1, 0.0, 0.95), run(100, 1, 0.0, 0.95)),
         ] {
-            assert!(!a.takes(&b, 1e-3), "{a:?} {b:?}");
+            assert!(!a.takes(&b, 1e-3, false), "{a:?} {b:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{
-    HeadOrder, Layout, Profile, SectorAddress, Slip, Sparing, ZoneSpec, builtin, load, write,
+    HeadOrder, Layout, Profile, SectorAddress, Slip, SpareUnit, Sparing, ZoneSpec, builtin, load, write,
 };
 use headtime_disk::time::Dur;
 use headtime_probe::layout::{Laid, lay_out};
@@ -234,6 +234,37 @@ fn what_is_kept_free_in_front_of_the_first_sector_and_between_zones_is_crossed()
     let seen = cylinders - 30 - 1;
     println!("{} of {seen} cylinders in {zones} zones", found.spec.cylinders);
     assert!(zones > 1 && found.spec.cylinders.abs_diff(seen) <= 3 * zones, "{}", found.spec.cylinders);
+}
+
+#[test]
+fn heads_with_other_sectors_in_each_cylinder_and_what_tracks_and_cylinders_keep_free() {
+    let base = || cut(builtin("cheetah36es").expect("a built-in drive"), 6_000);
+    let mut all: Vec<Profile> = Vec::new();
+    for order in [HeadOrder::Forward, HeadOrder::AlternatingInZone] {
+        let mut p = base();
+        (p.geometry.layout, p.geometry.surfaces) = (Layout::HeadFirst(order), 4);
+        for z in &mut p.geometry.zones {
+            let n = z.sectors_per_track[0];
+            (z.sectors_per_track, z.sparing.spares) = (vec![n, n - 6, n + 4, n - 6], 5_000);
+        }
+        all.push(p);
+    }
+    for (unit, spares, surfaces) in
+        [(SpareUnit::Track, 4, 2), (SpareUnit::Cylinders(1), 10, 2), (SpareUnit::Cylinders(1), 25, 5)]
+    {
+        let mut p = base();
+        p.geometry.surfaces = surfaces;
+        for z in &mut p.geometry.zones {
+            z.sparing = Sparing { unit, spares, ..Sparing::NONE };
+        }
+        all.push(p);
+    }
+    for p in all {
+        let (layout, surfaces, sparing) = (p.geometry.layout, p.geometry.surfaces, p.geometry.zones[0].sparing);
+        let (found, wrong) = laid(p);
+        assert_eq!((found.spec.layout, found.spec.surfaces, wrong), (layout, surfaces, 0));
+        assert_eq!(found.spec.zones[0].sparing.unit, sparing.unit);
+    }
 }
 
 #[test]

@@ -104,13 +104,14 @@ struct Questions<'q, 's, 'g> {
 }
 
 impl Questions<'_, '_, '_> {
-    /// A track that holds data in each sector, with the next one in LBN order.
+    /// A track that holds data in nearly each sector, with the next one in LBN order.
     fn track(&mut self) -> Option<(Track, Track)> {
         let g = self.pairs.geometry();
         (0..200).find_map(|_| {
             let t = g.track_of(self.sampler.below(g.capacity()))?;
             let next = g.track_of(t.first_lbn + u64::from(t.lbns))?;
-            (t.plain && next.plain && t.lbns >= 32).then_some((t, next))
+            let is_full = |t: &Track| t.lbns >= 32 && 8 * t.lbns >= 7 * t.spt;
+            (is_full(&t) && is_full(&next)).then_some((t, next))
         })
     }
 
@@ -162,7 +163,8 @@ impl Questions<'_, '_, '_> {
         let point = self.seeks.points.iter().rfind(|p| p.distance <= NEAR)?;
         let how = Apart { cylinders: point.distance, other_surface: false };
         let (a, b) = self.pairs.tracks(self.sampler, how)?;
-        (a.plain && b.plain && a.lbns >= 32 && b.lbns >= 32).then_some((a, b, point.time.0 as f64))
+        let is_full = |t: &Track| t.lbns >= 32 && 8 * t.lbns >= 7 * t.spt;
+        (is_full(&a) && is_full(&b)).then_some((a, b, point.time.0 as f64))
     }
 
     fn same_track_delays(&mut self) -> Result<Seen, ProbeError> {

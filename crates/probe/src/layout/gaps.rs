@@ -5,7 +5,7 @@
 //! this: their groups are all as wide as each other, and what is missing in one is free.
 
 use headtime_disk::geometry::{Geometry, Track};
-use headtime_disk::profile::{GeometrySpec, Layout, Slip};
+use headtime_disk::profile::{GeometrySpec, Layout, Slip, SpareUnit};
 
 use crate::border::{Border, SHOTS, find as border};
 use crate::pairs::{Pairs, When, holds_enough};
@@ -75,8 +75,16 @@ pub fn widen(sampler: &mut Sampler, spindle: &mut Spindle, spec: &mut GeometrySp
         }
         let gap = between(&curve, &ways_across);
         let (zone, heads) = (&mut spec.zones[i], u64::from(spec.surfaces));
+        if zone.sparing.unit != SpareUnit::Zone {
+            // What each track or cylinder keeps free says nothing of what the zone does.
+            continue;
+        }
+        let cylinder = match zone.sectors_per_track[..] {
+            [all] => u64::from(all) * heads,
+            ref each => each.iter().map(|n| u64::from(*n)).sum(),
+        };
         zone.last_cylinder += gap;
-        zone.sparing.spares += u64::from(gap) * heads * u64::from(zone.sectors_per_track[0]);
+        zone.sparing.spares += u64::from(gap) * cylinder;
         shift += gap;
     }
     spec.cylinders += shift;

@@ -15,6 +15,7 @@ pub mod rows;
 mod skips;
 pub mod slips;
 mod surfaces;
+mod uneven;
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::Geometry;
@@ -30,6 +31,8 @@ use crate::tracks::Tracer;
 use rows::Row;
 use slips::Slips;
 
+/// Tracks that are each unlike the next, in a pattern that fits no layout.
+const MOST_ROWS: usize = 60_000;
 /// No drive has more tracks: ten times as many as the largest of 2025.
 const MOST_TRACKS: u64 = 1 << 27;
 
@@ -52,6 +55,15 @@ pub struct Laid {
 /// As [`Sampler::run`]; or the map is no disk's.
 pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> Result<Laid, ProbeError> {
     let mut tracer = Tracer { sampler, spindle };
+    if let Some((mut spec, order)) = uneven::geometry(&mut tracer, spans)? {
+        let end = spans.last().map_or(0, Span::end);
+        if Geometry::new(&spec).is_ok_and(|g| g.capacity() == end) {
+            polish::polish(&mut tracer, &mut spec)?;
+            gaps::widen(tracer.sampler, tracer.spindle, &mut spec)?;
+            let sure = "surfaces by how many sectors their tracks have".into();
+            return Ok(Laid { spec, order: Some(order), sure, slipped: 0 });
+        }
+    }
     let mut rows = rows::rows(&mut tracer, spans)?;
     let tracks: u64 = rows.iter().map(|r| r.tracks).sum();
     if tracks > MOST_TRACKS {
@@ -59,6 +71,13 @@ pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> 
             what: "the number of tracks",
             expected: format!("{MOST_TRACKS} at most"),
             found: tracks.to_string(),
+        });
+    }
+    if rows.len() > MOST_ROWS {
+        return Err(ProbeError::NoDisk {
+            what: "tracks",
+            expected: "rows of neighbours with as many sectors, or cylinders that are alike".into(),
+            found: format!("{} rows in {tracks} tracks, in no order that is known", rows.len()),
         });
     }
     let slips = Slips::find(&mut tracer, &rows)?;
@@ -82,8 +101,10 @@ pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> 
     };
     match spec.filter(|s| fits(s, &rows, same)) {
         Some(mut spec) => {
-            polish::polish(&mut Tracer { sampler, spindle }, &mut spec)?;
-            gaps::widen(sampler, spindle, &mut spec)?;
+            let mut tracer = Tracer { sampler, spindle };
+            polish::polish(&mut tracer, &mut spec)?;
+            uneven::free_on_each_track(&mut tracer, &mut spec)?;
+            gaps::widen(tracer.sampler, tracer.spindle, &mut spec)?;
             Ok(Laid { spec, order, sure, slipped })
         }
         None if order.is_none() => Ok(Laid { spec: flat, order, sure, slipped }),
