@@ -13,7 +13,7 @@ test: tools ## Run every test
 	@skipped=$$(mktemp) && trap 'rm -f "$$skipped"' EXIT && \
 	HEADTIME_SKIPPED=$$skipped $(CARGO) test --workspace --locked --quiet && \
 	if [ ! -d "$${HEADTIME_DATA:-../shared/data}/disksim/ref" ]; then \
-	    for name in disksim_load disksim_maps disksim_responses validation; do \
+	    for name in disksim_drives disksim_load disksim_maps disksim_responses validation; do \
 	        echo "skipped: $$name: no measured traces and DiskSim vectors here (HEADTIME_DATA is the directory above disksim/)"; \
 	    done >>"$$skipped"; \
 	fi && \
