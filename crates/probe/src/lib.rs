@@ -7,7 +7,7 @@
 //! * [`device`]: what the drive under test must be able to do; who has it does the I/O
 //! * [`sampler`]: timed reads that come from the media, with a budget, a watch and an account of surprises
 //! * [`spindle`]: the period, and the angle of any instant and any sector
-//! * [`tracks`]: where tracks begin; [`map`]: all of them; [`layout`]: those as a geometry
+//! * [`tracks`]: where tracks begin; [`map`]: all of them, as [`runs`]; [`layout`]: those as a geometry
 //! * [`pairs`], [`border`]: two reads of which the second is aimed, and what the turns that it missed say
 //! * [`seeks`]: seek table and head switch
 //! * [`habits`]: what the drive does unasked
@@ -33,6 +33,8 @@ pub mod long_reads;
 pub mod map;
 pub mod overheads;
 pub mod pairs;
+mod patterns;
+pub mod runs;
 pub mod sampler;
 pub mod scattered;
 pub mod seeks;

@@ -7,61 +7,11 @@
 //! drive of a million tracks takes some thousand samples, not some million.
 
 use crate::fit::fit;
+use crate::patterns::pattern;
+use crate::runs::{Run, turns};
 use crate::sampler::ProbeError;
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
-
-/// Tracks that follow each other with the same skew and as many sectors.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Run {
-    /// The first sector of the first.
-    pub first: u64,
-    /// How many.
-    pub tracks: u64,
-    /// Sectors of each.
-    pub sectors: u32,
-    /// From where one begins to where the next does, in turns from 0 to 1. Of a single track it is unknown, and 0.
-    pub skew: f64,
-    /// Where the first begins, in turns since the reference.
-    pub angle: f64,
-    /// From the end of a track's last sector to where the track began, in turns from 0 to 1: what holds no data; 0 where that does not show.
-    pub gap: f64,
-}
-
-impl Run {
-    /// One past its last sector.
-    pub fn end(&self) -> u64 {
-        self.first + self.tracks * u64::from(self.sectors)
-    }
-
-    /// The angle at which its track number `j` begins.
-    pub fn begins(&self, j: u64) -> f64 {
-        fraction(self.angle + turns(self.skew, j))
-    }
-
-    /// Whether the run behind it goes on as it does: then that is a part of it. A single track that a late answer has cut off from either end has no
-    /// skew of its own, and goes on as the others do.
-    fn takes(&mut self, next: &Run, same: f64, loosely: bool) -> bool {
-        if (self.tracks, next.tracks) == (1, 1) {
-            return false;
-        }
-        // The longer one knows better: of a few noisy tracks a skew may be off by so much that it leads nowhere.
-        let skew = if next.tracks > self.tracks { next.skew } else { self.skew };
-        // Where answers scatter, a few tracks in front of many may begin further off than any single answer is: the many know.
-        let many = self.tracks.max(next.tracks) >= MANY * self.tracks.min(next.tracks);
-        let allowed = if loosely && many { 2.0 * same } else { same };
-        let goes_on = self.sectors == next.sectors
-            && apart(fraction(self.angle + turns(skew, self.tracks)), next.angle).abs() <= allowed;
-        if !goes_on || (self.tracks.min(next.tracks) > 1 && apart(self.skew, next.skew).abs() > same) {
-            return false;
-        }
-        if next.tracks > self.tracks {
-            (self.skew, self.angle) = (next.skew, fraction(next.angle - turns(next.skew, self.tracks)));
-        }
-        self.tracks += next.tracks;
-        true
-    }
-}
 
 /// A pattern of runs, so many times.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,19 +60,9 @@ impl Line {
     }
 }
 
-/// So many turns, of which only what lies behind the point matters.
-fn turns(skew: f64, n: u64) -> f64 {
-    fraction(skew * n as f64)
-}
-
-/// So many times as many are many.
-const MANY: u64 = 8;
 /// So many tracks that are unlike the next, and more than the others, are no rows.
 const MOST_SINGLE: u64 = 2_000;
-/// Patterns of at most so many runs are looked for: surfaces in turn, or there and back.
-const LONGEST_PATTERN: usize = 40;
-
-/// And with single tracks in them they come so often.
+/// Patterns with single tracks in them come so often.
 const LASTING: u64 = 24;
 
 /// Draws the map.
@@ -504,66 +444,5 @@ impl Places {
     /// It ends where the track began, a turn later and less the gap.
     fn last_of(&self, i: u64) -> u64 {
         self.first_of(i) + u64::from(self.track) - 1
-    }
-}
-
-/// The shortest pattern in which the last runs have come twice, with what begins it a third time, as far on as the second. With single tracks in it,
-/// three times: one is as a rule a track with a defect, or one that a zone ends in, and what comes twice by chance is no pattern.
-fn pattern(runs: &[Run], same: f64) -> Option<usize> {
-    (1..=LONGEST_PATTERN.min(runs.len().saturating_sub(1) / 2)).find(|&n| {
-        let of = &runs[runs.len() - 2 * n - 1..];
-        let (first, second, third) = (&of[..n], &of[n..2 * n], &of[2 * n]);
-        let (once, again) = (apart(first[0].angle, second[0].angle), apart(second[0].angle, third.angle));
-        let same_runs = |a: &[Run], b: &[Run]| a.iter().zip(b).all(|(a, b)| alike(a, b, same));
-        let before = || runs.len().checked_sub(3 * n + 1).map(|at| &runs[at..at + n]);
-        let often = first.iter().all(|r| r.tracks > 1) || before().is_some_and(|b| n > 1 && same_runs(b, first));
-        often
-            && same_runs(first, second)
-            && alike(&first[0], third, same)
-            && apart(once, again).abs() <= 2.0 * same
-            && joints(first, second, same)
-    })
-}
-
-fn alike(a: &Run, b: &Run, same: f64) -> bool {
-    a.tracks == b.tracks && a.sectors == b.sectors && apart(a.skew, b.skew).abs() <= same
-}
-
-/// Whether the angles between runs repeat, too.
-fn joints(before: &[Run], last: &[Run], same: f64) -> bool {
-    let all = |runs: &[Run]| -> Vec<f64> {
-        runs.windows(2).map(|w| apart(w[0].begins(w[0].tracks - 1), w[1].angle)).collect()
-    };
-    all(before).iter().zip(all(last)).all(|(a, b)| apart(*a, b).abs() <= 2.0 * same)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_goes_on_is_one_run_whichever_part_of_it_is_single() {
-        let run = |first, tracks, skew, angle| Run { first, tracks, sectors: 100, skew, angle, gap: 0.0 };
-        for (mut a, b) in [
-            (run(0, 5, 0.1, 0.95), run(500, 1, 0.0, 0.45)),
-            (run(0, 1, 0.0, 0.95), run(100, 5, 0.1, 0.05)),
-            (run(0, 2, 0.1002, 0.9501), run(200, 4, 0.1, 0.15)),
-        ] {
-            assert!(a.takes(&b, 1e-3, false), "{a:?} {b:?}");
-            assert!((a.first, a.tracks, a.end()) == (0, 6, 600), "{a:?}");
-            assert!((a.begins(5) - 0.45).abs() < 1e-3, "{a:?}");
-        }
-        // By its own skew the short one ends nowhere near.
-        let (mut a, b) = (run(0, 30, 0.1009, 0.95), run(3_000, 400, 0.1, 0.95));
-        assert!(a.takes(&b, 0.01, false) && a.tracks == 430 && (a.begins(429) - 0.85).abs() < 1e-6, "{a:?}");
-        // Elsewhere, with another skew, with other sectors; and of two single ones nobody knows.
-        for (mut a, b) in [
-            (run(0, 1, 0.0, 0.95), run(100, 5, 0.1, 0.06)),
-            (run(0, 5, 0.1, 0.95), run(500, 5, 0.2, 0.45)),
-            (run(0, 5, 0.1, 0.95), Run { sectors: 101, ..run(500, 5, 0.1, 0.45) }),
-            (run(0, 1, 0.0, 0.95), run(100, 1, 0.0, 0.95)),
-        ] {
-            assert!(!a.takes(&b, 1e-3, false), "{a:?} {b:?}");
-        }
     }
 }

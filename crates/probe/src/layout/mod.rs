@@ -16,6 +16,7 @@ mod skips;
 pub mod slips;
 mod surfaces;
 mod uneven;
+mod units;
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::Geometry;
@@ -83,7 +84,7 @@ pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> 
     let slips = Slips::find(&mut tracer, &rows)?;
     let same = tracer.same();
     // Bad sectors part no tracks that follow each other with one skew.
-    let unit = surfaces::repeated(&surfaces::over_slips(&rows, same), same);
+    let unit = units::repeated(&units::over_slips(&rows, same), same);
     skips::mark(&mut rows, unit, same);
     let flat = flat::geometry(&rows);
     let built = Geometry::new(&flat).map_err(|e| ProbeError::NoDisk {

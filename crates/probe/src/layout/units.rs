@@ -1,0 +1,60 @@
+//! Rows that belong together: parted by nothing but a bad sector, and as long as each other.
+
+use super::rows::Row;
+use super::slips::MOST;
+use super::surfaces::MOST_SURFACES;
+use crate::spindle::{apart, fraction};
+
+/// Rows that go on behind a track with bad sectors as one.
+pub fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
+    let mut all: Vec<Row> = Vec::with_capacity(rows.len());
+    for row in rows {
+        if let Some(last) = all.last_mut()
+            && last.spt == row.spt
+            && row.skipped == 0
+            && let Some(skew) = [last.skew, row.skew].into_iter().find(|s| *s > 0.0)
+        {
+            let sector = f64::from(last.missing().max(row.missing()).min(MOST)) / f64::from(row.spt);
+            let few = last.missing().max(row.missing()) <= row.spt / 8;
+            if few && apart(last.last_begins() + skew, row.angle).abs() <= same + sector {
+                // The longer one knows the skew better, and a whole one where it begins.
+                if row.tracks > last.tracks {
+                    *last = Row {
+                        first: last.first,
+                        tracks: last.tracks,
+                        angle: fraction(row.angle - fraction(row.skew * last.tracks as f64)),
+                        skipped: last.skipped,
+                        ..*row
+                    };
+                }
+                (last.tracks, last.skew, last.sectors) = (last.tracks + row.tracks, skew, last.spt);
+                continue;
+            }
+        }
+        all.push(*row);
+    }
+    all
+}
+
+/// The length of the rows that most tracks are in, where such rows follow each other with a skew of their own between them.
+pub fn repeated(rows: &[Row], same: f64) -> Option<u64> {
+    let all: u64 = rows.iter().map(|r| r.tracks).sum();
+    let jumps = |a: &Row, b: &Row| apart(a.last_begins() + a.skew, b.angle).abs() > same;
+    // Zones may be as wide as each other; rows of cylinders or groups come again with as many sectors.
+    let again = |a: &Row, behind: &[Row]| {
+        behind.iter().take(MOST_SURFACES as usize).any(|b| (b.tracks, b.spt) == (a.tracks, a.spt))
+    };
+    let follows = |i: usize| {
+        let (a, b) = (&rows[i], &rows[i + 1]);
+        a.tracks > 1 && a.tracks == b.tracks && jumps(a, b) && again(a, &rows[i + 1..])
+    };
+    let mut lengths: Vec<(u64, u64)> = Vec::new();
+    for pair in (0..rows.len().saturating_sub(1)).filter(|&i| follows(i)).map(|i| &rows[i..]) {
+        match lengths.iter_mut().find(|l| l.0 == pair[0].tracks) {
+            Some(length) => length.1 += pair[0].tracks,
+            None => lengths.push((pair[0].tracks, pair[0].tracks)),
+        }
+    }
+    let &(n, tracks) = lengths.iter().max_by_key(|l| l.1)?;
+    (3 * tracks > all).then_some(n)
+}
