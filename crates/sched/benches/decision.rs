@@ -11,6 +11,7 @@ use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::Policy;
 use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::order::View;
+use headtime_sched::order::ahead::Arrivals;
 use headtime_sched::pool::Pool;
 use headtime_sched::request::{Action, Request};
 use headtime_testkit::profiles::{plain_profile, rng, small_geometry};
@@ -78,6 +79,7 @@ struct Load {
     pool: Pool,
     head: Head,
     lbn: u64,
+    arrivals: Arrivals,
 }
 
 impl Load {
@@ -91,6 +93,7 @@ impl Load {
             pool: Pool::new(waiting, order.key()),
             head: Head::default(),
             lbn: 0,
+            arrivals: Arrivals::default(),
         };
         (0..waiting).for_each(|_| load.submit());
         load
@@ -111,6 +114,7 @@ impl Load {
             read: self.head,
             write: self.head,
             lbn: self.lbn,
+            arrivals: &mut self.arrivals,
             looked_at: 0,
         };
         let slot = order.next(&mut view).expect("somebody waits");
@@ -156,6 +160,11 @@ fn sstf(bencher: Bencher, waiting: usize) {
 #[divan::bench(args = [10, 100, 1_000, 10_000])]
 fn sptf(bencher: Bencher, waiting: usize) {
     decisions(bencher, waiting, Order::Sptf);
+}
+
+#[divan::bench(args = [10, 32, 100, 1_000, 10_000])]
+fn sptf_ahead(bencher: Bencher, waiting: usize) {
+    decisions(bencher, waiting, Order::SptfAhead);
 }
 
 #[divan::bench(args = [10, 100, 1_000, 10_000])]

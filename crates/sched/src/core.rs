@@ -1,13 +1,17 @@
 //! The core (contract in the crate's documentation).
 //!
 //! * this file: foreground requests from submission to finish
+//! * `commit`: when the next command is dispatched
 //! * `going`: who may go, streams and ADMIT
+//! * `handover`: when the drive orders commands itself
 //! * `filling`: what is put before them, and into idle time
 //! * `calls`: the freeblock calls
 
 mod calls;
+mod commit;
 mod filling;
 mod going;
+mod handover;
 
 use std::collections::VecDeque;
 
@@ -22,10 +26,15 @@ use crate::fill::forward::MOST_PROMOTED;
 use crate::fill::subsystem::{FillConfig, Freeblock};
 pub use crate::order::Order;
 use crate::order::View;
+use crate::order::ahead::Arrivals;
 use crate::pool::{Pool, Slot};
 use crate::predictor::Predictor;
 use crate::request::{Action, Finished, Prediction, Request};
 use crate::stats::Stats;
+
+use commit::Commit;
+pub use commit::Commitment;
+use handover::Handover;
 
 /// How a core is set up.
 #[derive(Clone, Debug)]
@@ -82,10 +91,15 @@ pub struct Core {
     now: Time,
     pool: Pool,
     predictor: Predictor,
+    arrivals: Arrivals,
     dispatch: Dispatch,
     finished: VecDeque<Finished>,
-    /// The foreground request that goes next: chosen, and kept in the dispatch queue while something is put before it.
+    /// The foreground request that goes next: committed, and kept in the dispatch queue while something is put before it.
     held: Option<u32>,
+    /// When the next command is dispatched.
+    commit: Commit,
+    /// When the drive orders commands itself.
+    handover: Handover,
     /// Requests whose command failed in the part that was not theirs: they go again, alone and first.
     again: VecDeque<u32>,
     /// Nothing is sent before this: the drive reads on behind freeblock work.
@@ -110,14 +124,15 @@ impl Core {
     pub fn new(config: Config, model: Model) -> Core {
         assert!(config.capacity > 0, "no request could ever wait");
         let depth = config.max_outstanding as usize;
-        // Held back: one. At the drive: each command and what was put at its front. And pieces of promoted tasks.
-        let spare = if config.fill.is_some() { 1 + 2 * depth + MOST_PROMOTED } else { depth };
         Core {
-            pool: Pool::new(config.capacity + spare, config.order.key()),
+            pool: pool_for(&config, depth),
             predictor: Predictor::new(depth, &model),
+            arrivals: Arrivals::default(),
             dispatch: Dispatch::new(depth),
             finished: VecDeque::with_capacity(depth),
             held: None,
+            commit: Commit::new(config.max_outstanding),
+            handover: Handover::default(),
             again: VecDeque::new(),
             hold_until: Time::ZERO,
             fill: config.fill.as_ref().map(|f| Box::new(Freeblock::new(f, &model))),
@@ -134,6 +149,14 @@ impl Core {
         }
     }
 
+    /// Room for so many commands at the drive.
+    fn enlarge(&mut self, depth: usize) {
+        self.pool = pool_for(&self.config, depth);
+        if self.admit.is_some() || self.streams.is_some() {
+            self.pool.divide();
+        }
+    }
+
     /// The same with applications that are admitted one after another. To be called before anything was submitted.
     #[must_use]
     pub fn admitting(mut self, policy: &Policy) -> Core {
@@ -141,6 +164,13 @@ impl Core {
         if self.admit.is_some() {
             self.pool.divide();
         }
+        self
+    }
+
+    /// The same with another rule for when the next command is dispatched; [`Commitment::Late`] when nothing is said.
+    #[must_use]
+    pub fn committing(mut self, commitment: Commitment) -> Core {
+        self.commit.set(commitment);
         self
     }
 
@@ -193,6 +223,11 @@ impl Core {
         self.drained = false;
         let sent = self.dispatch.complete(command);
         let prediction = self.predictor.completed(&self.model, command, outcome, now);
+        if let Some(p) = &prediction {
+            self.commit.completed(p);
+        }
+        self.note_cached(&sent, outcome);
+        self.limit_outstanding();
         let untried = matches!((sent.purpose, outcome), (Purpose::Merged(_, _, front), Outcome::MediaError { lbn })
             if lbn < sent.command.lbn + u64::from(front));
         if let Some(streams) = self.streams.as_mut().filter(|_| !untried) {
@@ -275,6 +310,7 @@ impl Core {
 
     /// Tells it the time.
     pub fn tick(&mut self, now: Time) {
+        self.commit.told(now, true);
         self.told(now);
         self.drained = false;
     }
@@ -283,6 +319,8 @@ impl Core {
         assert!(now >= self.now, "time went back: {now} after {}", self.now);
         debug_assert!(self.drained || now == self.now, "poll() must be called until None before time goes on");
         self.now = now;
+        self.commit.told(now, false);
+        self.limit_outstanding();
         if let Some(fill) = &mut self.fill {
             fill.told(now);
         }
@@ -320,14 +358,18 @@ impl Core {
         if let Some(slot) = self.again.pop_front() {
             return Some(self.send_request(slot));
         }
+        if !self.is_time_to_commit() {
+            return None;
+        }
         if self.fill.is_some() {
             return self.send_filled();
         }
         let slot = self.choose()?;
+        self.take(slot);
         Some(self.send_request(slot))
     }
 
-    /// ORDER's choice, taken out of those that wait.
+    /// ORDER's choice among the requests that ADMIT lets go. Nothing is committed by it ([`Core::take`]).
     fn choose(&mut self) -> Option<u32> {
         self.waits_until = None;
         if self.pool.eligible() == 0 {
@@ -344,6 +386,7 @@ impl Core {
             read,
             write,
             lbn: self.dispatch.lbn(),
+            arrivals: &mut self.arrivals,
             looked_at: 0,
         };
         let waited = |slot: u32| self.now.since(self.pool.get(slot).submitted);
@@ -351,12 +394,15 @@ impl Core {
             .and_then(|(queue, longest)| self.pool.choice(Some(queue)).oldest.filter(|&slot| waited(slot) > longest));
         let slot = oldest.or_else(|| self.config.order.next(&mut view));
         assert!(slot.is_some(), "queues {:?} have a turn, and nothing of them may go", self.going);
-        let slot = slot?;
-        self.stats.cost.decisions += 1;
         self.stats.cost.looked_at += view.looked_at;
+        slot
+    }
+
+    /// The choice is committed: the request is taken out of those that wait, and ADMIT accounts for it.
+    fn take(&mut self, slot: u32) {
+        self.stats.cost.decisions += 1;
         self.pool.send(slot);
         self.tell_chosen(slot);
-        Some(slot)
     }
 
     fn send_request(&mut self, slot: u32) -> Command {
@@ -374,6 +420,9 @@ impl Core {
         if self.now < self.hold_until {
             return Some(self.hold_until);
         }
+        if let Some(at) = self.commit.waits_until() {
+            return Some(at);
+        }
         let fill = self.fill.as_ref().filter(|_| self.dispatch.at_drive().is_empty() && self.held.is_none());
         let fill = fill.and_then(|f| f.next_wakeup(self.now));
         // Whom it waits for, and who has had his time.
@@ -382,7 +431,7 @@ impl Core {
         let streams = streams.and_then(|()| self.period_ends());
         // While nothing is eligible ADMIT is not asked, whatever it waits for.
         let admit = admit.and_then(|a| a.next_wakeup()).filter(|&t| self.streams.is_none() || t > self.now);
-        [fill, admit, streams].into_iter().flatten().min()
+        [fill, admit, streams, self.commit.probes_at()].into_iter().flatten().min()
     }
 
     /// What ADMIT takes the disk's peak rate to be, in sectors a second, where it has measured one.
@@ -409,4 +458,11 @@ impl Core {
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
+}
+
+/// A pool for the requests that may wait, and those of so many commands at the drive.
+fn pool_for(config: &Config, depth: usize) -> Pool {
+    // Held back: one. At the drive: each command and what was put at its front. And pieces of promoted tasks.
+    let spare = if config.fill.is_some() { 1 + 2 * depth + MOST_PROMOTED } else { depth };
+    Pool::new(config.capacity + spare, config.order.key())
 }

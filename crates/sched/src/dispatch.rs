@@ -51,6 +51,12 @@ impl Dispatch {
         Dispatch { max_outstanding, next_command: 0, at_drive: Vec::with_capacity(max_outstanding), lbn: 0 }
     }
 
+    /// The drive is given so many commands at most from now on.
+    #[inline]
+    pub fn set_limit(&mut self, max_outstanding: usize) {
+        self.max_outstanding = max_outstanding;
+    }
+
     /// Whether another command may be sent.
     #[inline]
     pub fn has_room(&self) -> bool {

@@ -68,6 +68,13 @@ fn on_bus(model: &Model, sectors: u64) -> Dur {
     Dur((sector_ps * sectors).div_ceil(1000))
 }
 
+/// Time that the data of a write of `count` sectors takes on the bus to the drive.
+#[inline]
+pub fn to_drive(model: &Model, count: u32) -> Dur {
+    let sector_ps = model.bus.write_block_ps * u64::from((model.sector_bytes / 512).max(1));
+    Dur((sector_ps * u64::from(count)).div_ceil(1000))
+}
+
 /// Time from the bus being free until the host hears of a read of `count` sectors that were waiting for it.
 #[inline]
 pub fn crossing(model: &Model, count: u32) -> Dur {

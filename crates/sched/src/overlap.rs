@@ -119,6 +119,17 @@ impl Overlaps {
         self.search(kind, lbn, count, seq)
     }
 
+    /// The requests whose first sector is `lbn`.
+    pub fn begins_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
+        let classes = WIDTHS.into_iter().enumerate().filter(|&(class, _)| self.in_class[class] > 0);
+        classes.flat_map(move |(class, width)| {
+            let first = self.chains[self.chain(class, lbn >> width)];
+            let next = |&at: &u32| Some(self.entries[at as usize].next).filter(|&next| next != NONE);
+            std::iter::successors(Some(first).filter(|&at| at != NONE), next)
+                .filter(move |&at| self.entries[at as usize].first == lbn)
+        })
+    }
+
     fn search(&self, kind: Kind, lbn: u64, count: u32, seq: u64) -> Option<u32> {
         let end = lbn + count as u64;
         let mut best: Option<(u64, u32)> = None;

@@ -245,6 +245,17 @@ impl Pool {
         self.overlaps.blocker(kind, lbn, count, u64::MAX).is_some()
     }
 
+    /// Whether a request that has not been sent begins at this LBN.
+    pub fn begins_at(&self, lbn: u64) -> bool {
+        self.overlaps.begins_at(lbn).any(|slot| self.slots[slot as usize].state != State::Sent)
+    }
+
+    /// Whether a write may be waiting; it is not looked for among those at the drive.
+    #[inline]
+    pub fn waits_to_write(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
     /// Marks an eligible request as sent to the drive.
     pub fn send(&mut self, slot: u32) {
         let s = &mut self.slots[slot as usize];

@@ -98,6 +98,18 @@ impl Predictor {
         self.flights.front().map(|f| f.due)
     }
 
+    /// When the head will be free of the one command that is at the drive; `None` when there is none or more than one, when it is not
+    /// known, or when the drive's cache answers it.
+    #[inline]
+    pub fn head_free_at(&self) -> Option<Time> {
+        match &self.flights.front() {
+            Some(f) if self.flights.len() == 1 && f.place.is_some() && !f.is_hit() && !f.passed && f.after.sure => {
+                f.predicted.map(|_| f.after.free_at)
+            }
+            _ => None,
+        }
+    }
+
     /// When the drive will be done with reading on behind what completed last, if that keeps what waits at the drive from
     /// being taken up. A drive with an order of its own may still take something else first until then.
     pub fn reads_on_until(&self, now: Time) -> Option<Time> {

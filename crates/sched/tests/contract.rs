@@ -6,7 +6,7 @@ use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{HeadOrder, Layout};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order, Refused};
+use headtime_sched::core::{Commitment, Config, Core, Order, Refused};
 use headtime_sched::request::{Action, Finished, Request};
 use headtime_testkit::profiles::{plain_profile, rng, small_geometry};
 use headtime_testkit::scripted::{Answer, Scripted};
@@ -81,8 +81,10 @@ impl Driver {
         assert_eq!(self.core.poll(), None, "drained means drained");
         assert_eq!(self.core.outstanding(), self.at_drive.len());
         assert_eq!(self.core.waiting() + self.at_drive.len(), self.unfinished.len());
-        // Nothing that could go is held back.
-        if self.at_drive.len() < self.max_outstanding {
+        // Nothing that could go is held back, but for a second command until the instant that the core asks for.
+        let late = self.max_outstanding == 2 && self.at_drive.len() == 1;
+        let waits = late && self.core.next_wakeup().is_some_and(|at| at > self.now);
+        if self.at_drive.len() < self.max_outstanding && !waits {
             for r in self.waiting() {
                 assert!(self.must_wait_for(&r).is_some(), "{r:?} could have been sent");
             }
@@ -122,7 +124,13 @@ impl Driver {
 
     /// Goes on to the next completion.
     fn step(&mut self) -> bool {
-        let Some(at) = self.drive.next_event() else { return false };
+        let at = loop {
+            let Some(at) = self.drive.next_event() else { return false };
+            let Some(wakeup) = self.core.next_wakeup().filter(|&wakeup| wakeup < at) else { break at };
+            self.now = wakeup;
+            self.core.tick(wakeup);
+            self.drain();
+        };
         self.now = at;
         let done = self.drive.advance(at).expect("it is due");
         let request = self.at_drive.remove(&done.id).expect("it was sent");
@@ -166,6 +174,7 @@ fn order() -> impl Strategy<Value = Order> {
         Just(Order::Clook),
         Just(Order::Sstf),
         Just(Order::Sptf),
+        Just(Order::SptfAhead),
         (0u32..200).prop_map(Order::SptfSw),
         (0u64..50).prop_map(|ms| Order::SatfUf(Dur::from_ms(ms))),
     ]
@@ -234,8 +243,9 @@ fn fcfs_sends_in_the_order_of_arrival() {
 }
 
 #[test]
-fn at_most_two_commands_are_at_the_drive_and_the_second_goes_at_once() {
-    let mut d = Driver::new(core(Order::Sptf, 2, 100), Scripted::new([]), 2);
+fn at_most_two_commands_are_at_the_drive_and_with_early_commitment_the_second_goes_at_once() {
+    let core = core(Order::Sptf, 2, 100).committing(Commitment::Early);
+    let mut d = Driver::new(core, Scripted::new([]), 2);
     for (id, at_drive) in [(0, 1), (1, 2), (2, 2), (3, 2)] {
         d.submit(request(id, Kind::Read, id * 100, 4)).unwrap();
         assert_eq!(d.at_drive.len(), at_drive);

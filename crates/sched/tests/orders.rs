@@ -10,6 +10,7 @@ use headtime_disk::seek::SeekCurve;
 use headtime_disk::time::Dur;
 use headtime_sched::core::Order;
 use headtime_sched::order::View;
+use headtime_sched::order::ahead::{self, Arrivals};
 use headtime_sched::pool::Pool;
 use headtime_sched::request::Request;
 use headtime_testkit::profiles::{layouts, plain_profile, small_geometry};
@@ -18,11 +19,12 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 const CYLINDERS: u32 = 2_000;
-const ORDERS: [Order; 9] = [
+const ORDERS: [Order; 10] = [
     Order::Fcfs,
     Order::Clook,
     Order::Sstf,
     Order::Sptf,
+    Order::SptfAhead,
     Order::SptfSw(0),
     Order::SptfSw(40),
     Order::SptfSw(300),
@@ -125,6 +127,10 @@ struct Run {
     head: Head,
     lbn: u64,
     id: u64,
+    arrivals: Arrivals,
+    /// The same for the plain loop: which request is seen next for the first time, and what each took.
+    unseen: u64,
+    seen: Vec<Dur>,
 }
 
 impl Run {
@@ -172,15 +178,27 @@ impl Run {
             read,
             write,
             lbn: self.lbn,
+            arrivals: &mut self.arrivals,
             looked_at: 0,
         };
         let chosen = self.order.next(&mut view).expect("somebody waits");
         let looked_at = view.looked_at;
-        let situation = Situation { model: &self.model, now, read, write, lbn: self.lbn };
+        let mut situation = Situation { model: &self.model, now, read, write, lbn: self.lbn, arrivals: &[] };
+        if self.order == Order::SptfAhead && slow.len() <= ahead::MOST {
+            let mut new: Vec<&Waiting> = slow.iter().filter(|w| w.seq >= self.unseen).collect();
+            new.sort_by_key(|w| w.seq);
+            self.seen.extend(new.iter().map(|w| situation.positioning(w)));
+            self.unseen = new.last().map_or(self.unseen, |w| w.seq + 1);
+        }
+        situation.arrivals = &self.seen[self.seen.len().saturating_sub(64)..];
         let expected = choose(self.order, &slow, &situation).expect("somebody waits");
         let got = self.pool.get(chosen).request.id;
         assert_eq!(got, expected, "{:?} of {} at {:?}", self.order, slow.len(), self.head);
-        let passes = if matches!(self.order, Order::SptfSw(_)) { 2 } else { 1 };
+        let passes = match self.order {
+            Order::SptfSw(_) => 2,
+            Order::SptfAhead => slow.len().min(ahead::MOST) as u64 + 1,
+            _ => 1,
+        };
         let most = slow.len().max(queues.len()) as u64;
         assert!(looked_at >= 1 && looked_at <= passes * most, "{looked_at} looked at of {}", slow.len());
 
@@ -209,7 +227,20 @@ fn run(seed: u64, order: Order, size: usize, places: Places, decisions: usize) {
         pool.divide();
     }
     let (waiting, head) = (Vec::new(), Head::default());
-    let mut run = Run { dice, order, model, pool, waiting, queues, head, lbn: 0, id: 0 };
+    let mut run = Run {
+        dice,
+        order,
+        model,
+        pool,
+        waiting,
+        queues,
+        head,
+        lbn: 0,
+        id: 0,
+        arrivals: Arrivals::default(),
+        unseen: 0,
+        seen: vec![],
+    };
     for _ in 0..decisions {
         // Pools swing between empty and full.
         let upto = 1 + run.dice.below(size as u64) as usize;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::{Model, ModelError};
-use headtime_disk::profile::Profile;
+use headtime_disk::profile::{FirmwareOrder, Profile};
 use headtime_sched::admit::{Policy, Share, das};
-use headtime_sched::core::{Config, Core, Order};
+use headtime_sched::core::{Commitment, Config, Core, Order};
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
 
@@ -51,6 +51,8 @@ pub struct Setup<'a> {
     pub capacity: usize,
     /// Freeblock work beside the requests; only the host's scheduler has it.
     pub fill: Option<FillConfig>,
+    /// When the host's scheduler dispatches the next command while one is at the drive.
+    pub commitment: Commitment,
     /// Who may go; only the host's scheduler asks.
     pub admit: Policy,
     /// What streams are promised from; `None`: they are promised nothing. Only the host's scheduler promises.
@@ -70,6 +72,7 @@ impl<'a> Setup<'a> {
             depth: None,
             capacity: CAPACITY,
             fill: None,
+            commitment: Commitment::default(),
             admit: Policy::None,
             guarantees: None,
             shares: Vec::new(),
@@ -144,6 +147,9 @@ pub struct Simulation {
     depth: u32,
     capacity: usize,
     fill: Option<FillConfig>,
+    commitment: Commitment,
+    /// The drive may order commands itself while its write cache holds data.
+    hands_over: bool,
     admit: Policy,
     guarantees: Option<das::streams::Setup>,
     shares: Vec<(u32, Share)>,
@@ -201,8 +207,24 @@ impl Simulation {
             true => setup.admit.clone().without_idling(),
             false => setup.admit.clone(),
         };
-        let scheduling = setup.scheduling;
-        Ok(Simulation { drive, model, target, scheduling, depth, capacity, fill, admit, guarantees, shares })
+        let (scheduling, commitment) = (setup.scheduling, setup.commitment);
+        let orders = setup.profile.electronics.queue.order == FirmwareOrder::Sptf;
+        let hands_over =
+            setup.depth.is_none() && orders && matches!(scheduling, Scheduling::Host(order) if order != Order::Fcfs);
+        Ok(Simulation {
+            drive,
+            model,
+            target,
+            scheduling,
+            depth,
+            capacity,
+            fill,
+            commitment,
+            hands_over,
+            admit,
+            guarantees,
+            shares,
+        })
     }
 
     /// The disk as workloads need to know it.
@@ -259,7 +281,11 @@ impl Simulation {
             Scheduling::Host(order) => {
                 let fill = self.fill.clone();
                 let config = Config { order, max_outstanding: self.depth, capacity: self.capacity, fill };
-                let mut core = Core::new(config, self.model.clone()).admitting(&self.admit);
+                let mut core = Core::new(config, self.model.clone()).committing(self.commitment);
+                if self.hands_over {
+                    core = core.handing_over(self.drive.depth() as u32);
+                }
+                core = core.admitting(&self.admit);
                 if let Some(guarantees) = &self.guarantees {
                     core = core.guaranteeing(guarantees);
                 }

@@ -5,6 +5,8 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Order;
+use headtime_sched::order::ahead;
+use headtime_sched::overheads;
 
 /// A request that may go now.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +36,8 @@ pub struct Situation<'a> {
     pub write: Head,
     /// One past the last LBN sent.
     pub lbn: u64,
+    /// What it took to position for the requests that arrived lately, this decision's included ([`Order::SptfAhead`]).
+    pub arrivals: &'a [Dur],
 }
 
 impl Situation<'_> {
@@ -58,6 +62,27 @@ impl Situation<'_> {
         let on_media = access.head_time().saturating_sub(w.place.transfer);
         later + on_media.max(access.seek)
     }
+
+    /// Positioning time of `next` from the end of `first`.
+    fn positioning_after(&self, first: &Waiting, next: &Waiting) -> Dur {
+        let mut head = self.model.access(self.head(first), &first.place, first.kind).end;
+        let gap = overheads::between(self.model, first.kind, next.kind);
+        head.angle = head.angle_at(head.at + gap, &self.model.mechanics.rotation);
+        head.at += gap;
+        let access = self.model.access(&head, &next.place, next.kind);
+        gap + access.head_time().saturating_sub(next.place.transfer).max(access.seek)
+    }
+
+    /// What look-ahead makes of a request: the smaller, the sooner it goes.
+    fn ahead(&self, w: &Waiting, waiting: &[Waiting]) -> i64 {
+        let others = waiting.iter().filter(|o| o.id != w.id);
+        let after = others
+            .map(|o| self.positioning_after(w, o).0)
+            .min()
+            .map_or(0, |after| self.arrivals.iter().map(|a| a.0.min(after)).sum::<u64>() / self.arrivals.len() as u64);
+        let age = self.now.since(w.submitted).0 as i64;
+        self.positioning(w).0 as i64 + after as i64 - age / (16 * waiting.len() as i64)
+    }
 }
 
 /// The id of the request that goes next.
@@ -75,6 +100,10 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
         Order::Clook => all.min_by_key(|w| (w.place.lbn < s.lbn, w.place.lbn, w.seq)),
         Order::Sstf => all.min_by_key(|w| (w.place.cylinder.abs_diff(s.read.cylinder), w.seq)),
         Order::Sptf => all.min_by_key(|w| (s.positioning(w), w.seq)),
+        Order::SptfAhead if waiting.len() > ahead::MOST => {
+            return choose(Order::SatfUf(ahead::LONGEST), waiting, s);
+        }
+        Order::SptfAhead => all.min_by_key(|w| (s.ahead(w, waiting), w.seq)),
         Order::SptfSw(percent) => {
             let shortest = waiting.iter().map(|w| s.positioning(w)).min()?;
             all.filter(|w| s.positioning(w).0 as u128 * 100 <= shortest.0 as u128 * (100 + percent as u128))

@@ -75,23 +75,34 @@ impl Core {
             return self.send_idle();
         };
         match self.before(slot) {
-            Next::Asked => None,
+            Next::Asked => {
+                self.commit_to(slot);
+                None
+            }
             Next::Request => {
+                self.commit_to(slot);
                 self.held = None;
                 Some(self.send_request(slot))
             }
             Next::Leg(leg) if leg.merged => {
+                self.commit_to(slot);
                 self.held = None;
                 Some(self.send_merged(slot, &leg))
             }
             Next::Leg(leg) => {
+                self.commit_to(slot);
                 self.fill.as_mut().expect("FILL is on").legs_before += 1;
                 Some(self.send_free(&leg, false))
             }
         }
     }
 
-    /// The request that goes next, ORDER's choice, held back until nothing more can be put before it.
+    /// The request that goes next: the one that something was put before already, or ORDER's choice.
+    ///
+    /// The choice is tentative until the first command goes, whether that is the request's or one before it. From then on it stays: a request
+    /// that arrives meanwhile would not have been considered by a drive that selects for itself either, and one that is passed over
+    /// each time something is put before it waits too long. Streams reserve the time of what was chosen, so with streams the choice is
+    /// committed at once.
     fn hold(&mut self) -> Option<u32> {
         loop {
             let slot = match self.held {
@@ -101,12 +112,16 @@ impl Core {
                     let fill = self.fill.as_mut().expect("FILL is on");
                     fill.legs_before = 0;
                     fill.keeps_waiting(None, self.now);
-                    *self.held.insert(slot)
+                    slot
                 }
             };
             if !self.fill.as_mut().expect("FILL is on").withdraws(slot, self.now) {
+                if self.streams.is_some() {
+                    self.commit_to(slot);
+                }
                 return Some(slot);
             }
+            self.commit_to(slot);
             self.held = None;
             if let Some(streams) = &mut self.streams {
                 streams.withdrawn(slot);
@@ -116,22 +131,12 @@ impl Core {
         }
     }
 
-    /// Looks for what could be put before the request that goes next, without sending anything; whether more could still be
-    /// found. A driver with processor time to spare, which need not send at once because a command is at the drive, may
-    /// call this between a telling and [`Core::poll`], as often as it likes: poll takes the best plan that there is then
-    /// (Thereska 2003 section 4.3). Without this, poll itself looks as far as is configured. `budget`: tracks and tasks to be
-    /// looked at. Requests told after the first call at one instant have no part in the choice.
-    pub fn refine(&mut self, budget: u64) -> bool {
-        let blocked = !self.dispatch.has_room() || self.now < self.hold_until || !self.again.is_empty();
-        if self.fill.is_none() || blocked {
-            return false;
+    /// The choice stays.
+    fn commit_to(&mut self, slot: u32) {
+        if self.held.is_none() {
+            self.take(slot);
+            self.held = Some(slot);
         }
-        let Some(gap) = self.hold().and_then(|slot| self.gap_to_fill(slot)) else {
-            return false;
-        };
-        let last_read = self.last_read(&gap);
-        let fill = self.fill.as_mut().expect("FILL is on");
-        fill.think(&self.model, &gap, last_read, self.now, budget)
     }
 
     /// The track of the command before a gap, if that reads: what the drive did last decides what it makes of a second read
@@ -145,7 +150,7 @@ impl Core {
     fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
         let fill = self.fill.as_mut().expect("FILL is on");
         fill.gate.set_overdue(self.predictor.is_overdue(self.now));
-        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() || self.goes_on(slot) {
+        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() || self.hands_over() || self.goes_on(slot) {
             return None;
         }
         let gap = self.gap_before(slot)?;

@@ -106,23 +106,6 @@ struct Flown {
     idle: bool,
 }
 
-/// A search that was begun. It may go on while nothing has changed: nothing was told, the gap and all that is set aside are
-/// the same.
-#[derive(Clone, Debug)]
-struct Thought {
-    gap: Gap,
-    legs_before: usize,
-    aside: Vec<Range>,
-    reads_only: bool,
-    winner: SessionId,
-}
-
-impl Thought {
-    fn is_of(&self, gap: &Gap, legs_before: usize, aside: &[Range], reads_only: bool) -> bool {
-        (&self.gap, self.legs_before, &self.aside[..], self.reads_only) == (gap, legs_before, aside, reads_only)
-    }
-}
-
 /// The subsystem.
 #[derive(Clone, Debug)]
 pub struct Freeblock {
@@ -159,8 +142,6 @@ pub struct Freeblock {
     /// When the sessions are looked through next for one that gets nothing, and where on the disk the search for stragglers
     /// goes on.
     pub(super) starving: Starving,
-    /// What the planner is looking for, between two calls.
-    thought: Option<Thought>,
     /// Long ranges of which the regions are yet to be looked through for what is still wanted.
     pub(super) later: VecDeque<(SessionId, Range)>,
     pub(super) limits: Limits,
@@ -201,7 +182,6 @@ impl Freeblock {
             brought: Time::ZERO,
             brought_for: Vec::new(),
             starving: Starving::default(),
-            thought: None,
             later: VecDeque::new(),
             limits: config.limits,
             report: Report::default(),
@@ -210,7 +190,6 @@ impl Freeblock {
 
     /// Something was told: what a search was begun with may be different now.
     pub(crate) fn told(&mut self, now: Time) {
-        self.thought = None;
         // What was refused is offered again when its time has come, also on a disk on which nothing completes.
         self.tasks.advance(now);
     }
@@ -368,25 +347,16 @@ impl Freeblock {
     }
 
     /// The first leg of the best plan for a gap. `last_read`: the track on which the command before it ends, if that is a
-    /// read. What [`Freeblock::think`] has found for this gap is taken as it is.
+    /// read.
     pub fn search(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>, now: Time) -> Option<Leg> {
         self.report.searches += 1;
         let reads_only = !self.may_ask(now);
-        let thought = self.thought.take().filter(|t| t.is_of(gap, self.legs_before, &self.aside, reads_only));
-        let winner = match &thought {
-            Some(t) => t.winner,
-            None => self.draw()?,
-        };
-        let mut ready = thought.is_some();
+        let winner = self.draw()?;
         loop {
             let wants = Offered { tasks: &self.tasks, reads_only };
             let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
             let task = planner::Task { model, gap, wants: &wants, regions, winner, exclude, last_read, legs_before };
-            let plan = match std::mem::take(&mut ready) {
-                true => self.planner.best(&task)?,
-                false => self.planner.plan(&task)?,
-            };
-            let leg = plan.legs()[0];
+            let leg = self.planner.plan(&task)?.legs()[0];
             // Known bad sectors are many, and those in a leg are few: they are looked for in what was found.
             match self.bad.within(&leg) {
                 None => return Some(leg),
@@ -396,23 +366,6 @@ impl Freeblock {
                 return None;
             }
         }
-    }
-
-    /// Looks for a plan for a gap, or goes on with that. Whether there is anything left to look at.
-    pub fn think(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>, now: Time, budget: u64) -> bool {
-        let reads_only = !self.may_ask(now);
-        let thought = self.thought.take().filter(|t| t.is_of(gap, self.legs_before, &self.aside, reads_only));
-        let fresh = thought.is_none();
-        let Some(winner) = thought.map(|t| t.winner).or_else(|| self.draw()) else { return false };
-        let wants = Offered { tasks: &self.tasks, reads_only };
-        let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
-        let task = planner::Task { model, gap, wants: &wants, regions, winner, exclude, last_read, legs_before };
-        if fresh {
-            self.planner.begin(&task);
-        }
-        let more = self.planner.step(&task, budget);
-        self.thought = Some(Thought { gap: *gap, legs_before, aside: self.aside.clone(), reads_only, winner });
-        more
     }
 
     /// The lottery: one of the sessions, the likelier the higher its priority (Thereska 2003 section 4.5).

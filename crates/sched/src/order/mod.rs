@@ -4,6 +4,7 @@
 //! can begin. They may be in several queues, of which each has an index of its own. Results are exact, and equals go
 //! first-come-first-served, so an order that searches cleverly chooses what a loop over all requests would choose.
 
+pub mod ahead;
 pub mod clook;
 pub mod fcfs;
 pub mod satfuf;
@@ -32,6 +33,8 @@ pub enum Order {
     Sptf,
     /// Smallest seek among those within so many percent of the shortest positioning time.
     SptfSw(u32),
+    /// SPTF with look-ahead over the requests that wait, the next arrival, and ages.
+    SptfAhead,
     /// SPTF, but a request that waited longer than this goes first.
     SatfUf(Dur),
 }
@@ -42,7 +45,7 @@ impl Order {
         match self {
             Order::Fcfs => Key::Arrival,
             Order::Clook => Key::Lbn,
-            Order::Sstf | Order::Sptf | Order::SptfSw(_) | Order::SatfUf(_) => Key::Cylinder,
+            Order::Sstf | Order::Sptf | Order::SptfSw(_) | Order::SatfUf(_) | Order::SptfAhead => Key::Cylinder,
         }
     }
 
@@ -62,6 +65,7 @@ impl Order {
             Order::Sstf => sstf::next(view),
             Order::Sptf => sptf::next(view),
             Order::SptfSw(percent) => sptf_sw::next(view, percent),
+            Order::SptfAhead => ahead::next(view),
             Order::SatfUf(threshold) => satfuf::next(view, threshold),
         }
     }
@@ -84,6 +88,8 @@ pub struct View<'a> {
     pub write: Head,
     /// One past the last LBN of the command sent last.
     pub lbn: u64,
+    /// How near those were that arrived before; [`Order::SptfAhead`] learns it.
+    pub arrivals: &'a mut ahead::Arrivals,
     /// How many requests were looked at; orders count it up.
     pub looked_at: u64,
 }

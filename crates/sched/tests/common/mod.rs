@@ -109,7 +109,14 @@ impl Rig {
     pub fn step(&mut self) -> Option<Finished> {
         let before = self.finished.len();
         while self.finished.len() == before {
-            self.now = self.drive.next_event()?;
+            let event = self.drive.next_event()?;
+            if let Some(at) = self.core.next_wakeup().filter(|&at| at < event) {
+                self.now = at;
+                self.core.tick(at);
+                self.drain();
+                continue;
+            }
+            self.now = event;
             if let Some(c) = self.drive.advance(self.now) {
                 self.answered_from_cache.push(c.media.is_none());
                 self.core.complete(c.id, c.outcome, self.now);

@@ -39,8 +39,6 @@ pub struct Rig {
     pub drive: Drive,
     pub now: Time,
     pub says: Says,
-    /// Before it polls it lets the core search so much, so often.
-    pub refines: (u64, usize),
     pub rng: Xoshiro256PlusPlus,
     pub finished: Vec<Finished>,
     pub events: Vec<(Time, Event)>,
@@ -66,7 +64,6 @@ impl Rig {
             drive,
             now: Time::ZERO,
             says: Says::Yes,
-            refines: (0, 0),
             rng: rng(5),
             finished: vec![],
             events: vec![],
@@ -118,8 +115,6 @@ impl Rig {
 
     pub fn drain(&mut self) {
         let mut actions = 0;
-        let (budget, times) = self.refines;
-        (0..times).any(|_| !self.core.refine(budget));
         while let Some(action) = self.core.poll() {
             actions += 1;
             assert!(actions < 10_000, "one telling leads to ever more actions: {action:?}");

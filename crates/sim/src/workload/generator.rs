@@ -28,6 +28,9 @@ pub enum PlaceSpec {
     },
     /// Each request begins where the task's one before ended; the first begins anywhere.
     Sequential,
+    /// Each request begins where the group's one before ended, whichever task asked for it: N tasks are one reader with N requests
+    /// outstanding.
+    SharedSequential,
     /// Evenly over the tracks of so many neighbouring cylinders, somewhere on the disk (the seed says where).
     Window {
         /// Cylinders.
@@ -73,8 +76,13 @@ impl PatternSpec {
 
 #[derive(Clone, Debug)]
 enum Place {
-    Part { from: u64, to: u64 },
+    Part {
+        from: u64,
+        to: u64,
+    },
     Sequential,
+    /// Where the group's last request ended.
+    SharedSequential(Option<u64>),
     Tracks(Vec<(u64, u32)>),
     RecentGroup(RecentGroup),
 }
@@ -149,16 +157,8 @@ impl Pattern {
         let (align, capacity) = (self.align, self.capacity);
         let lbn = match &mut self.place {
             Place::Part { from, to } => draw_aligned(*from, *to, align, count, rng),
-            Place::Sequential => {
-                let at = match *position {
-                    Some(at) if at + u64::from(count) <= capacity => at,
-                    // At the disk's end the task begins again from its front.
-                    Some(_) => 0,
-                    None => draw_aligned(0, capacity, align, count, rng),
-                };
-                *position = Some(at + u64::from(count));
-                at
-            }
+            Place::Sequential => draw_next(position, capacity, align, count, rng),
+            Place::SharedSequential(position) => draw_next(position, capacity, align, count, rng),
             Place::Tracks(tracks) => {
                 let (first, lbns) = tracks[rng.below(tracks.len() as u64) as usize];
                 draw_on_track(first, lbns, align, count, capacity, rng)
@@ -190,6 +190,18 @@ impl RecentGroup {
         }
         lbn
     }
+}
+
+/// The range behind the one before; the first is anywhere.
+fn draw_next(position: &mut Option<u64>, capacity: u64, align: u64, count: u32, rng: &mut Variates) -> u64 {
+    let at = match *position {
+        Some(at) if at + u64::from(count) <= capacity => at,
+        // At the disk's end it begins again from the front.
+        Some(_) => 0,
+        None => draw_aligned(0, capacity, align, count, rng),
+    };
+    *position = Some(at + u64::from(count));
+    at
 }
 
 /// An aligned range of `count` sectors between `from` and `to`; when alignment leaves no place, the first sector.
@@ -229,6 +241,7 @@ fn compile_place(spec: &PlaceSpec, target: &Target, rng: &mut Variates) -> Resul
             Ok(Place::Part { from: at(*from), to: at(*to) })
         }
         PlaceSpec::Sequential => Ok(Place::Sequential),
+        PlaceSpec::SharedSequential => Ok(Place::SharedSequential(None)),
         PlaceSpec::Window { cylinders } => {
             let geometry = geometry("locality by cylinder")?;
             check_cylinders(*cylinders, &geometry)?;
@@ -353,6 +366,16 @@ mod tests {
             let next = w[0].lbn + 8;
             assert_eq!(w[1].lbn, if next + 8 > 100 { 0 } else { next });
         }
+    }
+
+    #[test]
+    fn tasks_that_share_a_position_read_on_where_any_of_them_ended() {
+        let spec = PatternSpec { place: PlaceSpec::SharedSequential, ..PatternSpec::random_reads(4096) };
+        let mut rng = Variates::new(1, 0);
+        let mut p = Pattern::new(&spec, &target(1 << 30, 512), &mut rng).unwrap();
+        let mut positions = [None; 3];
+        let all: Vec<Drawn> = (0..30).map(|i| p.next(&mut rng, &mut positions[i % 3])).collect();
+        assert!(all.windows(2).all(|w| w[1].lbn == w[0].lbn + 8));
     }
 
     #[test]

@@ -1,0 +1,176 @@
+//! When the next command is dispatched: late commitment.
+//!
+//! A drive with a queue of its own selects its next command when the head becomes available, from everything that is queued by then. A
+//! scheduler that gives a command to the drive as soon as there is room selects one command earlier: just before the client whose
+//! request completes next submits another one. So, while one command is at the drive, the next one is dispatched as late as it can be
+//! without the head waiting for it, and every request that arrives until then takes part in the selection.
+//!
+//! The latest instant follows from the model: the command must have passed the drive's electronics when the command before it is done.
+//! Two things are learned and kept before it as a guard:
+//!
+//! * how late this host is when it asked to be told the time (zero in the simulator, microseconds to milliseconds in real time)
+//! * how far commands end from their prediction
+//!
+//! A dispatch that is late costs more than that time: a request was selected because the head reaches it just before it passes, and if the head
+//! comes too late that costs a turn. With many waiting the latency that is left is about a sixth of a turn, so a dispatch that is late by some
+//! time costs six times as much in the mean. One that is early by the same time costs a worse selection if a better request arrives in
+//! between, about a tenth of it. The guard is therefore all but the rarest of what was seen lately: the largest of [`WINDOW`].
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::{Dur, Time};
+
+use super::{Core, Order};
+use crate::overheads::{between, lead_in, to_drive};
+use crate::request::{Prediction, Request, Surprise};
+
+/// When the next command is dispatched while one is at the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Commitment {
+    /// As soon as there is room.
+    Early,
+    /// As late as it can be without the head waiting for it.
+    #[default]
+    Late,
+}
+
+/// A guard covers so many of the latest observations.
+const WINDOW: usize = 64;
+/// A guard is worked out again after so many observations.
+const AFRESH: u32 = 16;
+/// What the host is taken to be late by before it was observed.
+const UNKNOWN_HOST: Dur = Dur::from_us(300);
+
+/// The largest of the latest observations of a time.
+#[derive(Clone, Debug)]
+struct Learned {
+    seen: [u32; WINDOW],
+    count: u32,
+    guard: Dur,
+}
+
+impl Learned {
+    fn new(guard: Dur) -> Learned {
+        Learned { seen: [guard.0 as u32; WINDOW], count: 0, guard }
+    }
+
+    fn add(&mut self, time: Dur) {
+        self.seen[self.count as usize % WINDOW] = u32::try_from(time.0).unwrap_or(u32::MAX);
+        self.count = self.count.wrapping_add(1);
+        if self.count.is_multiple_of(AFRESH) {
+            self.guard = Dur(u64::from(self.seen.into_iter().max().unwrap_or(0)));
+        }
+    }
+}
+
+/// The state of late commitment.
+#[derive(Clone, Debug)]
+pub(super) struct Commit {
+    late: bool,
+    host: Learned,
+    error: Learned,
+    /// The driver was asked to tell the time then, to dispatch or only to learn how late it is.
+    asked: Option<Time>,
+    /// Nothing is dispatched before `asked`.
+    waits: bool,
+}
+
+impl Commit {
+    /// With more than two commands at the drive the drive selects among them, and with one there is never one before it.
+    pub(super) fn new(max_outstanding: u32) -> Commit {
+        Commit {
+            late: max_outstanding == 2,
+            host: Learned::new(UNKNOWN_HOST),
+            error: Learned::new(Dur::ZERO),
+            asked: None,
+            waits: false,
+        }
+    }
+
+    pub(super) fn set(&mut self, commitment: Commitment) {
+        self.late &= commitment == Commitment::Late;
+    }
+
+    /// Until when nothing is dispatched.
+    #[inline]
+    pub(super) fn waits_until(&self) -> Option<Time> {
+        self.asked.filter(|_| self.waits)
+    }
+
+    /// When the driver is to tell the time only to show how late it is.
+    #[inline]
+    pub(super) fn probes_at(&self) -> Option<Time> {
+        self.asked.filter(|_| !self.waits)
+    }
+
+    /// The driver told something. What comes before the time that was asked for says nothing of the host's lateness. What comes after it, and is
+    /// not the time, says how late the host is at least: the time itself is yet to be told.
+    #[inline]
+    pub(super) fn told(&mut self, now: Time, is_tick: bool) {
+        if let Some(asked) = self.asked.filter(|&at| now >= at) {
+            let late = now.since(asked);
+            match is_tick {
+                true => self.host.add(late),
+                false if late > self.host.guard => self.host.add(Dur(late.0 * 2)),
+                false => {}
+            }
+            self.asked = None;
+        }
+        self.waits = false;
+    }
+
+    /// A command ended: how far from its prediction. One that is heard of late makes the next ones seem to begin late, so errors of either sign
+    /// count.
+    #[inline]
+    pub(super) fn completed(&mut self, p: &Prediction) {
+        if self.late && p.surprise == Surprise::None {
+            self.error.add(Dur(p.predicted.0.abs_diff(p.observed.0)));
+        }
+    }
+
+    /// Whether a command that has to be sent at `latest` is to be sent now.
+    fn is_time(&mut self, latest: Time, now: Time) -> bool {
+        let latest = Time(latest.0.saturating_sub(self.error.guard.0));
+        let at = Time(latest.0.saturating_sub(self.host.guard.0));
+        if now < at {
+            (self.asked, self.waits) = (Some(at), true);
+            return false;
+        }
+        // A guard that is larger than the time that is left can only shrink when the host's lateness is observed all the same.
+        self.asked = (now < latest && self.host.guard > UNKNOWN_HOST).then_some(latest);
+        true
+    }
+}
+
+impl Core {
+    /// Whether the next command is to be selected and sent now: at once when nothing is at the drive, when it is not known when the head
+    /// will be free, or when the drive's cache answers what is there; else shortly before the head is free.
+    pub(super) fn is_time_to_commit(&mut self) -> bool {
+        let selects = self.config.order != Order::Fcfs || self.admit.is_some() || self.fill.is_some();
+        let nothing_to_select = self.pool.eligible() == 0 || self.held.is_some();
+        if !self.commit.late || !selects || nothing_to_select || self.hands_over() {
+            return true;
+        }
+        let Some(free_at) = self.predictor.head_free_at() else { return true };
+        // Reads cost the same whichever is selected, unless one continues the command at the drive; writes bring their data.
+        let next = match self.pool.waits_to_write() || self.pool.begins_at(self.dispatch.lbn()) {
+            true => self.choose().map(|slot| self.pool.get(slot).request),
+            false => None,
+        };
+        let kind = next.map_or(Kind::Read, |r| r.kind);
+        if next.is_some_and(|r| r.kind == Kind::Flush || self.continues(&r)) {
+            return true;
+        }
+        let last = self.predictor.last_kind();
+        let data = next.filter(|r| r.kind == Kind::Write).map_or(Dur::ZERO, |r| to_drive(&self.model, r.count));
+        let ahead = (lead_in(&self.model, last, kind) + data).saturating_sub(between(&self.model, last, kind));
+        self.commit.is_time(Time(free_at.0.saturating_sub(ahead.0)), self.now)
+    }
+
+    /// Whether a request continues the command at the drive. The drive goes on there without moving, if it has the request in time.
+    fn continues(&self, request: &Request) -> bool {
+        let last = self.dispatch.at_drive().last();
+        last.is_some_and(|s| {
+            s.command.kind == request.kind && s.command.lbn + u64::from(s.command.count) == request.lbn
+        })
+    }
+}

@@ -1,0 +1,189 @@
+//! SPTF with look-ahead: of a few waiting requests, the one after which the next one is soon reached, too.
+//!
+//! SPTF looks at one request. It takes the nearest one even if that leaves the head far from all others. With a short queue the request
+//! after it can be looked at as well: request `b` is followed by the request `c` that is nearest from where `b` ends. But until `b` is done
+//! another request will have arrived, and that may be nearer than `c`. How near is known from those that arrived before ([`Arrivals`]), so
+//! what counts for `b` is
+//!
+//! ```text
+//! positioning(b) + E[min(positioning(b -> c), positioning of the next arrival)] - age(b) / (16 n)
+//! ```
+//!
+//! The last term is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on rotational position"): a
+//! request that lies badly gains on the others while it waits, so the largest response times fall. Ages grow with the number `n` of
+//! requests that wait; a request that has waited as long as first come, first served would let it wait has gained a sixteenth of a
+//! service time, whatever `n` is.
+//!
+//! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while the drive is busy. All of it is exact for up
+//! to [`MOST`] requests; with more waiting one of them is always near, and SPTF decides alone, with a bound on the waiting time ([`LONGEST`]).
+
+use headtime_disk::mechanics::Head;
+use headtime_disk::time::Dur;
+
+use super::{View, satfuf};
+use crate::overheads::between;
+use crate::pool::Entry;
+
+/// Requests that are looked at.
+pub const MOST: usize = 32;
+
+/// With more requests waiting, one that has waited for so long goes first: SPTF may pass over a request for as long as others come that lie
+/// better. A drive's own queue has such a bound, too.
+pub const LONGEST: Dur = Dur::from_secs(2);
+
+/// A request gains one part in so many of the time that it has waited, divided by the number of requests.
+const AGE: i64 = 16;
+
+/// Arrivals that are remembered.
+const REMEMBERED: usize = 64;
+
+/// What it took, or would have taken, to position for the requests that arrived lately, from where the head was when each was seen first.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    /// In order of arrival.
+    recent: [u32; REMEMBERED],
+    count: usize,
+    /// The same, ascending, and the sums of those before each.
+    sorted: [u32; REMEMBERED],
+    before: [u64; REMEMBERED + 1],
+    /// Requests from here on, in order of arrival, have not been seen.
+    unseen: u64,
+}
+
+impl Default for Arrivals {
+    fn default() -> Arrivals {
+        Arrivals { recent: [0; REMEMBERED], count: 0, sorted: [0; REMEMBERED], before: [0; REMEMBERED + 1], unseen: 0 }
+    }
+}
+
+impl Arrivals {
+    /// A request with this place in the order of arrival was looked at for the first time.
+    fn seen(&mut self, seq: u64, positioning: Dur) {
+        self.unseen = seq + 1;
+        let new = u32::try_from(positioning.0).unwrap_or(u32::MAX);
+        let known = self.count.min(REMEMBERED);
+        let at = self.count % REMEMBERED;
+        if known == REMEMBERED {
+            let old = self.sorted.partition_point(|&s| s < self.recent[at]);
+            self.sorted[old..].rotate_left(1);
+        }
+        self.recent[at] = new;
+        self.count += 1;
+        let filled = known.min(REMEMBERED - 1);
+        let place = self.sorted[..filled].partition_point(|&s| s < new);
+        self.sorted[place..=filled].rotate_right(1);
+        self.sorted[place] = new;
+        for i in 0..=filled {
+            self.before[i + 1] = self.before[i] + u64::from(self.sorted[i]);
+        }
+    }
+
+    /// The mean of the smaller of `positioning` and what an arrival takes; `positioning` itself while none was seen.
+    fn or_sooner(&self, positioning: Dur) -> Dur {
+        let known = self.count.min(REMEMBERED);
+        if known == 0 {
+            return positioning;
+        }
+        let sooner = self.sorted[..known].partition_point(|&s| u64::from(s) < positioning.0);
+        Dur((self.before[sooner] + positioning.0 * (known - sooner) as u64) / known as u64)
+    }
+}
+
+/// A request that may go next.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    entry: &'a Entry,
+    positioning: Dur,
+    /// Its positioning time less what it gains by its age.
+    cost: i64,
+    seq: u64,
+}
+
+/// The request that goes next; among equals the one that arrived first.
+pub fn next(view: &mut View) -> Option<u32> {
+    let mut candidates: [Option<Candidate>; MOST] = [None; MOST];
+    let waiting: usize = view.choices().map(|queue| queue.index.len()).sum();
+    if waiting > MOST {
+        return satfuf::next(view, LONGEST);
+    }
+    let mut count = 0;
+    for queue in view.choices() {
+        for entry in queue.index {
+            let slot = view.pool.get(entry.slot);
+            let positioning = view.cost(entry).positioning;
+            view.looked_at += 1;
+            let age = view.now.saturating_since(slot.submitted);
+            let cost = positioning.0 as i64 - age.0 as i64 / (AGE * waiting as i64);
+            candidates[count] = Some(Candidate { entry, positioning, cost, seq: slot.seq });
+            count += 1;
+        }
+    }
+    let candidates = &mut candidates[..count];
+    // In order of arrival; one at a time, because nearly always one has arrived.
+    let unseen = |from: u64| candidates.iter().flatten().filter(|c| c.seq >= from).min_by_key(|c| c.seq);
+    while let Some(new) = unseen(view.arrivals.unseen) {
+        view.arrivals.seen(new.seq, new.positioning);
+    }
+    candidates.sort_unstable_by_key(|c| c.map(|c| (c.cost, c.seq)));
+    let mut best: Option<(i64, u64, u32)> = None;
+    for b in candidates.iter().flatten() {
+        // What follows takes some time, too.
+        if best.is_some_and(|(cost, ..)| b.cost > cost) {
+            break;
+        }
+        let others = candidates.iter().flatten().filter(|c| c.entry.slot != b.entry.slot);
+        let after = others.map(|c| positioning_after(view, b.entry, c.entry)).min();
+        view.looked_at += count as u64 - 1;
+        let cost = b.cost + after.map_or(0, |after| view.arrivals.or_sooner(after).0 as i64);
+        if best.is_none_or(|known| (cost, b.seq) < (known.0, known.1)) {
+            best = Some((cost, b.seq, b.entry.slot));
+        }
+    }
+    best.map(|(.., slot)| slot)
+}
+
+/// How long the head needs until the first sector of `next` passes, from the end of `first`.
+fn positioning_after(view: &View, first: &Entry, next: &Entry) -> Dur {
+    let model = view.model;
+    let head = if first.kind.is_read() { &view.read } else { &view.write };
+    let place = |entry: &Entry| view.pool.get(entry.slot).place.as_ref().expect("a read or a write has a position");
+    let end = model.access(head, place(first), first.kind).end;
+    let gap = between(model, first.kind, next.kind);
+    let at = end.at + gap;
+    let head = Head { angle: end.angle_at(at, &model.mechanics.rotation), at, ..end };
+    let access = model.access(&head, place(next), next.kind);
+    gap + access.head_time().saturating_sub(place(next).transfer).max(access.seek)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_arrival_is_forgotten() {
+        let mut a = Arrivals::default();
+        assert_eq!(a.or_sooner(Dur(700)), Dur(700));
+        a.seen(0, Dur(100));
+        assert_eq!(a.or_sooner(Dur(700)), Dur(100));
+        a.seen(1, Dur(900));
+        assert_eq!((a.or_sooner(Dur(700)), a.or_sooner(Dur(50))), (Dur(400), Dur(50)));
+        (2..=REMEMBERED as u64 + 1).for_each(|seq| a.seen(seq, Dur(500)));
+        assert_eq!((a.or_sooner(Dur(700)), a.or_sooner(Dur(300))), (Dur(500), Dur(300)));
+    }
+
+    #[test]
+    fn the_mean_is_that_of_a_loop_over_all_that_are_remembered() {
+        let mut a = Arrivals::default();
+        let mut all = vec![];
+        for seq in 0..500u64 {
+            let positioning = seq.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 45;
+            a.seen(seq, Dur(positioning));
+            all.push(positioning);
+            let last = &all[all.len().saturating_sub(REMEMBERED)..];
+            for x in [0, 1_000, 100_000, 400_000, 1 << 40] {
+                let mean = last.iter().map(|&y| y.min(x)).sum::<u64>() / last.len() as u64;
+                assert_eq!(a.or_sooner(Dur(x)), Dur(mean));
+            }
+        }
+    }
+}
