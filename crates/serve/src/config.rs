@@ -76,7 +76,7 @@ impl Default for Scheduler {
             best_effort: None,
             exhausted: None,
             // The shortest first, but nobody for ever: so long waits what a drive's own firmware takes next.
-            order: "satfuf:2000".into(),
+            order: "sptf-ahead".into(),
             fill: "headtime".into(),
             conservatism_us: "adaptive".into(),
             outstanding: 2,

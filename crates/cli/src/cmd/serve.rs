@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::model::Model;
-use headtime_disk::profile::Profile;
+use headtime_disk::profile::{FirmwareOrder, Profile};
 use headtime_sched::admit::Policy;
 use headtime_sched::admit::das::admission::Load;
 use headtime_sched::core::{Config as CoreConfig, Core};
@@ -51,6 +51,10 @@ pub struct Serve {
 
 /// Longest configuration, bytes.
 const LONGEST: u64 = 1 << 20;
+/// Commands at the drive that hide its overheads and leave it no choice.
+const HIDES_OVERHEADS: u32 = 2;
+/// Commands at the drive at most.
+const MOST_OUTSTANDING: u32 = 32;
 
 /// Serves until a signal.
 pub fn run(args: &Serve) -> Result<(), Failure> {
@@ -75,8 +79,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         // The file's key, where that is what is wrong.
         .map_err(|e| wrong(e.to_string().replace("conservatism_us", "scheduler.conservatism-us")))?;
     let fills = fill.is_some();
-    if !(1..=32).contains(&s.outstanding) {
-        return Err(wrong(format!("scheduler.outstanding: expected 1 to 32, found {}", s.outstanding)));
+    if !(1..=MOST_OUTSTANDING).contains(&s.outstanding) {
+        return Err(wrong(format!("scheduler.outstanding: expected 1 to {MOST_OUTSTANDING}, found {}", s.outstanding)));
     }
     let (sectors, sector_bytes) = (model.geometry.capacity(), profile.sector_bytes);
     let specs = config.exports(sectors, sector_bytes).map_err(wrong)?;
@@ -103,15 +107,22 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     };
     let account = config.user.as_deref().map(real::account).transpose()?;
     let mut core = CoreConfig { order, max_outstanding: outstanding, capacity: CAPACITY, fill };
-    let scheduler = |core| {
-        let core = Core::new(core, model).admitting(&config.policy());
+    // How many commands the drive orders itself while its write cache may hold data. A configuration that asks for another number than
+    // the usual one gets that.
+    let queue = profile.electronics.queue;
+    let depth = match queue.order {
+        FirmwareOrder::Sptf if outstanding == HIDES_OVERHEADS => queue.depth.clamp(outstanding, MOST_OUTSTANDING),
+        _ => outstanding,
+    };
+    let scheduler = |core, model| {
+        let core = Core::new(core, model).handing_over(depth).admitting(&config.policy());
         let Some(promises) = &promises else { return Ok((core, Load::default())) };
         let mut core = core.guaranteeing(promises);
         let load = streams::begin(&mut core, &wanted, &exports)?;
         Ok::<(Core, Load), Failure>((core, load))
     };
     if args.check {
-        let (core, load) = scheduler(core)?;
+        let (core, load) = scheduler(core, model)?;
         let promised = promises.as_ref().map(|p| streams::said(p, &core.standings(), load, &exports));
         return checked(&profile, &exports, &promised.unwrap_or_default());
     }
@@ -140,13 +151,12 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
             let noise = DriveConfig { seed: config.disk.seed, ..DriveConfig::default() };
             let device = VirtualDrive::new(&profile, noise, file).map_err(Failure::input)?;
             real::become_user(account)?;
-            let (core, _) = scheduler(core)?;
+            let (core, _) = scheduler(core, model)?;
             running::serve(core, device, service, hooks, &profile.title, args.json)
         }
         (None, device) => {
             let path = device.as_deref().expect("checked when the configuration was read");
-            let real::Real { device, id, tuning, predictable } =
-                real::open(path, sectors, sector_bytes, s.outstanding)?;
+            let real::Real { device, id, tuning, predictable } = real::open(path, sectors, sector_bytes, depth)?;
             if !predictable && promises.is_some() {
                 return Err(wrong(
                     "scheduler.admit: \"das\" expected a disk of which the profile says how long its commands take, found a file, or a \
@@ -162,7 +172,10 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
                 control.disk_id = id;
             }
             real::become_user(account)?;
-            let (core, _) = scheduler(core)?;
+            // What the disk says of its write cache counts, not what its profile says.
+            let mut model = model;
+            model.cache.write_back = !predictable;
+            let (core, _) = scheduler(core, model)?;
             let done = running::serve(core, device, service, hooks, &profile.title, args.json);
             if let Some(tuning) = tuning {
                 match tuning.restore() {
