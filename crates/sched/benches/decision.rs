@@ -177,7 +177,7 @@ fn satfuf(bencher: Bencher, waiting: usize) {
     decisions(bencher, waiting, Order::SatfUf(Dur::from_secs(3_600)));
 }
 
-/// The whole core, told of a completion and of a new request, with two commands at the drive and N requests waiting.
+/// The whole core: a completion, a new request, and the time at which the next command is committed, with N requests waiting.
 /// The drive is no drive: every command takes 5 ms.
 struct Whole {
     core: Core,
@@ -192,7 +192,7 @@ impl Whole {
         let mut rng = rng(1);
         let model = atlas();
         let requests = (0..65_536).map(|_| random_read(&mut rng, &model).0).collect();
-        let core = Core::new(Config { order, max_outstanding: 2, capacity: waiting, fill: None }, model);
+        let core = Core::new(Config { order, max_outstanding: 2, capacity: waiting + 2, fill: None }, model);
         let mut whole = Whole { core, requests, next: 0, at_drive: Vec::with_capacity(4), now: Time::ZERO };
         (0..waiting + 2).for_each(|_| whole.submit());
         whole
@@ -214,7 +214,12 @@ impl Whole {
     }
 
     fn turn(&mut self) {
-        self.now += Dur::from_ms(5);
+        let done_at = self.now + Dur::from_ms(5);
+        if let Some(at) = self.core.next_wakeup().filter(|&at| at < done_at) {
+            self.core.tick(at);
+            self.drain();
+        }
+        self.now = done_at;
         let done = self.at_drive.remove(0);
         self.core.complete(done, Outcome::Ok, self.now);
         self.drain();

@@ -37,8 +37,7 @@ fn moral(alone: &Row, limited: &Row, free: &Row) -> String {
     let slower = match late(free) / late(alone) - 1.0 {
         d if d < 0.005 => String::new(),
         _ => format!(
-            " (the slowest in a hundred come {} later: requests\n\
-             are chosen a moment later, among more, and sptf then passes over the far ones more often; --order satfuf:100 does not)",
+            " (the slowest in a hundred come {} later)",
             change(late(free), late(alone)).trim_start_matches('+')
         ),
     };

@@ -193,7 +193,10 @@ fn mistakes_name_place_expectation_and_what_is_known() {
         ("[[task]]\nname = \"a\"\nsize = -4\n", "4096 or \"4k\""),
         ("[[task]]\nname = \"a\"\nsize = 4096\nsize_mean = 4096\n", "give one of size"),
         ("[[task]]\nname = \"a\"\nreads = 1.5\n", "reads of task \"a\": expected 0 to 1, found 1.5"),
-        ("[[task]]\nname = \"a\"\nplace = \"here\"\n", "uniform, sequential, part, window, recent-group"),
+        (
+            "[[task]]\nname = \"a\"\nplace = \"here\"\n",
+            "uniform, sequential, shared-sequential, part, window, recent-group",
+        ),
         ("[[task]]\nname = \"a\"\ncylinders = 5\n", "cylinders goes with place"),
         ("[[task]]\nname = \"a\"\nplace = \"window\"\n", "needs cylinders"),
         ("[[task]]\nname = \"a\"\nthink = \"long\"\n", "fixed, exponential"),
