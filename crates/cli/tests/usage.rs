@@ -58,6 +58,9 @@ fn figures_out_of_range_say_the_range() {
     for odd in ["-1", "0.3", "100001", "bold", ""] {
         assert!(filled(&["--conservatism-us", odd]).contains("expected 0 to 100000, or \"adaptive\""), "{odd}");
     }
+    for odd in ["-1", "0.3", "1000001", "exponential", ""] {
+        assert!(said(&["--host-us", odd]).contains("expected 0 to 1000000, or \"exponential:MEAN\""), "{odd}");
+    }
     for odd in ["scan:0", "scan:x", "scan:", "rescan:1025", "scan:-4"] {
         assert!(filled(&["--background", odd]).contains("expected 1 to 1024"), "{odd}");
     }

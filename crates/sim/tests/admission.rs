@@ -47,7 +47,7 @@ fn run(
 fn what_an_order_passes_over_goes_when_it_has_waited_too_long() {
     // Five writers in order further on: C-LOOK never comes back to a tool's writes at the beginning of the disk.
     for policy in ["bfq+", "bfq", "cfq"] {
-        let (suite, _) = run("maxtor-stm332061", policy, None, 60, |disk| {
+        let (suite, _) = run("maxtor-stm332061", policy, None, 120, |disk| {
             let mut actors = Load::Mixed5Seq.actors(disk, 1);
             actors.push(Box::new(Work::new(disk, Tool::CHECKOUT, Time::ZERO, 1)));
             actors

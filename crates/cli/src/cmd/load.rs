@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use headtime_sim::workload::suite::named::Named;
-use headtime_sim::workload::{Target, Workload};
+use headtime_sim::workload::{HostTime, Target, Workload};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -83,7 +83,8 @@ pub fn run(args: &Load) -> Result<(), Failure> {
             places.bytes()
         )));
     }
-    let mut suite = named.suite(&target, args.seed);
+    // The machine takes its own time.
+    let mut suite = named.suite(&target, args.seed).with_host(HostTime::NONE, args.seed);
     let done = driver::run(&mut suite, &places, Duration::from_secs_f64(args.seconds));
     let done = done.map_err(|e| Failure::input(format!("a thread for an application: {e}")))?;
     let classes = suite.classes().to_vec();

@@ -57,6 +57,9 @@ pub struct Simulate {
     /// When recorded requests are due: open (at their times), closed (so long after the one before), auto
     #[arg(long, value_name = "HOW")]
     replay: Option<String>,
+    /// What the host takes from an answer to the same client's next request: microseconds, or exponential:MEAN [default: 20]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    host_us: Option<String>,
     /// Who may go: none, cfq, bfq, bfq+, or das, which promises the scenario's streams what they ask for (das:cfq, das:bfq, das:bfq+: that
     /// policy for what is left) [default: none]
     #[arg(long, value_name = "A")]
@@ -205,6 +208,7 @@ fn scenario(args: &Simulate) -> Result<Scenario, Failure> {
         trace_format: args.trace_format.clone(),
         device: args.device,
         replay: args.replay.clone(),
+        host_us: args.host_us.clone().map(Figure::Word),
         admit: args.admit.clone(),
         exhausted: args.exhausted.clone(),
         order: args.order.clone(),

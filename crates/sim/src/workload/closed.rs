@@ -2,16 +2,18 @@
 
 use headtime_disk::time::Time;
 
+use super::HostTime;
 use super::generator::PatternSpec;
 use super::population::{Arrivals, GroupSpec, Think};
 
-/// `tasks` tasks that never think: random reads of 4 KiB, evenly over the disk, aligned to 4 KiB.
+/// `tasks` tasks that never think, so that each asks again after its host's time: random reads of 4 KiB, evenly over the disk, aligned to 4 KiB.
 pub fn closed(tasks: u32) -> GroupSpec {
     GroupSpec {
         name: format!("closed:{tasks}"),
         arrivals: Arrivals::Closed { tasks, think: Think::None },
         pattern: PatternSpec::random_reads(4096),
         start: Time::ZERO,
+        host: HostTime::default(),
     }
 }
 
@@ -21,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_are_due_at_once_and_again_at_their_completion() {
+    fn all_are_due_at_once_and_again_a_host_time_after_their_completion() {
         let target = Target { capacity: 1_000_000, sector_bytes: 512, geometry: None };
         let mut p = Population::of(&closed(5), &target, 1).unwrap();
         for owner in 0..5 {
@@ -30,6 +32,6 @@ mod tests {
         }
         assert_eq!(p.next_due(), None);
         p.finished(3, Time(77));
-        assert_eq!(p.next_due(), Some(Time(77)));
+        assert_eq!(p.next_due(), Some(Time(20_077)));
     }
 }

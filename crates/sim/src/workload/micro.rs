@@ -2,6 +2,7 @@
 
 use headtime_disk::time::{Dur, Time};
 
+use super::HostTime;
 use super::generator::{PatternSpec, PlaceSpec};
 use super::population::{Arrivals, Gaps, GroupSpec, Think};
 use super::size::SizeSpec;
@@ -19,6 +20,7 @@ pub fn freeblock_micro(outstanding: u32) -> GroupSpec {
         arrivals: Arrivals::Closed { tasks: outstanding, think: Think::None },
         pattern: small(),
         start: Time::ZERO,
+        host: HostTime::default(),
     }
 }
 
@@ -30,6 +32,7 @@ pub fn freeblock_micro_open(mean_gap: Dur) -> GroupSpec {
         arrivals: Arrivals::Open { mean_gap, gaps: Gaps::Uniform },
         pattern: small(),
         start: Time::ZERO,
+        host: HostTime::default(),
     }
 }
 

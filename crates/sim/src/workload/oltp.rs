@@ -2,6 +2,7 @@
 
 use headtime_disk::time::{Dur, Time};
 
+use super::HostTime;
 use super::generator::{PatternSpec, PlaceSpec};
 use super::population::{Arrivals, GroupSpec, Think};
 use super::size::SizeSpec;
@@ -15,6 +16,7 @@ pub fn oltp() -> GroupSpec {
         arrivals: Arrivals::Closed { tasks: 10, think: Think::Fixed(Dur::from_ms(30)) },
         pattern: mix(),
         start: Time::ZERO,
+        host: HostTime::default(),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use headtime_disk::time::{Dur, Time};
 
-use super::WorkloadError;
 use super::oltp::mix;
 use super::population::{Arrivals, Gaps, GroupSpec};
+use super::{HostTime, WorkloadError};
 
 /// Slowest rate, requests per second.
 pub(super) const SLOWEST: f64 = 0.001;
@@ -28,5 +28,6 @@ pub fn open(per_second: f64) -> Result<GroupSpec, WorkloadError> {
         arrivals: Arrivals::Open { mean_gap: Dur((1e9 / per_second).round() as u64), gaps: Gaps::Exponential },
         pattern: mix(),
         start: Time::ZERO,
+        host: HostTime::default(),
     })
 }

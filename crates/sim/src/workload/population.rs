@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use headtime_disk::time::{Dur, Time};
 
 use super::generator::{Pattern, PatternSpec};
+use super::host_time::HostTime;
 use super::variates::Variates;
 use super::{Ask, Target, Workload, WorkloadError};
 
@@ -14,7 +15,7 @@ pub(super) const MOST_TASKS: u32 = 100_000;
 /// How long a task thinks between an answer and its next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Think {
-    /// Not at all: the next request is due at the completion.
+    /// Not at all: the next request is due as soon as the host can ask for it.
     None,
     /// Always the same.
     Fixed(Dur),
@@ -47,7 +48,7 @@ pub enum Arrivals {
     Closed {
         /// Tasks: the multiprogramming level.
         tasks: u32,
-        /// Pause between an answer and the next request.
+        /// Pause between an answer and the next request, beside the host's.
         think: Think,
     },
     /// They come whatever the disk does.
@@ -89,10 +90,13 @@ pub struct GroupSpec {
     pub pattern: PatternSpec,
     /// Nothing is due before this.
     pub start: Time,
+    /// Closed: what the host takes from an answer to the next request, thinking not counted.
+    pub host: HostTime,
 }
 
 struct Group {
     arrivals: Arrivals,
+    host: HostTime,
     pattern: Pattern,
 }
 
@@ -123,7 +127,7 @@ impl Population {
                 u16::try_from(g).map_err(|_| WorkloadError::range("groups of tasks", specs.len(), 1, u16::MAX))?;
             let mut rng = Variates::new(seed, (1 << 48) + g as u64);
             let pattern = Pattern::new(&spec.pattern, target, &mut rng)?;
-            p.groups.push(Group { arrivals: spec.arrivals, pattern });
+            p.groups.push(Group { arrivals: spec.arrivals, host: spec.host, pattern });
             let tasks = match spec.arrivals {
                 Arrivals::Closed { tasks, .. } if !(1..=MOST_TASKS).contains(&tasks) => {
                     return Err(WorkloadError::range(format!("tasks of task \"{}\"", spec.name), tasks, 1, MOST_TASKS));
@@ -197,8 +201,9 @@ impl Workload for Population {
 
     fn finished(&mut self, owner: u32, now: Time) {
         let task = &mut self.tasks[owner as usize];
-        if let Arrivals::Closed { think, .. } = self.groups[task.group as usize].arrivals {
-            let pause = think.draw(&mut task.rng);
+        let group = &self.groups[task.group as usize];
+        if let Arrivals::Closed { think, .. } = group.arrivals {
+            let pause = think.draw(&mut task.rng) + group.host.draw(&mut task.rng);
             self.wake(now + pause, owner);
         }
     }
@@ -234,7 +239,22 @@ mod tests {
         p.finished(a.owner, Time(50_000_000));
         // Equal times: first come, first served.
         assert_eq!(p.take().unwrap().owner, b.owner);
-        assert_eq!(p.take().unwrap().due, Time(80_000_000));
+        assert_eq!(p.take().unwrap().due, Time(80_020_000));
+    }
+
+    #[test]
+    fn an_exponential_host_time_is_drawn_for_each_request() {
+        let mean = 300_000.0;
+        let host = HostTime::Exponential(Dur(mean as u64));
+        let mut p = Population::of(&GroupSpec { host, ..closed(1) }, &target(), 1).unwrap();
+        let n = 10_000;
+        let mut sum = 0;
+        for _ in 0..n {
+            let a = p.take().unwrap();
+            p.finished(a.owner, a.due);
+            sum += p.next_due().unwrap().since(a.due).0;
+        }
+        assert!((sum as f64 / f64::from(n) / mean - 1.0).abs() < 0.05, "{sum}");
     }
 
     #[test]

@@ -43,7 +43,7 @@ use super::stream_table::StreamTable;
 use super::suite::named::{self, Named};
 use super::task_table::TaskTable;
 pub use super::values::Figure;
-use super::{Mode, NAMES, Target, WorkloadError, by_name, das};
+use super::{HostTime, Mode, NAMES, Target, WorkloadError, by_name, das};
 use crate::background::Background;
 use crate::filling;
 use crate::input;
@@ -66,6 +66,8 @@ pub struct Scenario {
     pub device: Option<u32>,
     /// When recorded requests are due: `auto`, `open`, `closed`.
     pub replay: Option<String>,
+    /// What the host takes from an answer to the same client's next request: microseconds, or `exponential:MEAN`.
+    pub host_us: Option<Figure>,
     /// ADMIT.
     pub admit: Option<String>,
     /// ORDER.
@@ -218,6 +220,7 @@ impl Scenario {
             trace_format,
             device: self.device.or(if chosen { None } else { other.device }),
             replay: self.replay.or(if chosen { None } else { other.replay }),
+            host_us: self.host_us.or(other.host_us),
             admit: self.admit.or(other.admit),
             order: self.order.or(other.order),
             fill: self.fill.or(other.fill),
@@ -248,6 +251,7 @@ impl Scenario {
             ("trace_format", self.trace_format.is_some()),
             ("device", self.device.is_some()),
             ("replay", self.replay.is_some()),
+            ("host_us", self.host_us.is_some()),
             ("admit", self.admit.is_some()),
             ("order", self.order.is_some()),
             ("fill", self.fill.is_some()),
@@ -338,6 +342,10 @@ impl Scenario {
         }
         self.scheduling()?;
         self.limits()?;
+        self.host()?;
+        if self.host_us.is_some() && self.trace.is_some() {
+            return Err(WorkloadError::Conflict("host_us was given, but a trace has its own pauses".into()));
+        }
         let choices = [
             (self.workload.is_some(), "a workload"),
             (self.trace.is_some(), "a trace"),
@@ -436,6 +444,11 @@ impl Scenario {
     pub fn background(&self, target: &Target) -> Result<Box<dyn Background>, WorkloadError> {
         let filled = self.fill(0)?.is_some();
         filling::background(self.background.as_deref().filter(|_| filled).unwrap_or("none"), target)
+    }
+
+    /// What the host takes from an answer to the same client's next request.
+    pub fn host(&self) -> Result<HostTime, WorkloadError> {
+        self.host_us.as_ref().map_or(Ok(HostTime::default()), |figure| HostTime::parse(&figure.text()))
     }
 
     fn mode(&self) -> Result<Mode, WorkloadError> {

@@ -200,6 +200,7 @@ impl Scenario {
             ("placement", Scenario { placement: self.placement.clone(), ..filled() }),
             ("background", Scenario { background: self.background.clone(), ..filled() }),
             ("conservatism_us", Scenario { conservatism_us: self.conservatism_us.clone(), ..filled() }),
+            ("host_us", Scenario { host_us: self.host_us.clone(), ..nothing() }),
             ("seconds", Scenario { seconds: self.seconds, ..nothing() }),
             ("requests", Scenario { requests: self.requests, ..nothing() }),
             ("depth", Scenario { depth: self.depth, ..nothing() }),

@@ -3,7 +3,7 @@
 use super::super::das;
 use super::super::streams::{StreamSpec, Streams};
 use super::super::suite::named::{self, Named};
-use super::super::{Beyond, Population, Replay, Target, Workload, WorkloadError, by_name};
+use super::super::{Beyond, GroupSpec, Population, Replay, Target, Workload, WorkloadError, by_name};
 use super::{Scenario, TaskTable};
 use crate::traces::{self, ReadOptions, TraceError, TraceFormat};
 
@@ -43,8 +43,10 @@ impl Scenario {
 
     /// What is beside streams, or alone.
     fn best_effort(&self, target: &Target, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
+        let host = self.host()?;
         if let Some(name) = self.workload.as_deref().filter(|w| das::is_das(w)) {
-            return Ok(Box::new(Population::of(&das::by_name(name)?.best_effort, target, seed)?));
+            let group = GroupSpec { host, ..das::by_name(name)?.best_effort };
+            return Ok(Box::new(Population::of(&group, target, seed)?));
         }
         if let (Some(path), Some(format)) = (&self.trace, &self.trace_format) {
             let options = ReadOptions { device: self.device, ..ReadOptions::default() };
@@ -56,13 +58,14 @@ impl Scenario {
             return Ok(Box::new(Replay::new(reader, target, self.mode()?, Beyond::Refuse)?));
         }
         if let Some(name) = self.workload.as_deref().filter(|w| named::is_suite(w)) {
-            return Ok(Box::new(Named::parse(name)?.suite(target, seed)));
+            return Ok(Box::new(Named::parse(name)?.suite(target, seed).with_host(host, seed)));
         }
-        let groups = if self.task.is_empty() {
+        let mut groups: Vec<GroupSpec> = if self.task.is_empty() {
             vec![by_name(self.workload.as_deref().unwrap_or("oltp"))?]
         } else {
             self.task.iter().map(TaskTable::group).collect::<Result<_, _>>()?
         };
+        groups.iter_mut().for_each(|g| g.host = host);
         let population = Population::new(&groups, target, seed);
         Ok(Box::new(population.map_err(|e| {
             // Whose fault it is shows when each task is tried alone.

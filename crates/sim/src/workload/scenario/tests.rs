@@ -131,6 +131,13 @@ fn mistakes_name_place_expectation_and_what_is_known() {
         ("fill = \"headtime\"\nbackground = \"scan:0\"\n", "s.toml:2: KIB of background scan:KIB: expected 1 to"),
         ("fill = \"headtime\"\nconservatism_us = -1\n", "s.toml:2: conservatism_us: expected 0 to 100000, or"),
         ("fill = \"headtime\"\nconservatism_us = \"bold\"\n", "s.toml:2: conservatism_us: expected 0 to 100000, or"),
+        ("seed = 1\nhost_us = 1000001\n", "s.toml:2: host_us: expected 0 to 1000000, or \"exponential:MEAN\""),
+        ("host_us = \"exponential\"\n", "s.toml:1: host_us: expected 0 to 1000000"),
+        ("host_us = -1\n", "s.toml:1: host_us: expected 0 to 1000000"),
+        (
+            "seed = 1\nhost_us = 5\ntrace = \"t\"\ntrace_format = \"mqsim\"\n",
+            "s.toml:2: host_us was given, but a trace has its own pauses",
+        ),
         ("fill = \"none\"\nbackground = \"scan\"\nuntil_scanned = true\n", "needs a fill that scans it"),
         ("conservatism_us = 300\n", "conservatism_us was given, but no fill"),
         ("placement = \"firmware\"\n", "a placement was given, but no fill"),

@@ -22,7 +22,8 @@ pub mod video;
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 
-use super::{Ask, Target, Workload, WorkloadError};
+use super::variates::Variates;
+use super::{Ask, HostTime, Target, Workload, WorkloadError};
 
 /// Application numbers of an actor: its own, and then further ones in steps of this, one for each process that it starts.
 const STEP: u32 = 1024;
@@ -105,13 +106,24 @@ impl Disk {
     }
 }
 
+/// A request of an actor's process.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    owner: u32,
+    sectors: u64,
+    sync: bool,
+}
+
 /// Several actors at once.
 #[derive(Debug)]
 pub struct Suite {
     actors: Vec<Box<dyn Actor>>,
     sector_bytes: u64,
-    /// Sectors that each has under way, oldest first, with the process that asked.
-    under_way: Vec<Vec<(u32, u64)>>,
+    /// What each has under way, oldest first.
+    under_way: Vec<Vec<UnderWay>>,
+    /// From an answer that an actor waits for until it can go on.
+    host: HostTime,
+    hosts: Variates,
     /// Bytes finished, for each actor and each second.
     seconds: Vec<Vec<u64>>,
     /// Names of classes in statistics, and each actor's.
@@ -128,6 +140,8 @@ impl Suite {
             actors,
             sector_bytes: u64::from(target.sector_bytes),
             under_way: vec![Vec::new(); n],
+            host: HostTime::default(),
+            hosts: Variates::new(0, 0),
             seconds: vec![Vec::new(); n],
             classes: Vec::new(),
             class_of: vec![0; n],
@@ -140,6 +154,13 @@ impl Suite {
         let classes = groups.iter().map(|g| g.0.to_owned()).collect();
         let suite = Suite::new(target, groups.into_iter().flat_map(|g| g.1).collect());
         Suite { classes, class_of, ..suite }
+    }
+
+    /// The same with another host time: an actor hears of an answer that it waits for so much later. What the page cache writes for it
+    /// is submitted by the completion itself. `seed` is of an exponential one.
+    #[must_use]
+    pub fn with_host(self, host: HostTime, seed: u64) -> Suite {
+        Suite { host, hosts: Variates::new(seed, u64::MAX), ..self }
     }
 
     /// What actor `i` has to say.
@@ -178,21 +199,22 @@ impl Workload for Suite {
         let (due, i) = self.soonest().expect("asked only when something is due");
         let Piece { kind, lbn, count, sync, process } = self.actors[i].take();
         let owner = i as u32 + (process % MOST_PROCESSES) * STEP;
-        self.under_way[i].push((owner, u64::from(count)));
+        self.under_way[i].push(UnderWay { owner, sectors: u64::from(count), sync });
         Ok(Ask { due, kind, lbn, count, fua: false, sync, owner, class: self.class_of[i] })
     }
 
     fn finished(&mut self, owner: u32, now: Time) {
         let i = actor_of(owner);
-        let at = self.under_way[i].iter().position(|u| u.0 == owner).expect("what is finished was asked for");
+        let at = self.under_way[i].iter().position(|u| u.owner == owner).expect("what is finished was asked for");
         // Requests of one process that are under way together are of one size.
-        let (_, sectors) = self.under_way[i].remove(at);
+        let UnderWay { sectors, sync, .. } = self.under_way[i].remove(at);
         let second = (now.0 / 1_000_000_000) as usize;
         if self.seconds[i].len() <= second {
             self.seconds[i].resize(second + 1, 0);
         }
         self.seconds[i][second] += sectors * self.sector_bytes;
-        self.actors[i].finished(owner / STEP, now);
+        let heard = if sync { now + self.host.draw(&mut self.hosts) } else { now };
+        self.actors[i].finished(owner / STEP, heard);
     }
 
     fn endless(&self) -> bool {
