@@ -89,4 +89,5 @@ mod x1;
 mod x2;
 mod x3;
 mod x4;
+mod x8;
 mod zone_scan;

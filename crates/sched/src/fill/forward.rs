@@ -72,7 +72,7 @@ impl Freeblock {
     pub fn promoted_is(&mut self, slot: u32, kind: Kind, range: Range) {
         self.promoted.push((slot, kind, range));
         if let Some(idling) = &mut self.idling {
-            idling.detector().arrived();
+            idling.detector().promoted();
         }
     }
 

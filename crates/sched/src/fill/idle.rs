@@ -12,6 +12,8 @@
 
 use headtime_disk::time::{Dur, Time};
 
+use super::periods::Periods;
+
 /// How long nothing must have happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
@@ -68,6 +70,8 @@ pub struct Idle {
     window: Option<(Time, Time)>,
     /// Until work may begin in such a window: the drive is not given the turn that reading on takes, because it has none.
     window_short: Dur,
+    /// How long it was idle before.
+    periods: Periods,
 }
 
 impl Idle {
@@ -82,6 +86,7 @@ impl Idle {
             track_done: false,
             window: None,
             window_short,
+            periods: Periods::default(),
         }
     }
 
@@ -100,8 +105,25 @@ impl Idle {
 
     /// A foreground request arrived.
     #[inline]
-    pub fn arrived(&mut self) {
+    pub fn arrived(&mut self, now: Time) {
+        // Shorter ones have no use, and would hide the others.
+        let quiet = now.saturating_since(self.quiet_since);
+        if self.foreground == 0 && quiet >= self.thresholds.short {
+            self.periods.ended(quiet);
+        }
         self.foreground += 1;
+    }
+
+    /// A piece of a task goes as a foreground request. It ends no idle period: no program asked for it.
+    #[inline]
+    pub fn promoted(&mut self) {
+        self.foreground += 1;
+    }
+
+    /// Whether a request rarely arrives while a command runs that is sent now and takes so long. In a window of ADMIT's the disk waits for
+    /// one anyway.
+    pub fn rarely_ends_within(&self, takes: Dur, now: Time) -> bool {
+        self.foreground > 0 || self.periods.rarely_end(now.saturating_since(self.quiet_since), takes)
     }
 
     /// A foreground request was finished, or taken back.
@@ -197,15 +219,15 @@ mod tests {
     #[test]
     fn both_timers_begin_when_the_last_request_is_finished() {
         let mut i = idle();
-        i.arrived();
-        i.arrived();
+        i.arrived(at(0));
+        i.arrived(at(0));
         i.finished(at(5));
         assert_eq!((i.state(at(100)), i.next_wakeup(at(100))), (State::Busy, None));
         i.finished(at(100));
         assert_eq!((i.state(at(101)), i.next_wakeup(at(101))), (State::ShortWait(at(102)), Some(at(102))));
         assert_eq!((i.state(at(102)), i.next_wakeup(at(102))), (State::Short, Some(at(120))));
         assert_eq!((i.state(at(120)), i.next_wakeup(at(120))), (State::Long, None));
-        i.arrived();
+        i.arrived(at(130));
         assert_eq!(i.state(at(130)), State::Busy);
     }
 
@@ -217,7 +239,7 @@ mod tests {
         assert_eq!((i.state(at(3)), i.may_send(at(3))), (State::LongWait(at(20)), None));
         assert_eq!(i.next_wakeup(at(3)), Some(at(20)));
         assert_eq!(i.may_send(at(20)), Some(State::Long));
-        i.arrived();
+        i.arrived(at(20));
         i.finished(at(30));
         assert_eq!(i.state(at(33)), State::Short);
     }
@@ -235,7 +257,7 @@ mod tests {
     #[test]
     fn what_is_on_the_track_may_be_fetched_while_the_disk_is_kept_waiting_for_somebody() {
         let mut i = idle();
-        i.arrived();
+        i.arrived(at(1));
         assert_eq!(i.state(at(1)), State::Busy);
         i.keeps_waiting(Some(at(9)), at(1));
         assert_eq!((i.state(at(2)), i.next_wakeup(at(2))), (State::ShortWait(at(3)), Some(at(3))));

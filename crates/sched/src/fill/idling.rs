@@ -6,6 +6,7 @@
 //! one that runs.
 
 use headtime_disk::command::Kind;
+use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
 use headtime_disk::profile::Prefetch;
 use headtime_disk::time::Time;
@@ -27,6 +28,9 @@ pub struct IdleConfig {
     pub policy: IdlePolicy,
     /// What the disk waits for somebody is not used (for comparison).
     pub leave_windows: bool,
+    /// Only the thresholds say when the disk is idle, as published: a request that arrives while a command runs waits for it, however
+    /// probable that was ([`super::periods`]).
+    pub thresholds_only: bool,
 }
 
 /// Of a range larger than this part of the disk, cells are looked at instead of tracks.
@@ -41,6 +45,7 @@ const TRIES: usize = 16;
 pub struct Idling {
     policy: IdlePolicy,
     leave_windows: bool,
+    thresholds_only: bool,
     idle: Idle,
     reach: Reach,
     wanted: Wanted,
@@ -108,6 +113,7 @@ impl Idling {
         Idling {
             policy: config.policy,
             leave_windows: config.leave_windows,
+            thresholds_only: config.thresholds_only,
             idle: Idle::new(thresholds, Time::ZERO),
             reach: Reach::new(regions.cells().count(), &model.mechanics, model.geometry.cylinders()),
             wanted: Wanted::new(),
@@ -214,6 +220,23 @@ impl Idling {
             self.whose = None;
             self.anywhere(look, regions, here, Turn::Anyone)
         })
+    }
+
+    /// Whether a request will rarely arrive while this leg is on its way; if not, it is looked for again when it would have been done.
+    pub fn rarely_delays(&mut self, model: &Model, head: &Head, leg: &Leg, now: Time) -> bool {
+        let Some(place) = model.place(leg.lbn, leg.count, leg.kind).filter(|_| !self.thresholds_only) else {
+            return true;
+        };
+        // What the drive has read ahead, or goes on reading, comes without a move.
+        let from_buffer = self.idle.state(now) == State::Short && self.reads_on;
+        let moves = !(leg.kind.is_read() && (from_buffer || self.read_to == Some(leg.lbn)));
+        let takes =
+            if moves { model.access(head, &place, leg.kind).end.at.saturating_since(now) } else { place.transfer };
+        let rarely = self.idle.rarely_ends_within(takes, now);
+        if !rarely {
+            self.until = now + takes;
+        }
+        rarely
     }
 
     /// Whose turn it is when the lottery says this: whoever's it was keeps it for a streak of commands. And whether that means

@@ -38,6 +38,7 @@ pub mod idling;
 pub mod merged;
 pub mod offer;
 pub mod offered;
+pub mod periods;
 pub mod placement;
 pub mod planner;
 pub mod reach;

@@ -197,7 +197,7 @@ impl Freeblock {
     /// A foreground request has arrived.
     pub fn arrived(&mut self, model: &Model, request: &Request, now: Time) {
         if let Some(idling) = &mut self.idling {
-            idling.detector().arrived();
+            idling.detector().arrived(now);
         }
         if request.kind == Kind::Write {
             self.tasks.foreground_write(request.lbn, u64::from(request.count));
@@ -397,7 +397,7 @@ impl Freeblock {
             };
             let leg = idling.leg(&look, &self.regions, turn, now)?;
             match self.bad.within(&leg) {
-                None => return Some(leg),
+                None => return idling.rarely_delays(model, head, &leg, now).then_some(leg),
                 Some(bad) => self.aside.push(bad),
             }
             if self.aside.len() > MOST_ASIDE {

@@ -1,0 +1,362 @@
+//! X8: headtime in front of a disk costs nothing.
+//!
+//! No paper has this. The papers compare a scheduler with and without background work; here both are compared with the bare drive: its own
+//! command queue, filled as far as the clients fill it. The drive selects its next command when its head becomes free, so a scheduler
+//! outside that selects earlier (at the completion before) has fewer requests to select from.
+
+use headtime_disk::profile::{self, Profile};
+use headtime_disk::time::Dur;
+use headtime_sched::core::{Commitment, Order};
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sim::background::{Job, Jobs, scan_unit};
+use headtime_sim::run::Limits;
+use headtime_sim::simulate::{Scheduling, Setup, Simulation};
+use headtime_sim::stats::Stats;
+use headtime_sim::workload::variates::Share;
+use headtime_sim::workload::{
+    Arrivals, GroupSpec, HostTime, PatternSpec, PlaceSpec, Population, SizeSpec, closed, oltp,
+};
+
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+use crate::filled::failed;
+use crate::svg::{Axis, Chart, XyChart};
+
+/// The experiment.
+pub struct X8;
+
+static SPEC: Spec = Spec {
+    id: "X8",
+    title: "The foreground against the bare drive",
+    source: "headtime's own; the host time as in Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 3",
+    drive: "atlas10k, barracuda36es2, hitachi-7k1000c, nearline-20tb",
+    workload: "random 4 KiB and 64 KiB reads, oltp, sequential reads of 128 KiB and 1 MiB, sequential and random writes, a mix; \
+               1, 2, 3, 4, 6, 8, 16, 32 outstanding; host time 0, 20 us, 0.3 ms, 1 ms",
+    claims: &[
+        Claim {
+            id: "X8a",
+            claim: "headtime without background work, of the bare drive with its own queue at full depth",
+            paper: "-",
+            rule: "every cell at least 99% of the requests and at most 103% of the p99; geometric mean at least 101%",
+            checks: &[
+                Check { what: "requests a second, the worst cell", unit: "%", test: Test::AtLeast(99.0) },
+                Check { what: "p99, the worst cell", unit: "%", test: Test::AtMost(103.0) },
+                Check { what: "requests a second, geometric mean", unit: "%", test: Test::AtLeast(101.0) },
+            ],
+            quick: true,
+            note: OFF,
+        },
+        Claim {
+            id: "X8b",
+            claim: "the same with a scan running",
+            paper: "-",
+            rule: "every cell at least 98.5% of the requests, p99 at most 105%",
+            checks: &[
+                Check { what: "requests a second with a scan, the worst cell", unit: "%", test: Test::AtLeast(98.5) },
+                Check { what: "p99 with a scan, the worst cell", unit: "%", test: Test::AtMost(105.0) },
+            ],
+            quick: true,
+            note: "Of the bare drive without a scan.",
+        },
+    ],
+    alone: false,
+};
+
+/// What the rows without the mechanism are.
+const OFF: &str = "Rows named early_percent: the next command is committed at the completion before (Commitment::Early) and ORDER is SPTF, \
+                   which is what X8 is about; there the claim must fail.";
+
+const DRIVES: [&str; 4] = ["atlas10k", "barracuda36es2", "hitachi-7k1000c", "nearline-20tb"];
+const OUTSTANDING: [u32; 8] = [1, 2, 3, 4, 6, 8, 16, 32];
+const HOST_US: [u64; 4] = [0, 20, 300, 1_000];
+/// The shortened run's.
+const QUICK: (&[u32], &[u64]) = (&[1, 4, 16], &[300]);
+
+/// Requests of one run. The p99 of two runs of so many differs by 1.4% (one standard deviation) for response times with an exponential
+/// tail; fewer would make the check one of chance.
+const REQUESTS: u64 = 60_000;
+
+/// What is asked of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    Reads4K,
+    Reads64K,
+    Oltp,
+    InOrder128K,
+    InOrder1M,
+    WritesInOrder,
+    Writes4K,
+    Mixed,
+}
+
+const LOADS: [Load; 8] = [
+    Load::Reads4K,
+    Load::Reads64K,
+    Load::Oltp,
+    Load::InOrder128K,
+    Load::InOrder1M,
+    Load::WritesInOrder,
+    Load::Writes4K,
+    Load::Mixed,
+];
+
+impl Load {
+    fn name(self) -> &'static str {
+        match self {
+            Load::Reads4K => "random 4 KiB reads",
+            Load::Reads64K => "random 64 KiB reads",
+            Load::Oltp => "oltp",
+            Load::InOrder128K => "sequential 128 KiB reads",
+            Load::InOrder1M => "sequential 1 MiB reads",
+            Load::WritesInOrder => "sequential 128 KiB writes",
+            Load::Writes4K => "random 4 KiB writes",
+            Load::Mixed => "random 4 KiB, half of them writes",
+        }
+    }
+
+    /// `outstanding` requests always in the system but for the host's time; with `oltp` so many programs, which think besides.
+    fn group(self, outstanding: u32, host: HostTime) -> GroupSpec {
+        let small = PatternSpec::random_reads(4096);
+        let in_order = |kib: u64| PatternSpec {
+            size: SizeSpec::Fixed { bytes: kib << 10 },
+            place: PlaceSpec::SharedSequential,
+            ..small.clone()
+        };
+        let pattern = match self {
+            Load::Oltp => {
+                let Arrivals::Closed { think, .. } = oltp().arrivals else { unreachable!("oltp is closed") };
+                return GroupSpec { arrivals: Arrivals::Closed { tasks: outstanding, think }, host, ..oltp() };
+            }
+            Load::Reads4K => small,
+            Load::Reads64K => PatternSpec::random_reads(64 << 10),
+            Load::InOrder128K => in_order(128),
+            Load::InOrder1M => in_order(1024),
+            Load::WritesInOrder => PatternSpec { reads: Share::NONE, ..in_order(128) },
+            Load::Writes4K => PatternSpec { reads: Share::NONE, ..small },
+            Load::Mixed => PatternSpec { reads: const { Share::new(1, 2).unwrap() }, ..small },
+        };
+        GroupSpec { pattern, host, ..closed(outstanding) }
+    }
+}
+
+/// Who is in front of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Front {
+    /// Nothing.
+    Bare,
+    /// headtime as `serve` sets it up.
+    Headtime,
+    /// The same with a scan of the whole disk, again and again.
+    Scan,
+    /// SPTF that commits to the next command early.
+    Early,
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    per_second: f64,
+    p99_ms: f64,
+    scan_mb_s: f64,
+}
+
+/// One cell of the table.
+struct Point {
+    drive: &'static str,
+    load: Load,
+    outstanding: u32,
+    host_us: u64,
+}
+
+impl Point {
+    fn measure(&self, profile: &Profile, front: Front, seed: u64) -> Result<Measured, String> {
+        let text = |e: &dyn std::fmt::Display| e.to_string();
+        let order = if front == Front::Early { Order::Sptf } else { Order::SptfAhead };
+        let mut setup = Setup::new(profile, order, seed);
+        match front {
+            Front::Bare => setup.scheduling = Scheduling::Drive,
+            Front::Early => setup.commitment = Commitment::Early,
+            Front::Scan => setup = setup.filled(FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) }),
+            Front::Headtime => {}
+        }
+        let simulation = Simulation::new(&setup).map_err(|e| text(&e))?;
+        let host = HostTime::Fixed(Dur::from_us(self.host_us));
+        let group = self.load.group(self.outstanding, host);
+        let mut load = Population::of(&group, simulation.target(), seed).map_err(|e| text(&e))?;
+        let limits = Limits { requests: Some(REQUESTS), ..Limits::default() };
+        let stats = match front {
+            Front::Scan => {
+                let capacity = simulation.target().capacity;
+                let scan = Job::scan(capacity, scan_unit(capacity, profile.sector_bytes));
+                let mut jobs = Jobs::new(vec![Job { again: true, ..scan }]);
+                simulation.run_with(&mut load, &mut jobs, limits, None, &mut ())
+            }
+            _ => simulation.run(&mut load, limits, None, &mut ()),
+        };
+        Ok(measured(&stats.map_err(|e| text(&e))?, profile.sector_bytes))
+    }
+}
+
+fn measured(stats: &Stats, sector_bytes: u32) -> Measured {
+    Measured {
+        per_second: stats.per_second(),
+        p99_ms: stats.responses().quantile(990).map_or(f64::NAN, Dur::as_ms_f64),
+        scan_mb_s: crate::filled::progress_mb_s(stats, sector_bytes),
+    }
+}
+
+/// The points of one run.
+fn points(quick: bool) -> Vec<Point> {
+    let (outstanding, host) = if quick { QUICK } else { (&OUTSTANDING[..], &HOST_US[..]) };
+    let mut points = vec![];
+    for drive in DRIVES {
+        for load in LOADS {
+            for &n in outstanding {
+                points.extend(host.iter().map(|&host_us| Point { drive, load, outstanding: n, host_us }));
+            }
+        }
+    }
+    points
+}
+
+/// Figures of all points, in percent of the bare drive.
+#[derive(Default)]
+struct Ratios {
+    requests: Vec<f64>,
+    p99: Vec<f64>,
+}
+
+impl Ratios {
+    fn add(&mut self, m: Measured, bare: Measured) -> [Cell; 2] {
+        let (requests, p99) = (100.0 * m.per_second / bare.per_second, 100.0 * m.p99_ms / bare.p99_ms);
+        self.requests.push(requests);
+        self.p99.push(p99);
+        [requests.into(), p99.into()]
+    }
+
+    fn worst(&self) -> [f64; 2] {
+        let least = self.requests.iter().copied().fold(f64::INFINITY, f64::min);
+        [least, self.p99.iter().copied().fold(f64::NEG_INFINITY, f64::max)]
+    }
+
+    fn geometric_mean(&self) -> f64 {
+        (self.requests.iter().map(|r| r.ln()).sum::<f64>() / self.requests.len() as f64).exp()
+    }
+}
+
+impl Experiment for X8 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        points(false).len() as u64
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let points = points(run.quick);
+        let share = (self.steps() / points.len() as u64).max(1);
+        let (mut alone, mut scan, mut early) = (Ratios::default(), Ratios::default(), Ratios::default());
+        let mut rows = vec![];
+        for point in &points {
+            let profile = profile::builtin(point.drive).map_err(|e| failed(&SPEC, e))?;
+            let of = |front| point.measure(&profile, front, run.seed).map_err(|e| failed(&SPEC, e));
+            let (bare, with_scan) = (of(Front::Bare)?, of(Front::Scan)?);
+            let mut row = vec![
+                point.drive.into(),
+                point.load.name().into(),
+                f64::from(point.outstanding).into(),
+                Cell::from(point.host_us as f64),
+                bare.per_second.into(),
+                bare.p99_ms.into(),
+            ];
+            row.extend(alone.add(of(Front::Headtime)?, bare));
+            row.extend(scan.add(with_scan, bare));
+            row.push(with_scan.scan_mb_s.into());
+            row.extend(early.add(of(Front::Early)?, bare));
+            rows.push(row);
+            run.progress.advance(share);
+        }
+        let mut f = Findings::default();
+        let ([requests, p99], mean) = (alone.worst(), alone.geometric_mean());
+        f.figure("X8a", &[requests, p99, mean]);
+        f.figure("X8b", &scan.worst());
+        f.notes.push(("X8a", without(&early)));
+        f.tables.push(Table {
+            name: "cells",
+            columns: &[
+                "drive",
+                "load",
+                "outstanding",
+                "host_us",
+                "bare_per_second",
+                "bare_p99_ms",
+                "requests_percent",
+                "p99_percent",
+                "scan_requests_percent",
+                "scan_p99_percent",
+                "scan_mb_s",
+                "early_requests_percent",
+                "early_p99_percent",
+            ],
+            rows,
+        });
+        f.charts.push(chart(&alone, &scan, &early));
+        Ok(f)
+    }
+}
+
+/// What the same checks say with the mechanism switched off.
+fn without(early: &Ratios) -> String {
+    let [requests, p99] = early.worst();
+    format!(
+        "Committed early, in order sptf: worst cell {requests:.1}% of the requests, p99 {p99:.0}%, geometric mean {:.1}%.",
+        early.geometric_mean()
+    )
+}
+
+fn chart(alone: &Ratios, scan: &Ratios, early: &Ratios) -> Chart {
+    let mut chart = XyChart::cdf(
+        "Requests a second, of the bare drive's",
+        "One step per cell: drive, load, outstanding requests, host time. Left of 100%: slower than the drive with its own queue.",
+        Axis::range("% of the bare drive", 80.0, 120.0),
+        &[
+            ("headtime", &alone.requests),
+            ("headtime, with a scan", &scan.requests),
+            ("committed early, SPTF", &early.requests),
+        ],
+    );
+    chart.y = Axis::range("share of cells", 0.0, 1.0);
+    Chart::Xy(chart)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_is_the_fewest_requests_and_the_longest_p99() {
+        let bare = Measured { per_second: 200.0, p99_ms: 50.0, scan_mb_s: 0.0 };
+        let mut r = Ratios::default();
+        r.add(Measured { per_second: 198.0, p99_ms: 40.0, ..bare }, bare);
+        r.add(Measured { per_second: 220.0, p99_ms: 55.0, ..bare }, bare);
+        assert_eq!(r.worst(), [99.0, 110.0]);
+        assert!((r.geometric_mean() - (99.0_f64 * 110.0).sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_drive_load_depth_and_host_time_is_a_cell() {
+        assert_eq!(points(false).len(), 4 * 8 * 8 * 4);
+        assert_eq!(points(true).len(), 4 * 8 * 3);
+    }
+
+    /// Switched off, the mechanism's absence shows in the cell that the experiment is about.
+    #[test]
+    fn committing_early_costs_what_the_experiment_measures() {
+        let point = Point { drive: "atlas10k", load: Load::Reads4K, outstanding: 3, host_us: 300 };
+        let profile = profile::builtin(point.drive).unwrap();
+        let of = |front| point.measure(&profile, front, 1).unwrap().per_second;
+        let bare = of(Front::Bare);
+        assert!(of(Front::Early) < 0.95 * bare && of(Front::Headtime) > 0.99 * bare);
+    }
+}

@@ -1,0 +1,104 @@
+//! How long the disk stays idle: what was seen of it, and how probable it is that a request arrives while an idle command runs.
+//!
+//! Fixed thresholds (Thereska 2003 section 4.6) treat all loads alike. A program that thinks for 30 ms leaves 30 ms each time: a
+//! command of 12 ms that begins after 20 ms delays the next request every time, one that begins after 10 ms never. So the lengths
+//! of the last idle periods are remembered, and a command that takes `d` begins at age `a` of an idle period only if
+//!
+//! ```text
+//!                  (periods that ended in a..a+d) + d / (a + d)
+//! P(arrival) =  --------------------------------------------------  <=  1 / RARE
+//!                      (periods that lasted to a) + 1
+//! ```
+//!
+//! The added term is one period more with the probability of a heavy tail (Pareto, exponent 1: a period that has lasted long will
+//! last as long again), which alone decides where no remembered period has lasted to `a`: then work begins at `(RARE - 1) d`, about half
+//! a second.
+
+use headtime_disk::time::Dur;
+
+/// Idle periods that are remembered.
+const REMEMBERED: usize = 64;
+
+/// A command is sent if the probability that a request arrives meanwhile is at most one in so many. The request is delayed by half of the
+/// command on average, so that a program that waits for each request loses at most one part in 80 of its throughput.
+const RARE: u128 = 40;
+
+/// The lengths of the last idle periods.
+#[derive(Clone, Copy, Debug)]
+pub struct Periods {
+    lasted: [Dur; REMEMBERED],
+    count: usize,
+}
+
+impl Default for Periods {
+    fn default() -> Periods {
+        Periods { lasted: [Dur::ZERO; REMEMBERED], count: 0 }
+    }
+}
+
+impl Periods {
+    /// A period has ended, which lasted so long.
+    #[inline]
+    pub fn ended(&mut self, lasted: Dur) {
+        self.lasted[self.count % REMEMBERED] = lasted;
+        self.count += 1;
+    }
+
+    /// Whether a request rarely arrives within `takes` of an idle period that has lasted for `age`.
+    pub fn rarely_end(&self, age: Dur, takes: Dur) -> bool {
+        let end = age + takes;
+        let known = &self.lasted[..self.count.min(REMEMBERED)];
+        let (mut reached, mut ended) = (0u128, 0u128);
+        for &lasted in known.iter().filter(|&&l| l >= age) {
+            reached += 1;
+            ended += u128::from(lasted <= end);
+        }
+        let end = u128::from(end.0.max(1));
+        RARE * (ended * end + u128::from(takes.0)) <= (reached + 1) * end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Dur {
+        Dur::from_ms(ms)
+    }
+
+    fn of(lengths: impl IntoIterator<Item = u64>) -> Periods {
+        let mut p = Periods::default();
+        lengths.into_iter().for_each(|l| p.ended(ms(l)));
+        p
+    }
+
+    #[test]
+    fn a_program_that_always_thinks_for_as_long_leaves_time_until_then() {
+        let p = of([30; 64]);
+        assert!(p.rarely_end(ms(5), ms(12)) && p.rarely_end(ms(17), ms(12)));
+        assert!(!p.rarely_end(ms(18), ms(12)) && !p.rarely_end(ms(29), ms(12)));
+    }
+
+    #[test]
+    fn where_nothing_is_known_of_periods_as_long_a_heavy_tail_decides() {
+        for p in [Periods::default(), of([30; 64])] {
+            assert!(!p.rarely_end(ms(389), ms(10)) && p.rarely_end(ms(390), ms(10)));
+        }
+    }
+
+    #[test]
+    fn one_period_in_forty_may_end_and_no_more() {
+        let lengths = |short| (0..64).map(move |i| if i < short { 25 } else { 60_000 });
+        assert!(of(lengths(1)).rarely_end(ms(20), ms(10)));
+        assert!(!of(lengths(2)).rarely_end(ms(20), ms(10)));
+        // They were shorter: nothing of this age has ended.
+        assert!(of(lengths(2)).rarely_end(ms(26), ms(10)));
+    }
+
+    #[test]
+    fn only_the_last_periods_count() {
+        let mut p = of([25; 64]);
+        (0..63).for_each(|_| p.ended(ms(60_000)));
+        assert!(p.rarely_end(ms(20), ms(10)));
+    }
+}
