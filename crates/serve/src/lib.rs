@@ -12,6 +12,7 @@
 //! * [`control`]: clients of the control interface; [`apps`]: the background applications, which are such clients
 //! * [`streams`]: exports that were promised something
 //! * [`metrics`]: figures for Prometheus
+//! * [`record`]: what clients asked for and when, in a file that the simulator replays
 //! * [`server`]: all of it together, from its start to its end
 //! * [`destage`]: an export with a write-back cache, as a client of the control interface
 //! * [`timed`]: commands whose times matter, for characterisation
@@ -28,6 +29,7 @@ pub mod device;
 pub mod engine;
 pub mod metrics;
 pub mod net;
+pub mod record;
 pub mod ring;
 pub mod server;
 pub mod streams;

@@ -29,6 +29,7 @@ use crate::net::budget::Budget;
 use crate::net::connection::Shared;
 use crate::net::exports::Exports;
 use crate::net::listener::{Note, accept};
+use crate::record::{NewRecording, Recorder, Recording};
 use crate::streams::Live;
 
 /// Requests that all clients together may have under way.
@@ -68,6 +69,8 @@ pub struct Service {
     pub metrics: Option<SocketAddr>,
     /// What streams are promised from; `None`: nothing is promised.
     pub streams: Option<Arc<Disk>>,
+    /// What records requests, and what writes that; `None`: nothing is recorded.
+    pub record: Option<NewRecording>,
     /// Told of clients that did not leave in good order, and of a drive that takes longer than its worst case.
     pub note: Note,
 }
@@ -101,6 +104,7 @@ impl Service {
             control: None,
             metrics: None,
             streams: None,
+            record: None,
             note,
         }
     }
@@ -121,7 +125,7 @@ pub enum ServeError {
 }
 
 /// What the engine's thread does.
-type Run = Box<dyn FnOnce(Inbox<Telling>) -> io::Result<End> + Send>;
+type Run = Box<dyn FnOnce(Inbox<Telling>, Option<Recorder>) -> io::Result<End> + Send>;
 
 /// A server at work.
 #[derive(Debug)]
@@ -135,6 +139,7 @@ pub struct Server {
     ports: Vec<u16>,
     metrics_port: Option<u16>,
     streams: Option<Live>,
+    recording: Option<Recording>,
 }
 
 impl Server {
@@ -145,7 +150,8 @@ impl Server {
         D: Device + Send + 'static,
     {
         // Only this depends on the kind of device; all the rest is compiled once.
-        Server::begin(service, Box::new(|inbox| Engine::new(Clock::start(), scheduler, device, inbox).run()))
+        let engine = |inbox, recorder| Engine::new(Clock::start(), scheduler, device, inbox).recording(recorder).run();
+        Server::begin(service, Box::new(engine))
     }
 
     fn begin(service: Service, run: Run) -> Result<Server, ServeError> {
@@ -169,11 +175,13 @@ impl Server {
         };
         let metrics_port = metrics.as_ref().and_then(|l| l.port());
         let (outbox, inbox) = inbox(MOST_REQUESTS + MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
+        let recording = service.record.map(|new| new.begin(Arc::clone(&service.note))).transpose();
+        let (recorder, recording) = recording.map_err(|e| ServeError::System("the recording", e))?.unzip();
         let (over, ended) = oneshot::channel();
         let engine = std::thread::Builder::new().name("headtime-engine".into()).spawn(move || {
             // Dropped when the engine ends, however it ends.
             let _over = over;
-            run(inbox)
+            run(inbox, recorder)
         });
         let engine = Some(engine.map_err(|e| ServeError::System("the engine's thread", e))?);
         let (end, ends) = watch::channel(false);
@@ -230,7 +238,7 @@ impl Server {
             runtime.spawn(accept(l, shared, places, ends.clone(), note))
         });
         let listeners = listeners.collect();
-        Ok(Server { runtime, engine, ended, outbox, end, listeners, ports, metrics_port, streams })
+        Ok(Server { runtime, engine, ended, outbox, end, listeners, ports, metrics_port, streams, recording })
     }
 
     /// The way to the engine.
@@ -275,7 +283,11 @@ impl Server {
         let _ = self.end.send(true);
         let _ = self.outbox.tell(Telling::End);
         let engine = self.engine.take().expect("a server is stopped once");
-        let end = engine.join().map_err(|_| ServeError::Engine)?;
+        let end = engine.join().map_err(|_| ServeError::Engine);
+        if let Some(recording) = self.recording.take() {
+            recording.finish();
+        }
+        let end = end?;
         let listeners = std::mem::take(&mut self.listeners);
         self.runtime.block_on(async {
             let _ = tokio::time::timeout(LAST_ANSWERS, async {

@@ -468,7 +468,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         };
         self.stats.record(&done);
         self.observer.finished(&done);
-        self.workload.finished(ask.owner, self.now);
+        self.workload.completed(&ask, self.now);
     }
 }
 

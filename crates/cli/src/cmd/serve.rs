@@ -16,6 +16,7 @@ use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::exports::Exports;
 use headtime_serve::net::tls;
+use headtime_serve::record::{Header, NewRecording};
 use headtime_serve::server::{CAPACITY, ControlAt, Service};
 use headtime_sim::filling;
 use headtime_sim::simulate::Scheduling;
@@ -23,7 +24,7 @@ use headtime_sim::workload::scenario::{beside, order};
 
 use crate::failure::Failure;
 use crate::running::{Hooks, Reload};
-use crate::{drive, running, screen};
+use crate::{drive, figures, running, screen};
 
 mod real;
 mod streams;
@@ -44,6 +45,10 @@ pub struct Serve {
     /// Only say whether the configuration is in order, and what would be served
     #[arg(long)]
     check: bool,
+    /// Record each client's requests, with its pauses, to a new file that only this user can read (docs/traces.md); `headtime simulate
+    /// --trace FILE --trace-format recording` replays it
+    #[arg(long, value_name = "FILE", value_parser = figures::output(), conflicts_with = "check")]
+    record: Option<PathBuf>,
     /// Print one JSON object on stdout when it ends
     #[arg(long)]
     json: bool,
@@ -140,6 +145,11 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     });
     let disk = service.streams.clone();
     let reloading = disk.map(|disk| Reloading::new(disk, service.exports.clone(), wanted.clone()));
+    if let Some(path) = &args.record {
+        let clients = exports.specs.iter().map(|s| s.name.clone()).collect();
+        let header = Header { disk: profile.title.clone(), sectors, sector_bytes, clients };
+        service.record = Some(NewRecording::create(path, header).map_err(Failure::input)?);
+    }
     let hooks = Hooks { reload: Some(reload(&args.config, &config, &service.exports, reloading)), engine: None };
     match (&config.disk.backing, &config.disk.device) {
         (Some(path), _) => {

@@ -47,14 +47,15 @@ pub struct Simulate {
     /// Replay a recorded trace
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// disksim-validate, disksim-ascii, mqsim, blkparse, msr-csv, fio-iolog, systor-csv, tencent-csv, plain-csv; each
-    /// with a sample line in docs/traces.md
+    /// disksim-validate, disksim-ascii, mqsim, blkparse, msr-csv, fio-iolog, systor-csv, tencent-csv, plain-csv, and
+    /// recording (of headtime serve --record); docs/traces.md has each
     #[arg(long, value_name = "T")]
     trace_format: Option<String>,
     /// Only the trace's requests to this device
     #[arg(long, value_name = "N", value_parser = figures::device, allow_negative_numbers = true)]
     device: Option<u32>,
-    /// When recorded requests are due: open (at their times), closed (so long after the one before), auto
+    /// When recorded requests are due: open (at their times), closed (so long after the one before; in a recording, after what its client
+    /// waited for), auto
     #[arg(long, value_name = "HOW")]
     replay: Option<String>,
     /// What the host takes from an answer to the same client's next request: microseconds, or exponential:MEAN [default: 20]

@@ -5,6 +5,7 @@ mod behaviour;
 mod crash;
 mod devices;
 mod nbd_client;
+mod recording;
 mod streams;
 mod tools;
 mod watching;

@@ -34,6 +34,7 @@ use headtime_sched::tasks::Range;
 
 use crate::clock::{Clock, Timer};
 use crate::device::{Device, Done, Fault, bytes_of};
+use crate::record::Recorder;
 use background::Background;
 use gauges::Gauges;
 use inbox::Inbox;
@@ -97,6 +98,7 @@ pub struct Engine<S, D, T = Clock> {
     requests: Requests,
     background: Background,
     gauges: Gauges,
+    recorder: Option<Recorder>,
     at_device: Vec<AtDevice>,
     /// Set when it was asked to end: by when it does.
     ends_by: Option<Time>,
@@ -116,10 +118,16 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             requests: Requests::default(),
             background: Background::new(sector_bytes),
             gauges: Gauges::new(),
+            recorder: None,
             at_device: Vec::new(),
             ends_by: None,
             flushed: false,
         }
+    }
+
+    /// The same, and its clients' requests are recorded.
+    pub fn recording(self, recorder: Option<Recorder>) -> Engine<S, D, T> {
+        Engine { recorder, ..self }
     }
 
     /// Runs until it is told to end, or nobody is left who could tell it anything. Fails when the thread cannot wait.
@@ -227,7 +235,11 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         let (kind, lbn, count, fua, owner) = (ask.kind, ask.lbn, ask.count, ask.fua, ask.owner);
         let id = self.requests.insert(ask);
         match self.core.submit(Request { id, kind, lbn, count, fua, sync: true, owner }, now) {
-            Ok(()) => {}
+            Ok(()) => {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.submitted(id, self.requests.get(id), now);
+                }
+            }
             Err(Refused::TooLarge { .. }) => self.refused(id, Fault::TooLarge, now),
             // Both are checked before a request gets here; a client that finds a way round gets an error.
             Err(Refused::Full { .. } | Refused::OutOfRange { .. }) => self.refused(id, Fault::Io, now),
@@ -295,6 +307,9 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                     return;
                 }
                 self.gauges.finished(&ask, &finished);
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.completed(finished.request, &ask, landed.fault.is_none(), now);
+                }
                 let answer = match landed.fault {
                     Some(fault) => Err(fault),
                     None if ask.kind == Kind::Read => {
@@ -308,7 +323,13 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 let core = self.core.core().expect("only a core has background work");
                 self.background.event(&event, landed, core, now);
             }
-            Action::GivenUp(request) => self.requests.remove(request).answer(Err(Fault::Late)),
+            Action::GivenUp(request) => {
+                let ask = self.requests.remove(request);
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.completed(request, &ask, false, now);
+                }
+                ask.answer(Err(Fault::Late));
+            }
             Action::Overdue(overdue) => self.gauges.overdue(&overdue),
         }
     }

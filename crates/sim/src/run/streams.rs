@@ -50,12 +50,12 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
 
     /// The scheduler does nothing for a request any more.
     pub(super) fn given_up(&mut self, request: u64) {
-        let owner = self.slots[request as usize].ask.owner;
+        let ask = self.slots[request as usize].ask;
         self.free.push(request as u32);
         self.stats.given_up += 1;
-        if let Some(account) = self.stats.stream(owner) {
+        if let Some(account) = self.stats.stream(ask.owner) {
             account.dropped += 1;
         }
-        self.workload.finished(owner, self.now);
+        self.workload.completed(&ask, self.now);
     }
 }

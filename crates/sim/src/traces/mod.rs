@@ -13,6 +13,7 @@ mod mqsim;
 mod msr_csv;
 mod plain_csv;
 mod reader;
+mod recording;
 mod systor_csv;
 mod tencent_csv;
 pub mod text;
@@ -23,6 +24,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 
 pub use reader::{LONGEST_TRACE_DAYS, Reader, open};
+pub use recording::{RECORDING, Recorded, Recording};
 use text::Bad;
 
 /// One recorded request.
@@ -152,10 +154,16 @@ impl TraceFormat {
     /// By name; the error lists the names known. `csv` is short for `plain-csv`.
     pub fn from_name(name: &str) -> Result<TraceFormat, TraceError> {
         let wanted = if name == "csv" { "plain-csv" } else { name };
-        Self::ALL.iter().find(|(n, _)| *n == wanted).map(|(_, f)| *f).ok_or_else(|| TraceError::UnknownFormat {
-            name: name.to_owned(),
-            known: Self::ALL.map(|(n, _)| n).join(", "),
-        })
+        Self::ALL
+            .iter()
+            .find(|(n, _)| *n == wanted)
+            .map(|(_, f)| *f)
+            .ok_or_else(|| TraceError::UnknownFormat { name: name.to_owned(), known: Self::known() })
+    }
+
+    /// The names of all, with that of recordings, which are read as a whole ([`Recording`]).
+    pub fn known() -> String {
+        format!("{}, {RECORDING}", Self::ALL.map(|(n, _)| n).join(", "))
     }
 
     /// Its name.

@@ -15,7 +15,7 @@ const LONGEST_LINE: u64 = 64 * 1024;
 /// Longest trace, in days: no record lies further from the first request. Traces that are published cover weeks; a
 /// figure beyond is of another unit or damaged, and virtual time that ran up to it would run for hours.
 pub const LONGEST_TRACE_DAYS: u64 = 400;
-const LONGEST_TRACE: Dur = Dur::from_secs(LONGEST_TRACE_DAYS * 86_400);
+pub(super) const LONGEST_TRACE: Dur = Dur::from_secs(LONGEST_TRACE_DAYS * 86_400);
 /// Devices remembered for the message that one does not occur.
 const DEVICES_KEPT: usize = 64;
 

@@ -237,6 +237,15 @@ impl<W: Workload> Workload for Beside<W> {
         }
     }
 
+    fn completed(&mut self, ask: &Ask, now: Time) {
+        if ask.owner == READER {
+            return self.finished(READER, now);
+        }
+        self.others -= 1;
+        self.others_at = now;
+        self.inner.completed(ask, now);
+    }
+
     fn endless(&self) -> bool {
         // A reader that is never let in never ends a run.
         let starves = matches!(self.spec.pace, Pace::Idle { turn: None, .. });

@@ -14,6 +14,7 @@ mod host_time;
 mod micro;
 mod oltp;
 mod open;
+mod playback;
 mod population;
 mod random;
 mod replay;
@@ -35,6 +36,7 @@ pub use host_time::HostTime;
 pub use micro::{MICRO_OUTSTANDING, freeblock_micro, freeblock_micro_open};
 pub use oltp::oltp;
 pub use open::open;
+pub use playback::Playback;
 pub use population::{Arrivals, Gaps, GroupSpec, Population, Think};
 pub use random::{local_4k, random_4k, random_40k};
 pub use replay::{Beyond, Mode, Refusals, Replay};
@@ -86,6 +88,11 @@ pub trait Workload {
 
     /// Tells it that a request of `owner` is finished.
     fn finished(&mut self, owner: u32, now: Time);
+
+    /// Tells it that this request is finished, for workloads in which what follows depends on which request it was.
+    fn completed(&mut self, ask: &Ask, now: Time) {
+        self.finished(ask.owner, now);
+    }
 
     /// Whether it goes on for ever, so that a run needs another end.
     fn endless(&self) -> bool;

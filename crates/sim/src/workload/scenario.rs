@@ -48,7 +48,7 @@ use crate::background::Background;
 use crate::filling;
 use crate::input;
 use crate::simulate::Scheduling;
-use crate::traces::TraceFormat;
+use crate::traces::{RECORDING, TraceFormat};
 
 /// Options of a simulation; what is `None` was not said.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -369,13 +369,15 @@ impl Scenario {
                 }
             }
         } else if self.trace_format.is_none() {
-            return Err(WorkloadError::Conflict(format!(
-                "a trace needs its format; known: {}",
-                TraceFormat::ALL.map(|(n, _)| n).join(", ")
-            )));
+            return Err(WorkloadError::Conflict(format!("a trace needs its format; known: {}", TraceFormat::known())));
         }
-        if let Some(f) = &self.trace_format {
-            TraceFormat::from_name(f)?;
+        match self.trace_format.as_deref() {
+            Some(RECORDING) if self.device.is_some() => {
+                let why = "a device was given: a recording is of one disk, and its clients cannot be replayed alone";
+                return Err(WorkloadError::Conflict(why.into()));
+            }
+            Some(RECORDING) | None => {}
+            Some(f) => _ = TraceFormat::from_name(f)?,
         }
         self.mode()?;
         if let Some(w) = &self.workload {

@@ -226,6 +226,14 @@ impl Workload for Streams {
         }
     }
 
+    fn completed(&mut self, ask: &Ask, now: Time) {
+        if stream_of(ask.owner).is_none()
+            && let Some(inner) = &mut self.inner
+        {
+            inner.completed(ask, now);
+        }
+    }
+
     fn endless(&self) -> bool {
         self.all.iter().any(|one| one.stop == Time::NEVER) || self.inner.as_ref().is_some_and(|inner| inner.endless())
     }

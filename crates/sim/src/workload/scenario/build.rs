@@ -3,9 +3,9 @@
 use super::super::das;
 use super::super::streams::{StreamSpec, Streams};
 use super::super::suite::named::{self, Named};
-use super::super::{Beyond, GroupSpec, Population, Replay, Target, Workload, WorkloadError, by_name};
+use super::super::{Beyond, GroupSpec, Playback, Population, Replay, Target, Workload, WorkloadError, by_name};
 use super::{Scenario, TaskTable};
-use crate::traces::{self, ReadOptions, TraceError, TraceFormat};
+use crate::traces::{self, RECORDING, ReadOptions, Recording, TraceError, TraceFormat};
 
 impl Scenario {
     /// The streams: those of a named workload, then the file's own.
@@ -49,13 +49,17 @@ impl Scenario {
             return Ok(Box::new(Population::of(&group, target, seed)?));
         }
         if let (Some(path), Some(format)) = (&self.trace, &self.trace_format) {
-            let options = ReadOptions { device: self.device, ..ReadOptions::default() };
-            let reader = traces::open(path, TraceFormat::from_name(format)?, options);
-            let reader = reader.map_err(|e| match (e, self.source.place("trace")) {
+            let unreadable = |e| match (e, self.source.place("trace")) {
                 (e @ TraceError::Io { .. }, Some(place)) => WorkloadError::Scenario { place, message: e.to_string() },
                 (e, _) => e.into(),
-            })?;
-            return Ok(Box::new(Replay::new(reader, target, self.mode()?, Beyond::Refuse)?));
+            };
+            if format == RECORDING {
+                let recording = Recording::open(path).map_err(unreadable)?;
+                return Ok(Box::new(Playback::new(recording, target, self.mode()?)?));
+            }
+            let options = ReadOptions { device: self.device, ..ReadOptions::default() };
+            let reader = traces::open(path, TraceFormat::from_name(format)?, options);
+            return Ok(Box::new(Replay::new(reader.map_err(unreadable)?, target, self.mode()?, Beyond::Refuse)?));
         }
         if let Some(name) = self.workload.as_deref().filter(|w| named::is_suite(w)) {
             return Ok(Box::new(Named::parse(name)?.suite(target, seed).with_host(host, seed)));

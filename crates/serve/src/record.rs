@@ -1,0 +1,206 @@
+//! Recordings: what clients asked for and when they had their answers, for a replay that keeps their pauses.
+//!
+//! The engine's thread only puts events into a bounded queue and never waits. A thread of its own turns them into text and writes
+//! the file ([`text`]). When the queue is full or the file cannot be written, recording stops with a note and serving goes on; what
+//! was recorded until the queue was full is a complete recording. docs/traces.md describes the file.
+
+mod text;
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::Time;
+
+use crate::engine::telling::Ask;
+use crate::net::listener::Note;
+use text::Text;
+
+/// Events that may wait for the writer: those of half a second at 65,000 requests a second, more than an engine serves.
+const WAITING: usize = 65_536;
+/// How long the writer sleeps when it has nothing to write. It looks by itself, so that the engine never wakes it.
+const SLEEP: Duration = Duration::from_millis(20);
+/// How long the server's end waits for the rest to be written.
+const LAST: Duration = Duration::from_secs(2);
+
+/// What a recording says of its disk and its clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The profile's title.
+    pub disk: String,
+    /// Sectors of the disk.
+    pub sectors: u64,
+    /// Bytes a sector.
+    pub sector_bytes: u32,
+    /// Names of the exports, by number.
+    pub clients: Vec<String>,
+}
+
+/// Why a recording cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Something is there already, be it a symbolic link.
+    #[error("{}: expected no file of this name: a recording is always a new file", .0.display())]
+    Exists(PathBuf),
+    /// The system refuses.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Event {
+    Submitted { request: u64, at: Time, client: u32, kind: Kind, fua: bool, lbn: u64, count: u32 },
+    Completed { request: u64, at: Time, ok: bool },
+}
+
+/// The engine's side: never waits.
+#[derive(Debug)]
+pub struct Recorder {
+    /// `None` when recording has stopped.
+    queue: Option<SyncSender<Event>>,
+    behind: Arc<AtomicBool>,
+}
+
+/// The file's side: a thread that writes until the engine is gone.
+pub struct Recording {
+    thread: JoinHandle<()>,
+    note: Note,
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording").field("thread", &self.thread).finish_non_exhaustive()
+    }
+}
+
+impl Recorder {
+    /// A request went to the scheduler under this number, which names it until it is completed.
+    pub fn submitted(&mut self, request: u64, ask: &Ask, at: Time) {
+        // What no client asked for follows from the server's own work, and does so again when it is replayed.
+        if ask.reply.is_none() {
+            return;
+        }
+        let Ask { kind, lbn, count, fua, owner: client, .. } = *ask;
+        self.put(Event::Submitted { request, at, client, kind, fua, lbn, count });
+    }
+
+    /// Its client is answered.
+    pub fn completed(&mut self, request: u64, ask: &Ask, ok: bool, at: Time) {
+        if ask.reply.is_some() {
+            self.put(Event::Completed { request, at, ok });
+        }
+    }
+
+    fn put(&mut self, event: Event) {
+        if let Some(queue) = &self.queue
+            && let Err(e) = queue.try_send(event)
+        {
+            let full = matches!(e, std::sync::mpsc::TrySendError::Full(_));
+            self.behind.store(full, Ordering::Release);
+            // The writer finds the queue's end behind what it holds.
+            self.queue = None;
+        }
+    }
+}
+
+impl Recording {
+    /// Waits until all is written, but not for long: a disk that hangs must not keep the server from its end. The engine must be gone.
+    pub fn finish(self) {
+        let by = Instant::now() + LAST;
+        while !self.thread.is_finished() {
+            if Instant::now() >= by {
+                return (self.note)("warning: the recording could not be written to its end".into());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.thread.join();
+    }
+}
+
+/// A recording that has a file, and no thread yet: it is made while the server may still write everywhere and has no threads.
+#[derive(Debug)]
+pub struct NewRecording {
+    file: Option<File>,
+    path: PathBuf,
+    header: Header,
+    waiting: usize,
+}
+
+impl NewRecording {
+    /// Makes the file, which only its owner can read. A name that exists is refused, so that no symbolic link is followed.
+    pub fn create(path: &Path, header: Header) -> Result<NewRecording, RecordError> {
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file = opened.map_err(|why| match why.kind() {
+            io::ErrorKind::AlreadyExists => RecordError::Exists(path.into()),
+            _ => RecordError::Io { path: path.into(), why },
+        })?;
+        Ok(NewRecording { file: Some(file), path: path.into(), header, waiting: WAITING })
+    }
+
+    /// Starts the thread that writes it.
+    pub fn begin(mut self, note: Note) -> io::Result<(Recorder, Recording)> {
+        let file = self.file.take().expect("a recording begins once");
+        let mut text = Text::new(BufWriter::with_capacity(64 << 10, file), &self.header)?;
+        text.flush()?;
+        let (sender, events) = sync_channel(self.waiting);
+        let behind = Arc::new(AtomicBool::new(false));
+        let (name, late, last) = (self.path.display().to_string(), Arc::clone(&behind), Arc::clone(&note));
+        let thread = std::thread::Builder::new().name("headtime-record".into()).spawn(move || {
+            let written = write(&mut text, &events);
+            // Closes the queue: the engine puts nothing in any more.
+            drop(events);
+            let ended = written.and_then(|()| text.end());
+            let held = match text.requests() {
+                1 => "1 request".into(),
+                n => format!("{n} requests"),
+            };
+            note(match ended {
+                Ok(()) if late.load(Ordering::Acquire) => {
+                    format!("recording stopped: {name} could not be written fast enough; it holds the first {held}")
+                }
+                Ok(()) => format!("{name} holds {held}"),
+                Err(e) => format!("recording stopped: {name}: {e}; the file is cut and cannot be replayed"),
+            });
+        })?;
+        Ok((Recorder { queue: Some(sender), behind }, Recording { thread, note: last }))
+    }
+}
+
+impl Drop for NewRecording {
+    /// A server that did not start leaves no empty recording.
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Writes until the engine's side is gone.
+fn write(text: &mut Text<impl Write>, events: &Receiver<Event>) -> io::Result<()> {
+    loop {
+        match events.try_recv() {
+            Ok(event) => text.event(&event)?,
+            Err(TryRecvError::Empty) => {
+                text.flush()?;
+                std::thread::sleep(SLEEP);
+            }
+            Err(TryRecvError::Disconnected) => return Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
