@@ -381,19 +381,19 @@ impl Drive {
 
     /// A running prefetch is to go on to `limit`.
     pub(super) fn extend_stream(&mut self, limit: u64) {
-        let from = self.stream.limit;
+        let mut from = self.stream.limit;
         if limit <= from {
             return;
         }
-        // Further along the track of its last leg it is still the same stretch: begun anew after each of many short reads it would
+        // Further along the track of its last leg it is still the same stretch: begun anew behind each of many short reads it would
         // come a nanosecond later each time, until the next sector has passed.
-        let last = self.stream.legs.last().copied().filter(|_| self.mech.faults.is_empty());
-        if let Some(leg) = last.filter(|l| from < self.track_end(l.lbn)) {
-            self.stream.legs.pop();
-            let again = self.stream.legs.len();
-            self.mech.pass(&Pass::ahead(leg.lbn, limit - leg.lbn, leg.start), &mut self.stream.legs);
-            self.stream.legs[again].arrived = leg.arrived;
-        } else {
+        if let Some(leg) = self.stream.legs.last_mut().filter(|_| self.mech.faults.is_empty()) {
+            let whole = u32::try_from(limit - leg.lbn).unwrap_or(u32::MAX);
+            let run = self.mech.model.geometry.run_at(leg.lbn, whole).filter(|r| r.span == r.count);
+            leg.count = run.map_or(leg.count, |r| r.count.max(leg.count));
+            from = leg.end_lbn();
+        }
+        if limit > from {
             let begin = self.stream.end();
             self.mech.pass(&Pass::ahead(from, limit - from, begin), &mut self.stream.legs);
         }
