@@ -5,7 +5,7 @@ use crate::angle::Angle;
 use crate::command::Kind;
 use crate::geometry::Geometry;
 use crate::mechanics::{Head, Mechanics};
-use crate::profile::{BusSpec, CacheSpec, Overheads, Profile};
+use crate::profile::{BusSpec, CacheSpec, Overheads, Prefetch, Profile};
 use crate::time::Dur;
 
 /// A range of blocks, translated once: where it starts, where it ends, how long its transfer takes.
@@ -170,6 +170,12 @@ impl Model {
             done += run.count;
         }
         Some(place)
+    }
+
+    /// Whether the drive reads ahead, and so goes on without a break for a queued read that continues the one before.
+    #[inline]
+    pub fn reads_ahead(&self) -> bool {
+        self.cache.segments > 0 && self.cache.prefetch != Prefetch::None
     }
 
     /// The access to `place` when the head starts to move at `head.at` from where it is. The hot path of SPTF.

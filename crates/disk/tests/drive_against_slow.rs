@@ -2,8 +2,11 @@
 
 use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::drive::{Drive, DriveConfig};
+use headtime_disk::profile::Prefetch;
 use headtime_disk::time::{Dur, Time};
-use headtime_testkit::profiles::{between, layouts, plain_profile, rng, small_geometry, with_all_overheads};
+use headtime_testkit::profiles::{
+    between, layouts, plain_cache, plain_profile, rng, small_geometry, with_all_overheads,
+};
 use headtime_testkit::slow_drive::SlowDrive;
 
 fn alone(drive: &mut Drive, command: Command, now: Time) -> Completion {
@@ -52,4 +55,61 @@ fn every_layout_and_both_kinds_agree_with_the_slow_drive() {
         }
     }
     assert!(landed > 300, "only {landed} commands landed inside their range");
+}
+
+/// Reads that are all in the drive's queue: runs in which each continues the one before, far from each other.
+#[test]
+fn a_queued_read_that_continues_the_one_before_is_read_on_as_by_the_slow_drive() {
+    let prefetches = [Prefetch::TrackAhead, Prefetch::ToTrackEnd(50), Prefetch::Sectors(30)];
+    let mut fewer_turns = 0;
+    for seed in 0..200u64 {
+        let mut rng = rng(seed);
+        let layout = layouts()[seed as usize % layouts().len()];
+        let geometry = small_geometry(layout, between(&mut rng, 1, 4) as u16, &mut rng);
+        let profile = plain_profile(geometry, &mut rng);
+        let mut profile = if seed % 2 == 0 { profile } else { with_all_overheads(profile, &mut rng) };
+        profile.electronics.cache = plain_cache();
+        // More than is read, so that nothing falls out that is not delivered.
+        profile.electronics.cache.segment_sectors = 4_096;
+        profile.electronics.overheads.queued.read_read = Dur::from_us(between(&mut rng, 20, 300));
+        profile.electronics.cache.prefetch = prefetches[seed as usize % 3];
+        profile.electronics.cache.prefetch_only_sequential = between(&mut rng, 0, 1) == 1;
+        let mut fast = Drive::new(&profile, DriveConfig::default()).unwrap();
+        let mut slow = SlowDrive::new(&profile);
+        let capacity = fast.capacity();
+        let mut commands = vec![];
+        for run in 0..4 {
+            // A quarter of the drive each, so that nothing that was read ahead is asked for.
+            let mut lbn = capacity / 4 * run + between(&mut rng, 0, capacity / 16);
+            for _ in 0..between(&mut rng, 1, 6) {
+                let count = between(&mut rng, 1, 40).min(capacity / 4) as u32;
+                commands.push(Command { id: commands.len() as u64, kind: Kind::Read, lbn, count, fua: false });
+                lbn += count as u64;
+            }
+        }
+        let now = Time(between(&mut rng, 0, 20_000_000));
+        commands.iter().for_each(|c| fast.submit(*c, now).expect("a valid command"));
+        let mut done = vec![Time::ZERO; commands.len()];
+        while let Some(at) = fast.next_event() {
+            while let Some(c) = fast.advance(at) {
+                done[c.id as usize] = c.at;
+            }
+        }
+        let expected = slow.serve_queued(&commands, now);
+        // Whole nanoseconds are rounded up where a stretch begins, which is not in the same places.
+        let near = done.iter().zip(&expected).all(|(a, b)| a.0.abs_diff(b.0) <= commands.len() as u64);
+        assert!(near, "seed {seed}, {commands:?}, {layout:?}: {done:?} instead of {expected:?}");
+        profile.electronics.cache.prefetch = Prefetch::None;
+        let mut without = Drive::new(&profile, DriveConfig::default()).unwrap();
+        commands.iter().for_each(|c| without.submit(*c, now).expect("a valid command"));
+        let mut last = Time::ZERO;
+        while let Some(at) = without.next_event() {
+            while let Some(c) = without.advance(at) {
+                last = last.max(c.at);
+            }
+        }
+        let turn = fast.truth().mechanics.rotation.period();
+        fewer_turns += last.saturating_since(*done.last().expect("one was sent")).0 / turn.0;
+    }
+    assert!(fewer_turns > 500, "a drive that does not read ahead loses only {fewer_turns} turns more");
 }

@@ -114,6 +114,7 @@ impl Load {
             read: self.head,
             write: self.head,
             lbn: self.lbn,
+            goes_on: None,
             arrivals: &mut self.arrivals,
             looked_at: 0,
         };

@@ -378,6 +378,7 @@ impl Core {
         let patience = self.let_go()?;
         self.waits_until = None;
         let (read, write) = self.predictor.next_heads(&self.model, self.now);
+        let goes_on = self.continuation();
         let mut view = View {
             pool: &self.pool,
             queues: (!self.going.is_empty()).then_some(&self.going[..]),
@@ -386,6 +387,7 @@ impl Core {
             read,
             write,
             lbn: self.dispatch.lbn(),
+            goes_on,
             arrivals: &mut self.arrivals,
             looked_at: 0,
         };

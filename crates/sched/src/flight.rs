@@ -6,7 +6,7 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::time::{Dur, Time};
 
-use crate::cached::{ReadsOn, Track};
+use crate::cached::{ReadsOn, Track, passed_in_order};
 use crate::classify::{CLOSE, OVERLAP, classify};
 use crate::overheads::{asked, between, crossing, hit_ready, lead_in, off_bus, rest_tail, tail};
 use crate::request::{Prediction, Surprise};
@@ -63,6 +63,8 @@ pub enum Served {
     Rest,
     /// The same, with a prefetch that is bringing it already.
     Running,
+    /// The media, which goes on behind the command before without a break; the cache its first sectors if it has them.
+    GoesOn,
 }
 
 /// A command at the drive.
@@ -92,6 +94,8 @@ pub struct Flight {
     pub to_end: bool,
     /// Where that leaves the arm; `None`: where the last command did.
     pub arm: Option<Track>,
+    /// It reads on where the read sent before it ends.
+    pub sequential: bool,
     /// What the drive reads behind it, unasked.
     pub reads_on: Option<ReadsOn>,
     /// The media is through with it, for a command behind it has been heard of; only the bus is not.
@@ -129,6 +133,7 @@ impl Flight {
             there: Time::ZERO,
             to_end: false,
             arm: None,
+            sequential: false,
             reads_on: None,
             passed: false,
             predicted: None,
@@ -222,11 +227,29 @@ impl Flight {
             }
             return Access { transfer: there.since(self.begins), end, ..Access::default() };
         }
-        self.begins = asked(model, known.kind, self.sent, waits.then_some(known.free_at)) + self.delay;
+        self.begins = match self.served {
+            Served::GoesOn => known.free_at,
+            _ => asked(model, known.kind, self.sent, waits.then_some(known.free_at)) + self.delay,
+        };
         let head = known.wait_until(model, self.begins, self.arm);
-        let access = model.access_in_order(&head, place, Kind::Read);
+        let mut access = model.access_in_order(&head, place, Kind::Read);
+        if matches!(self.served, Served::GoesOn) {
+            // A place on two tracks of a drive that reads on arrival is where that would end. And what is moved and waited for is part
+            // of the stream.
+            let end = match place.tracks > 1 && model.mechanics.on_arrival(Kind::Read) {
+                true => passed_in_order(model, &head, place.lbn, place.lbn + u64::from(place.count)),
+                false => access.end,
+            };
+            access = Access { transfer: end.at.since(self.begins), end, ..Access::default() };
+        }
         self.tail = rest_tail(model, Some(place)).max(bus.saturating_since(access.end.at));
-        access
+        match self.served {
+            // What it moves and waits for is part of the stream.
+            Served::GoesOn => {
+                Access { transfer: access.end.at.since(self.begins), end: access.end, ..Access::default() }
+            }
+            _ => access,
+        }
     }
 
     /// The drive reads the rest of the track before it takes up anything else.
@@ -306,10 +329,12 @@ impl Flight {
     }
 
     /// Whether it comes when it would come behind all that was sent before it. A write is reported while the data of the
-    /// read before it still crosses the bus: it overtakes that on its way to the host, not on the media.
+    /// read before it still crosses the bus: it overtakes that on its way to the host, not on the media. So may a short read that
+    /// continues the one before, where completions come late by chance.
     #[cold]
     pub fn is_in_order(&self, now: Time) -> bool {
-        self.kind == Kind::Write && now.0.abs_diff(self.due.0) <= CLOSE.0
+        let overtakes = self.kind == Kind::Write || matches!(self.served, Served::GoesOn);
+        overtakes && now.0.abs_diff(self.due.0) <= CLOSE.0
     }
 
     /// What is known after it overtook others and was completed at `now`, if that took long enough to have used the media;

@@ -250,6 +250,15 @@ impl Pool {
         self.overlaps.begins_at(lbn).any(|slot| self.slots[slot as usize].state != State::Sent)
     }
 
+    /// The read that may be sent and begins at this LBN; the first of them that arrived.
+    pub fn read_at(&self, lbn: u64) -> Option<u32> {
+        let reads = self.overlaps.begins_at(lbn).filter(|&slot| {
+            let s = &self.slots[slot as usize];
+            s.state == State::Eligible && s.request.kind.is_read()
+        });
+        reads.min_by_key(|&slot| self.slots[slot as usize].seq)
+    }
+
     /// Whether a write may be waiting; it is not looked for among those at the drive.
     #[inline]
     pub fn waits_to_write(&self) -> bool {

@@ -127,6 +127,13 @@ impl Predictor {
         self.cached.reads_ahead(model, left.as_ref(), lbn, end)
     }
 
+    /// The LBN at which a read sent now would have the drive go on reading without a break, if there is such a one.
+    #[inline]
+    pub fn goes_on_at(&mut self, model: &Model, now: Time) -> Option<u64> {
+        let lbn = self.cached.reads_behind(model).filter(|_| self.last().sure)?;
+        (!self.flights.is_empty() || self.reads_ahead(model, lbn, lbn + 1, now).is_some()).then_some(lbn)
+    }
+
     /// Whether a command that should have completed long ago has not.
     pub fn is_overdue(&self, now: Time) -> bool {
         self.flights.front().is_some_and(|f| now.saturating_since(f.sent) > OVERDUE)
@@ -200,7 +207,8 @@ impl Predictor {
                 reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
                 if let Some(p) = &prediction {
                     // Of what was sent behind it more is known.
-                    went_on = self.flights.len() == 1 && self.cached.went_on(flight, p);
+                    let alone = self.flights.len() == 1 || self.flights[1].sequential;
+                    went_on = alone && self.cached.went_on(flight, p);
                     let media = matches!(flight.served, Served::Media);
                     // One that waited for nothing tells nothing: media and prefetch would have been as quick.
                     if !media || flight.latency > CLOSE {
@@ -249,7 +257,8 @@ impl Predictor {
     /// Whether the media serves all flights before that at `at`, and they read.
     #[cold]
     fn only_bus_is_behind(&self, at: usize) -> bool {
-        self.flights.iter().take(at).all(|f| f.kind.is_read() && f.place.is_some() && matches!(f.served, Served::Media))
+        let media = |f: &Flight| matches!(f.served, Served::Media | Served::GoesOn);
+        self.flights.iter().take(at).all(|f| f.kind.is_read() && f.place.is_some() && media(f))
     }
 
     /// The flight at `at` is no more; the others follow what is known now.
@@ -306,6 +315,11 @@ fn through_cache(
     known: &Known,
 ) -> Option<Access> {
     let (left, at) = left_alone(model, known, flight.sent);
+    if flight.kind.is_read() {
+        flight.sequential = cached.continues(place.lbn);
+        let waits = known.keeps_waiting(flight.sent).then(|| known.wait_until(model, known.free_at, None));
+        cached.go_on(model, place.lbn, place.lbn + place.count as u64, waits.as_ref());
+    }
     cached.settle(model, left.as_ref(), at);
     if !flight.kind.is_read() {
         cached.written(model, place);
@@ -329,14 +343,21 @@ fn through_cache(
         Found::All(segment) | Found::Front(segment) => {
             flight.segment = Some(segment);
             let end = place.lbn + place.count as u64;
+            flight.sequential = cached.continues(place.lbn);
             let waits = known.keeps_waiting(flight.sent).then_some(at);
             let begin = asked(model, known.kind, flight.sent, waits);
-            match cached.hit(model, segment, place, at, &known.head, begin) {
+            match cached.hit(model, (flight.command, place), segment, at, &known.head, begin) {
                 Hit::Running { there, to_end } => {
                     (flight.there, flight.to_end) = (there, to_end);
                     flight.served = if matches!(found, Found::All(_)) { Served::Cache } else { Served::Running };
                     if let (Served::Running, Some(track)) = (flight.served, model.geometry.track_of(end - 1)) {
                         flight.arm = Some((track.cylinder, track.surface));
+                    }
+                }
+                Hit::GoesOn { from } => {
+                    flight.served = if from == end { Served::Cache } else { Served::GoesOn };
+                    if from < end {
+                        flight.place = model.place(from, (end - from) as u32, Kind::Read);
                     }
                 }
                 Hit::Resting { from, delay, arm } => {

@@ -131,6 +131,62 @@ fn a_stream_with_pauses_is_foreseen_to_come_from_what_was_read_ahead() {
     }
 }
 
+/// Runs of reads that follow each other, three of them unfinished at any time, so that one waits in the drive.
+fn runs(p: &Profile, config: DriveConfig, requests: usize, longest: u64, jumps_percent: u64) -> Rig {
+    let mut rig = Rig::new(p, config, Order::Fcfs, 2);
+    let mut lbn = 0;
+    for i in 0..requests {
+        let count = between(&mut rig.rng, 1, longest);
+        if between(&mut rig.rng, 1, 100) <= jumps_percent || lbn + count > rig.within {
+            lbn = between(&mut rig.rng, 0, rig.within - count);
+        }
+        rig.submit(Kind::Read, lbn, count as u32);
+        lbn += count;
+        if i >= 2 {
+            rig.step().expect("requests are unfinished");
+        }
+    }
+    rig
+}
+
+#[test]
+fn a_waiting_read_that_goes_on_where_the_one_before_ends_is_foreseen() {
+    let mut turns = 0;
+    for seed in 0..4 {
+        for (name, p) in drives(seed) {
+            for (longest, jumps) in [(8, 10), (40, 20), (90, 5)] {
+                if p.mechanics.read_on_arrival && longest > 8 {
+                    // Where such a drive lands in a long read hangs on microseconds.
+                    continue;
+                }
+                let rig = runs(&p, noiseless(), 600, longest, jumps);
+                let s = &rig.core.stats().prediction;
+                println!("seed {seed}, {name}, {longest} at most, {jumps}% elsewhere: {s:?}");
+                assert!(s.samples > 590);
+                // A sector may come so soon that a nanosecond decides on a turn, which spoils the next prediction as well.
+                assert!(s.extra_turn <= 2 && s.samples - s.within_50us <= 2 * s.extra_turn);
+                let blind = runs(&cached(seed, |_, c| c.prefetch = Prefetch::None), noiseless(), 600, longest, jumps);
+                turns += blind.now.saturating_since(rig.now).0 / rig.drive.truth().mechanics.rotation.period().0;
+            }
+        }
+    }
+    assert!(turns > 1_000, "going on saves {turns} turns");
+}
+
+#[test]
+fn waiting_reads_that_go_on_are_foreseen_with_noise() {
+    for name in ["ultrastar36z15", "barracuda36es2", "hitachi-7k1000c", "atlas10k"] {
+        let p = profile::builtin(name).expect("a built-in drive");
+        for seed in 0..3 {
+            let rig = runs(&p, DriveConfig { seed, ..DriveConfig::default() }, 2_000, 256, 2);
+            let s = &rig.core.stats().prediction;
+            println!("{name}: {s:?}");
+            let surprises = s.cache_hit + s.early_turn + s.extra_turn + s.other;
+            assert!(s.samples > 1_900 && surprises * 40 < s.samples);
+        }
+    }
+}
+
 #[test]
 fn who_goes_on_is_foreseen_where_noise_decides_whether_his_next_block_has_just_passed() {
     // Its completions come up to some tens of microseconds late, and a block passes every eight.

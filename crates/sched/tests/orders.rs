@@ -170,6 +170,10 @@ impl Run {
         }
         let may_go = |slot: u32| self.queues == 0 || queues.contains(&self.pool.get(slot).queue);
         let slow: Vec<Waiting> = self.waiting.iter().filter(|w| may_go(w.0)).map(|&(_, w)| w).collect();
+        // Now and then one of the reads continues the command before, wherever the head is thought to be.
+        let reads = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Read && may_go(*slot));
+        let goes_on =
+            reads.max_by_key(|(_, w)| w.seq).filter(|_| self.id.is_multiple_of(3)).map(|(slot, w)| (*slot, w.id));
         let mut view = View {
             queues: (self.queues > 0).then_some(&queues[..]),
             pool: &self.pool,
@@ -178,12 +182,21 @@ impl Run {
             read,
             write,
             lbn: self.lbn,
+            goes_on: goes_on.map(|(slot, _)| slot),
             arrivals: &mut self.arrivals,
             looked_at: 0,
         };
         let chosen = self.order.next(&mut view).expect("somebody waits");
         let looked_at = view.looked_at;
-        let mut situation = Situation { model: &self.model, now, read, write, lbn: self.lbn, arrivals: &[] };
+        let mut situation = Situation {
+            model: &self.model,
+            now,
+            read,
+            write,
+            lbn: self.lbn,
+            goes_on: goes_on.map(|(_, id)| id),
+            arrivals: &[],
+        };
         if self.order == Order::SptfAhead && slow.len() <= ahead::MOST {
             let mut new: Vec<&Waiting> = slow.iter().filter(|w| w.seq >= self.unseen).collect();
             new.sort_by_key(|w| w.seq);

@@ -103,6 +103,57 @@ impl SlowDrive {
         Time(left_ps.div_ceil(1000) as u64) + o.read_completion
     }
 
+    /// Serves reads that are all sent at `now`, first come, first served, by a drive that reads ahead; when each completes. Those
+    /// that continue the one before are read on, sector by sector, from where that ended; what the drive's cache holds of others is
+    /// ignored.
+    pub fn serve_queued(&mut self, commands: &[Command], now: Time) -> Vec<Time> {
+        let o = self.profile.electronics.overheads;
+        let bus = self.profile.electronics.bus;
+        let bus_sector_ps = (self.profile.sector_bytes / 512) as u64 * bus.read_block_ps;
+        let arrived = now + o.per_request;
+        let (mut bus_free, mut i) = (Time::ZERO, 0);
+        let mut done = vec![];
+        while i < commands.len() {
+            let follows = |c: &[Command]| c[1].lbn == c[0].lbn + c[0].count as u64;
+            let more = commands[i..].windows(2).take_while(|c| follows(c)).count();
+            let (first, rest) = (commands[i], &commands[i + 1..=i + more]);
+            let by = |p: headtime_disk::profile::ByLast| if self.last_was_read { p.after_read } else { p.after_write };
+            let (asked, between) = (arrived + by(o.read_miss), if i > 0 { o.queued.read_read } else { Dur::ZERO });
+            let (mut passed, at) = self.pass_all(&first, asked.max(self.media_free + between), |_| Time::ZERO);
+            let mut ready = passed[0];
+            (self.media_free, self.last_was_read) = (at, true);
+            if let Some(next) = rest.first() {
+                let whole = Command { count: rest.iter().map(|c| c.count).sum(), ..*next };
+                let (more, at) = self.in_order(&whole, self.media_free);
+                passed.extend(more);
+                self.media_free = at;
+            }
+            for command in &commands[i..=i + more] {
+                let (own, behind) = passed.split_at(command.count as usize);
+                ready = ready + o.reselect + o.data_preparation + bus.arbitration;
+                let mut left_ps = ready.max(bus_free).0 as u128 * 1000;
+                for t in own {
+                    left_ps = left_ps.max(t.0 as u128 * 1000) + bus_sector_ps as u128;
+                }
+                bus_free = Time(left_ps.div_ceil(1000) as u64);
+                done.push(bus_free + o.read_completion);
+                // The next one of the run is taken up when the last sector of this one has passed.
+                ready = (arrived + o.read_miss.after_read + o.read_disconnect.after_read).max(own[own.len() - 1]);
+                passed = behind.to_vec();
+            }
+            i += more + 1;
+        }
+        done
+    }
+
+    /// Reads a command from front to back although the drive may read on arrival.
+    fn in_order(&mut self, command: &Command, begin: Time) -> (Vec<Time>, Time) {
+        let on_arrival = std::mem::take(&mut self.profile.mechanics.read_on_arrival);
+        let passed = self.pass_all(command, begin, |_| Time::ZERO);
+        self.profile.mechanics.read_on_arrival = on_arrival;
+        passed
+    }
+
     /// Moves the arm from where it is and lets the sectors of a command pass, the mechanism beginning at `begin`. `there`: when
     /// so many of its sectors are in the buffer. When each has passed, and when the mechanism is free.
     fn pass_all(&mut self, command: &Command, begin: Time, there: impl Fn(usize) -> Time) -> (Vec<Time>, Time) {

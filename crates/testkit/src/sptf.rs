@@ -3,6 +3,7 @@
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
+use headtime_disk::profile::Prefetch;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Order;
 use headtime_sched::order::ahead;
@@ -36,6 +37,8 @@ pub struct Situation<'a> {
     pub write: Head,
     /// One past the last LBN sent.
     pub lbn: u64,
+    /// The id of the read for which the drive goes on reading without a break.
+    pub goes_on: Option<u64>,
     /// What it took to position for the requests that arrived lately, this decision's included ([`Order::SptfAhead`]).
     pub arrivals: &'a [Dur],
 }
@@ -50,12 +53,18 @@ impl Situation<'_> {
 
     /// Seek time of one request.
     pub fn seek(&self, w: &Waiting) -> Dur {
+        if self.goes_on == Some(w.id) {
+            return Dur::ZERO;
+        }
         self.model.access(self.head(w), &w.place, w.kind).seek
     }
 
     /// Positioning time of one request: from the instant at which the first of a read and a write could begin, until
     /// its transfer would begin if it were done from front to back.
     pub fn positioning(&self, w: &Waiting) -> Dur {
+        if self.goes_on == Some(w.id) {
+            return Dur::ZERO;
+        }
         let head = self.head(w);
         let access = self.model.access(head, &w.place, w.kind);
         let later = head.at.since(self.read.at.min(self.write.at));
@@ -65,6 +74,11 @@ impl Situation<'_> {
 
     /// Positioning time of `next` from the end of `first`.
     fn positioning_after(&self, first: &Waiting, next: &Waiting) -> Dur {
+        let reads = first.kind == Kind::Read && next.kind == Kind::Read;
+        let follows = first.place.lbn + u64::from(first.place.count) == next.place.lbn;
+        if reads && follows && self.model.cache.segments > 0 && self.model.cache.prefetch != Prefetch::None {
+            return Dur::ZERO;
+        }
         let mut head = self.model.access(self.head(first), &first.place, first.kind).end;
         let gap = overheads::between(self.model, first.kind, next.kind);
         head.angle = head.angle_at(head.at + gap, &self.model.mechanics.rotation);

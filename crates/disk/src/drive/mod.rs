@@ -333,10 +333,21 @@ impl Drive {
         match std::mem::replace(&mut self.busy, Busy::No) {
             Busy::No => {}
             Busy::Read(after) => {
-                if self.queue.is_empty() && self.dirty.is_empty() {
+                let goes_on = self.goes_on_for(after.segment, at);
+                if goes_on.is_some() || (self.queue.is_empty() && self.dirty.is_empty()) {
+                    let after = match goes_on {
+                        Some(end) if end > after.limit => AfterRead { limit: end, known_to: 0, ..after },
+                        _ => after,
+                    };
                     self.begin_stream(after, at);
                 } else {
                     self.cache_filled(after);
+                }
+            }
+            Busy::Streaming if self.stream.running => {
+                self.cache.fill_to(self.stream.segment, self.stream.reached(at));
+                if let Some(end) = self.goes_on_for(self.stream.segment, at) {
+                    self.extend_stream(self.readable_to(self.stream.limit, end, at));
                 }
             }
             Busy::Streaming | Busy::Other => {}
@@ -353,7 +364,7 @@ impl Drive {
     /// Takes up the next command that waits, or a cached write.
     fn next_work(&mut self, at: Time) {
         while self.busy == Busy::No {
-            let Some(i) = self.choose(at) else {
+            let Some(i) = self.choose(at, None) else {
                 if let Some(d) = self.choose_dirty(at) {
                     self.destage(d, at);
                 }
@@ -377,8 +388,9 @@ impl Drive {
         }
     }
 
-    /// Which waiting command goes next: the first, or with firmware SPTF the one that can be positioned soonest.
-    fn choose(&mut self, at: Time) -> Option<usize> {
+    /// Which waiting command goes next: the first, or with firmware SPTF the one that can be positioned soonest. `filled` is the
+    /// segment that the media has just brought something into.
+    fn choose(&mut self, at: Time, filled: Option<usize>) -> Option<usize> {
         if self.queue.is_empty() {
             return None;
         }
@@ -388,13 +400,19 @@ impl Drive {
         if self.order == FirmwareOrder::Fcfs || only || at.saturating_since(oldest.arrived) > OLDEST_GOES {
             return Some(0);
         }
-        self.sync_stream(at);
+        if filled.is_none() {
+            self.sync_stream(at);
+        }
+        let goes_on = filled.or(self.stream.running.then_some(self.stream.segment)).filter(|&s| self.may_go_on(s));
         let head = self.head(at);
         let model = &self.mech.model;
         (0..self.queue.len()).filter(|&i| self.queue[i].command.kind != Kind::Flush).min_by_key(|&i| {
             let w = &self.queue[i];
             let end = w.command.lbn + w.command.count as u64;
             if w.command.kind.is_read() && matches!(self.cache.look_up(w.command.lbn, end), Found::Full(_)) {
+                return (Dur::ZERO, i);
+            }
+            if goes_on.is_some_and(|segment| self.continues(&w.command, segment)) {
                 return (Dur::ZERO, i);
             }
             let place = w.place.as_ref().expect("translated on arrival");

@@ -46,6 +46,15 @@ impl Drive {
                     return self.read_hit(&waiting, at, waited, i, false);
                 }
                 Found::Partial(_) => {}
+                // It waited, so the drive goes on reading for it (`Drive::goes_on_for`).
+                Found::Miss
+                    if waited && self.stream.running && self.continues(&waiting.command, self.stream.segment) =>
+                {
+                    let i = self.stream.segment;
+                    if self.readable_to(lbn, end, at) == end {
+                        return self.read_hit(&waiting, at, waited, i, false);
+                    }
+                }
                 Found::Miss => {}
             }
         }
@@ -174,6 +183,7 @@ impl Drive {
                     self.cache.refill(i);
                     self.stream.legs.clear();
                     let upto = limit - from;
+                    self.stream.from = (begin, self.mech.arm);
                     let work = self.mech.pass(&Pass::ahead(from, upto, begin), &mut self.stream.legs);
                     self.stream.segment = i;
                     self.stream.limit = limit;
@@ -337,7 +347,7 @@ impl Drive {
     }
 
     /// How much of `from..to` can be read ahead: up to the first sector that cannot be read.
-    fn readable_to(&self, from: u64, to: u64, now: Time) -> u64 {
+    pub(super) fn readable_to(&self, from: u64, to: u64, now: Time) -> u64 {
         if self.mech.faults.is_empty() || from >= to {
             return to;
         }
@@ -358,6 +368,7 @@ impl Drive {
         self.stream.limit = after.limit;
         self.stream.known_to = after.known_to;
         self.stream.running = true;
+        self.stream.from = (at, self.mech.arm);
         let count = after.limit - after.end;
         self.mech.pass(&Pass::ahead(after.end, count, at), &mut self.stream.legs);
         self.hold_back(after.lbn, after.request_end, after.bus_begin);
@@ -369,14 +380,25 @@ impl Drive {
     }
 
     /// A running prefetch is to go on to `limit`.
-    fn extend_stream(&mut self, limit: u64) {
-        let from = self.stream.limit;
+    pub(super) fn extend_stream(&mut self, limit: u64) {
+        let mut from = self.stream.limit;
+        if limit <= from {
+            return;
+        }
+        // Further along the track of its last leg it is still the same stretch: begun anew behind each of many short reads it would
+        // come a nanosecond later each time, until the next sector has passed.
+        if let Some(leg) = self.stream.legs.last_mut().filter(|_| self.mech.faults.is_empty()) {
+            let whole = u32::try_from(limit - leg.lbn).unwrap_or(u32::MAX);
+            let run = self.mech.model.geometry.run_at(leg.lbn, whole).filter(|r| r.span == r.count);
+            leg.count = run.map_or(leg.count, |r| r.count.max(leg.count));
+            from = leg.end_lbn();
+        }
         if limit > from {
             let begin = self.stream.end();
             self.mech.pass(&Pass::ahead(from, limit - from, begin), &mut self.stream.legs);
-            self.stream.limit = limit;
-            self.stream.known_to = 0;
         }
+        self.stream.limit = limit;
+        self.stream.known_to = 0;
     }
 
     /// A prefetch may not run more than one segment ahead of the next sector to be sent while its read is not

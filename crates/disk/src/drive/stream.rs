@@ -1,7 +1,39 @@
 //! A prefetch that runs on after a read, evaluated only when somebody asks how far it got.
+//!
+//! A read that waits in the queue and continues the one that the media is busy with is known before that one ends: the
+//! drive goes on reading for it without a break, as it would ahead of the host. A read that arrives when the prefetch is
+//! just short of its first sector, or has stopped there, is a miss, as it is in DiskSim.
 
+use crate::command::Command;
+use crate::drive::Drive;
+use crate::drive::cache::State;
 use crate::drive::mechanism::Leg;
+use crate::profile::Prefetch;
 use crate::time::Time;
+
+impl Drive {
+    /// Whether the drive can go on reading into `segment` for a command that waits.
+    pub(super) fn may_go_on(&self, segment: usize) -> bool {
+        self.cache_spec.prefetch != Prefetch::None && self.cache.get(segment).state == State::Reading
+    }
+
+    /// Whether a command is a read that begins in `segment` or right behind it.
+    pub(super) fn continues(&self, command: &Command, segment: usize) -> bool {
+        let s = self.cache.get(segment);
+        command.kind.is_read() && s.first <= command.lbn && command.lbn <= s.end
+    }
+
+    /// The media has brought what was wanted into `segment`. If the command that goes next is a read that continues it,
+    /// the drive reads on without a break: one past the last LBN of that read.
+    pub(super) fn goes_on_for(&mut self, segment: usize, at: Time) -> Option<u64> {
+        if self.queue.is_empty() || !self.may_go_on(segment) {
+            return None;
+        }
+        let next = self.choose(at, Some(segment))?;
+        let next = self.queue[next].command;
+        self.continues(&next, segment).then(|| next.lbn + u64::from(next.count))
+    }
+}
 
 /// A running (or finished) prefetch into one cache segment.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +48,8 @@ pub struct Stream {
     pub known_to: u64,
     /// Whether it is there at all.
     pub running: bool,
+    /// When it began, and where the arm was then.
+    pub from: (Time, (u32, u16)),
 }
 
 /// How a prefetch stopped.
@@ -60,16 +94,19 @@ impl Stream {
         if reached >= self.limit { reached.max(self.known_to) } else { reached }
     }
 
-    /// When it would be out of the way of a command that turns up at `t`. A move under way is finished first; a
-    /// rotational wait and a sector are finished unless `in_sector`.
+    /// When it would be out of the way of a command that turns up at `t`. A move under way is finished first, but not one that
+    /// would begin at `t`; a rotational wait and a sector are finished unless `in_sector`.
     pub fn stop(&self, t: Time, in_sector: bool) -> Option<Stopped> {
-        let mut arm = self.legs.first().map(|l| (l.cylinder, l.surface))?;
-        let mut end = self.legs[0].lbn;
+        let mut end = self.legs.first()?.lbn;
+        let (mut ended, mut arm) = self.from;
         for leg in &self.legs {
             if t >= leg.end() {
                 end = leg.end_lbn();
-                arm = (leg.cylinder, leg.surface);
+                (ended, arm) = (leg.end(), (leg.cylinder, leg.surface));
                 continue;
+            }
+            if t == ended {
+                return Some(Stopped { at: t, end, arm });
             }
             let track = (leg.cylinder, leg.surface);
             if t < leg.arrived {

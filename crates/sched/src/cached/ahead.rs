@@ -68,8 +68,8 @@ impl Leg {
 }
 
 impl Ahead {
-    /// Where it stands at `t`. A move under way is finished before anything else is done; a rotational wait and a
-    /// sector are finished unless `in_sector`.
+    /// Where it stands at `t`. A move under way is finished before anything else is done, but not one that would begin at
+    /// `t`; a rotational wait and a sector are finished unless `in_sector`.
     pub fn stand(&self, model: &Model, t: Time, in_sector: bool) -> Stand {
         let mut head = self.head;
         let mut at = self.from;
@@ -79,8 +79,11 @@ impl Ahead {
             let Some(run) = model.geometry.run_at(at, want) else {
                 break;
             };
-            track = (run.start.cylinder, run.start.surface);
             let leg = along(model, &head, &run);
+            if t < leg.end.at && t == head.at {
+                return Stand { reached: at, over: false, free: t, end: at, track, base: (at, head) };
+            }
+            track = (run.start.cylinder, run.start.surface);
             if t < leg.end.at {
                 let n = leg.count_at(t);
                 let so_far = at + n as u64;
@@ -117,6 +120,20 @@ impl Ahead {
         }
         last
     }
+}
+
+/// The head when `from..end` have passed, read from front to back on every drive.
+pub fn passed_in_order(model: &Model, head: &Head, from: u64, end: u64) -> Head {
+    let (mut head, mut at) = (*head, from);
+    while at < end {
+        let want = u32::try_from(end - at).unwrap_or(u32::MAX);
+        let Some(run) = model.geometry.run_at(at, want) else {
+            break;
+        };
+        head = along(model, &head, &run).end;
+        at += run.count as u64;
+    }
+    head
 }
 
 /// One stretch of one track. A prefetch goes from front to back on every drive.

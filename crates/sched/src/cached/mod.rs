@@ -9,21 +9,21 @@
 //! loses where it would overrun data that is not yet delivered.
 
 mod ahead;
+mod going_on;
+mod passed;
 mod segments;
 
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
-use headtime_disk::profile::Prefetch;
 use headtime_disk::time::{Dur, Time};
 
-pub use ahead::Track;
 use ahead::{Ahead, Stand};
+pub use ahead::{Track, passed_in_order};
+use passed::{Passed, passed, prefetch_limit, track_end};
 pub use segments::Found;
 use segments::Segments;
 
 use crate::classify::CLOSE;
-use crate::flight::{Flight, Served};
-use crate::request::{Prediction, Surprise};
 
 /// A read that a prefetch may follow.
 #[derive(Clone, Copy, Debug)]
@@ -35,41 +35,9 @@ struct Behind {
     from: u64,
     /// It began where the read before it ended.
     sequential: bool,
-}
-
-/// What passed under the head during a read.
-#[derive(Clone, Copy, Debug)]
-struct Passed {
-    /// The first LBN asked for.
-    asked: u64,
-    /// One past the last.
-    end: u64,
-    /// How many before the first, if the track has as many; if not, the others at its end.
-    before: u64,
-    /// It was more than what was asked for and what lay before it: the track from its first LBN to one past the last.
-    whole: Option<(u64, u64)>,
-}
-
-impl Passed {
-    /// The first LBN of a segment that this went to, or a lower one on another track.
-    #[inline]
-    fn first(&self) -> u64 {
-        self.whole.map_or(self.asked.saturating_sub(self.before), |(first, _)| first)
-    }
-
-    /// One past the last LBN of a segment that this went to.
-    #[inline]
-    fn upto(&self) -> u64 {
-        self.whole.map_or(self.end, |(_, end)| end)
-    }
-
-    /// From where on the rest of the track passed before the read; `None` where it did not.
-    fn tail(&self, model: &Model) -> Option<u64> {
-        let track = model.geometry.track_of(self.asked)?;
-        let missing = self.before.checked_sub(self.asked - track.first_lbn).filter(|&n| n > 0)?;
-        let track_end = track.first_lbn + track.lbns as u64;
-        (self.end <= track_end).then(|| track_end.saturating_sub(missing).max(self.end))
-    }
+    /// The drive was reading ahead for it already: one past the last LBN that it reads, and up to where everything is known
+    /// then ([`Ahead::known_to`]).
+    on: Option<(u64, u64)>,
 }
 
 /// The drive goes on reading behind a read, to the end of its track, before it takes up anything else.
@@ -90,6 +58,11 @@ pub enum Hit {
         there: Time,
         /// Whether that is its last block. What passed before the read that the prefetch is behind is not read again.
         to_end: bool,
+    },
+    /// It waited, and the drive goes on reading for it without a break.
+    GoesOn {
+        /// The first LBN that passes once what was before it is done.
+        from: u64,
     },
     /// No prefetch of it runs.
     Resting {
@@ -112,6 +85,8 @@ pub struct Cached {
     stand: Option<Stand>,
     /// Where a prefetch left the arm; `None` when it is where the last command left it.
     rest: Option<Track>,
+    /// The read that is looked at now has the drive go on reading for it.
+    goes_on: bool,
     last_read_end: u64,
     last_read_track: Option<Track>,
     /// The read of which it was a toss-up whether the cache has its first block.
@@ -132,6 +107,7 @@ impl Cached {
             ahead: None,
             stand: None,
             rest: None,
+            goes_on: false,
             last_read_end: u64::MAX,
             last_read_track: None,
             close_call: None,
@@ -242,6 +218,9 @@ impl Cached {
     pub fn look_up(&mut self, model: &Model, command: u64, lbn: u64, count: u32, at: Time) -> Found {
         let found = self.segments.look_up(&model.geometry, lbn, lbn + count as u64);
         let (Found::Nothing, Some(ahead), Some(stand)) = (found, &self.ahead, &self.stand) else { return found };
+        if self.goes_on && self.segments.goes_on_at(&model.geometry, ahead.segment, lbn) {
+            return Found::Front(ahead.segment);
+        }
         let goes_on = lbn == self.last_read_end && stand.reached <= lbn && lbn < ahead.limit;
         if !goes_on || ahead.brings(model, lbn, lbn + 1) > at + CLOSE {
             return found;
@@ -287,7 +266,7 @@ impl Cached {
         }
         self.delivered(model, segment, end);
         let sequential = passed.asked == self.last_read_end;
-        self.behind = Some(Behind { command, segment, passed, from, sequential });
+        self.behind = Some(Behind { command, segment, passed, from, sequential, on: None });
         self.note_read(end, Some(track));
         (segment, reads_on)
     }
@@ -303,9 +282,17 @@ impl Cached {
         }
     }
 
-    /// A read of `place` that turns up at `at`, of which `segment` holds all or the front. `head` is where the last
+    /// A `command` that reads `place` and turns up at `at`; `segment` holds all of it or the front. `head` is where the last
     /// command left the head, and `begin` when the drive would set out to read more into that segment.
-    pub fn hit(&mut self, model: &Model, segment: usize, place: &Place, at: Time, head: &Head, begin: Time) -> Hit {
+    pub fn hit(
+        &mut self,
+        model: &Model,
+        (command, place): (u64, &Place),
+        segment: usize,
+        at: Time,
+        head: &Head,
+        begin: Time,
+    ) -> Hit {
         let end = place.lbn + place.count as u64;
         let sequential = place.lbn == self.last_read_end;
         self.segments.touch(segment);
@@ -316,7 +303,11 @@ impl Cached {
             if limit > ahead.limit {
                 (ahead.limit, ahead.known_to) = (limit, 0);
             }
-            Hit::Running { there: ahead.brings(model, place.lbn, end), to_end: end <= ahead.limit }
+            let ahead = *ahead;
+            match self.goes_on {
+                true => self.went_on_for(command, place, &ahead, held),
+                false => Hit::Running { there: ahead.brings(model, place.lbn, end), to_end: end <= ahead.limit },
+            }
         } else {
             let (delay, arm) = self.stop(at);
             if limit > held && (held < end || model.cache.prefetch_on_idle_hit) {
@@ -359,36 +350,24 @@ impl Cached {
         self.segments.read(passed.first(), passed.asked, passed.upto());
     }
 
-    /// Whether a read went another way than was thought, and one knows which: it goes on where the one before ended, and either it
-    /// came as soon as its blocks pass under a head that is there already, brought by a prefetch, or it came a turn later,
-    /// because the prefetch had to begin anew for it. Without this, one that was not foreseen would hide the next, and so on
-    /// to the end of the file.
-    pub fn went_on(&self, flight: &Flight, found: &Prediction) -> bool {
-        if matches!(flight.served, Served::Running) {
-            return found.surprise == Surprise::ExtraTurn;
-        }
-        let sequential = self.behind.is_some_and(|b| b.command == flight.command && b.sequential);
-        let passes = flight.place.map_or(Dur::ZERO, |p| p.transfer);
-        let early = found.observed + CLOSE < found.predicted && found.observed.0.abs_diff(passes.0) <= 2 * CLOSE.0;
-        sequential && early && found.surprise != Surprise::None
-    }
-
     /// Of what a read is thought to have brought into `segment`, only what was asked for is certain, and it is not
     /// known what the drive did next, unless it `went_on`: then it reads ahead behind it.
     pub fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32, went_on: bool) {
         let end = lbn + u64::from(count);
-        let held = self.segments.only(segment, lbn, end);
+        // What was sent behind it, and went on in its segment, is there, too.
+        let later = self.behind.filter(|b| b.command != command && b.segment == segment && b.on.is_some());
+        let held = self.segments.only(segment, lbn, later.map_or(end, |b| b.passed.end.max(end)));
         if self.ahead.is_some_and(|a| a.segment == segment) {
             (self.ahead, self.stand) = (None, None);
             self.segments.filled(segment);
         }
         self.behind.take_if(|b| b.command == command);
-        if went_on {
+        if went_on && later.is_none() {
             if !held {
                 self.segments.set(segment, lbn, lbn, end);
             }
             let passed = Passed { asked: lbn, end, before: 0, whole: None };
-            self.behind = Some(Behind { command, segment, passed, from: end, sequential: true });
+            self.behind = Some(Behind { command, segment, passed, from: end, sequential: true, on: None });
         }
     }
 
@@ -413,6 +392,9 @@ impl Cached {
 /// The prefetch behind a read that left the head as `head` and was followed by nothing; `None` when there is none.
 fn begin_ahead(model: &Model, behind: &Behind, head: &Head) -> Option<Ahead> {
     let Behind { segment, passed, from, .. } = *behind;
+    if let Some((limit, known_to)) = behind.on {
+        return (limit > from).then_some(Ahead { segment, from, limit, known_to, head: *head });
+    }
     let track = model.geometry.track_of(passed.asked)?;
     let first = passed.first().max(if passed.before > 0 { track.first_lbn } else { 0 });
     let tail = passed.tail(model);
@@ -420,57 +402,4 @@ fn begin_ahead(model: &Model, behind: &Behind, head: &Head) -> Option<Ahead> {
     let limit = tail.map_or(limit, |t| limit.min(t)).max(from);
     let known_to = tail.filter(|&t| limit >= t).map_or(0, |_| track_end(model, passed.end - 1));
     (limit > from).then_some(Ahead { segment, from, limit, known_to, head: *head })
-}
-
-fn track_end(model: &Model, lbn: u64) -> u64 {
-    model.geometry.track_of(lbn).map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
-}
-
-/// What passed under the head during a read that was served by `access`, if that is `sure`. Only a drive that keeps what
-/// passes has more of it than was asked for.
-#[inline]
-fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Passed {
-    let (asked, end) = (place.lbn, place.lbn + place.count as u64);
-    let mut passed = Passed { asked, end, before: 0, whole: None };
-    if !model.keep_passing || !sure {
-        return passed;
-    }
-    // Only an access without a landing ends where the last sector does and takes what the place says.
-    if access.end.angle == place.end_angle && access.transfer == place.transfer {
-        passed.before = (access.latency.0 << 32) / model.mechanics.rotation.sector_fx(place.spt).max(1);
-    } else if let Some(track) = model.geometry.track_of(asked) {
-        // It landed inside and went round: the whole track has passed.
-        let track_end = track.first_lbn + track.lbns as u64;
-        passed.whole = (end <= track_end).then_some((track.first_lbn, track_end));
-    }
-    passed
-}
-
-/// How far a drive reads ahead behind a read that ends at `end`, in a segment that begins at `first`.
-fn prefetch_limit(model: &Model, first: u64, end: u64, sequential: bool) -> u64 {
-    let (geometry, cache) = (&model.geometry, &model.cache);
-    if cache.prefetch_only_sequential && !sequential {
-        return end;
-    }
-    let limit = match cache.prefetch {
-        Prefetch::None => end,
-        Prefetch::Sectors(n) => end + n as u64,
-        Prefetch::ToTrackEnd(n) => (end + n as u64).min(track_end(model, end - 1)),
-        Prefetch::ToCylinderEnd(n) => {
-            let cylinder = geometry.track_of(end - 1).map(|t| t.cylinder);
-            let mut upto = track_end(model, end - 1);
-            while upto < end + n as u64 && geometry.track_of(upto).map(|t| t.cylinder) == cylinder {
-                upto = track_end(model, upto);
-            }
-            upto.min(end + n as u64)
-        }
-        Prefetch::TrackAhead => match geometry.track_of(end) {
-            None => end,
-            Some(t) => {
-                let upto = t.first_lbn + t.lbns as u64;
-                if first < t.first_lbn { upto + t.spt as u64 } else { upto }
-            }
-        },
-    };
-    limit.min(geometry.capacity()).max(end)
 }

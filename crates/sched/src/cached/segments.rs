@@ -80,6 +80,12 @@ impl Segments {
         (s.first, s.end)
     }
 
+    /// Whether a read of `lbn` begins in a segment or right behind it.
+    pub fn goes_on_at(&mut self, geometry: &Geometry, i: usize, lbn: u64) -> bool {
+        let (first, end) = self.range(geometry, i);
+        self.segments[i].state != State::Empty && first <= lbn && lbn <= end
+    }
+
     /// Looks up a read of `lbn..end`. Preferred: all of it before its front, then what is being filled; among equals
     /// the one used longest ago.
     #[inline]

@@ -166,6 +166,13 @@ impl Core {
         self.commit.is_time(Time(free_at.0.saturating_sub(ahead.0)), self.now)
     }
 
+    /// The request that may go and for which the drive would go on reading without a break.
+    pub(super) fn continuation(&mut self) -> Option<u32> {
+        let lbn = self.predictor.goes_on_at(&self.model, self.now)?;
+        let slot = self.pool.read_at(lbn)?;
+        (self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)).then_some(slot)
+    }
+
     /// Whether a request continues the command at the drive. The drive goes on there without moving, if it has the request in time.
     fn continues(&self, request: &Request) -> bool {
         let last = self.dispatch.at_drive().last();

@@ -17,7 +17,9 @@
 //! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while the drive is busy. All of it is exact for up
 //! to [`MOST`] requests; with more waiting one of them is always near, and SPTF decides alone, with a bound on the waiting time ([`LONGEST`]).
 
+use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
+use headtime_disk::model::Model;
 use headtime_disk::time::Dur;
 
 use super::{View, satfuf};
@@ -142,9 +144,19 @@ pub fn next(view: &mut View) -> Option<u32> {
     best.map(|(.., slot)| slot)
 }
 
+/// Whether the drive goes on without a break from a command of `kind` that ends before `end` to one that begins at `lbn`.
+fn goes_on(model: &Model, kind: Kind, end: u64, next: Kind, lbn: u64) -> bool {
+    end == lbn && kind.is_read() && next.is_read() && model.reads_ahead()
+}
+
 /// How long the head needs until the first sector of `next` passes, from the end of `first`.
 fn positioning_after(view: &View, first: &Entry, next: &Entry) -> Dur {
     let model = view.model;
+    let request = |entry: &Entry| &view.pool.get(entry.slot).request;
+    let (one, other) = (request(first), request(next));
+    if goes_on(model, one.kind, one.lbn + u64::from(one.count), other.kind, other.lbn) {
+        return Dur::ZERO;
+    }
     let head = if first.kind.is_read() { &view.read } else { &view.write };
     let place = |entry: &Entry| view.pool.get(entry.slot).place.as_ref().expect("a read or a write has a position");
     let end = model.access(head, place(first), first.kind).end;

@@ -88,6 +88,8 @@ pub struct View<'a> {
     pub write: Head,
     /// One past the last LBN of the command sent last.
     pub lbn: u64,
+    /// The read that continues what the drive reads: it goes on for it without a break.
+    pub goes_on: Option<u32>,
     /// How near those were that arrived before; [`Order::SptfAhead`] learns it.
     pub arrivals: &'a mut ahead::Arrivals,
     /// How many requests were looked at; orders count it up.
@@ -130,6 +132,9 @@ impl<'a> View<'a> {
     /// front to back: landing inside a request is as good as the rest of the turn is short.
     #[inline]
     pub fn cost(&self, entry: &Entry) -> Cost {
+        if self.goes_on == Some(entry.slot) {
+            return Cost { seek: Dur::ZERO, positioning: Dur::ZERO };
+        }
         let (head, other) = match entry.kind {
             Kind::Write => (&self.write, &self.read),
             _ => (&self.read, &self.write),

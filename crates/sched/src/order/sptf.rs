@@ -15,7 +15,8 @@ pub fn next(view: &mut View) -> Option<u32> {
 /// Walks outward from the head's cylinder and stops where the seek alone takes longer than the best found so far, in this queue or
 /// one before it.
 pub fn shortest(view: &mut View) -> Option<(u32, Dur)> {
-    let mut best: Option<(Dur, u64, u32)> = None;
+    // The walk may end before it comes to the one that costs nothing.
+    let mut best = view.goes_on.map(|slot| (Dur::ZERO, view.pool.get(slot).seq, slot));
     for queue in view.choices() {
         for (distance, entry) in view.outward(&queue) {
             view.looked_at += 1;

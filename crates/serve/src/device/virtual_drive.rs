@@ -5,11 +5,14 @@
 //! it when the drive is done and the file is, too. So a command never completes before its data is where it survives the
 //! end of this program, and the file's own speed shows only as lateness, which is reported.
 //!
+//! Of what was never written the file is not asked at all: the kernel would fill its cache with zeros first, up to some tens of
+//! milliseconds for a MiB, and the command would be late by that.
+//!
 //! Between a command's sending and its completion a drive may do its work in any order with what else is outstanding,
 //! which is why moving data early is allowed.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use bytes::Bytes;
 use headtime_disk::command::{Command, Completion, Kind, Outcome, SubmitError};
@@ -17,6 +20,8 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::ModelError;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Time;
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
 
 use super::{Device, Done, Fault, bytes_of};
 use crate::ring::Ring;
@@ -42,6 +47,10 @@ pub struct VirtualDrive {
     sector_bytes: u32,
     depth: u32,
     flights: Vec<Flight>,
+    /// The backing file, to ask what of it was written.
+    backing: OwnedFd,
+    /// As many zeros as were read at once so far.
+    zeros: Bytes,
 }
 
 /// Why there is no such drive.
@@ -60,9 +69,24 @@ impl VirtualDrive {
     pub fn new(profile: &Profile, config: DriveConfig, backing: OwnedFd) -> Result<VirtualDrive, VirtualDriveError> {
         let drive = Drive::new(profile, config)?;
         let depth = (drive.depth() as u32).min(DEEPEST);
-        let ring = Ring::new(backing, depth).map_err(VirtualDriveError::Ring)?;
+        let ring = backing.try_clone().and_then(|file| Ring::new(file, depth)).map_err(VirtualDriveError::Ring)?;
         let (sectors, sector_bytes) = (drive.capacity(), profile.sector_bytes);
-        Ok(VirtualDrive { drive, ring, sectors, sector_bytes, depth, flights: Vec::with_capacity(depth as usize) })
+        let flights = Vec::with_capacity(depth as usize);
+        Ok(VirtualDrive { drive, ring, sectors, sector_bytes, depth, flights, backing, zeros: Bytes::new() })
+    }
+
+    /// What a read gets of a stretch that was never written; `None` where any of it was, or where the file system does not say.
+    fn never_written(&mut self, offset: u64, len: usize) -> Option<Bytes> {
+        let empty = match rustix::fs::seek(self.backing.as_fd(), SeekFrom::Data(offset)) {
+            Ok(data) => data >= offset + len as u64,
+            // Nothing was written from here on, or the file ends before: that is not for zeros to hide.
+            Err(Errno::NXIO) => rustix::fs::fstat(&self.backing).is_ok_and(|s| s.st_size as u64 >= offset + len as u64),
+            Err(_) => false,
+        };
+        if empty && self.zeros.len() < len {
+            self.zeros = vec![0; len].into();
+        }
+        empty.then(|| self.zeros.slice(..len))
     }
 
     /// What has happened by `now` is noted.
@@ -98,7 +122,9 @@ impl Device for VirtualDrive {
         }
         let len = bytes_of(command, self.sector_bytes);
         let offset = command.lbn * u64::from(self.sector_bytes);
+        let zeros = if command.kind == Kind::Read { self.never_written(offset, len) } else { None };
         let begun = match command.kind {
+            Kind::Read if zeros.is_some() => Ok(()),
             Kind::Read => self.ring.read(command.id, offset, len),
             Kind::Write => {
                 assert_eq!(data.len(), len, "a write brings exactly its data");
@@ -110,7 +136,7 @@ impl Device for VirtualDrive {
         let file = match (begun, command.kind) {
             (Err(e), _) => Some(Err(Fault::of(&e))),
             (Ok(()), Kind::Flush) => Some(Ok(Bytes::new())),
-            (Ok(()), Kind::Read | Kind::Write) => None,
+            (Ok(()), Kind::Read | Kind::Write) => zeros.map(Ok),
         };
         self.flights.push(Flight { command: *command, drive: None, file });
     }
@@ -217,6 +243,31 @@ mod tests {
         d.submit(&command(1, Kind::Read, 804), Bytes::new(), now);
         let read = next(&mut d, &mut now).data;
         assert!(read[..2048].iter().all(|&b| b == 6) && read[2048..].iter().all(|&b| b == 0));
+    }
+
+    #[test]
+    fn of_what_was_never_written_the_file_is_not_asked() {
+        let mut d = drive(DriveConfig::default());
+        let mut now = Time::ZERO;
+        d.submit(&command(0, Kind::Read, 8), Bytes::new(), now);
+        assert_eq!(d.ring.outstanding(), 0);
+        assert_eq!(next(&mut d, &mut now).data, vec![0; 4096]);
+        // One sector in the middle of what is read next.
+        d.submit(&Command { count: 1, ..command(1, Kind::Write, 80_004) }, Bytes::from(vec![7; 512]), now);
+        next(&mut d, &mut now);
+        d.submit(&command(2, Kind::Read, 80_000), Bytes::new(), now);
+        assert_eq!(d.ring.outstanding(), 1);
+        let read = next(&mut d, &mut now).data;
+        assert!(read.iter().enumerate().all(|(i, &b)| b == if i / 512 == 4 { 7 } else { 0 }));
+    }
+
+    #[test]
+    fn a_file_that_ends_too_soon_is_not_read_as_zeros() {
+        let profile = profile::builtin("atlas10k").unwrap();
+        let mut d = VirtualDrive::new(&profile, DriveConfig::default(), tempfile::tempfile().unwrap().into()).unwrap();
+        let mut now = Time::ZERO;
+        d.submit(&command(0, Kind::Read, 8), Bytes::new(), now);
+        assert_eq!(next(&mut d, &mut now).fault, Some(Fault::Io));
     }
 
     #[test]

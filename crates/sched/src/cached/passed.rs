@@ -1,0 +1,93 @@
+//! What passes under the head during a read, and how far a drive reads ahead behind it.
+
+use headtime_disk::model::{Access, Model, Place};
+use headtime_disk::profile::Prefetch;
+
+/// What passed under the head during a read.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed {
+    /// The first LBN asked for.
+    pub asked: u64,
+    /// One past the last.
+    pub end: u64,
+    /// How many before the first, if the track has as many; if not, the others at its end.
+    pub before: u64,
+    /// It was more than what was asked for and what lay before it: the track from its first LBN to one past the last.
+    pub whole: Option<(u64, u64)>,
+}
+
+impl Passed {
+    /// The first LBN of a segment that this went to, or a lower one on another track.
+    #[inline]
+    pub fn first(&self) -> u64 {
+        self.whole.map_or(self.asked.saturating_sub(self.before), |(first, _)| first)
+    }
+
+    /// One past the last LBN of a segment that this went to.
+    #[inline]
+    pub fn upto(&self) -> u64 {
+        self.whole.map_or(self.end, |(_, end)| end)
+    }
+
+    /// From where on the rest of the track passed before the read; `None` where it did not.
+    pub fn tail(&self, model: &Model) -> Option<u64> {
+        let track = model.geometry.track_of(self.asked)?;
+        let missing = self.before.checked_sub(self.asked - track.first_lbn).filter(|&n| n > 0)?;
+        let track_end = track.first_lbn + track.lbns as u64;
+        (self.end <= track_end).then(|| track_end.saturating_sub(missing).max(self.end))
+    }
+}
+
+/// One past the last LBN of the track of `lbn`.
+pub fn track_end(model: &Model, lbn: u64) -> u64 {
+    model.geometry.track_of(lbn).map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
+}
+
+/// What passed under the head during a read that was served by `access`, if that is `sure`. Only a drive that keeps what
+/// passes has more of it than was asked for.
+#[inline]
+pub fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Passed {
+    let (asked, end) = (place.lbn, place.lbn + place.count as u64);
+    let mut passed = Passed { asked, end, before: 0, whole: None };
+    if !model.keep_passing || !sure {
+        return passed;
+    }
+    // Only an access without a landing ends where the last sector does and takes what the place says.
+    if access.end.angle == place.end_angle && access.transfer == place.transfer {
+        passed.before = (access.latency.0 << 32) / model.mechanics.rotation.sector_fx(place.spt).max(1);
+    } else if let Some(track) = model.geometry.track_of(asked) {
+        // It landed inside and went round: the whole track has passed.
+        let track_end = track.first_lbn + track.lbns as u64;
+        passed.whole = (end <= track_end).then_some((track.first_lbn, track_end));
+    }
+    passed
+}
+
+/// How far a drive reads ahead behind a read that ends at `end`, in a segment that begins at `first`.
+pub fn prefetch_limit(model: &Model, first: u64, end: u64, sequential: bool) -> u64 {
+    let (geometry, cache) = (&model.geometry, &model.cache);
+    if cache.prefetch_only_sequential && !sequential {
+        return end;
+    }
+    let limit = match cache.prefetch {
+        Prefetch::None => end,
+        Prefetch::Sectors(n) => end + n as u64,
+        Prefetch::ToTrackEnd(n) => (end + n as u64).min(track_end(model, end - 1)),
+        Prefetch::ToCylinderEnd(n) => {
+            let cylinder = geometry.track_of(end - 1).map(|t| t.cylinder);
+            let mut upto = track_end(model, end - 1);
+            while upto < end + n as u64 && geometry.track_of(upto).map(|t| t.cylinder) == cylinder {
+                upto = track_end(model, upto);
+            }
+            upto.min(end + n as u64)
+        }
+        Prefetch::TrackAhead => match geometry.track_of(end) {
+            None => end,
+            Some(t) => {
+                let upto = t.first_lbn + t.lbns as u64;
+                if first < t.first_lbn { upto + t.spt as u64 } else { upto }
+            }
+        },
+    };
+    limit.min(geometry.capacity()).max(end)
+}
