@@ -72,11 +72,16 @@ impl Situation<'_> {
         later + on_media.max(access.seek)
     }
 
+    /// Whether the drive reads `next` behind `first` without a break.
+    fn follows(&self, first: &Waiting, next: &Waiting) -> bool {
+        let reads = first.kind == Kind::Read && next.kind == Kind::Read;
+        let adjacent = first.place.lbn + u64::from(first.place.count) == next.place.lbn;
+        reads && adjacent && self.model.cache.segments > 0 && self.model.cache.prefetch != Prefetch::None
+    }
+
     /// Positioning time of `next` from the end of `first`.
     fn positioning_after(&self, first: &Waiting, next: &Waiting) -> Dur {
-        let reads = first.kind == Kind::Read && next.kind == Kind::Read;
-        let follows = first.place.lbn + u64::from(first.place.count) == next.place.lbn;
-        if reads && follows && self.model.cache.segments > 0 && self.model.cache.prefetch != Prefetch::None {
+        if self.follows(first, next) {
             return Dur::ZERO;
         }
         let mut head = self.model.access(self.head(first), &first.place, first.kind).end;
@@ -117,7 +122,10 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
         Order::SptfAhead if waiting.len() > ahead::MOST => {
             return choose(Order::SatfUf(ahead::LONGEST), waiting, s);
         }
-        Order::SptfAhead => all.min_by_key(|w| (s.ahead(w, waiting), w.seq)),
+        Order::SptfAhead => {
+            let first = |w: &&Waiting| !waiting.iter().any(|o| s.follows(o, w));
+            all.filter(first).min_by_key(|w| (s.ahead(w, waiting), w.seq))
+        }
         Order::SptfSw(percent) => {
             let shortest = waiting.iter().map(|w| s.positioning(w)).min()?;
             all.filter(|w| s.positioning(w).0 as u128 * 100 <= shortest.0 as u128 * (100 + percent as u128))

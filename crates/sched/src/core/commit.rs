@@ -127,6 +127,12 @@ impl Commit {
         }
     }
 
+    /// How far completions were from their predictions lately, at most.
+    #[inline]
+    pub(super) fn error(&self) -> Dur {
+        self.error.guard
+    }
+
     /// Whether a command that has to be sent at `latest` is to be sent now.
     fn is_time(&mut self, latest: Time, now: Time) -> bool {
         let latest = Time(latest.0.saturating_sub(self.error.guard.0));

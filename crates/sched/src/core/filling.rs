@@ -49,11 +49,16 @@ impl Core {
 
     /// A command was completed: tasks that want its blocks have them, and the drive was as predicted or not.
     pub(super) fn learn(&mut self, sent: &Sent, outcome: Outcome, prediction: Option<&Prediction>) {
+        // A drive that keeps writes in its cache moves its head for them when it pleases. That it does so is no surprise.
+        let writes_back = self.model.cache.write_back && (self.dirty_until().is_some() || prediction.is_none());
         let Some(fill) = &mut self.fill else {
             return;
         };
         fill.completed(&self.model, sent, outcome, self.now);
-        fill.observed(&mut self.model, sent, prediction);
+        match writes_back {
+            true => fill.unobserved(sent),
+            false => fill.observed(&mut self.model, sent, prediction),
+        }
         if let (Purpose::Free(_), Some(p)) = (sent.purpose, prediction) {
             self.stats.free_prediction.add(p);
         }
@@ -232,8 +237,12 @@ impl Core {
         let request = self.pool.get(slot);
         let (kind, place) = (request.request.kind, request.place?);
         let heads = self.predictor.next_heads(&self.model, self.now);
-        // Its own command follows behind what is put before it, at once when the drive has room for both.
-        let sent = if self.dispatch.has_room_for_two() { self.now } else { self.predictor.first_due()?.max(self.now) };
+        // Its own command follows behind what is put before it, at once when the drive has room for both, else when the first of what is
+        // at the drive completes, which may be later than predicted.
+        let sent = match self.dispatch.has_room_for_two() {
+            true => self.now,
+            false => self.predictor.first_due()?.max(self.now) + self.commit.error(),
+        };
         let ready = sent + lead_in(&self.model, Kind::Read, kind).max(lead_in(&self.model, Kind::Write, kind));
         let fill = self.fill.as_ref().expect("FILL is on");
         let mut gap = Gap::before(&self.model, heads, &place, kind, ready, &fill.margins())?;
@@ -290,7 +299,12 @@ impl Core {
         if !self.dispatch.at_drive().is_empty() {
             return None;
         }
+        let dirty = self.dirty_until();
         let fill = self.fill.as_mut().expect("FILL is on");
+        if let Some(until) = dirty {
+            fill.idle_waits(until);
+            return None;
+        }
         fill.keeps_waiting(self.waits_until, self.now);
         if self.pool.waiting() > 0 && self.waits_until.is_none() {
             return None;

@@ -5,6 +5,9 @@
 //! in the cache the drive is given as many commands as its queue takes, as it would have without a scheduler in front of it. Once nothing was
 //! written for a while, or a flush has emptied the cache, selection outside resumes.
 //!
+//! A drive without commands writes its cache back at once. It is taken to be done when it was left alone for as long as that takes: for each write the move
+//! from the command before, a turn at most, and the transfer. Until then it is not idle: a background command would wait behind the write, for longer than predicted.
+//!
 //! Streams with guarantees and ADMIT's shares exclude this: both rest on the selection outside.
 
 use headtime_disk::command::{Kind, Outcome};
@@ -12,24 +15,40 @@ use headtime_disk::time::{Dur, Time};
 
 use super::Core;
 use crate::dispatch::Sent;
+use crate::overheads::lead_in;
 
 /// A drive is taken to have written its cache back so long after it answered the last write. Drives write back as soon as no command
 /// waits, so data outlasts this only on a drive that is never idle, where reads show it: they come later than predicted, and
 /// filling stops.
 const DIRTY: Dur = Dur::from_secs(1);
 
+/// What the drive's write cache may hold.
+#[derive(Clone, Copy, Debug)]
+struct Dirty {
+    /// When the drive answered the last write that it may have cached.
+    written: Time,
+    /// What it takes to write all of it back, with no command in between.
+    takes: Dur,
+}
+
 /// The state of handover.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Handover {
     /// Commands that the drive's queue takes; 0: the drive never orders them itself.
     depth: usize,
-    /// When the drive answered the last write that it may have cached.
-    written: Option<Time>,
+    dirty: Option<Dirty>,
+    /// The track on which the last command ended.
+    arm: (u32, u16),
+    /// Since when no command is at the drive.
+    quiet: Option<Time>,
 }
 
 impl Handover {
-    fn is_on(&self, now: Time) -> bool {
-        self.depth > 0 && self.written.is_some_and(|at| now.saturating_since(at) < DIRTY)
+    /// Until when the cache may hold data if nothing happens.
+    fn dirty_until(&self) -> Option<Time> {
+        let dirty = self.dirty?;
+        let at_most = dirty.written + DIRTY;
+        Some(self.quiet.map_or(at_most, |since| at_most.min(since + dirty.takes)))
     }
 }
 
@@ -47,24 +66,50 @@ impl Core {
 
     /// Whether the drive orders commands itself now.
     pub(super) fn hands_over(&self) -> bool {
-        self.handover.is_on(self.now) && self.streams.is_none() && self.admit.is_none()
+        self.handover.depth > 0 && self.dirty_until().is_some() && self.streams.is_none() && self.admit.is_none()
+    }
+
+    /// Until when the drive's write cache may hold data; `None`: it holds none.
+    pub(super) fn dirty_until(&self) -> Option<Time> {
+        self.handover.dirty_until().filter(|&at| self.now < at)
     }
 
     /// A command ended: the drive's cache holds data, or none.
     pub(super) fn note_cached(&mut self, sent: &Sent, outcome: Outcome) {
-        if self.handover.depth == 0 || outcome != Outcome::Ok {
+        if !self.model.cache.write_back || outcome != Outcome::Ok {
             return;
         }
-        match sent.command.kind {
-            Kind::Write if !sent.command.fua => self.handover.written = Some(self.now),
+        let command = &sent.command;
+        match command.kind {
+            Kind::Write if !command.fua => {
+                let before = self.dirty_until().and(self.handover.dirty).map_or(Dur::ZERO, |d| d.takes);
+                let takes = before + self.writes_back_in(command.lbn, command.count);
+                self.handover.dirty = Some(Dirty { written: self.now, takes });
+            }
             // It covers what the drive had answered when it was sent.
-            Kind::Flush if self.handover.written.is_some_and(|at| at <= sent.at) => self.handover.written = None,
+            Kind::Flush if self.handover.dirty.is_some_and(|d| d.written <= sent.at) => self.handover.dirty = None,
             _ => {}
         }
+        if let Some(place) = self.model.place(command.lbn, command.count, command.kind) {
+            self.handover.arm = (place.end_cylinder, place.end_surface);
+        }
+    }
+
+    /// What the drive takes at most to write a cached write back, coming from the command before: the move, a turn, the transfer.
+    fn writes_back_in(&self, lbn: u64, count: u32) -> Dur {
+        let mechanics = &self.model.mechanics;
+        let Some(place) = self.model.place(lbn, count, Kind::Write) else { return Dur::ZERO };
+        let moves = mechanics.reposition(self.handover.arm, (place.cylinder, place.surface), Kind::Write);
+        lead_in(&self.model, Kind::Write, Kind::Write) + moves + mechanics.rotation.period() + place.transfer
     }
 
     /// How many commands the drive is given now.
     pub(super) fn limit_outstanding(&mut self) {
+        let quiet = self.dispatch.at_drive().is_empty();
+        self.handover.quiet = if quiet { self.handover.quiet.or(Some(self.now)) } else { None };
+        if self.dirty_until().is_none() {
+            self.handover.dirty = None;
+        }
         let limit = if self.hands_over() { self.handover.depth } else { self.config.max_outstanding as usize };
         self.dispatch.set_limit(limit);
     }

@@ -70,8 +70,8 @@ pub struct Idle {
     window: Option<(Time, Time)>,
     /// Until work may begin in such a window: the drive is not given the turn that reading on takes, because it has none.
     window_short: Dur,
-    /// How long it was idle before.
-    periods: Periods,
+    /// How long it was idle before; `None`: only the thresholds count.
+    periods: Option<Periods>,
 }
 
 impl Idle {
@@ -86,7 +86,7 @@ impl Idle {
             track_done: false,
             window: None,
             window_short,
-            periods: Periods::default(),
+            periods: Some(Periods::default()),
         }
     }
 
@@ -109,7 +109,7 @@ impl Idle {
         // Shorter ones have no use, and would hide the others.
         let quiet = now.saturating_since(self.quiet_since);
         if self.foreground == 0 && quiet >= self.thresholds.short {
-            self.periods.ended(quiet);
+            self.periods.iter_mut().for_each(|p| p.ended(quiet));
         }
         self.foreground += 1;
     }
@@ -123,7 +123,14 @@ impl Idle {
     /// Whether a request rarely arrives while a command runs that is sent now and takes so long. In a window of ADMIT's the disk waits for
     /// one anyway.
     pub fn rarely_ends_within(&self, takes: Dur, now: Time) -> bool {
-        self.foreground > 0 || self.periods.rarely_end(now.saturating_since(self.quiet_since), takes)
+        let quiet = now.saturating_since(self.quiet_since);
+        self.foreground > 0 || self.periods.is_none_or(|p| p.rarely_end(quiet, takes))
+    }
+
+    /// The same, with the thresholds alone.
+    #[must_use]
+    pub fn thresholds_only(self) -> Idle {
+        Idle { periods: None, ..self }
     }
 
     /// A foreground request was finished, or taken back.
@@ -164,6 +171,8 @@ impl Idle {
             () if self.foreground > 0 => self.state_of_window(now),
             () if quiet >= long => State::Long,
             () if quiet < short => State::ShortWait(self.quiet_since + short),
+            // Where periods are known the long threshold has nothing to add.
+            () if self.track_done && self.periods.is_some_and(|p| p.are_known(quiet)) => State::Long,
             () if self.track_done => State::LongWait(self.quiet_since + long),
             () => State::Short,
         }

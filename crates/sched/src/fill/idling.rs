@@ -45,7 +45,6 @@ const TRIES: usize = 16;
 pub struct Idling {
     policy: IdlePolicy,
     leave_windows: bool,
-    thresholds_only: bool,
     idle: Idle,
     reach: Reach,
     wanted: Wanted,
@@ -110,11 +109,12 @@ impl Idling {
         let reads_on = model.cache.segments > 0 && model.cache.prefetch != Prefetch::None;
         let turn = model.mechanics.rotation.period();
         let thresholds = if reads_on { config.thresholds.behind_prefetch(turn) } else { config.thresholds };
+        let idle = Idle::new(thresholds, Time::ZERO);
+        let idle = if config.thresholds_only { idle.thresholds_only() } else { idle };
         Idling {
             policy: config.policy,
             leave_windows: config.leave_windows,
-            thresholds_only: config.thresholds_only,
-            idle: Idle::new(thresholds, Time::ZERO),
+            idle,
             reach: Reach::new(regions.cells().count(), &model.mechanics, model.geometry.cylinders()),
             wanted: Wanted::new(),
             look_from: None,
@@ -224,7 +224,7 @@ impl Idling {
 
     /// Whether a request will rarely arrive while this leg is on its way; if not, it is looked for again when it would have been done.
     pub fn rarely_delays(&mut self, model: &Model, head: &Head, leg: &Leg, now: Time) -> bool {
-        let Some(place) = model.place(leg.lbn, leg.count, leg.kind).filter(|_| !self.thresholds_only) else {
+        let Some(place) = model.place(leg.lbn, leg.count, leg.kind) else {
             return true;
         };
         // What the drive has read ahead, or goes on reading, comes without a move.

@@ -14,6 +14,9 @@
 //! requests that wait; a request that has waited as long as first come, first served would let it wait has gained a sixteenth of a
 //! service time, whatever `n` is.
 //!
+//! Of waiting reads that continue each other only the first is a candidate: the drive reads the others behind it without a break. Begun in the middle, the run
+//! would go on with what arrives at its end, and leave its first reads behind.
+//!
 //! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while the drive is busy. All of it is exact for up
 //! to [`MOST`] requests; with more waiting one of them is always near, and SPTF decides alone, with a bound on the waiting time ([`LONGEST`]).
 
@@ -133,6 +136,9 @@ pub fn next(view: &mut View) -> Option<u32> {
         if best.is_some_and(|(cost, ..)| b.cost > cost) {
             break;
         }
+        if candidates.iter().flatten().any(|c| follows(view, c.entry, b.entry)) {
+            continue;
+        }
         let others = candidates.iter().flatten().filter(|c| c.entry.slot != b.entry.slot);
         let after = others.map(|c| positioning_after(view, b.entry, c.entry)).min();
         view.looked_at += count as u64 - 1;
@@ -149,12 +155,17 @@ fn goes_on(model: &Model, kind: Kind, end: u64, next: Kind, lbn: u64) -> bool {
     end == lbn && kind.is_read() && next.is_read() && model.reads_ahead()
 }
 
+/// Whether the drive reads `next` behind `first` without a break.
+fn follows(view: &View, first: &Entry, next: &Entry) -> bool {
+    let request = |entry: &Entry| &view.pool.get(entry.slot).request;
+    let (one, other) = (request(first), request(next));
+    goes_on(view.model, one.kind, one.lbn + u64::from(one.count), other.kind, other.lbn)
+}
+
 /// How long the head needs until the first sector of `next` passes, from the end of `first`.
 fn positioning_after(view: &View, first: &Entry, next: &Entry) -> Dur {
     let model = view.model;
-    let request = |entry: &Entry| &view.pool.get(entry.slot).request;
-    let (one, other) = (request(first), request(next));
-    if goes_on(model, one.kind, one.lbn + u64::from(one.count), other.kind, other.lbn) {
+    if follows(view, first, next) {
         return Dur::ZERO;
     }
     let head = if first.kind.is_read() { &view.read } else { &view.write };
