@@ -2,12 +2,14 @@
 //!
 //! * this file: foreground requests from submission to finish
 //! * `commit`: when the next command is dispatched
+//! * `chain`: more than two commands at the drive, where each continues the one before
 //! * `going`: who may go, streams and ADMIT
 //! * `handover`: when the drive orders commands itself
 //! * `filling`: what is put before them, and into idle time
 //! * `calls`: the freeblock calls
 
 mod calls;
+mod chain;
 mod commit;
 mod filling;
 mod going;
@@ -100,6 +102,8 @@ pub struct Core {
     commit: Commit,
     /// When the drive orders commands itself.
     handover: Handover,
+    /// Commands at the drive at most where each continues the one before.
+    chain: usize,
     /// Requests whose command failed in the part that was not theirs: they go again, alone and first.
     again: VecDeque<u32>,
     /// Nothing is sent before this: the drive reads on behind freeblock work.
@@ -133,6 +137,7 @@ impl Core {
             held: None,
             commit: Commit::new(config.max_outstanding),
             handover: Handover::default(),
+            chain: 0,
             again: VecDeque::new(),
             hold_until: Time::ZERO,
             fill: config.fill.as_ref().map(|f| Box::new(Freeblock::new(f, &model))),
@@ -352,8 +357,11 @@ impl Core {
     }
 
     fn send_next(&mut self) -> Option<Command> {
-        if !self.dispatch.has_room() || self.now < self.hold_until {
+        if self.now < self.hold_until {
             return None;
+        }
+        if !self.dispatch.has_room() {
+            return self.send_chained();
         }
         if let Some(slot) = self.again.pop_front() {
             return Some(self.send_request(slot));

@@ -171,3 +171,30 @@ fn a_drive_whose_cache_may_hold_writes_is_given_all_commands_until_a_flush_or_a_
         assert!(read(&mut rig) <= 2, "the cache is empty");
     }
 }
+
+#[test]
+fn short_reads_that_continue_each_other_are_all_at_the_drive_and_others_wait() {
+    let mut p = caching();
+    (p.electronics.cache.write_back, p.electronics.cache.prefetch) = (false, Prefetch::TrackAhead);
+    let outstanding = |depth: u32, order: Order, lbns: &[u64]| {
+        let mut rig = Rig::new(&p, noiseless(), order, 2);
+        rig.core = Rig::new(&p, noiseless(), order, 2).core.handing_over(depth);
+        lbns.iter().for_each(|&lbn| rig.submit(Kind::Read, lbn, 4));
+        let outstanding = rig.core.outstanding();
+        while rig.step().is_some() {}
+        assert_eq!(rig.finished.len(), lbns.len());
+        (outstanding, rig.now)
+    };
+    let in_order: Vec<u64> = (0..20).map(|i| i * 4).collect();
+    for order in [Order::Sptf, Order::SptfAhead, Order::Clook] {
+        let (chained, soon) = outstanding(16, order, &in_order);
+        let (two, late) = outstanding(2, order, &in_order);
+        assert_eq!((chained, two), (16, 2), "{order:?}");
+        assert!(soon <= late, "{order:?}: {soon} with a chain, {late} without");
+        // One of them does not continue what is before it.
+        let gap: Vec<u64> = (0..20).map(|i| i * 4 + if i >= 6 { 400 } else { 0 }).collect();
+        assert_eq!(outstanding(16, order, &gap).0, 6, "{order:?}");
+        let apart: Vec<u64> = (0..20).map(|i| i * 50).collect();
+        assert!(outstanding(16, order, &apart).0 <= 2, "{order:?}");
+    }
+}

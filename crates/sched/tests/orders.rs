@@ -13,7 +13,7 @@ use headtime_sched::order::View;
 use headtime_sched::order::ahead::{self, Arrivals};
 use headtime_sched::pool::Pool;
 use headtime_sched::request::Request;
-use headtime_testkit::profiles::{layouts, plain_profile, small_geometry};
+use headtime_testkit::profiles::{layouts, plain_cache, plain_profile, small_geometry};
 use headtime_testkit::sptf::{Situation, Waiting, choose};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -136,7 +136,14 @@ struct Run {
 impl Run {
     fn submit(&mut self, places: Places) {
         let kind = if self.dice.chance(40) { Kind::Write } else { Kind::Read };
-        let place = place(&mut self.dice, &self.model, places, kind);
+        let mut place = place(&mut self.dice, &self.model, places, kind);
+        // Some follow on another one that waits.
+        let others = self.waiting.len() as u64;
+        if matches!(places, Places::Real) && others > 0 && self.dice.chance(30) {
+            let other = self.waiting[self.dice.below(others) as usize].1.place;
+            let lbn = other.lbn + u64::from(other.count);
+            place = self.model.place(lbn, place.count, kind).unwrap_or(place);
+        }
         // Conflicts have tests of their own; here every request is eligible.
         let end = |p: &Place| p.lbn + p.count as u64;
         let overlaps = |p: &Place| p.lbn < end(&place) && place.lbn < end(p);
@@ -232,6 +239,9 @@ fn run(seed: u64, order: Order, size: usize, places: Places, decisions: usize) {
     let mut model = model(&mut dice, layouts[seed as usize % layouts.len()]);
     if let Places::Large(_) = places {
         model.mechanics = mechanics(&mut dice);
+    } else if seed % 2 == 0 {
+        // It goes on from one read to the next without a break.
+        model.cache = plain_cache();
     }
     let mut pool = Pool::new(size, order.key());
     // A third of the runs has one pool for all, the others have queues.

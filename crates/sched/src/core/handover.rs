@@ -53,13 +53,16 @@ impl Handover {
 }
 
 impl Core {
-    /// The same for a drive that orders up to `depth` commands itself, for as long as its write cache may hold data. Call it before anything
-    /// was submitted.
+    /// The same for a drive that orders up to `depth` commands itself: for as long as its write cache may hold data, and where each
+    /// continues the one before. Call it before anything was submitted.
     #[must_use]
     pub fn handing_over(mut self, depth: u32) -> Core {
-        if self.model.cache.write_back && depth > self.config.max_outstanding {
-            self.handover.depth = depth as usize;
+        if depth > self.config.max_outstanding {
+            self.chain = depth as usize;
             self.enlarge(depth as usize);
+            if self.model.cache.write_back {
+                self.handover.depth = depth as usize;
+            }
         }
         self
     }
