@@ -171,8 +171,6 @@ impl Idle {
             () if self.foreground > 0 => self.state_of_window(now),
             () if quiet >= long => State::Long,
             () if quiet < short => State::ShortWait(self.quiet_since + short),
-            // Where periods are known the long threshold has nothing to add.
-            () if self.track_done && self.periods.is_some_and(|p| p.are_known(quiet)) => State::Long,
             () if self.track_done => State::LongWait(self.quiet_since + long),
             () => State::Short,
         }

@@ -44,12 +44,6 @@ impl Periods {
         self.count += 1;
     }
 
-    /// Whether enough of them lasted as long as `age` for [`Periods::rarely_end`] to allow anything for what was seen, not for what is supposed.
-    pub fn are_known(&self, age: Dur) -> bool {
-        let known = &self.lasted[..self.count.min(REMEMBERED)];
-        known.iter().filter(|&&l| l >= age).count() as u128 >= RARE
-    }
-
     /// Whether a request rarely arrives within `takes` of an idle period that has lasted for `age`.
     pub fn rarely_end(&self, age: Dur, takes: Dur) -> bool {
         let end = age + takes;
