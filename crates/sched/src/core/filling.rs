@@ -49,16 +49,11 @@ impl Core {
 
     /// A command was completed: tasks that want its blocks have them, and the drive was as predicted or not.
     pub(super) fn learn(&mut self, sent: &Sent, outcome: Outcome, prediction: Option<&Prediction>) {
-        // A drive that keeps writes in its cache moves its head for them when it pleases. That it does so is no surprise.
-        let writes_back = self.model.cache.write_back && (self.dirty_until().is_some() || prediction.is_none());
         let Some(fill) = &mut self.fill else {
             return;
         };
         fill.completed(&self.model, sent, outcome, self.now);
-        match writes_back {
-            true => fill.unobserved(sent),
-            false => fill.observed(&mut self.model, sent, prediction),
-        }
+        fill.observed(&mut self.model, sent, prediction);
         if let (Purpose::Free(_), Some(p)) = (sent.purpose, prediction) {
             self.stats.free_prediction.add(p);
         }

@@ -108,11 +108,8 @@ impl Core {
 
     /// How many commands the drive is given now.
     pub(super) fn limit_outstanding(&mut self) {
-        if self.dispatch.at_drive().is_empty() {
-            self.handover.quiet.get_or_insert(self.now);
-        } else if let (Some(since), Some(dirty)) = (self.handover.quiet.take(), &mut self.handover.dirty) {
-            dirty.takes = dirty.takes.saturating_sub(self.now.saturating_since(since));
-        }
+        let quiet = self.dispatch.at_drive().is_empty();
+        self.handover.quiet = if quiet { self.handover.quiet.or(Some(self.now)) } else { None };
         if self.dirty_until().is_none() {
             self.handover.dirty = None;
         }

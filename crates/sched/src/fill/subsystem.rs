@@ -256,11 +256,6 @@ impl Freeblock {
         }
     }
 
-    /// A completion of which nothing is to be learned.
-    pub fn unobserved(&mut self, sent: &Sent) {
-        self.flown.retain(|f| f.command != sent.command.id);
-    }
-
     /// What a completion showed of the drive.
     pub fn observed(&mut self, model: &mut Model, sent: &Sent, prediction: Option<&Prediction>) {
         let at = self.flown.iter().position(|f| f.command == sent.command.id);
