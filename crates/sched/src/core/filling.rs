@@ -155,7 +155,7 @@ impl Core {
     fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
         let fill = self.fill.as_mut().expect("FILL is on");
         fill.gate.set_overdue(self.predictor.is_overdue(self.now));
-        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() || self.hands_over() || self.goes_on(slot) {
+        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() || self.hands_over() || self.goes_on(slot) || self.is_cached(slot) {
             return None;
         }
         let gap = self.gap_before(slot)?;
@@ -178,6 +178,13 @@ impl Core {
         let from = self.dispatch.lbn();
         let ahead = from..from + u64::from(cache.segment_sectors).max(1);
         reads_on && request.kind == Kind::Read && self.predictor.last_kind().is_read() && ahead.contains(&request.lbn)
+    }
+
+    /// Whether the drive's cache answers a request. There is no gap before it: it waits for nothing that turns, and whatever is put before
+    /// it costs it that much time.
+    fn is_cached(&mut self, slot: u32) -> bool {
+        let Request { kind, lbn, count, .. } = self.pool.get(slot).request;
+        kind == Kind::Read && self.predictor.answers_from_cache(&self.model, lbn, count, self.now)
     }
 
     /// What goes before the request in `slot`.
