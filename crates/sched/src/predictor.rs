@@ -144,6 +144,11 @@ impl Predictor {
         self.cached.holds(model, left.as_ref(), lbn, lbn + u64::from(count), at, soon)
     }
 
+    /// How many segments of the drive's cache were used since the one that a read of these sectors hits; `None` when it hits none.
+    pub fn age_in_cache(&mut self, model: &Model, lbn: u64, count: u32) -> Option<u32> {
+        if self.cached.exists() { self.cached.age(model, lbn, lbn + u64::from(count)) } else { None }
+    }
+
     /// Whether a command that should have completed long ago has not.
     pub fn is_overdue(&self, now: Time) -> bool {
         self.flights.front().is_some_and(|f| now.saturating_since(f.sent) > OVERDUE)

@@ -242,6 +242,15 @@ impl Cached {
         if self.close_hits > 0 { Found::Front(ahead.segment) } else { found }
     }
 
+    /// How many segments have been used since the one that a read of these would find; `None` when it finds none. As it stood when
+    /// the last command was sent.
+    pub fn age(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u32> {
+        match self.segments.look_up(&model.geometry, lbn, end) {
+            Found::Nothing => None,
+            Found::All(i) | Found::Front(i) => Some(self.segments.newer(i)),
+        }
+    }
+
     /// A read has been served, from the cache or by a prefetch, or not.
     #[inline]
     pub fn served(&mut self, command: u64, found: bool) {
