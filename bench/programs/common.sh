@@ -54,8 +54,8 @@ begin() {
     trap 'finish; rm -rf "$dir"' EXIT
     trap 'exit 130' INT TERM
 }
-stop_reader() { [ -z "$reader" ] || { kill "$reader" 2>/dev/null; wait "$reader" 2>/dev/null; reader=; }; return 0; }
-stop_scrub() { [ -z "$scrub" ] || { kill -TERM "$scrub" 2>/dev/null; wait "$scrub" 2>/dev/null; scrub=; }; return 0; }
+stop_reader() { [ -z "$reader" ] || { kill "$reader" 2>/dev/null || true; wait "$reader" 2>/dev/null || true; reader=; }; return 0; }
+stop_scrub() { [ -z "$scrub" ] || { kill -TERM "$scrub" 2>/dev/null || true; wait "$scrub" 2>/dev/null || true; scrub=; }; return 0; }
 unmounted() { mountpoint -q "$mnt" || return 0; for _ in $(seq 20); do umount "$mnt" && return 0; sleep 0.2; done; return 1; }
 finish() {
     stop_reader
@@ -63,7 +63,7 @@ finish() {
     unmounted || true
     [ -z "$device" ] || "$headtime" detach "$device" >/dev/null 2>&1 || true
     device=
-    [ -z "$server" ] || { kill "$server" 2>/dev/null; wait "$server" 2>/dev/null || true; }
+    [ -z "$server" ] || { kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; }
     server=
 }
 
