@@ -86,6 +86,7 @@ pub mod svg;
 mod tradeoffs;
 pub mod tuning;
 mod x1;
+mod x11;
 mod x2;
 mod x3;
 mod x4;

@@ -420,6 +420,7 @@ impl Core {
         let command = self.dispatch.send(Purpose::Request(slot), &chosen.request, self.now);
         let place = chosen.place;
         self.tell_sent(slot, &command, 0);
+        self.learn_reuse(slot);
         self.flies(&command, place, false);
         self.predictor.sent(&self.model, command.id, command.kind, place.as_ref(), self.now);
         command

@@ -134,6 +134,21 @@ impl Predictor {
         (!self.flights.is_empty() || self.reads_ahead(model, lbn, lbn + 1, now).is_some()).then_some(lbn)
     }
 
+    /// Whether the drive's cache answers a read of these sectors that is sent now, or its read-ahead brings them within a turn.
+    pub fn answers_from_cache(&mut self, model: &Model, lbn: u64, count: u32, now: Time) -> bool {
+        if !self.cached.exists() {
+            return false;
+        }
+        let (left, at) = left_alone(model, self.last(), now);
+        let soon = model.mechanics.rotation.period();
+        self.cached.holds(model, left.as_ref(), lbn, lbn + u64::from(count), at, soon)
+    }
+
+    /// How many segments of the drive's cache were used since the one that a read of these sectors hits; `None` when it hits none.
+    pub fn age_in_cache(&mut self, model: &Model, lbn: u64, count: u32) -> Option<u32> {
+        if self.cached.exists() { self.cached.age(model, lbn, lbn + u64::from(count)) } else { None }
+    }
+
     /// Whether a command that should have completed long ago has not.
     pub fn is_overdue(&self, now: Time) -> bool {
         self.flights.front().is_some_and(|f| now.saturating_since(f.sent) > OVERDUE)

@@ -257,6 +257,7 @@ fn a_gap_that_the_winner_cannot_use_serves_others() {
             exclude: &[],
             last_read: None,
             legs_before: 0,
+            front_only: false,
         };
         let plan = |winner| fill_planner::Planner::new(&config, &model).plan(&task(winner));
         let (first, second) = (plan(0), plan(1));

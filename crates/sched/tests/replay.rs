@@ -120,6 +120,7 @@ fn replay(profile: &Profile, algorithm: Algorithm, placement: Placement, seed: u
             exclude: &exclude,
             last_read,
             legs_before: 0,
+            front_only: false,
         };
         let Some(plan) = planner.plan(&task) else { continue };
         let legs: &[Leg] = plan.legs();

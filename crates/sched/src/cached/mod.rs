@@ -187,6 +187,19 @@ impl Cached {
         (first <= lbn && lbn < end).then(|| (end, ahead.brings(model, lbn, end)))
     }
 
+    /// Whether the cache holds the front of `lbn..end`, or will within `soon` after `at` by the prefetch that runs. `head` as for
+    /// [`Cached::finds`].
+    pub fn holds(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64, at: Time, soon: Dur) -> bool {
+        let begun = self.behind.and_then(|b| head.and_then(|h| begin_ahead(model, &b, h)));
+        if let Some(ahead) = begun.or(self.ahead) {
+            let (first, _) = self.segments.range(&model.geometry, ahead.segment);
+            if first <= lbn && lbn < ahead.limit {
+                return ahead.brings(model, lbn, lbn + 1) <= at + soon;
+            }
+        }
+        !matches!(self.segments.look_up(&model.geometry, lbn, end), Found::Nothing)
+    }
+
     /// Up to where the front of `lbn..end` lies in the buffer, of a drive that reads on when it is asked for that alone.
     fn reads_on_behind(&mut self, model: &Model, lbn: u64, end: u64) -> Option<(u64, Time)> {
         let Found::Front(segment) = self.segments.look_up(&model.geometry, lbn, end) else { return None };
@@ -227,6 +240,15 @@ impl Cached {
         }
         self.close_call = Some(command);
         if self.close_hits > 0 { Found::Front(ahead.segment) } else { found }
+    }
+
+    /// How many segments have been used since the one that a read of these would find; `None` when it finds none. As it stood when
+    /// the last command was sent.
+    pub fn age(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u32> {
+        match self.segments.look_up(&model.geometry, lbn, end) {
+            Found::Nothing => None,
+            Found::All(i) | Found::Front(i) => Some(self.segments.newer(i)),
+        }
     }
 
     /// A read has been served, from the cache or by a prefetch, or not.

@@ -113,6 +113,12 @@ impl Segments {
         self.segments[i].used = self.stamp;
     }
 
+    /// How many segments have been used since this one was.
+    pub fn newer(&self, i: usize) -> u32 {
+        let used = self.segments[i].used;
+        self.segments.iter().filter(|s| s.state != State::Empty && s.used > used).count() as u32
+    }
+
     /// An empty segment, else the one used longest ago, else the one being filled.
     #[inline]
     fn give_way(&self) -> usize {

@@ -150,7 +150,12 @@ impl Core {
     fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
         let fill = self.fill.as_mut().expect("FILL is on");
         fill.gate.set_overdue(self.predictor.is_overdue(self.now));
-        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() || self.hands_over() || self.goes_on(slot) {
+        if fill.legs_before == MOST_LEGS
+            || !self.predictor.is_sure()
+            || self.hands_over()
+            || self.goes_on(slot)
+            || self.is_cached(slot)
+        {
             return None;
         }
         let gap = self.gap_before(slot)?;
@@ -173,6 +178,13 @@ impl Core {
         let from = self.dispatch.lbn();
         let ahead = from..from + u64::from(cache.segment_sectors).max(1);
         reads_on && request.kind == Kind::Read && self.predictor.last_kind().is_read() && ahead.contains(&request.lbn)
+    }
+
+    /// Whether the drive's cache answers a request. There is no gap before it: it waits for nothing that turns, and whatever is put before
+    /// it costs it that much time.
+    fn is_cached(&mut self, slot: u32) -> bool {
+        let Request { kind, lbn, count, .. } = self.pool.get(slot).request;
+        kind == Kind::Read && self.predictor.answers_from_cache(&self.model, lbn, count, self.now)
     }
 
     /// What goes before the request in `slot`.
@@ -266,6 +278,15 @@ impl Core {
         command
     }
 
+    /// Before the predictor is told of a request's command: whether the foreground comes back to what the drive's cache holds.
+    pub(super) fn learn_reuse(&mut self, slot: u32) {
+        let Request { kind, lbn, count, .. } = self.pool.get(slot).request;
+        if let Some(fill) = self.fill.as_mut().filter(|_| kind == Kind::Read) {
+            let newer = self.predictor.age_in_cache(&self.model, lbn, count);
+            fill.reuse.read(newer);
+        }
+    }
+
     /// Before the predictor is told of a command: what is to be learned from its completion.
     pub(super) fn flies(&mut self, command: &Command, place: Option<Place>, idle: bool) {
         if let Some(fill) = &mut self.fill {
@@ -283,6 +304,7 @@ impl Core {
         let command = self.dispatch.send(Purpose::Merged(slot, front_slot, leg.count), &both, self.now);
         let place = self.model.place(both.lbn, both.count, both.kind);
         self.tell_sent(slot, &command, leg.count);
+        self.learn_reuse(slot);
         self.flies(&command, place, false);
         self.fill.as_mut().expect("FILL is on").sends(leg, false);
         self.predictor.sent(&self.model, command.id, both.kind, place.as_ref(), self.now);

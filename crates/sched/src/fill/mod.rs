@@ -44,6 +44,7 @@ pub mod planner;
 pub mod reach;
 pub mod regions;
 pub mod report;
+pub mod reuse;
 pub mod search;
 pub mod subsystem;
 mod touched;

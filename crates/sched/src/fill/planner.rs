@@ -33,6 +33,8 @@ pub struct Task<'a, W> {
     pub last_read: Option<(u32, u16)>,
     /// Legs that were put into this gap already.
     pub legs_before: usize,
+    /// Only what is read with the request's own command: commands of FILL's own would cost the foreground what the drive's cache holds.
+    pub front_only: bool,
 }
 
 /// An algorithm, and what it keeps from search to search.
@@ -108,13 +110,16 @@ impl Planner {
             Which::Paper(paper) => {
                 // One plan a gap: behind its first leg nothing is looked for.
                 let search = || Search::begin(paper.policy, &scene(task, self.placement, paper.policy));
-                paper.search = (task.legs_before == 0).then(search);
+                paper.search = (task.legs_before == 0 && !task.front_only).then(search);
             }
         }
     }
 
     /// Goes on looking until `budget` more has been spent, for the same task. Whether there is anything left to look at.
     pub fn step<W: Wants>(&mut self, task: &Task<W>, budget: u64) -> bool {
+        if task.front_only {
+            return false;
+        }
         let who = Who::Session(task.winner);
         match &mut self.which {
             Which::Own(planner, prices) => {
@@ -137,7 +142,9 @@ impl Planner {
                 let found = found.or_else(|| {
                     let anyone = asked(task, self.placement, prices, Who::Anyone);
                     let budget = u64::from(self.budget.0) + u64::from(self.budget.1);
-                    task.regions.is_shared().then(|| planner.search(&anyone, task.regions, budget)).flatten()
+                    (task.regions.is_shared() && !task.front_only)
+                        .then(|| planner.search(&anyone, task.regions, budget))
+                        .flatten()
                 });
                 found.map(|f| f.plan)
             }

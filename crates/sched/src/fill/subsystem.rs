@@ -24,6 +24,7 @@ use super::planner::{self, Planner};
 use super::reach::Gone;
 use super::regions::{REGIONS, Regions};
 use super::report::Report;
+use super::reuse::Reuse;
 use crate::dispatch::{Purpose, Sent};
 use crate::request::{Prediction, Request};
 use crate::tasks::manager::TaskManager;
@@ -115,6 +116,7 @@ pub struct Freeblock {
     margins: Margins,
     adaptive: Option<Adaptive>,
     pub(crate) gate: Gate,
+    pub(crate) reuse: Reuse,
     search_time: Dur,
     random: u64,
     /// What no leg may touch now.
@@ -167,6 +169,7 @@ impl Freeblock {
             margins,
             adaptive,
             gate: Gate::default(),
+            reuse: Reuse::new(model.cache.segments),
             search_time: config.search_time,
             random: config.seed,
             aside: Vec::new(),
@@ -355,7 +358,18 @@ impl Freeblock {
         loop {
             let wants = Offered { tasks: &self.tasks, reads_only };
             let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
-            let task = planner::Task { model, gap, wants: &wants, regions, winner, exclude, last_read, legs_before };
+            let front_only = !self.reuse.has_room();
+            let task = planner::Task {
+                model,
+                gap,
+                wants: &wants,
+                regions,
+                winner,
+                exclude,
+                last_read,
+                legs_before,
+                front_only,
+            };
             let leg = self.planner.plan(&task)?.legs()[0];
             // Known bad sectors are many, and those in a leg are few: they are looked for in what was found.
             match self.bad.within(&leg) {
@@ -426,6 +440,9 @@ impl Freeblock {
             (true, _) => self.report.idle += 1,
             (false, true) => self.report.merged += 1,
             (false, false) => self.report.commands += 1,
+        }
+        if !leg.merged {
+            self.reuse.takes();
         }
     }
 
