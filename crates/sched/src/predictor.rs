@@ -134,6 +134,11 @@ impl Predictor {
         (!self.flights.is_empty() || self.reads_ahead(model, lbn, lbn + 1, now).is_some()).then_some(lbn)
     }
 
+    /// Whether the drive's cache is believed to hold the first block of a read.
+    pub fn is_cached(&mut self, model: &Model, lbn: u64, count: u32) -> bool {
+        self.cached.exists() && self.cached.holds(model, lbn, count)
+    }
+
     /// Whether a command that should have completed long ago has not.
     pub fn is_overdue(&self, now: Time) -> bool {
         self.flights.front().is_some_and(|f| now.saturating_since(f.sent) > OVERDUE)

@@ -229,6 +229,11 @@ impl Cached {
         if self.close_hits > 0 { Found::Front(ahead.segment) } else { found }
     }
 
+    /// Whether it holds the first block of a read, of what has come so far.
+    pub fn holds(&mut self, model: &Model, lbn: u64, count: u32) -> bool {
+        self.segments.look_up(&model.geometry, lbn, lbn + u64::from(count)) != Found::Nothing
+    }
+
     /// A read has been served, from the cache or by a prefetch, or not.
     #[inline]
     pub fn served(&mut self, command: u64, found: bool) {

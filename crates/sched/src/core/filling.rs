@@ -155,7 +155,12 @@ impl Core {
     fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
         let fill = self.fill.as_mut().expect("FILL is on");
         fill.gate.set_overdue(self.predictor.is_overdue(self.now));
-        if fill.legs_before == MOST_LEGS || !self.predictor.is_sure() || self.hands_over() || self.goes_on(slot) {
+        if fill.legs_before == MOST_LEGS
+            || !self.predictor.is_sure()
+            || self.hands_over()
+            || self.goes_on(slot)
+            || self.is_cached(slot)
+        {
             return None;
         }
         let gap = self.gap_before(slot)?;
@@ -178,6 +183,13 @@ impl Core {
         let from = self.dispatch.lbn();
         let ahead = from..from + u64::from(cache.segment_sectors).max(1);
         reads_on && request.kind == Kind::Read && self.predictor.last_kind().is_read() && ahead.contains(&request.lbn)
+    }
+
+    /// Whether the drive answers the request in `slot` from its cache, as it does reads of a client whose read-ahead it made while another was
+    /// waited for. Then there is no gap before it, and what one put at its front would make a media access of it.
+    fn is_cached(&mut self, slot: u32) -> bool {
+        let request = &self.pool.get(slot).request;
+        request.kind == Kind::Read && self.predictor.is_cached(&self.model, request.lbn, request.count)
     }
 
     /// What goes before the request in `slot`.
