@@ -4,7 +4,7 @@
 
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
 use crate::figure9::{self, Lines};
-use crate::scans::{Errors, Scan};
+use crate::scans::{Errors, Load, Scan};
 
 /// The experiment.
 pub struct F7;
@@ -20,8 +20,13 @@ static SPEC: Spec = Spec {
             id: "F7a",
             claim: "foreground loss at 0.3 ms conservatism",
             paper: "under 2%",
-            rule: "under 2%, all three orders",
-            checks: &[Check { what: "largest loss of the three orders", unit: "%", test: Test::Below(2.0) }],
+            rule: "under 2% with ten always waiting, all three orders; p99 at most 2% higher",
+            checks: &[
+                Check { what: "largest loss of the three orders, drive that errs", unit: "%", test: Test::Below(2.0) },
+                Check { what: "p99 above that without filling, drive that errs", unit: "%", test: Test::AtMost(2.0) },
+                Check { what: "largest loss of the three orders", unit: "%", test: Test::Below(2.0) },
+                Check { what: "p99 above that without filling", unit: "%", test: Test::AtMost(2.0) },
+            ],
             quick: true,
             note: GAIN,
         },
@@ -29,8 +34,13 @@ static SPEC: Spec = Spec {
             id: "F7b",
             claim: "foreground loss at 0.4 ms conservatism",
             paper: "under 0.6%",
-            rule: "under 0.6%",
-            checks: &[Check { what: "largest loss of the three orders", unit: "%", test: Test::Below(0.6) }],
+            rule: "under 0.6% with ten always waiting, all three orders; p99 at most 2% higher",
+            checks: &[
+                Check { what: "largest loss of the three orders, drive that errs", unit: "%", test: Test::Below(0.6) },
+                Check { what: "p99 above that without filling, drive that errs", unit: "%", test: Test::AtMost(2.0) },
+                Check { what: "largest loss of the three orders", unit: "%", test: Test::Below(0.6) },
+                Check { what: "p99 above that without filling", unit: "%", test: Test::AtMost(2.0) },
+            ],
             quick: true,
             note: GAIN,
         },
@@ -72,14 +82,20 @@ impl Experiment for F7 {
     }
 
     fn steps(&self) -> u64 {
-        figure9::STEPS + figure9::LINE_STEPS
+        figure9::STEPS + figure9::LINE_STEPS + 2 * WAITING_STEPS
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let lines = figure9::lines(&SPEC, run)?;
         let mut f = Findings::default();
-        f.figure("F7a", &[largest(&lines, |l| l.at(300).loss(&l.without))]);
-        f.figure("F7b", &[largest(&lines, |l| l.at(400).loss(&l.without))]);
+        let (errs, clean) = (waiting(run, Errors::AsMeasured)?, waiting(run, Errors::AsProfile)?);
+        for (claim, us) in [("F7a", 300), ("F7b", 400)] {
+            let loss = |lines: &[Lines]| largest(lines, |l| l.at(us).loss(&l.without));
+            let p99 = |lines: &[Lines]| largest(lines, |l| l.at(us).p99_rise(&l.without));
+            f.figure(claim, &[loss(&errs), p99(&errs), loss(&clean), p99(&clean)]);
+        }
+        f.tables.push(figure9::table("ten_always_waiting_drive_that_errs", &errs));
+        f.tables.push(figure9::table("ten_always_waiting", &clean));
         f.figure("F7c", &[largest(&lines, |l| l.given_up(300)), largest(&lines, |l| l.given_up(400))]);
         f.tables.push(figure9::table("figure_9", &lines));
         f.charts.extend(figure9::charts(&lines));
@@ -89,6 +105,19 @@ impl Experiment for F7 {
         f.tables.push(figure9::table("a_drive_that_errs_as_the_papers", &[errs]));
         Ok(f)
     }
+}
+
+/// Conservatisms with ten always waiting, us.
+const WAITING_US: [u64; 2] = [300, 400];
+const WAITING_STEPS: u64 = 3 * (1 + WAITING_US.len() as u64);
+
+/// The three orders with ten requests always waiting, so that no arrival makes good for what a gap costs.
+fn waiting(run: &Run, errors: Errors) -> Result<Vec<Lines>, RunError> {
+    let line = |&(name, order): &(&'static str, _)| {
+        let scan = Scan { errors, load: Load::TenActive, ..figure9::point(run, order) };
+        figure9::line(&SPEC, run, name, scan, &WAITING_US)
+    };
+    figure9::ORDERS.iter().map(line).collect()
 }
 
 fn largest(lines: &[Lines], value: impl Fn(&Lines) -> f64) -> f64 {

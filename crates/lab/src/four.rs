@@ -86,6 +86,8 @@ pub(crate) struct Scan {
     pub scan: ZoneScan,
     /// Foreground requests a second with gaps filled, and without in a run as long.
     pub per_second: (f64, f64),
+    /// The same of the 99th percentile of their response times, ms.
+    pub p99_ms: (f64, f64),
 }
 
 impl Scan {
@@ -140,8 +142,11 @@ fn whole(spec: &Spec, key: Key) -> Result<Scan, RunError> {
     let with = filled(alone.clone(), key.algorithm, key.budget).until_scanned(MOST_SECONDS);
     let (stats, scan) = run(spec, &with, Cut::whole(UNIT))?;
     alone.limits.until = Some(Time::ZERO + stats.ended_at.since(Time::ZERO).max(Dur::from_secs(1)));
-    let per_second = (stats.per_second(), alone.scan(spec, UNIT)?.0.per_second());
-    Ok(Scan { stats, scan, per_second })
+    let p99 = |stats: &Stats| stats.responses().quantile(990).map_or(f64::NAN, Dur::as_ms_f64);
+    let without = alone.scan(spec, UNIT)?.0;
+    let per_second = (stats.per_second(), without.per_second());
+    let p99_ms = (p99(&stats), p99(&without));
+    Ok(Scan { stats, scan, per_second, p99_ms })
 }
 
 type Once = Arc<OnceLock<Result<Arc<Scan>, String>>>;

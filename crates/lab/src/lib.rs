@@ -13,6 +13,7 @@ mod b12;
 mod b13;
 mod b14;
 mod b15;
+mod b16;
 mod b2;
 mod b3;
 mod b4;

@@ -15,6 +15,7 @@ use crate::b12::B12;
 use crate::b13::B13;
 use crate::b14::B14;
 use crate::b15::B15;
+use crate::b16::B16;
 use crate::d1::D1;
 use crate::d2::D2;
 use crate::d3a::D3a;
@@ -72,8 +73,8 @@ pub fn all() -> Vec<&'static dyn Experiment> {
         //
         &F1, &F2, &F3, &F4, &F5, &F6, &F7, &F8, &F9, &F10, &F11, &S1, &S2, &S3, &S4, &S5, &S6, &S7, &S8, &S9, &S10,
         &S11, &S12, &S13, &S14, &S15, &S16, &B1, &B2, &B3, &B4, &B5, &B6, &B7, &B8, &B9, &B10, &B11, &B12, &B13, &B14,
-        &B15, &D1, &D2, &D3a, &D3b, &D4, &D5, &D6, &D7, &D8, &D9, &D10, &D11, &D12, &D13, &P1, &P2, &P3, &P4, &P5, &P6,
-        &P7, &P8, &P9, &X1, &X2, &X3, &X4, &X8, &X11,
+        &B15, &B16, &D1, &D2, &D3a, &D3b, &D4, &D5, &D6, &D7, &D8, &D9, &D10, &D11, &D12, &D13, &P1, &P2, &P3, &P4,
+        &P5, &P6, &P7, &P8, &P9, &X1, &X2, &X3, &X4, &X8, &X11,
     ]
 }
 

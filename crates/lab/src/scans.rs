@@ -131,6 +131,8 @@ pub(crate) struct Scanned {
     pub foreground_mb_s: f64,
     /// Mean foreground response, ms.
     pub response_ms: f64,
+    /// Its 99th percentile, ms.
+    pub p99_ms: f64,
     /// Free megabytes (10^6) per second.
     pub free_mb_s: f64,
     /// Megabytes (10^6) per second of the scan's progress, what foreground requests brought included.
@@ -151,6 +153,11 @@ impl Scanned {
     /// Seconds the whole scan took; not a number when it was not over.
     pub(crate) fn seconds(&self) -> f64 {
         self.marks[4]
+    }
+
+    /// How much longer its p99 is than without FILL, %.
+    pub(crate) fn p99_rise(&self, without: &Scanned) -> f64 {
+        100.0 * (self.p99_ms / without.p99_ms - 1.0)
     }
 
     /// How much less than without FILL the foreground gets, %; negative when it gets more.
@@ -245,6 +252,7 @@ fn scanned(stats: &Stats, jobs: &Jobs, capacity: u64, sector_bytes: u32, media_m
         per_second: stats.per_second(),
         foreground_mb_s: stats.mb_per_second(sector_bytes),
         response_ms: stats.responses().mean().map_or(f64::NAN, Dur::as_ms_f64),
+        p99_ms: stats.responses().quantile(990).map_or(f64::NAN, Dur::as_ms_f64),
         free_mb_s: filled::free_mb_s(stats, sector_bytes),
         progress_mb_s: filled::progress_mb_s(stats, sector_bytes),
         share: stats.background.fraction,

@@ -13,9 +13,13 @@ use headtime_sim::workload::suite::video::Player;
 
 use crate::admitted::{Bench, Runs, STATISTICS, named};
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+use crate::filled::free_mb_s;
 
 /// One that takes more than one command at a time: without that there are no gaps to be filled.
 const DRIVE: &str = "hitachi-7k1000c";
+
+/// Bytes of its sectors.
+const SECTOR: u32 = 512;
 
 /// The experiment.
 pub struct X2;
@@ -30,13 +34,15 @@ static SPEC: Spec = Spec {
         id: "X2",
         claim: "free bandwidth taken from BFQ's idling windows",
         paper: "-",
-        rule: "foreground loss under 1%, free bandwidth up",
+        rule: "foreground loss under 1% against no filling at all, free bandwidth up",
         checks: &[
-            Check { what: "foreground throughput lost to the windows' use", unit: "%", test: Test::Below(1.0) },
+            Check { what: "foreground throughput lost to filling gaps and windows", unit: "%", test: Test::Below(1.0) },
+            Check { what: "the same to filling gaps alone", unit: "%", test: Test::Below(1.0) },
             Check { what: "free bandwidth is not up with the windows", unit: "cases", test: Test::Never },
         ],
         quick: false,
-        note: "Both with gaps filled; only whether windows are used differs. What all of the filling costs is in the table.",
+        note: "Free is what was read without the foreground: blocks that the readers read anyway are not counted. Most gaps are gone with the \
+               reads that the drive answers from its cache, which have none: it reads ahead for each player while BFQ waits for that.",
     }],
     alone: false,
 };
@@ -68,7 +74,7 @@ impl Experiment for X2 {
                     let player = |i| Box::new(Player::new(disk, 1_000_000, 600, begun, (i, FILES))) as Box<dyn Actor>;
                     (0..5).map(reader).chain((5..10).map(player)).collect()
                 })?;
-                free.push(stats.background.sectors as f64 * 512.0 / 1e6 / seconds as f64);
+                free.push(free_mb_s(&stats, SECTOR));
                 Ok(suite.rate(20, seconds) / 1e6)
             })?;
             let free = Runs { values: free };
@@ -76,11 +82,12 @@ impl Experiment for X2 {
             rows.push(free.row(&["free", name]));
             Ok::<(f64, f64), RunError>((foreground.mean(), free.mean()))
         };
-        of("no filling", None)?;
+        let alone = of("no filling", None)?;
         let without = of("gaps", windows(true))?;
         let with = of("gaps and windows", windows(false))?;
+        let lost = |run: (f64, f64)| 100.0 * (1.0 - run.0 / alone.0);
         let mut f = Findings::default();
-        f.figure("X2", &[100.0 * (1.0 - with.0 / without.0), f64::from(with.1 <= without.1)]);
+        f.figure("X2", &[lost(with), lost(without), f64::from(with.1 <= without.1)]);
         f.tables.push(Table { name: "mb_per_second", columns: STATISTICS, rows });
         Ok(f)
     }

@@ -400,8 +400,13 @@ impl Core {
             looked_at: 0,
         };
         let waited = |slot: u32| self.now.since(self.pool.get(slot).submitted);
-        let oldest = patience
-            .and_then(|(queue, longest)| self.pool.choice(Some(queue)).oldest.filter(|&slot| waited(slot) > longest));
+        let oldest = patience.and_then(|(queue, longest)| {
+            let oldest = match queue {
+                Some(queue) => self.pool.choice(Some(queue)).oldest,
+                None => view.oldest_of(|queue| queue.oldest),
+            };
+            oldest.filter(|&slot| waited(slot) > longest)
+        });
         let slot = oldest.or_else(|| self.config.order.next(&mut view));
         assert!(slot.is_some(), "queues {:?} have a turn, and nothing of them may go", self.going);
         self.stats.cost.looked_at += view.looked_at;

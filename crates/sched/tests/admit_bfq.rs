@@ -69,7 +69,7 @@ impl Desk {
     fn whose(&mut self) -> Option<u32> {
         match self.bfq.turn(self.now) {
             Turn::Queue(queue, _) => Some(queue),
-            Turn::Wait(_) | Turn::Nobody => None,
+            Turn::Together | Turn::Wait(_) | Turn::Nobody => None,
         }
     }
 }

@@ -15,6 +15,8 @@ enum Step {
     Goes { number: u32 },
     /// The active one is served so many sectors, or somebody is chosen.
     Served { sectors: u64 },
+    /// It is served next if it waits and nobody is served, whoever comes first by the order of budgets.
+    Chosen { number: u32 },
     /// The active one's budget is over: so many sectors more are charged than it was served.
     Over { more: u64, next: Option<(u64, u64)> },
 }
@@ -36,7 +38,8 @@ fn step(applications: u32) -> impl Strategy<Value = Step> {
         4 => (n.clone(), weight_and_budget(), since())
             .prop_map(|(number, (weight, budget), since)| Step::Arrives { number, weight, budget, since }),
         1 => n.clone().prop_map(|number| Step::Withdraws { number }),
-        1 => n.prop_map(|number| Step::Goes { number }),
+        1 => n.clone().prop_map(|number| Step::Goes { number }),
+        2 => n.prop_map(|number| Step::Chosen { number }),
         5 => (0..MOST).prop_map(|sectors| Step::Served { sectors }),
         3 => (prop_oneof![Just(0), 0..MOST], prop::option::weighted(0.6, weight_and_budget()))
             .prop_map(|(more, next)| Step::Over { more, next }),
@@ -72,6 +75,11 @@ fn compare(applications: u32, steps: &[Step]) -> Result<(), TestCaseError> {
                 prop_assert_eq!(next, naive.choose(), "step {}", i);
                 served = 0;
             }
+            Step::Chosen { number } if quick.active().is_none() && !idle(&quick, number) => {
+                quick.choose_this(number);
+                naive.choose_this(number);
+                served = 0;
+            }
             Step::Over { more, next } if quick.active().is_some() => {
                 quick.served(more);
                 naive.served(more);
@@ -81,6 +89,8 @@ fn compare(applications: u32, steps: &[Step]) -> Result<(), TestCaseError> {
             _ => {}
         }
         prop_assert_eq!(quick.now().0, naive.now(), "step {}: {:?}", i, step);
+        let within = quick.within(MOST / 4).collect::<Vec<_>>();
+        prop_assert_eq!(within, naive.within(MOST / 4), "step {}: {:?}", i, step);
     }
     let waiting = (0..applications).filter(|a| quick.stamps(*a).is_some()).count();
     prop_assert_eq!(quick.backlogged(), waiting);

@@ -59,6 +59,21 @@ fn what_an_order_passes_over_goes_when_it_has_waited_too_long() {
 }
 
 #[test]
+fn what_the_drive_answers_from_its_cache_is_not_made_a_media_access_by_filling() {
+    // While BFQ waits for a player in vain the drive reads ahead for it. Of five requests four are answered from that.
+    let moved = |fill| {
+        let (suite, _) = run("hitachi-7k1000c", "bfq+", fill, 40, |disk| {
+            let reader = |i| Box::new(FileActor::new(disk, Kind::Read, false, (i, FILES), 1)) as Box<dyn Actor>;
+            let player = |i| Box::new(Player::new(disk, 1_000_000, 600, Time::ZERO, (i, FILES))) as Box<dyn Actor>;
+            (0..5).map(reader).chain((5..10).map(player)).collect()
+        });
+        suite.rate(10, 38)
+    };
+    let (alone, filled) = (moved(None), moved(Some(FillConfig::new(Algorithm::Headtime))));
+    assert!(filled > 0.99 * alone, "{filled} bytes a second, {alone} alone");
+}
+
+#[test]
 fn the_time_that_the_disk_waits_for_somebody_is_used_and_nobody_gets_less() {
     let moved = |leave_windows| {
         let idle = Some(IdleConfig { leave_windows, ..IdleConfig::default() });

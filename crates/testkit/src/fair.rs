@@ -89,6 +89,30 @@ impl Naive {
         Some(number)
     }
 
+    /// This application is served next, whoever would be by the order of budgets.
+    pub fn choose_this(&mut self, number: u32) {
+        let begins = |a: &Application| if let Is::Waiting { start, .. } = a.is { Some(start) } else { None };
+        let first = self.all.iter().filter_map(begins).min().expect("it waits");
+        if first > self.now {
+            (self.now, self.stands_still) = (first, 0);
+        }
+        let a = self.all.iter_mut().find(|a| a.number == number).expect("who is chosen waits");
+        let Is::Waiting { start, .. } = a.is else { panic!("who is chosen waits") };
+        a.is = Is::Served { start };
+    }
+
+    /// Those that wait and are at most so many sectors ahead of the one that is furthest behind of them.
+    pub fn within(&self, sectors: u64) -> Vec<u32> {
+        let waits = |a: &Application| {
+            if let Is::Waiting { start, .. } = a.is { Some((start, a.weight, a.number)) } else { None }
+        };
+        let waiting: Vec<_> = self.all.iter().filter_map(waits).collect();
+        let first = waiting.iter().map(|w| w.0).min().unwrap_or(0);
+        let mut within: Vec<u32> = waiting.iter().filter(|w| w.0 <= first + span(sectors, w.1)).map(|w| w.2).collect();
+        within.sort_unstable();
+        within
+    }
+
     /// So many sectors were served.
     pub fn served(&mut self, sectors: u64) {
         let mut left = u128::from(sectors) << 32;

@@ -228,6 +228,28 @@ impl Bwf2q {
         Some(application)
     }
 
+    /// The applications that wait and are at most so many sectors ahead of the one that is furthest behind of them.
+    pub fn within(&self, sectors: u64) -> impl Iterator<Item = u32> {
+        let first = self.waiting.values().map(|s| s.start).min().unwrap_or_default();
+        self.waiting.iter().filter(move |(_, s)| s.start <= first.after(sectors, s.weight)).map(|(&a, _)| a)
+    }
+
+    /// This application is served next, whoever would be by the order of budgets. Panics when one is active, or when it does not wait.
+    pub fn choose_this(&mut self, application: u32) {
+        assert!(self.active.is_none(), "an application is being served");
+        let first = self.waiting.values().map(|s| s.start).min().expect("it waits");
+        if first > self.now {
+            // Nobody is behind virtual time any more.
+            (self.now, self.too_far) = (first, 0);
+            while self.leave() {}
+        }
+        let stamps = self.waiting.remove(&application).expect("who is chosen waits");
+        let there =
+            self.eligible.remove(&(stamps.finish, application)) || self.early.remove(&(stamps.start, application));
+        assert!(there);
+        self.active = Some((application, stamps));
+    }
+
     /// So many sectors were served: time goes on for all that are backlogged.
     pub fn served(&mut self, sectors: u64) {
         // Sectors in 2^-32, as virtual time is.

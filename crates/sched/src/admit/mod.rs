@@ -124,6 +124,8 @@ pub enum Turn {
     /// A request of this queue, which has one: ORDER's choice, or the oldest, if that has waited for longer than this. An order by
     /// position may pass over a request for as long as others come that lie better.
     Queue(u32, Dur),
+    /// A request of any of the queues that [`Admission::together`] names: ORDER's choice among all of them.
+    Together,
     /// Nobody, until something is told or this instant comes: the disk waits for somebody.
     Wait(Time),
     /// Nobody: nothing waits.
@@ -140,7 +142,9 @@ pub trait Admission: std::fmt::Debug + Send {
     fn hurries(&self, _now: Time) -> bool {
         false
     }
-    /// A request of the queue that had its turn was chosen, and goes to the drive.
+    /// Adds the queues that may be chosen from; of use when the turn is [`Turn::Together`].
+    fn together(&self, _queues: &mut Vec<u32>) {}
+    /// A request of the queue that had its turn, or of one of those, was chosen, and goes to the drive.
     fn sent(&mut self, queue: u32, request: &Request, now: Time);
     /// A request that was sent is finished.
     fn completed(&mut self, queue: u32, request: &Request, now: Time);

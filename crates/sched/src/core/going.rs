@@ -11,10 +11,11 @@ use crate::admit::das::admission::{Admitted, Disk};
 use crate::admit::das::stream::Stream;
 use crate::admit::das::streams::{BEST_EFFORT, NotOpened, Opened, Setup, Sizes, Standing, Streams};
 use crate::admit::{Turn, queue_of};
+use crate::order::ahead::LONGEST;
 use crate::request::{Action, Request};
 
-/// Of a policy's turn: whose it is, and for how long its oldest request waits for an order to come to it.
-pub(super) type Patience = (u32, Dur);
+/// Of a policy's turn: whose it is (`None`: that of all queues), and for how long its oldest request waits for an order to come to it.
+pub(super) type Patience = (Option<u32>, Dur);
 
 impl Core {
     /// The same with streams: requests of an owner for whom [`Core::open_stream`] was called are a stream's, what is left is best effort. To
@@ -209,7 +210,12 @@ impl Core {
                             self.going.clear();
                         }
                         self.going.push(queue);
-                        patience = Some((queue, longest));
+                        patience = Some((Some(queue), longest));
+                    }
+                    (Turn::Together, Some(_)) if !best_effort => {}
+                    (Turn::Together, _) => {
+                        admit.together(&mut self.going);
+                        patience = Some((None, LONGEST));
                     }
                     (Turn::Wait(until), streams) => {
                         self.waits_until = Some(until);

@@ -1,8 +1,9 @@
 //! What BFQ knows of one application: its requests' pattern, and how far its weight is raised (Valente 2014 sections 4 and 4.1).
 
-use headtime_disk::time::Time;
+use headtime_disk::time::{Dur, Time};
 
 use super::rules::LowLatency;
+use super::together::{Standing, Visit};
 use crate::admit::Share;
 use crate::request::Request;
 
@@ -12,21 +13,47 @@ const FINE: u64 = 256;
 const SCALE: u64 = 100;
 
 /// How far apart the requests of an application lie: a low-pass filter over the distance from the end of each to the beginning
-/// of the next, `mean = 7/8 mean + 1/8 distance`.
-#[derive(Clone, Copy, Debug, Default)]
+/// of the next, `mean = 7/8 mean + 1/8 distance`. And which of the last 32 lay far from the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pattern {
     mean: u64,
     end: Option<u64>,
+    far: u32,
+    /// Where they lie, in the mean, and how far from there.
+    middle: u64,
+    spread: u64,
 }
 
 impl Pattern {
-    /// A request came.
-    pub fn add(&mut self, request: &Request) {
+    /// A request came; `far`: sectors.
+    pub fn add(&mut self, request: &Request, far: u64) {
         if let Some(end) = self.end {
-            let distance = end.abs_diff(request.lbn).saturating_mul(FINE);
-            self.mean = self.mean - self.mean / 8 + distance / 8;
+            let distance = end.abs_diff(request.lbn);
+            self.mean = self.mean - self.mean / 8 + distance.saturating_mul(FINE) / 8;
+            self.far = self.far << 1 | u32::from(distance > far);
         }
+        if self.end.is_none() {
+            self.middle = request.lbn;
+        }
+        self.spread = self.spread - self.spread / 16 + self.middle.abs_diff(request.lbn) / 16;
+        self.middle = self.middle - self.middle / 16 + request.lbn / 16;
         self.end = Some(request.lbn + u64::from(request.count));
+    }
+
+    /// Whether most requests are far from the one before: more than 19 of the last 32, as the kernel's `BFQQ_SEEKY` has it. The mean distance
+    /// says that also of one that reads many files in order, each of which lies elsewhere.
+    pub fn is_scattered(&self) -> bool {
+        self.far.count_ones() > 19
+    }
+
+    /// Where requests lie in the mean: the sector.
+    pub fn middle(&self) -> u64 {
+        self.middle
+    }
+
+    /// The mean distance from there, in sectors.
+    pub fn spread(&self) -> u64 {
+        self.spread
     }
 
     /// The mean distance in sectors.
@@ -58,6 +85,12 @@ pub struct Application {
     pub idle_since: Time,
     /// Where its requests lie.
     pub pattern: Pattern,
+    /// How it stands to the others.
+    pub(super) standing: Standing,
+    /// What it was charged in a round.
+    pub(super) visit: Visit,
+    /// How long it usually takes from an answer to its next request.
+    pub think: Dur,
     raised: Option<Raised>,
 }
 
@@ -71,6 +104,9 @@ impl Application {
             outstanding: 0,
             idle_since: now,
             pattern: Pattern::default(),
+            standing: Standing::default(),
+            visit: Visit::default(),
+            think: Dur::ZERO,
             raised: None,
         }
     }
@@ -88,6 +124,11 @@ impl Application {
     /// Whether its weight is raised.
     pub fn is_raised(&self, now: Time) -> bool {
         self.raised.is_some_and(|r| now < r.until)
+    }
+
+    /// Until when its weight is raised at most.
+    pub fn raised_until(&self) -> Option<Time> {
+        self.raised.map(|r| r.until)
     }
 
     /// It was served so many sectors.
@@ -116,7 +157,6 @@ impl Application {
 #[cfg(test)]
 mod tests {
     use headtime_disk::command::Kind;
-    use headtime_disk::time::Dur;
 
     use super::*;
 
@@ -145,11 +185,11 @@ mod tests {
     #[test]
     fn the_mean_distance_follows_what_comes() {
         let mut p = Pattern::default();
-        (0..10).for_each(|i| p.add(&at(i * 8)));
+        (0..10).for_each(|i| p.add(&at(i * 8), 8192));
         assert_eq!(p.mean(), 0);
-        p.add(&at(1_000_080));
+        p.add(&at(1_000_080), 8192);
         assert_eq!(p.mean(), 125_000);
-        (0..40).for_each(|i| p.add(&at(1_000_088 + i * 8)));
+        (0..40).for_each(|i| p.add(&at(1_000_088 + i * 8), 8192));
         assert!(p.mean() < 1_000);
     }
 }

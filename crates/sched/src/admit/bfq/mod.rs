@@ -9,6 +9,7 @@
 //! * [`budget`]: how large the next budget is
 //! * [`rate`]: how large the largest is
 //! * [`application`]: patterns and raised weights
+//! * [`together`]: when there are no turns
 //!
 //! # What a turn is charged
 //!
@@ -22,6 +23,7 @@ pub mod application;
 pub mod budget;
 pub mod rate;
 pub mod rules;
+pub mod together;
 
 use std::collections::BTreeMap;
 
@@ -31,10 +33,11 @@ use headtime_disk::time::{Dur, Time};
 use super::bwf2q::{Bwf2q, Since};
 use super::{ASYNCHRONOUS, Admission, BACKGROUND, Class, Share, Sweep, Turn, turn_of};
 use crate::request::Request;
-use application::Application;
+use application::{Application, Pattern};
 use budget::Over;
 use rate::{PeakRate, Service};
 pub use rules::{LowLatency, Rules};
+use together::Together;
 
 /// The application that is served.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +75,7 @@ pub struct Bfq {
     shares: BTreeMap<u32, Share>,
     active: Option<Active>,
     sweep: Sweep,
+    together: Together,
     wakeup: Option<Time>,
 }
 
@@ -90,6 +94,7 @@ impl Bfq {
             shares: BTreeMap::new(),
             active: None,
             sweep: Sweep::new(),
+            together: Together::default(),
             wakeup: None,
             rules,
         }
@@ -222,6 +227,7 @@ impl Bfq {
                 self.fair(class).activate(active.queue, weight, budget, Since::Idle);
             }
         }
+        self.stands(active.queue, now);
     }
 
     /// What a turn is charged.
@@ -284,8 +290,9 @@ fn raisable(queue: u32, share: Share) -> bool {
 
 impl Admission for Bfq {
     fn arrived(&mut self, queue: u32, request: &Request, now: Time) {
+        self.look_at_parts(queue, now);
         let (low_latency, raised) = (self.rules.low_latency, self.raised_sectors);
-        let (idle, most) = (self.rules.idle, self.rate.most());
+        let (idle, far) = (self.rules.idle, self.random_beyond);
         // Alone it stays the active one for as long as nobody else comes; whoever comes back after that begins anew.
         let left = self.active.filter(|a| a.queue == queue && a.since.is_some() && now >= a.waits_until);
         if left.is_some() && self.applications[&queue].is_idle() {
@@ -294,23 +301,29 @@ impl Admission for Bfq {
         let active = self.active.is_some_and(|a| a.queue == queue);
         let a = self.known(queue, now);
         let was_idle = a.is_idle();
+        if was_idle && a.pattern != Pattern::default() {
+            // Longer pauses are all alike: it is not waited for.
+            let think = now.saturating_since(a.idle_since).min(idle);
+            a.think = Dur(a.think.0 - a.think.0 / 8 + think.0 / 8);
+        }
         if request.kind != Kind::Flush {
-            a.pattern.add(request);
+            a.pattern.add(request, far);
         }
         a.queued += 1;
         if a.queued > 1 || active {
-            return;
+            return self.stands(queue, now);
         }
         // It has become backlogged.
         let idle_for = if was_idle { now.saturating_since(a.idle_since) } else { Dur::ZERO };
         if let Some(rules) = low_latency.filter(|r| idle_for >= r.idle && raisable(queue, a.share)) {
             a.raise(&rules, raised, now);
         }
+        self.stands(queue, now);
         let a = &self.applications[&queue];
         let (weight, budget, class) = (self.weight(a, now), a.budget, a.share.class);
         let preempts = low_latency.is_some_and(|l| l.preempts) && a.is_raised(now);
         let since = match queue != ASYNCHRONOUS && idle_for <= idle {
-            true => Since::Deceptively { most },
+            true => Since::Deceptively { most: self.credit(queue) },
             false => Since::Idle,
         };
         self.fair(class).activate(queue, weight, budget, since);
@@ -323,6 +336,15 @@ impl Admission for Bfq {
 
     fn turn(&mut self, now: Time) -> Turn {
         self.wakeup = None;
+        if self.is_together(now) {
+            let waits = self.waits_for_last(now).filter(|_| self.best_effort.backlogged() > 0);
+            self.wakeup = waits;
+            return match waits {
+                Some(until) => Turn::Wait(until),
+                None if self.best_effort.backlogged() > 0 => Turn::Together,
+                None => Turn::Nobody,
+            };
+        }
         loop {
             let Some(active) = self.active else {
                 match self.next(now) {
@@ -341,14 +363,21 @@ impl Admission for Bfq {
         }
     }
 
+    fn together(&self, queues: &mut Vec<u32>) {
+        self.eligible_together(queues);
+    }
+
     fn hurries(&self, now: Time) -> bool {
         let raised = |a: &Active| self.applications[&a.queue].is_raised(now);
         self.rules.low_latency.is_some() && self.active.as_ref().is_some_and(raised)
     }
 
     fn sent(&mut self, queue: u32, request: &Request, now: Time) {
-        let active =
-            self.active.as_mut().filter(|a| a.queue == queue).expect("the active application's request is sent");
+        let Some(active) = self.active.as_mut() else {
+            self.sent_together(queue, request, now);
+            return self.stands(queue, now);
+        };
+        assert_eq!(active.queue, queue, "the active application's request is sent");
         let sectors = u64::from(request.count);
         let throttled = queue == ASYNCHRONOUS && request.kind == Kind::Write;
         let charge = if throttled { sectors * self.rules.write_charge } else { sectors };
@@ -361,6 +390,7 @@ impl Admission for Bfq {
         a.outstanding += 1;
         a.served(sectors);
         self.fair(class).served(charge);
+        self.stands(queue, now);
     }
 
     fn completed(&mut self, queue: u32, _: &Request, now: Time) {
@@ -374,9 +404,12 @@ impl Admission for Bfq {
             let waits_until = now + self.waits(&active, a, now);
             self.active = Some(Active { waits_until, others: Dur::ZERO, ..active });
         }
+        self.answered(queue, now);
+        self.stands(queue, now);
     }
 
     fn others_had(&mut self, time: Dur, now: Time) {
+        self.others_until(now);
         let Some(active) = &mut self.active else { return };
         if let Some(since) = &mut active.since {
             *since = (*since + time).min(now);
@@ -397,6 +430,7 @@ impl Admission for Bfq {
             self.fair(before.class).withdraw(queue);
             self.fair(share.class).activate(queue, weight, budget, Since::Idle);
         }
+        self.stands(queue, self.together.answered);
     }
 
     fn peak_rate(&self) -> Option<f64> {

@@ -30,6 +30,12 @@ pub struct Rules {
     /// write; here those that somebody waits for count once, because none of them is hidden in a cache, and an application's
     /// share would be a tenth of its weight's. 1: no throttling.
     pub write_charge: u64,
+    /// Scattered applications of equal weight, none of them raised, are served together ([`super::together`]). This is not in the paper: it
+    /// idles for them, too (section 3.4).
+    pub together: bool,
+    /// Where these have parts of the disk of their own: for so long each is served before all others have been (40 ms, `cfq_slice_async` of the
+    /// kernel's CFQ: the shortest of its slices).
+    pub visit: Dur,
 }
 
 /// The constants of H-low-latency (section 4.1).
@@ -87,17 +93,19 @@ impl Rules {
             throughput: false,
             fairness: false,
             write_charge: 1,
+            together: false,
+            visit: Dur::from_ms(40),
         }
     }
 
-    /// BFQ+ with what the paper says and nothing of the kernel's in [`LowLatency`].
+    /// BFQ+ with what the paper says and nothing of the kernel's.
     pub fn published() -> Rules {
         let low_latency =
             LowLatency { longer_slices: false, preempts: false, wait: Dur::ZERO, ..LowLatency::default() };
-        Rules { low_latency: Some(low_latency), ..Rules::plus() }
+        Rules { low_latency: Some(low_latency), together: false, ..Rules::plus() }
     }
 
-    /// BFQ+ (section 4): all five heuristics.
+    /// BFQ+ (section 4): all five heuristics, and what the kernel's does beyond them.
     pub fn plus() -> Rules {
         Rules {
             low_latency: Some(LowLatency::default()),
@@ -105,6 +113,7 @@ impl Rules {
             throughput: true,
             fairness: true,
             write_charge: 10,
+            together: true,
             ..Rules::original()
         }
     }
