@@ -72,7 +72,8 @@ impl FillConfig {
             regions: REGIONS,
             budget: (64, 192),
             limits: Limits::default(),
-            idle: Some(IdleConfig::default()),
+            // The papers know thresholds only.
+            idle: Some(IdleConfig { thresholds_only: algorithm != Algorithm::Headtime, ..IdleConfig::default() }),
             search_time: Dur::from_us(50),
             seed: 0,
         }
