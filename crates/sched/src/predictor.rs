@@ -127,11 +127,21 @@ impl Predictor {
         self.cached.reads_ahead(model, left.as_ref(), lbn, end)
     }
 
-    /// The LBN at which a read sent now would have the drive go on reading without a break, if there is such a one.
+    /// One past the last LBN of the read sent last.
     #[inline]
-    pub fn goes_on_at(&mut self, model: &Model, now: Time) -> Option<u64> {
-        let lbn = self.cached.reads_behind(model).filter(|_| self.last().sure)?;
-        (!self.flights.is_empty() || self.reads_ahead(model, lbn, lbn + 1, now).is_some()).then_some(lbn)
+    pub fn read_end(&self) -> Option<u64> {
+        self.cached.exists().then(|| self.cached.read_end())
+    }
+
+    /// Whether a read at [`Predictor::read_end`], sent now, would move nothing: the drive goes on reading for it without a break, or its
+    /// cache has it.
+    pub fn goes_on(&mut self, model: &Model, now: Time) -> bool {
+        let lbn = self.cached.read_end();
+        let reads_on = match self.flights.is_empty() {
+            true => self.reads_ahead(model, lbn, lbn + 1, now).is_some(),
+            false => self.cached.reads_behind(model),
+        };
+        self.last().sure && (reads_on || self.cached.holds(model, lbn))
     }
 
     /// Whether the drive's cache answers a read of these sectors that is sent now, or its read-ahead brings them within a turn.

@@ -6,7 +6,7 @@ use headtime_disk::profile::Prefetch;
 use headtime_disk::time::Dur;
 
 use super::ahead::Ahead;
-use super::{Behind, Cached, Hit, Passed, begin_ahead};
+use super::{Behind, Cached, Found, Hit, Passed, begin_ahead};
 use crate::classify::CLOSE;
 use crate::flight::{Flight, Served};
 use crate::request::{Prediction, Surprise};
@@ -18,11 +18,21 @@ impl Cached {
         lbn == self.last_read_end
     }
 
-    /// One past the last LBN of the last read, if the drive may read on behind it.
+    /// One past the last LBN of the last read.
     #[inline]
-    pub fn reads_behind(&self, model: &Model) -> Option<u64> {
-        let reads = model.cache.prefetch != Prefetch::None && (self.behind.is_some() || self.ahead.is_some());
-        reads.then_some(self.last_read_end)
+    pub fn read_end(&self) -> u64 {
+        self.last_read_end
+    }
+
+    /// Whether the drive may read on behind the last read.
+    #[inline]
+    pub fn reads_behind(&self, model: &Model) -> bool {
+        model.cache.prefetch != Prefetch::None && (self.behind.is_some() || self.ahead.is_some())
+    }
+
+    /// Whether the cache has this block, and moves nothing for it.
+    pub fn holds(&mut self, model: &Model, lbn: u64) -> bool {
+        self.segments.look_up(&model.geometry, lbn, lbn.saturating_add(1)) != Found::Nothing
     }
 
     /// A read of `lbn..end` is looked at. If it waits until the drive is done with what was sent before it, `waits` is the head then,

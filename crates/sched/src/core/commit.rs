@@ -174,8 +174,10 @@ impl Core {
 
     /// The request that may go and for which the drive would go on reading without a break.
     pub(super) fn continuation(&mut self) -> Option<u32> {
-        let lbn = self.predictor.goes_on_at(&self.model, self.now)?;
-        let slot = self.pool.read_at(lbn)?;
+        let slot = self.pool.read_at(self.predictor.read_end()?)?;
+        if !self.predictor.goes_on(&self.model, self.now) {
+            return None;
+        }
         (self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)).then_some(slot)
     }
 
