@@ -141,7 +141,7 @@ impl Predictor {
             true => self.reads_ahead(model, lbn, lbn + 1, now).is_some(),
             false => self.cached.reads_behind(model),
         };
-        self.last().sure && (reads_on || self.cached.holds(model, lbn))
+        self.last().sure && (reads_on || self.cached.holds_block(model, lbn))
     }
 
     /// Whether the drive's cache answers a read of these sectors that is sent now, or its read-ahead brings them within a turn.

@@ -31,7 +31,7 @@ impl Cached {
     }
 
     /// Whether the cache has this block, and moves nothing for it.
-    pub fn holds(&mut self, model: &Model, lbn: u64) -> bool {
+    pub fn holds_block(&mut self, model: &Model, lbn: u64) -> bool {
         self.segments.look_up(&model.geometry, lbn, lbn.saturating_add(1)) != Found::Nothing
     }
 
