@@ -177,7 +177,8 @@ fn turns_resume_while_one_is_not_like_the_others() {
     // A raised weight: that of an application that begins. After 6 s it is its own.
     let mut b = after_start(Rules::plus(), vec![SCATTERED; 3]);
     b.apps.push(SCATTERED);
-    (b.at.push(0), b.served.push(0));
+    b.at.push(0);
+    b.served.push(0);
     b.due.push_front((b.now, 3));
     assert!(none(&mut b));
     b.run(b.now + Dur::from_secs(2), first);

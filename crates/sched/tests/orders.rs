@@ -239,7 +239,7 @@ fn run(seed: u64, order: Order, size: usize, places: Places, decisions: usize) {
     let mut model = model(&mut dice, layouts[seed as usize % layouts.len()]);
     if let Places::Large(_) = places {
         model.mechanics = mechanics(&mut dice);
-    } else if seed % 2 == 0 {
+    } else if seed.is_multiple_of(2) {
         // It goes on from one read to the next without a break.
         model.cache = plain_cache();
     }

@@ -210,7 +210,11 @@ impl Core {
             let Some(leg) = fill.search(&self.model, &gap, last_read, self.now) else {
                 return Next::Request;
             };
-            if self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
+            // For what the drive's cache holds the head does not move: the request would find it elsewhere than planned.
+            let cached = leg.kind == Kind::Read
+                && !leg.merged
+                && self.predictor.age_in_cache(&self.model, leg.lbn, leg.count).is_some();
+            if cached || self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
                 fill.leave_out(leg.range());
                 continue;
             }
