@@ -77,7 +77,7 @@ const RECORDINGS: [(&str, &str); 7] = [
 
 /// What `headtime scrub` reads at once of this drive.
 const UNIT: u32 = 32;
-/// A run that takes so many times as long as was recorded has failed; it is ended then.
+/// A run that takes this many times the recorded duration has failed and is ended.
 const MOST: u64 = 20;
 
 /// How the disk is scheduled, and what runs beside the program.

@@ -154,7 +154,7 @@ impl Core {
         }
     }
 
-    /// Room for so many commands at the drive.
+    /// Room for `depth` commands at the drive.
     fn enlarge(&mut self, depth: usize) {
         self.pool = pool_for(&self.config, depth);
         if self.admit.is_some() || self.streams.is_some() {
@@ -476,7 +476,7 @@ impl Core {
     }
 }
 
-/// A pool for the requests that may wait, and those of so many commands at the drive.
+/// A pool for the requests that may wait, and those of `depth` commands at the drive.
 fn pool_for(config: &Config, depth: usize) -> Pool {
     // Held back: one. At the drive: each command and what was put at its front. And pieces of promoted tasks.
     let spare = if config.fill.is_some() { 1 + 2 * depth + MOST_PROMOTED } else { depth };

@@ -51,7 +51,7 @@ impl Dispatch {
         Dispatch { max_outstanding, next_command: 0, at_drive: Vec::with_capacity(max_outstanding), lbn: 0 }
     }
 
-    /// The drive is given so many commands at most from now on.
+    /// From now on the drive is given at most `max_outstanding` commands.
     #[inline]
     pub fn set_limit(&mut self, max_outstanding: usize) {
         self.max_outstanding = max_outstanding;

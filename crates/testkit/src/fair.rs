@@ -89,7 +89,7 @@ impl Naive {
         Some(number)
     }
 
-    /// This application is served next, whoever would be by the order of budgets.
+    /// This application is served next, in place of the one that the order of budgets selects.
     pub fn choose_this(&mut self, number: u32) {
         let begins = |a: &Application| if let Is::Waiting { start, .. } = a.is { Some(start) } else { None };
         let first = self.all.iter().filter_map(begins).min().expect("it waits");
@@ -101,7 +101,7 @@ impl Naive {
         a.is = Is::Served { start };
     }
 
-    /// Those that wait and are at most so many sectors ahead of the one that is furthest behind of them.
+    /// Those that wait and are at most `sectors` ahead of the one that is furthest behind of them.
     pub fn within(&self, sectors: u64) -> Vec<u32> {
         let waits = |a: &Application| {
             if let Is::Waiting { start, .. } = a.is { Some((start, a.weight, a.number)) } else { None }

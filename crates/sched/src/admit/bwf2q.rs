@@ -213,7 +213,7 @@ impl Bwf2q {
         if self.eligible.is_empty() {
             let first = self.early.first()?.0;
             if first > self.now {
-                // Nobody is behind virtual time any more.
+                // No application is behind virtual time any more.
                 (self.now, self.too_far) = (first, 0);
             }
             while self.leave() {}
@@ -228,18 +228,18 @@ impl Bwf2q {
         Some(application)
     }
 
-    /// The applications that wait and are at most so many sectors ahead of the one that is furthest behind of them.
+    /// The applications that wait and are at most `sectors` ahead of the one that is furthest behind of them.
     pub fn within(&self, sectors: u64) -> impl Iterator<Item = u32> {
         let first = self.waiting.values().map(|s| s.start).min().unwrap_or_default();
         self.waiting.iter().filter(move |(_, s)| s.start <= first.after(sectors, s.weight)).map(|(&a, _)| a)
     }
 
-    /// This application is served next, whoever would be by the order of budgets. Panics when one is active, or when it does not wait.
+    /// This application is served next, in place of the one that the order of budgets selects. Panics when one is active, or when it does not wait.
     pub fn choose_this(&mut self, application: u32) {
         assert!(self.active.is_none(), "an application is being served");
         let first = self.waiting.values().map(|s| s.start).min().expect("it waits");
         if first > self.now {
-            // Nobody is behind virtual time any more.
+            // No application is behind virtual time any more.
             (self.now, self.too_far) = (first, 0);
             while self.leave() {}
         }
@@ -316,7 +316,7 @@ impl Bwf2q {
     fn count_no_longer(&mut self, weight: u64) {
         self.weights -= weight;
         if self.weights == 0 {
-            // Nobody is behind virtual time any more.
+            // No application is behind virtual time any more.
             self.too_far = 0;
         }
     }

@@ -33,9 +33,9 @@ pub enum Commitment {
     Late,
 }
 
-/// A guard covers so many of the latest observations.
+/// Latest observations that a guard covers.
 const WINDOW: usize = 64;
-/// A guard is worked out again after so many observations.
+/// Observations after which a guard is computed again.
 const AFRESH: u32 = 16;
 /// What the host is taken to be late by before it was observed.
 const UNKNOWN_HOST: Dur = Dur::from_us(300);

@@ -33,7 +33,7 @@ pub struct Reuse {
 }
 
 impl Reuse {
-    /// Nothing was read yet, of a drive with so many segments (0: without a cache).
+    /// Nothing was read yet, of a drive with this number of segments (0: without a cache).
     pub fn new(segments: u32) -> Reuse {
         let mut counts = [0; SEGMENTS + 1];
         counts[SEGMENTS] = WINDOW as u32;

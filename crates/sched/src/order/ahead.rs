@@ -36,7 +36,7 @@ pub const MOST: usize = 32;
 /// better. A drive's own queue has such a bound, too.
 pub const LONGEST: Dur = Dur::from_secs(2);
 
-/// A request gains one part in so many of the time that it has waited, divided by the number of requests.
+/// A request gains one part in `AGE` of the time that it has waited, divided by the number of requests.
 const AGE: i64 = 16;
 
 /// Arrivals that are remembered.

@@ -39,7 +39,7 @@ use crate::request::Request;
 /// More applications than this take turns: ORDER would look at each of them for every command.
 const MOST: usize = 256;
 
-/// So many largest budgets an application may be ahead of the others: half a second of the disk's time. Chosen from measurements of 1, 2 and 4: the slowest
+/// Largest budgets by which an application may be ahead of the others: half a second of the disk's time. Chosen from measurements of 1, 2 and 4: the slowest
 /// cell of claim B16 had 98.3, 98.8 and 99.4% of the requests of the drive's own queue.
 pub const AHEAD: u64 = 4;
 
@@ -141,7 +141,7 @@ impl Bfq {
         self.rate.most() * if alike { AHEAD + 1 } else { 1 }
     }
 
-    /// Whether there are no turns now. Whoever has one loses it.
+    /// Whether there are no turns now. The application that has one loses it.
     pub(super) fn is_together(&mut self, now: Time) -> bool {
         while let Some(&(until, queue)) = self.together.raised.first().filter(|r| r.0 <= now) {
             self.together.raised.remove(&(until, queue));
