@@ -15,7 +15,7 @@ enum Step {
     Goes { number: u32 },
     /// The active one is served so many sectors, or somebody is chosen.
     Served { sectors: u64 },
-    /// It is served next if it waits and nobody is served, whoever comes first by the order of budgets.
+    /// It is served next if it waits and no other is served, in place of the first by the order of budgets.
     Chosen { number: u32 },
     /// The active one's budget is over: so many sectors more are charged than it was served.
     Over { more: u64, next: Option<(u64, u64)> },

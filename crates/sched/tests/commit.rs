@@ -75,7 +75,7 @@ fn dispatch_delays(late: Dur, pairs: usize) -> Vec<Dur> {
         rig.submit(Kind::Read, first, 1);
         rig.submit(Kind::Read, far, 1);
         let wakeup = rig.core.next_wakeup().map(|at| at + late);
-        // Completions that come first are told first.
+        // Earlier completions are delivered first.
         while let Some(event) = rig.drive.next_event().filter(|&event| wakeup.is_some_and(|at| event <= at)) {
             rig.now = event;
             while let Some(c) = rig.drive.advance(event) {

@@ -282,7 +282,7 @@ impl Core {
         command
     }
 
-    /// Before the predictor is told of a request's command: whether the foreground comes back to what the drive's cache holds.
+    /// Before a request's command reaches the predictor: whether the foreground comes back to what the drive's cache holds.
     pub(super) fn learn_reuse(&mut self, slot: u32) {
         let Request { kind, lbn, count, .. } = self.pool.get(slot).request;
         if let Some(fill) = self.fill.as_mut().filter(|_| kind == Kind::Read) {
