@@ -77,6 +77,12 @@ struct Dirty {
     fed: Time,
 }
 
+impl Dirty {
+    fn command(&self) -> Command {
+        Command { id: 0, kind: Kind::Write, lbn: self.lbn, count: self.count, fua: false }
+    }
+}
+
 /// What the mechanism is busy with until `Drive::free_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Busy {
@@ -156,6 +162,8 @@ pub struct Drive {
     dirty: Vec<Dirty>,
     /// The running write-back that a following write may join.
     write_back: Option<WriteBack>,
+    /// The mechanism has just written a cached write to the media that ends before this LBN.
+    destaged_to: Option<u64>,
     last_was_read: bool,
     last_read_end: u64,
     last_read_track: Option<(u32, u16)>,
@@ -211,6 +219,7 @@ impl Drive {
             legs: Vec::with_capacity(16),
             dirty: Vec::new(),
             write_back: None,
+            destaged_to: None,
             last_was_read: true,
             last_read_end: u64::MAX,
             last_read_track: None,
@@ -364,26 +373,28 @@ impl Drive {
     /// Takes up the next command that waits, or a cached write.
     fn next_work(&mut self, at: Time) {
         while self.busy == Busy::No {
+            self.cache_waiting_writes(at);
             let Some(i) = self.choose(at, None) else {
                 if let Some(d) = self.choose_dirty(at) {
                     self.destage(d, at);
                 }
                 return;
             };
-            let needs_destage = match self.queue[i].command.kind {
-                Kind::Flush => !self.dirty.is_empty(),
-                Kind::Write => self.dirty.len() >= self.cache_spec.dirty_segments.max(2) as usize,
+            let command = self.queue[i].command;
+            let needs_destage = match command.kind {
+                Kind::Flush => true,
+                // It goes to the media itself, or the cache is full.
+                Kind::Write => {
+                    !self.completes_on_media(&command)
+                        || self.dirty.len() >= self.cache_spec.dirty_segments.max(2) as usize
+                }
                 Kind::Read => false,
             };
-            if needs_destage {
-                let d = self.choose_dirty(at).expect("there are cached writes");
+            if needs_destage && let Some(d) = self.choose_dirty(at) {
                 self.destage(d, at);
                 return;
             }
             let waiting = self.queue.remove(i);
-            if waiting.command.kind == Kind::Write && self.try_cached_write(&waiting.command, at) {
-                continue;
-            }
             self.start(waiting, at, true);
         }
     }
@@ -450,6 +461,7 @@ impl Drive {
                 return;
             }
         }
+        self.destaged_to = None;
         match waiting.command.kind {
             Kind::Read => self.start_read(waiting, at, waited),
             Kind::Write => self.start_write(waiting, at, waited),

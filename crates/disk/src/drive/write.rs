@@ -4,7 +4,8 @@ use crate::command::{Command, Kind, MediaTimes, Outcome};
 use crate::drive::mechanism::{Feed, Leg, Pass};
 use crate::drive::{Busy, Dirty, Drive, Waiting, WriteBack};
 use crate::profile::FirmwareOrder;
-use crate::time::Time;
+use crate::rotation::JUST_PASSED;
+use crate::time::{Dur, Time};
 
 impl Drive {
     /// Whether a write completes only when it is on the media: always where nothing is cached, and where a segment
@@ -202,6 +203,24 @@ impl Drive {
         true
     }
 
+    /// The cache takes the writes that wait, in order of arrival, as far as it has room and up to a flush.
+    pub(super) fn cache_waiting_writes(&mut self, now: Time) {
+        let mut i = 0;
+        while i < self.queue.len() {
+            let command = self.queue[i].command;
+            if command.kind == Kind::Flush {
+                return;
+            }
+            if self.try_cached_write(&command, now) {
+                self.queue.remove(i);
+            } else if command.kind == Kind::Write && self.many_dirty() && !self.completes_on_media(&command) {
+                return;
+            } else {
+                i += 1;
+            }
+        }
+    }
+
     /// Which cached write goes to the media next.
     pub(super) fn choose_dirty(&mut self, at: Time) -> Option<usize> {
         if self.dirty.is_empty() {
@@ -212,19 +231,32 @@ impl Drive {
         }
         let head = self.head(at);
         let model = &self.mech.model;
-        (0..self.dirty.len()).min_by_key(|&i| {
-            let place = self.dirty[i].place.as_ref().expect("translated on arrival");
-            (model.access(&head, place, Kind::Write).positioning(), i)
-        })
+        let cost = |i: usize| {
+            let d = &self.dirty[i];
+            let place = d.place.as_ref().expect("translated on arrival");
+            let positioning = match Some(d.lbn) == self.destaged_to {
+                true => Dur::ZERO,
+                false => model.access(&head, place, Kind::Write).positioning(),
+            };
+            // While its data is on the way the head waits a turn for it.
+            let feed = self.feed(&d.command(), d.fed);
+            let there = feed.there(d.lbn + u64::from(d.count) - 1) <= at + positioning;
+            (if there { positioning } else { positioning + model.mechanics.rotation.period() }, i)
+        };
+        (0..self.dirty.len()).min_by_key(|&i| cost(i))
     }
 
-    /// Puts one cached write on the media.
+    /// Puts one cached write on the media. One that continues the one before begins where that ended: that time is rounded up, and
+    /// after several of them the sector would have passed.
     pub(super) fn destage(&mut self, i: usize, at: Time) {
         let d = self.dirty.remove(i);
         let stop = self.stop_stream(at);
-        let begin = at + stop + self.mech.recalibration(at);
-        let command = Command { id: 0, kind: Kind::Write, lbn: d.lbn, count: d.count, fua: false };
-        let feed = self.feed(&command, d.fed);
+        let away = stop + self.mech.recalibration(at);
+        let begin = match Some(d.lbn) == self.destaged_to && away == Dur::ZERO {
+            true => Time(at.0 - self.mech.spindle.rotation().time_for(JUST_PASSED).0),
+            false => at + away,
+        };
+        let feed = self.feed(&d.command(), d.fed);
         self.legs.clear();
         let count = d.count as u64;
         let job = Pass { feed: Some(&feed), ..Pass::write(d.lbn, count, begin) };
@@ -232,6 +264,7 @@ impl Drive {
         self.hide(&times);
         self.busy = Busy::Write(d.segment);
         self.free_at = times.end;
+        self.destaged_to = Some(d.lbn + count);
     }
 
     fn note_write(&mut self) {
