@@ -373,9 +373,10 @@ impl Core {
 
     /// Promoted tasks' pieces join the foreground, a few at a time.
     fn feed_promoted(&mut self) {
+        let cached = self.dirty_until().is_some();
         while let Some(fill) = &mut self.fill {
             let idle = self.pool.waiting() == 0 && self.held.is_none() && self.dispatch.at_drive().is_empty();
-            let Some((kind, range)) = fill.next_promoted(&self.model, idle, self.now) else { return };
+            let Some((kind, range)) = fill.next_promoted(&self.model, idle, cached, self.now) else { return };
             let place = self.model.place(range.lbn, range.count as u32, kind);
             assert!(place.is_some(), "a task wants {range:?}, which is not on the disk");
             let piece = free(kind, range.lbn, range.count as u32);

@@ -203,6 +203,9 @@ impl Freeblock {
         if let Some(idling) = &mut self.idling {
             idling.detector().arrived(now);
         }
+        if request.kind != Kind::Flush {
+            self.starving.arrived(request.lbn, request.count);
+        }
         if request.kind == Kind::Write {
             self.tasks.foreground_write(request.lbn, u64::from(request.count));
             self.follow(model, Gone::Otherwise, now);
