@@ -231,6 +231,9 @@ impl Scheduler for Timed {
     fn request_of(&self, command: u64) -> Option<u64> {
         self.core.request_of(command)
     }
+    fn requests_behind(&self, command: u64) -> Vec<u64> {
+        Scheduler::requests_behind(&self.core, command)
+    }
 
     fn searches(&self) -> u64 {
         self.core.stats().cost.fill_searches

@@ -4,6 +4,7 @@
 //! * `commit`: when the next command is dispatched
 //! * `chain`: more than two commands at the drive, where each continues the one before
 //! * `going`: who may go, streams and ADMIT
+//! * `merged`: writes that go as one command
 //! * `handover`: when the drive orders commands itself
 //! * `filling`: what is put before them, and into idle time
 //! * `calls`: the freeblock calls
@@ -14,11 +15,12 @@ mod commit;
 mod filling;
 mod going;
 mod handover;
+mod merged;
 
 use std::collections::VecDeque;
 
 use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::model::Model;
+use headtime_disk::model::{Model, Place};
 use headtime_disk::time::Time;
 
 use crate::admit::das::streams::Streams;
@@ -26,6 +28,7 @@ use crate::admit::{Admission, Policy, Share};
 use crate::dispatch::{Dispatch, Purpose, Sent};
 use crate::fill::forward::MOST_PROMOTED;
 use crate::fill::subsystem::{FillConfig, Freeblock};
+use crate::merge::MOST_REQUESTS;
 pub use crate::order::Order;
 use crate::order::View;
 use crate::order::ahead::Arrivals;
@@ -104,7 +107,9 @@ pub struct Core {
     handover: Handover,
     /// Commands at the drive at most where each continues the one before.
     chain: usize,
-    /// Requests whose command failed in the part that was not theirs: they go again, alone and first.
+    /// Requests that go behind another one in its command, with the command's number; in the order of their LBNs.
+    behind: Vec<(u64, u32)>,
+    /// Requests whose command failed in a part that was perhaps not theirs: they go again, alone and first.
     again: VecDeque<u32>,
     /// Nothing is sent before this: the drive reads on behind freeblock work.
     hold_until: Time,
@@ -138,6 +143,7 @@ impl Core {
             commit: Commit::new(config.max_outstanding),
             handover: Handover::default(),
             chain: 0,
+            behind: Vec::new(),
             again: VecDeque::new(),
             hold_until: Time::ZERO,
             fill: config.fill.as_ref().map(|f| Box::new(Freeblock::new(f, &model))),
@@ -242,7 +248,7 @@ impl Core {
             }
         }
         match sent.purpose {
-            Purpose::Request(slot) => self.finish(slot, &sent, outcome, prediction),
+            Purpose::Request(slot) => self.finish_merged(slot, &sent, outcome, prediction),
             Purpose::Merged(slot, front_slot, _) if untried => {
                 self.pool.finish(front_slot);
                 self.front_failed(slot, &sent.command);
@@ -364,7 +370,7 @@ impl Core {
             return self.send_chained();
         }
         if let Some(slot) = self.again.pop_front() {
-            return Some(self.send_request(slot));
+            return Some(self.send_alone(slot));
         }
         if !self.is_time_to_commit() {
             return None;
@@ -396,6 +402,7 @@ impl Core {
             write,
             lbn: self.dispatch.lbn(),
             goes_on,
+            merges: self.merges(),
             arrivals: &mut self.arrivals,
             looked_at: 0,
         };
@@ -421,9 +428,26 @@ impl Core {
     }
 
     fn send_request(&mut self, slot: u32) -> Command {
+        let last = self.with_those_behind(slot);
+        let first = self.pool.get(slot);
+        if last == slot {
+            return self.send_alone(slot);
+        }
+        let end = self.pool.get(last).request;
+        let all = Request { count: (end.lbn - first.request.lbn) as u32 + end.count, ..first.request };
+        let place = self.model.place(all.lbn, all.count, all.kind);
+        self.send_as(slot, &all, place)
+    }
+
+    fn send_alone(&mut self, slot: u32) -> Command {
         let chosen = self.pool.get(slot);
-        let command = self.dispatch.send(Purpose::Request(slot), &chosen.request, self.now);
-        let place = chosen.place;
+        let (request, place) = (chosen.request, chosen.place);
+        self.send_as(slot, &request, place)
+    }
+
+    /// The command of the request in `slot`, and of what goes with it.
+    fn send_as(&mut self, slot: u32, request: &Request, place: Option<Place>) -> Command {
+        let command = self.dispatch.send(Purpose::Request(slot), request, self.now);
         self.tell_sent(slot, &command, 0);
         self.learn_reuse(slot);
         self.flies(&command, place, false);
@@ -480,5 +504,9 @@ impl Core {
 fn pool_for(config: &Config, depth: usize) -> Pool {
     // Held back: one. At the drive: each command and what was put at its front. And pieces of promoted tasks.
     let spare = if config.fill.is_some() { 1 + 2 * depth + MOST_PROMOTED } else { depth };
-    Pool::new(config.capacity + spare, config.order.key())
+    let behind = match config.order {
+        Order::SptfAhead => config.max_outstanding as usize * (MOST_REQUESTS - 1),
+        _ => 0,
+    };
+    Pool::new(config.capacity + spare + behind, config.order.key())
 }

@@ -14,7 +14,7 @@ use crate::request::Request;
 /// What a command is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A foreground request, in this slot of the pool.
+    /// A foreground request, in this slot of the pool, and those that go behind it.
     Request(u32),
     /// A foreground request, in the first slot, that begins earlier for free: so many sectors at its front, which hold
     /// the second slot.
@@ -67,6 +67,12 @@ impl Dispatch {
     #[inline]
     pub fn lbn(&self) -> u64 {
         self.lbn
+    }
+
+    /// The number of the command that is sent next.
+    #[inline]
+    pub fn next_command(&self) -> u64 {
+        self.next_command
     }
 
     /// Makes the command that carries out `request`, for `purpose`.

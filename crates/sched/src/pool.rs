@@ -259,6 +259,14 @@ impl Pool {
         reads.min_by_key(|&slot| self.slots[slot as usize].seq)
     }
 
+    /// The write that may be sent and begins at this LBN. At most one: writes that overlap wait for each other.
+    pub fn write_at(&self, lbn: u64) -> Option<u32> {
+        self.overlaps.begins_at(lbn).find(|&slot| {
+            let s = &self.slots[slot as usize];
+            s.state == State::Eligible && s.request.kind == Kind::Write
+        })
+    }
+
     /// Whether a write may be waiting; it is not looked for among those at the drive.
     #[inline]
     pub fn waits_to_write(&self) -> bool {

@@ -33,6 +33,8 @@ pub trait Scheduler {
     }
     /// The foreground request that a command at the drive is for; `None` when all of it is background work.
     fn request_of(&self, command: u64) -> Option<u64>;
+    /// The foreground requests behind it in the same command, in the order of their LBNs: a write carries the data of all.
+    fn requests_behind(&self, command: u64) -> Vec<u64>;
     /// Searches for freeblock work so far.
     fn searches(&self) -> u64 {
         0
@@ -81,6 +83,9 @@ impl Scheduler for Core {
     }
     fn request_of(&self, command: u64) -> Option<u64> {
         Core::request_of(self, command)
+    }
+    fn requests_behind(&self, command: u64) -> Vec<u64> {
+        Core::requests_behind(self, command).collect()
     }
     fn searches(&self) -> u64 {
         self.stats().cost.fill_searches
@@ -182,6 +187,9 @@ impl Scheduler for Firmware {
     /// Commands have their requests' names.
     fn request_of(&self, command: u64) -> Option<u64> {
         self.at_drive.iter().find(|s| s.request == command).map(|s| s.request)
+    }
+    fn requests_behind(&self, _command: u64) -> Vec<u64> {
+        Vec::new()
     }
 }
 

@@ -35,7 +35,7 @@ struct Driver {
     /// Unfinished requests in order of arrival.
     unfinished: Vec<Request>,
     /// Requests by command at the drive.
-    at_drive: BTreeMap<u64, Request>,
+    at_drive: BTreeMap<u64, Vec<Request>>,
     sent: Vec<u64>,
     finished: Vec<Finished>,
     trace: Vec<Action>,
@@ -80,7 +80,8 @@ impl Driver {
         }
         assert_eq!(self.core.poll(), None, "drained means drained");
         assert_eq!(self.core.outstanding(), self.at_drive.len());
-        assert_eq!(self.core.waiting() + self.at_drive.len(), self.unfinished.len());
+        let at_drive: usize = self.at_drive.values().map(Vec::len).sum();
+        assert_eq!(self.core.waiting() + at_drive, self.unfinished.len());
         // Nothing that could go is held back, but for a second command until the instant that the core asks for.
         let late = self.max_outstanding == 2 && self.at_drive.len() == 1;
         let waits = late && self.core.next_wakeup().is_some_and(|at| at > self.now);
@@ -92,7 +93,7 @@ impl Driver {
     }
 
     fn waiting(&self) -> Vec<Request> {
-        let at_drive: Vec<u64> = self.at_drive.values().map(|r| r.id).collect();
+        let at_drive: Vec<u64> = self.at_drive.values().flatten().map(|r| r.id).collect();
         self.unfinished.iter().copied().filter(|r| !at_drive.contains(&r.id)).collect()
     }
 
@@ -104,13 +105,20 @@ impl Driver {
 
     fn issue(&mut self, c: Command) {
         let waiting = self.waiting();
-        let of = |r: &&Request| (r.kind, r.lbn, r.count, r.fua) == (c.kind, c.lbn, c.count, c.fua);
-        // Requests that look alike and may both go are told apart by age: the oldest goes first.
-        let r = *waiting.iter().find(of).unwrap_or_else(|| panic!("{c:?} is nobody's"));
-        assert_eq!(self.must_wait_for(&r), None, "{r:?} went too early");
+        let ids = self.core.request_of(c.id).into_iter().chain(self.core.requests_behind(c.id));
+        let parts: Vec<Request> = ids.map(|id| *waiting.iter().find(|r| r.id == id).expect("it waits")).collect();
+        let mut end = c.lbn;
+        for r in &parts {
+            assert_eq!((r.kind, r.fua), (c.kind, c.fua));
+            assert!(r.kind == Kind::Flush || r.lbn == end, "{c:?} is not {parts:?}");
+            end += u64::from(r.count);
+            assert_eq!(self.must_wait_for(r), None, "{r:?} went too early");
+        }
+        assert!(c.kind == Kind::Flush || end == c.lbn + u64::from(c.count), "{c:?} is not {parts:?}");
+        assert!(parts.len() == 1 || parts.iter().all(|r| r.kind == Kind::Write && !r.fua));
         assert!(self.at_drive.len() < self.max_outstanding);
-        assert!(self.at_drive.insert(c.id, r).is_none(), "two commands {}", c.id);
-        self.sent.push(r.id);
+        self.sent.extend(parts.iter().map(|r| r.id));
+        assert!(self.at_drive.insert(c.id, parts).is_none(), "two commands {}", c.id);
         self.drive.submit(c, self.now);
     }
 
@@ -133,11 +141,11 @@ impl Driver {
         };
         self.now = at;
         let done = self.drive.advance(at).expect("it is due");
-        let request = self.at_drive.remove(&done.id).expect("it was sent");
+        let requests = self.at_drive.remove(&done.id).expect("it was sent");
         self.core.complete(done.id, done.outcome, at);
         self.drain();
-        let last = self.finished.last().expect("a completion finishes a request");
-        assert_eq!((last.request, last.outcome), (request.id, done.outcome));
+        let ended = self.finished.iter().rev().take(requests.len()).rev().map(|f| (f.request, f.outcome));
+        assert!(ended.eq(requests.iter().map(|r| (r.id, done.outcome))), "a completion finishes its requests");
         true
     }
 }

@@ -151,11 +151,10 @@ impl Run {
         if self.waiting.iter().any(|(_, w)| conflict(w)) {
             return;
         }
-        let request =
-            Request { id: self.id, kind, lbn: place.lbn, count: place.count, fua: false, sync: true, owner: 0 };
-        let queue = self.dice.below(u64::from(self.queues.max(1))) as u32;
+        let (fua, queue) = (self.dice.chance(10), self.dice.below(u64::from(self.queues.max(1))) as u32);
+        let request = Request { id: self.id, kind, lbn: place.lbn, count: place.count, fua, sync: true, owner: 0 };
         let slot = self.pool.insert(request, Some(place), queue, self.head.at);
-        let waiting = Waiting { id: self.id, seq: self.id, kind, place, submitted: self.head.at };
+        let waiting = Waiting { id: self.id, seq: self.id, kind, fua, queue, place, submitted: self.head.at };
         self.id += 1;
         self.waiting.push((slot, waiting));
     }
@@ -181,6 +180,7 @@ impl Run {
         let reads = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Read && may_go(*slot));
         let goes_on =
             reads.max_by_key(|(_, w)| w.seq).filter(|_| self.id.is_multiple_of(3)).map(|(slot, w)| (*slot, w.id));
+        let merges = self.dice.chance(50);
         let mut view = View {
             queues: (self.queues > 0).then_some(&queues[..]),
             pool: &self.pool,
@@ -190,6 +190,7 @@ impl Run {
             write,
             lbn: self.lbn,
             goes_on: goes_on.map(|(slot, _)| slot),
+            merges,
             arrivals: &mut self.arrivals,
             looked_at: 0,
         };
@@ -202,6 +203,7 @@ impl Run {
             write,
             lbn: self.lbn,
             goes_on: goes_on.map(|(_, id)| id),
+            merges,
             arrivals: &[],
         };
         if self.order == Order::SptfAhead && slow.len() <= ahead::MOST {

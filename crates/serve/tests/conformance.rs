@@ -126,6 +126,22 @@ fn over_a_drive_both_make_the_core_decide_the_same() {
     }
 }
 
+/// Writes that continue each other, more than one at a time: they go as one command.
+#[test]
+fn writes_in_order_go_together_in_both() {
+    let mut a = arrivals(11, 3_000);
+    let mut end = 0;
+    for arrival in a.iter_mut().filter(|a| a.kind == Kind::Write) {
+        arrival.lbn = end;
+        end += u64::from(arrival.count);
+    }
+    let s = simulated(core(Order::SptfAhead, false), drive(11), &a, false);
+    let e = in_engine(core(Order::SptfAhead, false), drive(11), &a, false);
+    agree(&s, &e, 1_000);
+    let count = |what: &str| s.iter().filter(|l| l.starts_with(what)).count();
+    assert!(count("Issue") + 50 < count("finish"), "{} commands", count("Issue"));
+}
+
 #[test]
 fn with_a_scan_in_the_gaps_too() {
     for (seed, mean_us) in [(4, 7_000), (5, 30_000)] {

@@ -290,6 +290,9 @@ impl Scheduler for Noting {
     fn request_of(&self, command: u64) -> Option<u64> {
         self.core.request_of(command)
     }
+    fn requests_behind(&self, command: u64) -> Vec<u64> {
+        Scheduler::requests_behind(&self.core, command)
+    }
     fn core(&mut self) -> Option<&mut Core> {
         Some(&mut self.core)
     }

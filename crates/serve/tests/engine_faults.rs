@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use headtime_disk::command::Kind;
 use headtime_disk::drive::{DriveConfig, Fault as OnDrive};
 use headtime_disk::time::Dur;
+use headtime_sched::core::Order;
 use headtime_serve::device::Fault;
 use headtime_serve::device::faulty::{Faulty, Planted};
 use headtime_serve::engine::End;
@@ -34,6 +35,35 @@ fn each_fault_comes_back_as_what_it_is_and_the_next_request_is_served() {
         rig.write(0, sectors(0, 8, 1)).unwrap();
         assert_eq!(rig.write(0, sectors(0, 8, 2)), Err(fault));
         assert_eq!(rig.read(0, 8).unwrap(), sectors(0, 8, 1));
+        assert_eq!(rig.end(), End::Drained);
+    }
+}
+
+/// Writes that wait and continue each other go to the device as one command: each has its own data, and where the command fails once
+/// each is written by itself.
+#[test]
+fn writes_that_go_as_one_command_are_all_on_the_disk() {
+    for plan in [vec![], vec![(1, Planted::Fails(Fault::Io))], vec![(2, Planted::Fails(Fault::Io))]] {
+        let (device, file) = drive(DriveConfig::default());
+        let core = rig::core_with(Order::SptfAhead, 2000);
+        let mut rig = Rig::under(core, Faulty::new(device, plan.clone()), file);
+        // The first ones keep the drive busy while the others arrive, in no order.
+        let first: Vec<u64> = [0, 9_000_000].map(|lbn| rig.ask(Kind::Write, lbn, 8, sectors(lbn, 8, 1))).into();
+        let place = |i: u64| 1_000 + 8 * (i * 13 % 40);
+        let asked: Vec<u64> =
+            (0..40).map(|i| rig.ask(Kind::Write, place(i), 8, sectors(place(i), 8, i as u8))).collect();
+        let mut failed = vec![];
+        for _ in 0..first.len() + asked.len() {
+            let (id, answer) = rig.answer();
+            failed.extend(answer.is_err().then_some(id));
+        }
+        // Only a request that had a command of its own.
+        assert!(failed.len() <= plan.len(), "{failed:?}");
+        for (i, id) in (0..).zip(&asked).filter(|(_, id)| !failed.contains(id)) {
+            assert_eq!(rig.on_disk(place(i), 8), sectors(place(i), 8, i as u8), "{id}, {plan:?}");
+        }
+        let issued = rig.snapshot().commands;
+        assert!(issued < 30 || !plan.is_empty() && issued < 60, "{issued} commands");
         assert_eq!(rig.end(), End::Drained);
     }
 }

@@ -129,6 +129,30 @@ fn nothing_is_lost_whoever_decides_who_may_go() {
     admitted(5, 12, 20_000);
 }
 
+/// Writes that continue each other go as one command: none is lost, passed, or taken for another one, and where the command fails each
+/// ends by itself.
+#[test]
+fn nothing_is_lost_of_writes_that_are_sent_together() {
+    let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
+    let (mut failed, mut together) = (0, 0);
+    for (seed, name) in (1..).zip(["none", "bfq+", "cfq"]) {
+        for area in [1_500, 20_000] {
+            let admit = Policy::named(name).expect("a policy");
+            let fill = FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) };
+            let (profile, belief, order, faults) = (&profile, &profile, Order::SptfAhead, true);
+            let (promises, owners, capacity, calls) = (None, 3, 12, 20_000);
+            let s =
+                Storm { profile, belief, fill, admit, promises, owners, capacity, order, area, calls, faults, seed };
+            let t = s.run().expect("a drive that works");
+            println!("{name}, {area} sectors: {t:?}");
+            holds(&t);
+            together += t.together;
+            failed += t.failed;
+        }
+    }
+    assert!(failed > 0 && together > 300, "{failed} {together}");
+}
+
 /// Streams begin and end all the time, on a drive that breaks its worst case now and then.
 #[test]
 fn nothing_is_lost_of_streams_and_of_what_is_beside_them() {

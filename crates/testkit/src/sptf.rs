@@ -18,6 +18,10 @@ pub struct Waiting {
     pub seq: u64,
     /// Read, write or flush.
     pub kind: Kind,
+    /// It has to be on the media before it is acknowledged.
+    pub fua: bool,
+    /// Whose queue it is in, where there are queues.
+    pub queue: u32,
     /// Where it lies; ignored for a flush.
     pub place: Place,
     /// When it was submitted.
@@ -39,6 +43,8 @@ pub struct Situation<'a> {
     pub lbn: u64,
     /// The id of the read for which the drive goes on reading without a break.
     pub goes_on: Option<u64>,
+    /// Writes that continue each other are sent as one command.
+    pub merges: bool,
     /// What it took to position for the requests that arrived lately, this decision's included ([`Order::SptfAhead`]).
     pub arrivals: &'a [Dur],
 }
@@ -77,6 +83,13 @@ impl Situation<'_> {
         let reads = first.kind == Kind::Read && next.kind == Kind::Read;
         let adjacent = first.place.lbn + u64::from(first.place.count) == next.place.lbn;
         reads && adjacent && self.model.cache.segments > 0 && self.model.cache.prefetch != Prefetch::None
+    }
+
+    /// Whether `next` goes behind `first` without a choice: the drive reads it without a break, or both are sent together.
+    fn goes_behind(&self, first: &Waiting, next: &Waiting) -> bool {
+        let writes = first.kind == Kind::Write && next.kind == Kind::Write && !first.fua && !next.fua;
+        let adjacent = first.place.lbn + u64::from(first.place.count) == next.place.lbn;
+        self.follows(first, next) || self.merges && writes && adjacent && first.queue == next.queue
     }
 
     /// Positioning time of `next` from the end of `first`.
@@ -123,7 +136,7 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
             return choose(Order::SatfUf(ahead::LONGEST), waiting, s);
         }
         Order::SptfAhead => {
-            let first = |w: &&Waiting| !waiting.iter().any(|o| s.follows(o, w));
+            let first = |w: &&Waiting| !waiting.iter().any(|o| s.goes_behind(o, w));
             all.filter(first).min_by_key(|w| (s.ahead(w, waiting), w.seq))
         }
         Order::SptfSw(percent) => {

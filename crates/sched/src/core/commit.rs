@@ -163,7 +163,9 @@ impl Core {
             false => None,
         };
         let kind = next.map_or(Kind::Read, |r| r.kind);
-        if next.is_some_and(|r| r.kind == Kind::Flush || self.continues(&r)) {
+        // A write waits for those that are sent with it.
+        let merges = self.merges();
+        if next.is_some_and(|r| r.kind == Kind::Flush || self.continues(&r) && !(r.kind == Kind::Write && merges)) {
             return true;
         }
         let last = self.predictor.last_kind();

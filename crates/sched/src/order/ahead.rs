@@ -15,7 +15,7 @@
 //! service time, whatever `n` is.
 //!
 //! Of waiting reads that continue each other only the first is a candidate: the drive reads the others behind it without a break. Begun in the middle, the run
-//! would go on with what arrives at its end, and leave its first reads behind.
+//! would go on with what arrives at its end, and leave its first reads behind. The same holds for writes that are sent as one command ([`crate::merge`]).
 //!
 //! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while the drive is busy. All of it is exact for up
 //! to [`MOST`] requests; with more waiting one of them is always near, and SPTF decides alone, with a bound on the waiting time ([`LONGEST`]).
@@ -26,6 +26,7 @@ use headtime_disk::model::Model;
 use headtime_disk::time::Dur;
 
 use super::{View, satfuf};
+use crate::merge::can_merge;
 use crate::overheads::between;
 use crate::pool::Entry;
 
@@ -136,7 +137,7 @@ pub fn next(view: &mut View) -> Option<u32> {
         if best.is_some_and(|(cost, ..)| b.cost > cost) {
             break;
         }
-        if candidates.iter().flatten().any(|c| follows(view, c.entry, b.entry)) {
+        if candidates.iter().flatten().any(|c| is_before(view, c, b)) {
             continue;
         }
         let others = candidates.iter().flatten().filter(|c| c.entry.slot != b.entry.slot);
@@ -153,6 +154,14 @@ pub fn next(view: &mut View) -> Option<u32> {
 /// Whether the drive goes on without a break from a command of `kind` that ends before `end` to one that begins at `lbn`.
 fn goes_on(model: &Model, kind: Kind, end: u64, next: Kind, lbn: u64) -> bool {
     end == lbn && kind.is_read() && next.is_read() && model.reads_ahead()
+}
+
+/// Whether `b` goes behind `c`, which it continues: as a read that the drive reads without a break, or as a write that is sent together with
+/// it.
+fn is_before(view: &View, c: &Candidate, b: &Candidate) -> bool {
+    let (one, other) = (&view.pool.get(c.entry.slot), &view.pool.get(b.entry.slot));
+    let of_another = view.queues.is_some() && one.queue != other.queue;
+    follows(view, c.entry, b.entry) || view.merges && !of_another && can_merge(&one.request, &other.request)
 }
 
 /// Whether the drive reads `next` behind `first` without a break.

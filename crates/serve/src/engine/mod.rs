@@ -346,15 +346,19 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         self.device.submit(command, data, sent);
     }
 
-    /// What a write writes: background data in front, or all of it, and a request's behind that.
+    /// What a write writes: background data in front, or all of it, and behind that the data of a request, or of several.
     fn data_for(&self, command: &Command) -> Bytes {
         let free = u64::from(self.core.free_sectors(command.id));
         match self.core.request_of(command.id) {
-            Some(id) if free == 0 => self.requests.get(id).data.clone(),
             Some(id) => {
+                let (own, behind) = (&self.requests.get(id).data, self.core.requests_behind(command.id));
+                if free == 0 && behind.is_empty() {
+                    return own.clone();
+                }
                 let mut data = BytesMut::with_capacity(bytes_of(command, self.sector_bytes));
                 self.background.gather(command.lbn, free, &mut data);
-                data.extend_from_slice(&self.requests.get(id).data);
+                data.extend_from_slice(own);
+                behind.into_iter().for_each(|id| data.extend_from_slice(&self.requests.get(id).data));
                 data.freeze()
             }
             None => {

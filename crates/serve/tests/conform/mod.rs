@@ -97,6 +97,9 @@ impl<S: Scheduler> Scheduler for Recorded<S> {
     fn request_of(&self, command: u64) -> Option<u64> {
         self.inner.request_of(command)
     }
+    fn requests_behind(&self, command: u64) -> Vec<u64> {
+        Scheduler::requests_behind(&self.inner, command)
+    }
     fn searches(&self) -> u64 {
         self.inner.searches()
     }

@@ -42,9 +42,14 @@ pub struct Rig {
 
 /// A scheduler as `headtime serve` has it, for the drive of [`drive`].
 pub fn core(capacity: usize) -> Core {
+    core_with(Order::Sptf, capacity)
+}
+
+/// The same with another order.
+pub fn core_with(order: Order, capacity: usize) -> Core {
     let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
-    Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity, fill }, model)
+    Core::new(Config { order, max_outstanding: 2, capacity, fill }, model)
 }
 
 /// An Atlas 10K over a sparse file.

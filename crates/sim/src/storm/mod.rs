@@ -104,6 +104,8 @@ pub struct Tally {
     pub unreadable: u64,
     /// Sectors that were still wanted when their task was aborted or their session closed.
     pub aborted: u64,
+    /// Commands that carried several foreground writes.
+    pub together: u64,
     /// Commands merged with a foreground request.
     pub merged: u64,
     /// Freeblock commands alone.
@@ -147,6 +149,8 @@ struct Run {
     shared: bool,
     promised: bool,
     next_id: u64,
+    /// Where the last write ended; `None` where the order sends no writes together.
+    written_to: Option<u64>,
     /// Answers to come: applications say yes to everything, take everything.
     willing: bool,
 }
@@ -188,6 +192,7 @@ impl Storm<'_> {
             shared: self.admit != Policy::None,
             promised: self.promises.is_some(),
             next_id: 0,
+            written_to: (self.order == Order::SptfAhead).then_some(0),
             willing: false,
         };
         run.shadow.tally.bytes.0 = run.bytes();
@@ -268,12 +273,22 @@ impl Run {
         let (sync, owner) = (!id.wrapping_mul(7).is_multiple_of(4), (id % u64::from(self.owners)) as u32);
         // A write that is given up is not written, which the book of what lies where does not provide for.
         let kind = if self.is_stream(owner) && kind == Kind::Write { Kind::Read } else { kind };
+        let lbn = if kind == Kind::Write { self.written(lbn, count) } else { lbn };
         let request = Request { id, kind, lbn, count, fua: self.rng.below(8) == 0, sync, owner };
         match self.core.submit(request, self.now) {
             Ok(()) => self.shadow.submitted(&request),
             Err(Refused::Full { .. }) => self.shadow.tally.refused += 1,
             Err(e) => self.shadow.tally.complain(format!("{request:?} was refused: {e}")),
         }
+    }
+
+    /// Where a write of `count` sectors goes: at `lbn`, or where the last one ended.
+    fn written(&mut self, lbn: u64, count: u32) -> u64 {
+        let Some(end) = self.written_to else { return lbn };
+        let goes_on = end + u64::from(count) <= self.area && self.rng.below(3) > 0;
+        let lbn = if goes_on { end } else { lbn };
+        self.written_to = Some(lbn + u64::from(count));
+        lbn
     }
 
     /// Somebody is to have something else from now on: whoever it is, whether he waits, is served, or is not known.
@@ -473,7 +488,7 @@ impl Run {
         if self.core.next_wakeup().is_some_and(|t| t < self.now) {
             self.shadow.tally.complain(format!("at {} it wants to be woken before that", self.now));
         }
-        let (here, may) = (self.shadow.unfinished(), self.may_wait + AT_DRIVE as usize);
+        let (here, may) = (self.shadow.unfinished(), self.may_wait + AT_DRIVE as usize + self.shadow.behind());
         let most = &mut self.shadow.tally.most_here;
         *most = here.max(*most);
         if here > may {
@@ -483,8 +498,8 @@ impl Run {
 
     fn issue(&mut self, command: &Command) {
         let (free, promoted) = (self.core.free_sectors(command.id), self.core.is_promoted(command.id));
-        let of = self.core.request_of(command.id);
-        self.shadow.issued(command, free, promoted, of);
+        let parts = self.core.request_of(command.id).into_iter().chain(self.core.requests_behind(command.id)).collect();
+        self.shadow.issued(command, free, promoted, parts);
         if let Err(e) = self.drive.submit(*command, self.now) {
             self.shadow.tally.complain(format!("the drive refused {command:?}: {e}"));
         }

@@ -45,8 +45,8 @@ struct Flying {
     command: Command,
     /// Sectors at its front that are moved for free.
     free: u32,
-    /// What lies behind that is background work, too.
-    promoted: bool,
+    /// The foreground requests that it carries, in the order of their LBNs.
+    parts: Vec<u64>,
 }
 
 pub(super) struct Shadow {
@@ -252,7 +252,7 @@ impl Shadow {
     }
 
     /// `of`: the request that the core says it is for. Of two that look alike, of two applications, either may go first.
-    pub fn issued(&mut self, command: &Command, free: u32, promoted: bool, of: Option<u64>) {
+    pub fn issued(&mut self, command: &Command, free: u32, promoted: bool, parts: Vec<u64>) {
         self.tally.commands += 1;
         let all = range(command.lbn, command.count);
         if self.at_drive.len() >= 2 {
@@ -265,28 +265,30 @@ impl Shadow {
             }
         }
         let own = range(command.lbn + u64::from(free), command.count - free);
-        // A request that looks like it.
-        let is_it = |f: &&u64| {
-            let f = &self.foreground[*f];
+        // Requests that were not sent and that are all of it.
+        let mut end = own.lbn;
+        let are_it = parts.iter().all(|id| {
+            let Some(f) = self.foreground.get(id) else { return false };
             let r = &f.request;
-            !f.sent
-                && !promoted
-                && r.kind == command.kind
-                && (r.kind == Kind::Flush || (range(r.lbn, r.count) == own && own.count > 0))
-        };
-        let mine = of.filter(|id| self.foreground.contains_key(id) && is_it(&id));
-        if mine != of && !promoted {
-            self.tally.complain(format!("{command:?}, {free} of it free, is not request {of:?}"));
+            let is_next = r.kind == command.kind && (r.kind == Kind::Flush || r.lbn == end && r.count > 0);
+            end += u64::from(r.count);
+            !f.sent && is_next
+        });
+        let all_of_it = parts.is_empty() || command.kind == Kind::Flush || end == own.end();
+        if promoted != (parts.is_empty() && own.count > 0) && command.kind != Kind::Flush || !are_it || !all_of_it {
+            self.tally.complain(format!("{command:?}, {free} of it free, is not requests {parts:?}"));
         }
         let there = |f: &Foreground| range(f.request.lbn, f.request.count);
-        let older = self.arrived.iter().take_while(|f| mine.is_some_and(|m| **f < m)).map(|f| &self.foreground[f]);
-        let overtaken = older.clone().find(|f| conflict((command.kind, &own), (f.request.kind, &there(f))));
-        if let Some(f) = overtaken {
-            self.tally.complain(format!("{command:?}, {free} of it free, overtakes {:?}", f.request));
+        for part in parts.iter().filter_map(|id| self.foreground.get(id)) {
+            let older = self.arrived.iter().take_while(|f| **f < part.request.id).map(|f| &self.foreground[f]);
+            let overtaken = older.clone().find(|f| conflict((command.kind, &there(part)), (f.request.kind, &there(f))));
+            if let Some(f) = overtaken {
+                self.tally.complain(format!("{command:?}, {free} of it free, overtakes {:?}", f.request));
+            }
         }
         // What is free has not waited, so it must not pass anything that has.
         let front = range(command.lbn, free);
-        let unsent = |f: &&Foreground| !f.sent && Some(f.request.id) != mine;
+        let unsent = |f: &&Foreground| !f.sent && !parts.contains(&f.request.id);
         let passed = self
             .foreground
             .values()
@@ -295,14 +297,22 @@ impl Shadow {
         if let Some(f) = passed {
             self.tally.complain(format!("{free} free sectors of {command:?} are sent before {:?}", f.request));
         }
-        if let Some(f) = mine.and_then(|m| self.foreground.get_mut(&m)) {
-            f.sent = true;
+        for id in &parts {
+            if let Some(f) = self.foreground.get_mut(id) {
+                f.sent = true;
+            }
         }
-        let needs = if mine.is_some() { front } else { all };
+        self.tally.together += u64::from(parts.len() > 1);
+        let needs = if parts.is_empty() { all } else { front };
         if command.kind == Kind::Write && self.has_ready(&needs) < needs.count {
             self.tally.complain(format!("{command:?}, {free} of it free, is written without data"));
         }
-        self.at_drive.insert(command.id, Flying { command: *command, free, promoted });
+        self.at_drive.insert(command.id, Flying { command: *command, free, parts });
+    }
+
+    /// Foreground requests at the drive behind others in the same command.
+    pub fn behind(&self) -> usize {
+        self.at_drive.values().map(|f| f.parts.len().saturating_sub(1)).sum()
     }
 
     /// How many sectors of a range applications have data for.
@@ -316,12 +326,11 @@ impl Shadow {
         let (front, own) = (range(c.lbn, flying.free), range(c.lbn + u64::from(flying.free), c.count - flying.free));
         let ready = |of: &Range| self.ready.iter().filter(|(_, r)| inside(r, of)).copied().collect::<Vec<_>>();
         let mut data = ready(&front);
-        let is_theirs =
-            |f: &&Foreground| f.sent && f.request.kind == Kind::Write && range(f.request.lbn, f.request.count) == own;
-        match self.foreground.values().find(is_theirs).filter(|_| !flying.promoted) {
-            Some(f) => data.push((f.number, own)),
-            None => data.extend(ready(&own)),
+        if flying.parts.is_empty() {
+            data.extend(ready(&own));
         }
+        let parts = flying.parts.iter().filter_map(|id| self.foreground.get(id));
+        data.extend(parts.map(|f| (f.number, range(f.request.lbn, f.request.count))));
         self.ready.retain(|r| !data.contains(r));
         data
     }
@@ -333,18 +342,13 @@ impl Shadow {
         };
         self.events = 0;
         if let Outcome::MediaError { lbn } = outcome
-            && flying.free < flying.command.count
-            && !flying.promoted
-            && lbn < flying.command.lbn + u64::from(flying.free)
+            && (lbn < flying.command.lbn + u64::from(flying.free) || flying.parts.len() > 1)
         {
-            // The request behind it goes again.
-            let c = flying.command;
-            let own = range(c.lbn + u64::from(flying.free), c.count - flying.free);
-            let mut all = self.foreground.values_mut();
-            if let Some(f) =
-                all.find(|f| f.sent && f.request.kind == c.kind && range(f.request.lbn, f.request.count) == own)
-            {
-                f.sent = false;
+            // The request behind the front goes again, and of several each.
+            for id in &flying.parts {
+                if let Some(f) = self.foreground.get_mut(id) {
+                    f.sent = false;
+                }
             }
         }
         if flying.command.kind == Kind::Write && outcome == Outcome::Ok {
@@ -373,7 +377,8 @@ impl Shadow {
             let c = &l.command;
             c.kind == r.kind
                 && *outcome == f.outcome
-                && (r.kind == Kind::Flush || own.end() == range(c.lbn, c.count).end())
+                && l.parts.contains(&f.request)
+                && (r.kind == Kind::Flush || inside(&own, &range(c.lbn, c.count)))
         });
         if f.done != now || !gone.sent || !by || !names_own(f.outcome, r.lbn, r.count) {
             let last = self.last.as_ref().map(|(l, o)| (l.command, *o));

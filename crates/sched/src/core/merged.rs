@@ -1,0 +1,78 @@
+//! Writes that go as one command ([`crate::merge`]): gathered when the first of them is sent, finished one by one.
+//!
+//! Streams with guarantees exclude this: they are promised the time of each request.
+
+use headtime_disk::command::{Kind, Outcome};
+
+use super::{Core, Order};
+use crate::dispatch::Sent;
+use crate::merge::{MOST_BYTES, MOST_REQUESTS, can_merge};
+use crate::request::Prediction;
+
+impl Core {
+    /// Whether writes that continue each other go as one command.
+    pub(super) fn merges(&self) -> bool {
+        self.config.order == Order::SptfAhead && !self.model.cache.write_back && self.streams.is_none()
+    }
+
+    /// Commits to the requests that can go behind the one in `slot`, which is to be sent now. The last of them; `slot` itself when there is none.
+    pub(super) fn with_those_behind(&mut self, slot: u32) -> u32 {
+        if self.pool.get(slot).request.kind != Kind::Write || !self.merges() {
+            return slot;
+        }
+        let most = MOST_BYTES / u64::from(self.model.sector_bytes);
+        let (command, from) = (self.dispatch.next_command(), self.pool.get(slot).request.lbn);
+        let mut last = slot;
+        for _ in 1..MOST_REQUESTS {
+            let Some(next) = self.behind(last) else { break };
+            let request = &self.pool.get(next).request;
+            if request.lbn + u64::from(request.count) - from > most {
+                break;
+            }
+            self.take(next);
+            self.behind.push((command, next));
+            last = next;
+        }
+        last
+    }
+
+    /// The request that can go behind the one in `slot`, if ADMIT lets it.
+    fn behind(&mut self, slot: u32) -> Option<u32> {
+        let first = self.pool.get(slot);
+        let queue = first.queue;
+        let next = self.pool.write_at(first.request.lbn + u64::from(first.request.count))?;
+        let other = self.pool.get(next);
+        let piece = self.fill.as_ref().is_some_and(|f| f.is_piece(slot) || f.is_piece(next));
+        let of_another = self.admit.is_some() && other.queue != queue;
+        if piece || of_another || !can_merge(&first.request, &other.request) {
+            return None;
+        }
+        let may_go = self.admit.is_none() || self.let_go().is_some() && self.going.contains(&queue);
+        self.waits_until = None;
+        may_go.then_some(next)
+    }
+
+    /// The command of the request in `slot` has ended, and with it those behind it. Where one of several fails it is not known which of the others
+    /// are written: each goes again, alone.
+    pub(super) fn finish_merged(&mut self, slot: u32, sent: &Sent, outcome: Outcome, prediction: Option<Prediction>) {
+        let of_it = |&(command, _): &(u64, u32)| command == sent.command.id;
+        let fails = matches!(outcome, Outcome::MediaError { .. }) && self.behind.iter().any(of_it);
+        match fails {
+            true => self.again.push_back(slot),
+            false => self.finish(slot, sent, outcome, prediction),
+        }
+        while let Some(at) = self.behind.iter().position(of_it) {
+            let (_, slot) = self.behind.remove(at);
+            match fails {
+                true => self.again.push_back(slot),
+                false => self.finish(slot, sent, outcome, None),
+            }
+        }
+    }
+
+    /// The driver's names of the foreground requests behind the first one in a command that is at the drive, in the order of their LBNs.
+    pub fn requests_behind(&self, command: u64) -> impl Iterator<Item = u64> {
+        let behind = self.behind.iter().filter(move |b| b.0 == command);
+        behind.map(|b| self.pool.get(b.1).request.id)
+    }
+}

@@ -1,0 +1,23 @@
+//! Merging: writes that continue each other go to the drive as one command.
+//!
+//! A drive without a write cache writes each command by itself: the next one arrives when its first sector has passed, a turn is lost, and
+//! an order that avoids that leaves writes behind. One command for all that wait loses the turn once. Reads need nothing like it, the drive reads
+//! ahead; nor does a drive with a write cache, which merges what it holds.
+
+use headtime_disk::command::Kind;
+
+use crate::request::Request;
+
+/// A merged command has at most this number of bytes: about what a block layer sends at once (1,280 KiB by default in Linux). Few enough that a
+/// request that arrives meanwhile waits for a turn or two.
+pub const MOST_BYTES: u64 = 1 << 20;
+
+/// And at most this number of requests: 4 KiB each.
+pub const MOST_REQUESTS: usize = 256;
+
+/// Whether `next` can go behind `first` in one command.
+#[inline]
+pub fn can_merge(first: &Request, next: &Request) -> bool {
+    let plain = |r: &Request| r.kind == Kind::Write && !r.fua;
+    plain(first) && plain(next) && first.lbn + u64::from(first.count) == next.lbn
+}
