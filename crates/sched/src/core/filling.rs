@@ -293,6 +293,7 @@ impl Core {
 
     /// Before the predictor is told of a command: what is to be learned from its completion.
     pub(super) fn flies(&mut self, command: &Command, place: Option<Place>, idle: bool) {
+        self.note_sent(command, place.as_ref());
         if let Some(fill) = &mut self.fill {
             let (read, _) = self.predictor.next_heads(&self.model, self.now);
             fill.flies(command.id, (read.cylinder, read.surface), place, idle);
@@ -331,6 +332,7 @@ impl Core {
             return None;
         }
         let (head, _) = self.predictor.next_heads(&self.model, self.now);
+        let sure = self.predictor.is_sure();
         if let Some(leg) = fill.answered(true, self.now) {
             if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) && self.has_time_for(leg.count, 0, false) {
                 return Some(self.send_free(&leg, true));
@@ -342,7 +344,7 @@ impl Core {
         }
         self.fill.as_mut().expect("FILL is on").begin_idle();
         for _ in 0..SEARCHES {
-            let leg = self.fill.as_mut().expect("FILL is on").idle_leg(&self.model, &head, self.now)?;
+            let leg = self.fill.as_mut().expect("FILL is on").idle_leg(&self.model, &head, sure, self.now)?;
             let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);
             if !conflicts && !self.has_time_for(leg.count, 0, false) {
                 return None;

@@ -10,7 +10,8 @@
 //!
 //! Streams with guarantees and ADMIT's shares exclude this: both rest on the selection outside.
 
-use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::command::{Command, Kind, Outcome};
+use headtime_disk::model::Place;
 use headtime_disk::time::{Dur, Time};
 
 use super::Core;
@@ -37,8 +38,8 @@ pub(super) struct Handover {
     /// Commands that the drive's queue takes; 0: the drive never orders them itself.
     depth: usize,
     dirty: Option<Dirty>,
-    /// The track on which the last command ended.
-    arm: (u32, u16),
+    /// Writes at the drive that it may cache: the command, and what it takes to write it back.
+    at_drive: Vec<(u64, Dur)>,
     /// Since when no command is at the drive.
     quiet: Option<Time>,
 }
@@ -80,30 +81,31 @@ impl Core {
     /// A command ended: the drive's cache holds data, or none.
     pub(super) fn note_cached(&mut self, sent: &Sent, outcome: Outcome) {
         if !self.model.cache.write_back || outcome != Outcome::Ok {
+            self.handover.at_drive.retain(|w| w.0 != sent.command.id);
             return;
         }
-        let command = &sent.command;
-        match command.kind {
-            Kind::Write if !command.fua => {
+        match sent.command.kind {
+            Kind::Write if !sent.command.fua => {
+                let at = self.handover.at_drive.iter().position(|w| w.0 == sent.command.id);
+                let takes = at.map_or(Dur::ZERO, |at| self.handover.at_drive.swap_remove(at).1);
                 let before = self.dirty_until().and(self.handover.dirty).map_or(Dur::ZERO, |d| d.takes);
-                let takes = before + self.writes_back_in(command.lbn, command.count);
-                self.handover.dirty = Some(Dirty { written: self.now, takes });
+                self.handover.dirty = Some(Dirty { written: self.now, takes: before + takes });
             }
             // It covers what the drive had answered when it was sent.
             Kind::Flush if self.handover.dirty.is_some_and(|d| d.written <= sent.at) => self.handover.dirty = None,
             _ => {}
         }
-        if let Some(place) = self.model.place(command.lbn, command.count, command.kind) {
-            self.handover.arm = (place.end_cylinder, place.end_surface);
-        }
     }
 
-    /// What the drive takes at most to write a cached write back, coming from the command before: the move, a turn, the transfer.
-    fn writes_back_in(&self, lbn: u64, count: u32) -> Dur {
+    /// A command is about to be sent. What the drive takes at most to write it back if it caches it, coming from the command before: the
+    /// move, a turn, the transfer.
+    pub(super) fn note_sent(&mut self, command: &Command, place: Option<&Place>) {
+        let Some(place) = place.filter(|_| command.kind == Kind::Write && self.model.cache.write_back) else { return };
+        let (_, head) = self.predictor.next_heads(&self.model, self.now);
         let mechanics = &self.model.mechanics;
-        let Some(place) = self.model.place(lbn, count, Kind::Write) else { return Dur::ZERO };
-        let moves = mechanics.reposition(self.handover.arm, (place.cylinder, place.surface), Kind::Write);
-        lead_in(&self.model, Kind::Write, Kind::Write) + moves + mechanics.rotation.period() + place.transfer
+        let moves = mechanics.reposition((head.cylinder, head.surface), (place.cylinder, place.surface), Kind::Write);
+        let takes = lead_in(&self.model, Kind::Write, Kind::Write) + moves + mechanics.rotation.period() + place.transfer;
+        self.handover.at_drive.push((command.id, takes));
     }
 
     /// How many commands the drive is given now.

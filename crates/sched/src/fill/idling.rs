@@ -222,16 +222,21 @@ impl Idling {
         })
     }
 
-    /// Whether a request will rarely arrive while this leg is on its way; if not, it is looked for again when it would have been done.
-    pub fn rarely_delays(&mut self, model: &Model, head: &Head, leg: &Leg, now: Time) -> bool {
+    /// Whether a request will rarely arrive while this leg is on its way; if not, it is looked for again when it would have been done. `sure`:
+    /// the head is there; if not, as after a write that the drive cached, the worst is assumed: the move, and a turn.
+    pub fn rarely_delays(&mut self, model: &Model, head: &Head, sure: bool, leg: &Leg, now: Time) -> bool {
         let Some(place) = model.place(leg.lbn, leg.count, leg.kind) else {
             return true;
         };
         // What the drive has read ahead, or goes on reading, comes without a move.
         let from_buffer = self.idle.state(now) == State::Short && self.reads_on;
         let moves = !(leg.kind.is_read() && (from_buffer || self.read_to == Some(leg.lbn)));
-        let takes =
-            if moves { model.access(head, &place, leg.kind).end.at.saturating_since(now) } else { place.transfer };
+        let access = model.access(head, &place, leg.kind);
+        let takes = match (sure, moves) {
+            (false, _) => head.at.saturating_since(now) + access.seek + model.mechanics.rotation.period() + place.transfer,
+            (true, true) => access.end.at.saturating_since(now),
+            (true, false) => place.transfer,
+        };
         let rarely = self.idle.rarely_ends_within(takes, now);
         if !rarely {
             self.until = now + takes;

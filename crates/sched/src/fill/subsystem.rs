@@ -397,8 +397,8 @@ impl Freeblock {
         self.aside.clear();
     }
 
-    /// What to send to an idle drive, of what has not been left out.
-    pub fn idle_leg(&mut self, model: &Model, head: &Head, now: Time) -> Option<Leg> {
+    /// What to send to an idle drive, of what has not been left out. `sure`: the head is there.
+    pub fn idle_leg(&mut self, model: &Model, head: &Head, sure: bool, now: Time) -> Option<Leg> {
         let kinds: &[Kind] = if self.may_ask(now) { &[Kind::Read, Kind::Write] } else { &[Kind::Read] };
         let turn = self.turn(now);
         let idling = self.idling.as_mut().filter(|_| self.tasks.has_room() && !self.dead)?;
@@ -415,7 +415,7 @@ impl Freeblock {
             };
             let leg = idling.leg(&look, &self.regions, turn, now)?;
             match self.bad.within(&leg) {
-                None => return idling.rarely_delays(model, head, &leg, now).then_some(leg),
+                None => return idling.rarely_delays(model, head, sure, &leg, now).then_some(leg),
                 Some(bad) => self.aside.push(bad),
             }
             if self.aside.len() > MOST_ASIDE {
