@@ -180,11 +180,15 @@ impl Core {
         reads_on && request.kind == Kind::Read && self.predictor.last_kind().is_read() && ahead.contains(&request.lbn)
     }
 
-    /// Whether the drive's cache answers a request. There is no gap before it: it waits for nothing that turns, and whatever is put before
-    /// it costs it that much time.
+    /// Whether the drive's cache answers a request: a read of what it holds, or a write that it takes. There is no gap before it: it waits for nothing
+    /// that turns. What is put before a read costs it that much time, and what is put before a write keeps the head from what comes next.
     fn is_cached(&mut self, slot: u32) -> bool {
-        let Request { kind, lbn, count, .. } = self.pool.get(slot).request;
-        kind == Kind::Read && self.predictor.answers_from_cache(&self.model, lbn, count, self.now)
+        let Request { kind, lbn, count, fua, .. } = self.pool.get(slot).request;
+        match kind {
+            Kind::Read => self.predictor.answers_from_cache(&self.model, lbn, count, self.now),
+            Kind::Write => self.model.cache.write_back && !fua,
+            Kind::Flush => false,
+        }
     }
 
     /// What goes before the request in `slot`.
@@ -331,9 +335,9 @@ impl Core {
         if self.pool.waiting() > 0 && self.waits_until.is_none() {
             return None;
         }
-        let (head, _) = self.predictor.next_heads(&self.model, self.now);
-        let sure = self.predictor.is_sure();
-        if let Some(leg) = fill.answered(true, self.now) {
+        let answered = fill.answered(true, self.now);
+        let ((head, _), sure) = (self.likely_heads(), self.predictor.is_sure());
+        if let Some(leg) = answered {
             if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) && self.has_time_for(leg.count, 0, false) {
                 return Some(self.send_free(&leg, true));
             }

@@ -11,6 +11,7 @@
 //! Streams with guarantees and ADMIT's shares exclude this: both rest on the selection outside.
 
 use headtime_disk::command::{Command, Kind, Outcome};
+use headtime_disk::mechanics::Head;
 use headtime_disk::model::Place;
 use headtime_disk::time::{Dur, Time};
 
@@ -40,6 +41,8 @@ pub(super) struct Handover {
     dirty: Option<Dirty>,
     /// Writes at the drive that it may cache: the command, and what it takes to write it back.
     at_drive: Vec<(u64, Dur)>,
+    /// The track on which the write ends that was sent last.
+    arm: (u32, u16),
     /// Since when no command is at the drive.
     quiet: Option<Time>,
 }
@@ -101,11 +104,24 @@ impl Core {
     /// move, a turn, the transfer.
     pub(super) fn note_sent(&mut self, command: &Command, place: Option<&Place>) {
         let Some(place) = place.filter(|_| command.kind == Kind::Write && self.model.cache.write_back) else { return };
-        let (_, head) = self.predictor.next_heads(&self.model, self.now);
+        let (_, head) = self.likely_heads();
         let mechanics = &self.model.mechanics;
         let moves = mechanics.reposition((head.cylinder, head.surface), (place.cylinder, place.surface), Kind::Write);
         let takes = lead_in(&self.model, Kind::Write, Kind::Write) + moves + mechanics.rotation.period() + place.transfer;
         self.handover.at_drive.push((command.id, takes));
+        self.handover.arm = (place.end_cylinder, place.end_surface);
+    }
+
+    /// Where a read and a write sent now would find the head. The predictor does not follow what the drive does by itself: behind writes that it
+    /// cached the head is where the last of them ends.
+    pub(super) fn likely_heads(&mut self) -> (Head, Head) {
+        let (read, write) = self.predictor.next_heads(&self.model, self.now);
+        if self.predictor.is_sure() || !self.model.cache.write_back {
+            return (read, write);
+        }
+        let (cylinder, surface) = self.handover.arm;
+        let there = |head: Head| Head { cylinder, surface, ..head };
+        (there(read), there(write))
     }
 
     /// How many commands the drive is given now.
