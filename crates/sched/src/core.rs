@@ -220,6 +220,7 @@ impl Core {
         let queue = self.queue_for(&request);
         let slot = self.pool.insert(request, place, queue, now);
         self.tell_inserted(slot);
+        self.limit_outstanding();
         if let Some(fill) = &mut self.fill {
             fill.arrived(&self.model, &request, now);
         }
