@@ -60,7 +60,7 @@ fn a_small_hot_area_has_many_conflicts_and_they_are_kept_apart() {
         // Enough is left here for gaps to be filled in both ways.
         let t = storm(&profile, &profile, Algorithm::Headtime, 4_000, seed);
         holds(&t);
-        assert!(t.merged > 20 && t.alone > 30, "{t:?}");
+        assert!(t.merged > 20 && t.alone > 20, "{t:?}");
     }
 }
 

@@ -109,7 +109,8 @@ impl Core {
         let (_, head) = self.likely_heads();
         let mechanics = &self.model.mechanics;
         let moves = mechanics.reposition((head.cylinder, head.surface), (place.cylinder, place.surface), Kind::Write);
-        let takes = lead_in(&self.model, Kind::Write, Kind::Write) + moves + mechanics.rotation.period() + place.transfer;
+        let takes =
+            lead_in(&self.model, Kind::Write, Kind::Write) + moves + mechanics.rotation.period() + place.transfer;
         self.handover.at_drive.push((command.id, takes));
         self.handover.arm = (place.end_cylinder, place.end_surface);
     }

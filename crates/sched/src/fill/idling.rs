@@ -233,7 +233,9 @@ impl Idling {
         let moves = !(leg.kind.is_read() && (from_buffer || self.read_to == Some(leg.lbn)));
         let access = model.access(head, &place, leg.kind);
         let takes = match (sure, moves) {
-            (false, _) => head.at.saturating_since(now) + access.seek + model.mechanics.rotation.period() + place.transfer,
+            (false, _) => {
+                head.at.saturating_since(now) + access.seek + model.mechanics.rotation.period() + place.transfer
+            }
             (true, true) => access.end.at.saturating_since(now),
             (true, false) => place.transfer,
         };
