@@ -91,7 +91,8 @@ impl Ahead {
                     () if t < leg.arrived => (leg.arrived, so_far),
                     () if t < leg.start => (if in_sector { t } else { leg.start }, so_far),
                     () if in_sector || leg.passed(n) == t => (t, so_far),
-                    () => (leg.passed(n + 1), so_far + 1),
+                    // Behind the last block there may be places without one.
+                    () => (leg.passed(n + 1).max(t), at + u64::from((n + 1).min(leg.count))),
                 };
                 return Stand { reached: so_far, over: false, free, end, track, base: (at, head) };
             }
@@ -147,4 +148,37 @@ fn along(model: &Model, head: &Head, run: &Run) -> Leg {
     let at = start + mech.rotation.sectors(run.span as u64, run.start.spt);
     let end = Head { cylinder, surface, angle: head.angle_at(at, &mech.rotation), at };
     Leg { count: run.count, arrived, start, sector_fx: mech.rotation.sector_fx(run.start.spt), end }
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::profile::builtin;
+    use headtime_disk::time::Dur;
+
+    use super::*;
+
+    /// Also where it passes places without a block, more than one in a row.
+    #[test]
+    fn a_prefetch_is_never_out_of_the_way_before_it_is_asked_to_go() {
+        let model = Model::new(&builtin("atlas10k").unwrap()).unwrap();
+        let geometry = &model.geometry;
+        let mut holes = 0;
+        for i in 0..20_000u64 {
+            let from = i * (geometry.capacity() / 20_000);
+            let run = geometry.run_at(from, 2_000).unwrap();
+            holes += u32::from(run.span > run.count + 1);
+            let at = Time(1_000_000_000 + i * 7_919);
+            let angle = model.mechanics.rotation.angle_after(Dur(at.0 % 6_000_000));
+            let head = Head { cylinder: run.start.cylinder, surface: run.start.surface, angle, at };
+            let ahead = Ahead { segment: 0, from, limit: from + 2_000, known_to: 0, head };
+            for step in 0..200 {
+                let t = at + Dur::from_us(step * 97);
+                for in_sector in [true, false] {
+                    let stand = ahead.stand(&model, t, in_sector);
+                    assert!(stand.free >= t && stand.end >= stand.reached, "{t}: {stand:?}");
+                }
+            }
+        }
+        assert!(holes > 0, "no place without a block was passed");
+    }
 }
