@@ -276,12 +276,41 @@ impl Flight {
 
     /// When its media transfer ended, to be concluded from its completion at `now`.
     #[inline]
-    pub fn ended(&self, now: Time) -> Time {
+    pub fn ended(&self, model: &Model, now: Time) -> Time {
+        if let Some(ended) = self.landed(model, now) {
+            return ended;
+        }
         if self.due > self.ends + self.tail && now.0.abs_diff(self.due.0) <= CLOSE.0 {
             // It waited for the bus, and its completion says nothing about the media.
             return self.ends.min(now);
         }
         Time(now.0.saturating_sub(self.tail.0))
+    }
+
+    /// When its media transfer ended if the head came just too late for the first sector and landed inside the request: a turn after the
+    /// landing, and the front, which passed last, had still to cross the bus with all that follows it. `None` if that does not explain
+    /// the time at which the host heard of it.
+    #[cold]
+    fn late_landing(&self, model: &Model, place: &Place, now: Time) -> Option<Time> {
+        let (rotation, count) = (&model.mechanics.rotation, u64::from(place.count));
+        let first = Time(self.ends.0.saturating_sub(place.transfer.0));
+        let at_edge = |k: u64| {
+            let angle = place.angle + Angle::fraction(k, u64::from(place.spt));
+            let ended = first + rotation.sectors(k, place.spt) + rotation.period();
+            let end = Head { angle, at: ended, ..self.after.head };
+            let access = Access { end, ..Access::default() };
+            (ended, (ended + tail(model, self.kind, place, &access)).0.abs_diff(now.0))
+        };
+        let (ended, off) = (1..count).map(at_edge).min_by_key(|e| e.1)?;
+        (off <= CLOSE.0).then_some(ended)
+    }
+
+    fn landed(&self, model: &Model, now: Time) -> Option<Time> {
+        let media = matches!(self.served, Served::Media);
+        let place = self.place.as_ref().filter(|p| media && p.tracks == 1)?;
+        let in_order = self.after.head.angle == place.end_angle;
+        let may_land = in_order && self.kind.is_read() && model.mechanics.on_arrival(self.kind);
+        (may_land && now > self.due + CLOSE).then(|| self.late_landing(model, place, now))?
     }
 
     /// What is known now that its media transfer has ended at `ended`.
@@ -343,7 +372,7 @@ impl Flight {
     pub fn served_alone(&self, model: &Model, known: &Known, now: Time) -> Option<Known> {
         let mut alone = *self;
         alone.follow(model, known);
-        let ended = self.ended(now);
+        let ended = self.ended(model, now);
         (ended + CLOSE >= alone.ends).then(|| self.known_after(model, ended))
     }
 

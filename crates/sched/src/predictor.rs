@@ -223,10 +223,10 @@ impl Predictor {
             (Some(_), Outcome::Ok) if flight.is_hit() => return self.completed_hit(model, at, now),
             // The head has gone on since.
             (Some(_), Outcome::Ok) if at == 0 && flight.passed => {
-                prediction = flight.compare(model, flight.ended(now));
+                prediction = flight.compare(model, flight.ended(model, now));
             }
             (Some(_), Outcome::Ok) if at == 0 => {
-                let ended = flight.ended(now);
+                let ended = flight.ended(model, now);
                 prediction = flight.compare(model, ended);
                 let surprise = prediction.map_or(Surprise::None, |p| p.surprise);
                 reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
@@ -249,7 +249,7 @@ impl Predictor {
                 }
             }
             (Some(_), Outcome::Ok) if self.only_bus_is_behind(at) && flight.is_in_order(now) => {
-                let ended = flight.ended(now);
+                let ended = flight.ended(model, now);
                 prediction = flight.compare(model, ended);
                 self.known = flight.known_after(model, ended);
                 self.flights.iter_mut().take(at).for_each(|f| f.passed = true);
@@ -264,7 +264,7 @@ impl Predictor {
             // A flush may have moved the head, and nobody knows how far a failed command got.
             _ => {
                 self.known.sure = false;
-                self.known.free_at = flight.ended(now).max(self.known.head.at);
+                self.known.free_at = flight.ended(model, now).max(self.known.head.at);
                 self.doubt(2);
                 if let Some(segment) = segment {
                     self.cached.failed(command, segment);
@@ -315,7 +315,7 @@ impl Predictor {
             return flight.compare_hit(now, true);
         };
         self.doubt(at);
-        self.known = media.known_after(model, media.ended(now));
+        self.known = media.known_after(model, media.ended(model, now));
         if let (Some(segment), Some(place)) = (flight.segment, &flight.place) {
             self.cached.was_no_hit(model, segment, place, &access);
         }
