@@ -63,7 +63,7 @@ fn a_small_hot_area_has_many_conflicts_and_they_are_kept_apart() {
         holds(&t);
         (merged, alone) = (merged + t.merged, alone + t.alone);
     }
-    assert!(merged > 60 && alone > 60, "{merged} {alone}");
+    assert!(merged > 60 && alone > 30, "{merged} {alone}");
 }
 
 #[test]
