@@ -107,7 +107,7 @@ pub struct Core {
     handover: Handover,
     /// Commands at the drive at most where each continues the one before.
     chain: usize,
-    /// Requests that go behind another one in its command, with the command's number; in the order of their LBNs.
+    /// Requests merged into another's command, with the command's number; in the order of their LBNs.
     behind: Vec<(u64, u32)>,
     /// Requests whose command failed in a part that was perhaps not theirs: they go again, alone and first.
     again: VecDeque<u32>,
@@ -249,7 +249,7 @@ impl Core {
             }
         }
         match sent.purpose {
-            Purpose::Request(slot) => self.finish_merged(slot, &sent, outcome, prediction),
+            Purpose::Request(slot) => self.finish_all(slot, &sent, outcome, prediction),
             Purpose::Merged(slot, front_slot, _) if untried => {
                 self.pool.finish(front_slot);
                 self.front_failed(slot, &sent.command);
@@ -269,6 +269,8 @@ impl Core {
         // What waited for it may go.
         self.tell_ready();
         self.learn(&sent, outcome, prediction.as_ref());
+        // A write that has ended no longer counts.
+        self.limit_outstanding();
     }
 
     /// What failed was put at a request's front for free: the request itself was not tried. Of a promoted task what is still wanted is
@@ -403,7 +405,7 @@ impl Core {
             write,
             lbn: self.dispatch.lbn(),
             goes_on,
-            merges: self.merges(),
+            writes_in_order: self.keeps_writes_in_order(),
             arrivals: &mut self.arrivals,
             looked_at: 0,
         };

@@ -79,6 +79,8 @@ pub struct Pool {
     most: usize,
     free: Vec<u32>,
     next_seq: u64,
+    /// Unfinished writes that a drive may cache.
+    cacheable_writes: usize,
     waiting: usize,
     /// Eligible requests by arrival, flushes included.
     eligible: List,
@@ -105,6 +107,7 @@ impl Pool {
             most: slots,
             free: Vec::with_capacity(slots),
             next_seq: 0,
+            cacheable_writes: 0,
             waiting: 0,
             eligible: List::new(slots),
             flushes: List::new(slots),
@@ -196,6 +199,7 @@ impl Pool {
         }
         if request.kind == Kind::Write {
             self.writes.push_back(slot);
+            self.cacheable_writes += usize::from(!request.fua);
         }
         match blocker {
             Some(older) => self.wait_for(slot, older),
@@ -234,6 +238,7 @@ impl Pool {
         self.overlaps.insert(slot, request.kind, request.lbn, request.count, seq);
         if request.kind == Kind::Write {
             self.writes.push_back(slot);
+            self.cacheable_writes += usize::from(!request.fua);
         }
         slot
     }
@@ -273,6 +278,12 @@ impl Pool {
         !self.writes.is_empty()
     }
 
+    /// Whether a write is unfinished that a drive may cache: one without FUA.
+    #[inline]
+    pub fn has_cacheable_writes(&self) -> bool {
+        self.cacheable_writes > 0
+    }
+
     /// Marks an eligible request as sent to the drive.
     pub fn send(&mut self, slot: u32) {
         let s = &mut self.slots[slot as usize];
@@ -306,6 +317,7 @@ impl Pool {
         }
         if gone.request.kind == Kind::Write {
             self.writes.remove(slot);
+            self.cacheable_writes -= usize::from(!gone.request.fua);
         }
         let mut waiter = gone.first_waiter;
         while waiter != NONE {

@@ -180,7 +180,7 @@ impl Run {
         let reads = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Read && may_go(*slot));
         let goes_on =
             reads.max_by_key(|(_, w)| w.seq).filter(|_| self.id.is_multiple_of(3)).map(|(slot, w)| (*slot, w.id));
-        let merges = self.dice.chance(50);
+        let writes_in_order = self.dice.chance(50);
         let mut view = View {
             queues: (self.queues > 0).then_some(&queues[..]),
             pool: &self.pool,
@@ -190,7 +190,7 @@ impl Run {
             write,
             lbn: self.lbn,
             goes_on: goes_on.map(|(slot, _)| slot),
-            merges,
+            writes_in_order,
             arrivals: &mut self.arrivals,
             looked_at: 0,
         };
@@ -203,7 +203,7 @@ impl Run {
             write,
             lbn: self.lbn,
             goes_on: goes_on.map(|(_, id)| id),
-            merges,
+            writes_in_order,
             arrivals: &[],
         };
         if self.order == Order::SptfAhead && slow.len() <= ahead::MOST {

@@ -136,7 +136,7 @@ fn nothing_is_lost_whoever_decides_who_may_go() {
 #[test]
 fn nothing_is_lost_of_writes_that_are_sent_together() {
     let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
-    let (mut failed, mut together) = (0, 0);
+    let (mut failed, mut together, mut both) = (0, 0, 0);
     for (seed, name) in (1..).zip(["none", "bfq+", "cfq"]) {
         for area in [1_500, 20_000] {
             let admit = Policy::named(name).expect("a policy");
@@ -149,10 +149,10 @@ fn nothing_is_lost_of_writes_that_are_sent_together() {
             println!("{name}, {area} sectors: {t:?}");
             holds(&t);
             together += t.together;
-            failed += t.failed;
+            (failed, both) = (failed + t.failed, both + t.together_failed);
         }
     }
-    assert!(failed > 0 && together > 300, "{failed} {together}");
+    assert!(failed > 0 && together > 300 && both > 10, "{failed} {together} {both}");
 }
 
 /// Streams begin and end all the time, on a drive that breaks its worst case now and then.

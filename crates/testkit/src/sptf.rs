@@ -43,8 +43,8 @@ pub struct Situation<'a> {
     pub lbn: u64,
     /// The id of the read for which the drive goes on reading without a break.
     pub goes_on: Option<u64>,
-    /// Writes that continue each other are sent as one command.
-    pub merges: bool,
+    /// Of writes that continue each other the first goes first.
+    pub writes_in_order: bool,
     /// What it took to position for the requests that arrived lately, this decision's included ([`Order::SptfAhead`]).
     pub arrivals: &'a [Dur],
 }
@@ -85,11 +85,11 @@ impl Situation<'_> {
         reads && adjacent && self.model.cache.segments > 0 && self.model.cache.prefetch != Prefetch::None
     }
 
-    /// Whether `next` goes behind `first` without a choice: the drive reads it without a break, or both are sent together.
+    /// Whether `next` goes behind `first` without a choice: the drive reads it without a break, or both are writes.
     fn goes_behind(&self, first: &Waiting, next: &Waiting) -> bool {
         let writes = first.kind == Kind::Write && next.kind == Kind::Write && !first.fua && !next.fua;
         let adjacent = first.place.lbn + u64::from(first.place.count) == next.place.lbn;
-        self.follows(first, next) || self.merges && writes && adjacent && first.queue == next.queue
+        self.follows(first, next) || self.writes_in_order && writes && adjacent && first.queue == next.queue
     }
 
     /// Positioning time of `next` from the end of `first`.

@@ -383,11 +383,8 @@ impl Drive {
             let command = self.queue[i].command;
             let needs_destage = match command.kind {
                 Kind::Flush => true,
-                // It goes to the media itself, or the cache is full.
-                Kind::Write => {
-                    !self.completes_on_media(&command)
-                        || self.dirty.len() >= self.cache_spec.dirty_segments.max(2) as usize
-                }
+                // The cache had no room for it.
+                Kind::Write => !self.completes_on_media(&command),
                 Kind::Read => false,
             };
             if needs_destage && let Some(d) = self.choose_dirty(at) {

@@ -1,4 +1,4 @@
-//! Handover: while the drive's own write cache may hold data, the drive orders commands itself.
+//! Handover: from the arrival of a write until the drive's own write cache is empty, the drive orders commands itself.
 //!
 //! A drive that keeps writes in its volatile cache writes them to the media when it sees fit, and does not report it. Where its head is
 //! cannot be known then, and two commands selected outside are worse than all of them selected inside. So while data may be
@@ -71,10 +71,10 @@ impl Core {
         self
     }
 
-    /// Whether the drive orders commands itself now. From the arrival of a write on: the drive takes it in a tenth of a millisecond, whatever else it
-    /// has to do.
+    /// Whether the drive orders commands itself now. From the arrival of a write on that it may cache: the drive takes that in a tenth of a
+    /// millisecond, whatever else it has to do.
     pub(super) fn hands_over(&self) -> bool {
-        let caches = self.pool.waits_to_write() || self.dirty_until().is_some();
+        let caches = self.pool.has_cacheable_writes() || self.dirty_until().is_some();
         self.handover.depth > 0 && caches && self.streams.is_none() && self.admit.is_none()
     }
 
@@ -102,8 +102,8 @@ impl Core {
         }
     }
 
-    /// A command is about to be sent. What the drive takes at most to write it back if it caches it, coming from the command before: the
-    /// move, a turn, the transfer.
+    /// Notes of a write that is about to be sent what the drive takes at most to write it back if it caches it: the move from the
+    /// command before, a turn, the transfer.
     pub(super) fn note_sent(&mut self, command: &Command, place: Option<&Place>) {
         let Some(place) = place.filter(|_| command.kind == Kind::Write && self.model.cache.write_back) else { return };
         let (_, head) = self.likely_heads();
@@ -111,7 +111,9 @@ impl Core {
         let moves = mechanics.reposition((head.cylinder, head.surface), (place.cylinder, place.surface), Kind::Write);
         let takes =
             lead_in(&self.model, Kind::Write, Kind::Write) + moves + mechanics.rotation.period() + place.transfer;
-        self.handover.at_drive.push((command.id, takes));
+        if !command.fua {
+            self.handover.at_drive.push((command.id, takes));
+        }
         self.handover.arm = (place.end_cylinder, place.end_surface);
     }
 

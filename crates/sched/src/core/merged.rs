@@ -10,12 +10,19 @@ use crate::merge::{MOST_BYTES, MOST_REQUESTS, can_merge};
 use crate::request::Prediction;
 
 impl Core {
-    /// Whether writes that continue each other go as one command.
-    pub(super) fn merges(&self) -> bool {
+    /// Whether writes that continue each other keep their order: the drive does not merge them.
+    pub(super) fn keeps_writes_in_order(&self) -> bool {
         self.config.order == Order::SptfAhead && !self.model.cache.write_back && self.streams.is_none()
     }
 
-    /// Commits to the requests that can go behind the one in `slot`, which is to be sent now. The last of them; `slot` itself when there is none.
+    /// Whether they go as one command, too. A drive that writes on arrival loses no turn with each, and one command at a time leaves it idle
+    /// until the clients have asked again.
+    pub(super) fn merges(&self) -> bool {
+        self.keeps_writes_in_order() && !self.model.mechanics.on_arrival(Kind::Write)
+    }
+
+    /// Commits to the writes that are merged into the command of the one in `slot`, which is to be sent now. Returns the last of them, or `slot`
+    /// itself when there is none.
     pub(super) fn with_those_behind(&mut self, slot: u32) -> u32 {
         if self.pool.get(slot).request.kind != Kind::Write || !self.merges() {
             return slot;
@@ -52,9 +59,9 @@ impl Core {
         may_go.then_some(next)
     }
 
-    /// The command of the request in `slot` has ended, and with it those behind it. Where one of several fails it is not known which of the others
-    /// are written: each goes again, alone.
-    pub(super) fn finish_merged(&mut self, slot: u32, sent: &Sent, outcome: Outcome, prediction: Option<Prediction>) {
+    /// The command of the request in `slot` has ended, and with it the requests merged into it. Where a merged command fails it is not known
+    /// which of its requests are written: each is sent again, alone.
+    pub(super) fn finish_all(&mut self, slot: u32, sent: &Sent, outcome: Outcome, prediction: Option<Prediction>) {
         let of_it = |&(command, _): &(u64, u32)| command == sent.command.id;
         let fails = matches!(outcome, Outcome::MediaError { .. }) && self.behind.iter().any(of_it);
         match fails {

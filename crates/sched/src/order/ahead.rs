@@ -15,7 +15,7 @@
 //! service time, whatever `n` is.
 //!
 //! Of waiting reads that continue each other only the first is a candidate: the drive reads the others behind it without a break. Begun in the middle, the run
-//! would go on with what arrives at its end, and leave its first reads behind. The same holds for writes that are sent as one command ([`crate::merge`]).
+//! would go on with what arrives at its end, and leave its first reads behind. The same holds for writes on a drive without a write cache ([`crate::merge`]).
 //!
 //! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while the drive is busy. All of it is exact for up
 //! to [`MOST`] requests; with more waiting one of them is always near, and SPTF decides alone, with a bound on the waiting time ([`LONGEST`]).
@@ -156,12 +156,11 @@ fn goes_on(model: &Model, kind: Kind, end: u64, next: Kind, lbn: u64) -> bool {
     end == lbn && kind.is_read() && next.is_read() && model.reads_ahead()
 }
 
-/// Whether `b` goes behind `c`, which it continues: as a read that the drive reads without a break, or as a write that is sent together with
-/// it.
+/// Whether `b` goes behind `c`, which it continues: as a read that the drive reads without a break, or as a write.
 fn is_before(view: &View, c: &Candidate, b: &Candidate) -> bool {
     let (one, other) = (&view.pool.get(c.entry.slot), &view.pool.get(b.entry.slot));
     let of_another = view.queues.is_some() && one.queue != other.queue;
-    follows(view, c.entry, b.entry) || view.merges && !of_another && can_merge(&one.request, &other.request)
+    follows(view, c.entry, b.entry) || view.writes_in_order && !of_another && can_merge(&one.request, &other.request)
 }
 
 /// Whether the drive reads `next` behind `first` without a break.

@@ -90,8 +90,8 @@ pub struct View<'a> {
     pub lbn: u64,
     /// The read that continues what the drive reads: it goes on for it without a break.
     pub goes_on: Option<u32>,
-    /// Writes that continue each other are sent as one command.
-    pub merges: bool,
+    /// Of writes that continue each other the first goes first ([`Order::SptfAhead`]).
+    pub writes_in_order: bool,
     /// How near those were that arrived before; [`Order::SptfAhead`] learns it.
     pub arrivals: &'a mut ahead::Arrivals,
     /// How many requests were looked at; orders count it up.

@@ -106,6 +106,8 @@ pub struct Tally {
     pub aborted: u64,
     /// Commands that carried several foreground writes.
     pub together: u64,
+    /// Of these, failed.
+    pub together_failed: u64,
     /// Commands merged with a foreground request.
     pub merged: u64,
     /// Freeblock commands alone.
@@ -466,10 +468,22 @@ impl Run {
     }
 
     fn completed(&mut self, completion: &Completion) {
-        self.shadow.completed(completion.id, completion.outcome);
-        self.core.complete(completion.id, completion.outcome, self.now);
+        let outcome = self.outcome(completion);
+        self.shadow.completed(completion.id, outcome);
+        self.core.complete(completion.id, outcome, self.now);
         self.drain();
         self.shadow.all_events_seen();
+    }
+
+    /// How a command ended. The virtual drive's writes do not fail; where writes are merged some are made to.
+    fn outcome(&mut self, completion: &Completion) -> Outcome {
+        let write = self.shadow.command(completion.id).filter(|c| c.kind == Kind::Write);
+        match (write, completion.outcome, self.written_to) {
+            (Some(c), Outcome::Ok, Some(_)) if self.rng.below(16) == 0 => {
+                Outcome::MediaError { lbn: c.lbn + self.rng.below(u64::from(c.count)) }
+            }
+            (_, outcome, _) => outcome,
+        }
     }
 
     fn drain(&mut self) {

@@ -57,6 +57,8 @@ pub(super) struct Shadow {
     foreground: BTreeMap<u64, Foreground>,
     /// Requests by arrival.
     arrived: Vec<u64>,
+    /// Requests of failed merged commands that were not sent again.
+    again: usize,
     at_drive: BTreeMap<u64, Flying>,
     /// Data that applications have ready: of this task's number, these sectors.
     ready: Vec<(u64, Range)>,
@@ -120,6 +122,7 @@ impl Shadow {
             tasks: BTreeMap::new(),
             foreground: BTreeMap::new(),
             arrived: vec![],
+            again: 0,
             at_drive: BTreeMap::new(),
             ready: vec![],
             holds: vec![0; area as usize],
@@ -302,6 +305,9 @@ impl Shadow {
                 f.sent = true;
             }
         }
+        if parts.len() == 1 {
+            self.again = self.again.saturating_sub(1);
+        }
         self.tally.together += u64::from(parts.len() > 1);
         let needs = if parts.is_empty() { all } else { front };
         if command.kind == Kind::Write && self.has_ready(&needs) < needs.count {
@@ -310,9 +316,14 @@ impl Shadow {
         self.at_drive.insert(command.id, Flying { command: *command, free, parts });
     }
 
-    /// Foreground requests at the drive behind others in the same command.
+    /// A command at the drive.
+    pub fn command(&self, id: u64) -> Option<Command> {
+        self.at_drive.get(&id).map(|f| f.command)
+    }
+
+    /// Foreground requests at the drive behind others in the same command, and those of a failed one that go again: they go first.
     pub fn behind(&self) -> usize {
-        self.at_drive.values().map(|f| f.parts.len().saturating_sub(1)).sum()
+        self.again + self.at_drive.values().map(|f| f.parts.len().saturating_sub(1)).sum::<usize>()
     }
 
     /// How many sectors of a range applications have data for.
@@ -344,10 +355,12 @@ impl Shadow {
         if let Outcome::MediaError { lbn } = outcome
             && (lbn < flying.command.lbn + u64::from(flying.free) || flying.parts.len() > 1)
         {
+            self.tally.together_failed += u64::from(flying.parts.len() > 1);
             // The request behind the front goes again, and of several each.
             for id in &flying.parts {
                 if let Some(f) = self.foreground.get_mut(id) {
                     f.sent = false;
+                    self.again += usize::from(flying.parts.len() > 1);
                 }
             }
         }
@@ -373,6 +386,11 @@ impl Shadow {
         self.tally.failed += u64::from(f.outcome != Outcome::Ok);
         let r = &gone.request;
         let own = range(r.lbn, r.count);
+        if r.kind == Kind::Write && f.outcome != Outcome::Ok {
+            // What lies there is not known any more: nothing older than this may be found.
+            let at = self.sectors(&own);
+            self.holds[at].iter_mut().for_each(|held| *held = gone.number.max(*held));
+        }
         let by = self.last.as_ref().is_some_and(|(l, outcome)| {
             let c = &l.command;
             c.kind == r.kind
