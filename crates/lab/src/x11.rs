@@ -77,8 +77,9 @@ const RECORDINGS: [(&str, &str); 7] = [
 
 /// What `headtime scrub` reads at once of this drive.
 const UNIT: u32 = 32;
-/// Replays of one recording, each on a drive with another seed. A recording has 187 to 2,500 reads: the p99 of a single replay is the response time of one
-/// request, the second longest at worst, and differs by a turn from one replay to the next. So the reads of all are taken together.
+/// Replays of one recording, each on a drive with another seed. A recording has 187 to 2,500 reads: the p99 of a single
+/// replay is the response time of one request, the second longest at worst, and differs by a turn from one replay to
+/// the next. So the reads of all are taken together.
 const REPLAYS: u64 = 8;
 /// A run that takes this many times the recorded duration has failed and is ended.
 const MOST: u64 = 20;

@@ -20,7 +20,7 @@ mod merged;
 use std::collections::VecDeque;
 
 use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::model::{Model, Place};
+use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
 use crate::admit::das::streams::Streams;
@@ -428,34 +428,6 @@ impl Core {
         self.stats.cost.decisions += 1;
         self.pool.send(slot);
         self.tell_chosen(slot);
-    }
-
-    fn send_request(&mut self, slot: u32) -> Command {
-        let last = self.with_those_behind(slot);
-        let first = self.pool.get(slot);
-        if last == slot {
-            return self.send_alone(slot);
-        }
-        let end = self.pool.get(last).request;
-        let all = Request { count: (end.lbn - first.request.lbn) as u32 + end.count, ..first.request };
-        let place = self.model.place(all.lbn, all.count, all.kind);
-        self.send_as(slot, &all, place)
-    }
-
-    fn send_alone(&mut self, slot: u32) -> Command {
-        let chosen = self.pool.get(slot);
-        let (request, place) = (chosen.request, chosen.place);
-        self.send_as(slot, &request, place)
-    }
-
-    /// The command of the request in `slot`, and of what goes with it.
-    fn send_as(&mut self, slot: u32, request: &Request, place: Option<Place>) -> Command {
-        let command = self.dispatch.send(Purpose::Request(slot), request, self.now);
-        self.tell_sent(slot, &command, 0);
-        self.learn_reuse(slot);
-        self.flies(&command, place, false);
-        self.predictor.sent(&self.model, command.id, command.kind, place.as_ref(), self.now);
-        command
     }
 
     /// When it wants to be told the time, if nothing else happens before.

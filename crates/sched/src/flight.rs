@@ -287,9 +287,9 @@ impl Flight {
         Time(now.0.saturating_sub(self.tail.0))
     }
 
-    /// When its media transfer ended if the head came just too late for the first sector and landed inside the request: a turn after the
-    /// landing, and the front, which passed last, had still to cross the bus with all that follows it. `None` if that does not explain
-    /// the time at which the host heard of it.
+    /// When its media transfer ended if the head came just too late for the first sector and landed inside the request:
+    /// a turn after the landing, and the front, which passed last, had still to cross the bus with all that follows it.
+    /// `None` if that does not explain the time at which the host heard of it.
     #[cold]
     fn late_landing(&self, model: &Model, place: &Place, now: Time) -> Option<Time> {
         let (rotation, count) = (&model.mechanics.rotation, u64::from(place.count));

@@ -1,15 +1,16 @@
 //! Merging: adjacent writes are sent to the drive as one command.
 //!
-//! A drive without a write cache writes each command by itself. The next one arrives when its first sector has passed, and waits a turn. An order
-//! that takes another write instead overtakes this one, time after time. One command for all that wait loses one turn in all. Reads need no merging:
-//! the drive reads ahead. Nor does a drive with a write cache, which merges what it holds.
+//! A drive without a write cache writes each command by itself. The next one arrives when its first sector has passed,
+//! and waits a turn. An order that takes another write instead overtakes this one, time after time. One command for all
+//! that wait loses one turn in all. Reads need no merging: the drive reads ahead. Nor does a drive with a write cache,
+//! which merges what it holds.
 
 use headtime_disk::command::Kind;
 
 use crate::request::Request;
 
-/// A merged command has at most this number of bytes: about what a block layer sends at once (1,280 KiB by default in Linux). A
-/// request that arrives meanwhile waits for a turn or two.
+/// A merged command has at most this number of bytes: about what a block layer sends at once (1,280 KiB by default in
+/// Linux). A request that arrives meanwhile waits for a turn or two.
 pub const MOST_BYTES: u64 = 1 << 20;
 
 /// And at most this number of requests: 4 KiB each.

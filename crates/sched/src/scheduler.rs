@@ -33,7 +33,8 @@ pub trait Scheduler {
     }
     /// The foreground request that a command at the drive is for; `None` when all of it is background work.
     fn request_of(&self, command: u64) -> Option<u64>;
-    /// The foreground requests behind it in the same command, in the order of their LBNs: a write carries the data of all.
+    /// The foreground requests behind it in the same command, in the order of their LBNs: a write carries the data of
+    /// all.
     fn requests_behind(&self, command: u64) -> Vec<u64>;
     /// Searches for freeblock work so far.
     fn searches(&self) -> u64 {

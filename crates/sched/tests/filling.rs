@@ -103,7 +103,8 @@ fn a_write_that_was_refused_on_an_idle_disk_is_offered_again_without_anything_el
     let session = rig.session(1);
     rig.says = Says::NotNow;
     let task = rig.task(session, Kind::Write, &[(100_000, 64)], 64);
-    // Nothing is known of the head and of idle periods: a command is taken to last for a move and a turn, and waits forty times as long.
+    // Nothing is known of the head and of idle periods: a command is taken to last for a move and a turn, and waits
+    // forty times as long.
     rig.run(Dur::from_secs(1));
     assert!(rig.events.iter().filter(|(_, e)| matches!(e, Event::GetBuffer { .. })).count() >= 2);
     rig.says = Says::Yes;

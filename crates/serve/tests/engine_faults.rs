@@ -39,8 +39,8 @@ fn each_fault_comes_back_as_what_it_is_and_the_next_request_is_served() {
     }
 }
 
-/// Writes that wait and continue each other go to the device as one command: each has its own data, and where the command fails once
-/// each is written by itself.
+/// Writes that wait and continue each other go to the device as one command: each has its own data, and where the
+/// command fails once each is written by itself.
 #[test]
 fn writes_that_go_as_one_command_are_all_on_the_disk() {
     for plan in [vec![], vec![(1, Planted::Fails(Fault::Io))], vec![(2, Planted::Fails(Fault::Io))]] {

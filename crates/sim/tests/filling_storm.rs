@@ -131,8 +131,8 @@ fn nothing_is_lost_whoever_decides_who_may_go() {
     admitted(5, 12, 20_000);
 }
 
-/// Writes that continue each other go as one command: none is lost, passed, or taken for another one, and where the command fails each
-/// ends by itself.
+/// Writes that continue each other go as one command: none is lost, passed, or taken for another one, and where the
+/// command fails each ends by itself.
 #[test]
 fn nothing_is_lost_of_writes_that_are_sent_together() {
     let profile = profile::builtin("barracuda36es2").expect("a built-in drive");

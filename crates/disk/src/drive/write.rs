@@ -246,8 +246,8 @@ impl Drive {
         (0..self.dirty.len()).min_by_key(|&i| cost(i))
     }
 
-    /// Puts one cached write on the media. One that continues the one before begins a little earlier than that ended: ends are rounded up to
-    /// nanoseconds, and after several writes in a row the next sector would have passed.
+    /// Puts one cached write on the media. One that continues the one before begins a little earlier than that ended:
+    /// ends are rounded up to nanoseconds, and after several writes in a row the next sector would have passed.
     pub(super) fn destage(&mut self, i: usize, at: Time) {
         let d = self.dirty.remove(i);
         let stop = self.stop_stream(at);

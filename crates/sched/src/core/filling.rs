@@ -180,8 +180,9 @@ impl Core {
         reads_on && request.kind == Kind::Read && self.predictor.last_kind().is_read() && ahead.contains(&request.lbn)
     }
 
-    /// Whether the drive's cache answers a request: a read of what it holds, or a write that it takes. There is no gap before it: it waits for nothing
-    /// that turns. What is put before a read costs it that much time, and what is put before a write keeps the head from what comes next.
+    /// Whether the drive's cache answers a request: a read of what it holds, or a write that it takes. There is no gap
+    /// before it: it waits for nothing that turns. What is put before a read costs it that much time, and what is put
+    /// before a write takes the head away from what comes next.
     fn is_cached(&mut self, slot: u32) -> bool {
         let Request { kind, lbn, count, fua, .. } = self.pool.get(slot).request;
         match kind {

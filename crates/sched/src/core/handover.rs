@@ -71,8 +71,8 @@ impl Core {
         self
     }
 
-    /// Whether the drive orders commands itself now. From the arrival of a write on that it may cache: the drive takes that in a tenth of a
-    /// millisecond, whatever else it has to do.
+    /// Whether the drive orders commands itself now. From the arrival of a write on that it may cache: the drive takes
+    /// that in a tenth of a millisecond, whatever else it has to do.
     pub(super) fn hands_over(&self) -> bool {
         let caches = self.pool.has_cacheable_writes() || self.dirty_until().is_some();
         self.handover.depth > 0 && caches && self.streams.is_none() && self.admit.is_none()
@@ -102,8 +102,8 @@ impl Core {
         }
     }
 
-    /// Notes of a write that is about to be sent what the drive takes at most to write it back if it caches it: the move from the
-    /// command before, a turn, the transfer.
+    /// Notes of a write that is about to be sent what the drive takes at most to write it back if it caches it: the
+    /// move from the command before, a turn, the transfer.
     pub(super) fn note_sent(&mut self, command: &Command, place: Option<&Place>) {
         let Some(place) = place.filter(|_| command.kind == Kind::Write && self.model.cache.write_back) else { return };
         let (_, head) = self.likely_heads();
@@ -117,8 +117,8 @@ impl Core {
         self.handover.arm = (place.end_cylinder, place.end_surface);
     }
 
-    /// Where a read and a write sent now would find the head. The predictor does not follow what the drive does by itself: behind writes that it
-    /// cached the head is where the last of them ends.
+    /// Where a read and a write sent now would find the head. The predictor does not follow what the drive does by
+    /// itself: behind writes that it cached the head is where the last of them ends.
     pub(super) fn likely_heads(&mut self) -> (Head, Head) {
         let (read, write) = self.predictor.next_heads(&self.model, self.now);
         if self.predictor.is_sure() || !self.model.cache.write_back {

@@ -2,12 +2,13 @@
 //!
 //! Streams with guarantees exclude this: they are promised the time of each request.
 
-use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::command::{Command, Kind, Outcome};
+use headtime_disk::model::Place;
 
 use super::{Core, Order};
-use crate::dispatch::Sent;
+use crate::dispatch::{Purpose, Sent};
 use crate::merge::{MOST_BYTES, MOST_REQUESTS, can_merge};
-use crate::request::Prediction;
+use crate::request::{Prediction, Request};
 
 impl Core {
     /// Whether writes that continue each other keep their order: the drive does not merge them.
@@ -15,15 +16,45 @@ impl Core {
         self.config.order == Order::SptfAhead && !self.model.cache.write_back && self.streams.is_none()
     }
 
-    /// Whether they go as one command, too. A drive that writes on arrival loses no turn with each, and one command at a time leaves it idle
-    /// until the clients have asked again.
+    /// Whether they go as one command, too. A drive that writes on arrival loses no turn with each, and one command at
+    /// a time leaves it idle until the clients have asked again.
     pub(super) fn merges(&self) -> bool {
         self.keeps_writes_in_order() && !self.model.mechanics.on_arrival(Kind::Write)
     }
 
-    /// Commits to the writes that are merged into the command of the one in `slot`, which is to be sent now. Returns the last of them, or `slot`
-    /// itself when there is none.
-    pub(super) fn with_those_behind(&mut self, slot: u32) -> u32 {
+    /// Sends the request in `slot`, and what is merged into its command.
+    pub(super) fn send_request(&mut self, slot: u32) -> Command {
+        let last = self.with_those_behind(slot);
+        let first = self.pool.get(slot);
+        if last == slot {
+            return self.send_alone(slot);
+        }
+        let end = self.pool.get(last).request;
+        let all = Request { count: (end.lbn - first.request.lbn) as u32 + end.count, ..first.request };
+        let place = self.model.place(all.lbn, all.count, all.kind);
+        self.send_as(slot, &all, place)
+    }
+
+    /// Sends it by itself.
+    pub(super) fn send_alone(&mut self, slot: u32) -> Command {
+        let chosen = self.pool.get(slot);
+        let (request, place) = (chosen.request, chosen.place);
+        self.send_as(slot, &request, place)
+    }
+
+    /// The command of the request in `slot`, and of what goes with it.
+    fn send_as(&mut self, slot: u32, request: &Request, place: Option<Place>) -> Command {
+        let command = self.dispatch.send(Purpose::Request(slot), request, self.now);
+        self.tell_sent(slot, &command, 0);
+        self.learn_reuse(slot);
+        self.flies(&command, place, false);
+        self.predictor.sent(&self.model, command.id, command.kind, place.as_ref(), self.now);
+        command
+    }
+
+    /// Commits to the writes that are merged into the command of the one in `slot`, which is to be sent now. Returns
+    /// the last of them, or `slot` itself when there is none.
+    fn with_those_behind(&mut self, slot: u32) -> u32 {
         if self.pool.get(slot).request.kind != Kind::Write || !self.merges() {
             return slot;
         }
@@ -59,8 +90,8 @@ impl Core {
         may_go.then_some(next)
     }
 
-    /// The command of the request in `slot` has ended, and with it the requests merged into it. Where a merged command fails it is not known
-    /// which of its requests are written: each is sent again, alone.
+    /// The command of the request in `slot` has ended, and with it the requests merged into it. Where a merged command
+    /// fails it is not known which of its requests are written: each is sent again, alone.
     pub(super) fn finish_all(&mut self, slot: u32, sent: &Sent, outcome: Outcome, prediction: Option<Prediction>) {
         let of_it = |&(command, _): &(u64, u32)| command == sent.command.id;
         let fails = matches!(outcome, Outcome::MediaError { .. }) && self.behind.iter().any(of_it);
@@ -77,7 +108,8 @@ impl Core {
         }
     }
 
-    /// The driver's names of the foreground requests behind the first one in a command that is at the drive, in the order of their LBNs.
+    /// The driver's names of the foreground requests behind the first one in a command that is at the drive, in the
+    /// order of their LBNs.
     pub fn requests_behind(&self, command: u64) -> impl Iterator<Item = u64> {
         let behind = self.behind.iter().filter(move |b| b.0 == command);
         behind.map(|b| self.pool.get(b.1).request.id)

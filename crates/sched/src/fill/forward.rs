@@ -20,11 +20,12 @@ pub const MOST_PROMOTED: usize = 4;
 /// Sectors of one piece at most, unless one unit is more: 128 KiB, what block layers send at once.
 const PROMOTED_SECTORS: u64 = 256;
 
-/// When nothing has been brought for so long, a straggler is fetched. It costs a foreground that moves the head anyway a turn each time: 0.3% of
-/// the time at 10,000 rpm.
+/// When nothing has been brought for so long, a straggler is fetched. It costs a foreground that moves the head anyway
+/// a turn each time: 0.3% of the time at 10,000 rpm.
 pub const PATIENCE: Dur = Dur::from_secs(2);
-/// The same where the head has to return to the foreground: it reads or writes in order, or the drive's cache holds its writes. A straggler costs
-/// two moves and two turns then, 30 to 45 ms on the built-in drives of 7,200 rpm: 0.4% of the time.
+/// The same where the head has to return to the foreground: it reads or writes in order, or the drive's cache holds its
+/// writes. A straggler costs two moves and two turns then, 30 to 45 ms on the built-in drives of 7,200 rpm: 0.4% of the
+/// time.
 const PATIENCE_IN_ORDER: Dur = Dur::from_secs(10);
 /// When a session has got nothing for so long while others have, a straggler is fetched for it: 0.01% of the time.
 pub const STARVED: Dur = Dur::from_secs(60);
@@ -58,7 +59,8 @@ impl Starving {
 }
 
 impl Freeblock {
-    /// The next piece that is ready to be sent. `idle`: nobody in the foreground wants anything. `cached`: the drive's cache holds writes.
+    /// The next piece that is ready to be sent. `idle`: nobody in the foreground wants anything. `cached`: the drive's
+    /// cache holds writes.
     pub fn next_promoted(&mut self, model: &Model, idle: bool, cached: bool, now: Time) -> Option<(Kind, Range)> {
         if let Some(range) = self.promoted_pending.take() {
             if self.tasks.granted(range) {

@@ -222,8 +222,9 @@ impl Idling {
         })
     }
 
-    /// Whether a request will rarely arrive while this leg is on its way; if not, it is looked for again when it would have been done. `sure`:
-    /// the head is there; if not, as after a write that the drive cached, the worst is assumed: the move, and a turn.
+    /// Whether a request will rarely arrive while this leg is on its way; if not, it is looked for again when it would
+    /// have been done. `sure`: the head is there; if not, as after a write that the drive cached, the worst is assumed:
+    /// the move, and a turn.
     pub fn rarely_delays(&mut self, model: &Model, head: &Head, sure: bool, leg: &Leg, now: Time) -> bool {
         let Some(place) = model.place(leg.lbn, leg.count, leg.kind) else {
             return true;

@@ -5,9 +5,10 @@
 //! reads have taken those segments meanwhile, each of its hits becomes a read of the media: a positioning time, as long as a request.
 //!
 //! So it is learned how old the segments are that foreground reads still hit: how many others were used since. Of `n` segments the oldest `m` can be
-//! spared that none of the last reads hit. If FILL's own commands take `m` segments for each `n - m` that the foreground takes, what the
-//! foreground reads stays as long as in a cache of `n - m` segments. Without a command to spare a gap is filled with what can be read with the request's own command, from the
-//! arrival of the head on: that takes no segment.
+//! spared that none of the last reads hit. If FILL's own commands take `m` segments for each `n - m` that the
+//! foreground takes, what the foreground reads stays as long as in a cache of `n - m` segments. Without a command to
+//! spare a gap is filled with what can be read with the request's own command, from the arrival of the head on: that
+//! takes no segment.
 
 /// Reads that are looked at.
 const WINDOW: usize = 256;

@@ -11,11 +11,12 @@
 //!
 //! The last term is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on rotational position"): a
 //! request that lies badly gains on the others while it waits, so the largest response times fall. Ages grow with the number `n` of
-//! requests that wait; a request that has waited as long as first come, first served would let it wait has gained a thirty-second of a
-//! service time, whatever `n` is.
+//! requests that wait; a request that has waited as long as first come, first served would let it wait has gained a
+//! thirty-second of a service time, whatever `n` is.
 //!
 //! Of waiting reads that continue each other only the first is a candidate: the drive reads the others behind it without a break. Begun in the middle, the run
-//! would go on with what arrives at its end, and leave its first reads behind. The same holds for writes on a drive without a write cache ([`crate::merge`]).
+//! would go on with what arrives at its end, and leave its first reads behind. The same holds for writes on a drive
+//! without a write cache ([`crate::merge`]).
 //!
 //! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while the drive is busy. All of it is exact for up
 //! to [`MOST`] requests; with more waiting one of them is always near, and SPTF decides alone, with a bound on the waiting time ([`LONGEST`]).

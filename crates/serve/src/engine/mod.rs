@@ -346,7 +346,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         self.device.submit(command, data, sent);
     }
 
-    /// What a write writes: background data in front, or all of it, and behind that the data of a request, or of several.
+    /// What a write writes: background data in front, or all of it, and behind that the data of a request, or of
+    /// several.
     fn data_for(&self, command: &Command) -> Bytes {
         let free = u64::from(self.core.free_sectors(command.id));
         match self.core.request_of(command.id) {

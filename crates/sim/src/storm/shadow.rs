@@ -321,7 +321,8 @@ impl Shadow {
         self.at_drive.get(&id).map(|f| f.command)
     }
 
-    /// Foreground requests at the drive behind others in the same command, and those of a failed one that go again: they go first.
+    /// Foreground requests at the drive behind others in the same command, and those of a failed one that go again:
+    /// they go first.
     pub fn behind(&self) -> usize {
         self.again + self.at_drive.values().map(|f| f.parts.len().saturating_sub(1)).sum::<usize>()
     }
