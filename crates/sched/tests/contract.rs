@@ -36,6 +36,8 @@ struct Driver {
     unfinished: Vec<Request>,
     /// Requests by command at the drive.
     at_drive: BTreeMap<u64, Vec<Request>>,
+    /// Requests of merged commands that failed: they are sent again, alone, before any other.
+    again: Vec<u64>,
     sent: Vec<u64>,
     finished: Vec<Finished>,
     trace: Vec<Action>,
@@ -56,6 +58,7 @@ impl Driver {
             now: Time::ZERO,
             unfinished: vec![],
             at_drive: BTreeMap::new(),
+            again: vec![],
             sent: vec![],
             finished: vec![],
             trace: vec![],
@@ -81,7 +84,7 @@ impl Driver {
         assert_eq!(self.core.poll(), None, "drained means drained");
         assert_eq!(self.core.outstanding(), self.at_drive.len());
         let at_drive: usize = self.at_drive.values().map(Vec::len).sum();
-        assert_eq!(self.core.waiting() + at_drive, self.unfinished.len());
+        assert_eq!(self.core.waiting() + at_drive + self.again.len(), self.unfinished.len());
         // Nothing that could go is held back, but for a second command until the instant that the core asks for.
         let late = self.max_outstanding == 2 && self.at_drive.len() == 1;
         let waits = late && self.core.next_wakeup().is_some_and(|at| at > self.now);
@@ -116,6 +119,10 @@ impl Driver {
         }
         assert!(c.kind == Kind::Flush || end == c.lbn + u64::from(c.count), "{c:?} is not {parts:?}");
         assert!(parts.len() == 1 || parts.iter().all(|r| r.kind == Kind::Write && !r.fua));
+        if !self.again.is_empty() {
+            assert_eq!(parts.len(), 1, "{parts:?} before {:?}", self.again);
+            assert_eq!(parts[0].id, self.again.remove(0));
+        }
         assert!(self.at_drive.len() < self.max_outstanding);
         self.sent.extend(parts.iter().map(|r| r.id));
         assert!(self.at_drive.insert(c.id, parts).is_none(), "two commands {}", c.id);
@@ -142,8 +149,15 @@ impl Driver {
         self.now = at;
         let done = self.drive.advance(at).expect("it is due");
         let requests = self.at_drive.remove(&done.id).expect("it was sent");
+        let again = requests.len() > 1 && matches!(done.outcome, Outcome::MediaError { .. });
+        if again {
+            self.again.extend(requests.iter().map(|r| r.id));
+        }
         self.core.complete(done.id, done.outcome, at);
         self.drain();
+        if again {
+            return true;
+        }
         let ended = self.finished.iter().rev().take(requests.len()).rev().map(|f| (f.request, f.outcome));
         assert!(ended.eq(requests.iter().map(|r| (r.id, done.outcome))), "a completion finishes its requests");
         true
