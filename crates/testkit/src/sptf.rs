@@ -113,7 +113,7 @@ impl Situation<'_> {
             .min()
             .map_or(0, |after| self.arrivals.iter().map(|a| a.0.min(after)).sum::<u64>() / self.arrivals.len() as u64);
         let age = self.now.since(w.submitted).0 as i64;
-        self.positioning(w).0 as i64 + after as i64 - age / (32 * waiting.len() as i64)
+        self.positioning(w).0 as i64 + after as i64 - age / (16 * waiting.len() as i64)
     }
 }
 

@@ -6,13 +6,13 @@
 //! what counts for `b` is
 //!
 //! ```text
-//! positioning(b) + E[min(positioning(b -> c), positioning of the next arrival)] - age(b) / (32 n)
+//! positioning(b) + E[min(positioning(b -> c), positioning of the next arrival)] - age(b) / (16 n)
 //! ```
 //!
 //! The last term is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on rotational position"): a
 //! request that lies badly gains on the others while it waits, so the largest response times fall. Ages grow with the number `n` of
 //! requests that wait; a request that has waited as long as first come, first served would let it wait has gained a
-//! thirty-second of a service time, whatever `n` is.
+//! sixteenth of a service time, whatever `n` is.
 //!
 //! Of waiting reads that continue each other only the first is a candidate: the drive reads the others behind it without a break. Begun in the middle, the run
 //! would go on with what arrives at its end, and leave its first reads behind. The same holds for writes on a drive
@@ -39,7 +39,7 @@ pub const MOST: usize = 32;
 pub const LONGEST: Dur = Dur::from_secs(2);
 
 /// A request gains one part in `AGE` of the time that it has waited, divided by the number of requests.
-const AGE: i64 = 32;
+const AGE: i64 = 16;
 
 /// Arrivals that are remembered.
 const REMEMBERED: usize = 64;
