@@ -324,7 +324,9 @@ impl Shadow {
     /// Foreground requests at the drive behind others in the same command, and those of a failed one that go again:
     /// they go first.
     pub fn behind(&self) -> usize {
-        self.again + self.at_drive.values().map(|f| f.parts.len().saturating_sub(1)).sum::<usize>()
+        // While these take the room at the drive, the request that was selected before them is held back.
+        let held = usize::from(self.tally.together_failed > 0);
+        held + self.again + self.at_drive.values().map(|f| f.parts.len().saturating_sub(1)).sum::<usize>()
     }
 
     /// How many sectors of a range applications have data for.
