@@ -42,21 +42,26 @@ pub struct Rig {
 
 /// A scheduler as `headtime serve` has it, for the drive of [`drive`].
 pub fn core(capacity: usize) -> Core {
-    core_with(Order::Sptf, capacity)
+    core_of("atlas10k", Order::Sptf, capacity)
 }
 
-/// The same with another order.
-pub fn core_with(order: Order, capacity: usize) -> Core {
-    let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
+/// The same for another drive, with another order.
+pub fn core_of(drive: &str, order: Order, capacity: usize) -> Core {
+    let model = Model::new(&profile::builtin(drive).unwrap()).unwrap();
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
     Core::new(Config { order, max_outstanding: 2, capacity, fill }, model)
 }
 
 /// An Atlas 10K over a sparse file.
 pub fn drive(config: DriveConfig) -> (VirtualDrive, File) {
+    drive_of("atlas10k", config)
+}
+
+/// A built-in drive over a sparse file.
+pub fn drive_of(name: &str, config: DriveConfig) -> (VirtualDrive, File) {
     let file = tempfile::tempfile().unwrap();
-    file.set_len(10 << 30).unwrap();
-    let drive = VirtualDrive::new(&profile::builtin("atlas10k").unwrap(), config, file.try_clone().unwrap().into());
+    file.set_len(40 << 30).unwrap();
+    let drive = VirtualDrive::new(&profile::builtin(name).unwrap(), config, file.try_clone().unwrap().into());
     (drive.unwrap(), file)
 }
 
