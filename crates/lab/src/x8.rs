@@ -72,8 +72,8 @@ const HOST_US: [u64; 4] = [0, 20, 300, 1_000];
 /// The shortened run's.
 const QUICK: (&[u32], &[u64]) = (&[1, 4, 16], &[300]);
 
-/// Requests of one run. With this number the p99 of two runs differs by 1.4% (one standard deviation) for response times with an exponential
-/// tail; fewer would make the check one of chance.
+/// Requests of one run. With this number the p99 of two runs differs by 1.4% (one standard deviation) for response
+/// times with an exponential tail; fewer would make the check one of chance.
 const REQUESTS: u64 = 60_000;
 
 /// What is asked of the drive.
@@ -114,7 +114,8 @@ impl Load {
         }
     }
 
-    /// `outstanding` requests always in the system but for the host's time; with `oltp` that number of programs, which think besides.
+    /// `outstanding` requests always in the system but for the host's time; with `oltp` that number of programs, which
+    /// think besides.
     fn group(self, outstanding: u32, host: HostTime) -> GroupSpec {
         let small = PatternSpec::random_reads(4096);
         let in_order = |kib: u64| PatternSpec {

@@ -133,8 +133,8 @@ impl Predictor {
         self.cached.exists().then(|| self.cached.read_end())
     }
 
-    /// Whether a read at [`Predictor::read_end`], sent now, would move nothing: the drive goes on reading for it without a break, or its
-    /// cache has it.
+    /// Whether a read at [`Predictor::read_end`], sent now, would move nothing: the drive goes on reading for it
+    /// without a break, or its cache has it.
     pub fn goes_on(&mut self, model: &Model, now: Time) -> bool {
         let lbn = self.cached.read_end();
         let reads_on = match self.flights.is_empty() {

@@ -47,8 +47,8 @@ pub struct Simulate {
     /// Replay a recorded trace
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// disksim-validate, disksim-ascii, mqsim, blkparse, msr-csv, fio-iolog, systor-csv, tencent-csv, plain-csv, or recording (which headtime
-    /// serve writes); docs/traces.md has each
+    /// disksim-validate, disksim-ascii, mqsim, blkparse, msr-csv, fio-iolog, systor-csv, tencent-csv, plain-csv, or
+    /// recording (which headtime serve writes); docs/traces.md has each
     #[arg(long, value_name = "T")]
     trace_format: Option<String>,
     /// Only the trace's requests to this device

@@ -234,7 +234,8 @@ impl Bwf2q {
         self.waiting.iter().filter(move |(_, s)| s.start <= first.after(sectors, s.weight)).map(|(&a, _)| a)
     }
 
-    /// This application is served next, in place of the one that the order of budgets selects. Panics when one is active, or when it does not wait.
+    /// This application is served next, in place of the one that the order of budgets selects. Panics when one is
+    /// active, or when it does not wait.
     pub fn choose_this(&mut self, application: u32) {
         assert!(self.active.is_none(), "an application is being served");
         let first = self.waiting.values().map(|s| s.start).min().expect("it waits");

@@ -215,7 +215,8 @@ impl Core {
             let Some(leg) = fill.search(&self.model, &gap, last_read, self.now) else {
                 return Next::Request;
             };
-            // For what the drive's cache holds the head does not move: the request would find it elsewhere than planned.
+            // For what the drive's cache holds the head does not move: the request would find it elsewhere than
+            // planned.
             let cached = leg.kind == Kind::Read
                 && !leg.merged
                 && self.predictor.age_in_cache(&self.model, leg.lbn, leg.count).is_some();
@@ -287,7 +288,8 @@ impl Core {
         command
     }
 
-    /// Before a request's command reaches the predictor: whether the foreground comes back to what the drive's cache holds.
+    /// Before a request's command reaches the predictor: whether the foreground comes back to what the drive's cache
+    /// holds.
     pub(super) fn learn_reuse(&mut self, slot: u32) {
         let Request { kind, lbn, count, .. } = self.pool.get(slot).request;
         if let Some(fill) = self.fill.as_mut().filter(|_| kind == Kind::Read) {

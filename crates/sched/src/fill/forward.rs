@@ -59,8 +59,8 @@ impl Starving {
 }
 
 impl Freeblock {
-    /// The next piece that is ready to be sent. `idle`: nobody in the foreground wants anything. `cached`: the drive's
-    /// cache holds writes.
+    /// The next piece that is ready to be sent. `idle`: no foreground request waits or is at the drive. `cached`: the
+    /// drive's cache holds writes.
     pub fn next_promoted(&mut self, model: &Model, idle: bool, cached: bool, now: Time) -> Option<(Kind, Range)> {
         if let Some(range) = self.promoted_pending.take() {
             if self.tasks.granted(range) {

@@ -19,8 +19,9 @@ use headtime_disk::time::Dur;
 /// Idle periods that are remembered.
 const REMEMBERED: usize = 64;
 
-/// A command is sent if the probability that a request arrives meanwhile is at most 1 / `RARE`. The request is delayed by half of the
-/// command on average, so that a program that waits for each request loses at most one part in 80 of its throughput.
+/// A command is sent if the probability that a request arrives meanwhile is at most 1 / `RARE`. The request is delayed
+/// by half of the command on average, so that a program that waits for each request loses at most one part in 80 of its
+/// throughput.
 const RARE: u128 = 40;
 
 /// The lengths of the last idle periods.

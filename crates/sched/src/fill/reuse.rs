@@ -1,8 +1,9 @@
 //! What the foreground has of the drive's cache, and how many background commands it can spare therefore.
 //!
-//! A read of the media takes a segment of the drive's cache, the one that was used longest ago, for any reader. A program that goes through
-//! files of a file system comes back to what the drive read ahead some requests before: directory, inodes, the next file. If background
-//! reads have taken those segments meanwhile, each of its hits becomes a read of the media: a positioning time, as long as a request.
+//! A read of the media takes a segment of the drive's cache, the one that was used longest ago, for any reader. A
+//! program that goes through files of a file system comes back to what the drive read ahead some requests before:
+//! directory, inodes, the next file. If background reads have taken those segments meanwhile, each of its hits becomes
+//! a read of the media: a positioning time, as long as a request.
 //!
 //! So it is learned how old the segments are that foreground reads still hit: how many others were used since. Of `n` segments the oldest `m` can be
 //! spared that none of the last reads hit. If FILL's own commands take `m` segments for each `n - m` that the

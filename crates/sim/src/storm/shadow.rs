@@ -3,12 +3,14 @@
 //! Every write of the foreground and every write task has a number, ascending in the order in which they were told.
 //! A sector holds the number of what was written to it last; it never falls.
 
+mod events;
+
 use std::collections::BTreeMap;
 
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::time::Time;
 use headtime_sched::request::{Finished, Request};
-use headtime_sched::tasks::{Event, Limits, Range, SessionId, TaskId, TaskSpec};
+use headtime_sched::tasks::{Limits, Range, SessionId, TaskId, TaskSpec};
 
 use super::{Tally, names_own};
 
@@ -423,123 +425,5 @@ impl Shadow {
             gone => self.tally.complain(format!("{request} was given up: {:?}", gone.map(|g| (g.request, g.sent)))),
         }
         self.arrived.retain(|id| *id != request);
-    }
-
-    /// Applications are asked for data.
-    pub fn asked(&mut self, event: &Event) {
-        let Event::GetBuffer { session, task, range } = *event else { return };
-        let fine = self.tasks.get(&task).is_some_and(|t| {
-            let whole = t.parts.iter().any(|p| p.is_whole(&range) && p.touching(&range).all(|u| p.wanted[u]));
-            t.session == session && t.kind == Kind::Write && whole
-        });
-        if !fine || self.sessions.get(&session).is_none_or(|s| s.suspended) {
-            self.tally.complain(format!("{event:?} asks for what nobody has"));
-        }
-    }
-
-    /// An application has its data ready.
-    pub fn granted(&mut self, task: TaskId, range: Range) {
-        let Some(number) = self.tasks.get(&task).map(|t| t.number) else { return };
-        self.ready.retain(|(_, r)| !r.overlaps(&range));
-        self.ready.push((number, range));
-    }
-
-    pub fn event(&mut self, event: &Event) {
-        self.events += 1;
-        if let Err(what) = self.take(event) {
-            let last = self.last.as_ref().map(|(l, o)| (l.command, *o));
-            self.tally.complain(format!("{event:?} {what}; last was {last:?}"));
-        }
-    }
-
-    fn take(&mut self, event: &Event) -> Result<(), &'static str> {
-        let session = self.sessions.get_mut(&event.session()).ok_or("comes after its session was closed")?;
-        let task = self.tasks.get_mut(&event.task()).ok_or("comes after its task has ended")?;
-        if task.session != event.session() {
-            return Err("is not its session's");
-        }
-        let covers = |kind: Kind, r: &Range| {
-            self.last
-                .as_ref()
-                .filter(|(l, _)| l.command.kind == kind && inside(r, &range(l.command.lbn, l.command.count)))
-        };
-        let (range, kind, sum) = match *event {
-            Event::Delivered { range, .. } => {
-                if covers(Kind::Read, &range).is_none_or(|l| l.1 != Outcome::Ok) {
-                    return Err("was not read");
-                }
-                if session.suspended {
-                    return Err("comes to a suspended session");
-                }
-                let unit = task.parts.iter().find(|p| inside(&range, &p.range)).map_or(0, |p| p.unit);
-                if session.untaken + range.count.saturating_sub(unit) > session.window {
-                    return Err("is more than the window allows");
-                }
-                session.untaken += range.count;
-                (range, Kind::Read, &mut self.tally.delivered)
-            }
-            Event::Written { range, .. } => {
-                if covers(Kind::Write, &range).is_none_or(|l| l.1 != Outcome::Ok) {
-                    return Err("was not written");
-                }
-                (range, Kind::Write, &mut self.tally.written)
-            }
-            // By a request that came, a task that was registered, or the end of a write that failed: all of them newer.
-            Event::Superseded { range, .. } => {
-                let most = self.newest.len() as u64;
-                let newer = |r: &Range| {
-                    let sectors = r.lbn.min(most) as usize..r.end().min(most) as usize;
-                    self.newest[sectors].iter().any(|n| *n > task.number)
-                };
-                let part = task.parts.iter().find(|p| inside(&range, &p.range)).ok_or("is in no range of its task")?;
-                if !part.touching(&range).all(|u| newer(&part.span(u))) {
-                    return Err("has no newer data over each of its units");
-                }
-                (range, Kind::Write, &mut self.tally.superseded)
-            }
-            Event::Failed { range, .. } => {
-                let Some((l, Outcome::MediaError { lbn })) = &self.last else { return Err("and nothing failed") };
-                if l.command.kind != task.kind || !(range.lbn..range.end()).contains(lbn) {
-                    return Err("does not hold what failed");
-                }
-                (range, task.kind, &mut self.tally.unreadable)
-            }
-            Event::Done { .. } => {
-                if task.parts.iter().any(|p| p.wanted.contains(&true)) {
-                    return Err("and something is wanted still");
-                }
-                self.tasks.remove(&event.task());
-                return Ok(());
-            }
-            Event::GetBuffer { .. } => return Err("is no end"),
-        };
-        if task.kind != kind {
-            return Err("is the wrong kind");
-        }
-        let part = task.parts.iter_mut().find(|p| p.is_whole(&range)).ok_or("is not whole units of a range")?;
-        let units = part.touching(&range);
-        if !part.wanted[units.clone()].iter().all(|w| *w) {
-            return Err("comes twice");
-        }
-        part.wanted[units].fill(false);
-        *sum += range.count;
-        Ok(())
-    }
-
-    /// All events of a completion have come: whoever may have what was read has it.
-    pub fn all_events_seen(&mut self) {
-        let Some((flying, Outcome::Ok)) = &self.last else { return };
-        if flying.command.kind != Kind::Read || self.events + 1 >= self.limits.events {
-            return;
-        }
-        let read = range(flying.command.lbn, flying.command.count);
-        let missed = self.tasks.iter().find(|(_, t)| {
-            let s = &self.sessions[&t.session];
-            let may = t.kind == Kind::Read && !s.suspended && s.window == u64::MAX;
-            may && t.parts.iter().any(|p| p.touching(&read).any(|u| p.wanted[u] && inside(&p.span(u), &read)))
-        });
-        if let Some((id, _)) = missed {
-            self.tally.complain(format!("{id:?} did not get what {:?} read", flying.command));
-        }
     }
 }

@@ -39,8 +39,9 @@ use crate::request::Request;
 /// More applications than this take turns: ORDER would look at each of them for every command.
 const MOST: usize = 256;
 
-/// Largest budgets by which an application may be ahead of the others: half a second of the disk's time. Chosen from measurements of 1, 2 and 4: the slowest
-/// cell of claim B16 had 98.3, 98.8 and 99.4% of the requests of the drive's own queue.
+/// Largest budgets by which an application may be ahead of the others: half a second of the disk's time. Chosen from
+/// measurements of 1, 2 and 4: the slowest cell of claim B16 had 98.3, 98.8 and 99.4% of the requests of the drive's
+/// own queue.
 pub const AHEAD: u64 = 4;
 
 /// How an application stands to the others.
