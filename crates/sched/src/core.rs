@@ -7,6 +7,7 @@
 //! * `merged`: writes that go as one command
 //! * `handover`: when the drive orders commands itself
 //! * `filling`: what is put before them, and into idle time
+//! * `read_through`: what the drive reads ahead on the way to a request
 //! * `calls`: the freeblock calls
 
 mod calls;
@@ -16,6 +17,7 @@ mod filling;
 mod going;
 mod handover;
 mod merged;
+mod read_through;
 
 use std::collections::VecDeque;
 

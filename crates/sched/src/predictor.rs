@@ -272,8 +272,14 @@ impl Predictor {
             }
         }
         if let (false, Some(segment)) = (reliable, segment) {
-            let (lbn, count) = (self.flights[at].lbn, self.flights[at].count);
-            self.cached.surprised(command, segment, lbn, count, went_on);
+            let flight = &self.flights[at];
+            let (lbn, count) = (flight.lbn, flight.count);
+            // Where reads continue each other, what the read-ahead brings decides, and `went_on` tells.
+            let elsewhere = matches!(flight.served, Served::Media) && !flight.sequential;
+            match prediction.map(|p| p.surprise) {
+                Some(Surprise::CacheHit) if elsewhere => self.cached.was_hit(model, command, segment, lbn, count),
+                _ => self.cached.surprised(command, segment, lbn, count, went_on),
+            }
         }
         self.gone(model, at, kind, now);
         prediction

@@ -284,3 +284,35 @@ fn what_was_thought_to_be_a_miss_and_came_from_the_cache_is_held_from_then_on() 
         assert_eq!((foreseen(&again), again.surprise), (true, Surprise::None), "{lbn}");
     }
 }
+
+/// Surprising hits and requests, of a core that believes the cache to have a third of its segments: visits to six tracks in turn,
+/// twenty short reads each.
+fn surprises_of_a_larger_cache(rest_of_the_visit: u64) -> (u64, u64) {
+    let drive = |segments| {
+        cached(5, |p, c| {
+            p.mechanics.keep_passing = true;
+            (c.segments, c.segment_sectors) = (segments, 1_024);
+        })
+    };
+    let mut rig = Rig::believing(&drive(2), &drive(6), noiseless(), Order::Fcfs, 1);
+    let spt = rig.drive.truth().geometry.track_of(0).expect("there is one").lbns as u64;
+    for visit in 0..60 {
+        let track = visit % 6 * 20 * spt;
+        for _ in 0..=rest_of_the_visit {
+            let lbn = track + between(&mut rig.rng, 0, spt - 9);
+            rig.submit(Kind::Read, lbn, 8);
+            rig.step().expect("it was sent");
+            rig.now += Dur::from_us(20_000);
+        }
+    }
+    let s = &rig.core.stats().prediction;
+    (s.cache_hit, s.samples)
+}
+
+#[test]
+fn a_hit_that_surprises_shows_the_rest_of_its_segment() {
+    // A visit to a track whose segment was thought to be gone surprises once or twice, however many reads it has.
+    let (surprises, of) = surprises_of_a_larger_cache(19);
+    assert!(of > 1_190 && surprises < 200, "{surprises} of {of}");
+    assert!(surprises > 20, "the belief was right all the time");
+}

@@ -173,6 +173,21 @@ fn a_drive_whose_cache_may_hold_writes_is_given_all_commands_until_a_flush_or_a_
 }
 
 #[test]
+fn a_drive_that_had_a_pause_has_written_back_what_fits_into_it_and_one_write_at_least() {
+    for (writes, pause_us, holds) in [(1, 100, false), (2, 100, true), (2, 60_000, false), (4, 3_000, true)] {
+        let mut rig = rig(&caching(), Commitment::Late);
+        rig.core = Rig::new(&caching(), noiseless(), Order::Sptf, 2).core.handing_over(16);
+        (0..writes).for_each(|i| rig.submit(Kind::Write, 2_000 + i * 700, 8));
+        while rig.step().is_some() {}
+        rig.now += Dur::from_us(pause_us);
+        (1..=9).for_each(|i| rig.submit(Kind::Read, i * 300, 1));
+        let outstanding = rig.core.outstanding();
+        while rig.step().is_some() {}
+        assert_eq!(outstanding == 9, holds, "{writes} writes, {pause_us} us: {outstanding} at the drive");
+    }
+}
+
+#[test]
 fn short_reads_that_continue_each_other_are_all_at_the_drive_and_others_wait() {
     let mut p = caching();
     (p.electronics.cache.write_back, p.electronics.cache.prefetch) = (false, Prefetch::TrackAhead);

@@ -393,6 +393,24 @@ impl Cached {
         }
     }
 
+    /// A read that was thought to fill `segment` was answered by the cache: it holds more than is known.
+    #[cold]
+    pub fn was_hit(&mut self, model: &Model, command: u64, segment: usize, lbn: u64, count: u32) {
+        self.surprised(command, segment, lbn, count, false);
+        let end = lbn + u64::from(count);
+        if !self.segments.only(segment, lbn, end) {
+            return;
+        }
+        let reach = |first: u64, held: u64| {
+            let from = match model.keep_passing {
+                true => model.geometry.track_of(first).map_or(first, |t| t.first_lbn),
+                false => first,
+            };
+            (from, prefetch_limit(model, first, held, true))
+        };
+        self.segments.regain(&model.geometry, segment, lbn, end, reach);
+    }
+
     /// A read failed: nothing of it is in its segment.
     pub fn failed(&mut self, command: u64, segment: usize) {
         self.segments.forget(segment);

@@ -3,6 +3,8 @@
 //! The rules are those of the drive's own segments (`headtime_disk::drive`). A host sees one command after the other,
 //! each when those before it have left the media, so "being written" does not occur here.
 
+use std::collections::VecDeque;
+
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::CacheSpec;
 
@@ -52,19 +54,35 @@ pub enum Found {
     Front(usize),
 }
 
+/// A segment as it was before something made it be given up.
+#[derive(Clone, Copy, Debug)]
+struct GivenUp {
+    segment: Segment,
+    /// Which one it was.
+    at: usize,
+}
+
 /// The segments.
 #[derive(Clone, Debug)]
 pub struct Segments {
     segments: Vec<Segment>,
     size: u64,
     stamp: u64,
+    /// The ones given up last, the latest at the end; no more than there are segments. A drive that surprises with a hit shows
+    /// that it has kept one of them.
+    given_up: VecDeque<GivenUp>,
 }
 
 impl Segments {
     /// Empty segments.
     pub fn new(spec: &CacheSpec) -> Segments {
         let empty = Segment { first: 0, asked: 0, end: 0, used: 0, state: State::Empty };
-        Segments { segments: vec![empty; spec.segments as usize], size: spec.segment_sectors as u64, stamp: 0 }
+        Segments {
+            segments: vec![empty; spec.segments as usize],
+            size: spec.segment_sectors as u64,
+            stamp: 0,
+            given_up: VecDeque::new(),
+        }
     }
 
     /// Whether there are any.
@@ -135,6 +153,7 @@ impl Segments {
     #[inline]
     pub fn read(&mut self, first: u64, asked: u64, end: u64) -> usize {
         let i = self.give_way();
+        self.give_up(i);
         self.segments[i] = Segment { first, asked, end, used: 0, state: State::Held };
         self.trim(i);
         self.touch(i);
@@ -145,6 +164,7 @@ impl Segments {
     /// blocks is gone, but for the one being filled. `keep` says whether reads can hit it; `update`, whether a segment
     /// that holds all of its blocks keeps the rest as well.
     pub fn write(&mut self, geometry: &Geometry, first: u64, end: u64, keep: bool, update: bool) {
+        self.given_up.retain(|g| end <= g.segment.first || g.segment.end <= first);
         if update && self.write_into(geometry, first, end) {
             return;
         }
@@ -159,6 +179,7 @@ impl Segments {
             }
         }
         let i = into.unwrap_or_else(|| self.give_way());
+        self.give_up(i);
         let state = if keep { State::Held } else { State::Empty };
         self.segments[i] = Segment { first, asked: first, end, used: 0, state };
         self.trim(i);
@@ -223,7 +244,64 @@ impl Segments {
 
     /// Nothing of a segment can be relied on.
     pub fn forget(&mut self, i: usize) {
+        self.give_up(i);
         self.segments[i].state = State::Empty;
+    }
+
+    /// Keeps what a segment holds in mind before it is overwritten.
+    #[inline]
+    fn give_up(&mut self, i: usize) {
+        if self.segments[i].state == State::Empty {
+            return;
+        }
+        if self.given_up.len() >= self.segments.len() {
+            self.given_up.pop_front();
+        }
+        self.given_up.push_back(GivenUp { segment: self.segments[i], at: i });
+    }
+
+    /// The drive answered a read of `lbn..end` from its cache that was thought to have filled segment `i`, which holds just
+    /// that. So another segment holds more than is known, or was not given up: the one used last that may have got so far
+    /// (`reach`: from where to where a segment may hold blocks around those that it is known to hold). As a segment
+    /// holds one range, it has everything in between.
+    #[cold]
+    pub fn regain(&mut self, geometry: &Geometry, i: usize, lbn: u64, end: u64, reach: impl Fn(u64, u64) -> (u64, u64)) {
+        let size = self.size;
+        // With these blocks, if it may hold them.
+        let with = |s: &Segment| {
+            let (from, to) = reach(s.first, s.end);
+            let (first, upto) = (s.first.min(lbn), s.end.max(end));
+            let may = from <= lbn && end <= to && upto - first <= size;
+            may.then_some(Segment { first, asked: first, end: upto, ..*s })
+        };
+        let mut held: Option<(usize, Segment)> = None;
+        for (n, s) in self.segments.iter_mut().enumerate() {
+            if n != i && s.state != State::Empty && held.is_none_or(|(_, h)| s.used > h.used) {
+                s.settle_first(geometry);
+                held = with(s).map(|w| (n, w)).or(held);
+            }
+        }
+        if let Some((n, segment)) = held {
+            self.segments[n] = segment;
+            self.touch(n);
+            // Nothing had to give way for the read.
+            let replaced = self.given_up.iter().rposition(|g| g.at == i);
+            match replaced.and_then(|at| self.given_up.remove(at)) {
+                Some(g) => self.segments[i] = g.segment,
+                None => self.segments[i].state = State::Empty,
+            }
+            return;
+        }
+        for at in (0..self.given_up.len()).rev() {
+            let mut old = self.given_up[at].segment;
+            old.settle_first(geometry);
+            if let Some(segment) = with(&old) {
+                self.given_up.remove(at);
+                self.segments[i] = Segment { state: State::Held, ..segment };
+                self.touch(i);
+                return;
+            }
+        }
     }
 
     /// Of a segment that holds `first..end`, only that can be relied on. One that has been taken for something else

@@ -26,7 +26,7 @@ const NOBODY: u32 = BACKGROUND;
 const TAKEN_UP: Dur = Dur::from_us(100);
 
 /// What a drive reads ahead is taken to be in its buffer so long after it was predicted to be.
-const IN_BUFFER: Dur = Dur::from_us(50);
+pub(super) const IN_BUFFER: Dur = Dur::from_us(50);
 
 /// Searches for one command: each after the first because what was found is not to be had, which is rare.
 const SEARCHES: usize = 3;
@@ -172,7 +172,7 @@ impl Core {
     /// Whether a request goes on where the drive reads ahead behind the command before it. It comes out of the buffer, or as soon
     /// as it has passed under the head: there is no gap before it, and what one put there would cost it the data that is
     /// about to be in the buffer, a turn or more.
-    fn goes_on(&self, slot: u32) -> bool {
+    pub(super) fn goes_on(&self, slot: u32) -> bool {
         let (request, cache) = (&self.pool.get(slot).request, &self.model.cache);
         let reads_on = cache.segments > 0 && cache.prefetch != Prefetch::None;
         let from = self.dispatch.lbn();
@@ -204,6 +204,9 @@ impl Core {
         }
         if !self.has_time_for(1, 0, true) {
             return Next::Request;
+        }
+        if let Some(leg) = self.read_through(slot) {
+            return Next::Leg(leg);
         }
         let Some(gap) = self.gap_to_fill(slot) else {
             return Next::Request;
@@ -241,7 +244,7 @@ impl Core {
     }
 
     /// Whether there is time for a leg before the request in `slot`, even if it takes its worst.
-    fn has_time_before(&mut self, slot: u32, leg: &Leg) -> bool {
+    pub(super) fn has_time_before(&mut self, slot: u32, leg: &Leg) -> bool {
         let behind = if leg.merged { self.pool.get(slot).request.count } else { 0 };
         self.has_time_for(leg.count, behind, true)
     }

@@ -29,8 +29,21 @@ const DIRTY: Dur = Dur::from_secs(1);
 struct Dirty {
     /// When the drive answered the last write that it may have cached.
     written: Time,
+    /// Writes that it may hold.
+    writes: u32,
     /// What it takes to write all of it back, with no command in between.
     takes: Dur,
+}
+
+impl Dirty {
+    /// What it may still hold after the drive had nothing else to do for `quiet`. What it begins to write back it ends, also where a
+    /// command comes in between: so one write is gone at least.
+    fn after(self, quiet: Dur) -> Option<Dirty> {
+        let each = Dur(self.takes.0 / u64::from(self.writes.max(1)));
+        let gone = if quiet == Dur::ZERO { 0 } else { 1.max(quiet.0 / each.0.max(1)) };
+        let writes = u64::from(self.writes).checked_sub(gone).filter(|&left| left > 0)?;
+        Some(Dirty { writes: writes as u32, takes: Dur(each.0 * writes), ..self })
+    }
 }
 
 /// The state of handover.
@@ -93,8 +106,9 @@ impl Core {
             Kind::Write if !sent.command.fua => {
                 let at = self.handover.at_drive.iter().position(|w| w.0 == sent.command.id);
                 let takes = at.map_or(Dur::ZERO, |at| self.handover.at_drive.swap_remove(at).1);
-                let before = self.dirty_until().and(self.handover.dirty).map_or(Dur::ZERO, |d| d.takes);
-                self.handover.dirty = Some(Dirty { written: self.now, takes: before + takes });
+                let before = self.dirty_until().and(self.handover.dirty);
+                let (writes, so_far) = before.map_or((0, Dur::ZERO), |d| (d.writes, d.takes));
+                self.handover.dirty = Some(Dirty { written: self.now, writes: writes + 1, takes: so_far + takes });
             }
             // It covers what the drive had answered when it was sent.
             Kind::Flush if self.handover.dirty.is_some_and(|d| d.written <= sent.at) => self.handover.dirty = None,
@@ -132,7 +146,11 @@ impl Core {
     /// How many commands the drive is given now.
     pub(super) fn limit_outstanding(&mut self) {
         let quiet = self.dispatch.at_drive().is_empty();
-        self.handover.quiet = if quiet { self.handover.quiet.or(Some(self.now)) } else { None };
+        if let Some(since) = self.handover.quiet.take_if(|_| !quiet) {
+            self.handover.dirty = self.handover.dirty.and_then(|d| d.after(self.now.since(since)));
+        } else if quiet {
+            self.handover.quiet = self.handover.quiet.or(Some(self.now));
+        }
         if self.dirty_until().is_none() {
             self.handover.dirty = None;
         }

@@ -28,6 +28,7 @@ use super::reuse::Reuse;
 use crate::dispatch::{Purpose, Sent};
 use crate::request::{Prediction, Request};
 use crate::tasks::manager::TaskManager;
+use crate::tasks::wanted::Wanted;
 use crate::tasks::{Limits, Range, SessionId, Wants, Who};
 
 /// How much longer than predicted a move may take.
@@ -149,6 +150,8 @@ pub struct Freeblock {
     pub(super) later: VecDeque<(SessionId, Range)>,
     pub(super) limits: Limits,
     report: Report,
+    /// What is wanted of the sectors that pass on the way to a request.
+    passing: Wanted,
 }
 
 impl Freeblock {
@@ -180,6 +183,7 @@ impl Freeblock {
             legs_before: 0,
             promoted: Vec::with_capacity(MOST_PROMOTED),
             promoted_pending: None,
+            passing: Wanted::new(),
             flown: Vec::new(),
             last: None,
             dead: false,
@@ -384,6 +388,15 @@ impl Freeblock {
                 return None;
             }
         }
+    }
+
+    /// What is wanted of the sectors from `low` up to a read of `own`, as the front of its command.
+    pub fn front(&mut self, low: u64, own: Range) -> Option<Leg> {
+        self.passing.reset(low, u32::try_from(own.end().saturating_sub(low)).ok()?);
+        self.tasks.wanted(Who::Anyone, Kind::Read, &mut self.passing);
+        let first = self.passing.next(low).filter(|&first| first < own.lbn)?;
+        let leg = Leg { kind: Kind::Read, lbn: first, count: (own.lbn - first) as u32, merged: true };
+        self.bad.within(&leg).is_none().then_some(leg)
     }
 
     /// The lottery: one of the sessions, the likelier the higher its priority (Thereska 2003 section 4.5).

@@ -1,0 +1,53 @@
+//! Read-through: a request's own command begins earlier, in what the drive reads ahead on the way to it.
+//!
+//! A program that reads files that lie one behind the other skips what lies between them, and the drive's read-ahead does not: it
+//! passes under the head while the program waits for its file. There is no gap before such a request (a command put there would stop the
+//! read-ahead), but the request itself may begin with what is wanted of the sectors between, as a merged leg. It is answered as soon as
+//! its last sector has passed, as without it, provided that the bus has carried the rest by then.
+
+use headtime_disk::command::Kind;
+
+use super::Core;
+use super::filling::IN_BUFFER;
+use crate::fill::gap::Leg;
+use crate::overheads::{crossing, hit_ready, rest_tail};
+use crate::tasks::Range;
+
+impl Core {
+    /// What is wanted of the sectors between the read before and the request in `slot`, where the drive reads both ahead.
+    pub(super) fn read_through(&mut self, slot: u32) -> Option<Leg> {
+        let request = self.pool.get(slot).request;
+        let (from, end) = (self.dispatch.lbn(), request.lbn + u64::from(request.count));
+        let fill = self.fill.as_ref().expect("FILL is on");
+        let waits = !self.dispatch.at_drive().is_empty() || fill.legs_before > 0 || self.hands_over();
+        if waits || from >= request.lbn || !self.goes_on(slot) || !self.predictor.is_sure() || !fill.may_fill() {
+            return None;
+        }
+        let (until, passed) = self.predictor.reads_ahead(&self.model, from, end, self.now)?;
+        if until < end {
+            return None;
+        }
+        // When the host hears of the request alone, and from when on the bus may carry what is put in front of it.
+        let answered = passed + rest_tail(&self.model, None);
+        let begins = hit_ready(&self.model, self.predictor.last_kind(), self.now, None);
+        let sector = crossing(&self.model, 1).saturating_sub(crossing(&self.model, 0));
+        let time = answered.saturating_since(begins + crossing(&self.model, request.count));
+        let low = from.max(request.lbn.saturating_sub(time.0 / sector.0.max(1)));
+        let own = Range { lbn: request.lbn, count: u64::from(request.count) };
+        let mut leg = self.fill.as_mut().expect("FILL is on").front(low, own)?;
+        // The drive goes on reading for a command only if it has the first sector: one that is about to pass it would fetch anew,
+        // a turn later.
+        let mut has = |lbn: u64| {
+            let ahead = self.predictor.reads_ahead(&self.model, lbn, lbn + 1, self.now);
+            ahead.is_some_and(|(_, passed)| passed + IN_BUFFER <= self.now)
+        };
+        if !has(leg.lbn) {
+            if from < low || !has(from) {
+                return None;
+            }
+            leg = Leg { lbn: from, count: (request.lbn - from) as u32, ..leg };
+        }
+        let conflicts = self.pool.conflicts(Kind::Read, leg.lbn, leg.count);
+        (!conflicts && self.has_time_before(slot, &leg)).then_some(leg)
+    }
+}
