@@ -7,6 +7,7 @@
 //!
 //! A drive without commands writes its cache back at once. It is taken to be done when it was left alone for as long as that takes: for each write the move
 //! from the command before, a turn at most, and the transfer. Until then it is not idle: a background command would wait behind the write, for longer than predicted.
+//! A command that comes earlier waits for one write that is under way, and what does not fit into the pause is left for the next.
 //!
 //! Streams with guarantees and ADMIT's shares exclude this: both rest on the selection outside.
 
