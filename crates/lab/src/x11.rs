@@ -268,8 +268,8 @@ impl Experiment for X11 {
         let mut worst = [0.0, 0.0, f64::INFINITY, 0.0_f64];
         let mut rows = Vec::new();
         for (name, text) in RECORDINGS {
-            let recording =
-                Recording::read(text.as_bytes(), format!("{}.rec", name.replace(' ', "-"))).map_err(|e| failed(&SPEC, e))?;
+            let recording = Recording::read(text.as_bytes(), format!("{}.rec", name.replace(' ', "-")))
+                .map_err(|e| failed(&SPEC, e))?;
             let mut found = Vec::with_capacity(CASES.len());
             for (_, case) in CASES {
                 found.push(measure(&profile, &recording, case, run)?);

@@ -265,7 +265,14 @@ impl Segments {
     /// (`reach`: from where to where a segment may hold blocks around those that it is known to hold). As a segment
     /// holds one range, it has everything in between.
     #[cold]
-    pub fn regain(&mut self, geometry: &Geometry, i: usize, lbn: u64, end: u64, reach: impl Fn(u64, u64) -> (u64, u64)) {
+    pub fn regain(
+        &mut self,
+        geometry: &Geometry,
+        i: usize,
+        lbn: u64,
+        end: u64,
+        reach: impl Fn(u64, u64) -> (u64, u64),
+    ) {
         let size = self.size;
         // With these blocks, if it may hold them.
         let with = |s: &Segment| {
