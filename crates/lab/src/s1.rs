@@ -22,7 +22,7 @@
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
-use headtime_disk::time::Time;
+use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::adaptive::Adaptive;
@@ -153,7 +153,7 @@ fn measure(drive: &str, unit_bytes: u64, seed: u64) -> Result<Taken, RunError> {
     let model = Model::new(&profile).map_err(|e| fail(&e))?;
     let (capacity, unit) = (model.geometry.capacity(), (unit_bytes / u64::from(profile.sector_bytes)) as u32);
     let bytes = model.geometry.memory_bytes() + model.mechanics.memory_bytes();
-    let adaptive = Adaptive::new(&model).memory_bytes();
+    let adaptive = Adaptive::new(&model, Dur::ZERO).memory_bytes();
     let fill = Some(FillConfig { idle: None, ..FillConfig::new(Algorithm::AngleEpFrag) });
     let mut core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity: 16, fill }, model);
     register(&mut core, capacity, unit, seed).map_err(|e| fail(&e))?;

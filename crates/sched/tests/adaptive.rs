@@ -112,7 +112,7 @@ fn settling_that_fails_often_is_not_taken_for_slow_seeks() {
 /// Returns the share of misses in the second half, in a million, and the mean margin in that.
 fn stream(sd_us: u64, bias_us: i64, seed: u64) -> (u64, Dur) {
     let model = Model::new(&atlas()).expect("a drive that works");
-    let (mut it, mut rng) = (Adaptive::new(&model), rng(seed));
+    let (mut it, mut rng) = (Adaptive::new(&model, Dur::ZERO), rng(seed));
     let turn = model.mechanics.rotation.period();
     let (mut moves, mut missed, mut margins) = (0u64, 0u64, Dur::ZERO);
     const ALL: u64 = 40_000;
@@ -135,6 +135,7 @@ fn stream(sd_us: u64, bias_us: i64, seed: u64) -> (u64, Dur) {
             one_track: true,
             error_ns: if miss { turn.0 as i64 } else { 0 },
             surprise,
+            alone: false,
         });
         if i >= ALL / 2 {
             (moves, missed) = (moves + 1, missed + u64::from(miss));
@@ -156,6 +157,51 @@ fn margins_settle_where_misses_of_filled_gaps_are_rare() {
             assert!(margin < Dur::from_us(at_least) + Dur::from_us(4 * sd + 100));
         }
     }
+}
+
+#[test]
+fn a_host_that_is_slow_to_send_is_told_from_a_drive_that_is_slow_to_move() {
+    // Sent to a drive with nothing to do, one command in eight comes 150 to 400 us after it was decided on; others find the drive at work.
+    let model = Model::new(&atlas()).expect("a drive that works");
+    let least = Dur::from_us(50);
+    let (mut it, mut rng) = (Adaptive::new(&model, least), rng(1));
+    let turn = model.mechanics.rotation.period();
+    let (mut moves, mut missed) = (0u64, 0u64);
+    const ALL: u64 = 40_000;
+    for i in 0..ALL {
+        let alone = i % 2 == 0;
+        let delay = match (alone, between(&mut rng, 1, 8)) {
+            (false, _) => 0,
+            (true, 1) => between(&mut rng, 150, 400),
+            (true, _) => between(&mut rng, 10, 60),
+        };
+        let (from, to) = ((1_000, 0), (1_000 + between(&mut rng, 1, 2_000) as u32, 0));
+        let host = if alone { it.delay() } else { Dur::ZERO };
+        let slack = it.margins().of_move(from, to) + host + Dur::from_us(between(&mut rng, 0, 600));
+        let miss = Dur::from_us(delay) > slack;
+        let surprise = if miss { Surprise::ExtraTurn } else { Surprise::None };
+        it.observe(&Seen {
+            kind: Kind::Read,
+            from,
+            to,
+            seek: model.mechanics.reposition(from, to, Kind::Read),
+            latency: slack,
+            media: Dur::from_us(140),
+            one_track: true,
+            error_ns: if miss { turn.0 as i64 } else { 0 },
+            surprise,
+            alone,
+        });
+        if i >= ALL / 2 && alone {
+            (moves, missed) = (moves + 1, missed + u64::from(miss));
+        }
+    }
+    let ppm = missed * 1_000_000 / moves;
+    println!("{ppm} ppm missed, delay {}, margins {:?}", it.delay(), it.margins().of_class(5));
+    assert!(ppm < 5_000, "{ppm} of a million missed");
+    assert!(it.delay() > Dur::from_us(200) && it.delay() < Dur::from_us(450));
+    // The drive is not at fault: what is sent behind another command needs no more than before.
+    assert!(it.margins().of_class(20) < FLOOR + Dur::from_us(15));
 }
 
 #[test]

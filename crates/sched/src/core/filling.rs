@@ -306,7 +306,8 @@ impl Core {
         self.note_sent(command, place.as_ref());
         if let Some(fill) = &mut self.fill {
             let (read, _) = self.predictor.next_heads(&self.model, self.now);
-            fill.flies(command.id, (read.cylinder, read.surface), place, idle);
+            let alone = self.dispatch.at_drive().iter().all(|s| s.command.id == command.id);
+            fill.flies(command.id, (read.cylinder, read.surface), place, idle, alone);
         }
     }
 

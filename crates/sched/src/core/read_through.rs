@@ -29,7 +29,7 @@ impl Core {
         }
         // When the host hears of the request alone, and from when on the bus may carry what is put in front of it.
         let answered = passed + rest_tail(&self.model, None);
-        let begins = hit_ready(&self.model, self.predictor.last_kind(), self.now, None);
+        let begins = hit_ready(&self.model, self.predictor.last_kind(), self.now + fill.search_time(), None);
         let sector = crossing(&self.model, 1).saturating_sub(crossing(&self.model, 0));
         let time = answered.saturating_since(begins + crossing(&self.model, request.count));
         let low = from.max(request.lbn.saturating_sub(time.0 / sector.0.max(1)));
@@ -47,7 +47,8 @@ impl Core {
             }
             leg = Leg { lbn: from, count: (request.lbn - from) as u32, ..leg };
         }
+        let bad = self.fill.as_ref().expect("FILL is on").holds_bad(&leg);
         let conflicts = self.pool.conflicts(Kind::Read, leg.lbn, leg.count);
-        (!conflicts && self.has_time_before(slot, &leg)).then_some(leg)
+        (!bad && !conflicts && self.has_time_before(slot, &leg)).then_some(leg)
     }
 }

@@ -13,6 +13,10 @@
 //!   FILL loses a turn (Lumb 2002 sections 3.3 and 4.2). Aimed at are [`TARGET_PPM`] misses in a million moves
 //!   whose slack was about the margin.
 //!
+//! What is sent to a drive that has nothing to do begins later than predicted by the time that the host takes to get it there, which only
+//! the host's load bounds. A miss of such a move is put down to that, and a *delay* of the host is learned like a margin; FILL adds it to the
+//! moves that begin with such a command. (In a simulator it stays what a search is taken to cost.)
+//!
 //! The margin is a quantile found by stochastic approximation (H. Robbins and S. Monro, 1951): at each move whose slack
 //! was near the margin m it goes up by step * (1 - p) if the move missed, down by step * p if not. It stays where
 //! a share p of such moves misses, whatever the distribution; a constant step lets it follow a drive that changes.
@@ -104,14 +108,17 @@ pub struct Adaptive {
     common: i64,
     of_class: [i64; CLASSES],
     margins: Margins,
+    /// What a command takes to get to a drive that has nothing to do, in ns; [`Adaptive::least_delay`] at least.
+    delay: i64,
+    least_delay: i64,
     other_ppm: i64,
     /// Moves that `other_ppm` is of, up to 256.
     far: i64,
 }
 
 impl Adaptive {
-    /// Knows what `model` says, and nothing of the drive.
-    pub fn new(model: &Model) -> Adaptive {
+    /// Knows what `model` says, and nothing of the drive. A command takes the host `least_delay` at least until it is at the drive.
+    pub fn new(model: &Model, least_delay: Dur) -> Adaptive {
         Adaptive {
             base: model.mechanics.clone(),
             longest: model.geometry.cylinders().saturating_sub(1).max(1),
@@ -123,6 +130,8 @@ impl Adaptive {
             common: START.0 as i64,
             of_class: [0; CLASSES],
             margins: Margins::fixed(START),
+            delay: least_delay.0 as i64,
+            least_delay: least_delay.0 as i64,
             other_ppm: 0,
             far: 0,
         }
@@ -132,6 +141,12 @@ impl Adaptive {
     #[inline]
     pub fn margins(&self) -> &Margins {
         &self.margins
+    }
+
+    /// What FILL should take a command to need to get to a drive that has nothing to do.
+    #[inline]
+    pub fn delay(&self) -> Dur {
+        Dur(self.delay as u64)
     }
 
     /// By how much seeks are longer than the profile says, as far as all classes agree, in parts per million.
@@ -153,7 +168,7 @@ impl Adaptive {
         let due = (seen.seek + seen.latency).0 as i64;
         let exact_miss = arrived.exact && seen.error_ns > turn.0 as i64 / 4;
         let missed = (!arrived.exact && arrived.after >= due) || exact_miss;
-        let margin = self.margins.of_move(seen.from, seen.to);
+        let margin = self.margins.of_move(seen.from, seen.to) + if seen.alone { self.delay() } else { Dur::ZERO };
         let room = match seen.surprise {
             Surprise::EarlyTurn => Some(turn.saturating_sub(seen.latency)),
             _ => missed.then_some(seen.latency),
@@ -204,7 +219,8 @@ impl Adaptive {
 
     /// One step of the stochastic approximation. `late`: by how much the move was late, where that is known.
     fn widen_or_narrow(&mut self, seen: &Seen, missed: bool, late: Option<i64>) {
-        let (slack, turn) = (seen.latency.0 as i64, self.base.rotation.period().0 as i64);
+        let turn = self.base.rotation.period().0 as i64;
+        let slack = seen.latency.0 as i64 - if seen.alone { self.delay } else { 0 };
         let share = if missed { 1_000_000 } else { 0 };
         if late.is_none() && seen.one_track && (CEILING.0 as i64..turn - CEILING.0 as i64).contains(&slack) {
             // The mean of the first 256, a fading one from then on. The first counts half, so that one alone is not all.
@@ -220,6 +236,12 @@ impl Adaptive {
         };
         let off = if missed_margin { 1_000_000 } else { 0 } - TARGET_PPM - self.other_ppm.min(MOST_OTHER_PPM);
         let (floor, ceiling) = (FLOOR.0 as i64, CEILING.0 as i64);
+        if seen.alone && late.is_none() {
+            self.delay = (self.delay + STEP_CLASS * off / 1_000_000).clamp(self.least_delay, ceiling);
+            if missed_margin {
+                return;
+            }
+        }
         self.common = (self.common + STEP_COMMON * off / 1_000_000).clamp(floor, ceiling);
         let own = self.of_class[class] + STEP_CLASS * off / 1_000_000;
         self.of_class[class] = own.clamp(floor - self.common, ceiling - self.common);

@@ -107,6 +107,8 @@ struct Flown {
     place: Place,
     /// It was sent because the disk was idle.
     idle: bool,
+    /// Nothing else was at the drive.
+    alone: bool,
 }
 
 /// The subsystem.
@@ -160,7 +162,7 @@ impl Freeblock {
         let (margins, adaptive) = match config.conservatism {
             Conservatism::Fixed(margin) => (Margins::fixed(margin), None),
             Conservatism::Adaptive => {
-                let adaptive = Adaptive::new(model);
+                let adaptive = Adaptive::new(model, config.search_time);
                 (*adaptive.margins(), Some(adaptive))
             }
         };
@@ -260,10 +262,10 @@ impl Freeblock {
         self.follow(model, if was_idle { Gone::Idle } else { Gone::Free }, now);
     }
 
-    /// A command to `place` is sent; the head is to come `from` there.
-    pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, idle: bool) {
+    /// A command to `place` is sent, to a drive with nothing else to do if it is `alone`; the head is to come `from` there.
+    pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, idle: bool, alone: bool) {
         if let Some(place) = place {
-            self.flown.push(Flown { command, from, place, idle });
+            self.flown.push(Flown { command, from, place, idle, alone });
         }
     }
 
@@ -280,7 +282,7 @@ impl Freeblock {
         }
         let mut explained = false;
         if let (Some(p), Some(adaptive)) = (prediction, &mut self.adaptive)
-            && let Some(seen) = Seen::new(flown.from, &flown.place, sent.command.kind, p)
+            && let Some(seen) = Seen::new(flown.from, &flown.place, sent.command.kind, p, flown.alone)
         {
             explained = adaptive.observe(&seen).explained;
             self.margins = *adaptive.margins();
@@ -337,10 +339,10 @@ impl Freeblock {
         self.margins
     }
 
-    /// How long a search takes at most, when the drive waits for it.
+    /// How long a search takes at most, and its command to the drive, when the drive waits for it.
     #[inline]
     pub fn search_time(&self) -> Dur {
-        self.search_time
+        self.adaptive.as_ref().map_or(self.search_time, Adaptive::delay)
     }
 
     /// What no leg may touch: what is at the drive, the destination (which brings its own blocks), and what completed last
@@ -395,8 +397,12 @@ impl Freeblock {
         self.passing.reset(low, u32::try_from(own.end().saturating_sub(low)).ok()?);
         self.tasks.wanted(Who::Anyone, Kind::Read, &mut self.passing);
         let first = self.passing.next(low).filter(|&first| first < own.lbn)?;
-        let leg = Leg { kind: Kind::Read, lbn: first, count: (own.lbn - first) as u32, merged: true };
-        self.bad.within(&leg).is_none().then_some(leg)
+        Some(Leg { kind: Kind::Read, lbn: first, count: (own.lbn - first) as u32, merged: true })
+    }
+
+    /// Whether a leg has a sector that is known to be unreadable.
+    pub fn holds_bad(&self, leg: &Leg) -> bool {
+        self.bad.within(leg).is_some()
     }
 
     /// The lottery: one of the sessions, the likelier the higher its priority (Thereska 2003 section 4.5).

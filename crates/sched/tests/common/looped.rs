@@ -67,7 +67,7 @@ impl Loop {
     pub fn new(belief: &Profile, truth: &Profile, seed: u64, pick: Pick, waiting: usize) -> Loop {
         let model = Model::new(belief).expect("a drive that works");
         let mut new = Loop {
-            adaptive: Some(Adaptive::new(&model)),
+            adaptive: Some(Adaptive::new(&model, Dur::ZERO)),
             predictor: Predictor::new(2, &model),
             gate: Gate::default(),
             turned: vec![],
@@ -134,7 +134,7 @@ impl Loop {
             let at = self.at_drive.iter().position(|s| s.0 == c.id).expect("it was sent");
             let sent = self.at_drive.remove(at).1;
             let prediction = self.predictor.completed(&self.model, c.id, c.outcome, self.now);
-            let seen = prediction.and_then(|p| Seen::new(sent.from, &sent.place, sent.kind, &p));
+            let seen = prediction.and_then(|p| Seen::new(sent.from, &sent.place, sent.kind, &p, false));
             let mut explained = false;
             if let (Some(adaptive), Some(seen)) = (&mut self.adaptive, &seen) {
                 explained = adaptive.observe(seen).explained;
