@@ -30,6 +30,7 @@ pub mod cells;
 pub mod conservatism;
 pub mod evidence;
 pub mod forward;
+mod front;
 pub mod gap;
 pub mod gate;
 pub mod headtime;

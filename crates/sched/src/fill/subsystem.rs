@@ -125,7 +125,7 @@ pub struct Freeblock {
     random: u64,
     /// What no leg may touch now.
     aside: Vec<Range>,
-    bad: Bad,
+    pub(super) bad: Bad,
     pending: Option<Pending>,
     /// How often data was asked for in vain, and when that was.
     asked: (Time, u32),
@@ -153,7 +153,7 @@ pub struct Freeblock {
     pub(super) limits: Limits,
     report: Report,
     /// What is wanted of the sectors that pass on the way to a request.
-    passing: Wanted,
+    pub(super) passing: Wanted,
 }
 
 impl Freeblock {
@@ -390,19 +390,6 @@ impl Freeblock {
                 return None;
             }
         }
-    }
-
-    /// What is wanted of the sectors from `low` up to a read of `own`, as the front of its command.
-    pub fn front(&mut self, low: u64, own: Range) -> Option<Leg> {
-        self.passing.reset(low, u32::try_from(own.end().saturating_sub(low)).ok()?);
-        self.tasks.wanted(Who::Anyone, Kind::Read, &mut self.passing);
-        let first = self.passing.next(low).filter(|&first| first < own.lbn)?;
-        Some(Leg { kind: Kind::Read, lbn: first, count: (own.lbn - first) as u32, merged: true })
-    }
-
-    /// Whether a leg has a sector that is known to be unreadable.
-    pub fn holds_bad(&self, leg: &Leg) -> bool {
-        self.bad.within(leg).is_some()
     }
 
     /// The lottery: one of the sessions, the likelier the higher its priority (Thereska 2003 section 4.5).
