@@ -60,8 +60,7 @@ static SPEC: Spec = Spec {
         quick: true,
         note: "The rows \"no idle thresholds\" and \"plain reader\" are the mechanism switched off: idle work that begins at once, and the drive's own \
                queue with a reader that is never held back. \"idle-class reader\" is BFQ's idle class beside the drive's own queue. \"all blocks wanted \
-               again\" bounds the scrub's rate: beside a program that keeps to a few tracks, or that waits for flushes, gaps and idle time do not give \
-               20 MB/s however much is wanted.",
+               again\" shows how much of a low rate is due to blocks near the program being used up; it is no bound.",
     }],
     alone: false,
 };
@@ -102,7 +101,8 @@ enum Case {
     Alone,
     /// The same with a scrub.
     Scrub,
-    /// The same, and each block is wanted again as soon as it was read: the most that gaps and idle time give beside the program.
+    /// The same, and each block is wanted again as soon as it was read: what FILL brings where
+    /// nothing near the program is ever used up.
     Again,
     /// A scrub, and idle work begins at once.
     NoThresholds,

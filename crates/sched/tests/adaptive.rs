@@ -161,7 +161,8 @@ fn margins_settle_where_misses_of_filled_gaps_are_rare() {
 
 #[test]
 fn a_host_that_is_slow_to_send_is_told_from_a_drive_that_is_slow_to_move() {
-    // Sent to a drive with nothing to do, one command in eight comes 150 to 400 us after it was decided on; others find the drive at work.
+    // Sent to a drive with nothing to do, one command in eight comes 150 to 400 us after it was decided on; others
+    // find the drive at work.
     let model = Model::new(&atlas()).expect("a drive that works");
     let least = Dur::from_us(50);
     let (mut it, mut rng) = (Adaptive::new(&model, least), rng(1));

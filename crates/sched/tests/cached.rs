@@ -285,8 +285,8 @@ fn what_was_thought_to_be_a_miss_and_came_from_the_cache_is_held_from_then_on() 
     }
 }
 
-/// Surprising hits and requests, of a core that believes the cache to have a third of its segments: visits to six tracks in turn,
-/// twenty short reads each.
+/// Surprising hits and requests, of a core that believes the cache to have a third of its segments: visits to six
+/// tracks in turn, twenty short reads each.
 fn surprises_of_a_larger_cache(rest_of_the_visit: u64) -> (u64, u64) {
     let drive = |segments| {
         cached(5, |p, c| {

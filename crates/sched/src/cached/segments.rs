@@ -68,8 +68,8 @@ pub struct Segments {
     segments: Vec<Segment>,
     size: u64,
     stamp: u64,
-    /// The ones given up last, the latest at the end; no more than there are segments. A drive that surprises with a hit shows
-    /// that it has kept one of them.
+    /// The ones given up last, the latest at the end; no more than there are segments. A drive that surprises with a
+    /// hit shows that it has kept one of them.
     given_up: VecDeque<GivenUp>,
 }
 
@@ -260,10 +260,10 @@ impl Segments {
         self.given_up.push_back(GivenUp { segment: self.segments[i], at: i });
     }
 
-    /// The drive answered a read of `lbn..end` from its cache that was thought to have filled segment `i`, which holds just
-    /// that. So another segment holds more than is known, or was not given up: the one used last that may have got so far
-    /// (`reach`: from where to where a segment may hold blocks around those that it is known to hold). As a segment
-    /// holds one range, it has everything in between.
+    /// The drive answered a read of `lbn..end` from its cache that was thought to have filled segment `i`, which
+    /// holds just that. So another segment holds more than is known, or was not given up: the one used last that may
+    /// have got so far (`reach`: from where to where a segment may hold blocks around those that it is known to
+    /// hold). As a segment holds one range, it has everything in between.
     #[cold]
     pub fn regain(
         &mut self,

@@ -7,7 +7,8 @@
 //!
 //! A drive without commands writes its cache back at once. It is taken to be done when it was left alone for as long as that takes: for each write the move
 //! from the command before, a turn at most, and the transfer. Until then it is not idle: a background command would wait behind the write, for longer than predicted.
-//! A command that comes earlier waits for one write that is under way, and what does not fit into the pause is left for the next.
+//! A command that comes earlier waits for one write that is under way, and what does not fit into the pause is left
+//! for the next.
 //!
 //! Streams with guarantees and ADMIT's shares exclude this: both rest on the selection outside.
 
@@ -37,8 +38,8 @@ struct Dirty {
 }
 
 impl Dirty {
-    /// What it may still hold after the drive had nothing else to do for `quiet`. What it begins to write back it ends, also where a
-    /// command comes in between: so one write is gone at least.
+    /// What it may still hold after the drive had nothing else to do for `quiet`. What it begins to write back it
+    /// ends, also where a command comes in between: so one write is gone at least.
     fn after(self, quiet: Dur) -> Option<Dirty> {
         let each = Dur(self.takes.0 / u64::from(self.writes.max(1)));
         let gone = if quiet == Dur::ZERO { 0 } else { 1.max(quiet.0 / each.0.max(1)) };

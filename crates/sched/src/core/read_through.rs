@@ -1,9 +1,10 @@
 //! Read-through: a request's own command begins earlier, in what the drive reads ahead on the way to it.
 //!
-//! A program that reads files that lie one behind the other skips what lies between them, and the drive's read-ahead does not: it
-//! passes under the head while the program waits for its file. There is no gap before such a request (a command put there would stop the
-//! read-ahead), but the request itself may begin with what is wanted of the sectors between, as a merged leg. It is answered as soon as
-//! its last sector has passed, as without it, provided that the bus has carried the rest by then.
+//! A program that reads files that lie one behind the other skips what lies between them, and the drive's read-ahead
+//! does not: it passes under the head while the program waits for its file. There is no gap before such a request (a
+//! command put there would stop the read-ahead), but the request itself may begin with what is wanted of the sectors
+//! between, as a merged leg. It is answered as soon as its last sector has passed, as without it, provided that the
+//! bus has carried the rest by then.
 
 use headtime_disk::command::Kind;
 
@@ -14,7 +15,8 @@ use crate::overheads::{crossing, hit_ready, rest_tail};
 use crate::tasks::Range;
 
 impl Core {
-    /// What is wanted of the sectors between the read before and the request in `slot`, where the drive reads both ahead.
+    /// What is wanted of the sectors between the read before and the request in `slot`, where the drive reads both
+    /// ahead.
     pub(super) fn read_through(&mut self, slot: u32) -> Option<Leg> {
         let request = self.pool.get(slot).request;
         let (from, end) = (self.dispatch.lbn(), request.lbn + u64::from(request.count));
@@ -35,8 +37,8 @@ impl Core {
         let low = from.max(request.lbn.saturating_sub(time.0 / sector.0.max(1)));
         let own = Range { lbn: request.lbn, count: u64::from(request.count) };
         let mut leg = self.fill.as_mut().expect("FILL is on").front(low, own)?;
-        // The drive goes on reading for a command only if it has the first sector: one that is about to pass it would fetch anew,
-        // a turn later.
+        // The drive goes on reading for a command only if it has the first sector: one that is about to pass it would
+        // fetch anew, a turn later.
         let mut has = |lbn: u64| {
             let ahead = self.predictor.reads_ahead(&self.model, lbn, lbn + 1, self.now);
             ahead.is_some_and(|(_, passed)| passed + IN_BUFFER <= self.now)

@@ -13,9 +13,10 @@
 //!   FILL loses a turn (Lumb 2002 sections 3.3 and 4.2). Aimed at are [`TARGET_PPM`] misses in a million moves
 //!   whose slack was about the margin.
 //!
-//! What is sent to a drive that has nothing to do begins later than predicted by the time that the host takes to get it there, which only
-//! the host's load bounds. A miss of such a move is put down to that, and a *delay* of the host is learned like a margin; FILL adds it to the
-//! moves that begin with such a command. (In a simulator it stays what a search is taken to cost.)
+//! What is sent to a drive that has nothing to do begins later than predicted by the time that the host takes to get
+//! it there, which only the host's load bounds. A miss of such a move is put down to that, and a *delay* of the host
+//! is learned like a margin; FILL adds it to the moves that begin with such a command. (In a simulator only
+//! misses that have other causes raise it.)
 //!
 //! The margin is a quantile found by stochastic approximation (H. Robbins and S. Monro, 1951): at each move whose slack
 //! was near the margin m it goes up by step * (1 - p) if the move missed, down by step * p if not. It stays where
@@ -117,7 +118,8 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// Knows what `model` says, and nothing of the drive. A command takes the host `least_delay` at least until it is at the drive.
+    /// Knows what `model` says, and nothing of the drive. A command takes the host `least_delay` at least until it is
+    /// at the drive.
     pub fn new(model: &Model, least_delay: Dur) -> Adaptive {
         Adaptive {
             base: model.mechanics.clone(),

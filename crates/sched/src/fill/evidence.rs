@@ -44,13 +44,14 @@ pub struct Seen {
     pub error_ns: i64,
     /// What that looks like.
     pub surprise: Surprise,
-    /// It was sent to a drive that had nothing to do: it began as much later than predicted as the host took to get it there.
+    /// It was sent to a drive that had nothing to do: it began as much later than predicted as the host took to get
+    /// it there.
     pub alone: bool,
 }
 
 impl Seen {
-    /// Of a command to `place` sent while the head was to be on track `from`, to a drive with nothing else to do or not. `None` where there is nothing to learn: the
-    /// cache had a part in it, or the head did not move.
+    /// Of a command to `place` sent while the head was to be on track `from`, to a drive with nothing else to do or
+    /// not. `None` where there is nothing to learn: the cache had a part in it, or the head did not move.
     pub fn new(from: (u32, u16), place: &Place, kind: Kind, p: &Prediction, alone: bool) -> Option<Seen> {
         let to = (place.cylinder, place.surface);
         (!p.cached && from != to).then(|| Seen {

@@ -262,7 +262,8 @@ impl Freeblock {
         self.follow(model, if was_idle { Gone::Idle } else { Gone::Free }, now);
     }
 
-    /// A command to `place` is sent, to a drive with nothing else to do if it is `alone`; the head is to come `from` there.
+    /// A command to `place` is sent, to a drive with nothing else to do if it is `alone`; the head is to come `from`
+    /// there.
     pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, idle: bool, alone: bool) {
         if let Some(place) = place {
             self.flown.push(Flown { command, from, place, idle, alone });

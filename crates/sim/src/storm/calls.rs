@@ -6,7 +6,7 @@ use headtime_sched::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
 use super::Run;
 
 impl Run {
-    /// A session that is open, or now and then a name that nobody has.
+    /// A session that is open, or now and then a name that no session has.
     fn session(&mut self) -> SessionId {
         let open = self.shadow.sessions();
         match self.rng.below(40) {

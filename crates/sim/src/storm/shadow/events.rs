@@ -1,4 +1,4 @@
-//! What tasks are told: every wanted unit ends exactly once, by an event that its command explains.
+//! Events of tasks: every wanted unit ends exactly once, by an event that its command explains.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_sched::tasks::{Event, Range, TaskId};
@@ -14,7 +14,7 @@ impl Shadow {
             t.session == session && t.kind == Kind::Write && whole
         });
         if !fine || self.sessions.get(&session).is_none_or(|s| s.suspended) {
-            self.tally.complain(format!("{event:?} asks for what nobody has"));
+            self.tally.complain(format!("{event:?} asks for a buffer that no task has"));
         }
     }
 
@@ -107,7 +107,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// All events of a completion have come: whoever may have what was read has it.
+    /// All events of a completion have come: each task that may have what was read has it.
     pub fn all_events_seen(&mut self) {
         let Some((flying, Outcome::Ok)) = &self.last else { return };
         if flying.command.kind != Kind::Read || self.events + 1 >= self.limits.events {
