@@ -42,6 +42,7 @@ check_machine() {
 find_headtime() {
     headtime=${HEADTIME:-${CARGO_TARGET_DIR:-$here/../../target}/release/headtime}
     [ -n "${HEADTIME:-}" ] || cargo build --manifest-path "$here/../../Cargo.toml" --release --locked --quiet -p headtime
+    [ -x "$headtime" ] || die "HEADTIME: expected the program, found nothing that can be run at $headtime"
 }
 
 # A directory of its own; everything in it goes at the end, and what was attached and mounted before that.
@@ -87,7 +88,8 @@ TOML
 # start serve FILL [FLAGS...], or start disk: a server and its block device.
 start() {
     local kind=$1
-    rm -f "$dir/nbd.sock" "$dir/control.sock"
+    # What the last server said must not be taken for this one's.
+    rm -f "$dir/nbd.sock" "$dir/control.sock" "$dir/log"
     if [ "$kind" = serve ]; then
         config "$2"
         # A virtual drive that is late measures the machine: other programs must not keep it waiting.
@@ -97,14 +99,14 @@ start() {
     fi
     server=$!
     for _ in $(seq 300); do
-        grep -q '^.*clients: ' "$dir/log" && break
+        grep -qs 'clients: ' "$dir/log" && break
         kill -0 "$server" 2>/dev/null || break
         sleep 0.1
     done
-    grep -q 'clients: ' "$dir/log" || { tail -3 "$dir/log" >&2; die "the server does not listen"; }
+    grep -qs 'clients: ' "$dir/log" || { tail -3 "$dir/log" >&2; die "the server does not listen"; }
     local export=disk
     [ "$kind" = serve ] || export=
-    device=$("$headtime" attach "$export" --socket "$dir/nbd.sock" --name "programs-$$" 2>>"$dir/log") || { tail -3 "$dir/log" >&2; die "cannot attach"; }
+    device=$("$headtime" attach "$export" --socket "$dir/nbd.sock" --name "programs-$$" 2>"$dir/attach.log") || { cat "$dir/attach.log" >&2; die "cannot attach"; }
 }
 
 mount_options() { case $1 in ext4) echo noatime,noinit_itable ;; *) echo noatime ;; esac; }
@@ -119,9 +121,10 @@ image() {
     say "$fs: $files files"
     # The server makes the backing file as long as the drive.
     config none
+    rm -f "$dir/log"
     "$headtime" serve "$dir/serve.toml" >/dev/null 2>"$dir/log" &
     server=$!
-    for _ in $(seq 300); do grep -q 'clients: ' "$dir/log" && break; sleep 0.1; done
+    for _ in $(seq 300); do grep -qs 'clients: ' "$dir/log" && break; sleep 0.1; done
     kill "$server"; wait "$server" || true
     server=
     loop=$(losetup --find --show "$dir/disk.img")

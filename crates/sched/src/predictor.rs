@@ -154,9 +154,20 @@ impl Predictor {
         self.cached.holds(model, left.as_ref(), lbn, lbn + u64::from(count), at, soon)
     }
 
-    /// How many segments of the drive's cache were used since the one that a read of these sectors hits; `None` when it hits none.
-    pub fn age_in_cache(&mut self, model: &Model, lbn: u64, count: u32) -> Option<u32> {
-        if self.cached.exists() { self.cached.age(model, lbn, lbn + u64::from(count)) } else { None }
+    /// Whether the drive's cache holds the front of these sectors.
+    pub fn is_cached(&mut self, model: &Model, lbn: u64, count: u32) -> bool {
+        self.cached.exists() && self.cached.has_front(model, lbn, lbn + u64::from(count))
+    }
+
+    /// How many segments of the drive's cache the foreground has used since the one that a read of these sectors would hit
+    /// without background work; `None` when it would hit none.
+    pub fn age_alone(&mut self, model: &Model, lbn: u64, count: u32) -> Option<u32> {
+        if self.cached.exists() { self.cached.age_alone(model, lbn, lbn + u64::from(count)) } else { None }
+    }
+
+    /// The command sent last was background work: what it uses of the drive's cache the foreground would not have used.
+    pub fn was_background(&mut self) {
+        self.cached.was_background();
     }
 
     /// Whether a command that should have completed long ago has not.

@@ -242,13 +242,19 @@ impl Cached {
         if self.close_hits > 0 { Found::Front(ahead.segment) } else { found }
     }
 
-    /// How many segments have been used since the one that a read of these would find; `None` when it finds none. As it stood when
-    /// the last command was sent.
-    pub fn age(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u32> {
-        match self.segments.look_up(&model.geometry, lbn, end) {
-            Found::Nothing => None,
-            Found::All(i) | Found::Front(i) => Some(self.segments.newer(i)),
-        }
+    /// Whether it holds the front of `lbn..end`, as it stood when the last command was sent.
+    pub fn has_front(&mut self, model: &Model, lbn: u64, end: u64) -> bool {
+        !matches!(self.segments.look_up(&model.geometry, lbn, end), Found::Nothing)
+    }
+
+    /// [`Segments::age_alone`], as it stood when the last command was sent.
+    pub fn age_alone(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u32> {
+        self.segments.age_alone(&model.geometry, lbn, end)
+    }
+
+    /// The command sent last was background work.
+    pub fn was_background(&mut self) {
+        self.segments.used_in_background();
     }
 
     /// A read has been served, from the cache or by a prefetch, or not.

@@ -29,6 +29,8 @@ struct Segment {
     end: u64,
     used: u64,
     state: State,
+    /// Background work used it last.
+    background: bool,
 }
 
 impl Segment {
@@ -68,15 +70,15 @@ pub struct Segments {
     segments: Vec<Segment>,
     size: u64,
     stamp: u64,
-    /// The ones given up last, the latest at the end; no more than there are segments. A drive that surprises with a
-    /// hit shows that it has kept one of them.
+    /// The ones given up last, the latest at the end; no more than there are segments of the foreground's, and of background
+    /// work's. A drive that surprises with a hit shows that it has kept one of them.
     given_up: VecDeque<GivenUp>,
 }
 
 impl Segments {
     /// Empty segments.
     pub fn new(spec: &CacheSpec) -> Segments {
-        let empty = Segment { first: 0, asked: 0, end: 0, used: 0, state: State::Empty };
+        let empty = Segment { first: 0, asked: 0, end: 0, used: 0, state: State::Empty, background: false };
         Segments {
             segments: vec![empty; spec.segments as usize],
             size: spec.segment_sectors as u64,
@@ -128,13 +130,38 @@ impl Segments {
     /// The segment becomes the one used last.
     pub fn touch(&mut self, i: usize) {
         self.stamp += 1;
-        self.segments[i].used = self.stamp;
+        (self.segments[i].used, self.segments[i].background) = (self.stamp, false);
     }
 
-    /// How many segments have been used since this one was.
-    pub fn newer(&self, i: usize) -> u32 {
-        let used = self.segments[i].used;
-        self.segments.iter().filter(|s| s.state != State::Empty && s.used > used).count() as u32
+    /// The segment used last was used by background work.
+    pub fn used_in_background(&mut self) {
+        let last = self.segments.iter_mut().find(|s| s.used == self.stamp && s.state != State::Empty);
+        if let Some(last) = last {
+            last.background = true;
+        }
+    }
+
+    /// How many segments the foreground has used since the one that a read of `lbn..end` would hit if there were no background
+    /// work, whether that one is still held or was given up for background work; `None` when it would hit none.
+    pub fn age_alone(&mut self, geometry: &Geometry, lbn: u64, end: u64) -> Option<u32> {
+        let used = match self.look_up(geometry, lbn, end) {
+            Found::All(i) | Found::Front(i) if !self.segments[i].background => self.segments[i].used,
+            _ => {
+                let has = |s: &Segment| !s.background && s.first <= lbn && lbn < s.end;
+                let mut latest_first = self.given_up.iter_mut().rev().map(|g| &mut g.segment).filter(|s| has(s));
+                let segment = latest_first.find_map(|s| {
+                    s.settle_first(geometry);
+                    has(s).then_some(s)
+                })?;
+                // It is about to be read again, into another one.
+                segment.background = true;
+                segment.used
+            }
+        };
+        let held = self.segments.iter().filter(|s| s.state != State::Empty);
+        let all = held.chain(self.given_up.iter().map(|g| &g.segment));
+        let newer = all.filter(|s| !s.background && s.used > used).count();
+        (newer < self.segments.len()).then_some(newer as u32)
     }
 
     /// An empty segment, else the one used longest ago, else the one being filled.
@@ -154,7 +181,7 @@ impl Segments {
     pub fn read(&mut self, first: u64, asked: u64, end: u64) -> usize {
         let i = self.give_way();
         self.give_up(i);
-        self.segments[i] = Segment { first, asked, end, used: 0, state: State::Held };
+        self.segments[i] = Segment { first, asked, end, used: 0, state: State::Held, background: false };
         self.trim(i);
         self.touch(i);
         i
@@ -181,7 +208,7 @@ impl Segments {
         let i = into.unwrap_or_else(|| self.give_way());
         self.give_up(i);
         let state = if keep { State::Held } else { State::Empty };
-        self.segments[i] = Segment { first, asked: first, end, used: 0, state };
+        self.segments[i] = Segment { first, asked: first, end, used: 0, state, background: false };
         self.trim(i);
         self.touch(i);
     }
@@ -254,8 +281,10 @@ impl Segments {
         if self.segments[i].state == State::Empty {
             return;
         }
-        if self.given_up.len() >= self.segments.len() {
-            self.given_up.pop_front();
+        let same = |g: &GivenUp| g.segment.background == self.segments[i].background;
+        if self.given_up.iter().filter(|g| same(g)).count() >= self.segments.len() {
+            let oldest = self.given_up.iter().position(same);
+            oldest.and_then(|at| self.given_up.remove(at));
         }
         self.given_up.push_back(GivenUp { segment: self.segments[i], at: i });
     }

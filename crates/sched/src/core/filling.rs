@@ -220,9 +220,8 @@ impl Core {
             };
             // For what the drive's cache holds the head does not move: the request would find it elsewhere than
             // planned.
-            let cached = leg.kind == Kind::Read
-                && !leg.merged
-                && self.predictor.age_in_cache(&self.model, leg.lbn, leg.count).is_some();
+            let cached =
+                leg.kind == Kind::Read && !leg.merged && self.predictor.is_cached(&self.model, leg.lbn, leg.count);
             if cached || self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
                 fill.leave_out(leg.range());
                 continue;
@@ -288,6 +287,7 @@ impl Core {
         self.flies(&command, place, idle);
         self.fill.as_mut().expect("FILL is on").sends(leg, idle);
         self.predictor.sent(&self.model, command.id, leg.kind, place.as_ref(), self.now);
+        self.predictor.was_background();
         command
     }
 
@@ -296,7 +296,7 @@ impl Core {
     pub(super) fn learn_reuse(&mut self, slot: u32) {
         let Request { kind, lbn, count, .. } = self.pool.get(slot).request;
         if let Some(fill) = self.fill.as_mut().filter(|_| kind == Kind::Read) {
-            let newer = self.predictor.age_in_cache(&self.model, lbn, count);
+            let newer = self.predictor.age_alone(&self.model, lbn, count);
             fill.reuse.read(newer);
         }
     }

@@ -5,8 +5,9 @@
 //! directory, inodes, the next file. If background reads have taken those segments meanwhile, each of its hits becomes
 //! a read of the media: a positioning time, as long as a request.
 //!
-//! So it is learned how old the segments are that foreground reads still hit: how many others were used since. Of `n` segments the oldest `m` can be
-//! spared that none of the last reads hit. If FILL's own commands take `m` segments for each `n - m` that the
+//! So it is learned how old the segments are that foreground reads hit, or would hit without background work: how many others the foreground used since
+//! (the predictor keeps in mind what the drive gave up for background reads). Of `n` segments the oldest `m` can be
+//! spared that none of the last reads came back to. If FILL's own commands take `m` segments for each `n - m` that the
 //! foreground takes, what the foreground reads stays as long as in a cache of `n - m` segments. Without a command to
 //! spare a gap is filled with what can be read with the request's own command, from the arrival of the head on: that
 //! takes no segment.
@@ -39,7 +40,8 @@ impl Reuse {
         Reuse { ages: [SEGMENTS as u8; WINDOW], next: 0, counts, segments: (segments as usize).min(SEGMENTS), spare: 0 }
     }
 
-    /// A foreground read was sent: how many segments had been used since the one that it hits; `None` when it hits none and takes one.
+    /// A foreground read was sent: how many segments the foreground had used since the one that it hits, or would hit without
+    /// background work; `None` when it hits none and takes one.
     #[inline]
     pub fn read(&mut self, newer: Option<u32>) {
         let age = newer.map_or(SEGMENTS, |n| (n as usize).min(SEGMENTS - 1));

@@ -1,0 +1,95 @@
+//! The virtual drive's write cache with room for several writes: what it costs the media, and what a write beside it waits for.
+
+use headtime_disk::command::{Command, Kind};
+use headtime_disk::drive::{Drive, DriveConfig};
+use headtime_disk::profile::{FirmwareOrder, HeadOrder, Layout, Profile, QueueSpec};
+use headtime_disk::time::{Dur, Time};
+use headtime_testkit::profiles::{between, plain_cache, plain_profile, rng, small_geometry};
+
+/// A 10,000 rpm drive that selects the shortest positioning time among 32 commands and caches `writes` of them.
+fn profile(writes: u32) -> Profile {
+    let mut rng = rng(7);
+    let geometry = small_geometry(Layout::HeadFirst(HeadOrder::Forward), 2, &mut rng);
+    let mut p = plain_profile(geometry, &mut rng);
+    p.mechanics.read_on_arrival = false;
+    p.mechanics.rpm = (10_000, 1);
+    p.electronics.bus.write_block_ps = 3_200_000;
+    p.electronics.cache = plain_cache();
+    (p.electronics.cache.write_back, p.electronics.cache.dirty_segments) = (true, writes);
+    p.electronics.cache.segments = writes + 4;
+    p.electronics.queue = QueueSpec { depth: 32, order: FirmwareOrder::Sptf };
+    p
+}
+
+fn drive(p: &Profile) -> Drive {
+    Drive::new(p, DriveConfig { noiseless: true, ..DriveConfig::default() }).expect("a drive that works")
+}
+
+fn write(id: u64, lbn: u64, count: u32) -> Command {
+    Command { id, kind: Kind::Write, lbn, count, fua: false }
+}
+
+/// Keeps `outstanding` writes of `next` at the drive until `until` says so of the number that completed; when that was.
+fn closed(
+    d: &mut Drive,
+    outstanding: usize,
+    mut next: impl FnMut(u64) -> Command,
+    until: impl Fn(u64, Time) -> bool,
+) -> Time {
+    let (mut now, mut id, mut done) = (d.next_event().unwrap_or(Time::ZERO), 1_000, 0);
+    loop {
+        while d.outstanding() < outstanding {
+            id += 1;
+            d.submit(next(id), now).expect("there is room");
+        }
+        now = d.next_event().expect("writes are at the drive");
+        while d.advance(now).is_some() {
+            done += 1;
+        }
+        if until(done, now) {
+            return now;
+        }
+    }
+}
+
+#[test]
+fn cached_writes_that_continue_each_other_reach_the_media_without_a_turn_between_them() {
+    let p = profile(16);
+    let mut d = drive(&p);
+    let turn = d.truth().mechanics.rotation.period();
+    let spt = u64::from(d.truth().geometry.track_of(0).expect("the first track").lbns);
+    let ended = closed(&mut d, 16, |id| write(id, (id - 1_001) * 4, 4), |done, _| done == 300);
+    let turns = ended.0 / turn.0;
+    println!("{turns} turns for {} tracks", 1_200 / spt);
+    // A turn for each track, the switch to the next one, and what the last of them still wait for.
+    assert!(turns < 3 * 1_200 / spt, "{turns} turns for {} tracks", 1_200 / spt);
+}
+
+#[test]
+fn a_write_with_force_unit_access_does_not_starve_beside_a_cache_that_is_always_full() {
+    let p = profile(8);
+    let mut d = drive(&p);
+    let last = d.capacity() - 8;
+    // Everything else is near the first track, and nearer to the head at any time.
+    let mut rng = rng(3);
+    for id in 0..16 {
+        d.submit(write(id, id * 8, 8), Time::ZERO).expect("there is room");
+    }
+    let fua = Command { fua: true, ..write(99, last, 8) };
+    d.submit(fua, Time::ZERO).expect("there is room");
+    let mut answered = None;
+    let (mut now, mut id) = (Time::ZERO, 100);
+    while answered.is_none() && now < Time::ZERO + Dur::from_secs(20) {
+        while d.outstanding() < 24 {
+            id += 1;
+            d.submit(write(id, between(&mut rng, 0, 60) * 8, 8), now).expect("there is room");
+        }
+        now = d.next_event().expect("writes are at the drive");
+        while let Some(c) = d.advance(now) {
+            answered = answered.or((c.id == 99).then_some(c.at));
+        }
+    }
+    let at = answered.expect("it is answered within 20 s");
+    assert!(at < Time::ZERO + Dur::from_ms(2_500), "{at}");
+    assert!(at > Time::ZERO + Dur::from_ms(100), "it went before the others: {at}");
+}

@@ -1,0 +1,55 @@
+//! What the foreground comes back to in the drive's cache stays there while gaps are filled.
+
+mod filling_rig;
+
+use filling_rig::{Rig, gaps_only};
+use headtime_disk::command::Kind;
+use headtime_disk::profile;
+use headtime_disk::time::Dur;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_testkit::profiles::between;
+
+/// Places that the program comes back to, and reads at random between two visits: fewer together than the drive has
+/// segments, by four.
+const PLACES: u64 = 14;
+const ROUNDS: u64 = 60;
+
+/// Of the visits how many the drive's cache answered, and the rig.
+fn visits(fill: Option<FillConfig>) -> (u64, Rig) {
+    let p = profile::builtin("hitachi-7k1000c").expect("a built-in drive");
+    assert_eq!(u64::from(p.electronics.cache.segments), 2 * PLACES + 4);
+    let scans = fill.is_some();
+    let mut rig = Rig::new(&p, fill, vec![]);
+    if scans {
+        rig.scan();
+    }
+    let all = rig.capacity();
+    let mut hits = 0;
+    for round in 0..ROUNDS {
+        for place in 0..PLACES {
+            let lbn = place * (all / PLACES) + round * 8;
+            let asked = rig.now;
+            rig.submit(Kind::Read, lbn, 8);
+            rig.finish();
+            hits += u64::from(rig.now.since(asked) < Dur::from_ms(1));
+            // The drive reads ahead meanwhile: far enough for all rounds.
+            rig.run(Dur::from_ms(4));
+            let elsewhere = between(&mut rig.rng, 0, all / 8 - 1) * 8;
+            rig.submit(Kind::Read, elsewhere, 8);
+            rig.finish();
+        }
+    }
+    (hits, rig)
+}
+
+#[test]
+fn what_the_foreground_comes_back_to_is_still_in_the_cache_beside_a_scan() {
+    let (alone, rig) = visits(None);
+    assert!(alone >= (ROUNDS - 2) * PLACES, "{alone} hits without a scan");
+    let without = rig.now;
+    let (beside, rig) = visits(Some(gaps_only()));
+    println!("{alone} hits alone in {without}, {beside} beside a scan in {}, {} sectors", rig.now, rig.delivered());
+    // Two rounds show it what is come back to.
+    assert!(beside + 2 * PLACES >= alone, "{beside} hits of {alone}");
+    assert!(rig.delivered() > 50_000, "{} sectors", rig.delivered());
+}
