@@ -165,6 +165,12 @@ impl Predictor {
         if self.cached.exists() { self.cached.age_alone(model, lbn, lbn + u64::from(count)) } else { None }
     }
 
+    /// Whether a background command can use one more segment of the drive's cache and leave the foreground those of which it has
+    /// used no more than `oldest` since.
+    pub fn has_room_for_background(&self, oldest: u32) -> bool {
+        self.cached.has_room_for_background(oldest)
+    }
+
     /// The command sent last was background work: what it uses of the drive's cache the foreground would not have used.
     pub fn was_background(&mut self) {
         self.cached.was_background();

@@ -252,6 +252,11 @@ impl Cached {
         self.segments.age_alone(&model.geometry, lbn, end)
     }
 
+    /// [`Segments::has_room_for_background`].
+    pub fn has_room_for_background(&self, oldest: u32) -> bool {
+        self.segments.has_room_for_background(oldest)
+    }
+
     /// The command sent last was background work.
     pub fn was_background(&mut self) {
         self.segments.used_in_background();

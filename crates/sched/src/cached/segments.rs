@@ -164,6 +164,19 @@ impl Segments {
         (newer < self.segments.len()).then_some(newer as u32)
     }
 
+    /// Whether background work can use one more segment without taking one that the foreground comes back to: those of
+    /// which it has used no more than `oldest` since. That is so while the others suffice for background work.
+    pub fn has_room_for_background(&self, oldest: u32) -> bool {
+        let victim = &self.segments[self.give_way()];
+        let held = || self.segments.iter().filter(|s| s.state != State::Empty);
+        if victim.state == State::Empty || victim.background {
+            let background = held().filter(|s| s.background).count() + usize::from(victim.state == State::Empty);
+            return background + oldest as usize + 1 <= self.segments.len();
+        }
+        let newer = held().filter(|s| !s.background && s.used > victim.used).count();
+        newer > oldest as usize
+    }
+
     /// An empty segment, else the one used longest ago, else the one being filled.
     #[inline]
     fn give_way(&self) -> usize {

@@ -212,10 +212,12 @@ impl Core {
             return Next::Request;
         };
         let last_read = self.last_read(&gap);
+        let oldest = self.fill.as_ref().and_then(|f| f.reuse.oldest());
+        let front_only = oldest.is_some_and(|oldest| !self.predictor.has_room_for_background(oldest));
         for _ in 0..SEARCHES {
             self.stats.cost.fill_searches += 1;
             let fill = self.fill.as_mut().expect("FILL is on");
-            let Some(leg) = fill.search(&self.model, &gap, last_read, self.now) else {
+            let Some(leg) = fill.search(&self.model, &gap, last_read, front_only, self.now) else {
                 return Next::Request;
             };
             // For what the drive's cache holds the head does not move: the request would find it elsewhere than

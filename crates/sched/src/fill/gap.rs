@@ -134,6 +134,12 @@ impl Gap {
         if access.latency == Dur::ZERO || access.transfer != dest.transfer || access.end.angle != dest.end_angle {
             return None;
         }
+        // Its first sector has just been missed, by what is known, or was in time after all: it would not be if anything
+        // came before it.
+        let just_missed = margins.of_move((head.cylinder, head.surface), (dest.cylinder, dest.surface));
+        if access.latency + just_missed > model.mechanics.rotation.period() {
+            return None;
+        }
         let starts = head.at + access.seek + access.latency;
         Some(Gap { read, write, dest: *dest, dest_kind, dest_ready, starts, ends: access.end.at, margins: *margins })
     }

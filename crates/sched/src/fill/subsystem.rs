@@ -175,7 +175,7 @@ impl Freeblock {
             margins,
             adaptive,
             gate: Gate::default(),
-            reuse: Reuse::new(model.cache.segments),
+            reuse: Reuse::default(),
             search_time: config.search_time,
             random: config.seed,
             aside: Vec::new(),
@@ -361,15 +361,21 @@ impl Freeblock {
     }
 
     /// The first leg of the best plan for a gap. `last_read`: the track on which the command before it ends, if that is a
-    /// read.
-    pub fn search(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>, now: Time) -> Option<Leg> {
+    /// read; `front_only`: as in [`planner::Task`].
+    pub fn search(
+        &mut self,
+        model: &Model,
+        gap: &Gap,
+        last_read: Option<(u32, u16)>,
+        front_only: bool,
+        now: Time,
+    ) -> Option<Leg> {
         self.report.searches += 1;
         let reads_only = !self.may_ask(now);
         let winner = self.draw()?;
         loop {
             let wants = Offered { tasks: &self.tasks, reads_only };
             let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
-            let front_only = !self.reuse.has_room();
             let task = planner::Task {
                 model,
                 gap,
@@ -451,9 +457,6 @@ impl Freeblock {
             (true, _) => self.report.idle += 1,
             (false, true) => self.report.merged += 1,
             (false, false) => self.report.commands += 1,
-        }
-        if !leg.merged {
-            self.reuse.takes();
         }
     }
 
