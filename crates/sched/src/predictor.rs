@@ -294,7 +294,14 @@ impl Predictor {
             // Where reads continue each other, what the read-ahead brings decides, and `went_on` tells.
             let elsewhere = matches!(flight.served, Served::Media) && !flight.sequential;
             match prediction.map(|p| p.surprise) {
-                Some(Surprise::CacheHit) if elsewhere => self.cached.was_hit(model, command, segment, lbn, count),
+                Some(Surprise::CacheHit) if elsewhere => {
+                    let known = &self.known;
+                    let waits = known.keeps_waiting(flight.sent).then_some(known.free_at);
+                    let begin = asked(model, known.kind, flight.sent, waits) + flight.delay;
+                    let head = (self.flights.len() == 1).then(|| known.wait_until(model, begin, flight.arm));
+                    self.cached.was_hit(model, (command, segment), lbn, count, head);
+                    self.known.head = known.wait_until(model, known.head.at, flight.arm);
+                }
                 _ => self.cached.surprised(command, segment, lbn, count, went_on),
             }
         }

@@ -404,9 +404,17 @@ impl Cached {
         }
     }
 
-    /// A read that was thought to fill `segment` was answered by the cache: it holds more than is known.
+    /// A read that was thought to fill `segment` was answered by the cache: it holds more than is known. `head` is where the
+    /// drive sets out from to read more into what it found; `None` when it was sent another command since.
     #[cold]
-    pub fn was_hit(&mut self, model: &Model, command: u64, segment: usize, lbn: u64, count: u32) {
+    pub fn was_hit(
+        &mut self,
+        model: &Model,
+        (command, segment): (u64, usize),
+        lbn: u64,
+        count: u32,
+        head: Option<Head>,
+    ) {
         self.surprised(command, segment, lbn, count, false);
         let end = lbn + u64::from(count);
         if !self.segments.only(segment, lbn, end) {
@@ -419,7 +427,16 @@ impl Cached {
             };
             (from, prefetch_limit(model, first, held, true))
         };
-        self.segments.regain(&model.geometry, segment, lbn, end, reach);
+        let found = self.segments.regain(&model.geometry, segment, lbn, end, reach);
+        if let (Some(segment), Some(head)) = (found, head) {
+            let (first, held) = self.segments.range(&model.geometry, segment);
+            let limit = prefetch_limit(model, first, end, false);
+            if limit > held && model.cache.prefetch_on_idle_hit {
+                self.segments.filling(segment);
+                self.ahead = Some(Ahead { segment, from: held, limit, known_to: 0, head });
+                self.stand = None;
+            }
+        }
     }
 
     /// A read failed: nothing of it is in its segment.

@@ -305,7 +305,7 @@ impl Segments {
     /// The drive answered a read of `lbn..end` from its cache that was thought to have filled segment `i`, which
     /// holds just that. So another segment holds more than is known, or was not given up: the one used last that may
     /// have got so far (`reach`: from where to where a segment may hold blocks around those that it is known to
-    /// hold). As a segment holds one range, it has everything in between.
+    /// hold). As a segment holds one range, it has everything in between. Returns which one it is now.
     #[cold]
     pub fn regain(
         &mut self,
@@ -314,7 +314,7 @@ impl Segments {
         lbn: u64,
         end: u64,
         reach: impl Fn(u64, u64) -> (u64, u64),
-    ) {
+    ) -> Option<usize> {
         let size = self.size;
         // With these blocks, if it may hold them.
         let with = |s: &Segment| {
@@ -339,7 +339,7 @@ impl Segments {
                 Some(g) => self.segments[i] = g.segment,
                 None => self.segments[i].state = State::Empty,
             }
-            return;
+            return Some(n);
         }
         for at in (0..self.given_up.len()).rev() {
             let mut old = self.given_up[at].segment;
@@ -348,9 +348,10 @@ impl Segments {
                 self.given_up.remove(at);
                 self.segments[i] = Segment { state: State::Held, ..segment };
                 self.touch(i);
-                return;
+                return Some(i);
             }
         }
+        None
     }
 
     /// Of a segment that holds `first..end`, only that can be relied on. One that has been taken for something else
