@@ -291,8 +291,10 @@ impl Predictor {
         if let (false, Some(segment)) = (reliable, segment) {
             let flight = &self.flights[at];
             let (lbn, count) = (flight.lbn, flight.count);
-            // Where reads continue each other, what the read-ahead brings decides, and `went_on` tells.
-            let elsewhere = matches!(flight.served, Served::Media) && !flight.sequential;
+            // Where reads continue each other, what the read-ahead brings decides, and `went_on` tells; but one that is still
+            // moving has brought nothing yet.
+            let moving = flight.delay > CLOSE && !went_on;
+            let elsewhere = matches!(flight.served, Served::Media) && (!flight.sequential || moving);
             match prediction.map(|p| p.surprise) {
                 Some(Surprise::CacheHit) if elsewhere => {
                     let known = &self.known;

@@ -134,14 +134,17 @@ impl Gap {
         if access.latency == Dur::ZERO || access.transfer != dest.transfer || access.end.angle != dest.end_angle {
             return None;
         }
-        // Its first sector has just been missed, by what is known, or was in time after all: it would not be if anything
-        // came before it.
-        let just_missed = margins.of_move((head.cylinder, head.surface), (dest.cylinder, dest.surface));
-        if access.latency + just_missed > model.mechanics.rotation.period() {
-            return None;
-        }
         let starts = head.at + access.seek + access.latency;
         Some(Gap { read, write, dest: *dest, dest_kind, dest_ready, starts, ends: access.end.at, margins: *margins })
+    }
+
+    /// Whether the head misses the request's first sector by so little that it may be in time after all: by less than what
+    /// is added to the move there. It would not be in time if anything came before it.
+    pub fn is_dubious(&self, model: &Model) -> bool {
+        let (head, mechanics) = (self.head(self.dest_kind), &model.mechanics);
+        let arrives = head.at + mechanics.reposition(self.source(), self.destination(), self.dest_kind);
+        let margin = self.margins.of_move(self.source(), self.destination());
+        self.starts.saturating_since(arrives) + margin > mechanics.rotation.period()
     }
 
     /// The head at the instant at which a command of this kind, put in now, would begin to move it.
