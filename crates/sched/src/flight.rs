@@ -404,7 +404,11 @@ impl Flight {
             latency: access.latency,
             transfer: access.transfer,
             cached: !matches!(self.served, Served::Media),
-            surprise: classify(&access, media, observed, period),
+            // The media cannot have ended what it had not begun.
+            surprise: match self.kind.is_read() && observed == Dur::ZERO && access.head_time() > CLOSE {
+                true => Surprise::CacheHit,
+                false => classify(&access, media, observed, period),
+            },
         })
     }
 

@@ -155,14 +155,14 @@ impl Predictor {
     }
 
     /// Whether the drive's cache holds the front of these sectors.
-    pub fn is_cached(&mut self, model: &Model, lbn: u64, count: u32) -> bool {
+    pub fn has_front(&mut self, model: &Model, lbn: u64, count: u32) -> bool {
         self.cached.exists() && self.cached.has_front(model, lbn, lbn + u64::from(count))
     }
 
-    /// How many segments of the drive's cache the foreground has used since the one that a read of these sectors would hit
-    /// without background work; `None` when it would hit none.
-    pub fn age_alone(&mut self, model: &Model, lbn: u64, count: u32) -> Option<u32> {
-        if self.cached.exists() { self.cached.age_alone(model, lbn, lbn + u64::from(count)) } else { None }
+    /// The foreground is about to read these sectors: how many segments of the drive's cache it has used since the one that it
+    /// would hit without background work; `None` when it would hit none.
+    pub fn foreground_age(&mut self, model: &Model, lbn: u64, count: u32) -> Option<u32> {
+        if self.cached.exists() { self.cached.foreground_age(model, lbn, lbn + u64::from(count)) } else { None }
     }
 
     /// Whether a background command can use one more segment of the drive's cache and leave the foreground those of which it has
@@ -291,17 +291,17 @@ impl Predictor {
         if let (false, Some(segment)) = (reliable, segment) {
             let flight = &self.flights[at];
             let (lbn, count) = (flight.lbn, flight.count);
-            // Where reads continue each other, what the read-ahead brings decides, and `went_on` tells; but one that is still
-            // moving has brought nothing yet.
-            let moving = flight.delay > CLOSE && !went_on;
-            let elsewhere = matches!(flight.served, Served::Media) && (!flight.sequential || moving);
+            // Where reads continue each other, what the read-ahead brings decides, and `went_on` tells. But a prefetch that was
+            // still on its way had brought nothing yet.
+            let on_its_way = flight.delay > CLOSE && !went_on;
+            let elsewhere = matches!(flight.served, Served::Media) && (!flight.sequential || on_its_way);
             match prediction.map(|p| p.surprise) {
                 Some(Surprise::CacheHit) if elsewhere => {
                     let known = &self.known;
                     let waits = known.keeps_waiting(flight.sent).then_some(known.free_at);
                     let begin = asked(model, known.kind, flight.sent, waits) + flight.delay;
                     let head = (self.flights.len() == 1).then(|| known.wait_until(model, begin, flight.arm));
-                    self.cached.was_hit(model, (command, segment), lbn, count, head);
+                    self.cached.was_hit(model, (command, segment), (lbn, count, flight.sequential), head);
                     self.known.head = known.wait_until(model, known.head.at, flight.arm);
                 }
                 _ => self.cached.surprised(command, segment, lbn, count, went_on),

@@ -88,7 +88,7 @@ impl Cached {
     /// Whether a read went another way than was thought, and one knows which: it goes on where the one before ended, and either it
     /// came as soon as its blocks pass under a head that is there already, brought by a prefetch, or it came a turn later,
     /// because the prefetch had to begin anew for it. Without this, one that was not foreseen would hide the next, and so on
-    /// to the end of the file. What came before a prefetch that was moving could have got there was in the buffer.
+    /// to the end of the file. Where the prefetch was still on its way when the read completed, the read was in the buffer.
     pub fn went_on(&self, flight: &Flight, found: &Prediction) -> bool {
         match flight.served {
             Served::Running => return found.surprise == Surprise::ExtraTurn,
@@ -98,7 +98,7 @@ impl Cached {
         }
         let passes = flight.place.map_or(Dur::ZERO, |p| p.transfer);
         let early = found.observed + CLOSE < found.predicted && found.observed.0.abs_diff(passes.0) <= 2 * CLOSE.0;
-        let moving = flight.delay > CLOSE && found.observed == Dur::ZERO;
-        flight.sequential && early && !moving && found.surprise != Surprise::None
+        let on_its_way = flight.delay > CLOSE && found.observed == Dur::ZERO;
+        flight.sequential && early && !on_its_way && found.surprise != Surprise::None
     }
 }

@@ -247,9 +247,9 @@ impl Cached {
         !matches!(self.segments.look_up(&model.geometry, lbn, end), Found::Nothing)
     }
 
-    /// [`Segments::age_alone`], as it stood when the last command was sent.
-    pub fn age_alone(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u32> {
-        self.segments.age_alone(&model.geometry, lbn, end)
+    /// [`Segments::foreground_age`], as it stood when the last command was sent.
+    pub fn foreground_age(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u32> {
+        self.segments.foreground_age(&model.geometry, lbn, end)
     }
 
     /// [`Segments::has_room_for_background`].
@@ -411,8 +411,7 @@ impl Cached {
         &mut self,
         model: &Model,
         (command, segment): (u64, usize),
-        lbn: u64,
-        count: u32,
+        (lbn, count, sequential): (u64, u32, bool),
         head: Option<Head>,
     ) {
         self.surprised(command, segment, lbn, count, false);
@@ -430,7 +429,7 @@ impl Cached {
         let found = self.segments.regain(&model.geometry, segment, lbn, end, reach);
         if let (Some(segment), Some(head)) = (found, head) {
             let (first, held) = self.segments.range(&model.geometry, segment);
-            let limit = prefetch_limit(model, first, end, false);
+            let limit = prefetch_limit(model, first, end, sequential);
             if limit > held && model.cache.prefetch_on_idle_hit {
                 self.segments.filling(segment);
                 self.ahead = Some(Ahead { segment, from: held, limit, known_to: 0, head });

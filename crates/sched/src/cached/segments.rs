@@ -29,8 +29,8 @@ struct Segment {
     end: u64,
     used: u64,
     state: State,
-    /// Background work used it last.
-    background: bool,
+    /// When the foreground used it last; 0: never.
+    by_foreground: u64,
 }
 
 impl Segment {
@@ -70,20 +70,27 @@ pub struct Segments {
     segments: Vec<Segment>,
     size: u64,
     stamp: u64,
-    /// The ones given up last, the latest at the end; no more than there are segments of the foreground's, and of background
-    /// work's. A drive that surprises with a hit shows that it has kept one of them.
+    /// The ones given up last, the latest at the end; no more than there are segments. A drive that surprises with a
+    /// hit shows that it has kept one of them.
     given_up: VecDeque<GivenUp>,
+    /// What the foreground had of those that gave way to something else, the latest at the end; no more than there are
+    /// segments. Without background work the drive would still hold some of them.
+    lost: VecDeque<Segment>,
+    /// The segment used last, and when the foreground had used it before.
+    touched: (usize, u64),
 }
 
 impl Segments {
     /// Empty segments.
     pub fn new(spec: &CacheSpec) -> Segments {
-        let empty = Segment { first: 0, asked: 0, end: 0, used: 0, state: State::Empty, background: false };
+        let empty = Segment { first: 0, asked: 0, end: 0, used: 0, state: State::Empty, by_foreground: 0 };
         Segments {
             segments: vec![empty; spec.segments as usize],
             size: spec.segment_sectors as u64,
             stamp: 0,
             given_up: VecDeque::new(),
+            lost: VecDeque::new(),
+            touched: (0, 0),
         }
     }
 
@@ -127,54 +134,66 @@ impl Segments {
         }
     }
 
-    /// The segment becomes the one used last.
+    /// The segment becomes the one used last, by the foreground.
     pub fn touch(&mut self, i: usize) {
         self.stamp += 1;
-        (self.segments[i].used, self.segments[i].background) = (self.stamp, false);
+        self.touched = (i, self.segments[i].by_foreground);
+        (self.segments[i].used, self.segments[i].by_foreground) = (self.stamp, self.stamp);
     }
 
-    /// The segment used last was used by background work.
+    /// It was not the foreground that used the segment used last, but background work.
     pub fn used_in_background(&mut self) {
-        let last = self.segments.iter_mut().find(|s| s.used == self.stamp && s.state != State::Empty);
-        if let Some(last) = last {
-            last.background = true;
+        let (i, before) = self.touched;
+        if let Some(s) = self.segments.get_mut(i) {
+            s.by_foreground = before;
         }
     }
 
-    /// How many segments the foreground has used since the one that a read of `lbn..end` would hit if there were no background
-    /// work, whether that one is still held or was given up for background work; `None` when it would hit none.
-    pub fn age_alone(&mut self, geometry: &Geometry, lbn: u64, end: u64) -> Option<u32> {
+    /// The segment becomes the one used last, by the foreground or background work.
+    fn touch_for(&mut self, i: usize, foreground: bool) {
+        self.touch(i);
+        if !foreground {
+            self.used_in_background();
+        }
+    }
+
+    /// The foreground is about to read `lbn..end`: how many segments it has used since the one that it would hit if there were no
+    /// background work, whether that one is still held or gave way; `None` when it would hit none.
+    pub fn foreground_age(&mut self, geometry: &Geometry, lbn: u64, end: u64) -> Option<u32> {
         let used = match self.look_up(geometry, lbn, end) {
-            Found::All(i) | Found::Front(i) if !self.segments[i].background => self.segments[i].used,
+            Found::All(i) | Found::Front(i) if self.segments[i].by_foreground > 0 => self.segments[i].by_foreground,
             _ => {
-                let has = |s: &Segment| !s.background && s.first <= lbn && lbn < s.end;
-                let mut latest_first = self.given_up.iter_mut().rev().map(|g| &mut g.segment).filter(|s| has(s));
-                let segment = latest_first.find_map(|s| {
-                    s.settle_first(geometry);
-                    has(s).then_some(s)
+                let at = self.lost.iter_mut().rposition(|s| {
+                    s.end > lbn && s.first <= lbn && {
+                        s.settle_first(geometry);
+                        s.first <= lbn
+                    }
                 })?;
                 // It is about to be read again, into another one.
-                segment.background = true;
-                segment.used
+                self.lost.remove(at)?.by_foreground
             }
         };
-        let held = self.segments.iter().filter(|s| s.state != State::Empty);
-        let all = held.chain(self.given_up.iter().map(|g| &g.segment));
-        let newer = all.filter(|s| !s.background && s.used > used).count();
+        let newer = self.used_by_foreground_since(used);
         (newer < self.segments.len()).then_some(newer as u32)
     }
 
-    /// Whether background work can use one more segment without taking one that the foreground comes back to: those of
-    /// which it has used no more than `oldest` since. That is so while the others suffice for background work.
+    /// How many segments the foreground has used since `used`.
+    fn used_by_foreground_since(&self, used: u64) -> usize {
+        let held = self.segments.iter().filter(|s| s.state != State::Empty);
+        held.chain(&self.lost).filter(|s| s.by_foreground > used).count()
+    }
+
+    /// Whether background work can use one more segment and leave the foreground those since which it has used no more than
+    /// `oldest` others: none of these may give way, neither to this command nor, because background work holds too
+    /// many, to the foreground's own reads before they are older than that.
     pub fn has_room_for_background(&self, oldest: u32) -> bool {
         let victim = &self.segments[self.give_way()];
-        let held = || self.segments.iter().filter(|s| s.state != State::Empty);
-        if victim.state == State::Empty || victim.background {
-            let background = held().filter(|s| s.background).count() + usize::from(victim.state == State::Empty);
-            return background + oldest as usize + 1 <= self.segments.len();
-        }
-        let newer = held().filter(|s| !s.background && s.used > victim.used).count();
-        newer > oldest as usize
+        let in_background = |s: &Segment| s.state != State::Empty && s.by_foreground == 0;
+        let needed = victim.state != State::Empty
+            && victim.by_foreground > 0
+            && self.used_by_foreground_since(victim.by_foreground) <= oldest as usize;
+        let others = self.segments.iter().filter(|s| in_background(s)).count() - usize::from(in_background(victim));
+        !needed && others + 2 + oldest as usize <= self.segments.len()
     }
 
     /// An empty segment, else the one used longest ago, else the one being filled.
@@ -193,8 +212,8 @@ impl Segments {
     #[inline]
     pub fn read(&mut self, first: u64, asked: u64, end: u64) -> usize {
         let i = self.give_way();
-        self.give_up(i);
-        self.segments[i] = Segment { first, asked, end, used: 0, state: State::Held, background: false };
+        self.lose(i);
+        self.segments[i] = Segment { first, asked, end, used: 0, state: State::Held, by_foreground: 0 };
         self.trim(i);
         self.touch(i);
         i
@@ -204,7 +223,9 @@ impl Segments {
     /// blocks is gone, but for the one being filled. `keep` says whether reads can hit it; `update`, whether a segment
     /// that holds all of its blocks keeps the rest as well.
     pub fn write(&mut self, geometry: &Geometry, first: u64, end: u64, keep: bool, update: bool) {
-        self.given_up.retain(|g| end <= g.segment.first || g.segment.end <= first);
+        let apart = |s: &Segment| end <= s.first || s.end <= first;
+        self.given_up.retain(|g| apart(&g.segment));
+        self.lost.retain(apart);
         if update && self.write_into(geometry, first, end) {
             return;
         }
@@ -219,9 +240,9 @@ impl Segments {
             }
         }
         let i = into.unwrap_or_else(|| self.give_way());
-        self.give_up(i);
+        self.lose(i);
         let state = if keep { State::Held } else { State::Empty };
-        self.segments[i] = Segment { first, asked: first, end, used: 0, state, background: false };
+        self.segments[i] = Segment { first, asked: first, end, used: 0, state, by_foreground: 0 };
         self.trim(i);
         self.touch(i);
     }
@@ -294,12 +315,24 @@ impl Segments {
         if self.segments[i].state == State::Empty {
             return;
         }
-        let same = |g: &GivenUp| g.segment.background == self.segments[i].background;
-        if self.given_up.iter().filter(|g| same(g)).count() >= self.segments.len() {
-            let oldest = self.given_up.iter().position(same);
-            oldest.and_then(|at| self.given_up.remove(at));
+        if self.given_up.len() >= self.segments.len() {
+            self.given_up.pop_front();
         }
         self.given_up.push_back(GivenUp { segment: self.segments[i], at: i });
+    }
+
+    /// A segment gives way to something else.
+    #[inline]
+    fn lose(&mut self, i: usize) {
+        self.give_up(i);
+        let lost = self.segments[i];
+        if lost.state == State::Empty || lost.by_foreground == 0 {
+            return;
+        }
+        if self.lost.len() >= self.segments.len() {
+            self.lost.pop_front();
+        }
+        self.lost.push_back(lost);
     }
 
     /// The drive answered a read of `lbn..end` from its cache that was thought to have filled segment `i`, which
@@ -315,7 +348,7 @@ impl Segments {
         end: u64,
         reach: impl Fn(u64, u64) -> (u64, u64),
     ) -> Option<usize> {
-        let size = self.size;
+        let (size, own) = (self.size, self.segments[i].by_foreground > 0);
         // With these blocks, if it may hold them.
         let with = |s: &Segment| {
             let (from, to) = reach(s.first, s.end);
@@ -332,7 +365,7 @@ impl Segments {
         }
         if let Some((n, segment)) = held {
             self.segments[n] = segment;
-            self.touch(n);
+            self.touch_for(n, own);
             // Nothing had to give way for the read.
             let replaced = self.given_up.iter().rposition(|g| g.at == i);
             match replaced.and_then(|at| self.given_up.remove(at)) {
@@ -347,7 +380,7 @@ impl Segments {
             if let Some(segment) = with(&old) {
                 self.given_up.remove(at);
                 self.segments[i] = Segment { state: State::Held, ..segment };
-                self.touch(i);
+                self.touch_for(i, own);
                 return Some(i);
             }
         }
@@ -442,6 +475,64 @@ mod tests {
         s.read(400, 400, 408);
         s.read(500, 500, 508);
         assert_eq!(s.read(300, 300, 308), i);
+    }
+
+    #[test]
+    fn what_the_foreground_would_hit_without_background_work_is_known_by_its_age() {
+        let (mut s, g) = three();
+        let background = |s: &mut Segments, lbn: u64| {
+            s.read(lbn, lbn, lbn + 8);
+            s.used_in_background();
+        };
+        s.read(0, 0, 8);
+        s.read(100, 100, 108);
+        (0..4).for_each(|n| background(&mut s, 200 + n * 100));
+        assert_eq!(s.look_up(&g, 0, 8), Found::Nothing);
+        assert_eq!((s.foreground_age(&g, 2, 4), s.foreground_age(&g, 300, 304)), (Some(1), None));
+        // It was asked for, and is in another segment from now on.
+        assert_eq!(s.foreground_age(&g, 2, 4), None);
+        s.read(0, 0, 8);
+        assert_eq!((s.foreground_age(&g, 2, 4), s.foreground_age(&g, 100, 101)), (Some(0), Some(1)));
+        // What background work finds in the foreground's segment stays the foreground's.
+        let Found::All(i) = s.look_up(&g, 0, 8) else { panic!("it is held") };
+        s.touch(i);
+        s.used_in_background();
+        assert_eq!(s.foreground_age(&g, 2, 4), Some(0));
+    }
+
+    #[test]
+    fn four_places_in_turn_would_not_be_hit_in_three_segments_either() {
+        let (mut s, g) = three();
+        for n in 0..1_000 {
+            let lbn = n % 4 * 100;
+            assert_eq!(s.foreground_age(&g, lbn, lbn + 8), None);
+            s.read(lbn, lbn, lbn + 8);
+            assert!(s.lost.len() <= 3 && s.given_up.len() <= 3);
+        }
+    }
+
+    #[test]
+    fn background_work_has_the_segments_that_the_foreground_does_not_come_back_to() {
+        for (oldest, most) in [(0, 2), (1, 1), (2, 0)] {
+            let (mut s, g) = three();
+            // The foreground goes on with new places; background work takes what it may.
+            for n in 0..50 {
+                s.read(n * 100, n * 100, n * 100 + 8);
+                while s.has_room_for_background(oldest) {
+                    let lbn = 6_000 + s.stamp * 10;
+                    s.read(lbn, lbn, lbn + 8);
+                    s.used_in_background();
+                    assert!(s.stamp < 1_000, "no end");
+                }
+                let background = s.segments.iter().filter(|s| s.state != State::Empty && s.by_foreground == 0).count();
+                assert!(background <= most, "{background} of {most}");
+                for back in 0..=u64::from(oldest).min(n) {
+                    let lbn = (n - back) * 100;
+                    assert_ne!(s.look_up(&g, lbn, lbn + 8), Found::Nothing, "{back} before {n}, {oldest}");
+                }
+            }
+            assert_eq!(most > 0, s.stamp > 50);
+        }
     }
 
     #[test]

@@ -223,7 +223,7 @@ impl Core {
             // For what the drive's cache holds the head does not move: the request would find it elsewhere than
             // planned.
             let cached =
-                leg.kind == Kind::Read && !leg.merged && self.predictor.is_cached(&self.model, leg.lbn, leg.count);
+                leg.kind == Kind::Read && !leg.merged && self.predictor.has_front(&self.model, leg.lbn, leg.count);
             if cached || self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
                 fill.leave_out(leg.range());
                 continue;
@@ -300,9 +300,16 @@ impl Core {
     /// holds.
     pub(super) fn learn_reuse(&mut self, slot: u32) {
         let Request { kind, lbn, count, .. } = self.pool.get(slot).request;
-        if let Some(fill) = self.fill.as_mut().filter(|_| kind == Kind::Read) {
-            let newer = self.predictor.age_alone(&self.model, lbn, count);
-            fill.reuse.read(newer);
+        let Some(fill) = self.fill.as_mut().filter(|f| kind != Kind::Flush && !f.is_piece(slot)) else { return };
+        let age = (kind == Kind::Read).then(|| self.predictor.foreground_age(&self.model, lbn, count));
+        fill.reuse.request(age.flatten());
+    }
+
+    /// After the predictor was told of a request's command: a piece of a promoted task, or a straggler, is no request of the
+    /// foreground.
+    pub(super) fn note_piece(&mut self, slot: u32) {
+        if self.fill.as_ref().is_some_and(|f| f.is_piece(slot)) {
+            self.predictor.was_background();
         }
     }
 
@@ -329,6 +336,7 @@ impl Core {
         self.flies(&command, place, false);
         self.fill.as_mut().expect("FILL is on").sends(leg, false);
         self.predictor.sent(&self.model, command.id, both.kind, place.as_ref(), self.now);
+        self.note_piece(slot);
         command
     }
 

@@ -49,6 +49,7 @@ impl Core {
         self.learn_reuse(slot);
         self.flies(&command, place, false);
         self.predictor.sent(&self.model, command.id, command.kind, place.as_ref(), self.now);
+        self.note_piece(slot);
         command
     }
 

@@ -4,7 +4,8 @@
 //! 2.1, `fb_promote`). A *straggler* is a unit that nothing else would ever bring: it lies on two tracks of which one
 //! passes just before the other, so that no gap is long enough, or it holds a sector known to be bad, which gaps and idle
 //! time leave alone. One is fetched when nothing at all has been brought for [`PATIENCE`], or nothing for one of the
-//! sessions for [`STARVED`], whatever the others get.
+//! sessions for [`STARVED`], whatever the others get. Beside a foreground to which the head has to return it is one for
+//! all sessions in each [`STARVED`].
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
@@ -24,10 +25,10 @@ const PROMOTED_SECTORS: u64 = 256;
 /// a turn each time: 0.3% of the time at 10,000 rpm.
 pub const PATIENCE: Dur = Dur::from_secs(2);
 /// When a session has got nothing for so long while others have, a straggler is fetched for it: 0.01% of the time. Where
-/// the head has to return to the foreground, because that reads or writes in order or the drive's cache holds its writes, all
-/// sessions wait for so long. A straggler costs two moves and two turns there, 30 to 45 ms on the built-in drives of 7,200
-/// rpm (0.07% of the time), and every request that waits meanwhile has its part in them: sixteen that are always
-/// waiting have their p99 from the slowest 600 of 60,000, and a straggler every 10 s puts 48 more among those.
+/// the head has to return to the foreground, because that reads or writes in order or the drive's cache holds its writes, one
+/// costs two moves and two turns, 30 to 45 ms on the built-in drives of 7,200 rpm, and delays all requests that wait
+/// meanwhile. One in a minute is 0.07% of the time. With one in 10 s, 48 of 60,000 sequential writes (20 TB, 16 outstanding, 46 s)
+/// were delayed: a twelfth of those that make the p99, which it put 33% higher.
 pub const STARVED: Dur = Dur::from_secs(60);
 /// A session that has got nothing for so long goes first in idle time. Gaps may give it nothing for as long when its
 /// priority is low.
@@ -37,26 +38,39 @@ const LOOK_AGAIN: Dur = Dur::from_secs(1);
 /// Cells looked at for one straggler.
 const TRIES: usize = 16;
 
+/// A foreground is taken to go on in order for so long after a request that continues the one before.
+const IN_ORDER: Dur = Dur::from_secs(1);
+
 /// The search for stragglers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Starving {
-    /// When a straggler was fetched last.
-    fetched: Time,
+    /// None is looked for before.
+    not_before: Time,
     /// When the sessions are looked through next.
     look_at: Time,
     /// The cell from which the next search goes on: one that has nothing to give now does not keep others from being found.
     from: u32,
     /// One past the last LBN of the foreground request that arrived last.
     arrived_to: u64,
-    /// It continued the one before.
-    in_order: bool,
+    /// Until when the foreground is taken to go on in order.
+    in_order_until: Time,
 }
 
 impl Starving {
     /// A foreground request has arrived.
-    pub(super) fn arrived(&mut self, lbn: u64, count: u32) {
-        self.in_order = lbn == self.arrived_to;
+    pub(super) fn arrived(&mut self, lbn: u64, count: u32, now: Time) {
+        self.in_order_until = if lbn == self.arrived_to { now + IN_ORDER } else { Time::ZERO };
         self.arrived_to = lbn + u64::from(count);
+    }
+
+    /// How long nothing was brought when a straggler is due. `cached`: the drive's cache holds writes.
+    fn patience(&self, cached: bool, now: Time) -> Dur {
+        if cached || now < self.in_order_until { STARVED } else { PATIENCE }
+    }
+
+    /// When a straggler is due if nothing has been brought since `brought`.
+    pub(super) fn due(&self, brought: Time, now: Time) -> Time {
+        self.not_before.max(brought + self.patience(false, now))
     }
 }
 
@@ -145,16 +159,23 @@ impl Freeblock {
         if !(self.may_fill() || idle && self.wants_something()) {
             return None;
         }
-        let patience = if cached || self.starving.in_order { STARVED } else { PATIENCE };
-        if now.saturating_since(self.starving.fetched) < patience {
+        if now < self.starving.not_before {
             return None;
         }
+        let patience = self.starving.patience(cached, now);
         let who = match self.starving(now) {
             Some(session) => Who::Session(session),
             None if now.saturating_since(self.brought) >= patience => Who::Anyone,
             None => return None,
         };
-        (self.brought, self.starving.fetched) = (now, now);
+        let found = self.unit_for(model, who);
+        // Where nothing was found the next cells are looked at, but not at once.
+        self.starving.not_before = now + if found.is_some() { patience } else { PATIENCE };
+        found
+    }
+
+    /// A unit that these want, in the next cells.
+    fn unit_for(&mut self, model: &Model, who: Who) -> Option<(Kind, Range)> {
         let unit = u64::from(self.regions.widest_unit());
         let mut wanted = Wanted::new();
         for _ in 0..TRIES {
@@ -204,16 +225,14 @@ impl Freeblock {
             return None;
         }
         self.starving.look_at = now + LOOK_AGAIN;
-        let mut starved = None;
-        for (session, brought) in &mut self.brought_for {
-            // Whoever may have nothing, or wants nothing, does not wait.
-            if !self.tasks.may_be_given(*session) {
-                *brought = now;
-            } else if now.saturating_since(*brought) >= STARVED && starved.is_none() {
-                *brought = now;
-                starved = Some(*session);
-            }
+        // Who may have nothing, or wants nothing, does not wait.
+        let tasks = &self.tasks;
+        self.brought_for.iter_mut().filter(|b| !tasks.may_be_given(b.0)).for_each(|b| b.1 = now);
+        let longest = self.brought_for.iter_mut().min_by_key(|b| b.1)?;
+        if now.saturating_since(longest.1) < STARVED {
+            return None;
         }
-        starved
+        longest.1 = now;
+        Some(longest.0)
     }
 }

@@ -13,7 +13,7 @@ use super::adaptive::Adaptive;
 use super::bad::Bad;
 use super::conservatism::Margins;
 use super::evidence::Seen;
-use super::forward::{MOST_PROMOTED, PATIENCE, Starving};
+use super::forward::{MOST_PROMOTED, Starving};
 use super::gap::{Gap, Leg};
 use super::gate::Gate;
 use super::idling::{IdleConfig, Idling};
@@ -210,7 +210,7 @@ impl Freeblock {
             idling.detector().arrived(now);
         }
         if request.kind != Kind::Flush {
-            self.starving.arrived(request.lbn, request.count);
+            self.starving.arrived(request.lbn, request.count, now);
         }
         if request.kind == Kind::Write {
             self.tasks.foreground_write(request.lbn, u64::from(request.count));
@@ -468,7 +468,7 @@ impl Freeblock {
         let idling = self.idling.as_ref().filter(|_| wants);
         let idle = idling.and_then(|i| i.next_wakeup(now));
         // What idle time cannot be spent on now is looked at again, and a straggler is fetched.
-        let straggler = idling.map(|_| (self.brought + PATIENCE).max(now + RECHECK));
+        let straggler = idling.map(|_| self.starving.due(self.brought, now).max(now + RECHECK));
         [idle, again, straggler].into_iter().flatten().filter(|&t| t > now).min()
     }
 

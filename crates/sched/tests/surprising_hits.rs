@@ -1,0 +1,69 @@
+//! Reads that the drive's cache answers although they were thought to be misses: where the head is afterwards.
+
+#[allow(dead_code, reason = "shared with other tests, which use more of it")]
+mod common;
+
+use common::{Rig, noiseless};
+use headtime_disk::command::Kind;
+use headtime_disk::profile::{self, Prefetch, Profile};
+use headtime_disk::time::Dur;
+use headtime_sched::core::Order;
+use headtime_sched::request::Surprise;
+use headtime_testkit::profiles::plain_cache;
+
+/// A drive that reads `ahead` sectors ahead, also behind a hit, into one of `segments` segments.
+fn drive(segments: u32, ahead: u32) -> Profile {
+    let mut p = profile::builtin("cheetah36es").expect("a built-in drive");
+    p.electronics.cache = plain_cache();
+    let cache = &mut p.electronics.cache;
+    (cache.segments, cache.segment_sectors, cache.prefetch_on_idle_hit) = (segments, 1_024, true);
+    cache.prefetch = Prefetch::Sectors(ahead);
+    p
+}
+
+/// Rounds of a miss, reads elsewhere, a read that hits by surprise, and at once one far away: of the surprises how many
+/// there were, and of the far reads how many were not predicted to 50 us.
+fn rounds(belief: &Profile, truth: &Profile, elsewhere: u64, hits: &[(u64, u32)]) -> (u64, u64) {
+    let mut rig = Rig::believing(belief, truth, noiseless(), Order::Fcfs, 1);
+    let far = rig.drive.capacity() / 60;
+    let (mut surprises, mut wrong) = (0, 0);
+    for round in 0..50 {
+        let at = round * far;
+        let mut read = |lbn: u64, count: u32, pause_us: u64| {
+            rig.now += Dur::from_us(pause_us);
+            rig.submit(Kind::Read, lbn, count);
+            rig.step().expect("it was sent").prediction
+        };
+        read(at, 8, 0);
+        // The read-ahead comes to its end meanwhile.
+        for n in 1..=elsewhere {
+            read((at + (10 + n * 7) * far) % (58 * far), 8, 30_000);
+        }
+        let mut pause = 30_000;
+        for &(behind, count) in hits {
+            let surprise = read(at + behind, count, pause).map(|p| p.surprise);
+            surprises += u64::from(surprise == Some(Surprise::CacheHit));
+            pause = 100;
+        }
+        let next = read((at + 30 * far) % (58 * far) + far / 2, 8, 100);
+        wrong += u64::from(next.is_none_or(|p| p.error_ns().unsigned_abs() > 50_000));
+        rig.now += Dur::from_us(30_000);
+    }
+    (surprises, wrong)
+}
+
+#[test]
+fn the_head_is_followed_to_where_the_drive_reads_on_behind_a_hit_that_surprises() {
+    // The scheduler thinks of a third of the segments that there are.
+    let (surprises, wrong) = rounds(&drive(2, 100), &drive(6, 100), 2, &[(4, 8)]);
+    assert!(surprises >= 45, "{surprises} surprises");
+    assert!(wrong <= 2, "{wrong} of 50 reads behind a surprise not predicted");
+}
+
+#[test]
+fn a_read_that_comes_before_a_moving_prefetch_is_there_was_in_the_buffer() {
+    // The drive has read a little further ahead than thought; the hit before the surprise sends the arm back there.
+    let (surprises, wrong) = rounds(&drive(4, 100), &drive(4, 116), 1, &[(100, 8), (108, 8)]);
+    assert!(surprises >= 45, "{surprises} surprises");
+    assert!(wrong <= 2, "{wrong} of 50 reads behind a surprise not predicted");
+}
