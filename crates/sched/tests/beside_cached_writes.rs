@@ -38,20 +38,35 @@ fn idle_work_begins_where_the_cached_write_went_and_not_where_the_last_read_was(
     }
 }
 
-#[test]
-fn a_stream_of_cached_writes_is_interrupted_for_one_straggler_a_minute() {
+/// Writes in order, sixteen outstanding, for `seconds`, beside sessions that want a
+/// stretch each far away; how many stragglers each got.
+fn stragglers(sessions: u64, seconds: u64) -> Vec<usize> {
     let mut rig = rig("nearline-20tb", gaps_only());
-    let (session, far) = (rig.session(1), rig.capacity() / 2);
-    rig.task(session, Kind::Read, &[(far, 1_000_000)], 64);
-    let mut lbn = 0;
-    while rig.now < Time::ZERO + Dur::from_secs(200) {
+    let far = rig.capacity() / 2;
+    for n in 0..sessions {
+        let session = rig.session(1);
+        rig.task(session, Kind::Read, &[(far + n * 10_000_000, 1_000_000)], 64);
+    }
+    let mut n = 0;
+    while rig.now < Time::ZERO + Dur::from_secs(seconds) {
         while rig.ids < rig.finished.len() as u64 + 16 {
-            rig.submit(Kind::Write, lbn, 256);
-            lbn += 256;
+            rig.submit(Kind::Write, n * 256, 256);
+            n += 1;
         }
         assert!(rig.step(Time::NEVER));
     }
-    let stragglers = rig.sent.iter().filter(|s| s.1.lbn >= far).count();
-    assert_eq!((stragglers, rig.free_commands(0)), (3, 0));
-    assert!(rig.finished.len() > 40_000, "{} writes", rig.finished.len());
+    assert_eq!(rig.free_commands(0), 0);
+    assert!(rig.finished.len() as u64 > 50 * seconds, "{} writes", rig.finished.len());
+    let stretch = |n: u64| far + n * 10_000_000..far + (n + 1) * 10_000_000;
+    (0..sessions).map(|n| rig.sent.iter().filter(|s| stretch(n).contains(&s.1.lbn)).count()).collect()
+}
+
+#[test]
+fn a_stream_of_cached_writes_is_interrupted_for_one_straggler_a_minute() {
+    assert_eq!(stragglers(1, 200), [3]);
+}
+
+#[test]
+fn sessions_that_live_on_stragglers_have_them_in_turn() {
+    assert_eq!(stragglers(2, 400), [3, 3]);
 }

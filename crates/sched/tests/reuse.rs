@@ -5,7 +5,8 @@ mod filling_rig;
 use filling_rig::{Rig, gaps_only};
 use headtime_disk::command::Kind;
 use headtime_disk::profile;
-use headtime_disk::time::Dur;
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_testkit::profiles::between;
 
@@ -46,10 +47,16 @@ fn visits(fill: Option<FillConfig>) -> (u64, Rig) {
 fn what_the_foreground_comes_back_to_is_still_in_the_cache_beside_a_scan() {
     let (alone, rig) = visits(None);
     assert!(alone >= (ROUNDS - 2) * PLACES, "{alone} hits without a scan");
-    let without = rig.now;
-    let (beside, rig) = visits(Some(gaps_only()));
-    println!("{alone} hits alone in {without}, {beside} beside a scan in {}, {} sectors", rig.now, rig.delivered());
-    // Two rounds show it what is come back to.
-    assert!(beside + 2 * PLACES >= alone, "{beside} hits of {alone}");
-    assert!(rig.delivered() > 50_000, "{} sectors", rig.delivered());
+    let without = rig.now.since(Time::ZERO);
+    let planner = FillConfig { idle: None, ..FillConfig::new(Algorithm::Headtime) };
+    for (fill, sectors) in [(gaps_only(), 300_000), (planner, 300_000)] {
+        let name = fill.algorithm.name();
+        let (beside, rig) = visits(Some(fill));
+        let with = rig.now.since(Time::ZERO);
+        println!("{name}: {alone} hits alone in {without}, {beside} beside a scan in {with}, {} sectors", rig.delivered());
+        // One round shows it what is come back to.
+        assert!(beside + PLACES >= alone, "{name}: {beside} hits of {alone}");
+        assert!(with.0 * 100 < without.0 * 102, "{name}: {without} alone, {with} beside a scan");
+        assert!(rig.delivered() > sectors, "{name}: {} sectors", rig.delivered());
+    }
 }
