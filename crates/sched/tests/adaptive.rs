@@ -96,6 +96,18 @@ fn a_drive_that_lands_inside_long_requests_shows_its_seeks_too() {
 }
 
 #[test]
+fn landing_inside_a_long_request_a_little_late_is_not_taken_for_a_slow_seek() {
+    for (seed, waiting) in [(1, 6), (2, 16), (3, 32)] {
+        let mut it = Loop::new(&atlas(), &atlas(), seed, Pick::Sptf, waiting);
+        (it.sectors, it.writes_percent) = (256, 0);
+        let all = it.run(Dur::from_secs(120), Dur::from_secs(20));
+        let ppm = it.adaptive.as_ref().expect("it is").scale_ppm();
+        println!("{waiting} waiting: {ppm} ppm, {all:?}");
+        assert!(ppm.abs() < 2_000, "{ppm}");
+    }
+}
+
+#[test]
 fn settling_that_fails_often_is_not_taken_for_slow_seeks() {
     let mut truth = atlas();
     truth.noise.settle_retry_ppm = 20_000;

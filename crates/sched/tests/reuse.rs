@@ -53,7 +53,10 @@ fn what_the_foreground_comes_back_to_is_still_in_the_cache_beside_a_scan() {
         let name = fill.algorithm.name();
         let (beside, rig) = visits(Some(fill));
         let with = rig.now.since(Time::ZERO);
-        println!("{name}: {alone} hits alone in {without}, {beside} beside a scan in {with}, {} sectors", rig.delivered());
+        println!(
+            "{name}: {alone} hits alone in {without}, {beside} beside a scan in {with}, {} sectors",
+            rig.delivered()
+        );
         // One round shows it what is come back to.
         assert!(beside + PLACES >= alone, "{name}: {beside} hits of {alone}");
         assert!(with.0 * 100 < without.0 * 102, "{name}: {without} alone, {with} beside a scan");
