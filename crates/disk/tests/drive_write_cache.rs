@@ -2,7 +2,7 @@
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::profile::{FirmwareOrder, HeadOrder, Layout, Profile, QueueSpec};
+use headtime_disk::profile::{self, FirmwareOrder, HeadOrder, Layout, Profile, QueueSpec};
 use headtime_disk::time::{Dur, Time};
 use headtime_testkit::profiles::{between, plain_cache, plain_profile, rng, small_geometry};
 
@@ -54,15 +54,17 @@ fn closed(
 
 #[test]
 fn cached_writes_that_continue_each_other_reach_the_media_without_a_turn_between_them() {
-    let p = profile(16);
+    let p = profile::builtin("hitachi-7k1000c").expect("a built-in drive");
     let mut d = drive(&p);
     let turn = d.truth().mechanics.rotation.period();
     let spt = u64::from(d.truth().geometry.track_of(0).expect("the first track").lbns);
-    let ended = closed(&mut d, 16, |id| write(id, (id - 1_001) * 4, 4), |done, _| done == 300);
+    let (writes, sectors) = (2_000, 256);
+    let next = |id: u64| write(id, (id - 1_001) * sectors, sectors as u32);
+    let ended = closed(&mut d, 4, next, |done, _| done == writes);
     let turns = ended.0 / turn.0;
-    println!("{turns} turns for {} tracks", 1_200 / spt);
-    // A turn for each track, the switch to the next one, and what the last of them still wait for.
-    assert!(turns < 3 * 1_200 / spt, "{turns} turns for {} tracks", 1_200 / spt);
+    println!("{turns} turns for {} tracks", writes * sectors / spt);
+    // A turn for each track and the switch to the next one, where a turn for each write would be ten times as many.
+    assert!(turns * 10 < 15 * (writes * sectors / spt), "{turns} turns for {} tracks", writes * sectors / spt);
 }
 
 #[test]

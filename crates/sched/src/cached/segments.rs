@@ -184,16 +184,12 @@ impl Segments {
     }
 
     /// Whether background work can use one more segment and leave the foreground those since which it has used no more than
-    /// `oldest` others: none of these may give way, neither to this command nor, because background work holds too
-    /// many, to the foreground's own reads before they are older than that.
+    /// `oldest` others: it may hold all but these. The one used longest ago gives way, so the foreground's stay until they are older.
     pub fn has_room_for_background(&self, oldest: u32) -> bool {
-        let victim = &self.segments[self.give_way()];
-        let in_background = |s: &Segment| s.state != State::Empty && s.by_foreground == 0;
-        let needed = victim.state != State::Empty
-            && victim.by_foreground > 0
-            && self.used_by_foreground_since(victim.by_foreground) <= oldest as usize;
-        let others = self.segments.iter().filter(|s| in_background(s)).count() - usize::from(in_background(victim));
-        !needed && others + 2 + oldest as usize <= self.segments.len()
+        let gives_way = self.give_way();
+        let in_background = |i: usize| self.segments[i].state != State::Empty && self.segments[i].by_foreground == 0;
+        let held = (0..self.segments.len()).filter(|&i| i != gives_way && in_background(i)).count();
+        held as u64 + 1 + u64::from(oldest) < self.segments.len() as u64
     }
 
     /// An empty segment, else the one used longest ago, else the one being filled.
