@@ -294,6 +294,12 @@ impl Freeblock {
         self.gate.observe(prediction.map(|p| p.surprise), explained);
     }
 
+    /// Whether what is added to moves is what the drive has shown to be needed. A fixed figure, as the papers add, says nothing of how
+    /// much too early the head may come.
+    pub(crate) fn learns(&self) -> bool {
+        self.adaptive.is_some()
+    }
+
     /// Whether anything may be put into gaps now.
     pub fn may_fill(&self) -> bool {
         self.gate.is_open() && !self.dead && self.tasks.has_room() && self.wants_something()
