@@ -267,7 +267,8 @@ impl Core {
         let ready = sent + lead_in(&self.model, Kind::Read, kind).max(lead_in(&self.model, Kind::Write, kind));
         let fill = self.fill.as_ref().expect("FILL is on");
         let mut gap = Gap::before(&self.model, heads, &place, kind, ready, &fill.margins())?;
-        if fill.legs_before == 0 && fill.learns() && gap.is_dubious(&self.model) {
+        // A fixed margin, as the papers add, says nothing of how much too early the head may come.
+        if fill.legs_before == 0 && fill.adaptive.is_some() && gap.is_dubious(&self.model) {
             return None;
         }
         if self.dispatch.at_drive().is_empty() {

@@ -118,7 +118,7 @@ pub struct Freeblock {
     pub(super) regions: Regions,
     pub(super) planner: Planner,
     margins: Margins,
-    adaptive: Option<Adaptive>,
+    pub(crate) adaptive: Option<Adaptive>,
     pub(crate) gate: Gate,
     pub(crate) reuse: Reuse,
     search_time: Dur,
@@ -292,12 +292,6 @@ impl Freeblock {
             }
         }
         self.gate.observe(prediction.map(|p| p.surprise), explained);
-    }
-
-    /// Whether what is added to moves is what the drive has shown to be needed. A fixed figure, as the papers add, says nothing of how
-    /// much too early the head may come.
-    pub(crate) fn learns(&self) -> bool {
-        self.adaptive.is_some()
     }
 
     /// Whether anything may be put into gaps now.
