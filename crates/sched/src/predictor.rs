@@ -144,10 +144,14 @@ impl Predictor {
         self.last().sure && (reads_on || self.cached.holds_block(model, lbn))
     }
 
-    /// Whether the drive's cache answers a read of these sectors that is sent now, or its read-ahead brings them within a turn.
+    /// Whether the drive's cache answers a read of these sectors that is sent now, or its read-ahead brings them within a turn;
+    /// or it may, because it surprised with something near them.
     pub fn answers_from_cache(&mut self, model: &Model, lbn: u64, count: u32, now: Time) -> bool {
         if !self.cached.exists() {
             return false;
+        }
+        if self.cached.surprises.near(&model.cache, lbn) {
+            return true;
         }
         let (left, at) = left_alone(model, self.last(), now);
         let soon = model.mechanics.rotation.period();
@@ -246,6 +250,9 @@ impl Predictor {
                 let ended = flight.ended(model, now);
                 prediction = flight.compare(model, ended);
                 let surprise = prediction.map_or(Surprise::None, |p| p.surprise);
+                if surprise == Surprise::None && kind.is_read() && matches!(flight.served, Served::Media) {
+                    self.cached.surprises.refute(&model.cache, flight.lbn);
+                }
                 reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
                 if let Some(p) = &prediction {
                     // Of what was sent behind it more is known.
@@ -295,13 +302,18 @@ impl Predictor {
             // still on its way had brought nothing yet.
             let on_its_way = flight.delay > CLOSE && !went_on;
             let elsewhere = matches!(flight.served, Served::Media) && (!flight.sequential || on_its_way);
+            // Its first sectors were known to be there.
+            let more = matches!(flight.served, Served::Rest | Served::Running);
+            if kind.is_read() && prediction.is_some_and(|p| p.surprise == Surprise::CacheHit) {
+                self.cached.surprises.note(lbn);
+            }
             match prediction.map(|p| p.surprise) {
-                Some(Surprise::CacheHit) if elsewhere => {
+                Some(Surprise::CacheHit) if elsewhere || more => {
                     let known = &self.known;
                     let waits = known.keeps_waiting(flight.sent).then_some(known.free_at);
                     let begin = asked(model, known.kind, flight.sent, waits) + flight.delay;
                     let head = (self.flights.len() == 1).then(|| known.wait_until(model, begin, flight.arm));
-                    self.cached.was_hit(model, (command, segment), (lbn, count, flight.sequential), head);
+                    self.cached.was_hit(model, (command, segment), (lbn, count, flight.sequential), more, head);
                     self.known.head = known.wait_until(model, known.head.at, flight.arm);
                 }
                 _ => self.cached.surprised(command, segment, lbn, count, went_on),

@@ -67,3 +67,14 @@ fn a_read_that_comes_before_a_moving_prefetch_is_there_was_in_the_buffer() {
     assert!(surprises >= 45, "{surprises} surprises");
     assert!(wrong <= 2, "{wrong} of 50 reads behind a surprise not predicted");
 }
+
+#[test]
+fn a_read_of_which_more_was_in_the_buffer_than_its_front_leaves_the_head_on_its_way_to_what_follows() {
+    // The drive has read further ahead than thought: a read across the end of what is known hits, and the drive reads on behind it,
+    // whether a prefetch was thought to be under way there or not.
+    for hits in [&[(90, 8), (100, 16)][..], &[(100, 16)]] {
+        let (surprises, wrong) = rounds(&drive(4, 100), &drive(4, 116), 1, hits);
+        assert!(surprises >= 45, "{hits:?}: {surprises} surprises");
+        assert!(wrong <= 2, "{hits:?}: {wrong} of 50 reads behind a surprise not predicted");
+    }
+}

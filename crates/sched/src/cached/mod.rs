@@ -12,6 +12,7 @@ mod ahead;
 mod going_on;
 mod passed;
 mod segments;
+mod surprises;
 
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
@@ -22,6 +23,7 @@ pub use ahead::{Track, passed_in_order};
 use passed::{Passed, passed, prefetch_limit, track_end};
 pub use segments::Found;
 use segments::Segments;
+use surprises::Surprises;
 
 use crate::classify::CLOSE;
 
@@ -93,6 +95,8 @@ pub struct Cached {
     close_call: Option<u64>,
     /// How many more of the last ones were found than were not.
     close_hits: i8,
+    /// Reads that it answered although nothing was known of it.
+    pub surprises: Surprises,
 }
 
 /// As many toss-ups count.
@@ -112,6 +116,7 @@ impl Cached {
             last_read_track: None,
             close_call: None,
             close_hits: 0,
+            surprises: Surprises::default(),
         }
     }
 
@@ -281,6 +286,7 @@ impl Cached {
         access: &Access,
         sure: bool,
     ) -> (usize, Option<ReadsOn>) {
+        self.surprises.missed();
         let passed = passed(model, place, access, sure);
         let end = passed.end;
         let segment = self.segments.read(passed.first(), passed.asked, passed.upto());
@@ -371,71 +377,6 @@ impl Cached {
             model.cache.updates_segments(),
         );
         (self.last_read_end, self.last_read_track) = (u64::MAX, None);
-    }
-
-    /// A read of `place` that was thought to be answered by `segment` was not, but served by `access`.
-    pub fn was_no_hit(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
-        self.segments.forget(segment);
-        if self.ahead.is_some_and(|a| a.segment == segment) {
-            (self.ahead, self.stand) = (None, None);
-        }
-        let passed = passed(model, place, access, true);
-        self.segments.read(passed.first(), passed.asked, passed.upto());
-    }
-
-    /// Of what a read is thought to have brought into `segment`, only what was asked for is certain, and it is not
-    /// known what the drive did next, unless it `went_on`: then it reads ahead behind it.
-    pub fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32, went_on: bool) {
-        let end = lbn + u64::from(count);
-        // What was sent behind it, and went on in its segment, is there, too.
-        let later = self.behind.filter(|b| b.command != command && b.segment == segment && b.on.is_some());
-        let held = self.segments.only(segment, lbn, later.map_or(end, |b| b.passed.end.max(end)));
-        if self.ahead.is_some_and(|a| a.segment == segment) {
-            (self.ahead, self.stand) = (None, None);
-            self.segments.filled(segment);
-        }
-        self.behind.take_if(|b| b.command == command);
-        if went_on && later.is_none() {
-            if !held {
-                self.segments.set(segment, lbn, lbn, end);
-            }
-            let passed = Passed { asked: lbn, end, before: 0, whole: None };
-            self.behind = Some(Behind { command, segment, passed, from: end, sequential: true, on: None });
-        }
-    }
-
-    /// A read that was thought to fill `segment` was answered by the cache: it holds more than is known. `head` is where the
-    /// drive sets out from to read more into what it found; `None` when it was sent another command since.
-    #[cold]
-    pub fn was_hit(
-        &mut self,
-        model: &Model,
-        (command, segment): (u64, usize),
-        (lbn, count, sequential): (u64, u32, bool),
-        head: Option<Head>,
-    ) {
-        self.surprised(command, segment, lbn, count, false);
-        let end = lbn + u64::from(count);
-        if !self.segments.only(segment, lbn, end) {
-            return;
-        }
-        let reach = |first: u64, held: u64| {
-            let from = match model.keep_passing {
-                true => model.geometry.track_of(first).map_or(first, |t| t.first_lbn),
-                false => first,
-            };
-            (from, prefetch_limit(model, first, held, true))
-        };
-        let found = self.segments.regain(&model.geometry, segment, lbn, end, reach);
-        if let (Some(segment), Some(head)) = (found, head) {
-            let (first, held) = self.segments.range(&model.geometry, segment);
-            let limit = prefetch_limit(model, first, end, sequential);
-            if limit > held && model.cache.prefetch_on_idle_hit {
-                self.segments.filling(segment);
-                self.ahead = Some(Ahead { segment, from: held, limit, known_to: 0, head });
-                self.stand = None;
-            }
-        }
     }
 
     /// A read failed: nothing of it is in its segment.

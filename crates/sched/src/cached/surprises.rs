@@ -1,0 +1,174 @@
+//! Where the drive's cache holds other than was believed, and what is believed then.
+//!
+//! A read that was expected to need the media, and came from the cache, shows that a segment holds data there of which
+//! nothing is known: how much of it lies before and behind that read is not known either. A gap before a request near it
+//! may be none: what is put there would make a cache hit wait for the media. So a request within a segment's length of
+//! such a read counts as one that the cache may answer, until as many reads have missed as the cache has segments: by
+//! then that segment has been used for something else, if it was not read again.
+
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::{Access, Model, Place};
+use headtime_disk::profile::CacheSpec;
+
+use super::ahead::Ahead;
+use super::passed::{passed, prefetch_limit};
+use super::{Behind, Cached, Passed};
+
+/// Surprises that are remembered.
+const REMEMBERED: usize = 8;
+
+/// The last reads that the cache answered unexpectedly.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Surprises {
+    /// First LBN, and how many reads had missed by then; the oldest is replaced.
+    reads: [Option<(u64, u64)>; REMEMBERED],
+    next: usize,
+    misses: u64,
+}
+
+impl Surprises {
+    /// A read of `lbn` was answered unexpectedly.
+    #[cold]
+    pub fn note(&mut self, lbn: u64) {
+        self.reads[self.next] = Some((lbn, self.misses));
+        self.next = (self.next + 1) % REMEMBERED;
+    }
+
+    /// A read of `lbn` came from the media, as expected: the cache does not hold more near it after all.
+    pub fn refute(&mut self, cache: &CacheSpec, lbn: u64) {
+        for read in &mut self.reads {
+            read.take_if(|(read, _)| is_near(cache, *read, lbn));
+        }
+    }
+
+    /// A read missed, as far as is known.
+    #[inline]
+    pub fn missed(&mut self) {
+        self.misses += 1;
+    }
+
+    /// Whether the cache may answer a read of `lbn`.
+    pub fn near(&self, cache: &CacheSpec, lbn: u64) -> bool {
+        let recent = |at: u64| self.misses - at < u64::from(cache.segments);
+        self.reads.iter().flatten().any(|&(read, at)| recent(at) && is_near(cache, read, lbn))
+    }
+}
+
+/// Whether one segment may hold both.
+fn is_near(cache: &CacheSpec, read: u64, lbn: u64) -> bool {
+    read.abs_diff(lbn) < u64::from(cache.segment_sectors)
+}
+
+impl Cached {
+    /// A read of `place` that was thought to be answered by `segment` was not, but served by `access`.
+    pub fn was_no_hit(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
+        self.segments.forget(segment);
+        if self.ahead.is_some_and(|a| a.segment == segment) {
+            (self.ahead, self.stand) = (None, None);
+        }
+        let passed = passed(model, place, access, true);
+        self.segments.read(passed.first(), passed.asked, passed.upto());
+    }
+
+    /// Of what a read is thought to have brought into `segment`, only what was asked for is certain, and it is not
+    /// known what the drive did next, unless it `went_on`: then it reads ahead behind it.
+    pub fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32, went_on: bool) {
+        let end = lbn + u64::from(count);
+        // What was sent behind it, and went on in its segment, is there, too.
+        let later = self.behind.filter(|b| b.command != command && b.segment == segment && b.on.is_some());
+        let held = self.segments.only(segment, lbn, later.map_or(end, |b| b.passed.end.max(end)));
+        if self.ahead.is_some_and(|a| a.segment == segment) {
+            (self.ahead, self.stand) = (None, None);
+            self.segments.filled(segment);
+        }
+        self.behind.take_if(|b| b.command == command);
+        if went_on && later.is_none() {
+            if !held {
+                self.segments.set(segment, lbn, lbn, end);
+            }
+            let passed = Passed { asked: lbn, end, before: 0, whole: None };
+            self.behind = Some(Behind { command, segment, passed, from: end, sequential: true, on: None });
+        }
+    }
+
+    /// A read that was thought to fill `segment`, or to bring the rest of what that holds (`more`), was answered by the cache: it
+    /// holds more than is known. `head` is where the drive sets out from to read more into what it found; `None` when it was sent
+    /// another command since.
+    #[cold]
+    pub fn was_hit(
+        &mut self,
+        model: &Model,
+        (command, segment): (u64, usize),
+        (lbn, count, sequential): (u64, u32, bool),
+        more: bool,
+        head: Option<Head>,
+    ) {
+        // A prefetch that was under way in it is: it began farther on.
+        let under_way = self.ahead.filter(|a| more && a.segment == segment).map(|a| a.head);
+        self.surprised(command, segment, lbn, count, false);
+        let end = lbn + u64::from(count);
+        let reach = |first: u64, held: u64| {
+            let from = match model.keep_passing {
+                true => model.geometry.track_of(first).map_or(first, |t| t.first_lbn),
+                false => first,
+            };
+            (from, prefetch_limit(model, first, held, true))
+        };
+        let found = match (more, self.segments.only(segment, lbn, end)) {
+            (true, _) => {
+                self.segments.set(segment, lbn, lbn, end);
+                Some(segment)
+            }
+            (false, true) => self.segments.regain(&model.geometry, segment, lbn, end, reach),
+            (false, false) => None,
+        };
+        if let (Some(segment), Some(head)) = (found, under_way.or(head)) {
+            let (first, held) = self.segments.range(&model.geometry, segment);
+            let limit = prefetch_limit(model, first, end, sequential);
+            if limit > held && model.cache.prefetch_on_idle_hit {
+                self.segments.filling(segment);
+                self.ahead = Some(Ahead { segment, from: held, limit, known_to: 0, head });
+                self.stand = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_disk::profile;
+
+    fn cache() -> CacheSpec {
+        profile::builtin("hitachi-7k1000c").expect("a built-in drive").electronics.cache
+    }
+
+    #[test]
+    fn near_is_within_a_segments_length() {
+        let (cache, mut s) = (cache(), Surprises::default());
+        assert!(!s.near(&cache, 100_000));
+        s.note(100_000);
+        let length = u64::from(cache.segment_sectors);
+        assert!(s.near(&cache, 100_000 - length + 1) && s.near(&cache, 100_000 + length - 1));
+        assert!(!s.near(&cache, 100_000 - length) && !s.near(&cache, 100_000 + length));
+    }
+
+    #[test]
+    fn a_surprise_is_forgotten_when_every_segment_may_have_been_used_since() {
+        let (cache, mut s) = (cache(), Surprises::default());
+        s.note(8);
+        (1..cache.segments).for_each(|_| s.missed());
+        assert!(s.near(&cache, 0));
+        s.missed();
+        assert!(!s.near(&cache, 0));
+    }
+
+    #[test]
+    fn a_read_nearby_that_came_from_the_media_refutes_it() {
+        let (cache, mut s) = (cache(), Surprises::default());
+        s.note(8);
+        s.note(1 << 30);
+        s.refute(&cache, 16);
+        assert!(!s.near(&cache, 0) && s.near(&cache, 1 << 30));
+    }
+}
