@@ -360,4 +360,14 @@ mod tests {
         let bare = of(Front::Bare);
         assert!(of(Front::Early) < 0.95 * bare && of(Front::Headtime) > 0.99 * bare);
     }
+
+    /// A command put before a read that the drive is about to bring costs a stream a turn.
+    #[test]
+    fn a_stream_is_not_broken_by_a_scan() {
+        let point = Point { drive: "nearline-20tb", load: Load::InOrder128K, outstanding: 1, host_us: 300 };
+        let profile = profile::builtin(point.drive).unwrap();
+        let of = |front| point.measure(&profile, front, 2).unwrap().per_second;
+        let (bare, scan) = (of(Front::Bare), of(Front::Scan));
+        assert!(scan > 0.99 * bare, "{bare} requests a second alone, {scan} beside a scan");
+    }
 }

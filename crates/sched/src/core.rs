@@ -16,6 +16,7 @@ mod commit;
 mod filling;
 mod going;
 mod handover;
+mod idle_time;
 mod merged;
 mod read_through;
 

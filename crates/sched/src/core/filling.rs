@@ -9,7 +9,7 @@ use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::Place;
 use headtime_disk::profile::Prefetch;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::time::Dur;
 
 use super::Core;
 use crate::admit::BACKGROUND;
@@ -25,11 +25,8 @@ const NOBODY: u32 = BACKGROUND;
 /// A drive is taken to have taken up what waited for it so long after it was predicted to.
 const TAKEN_UP: Dur = Dur::from_us(100);
 
-/// What a drive reads ahead is taken to be in its buffer so long after it was predicted to be.
-pub(super) const IN_BUFFER: Dur = Dur::from_us(50);
-
 /// Searches for one command: each after the first because what was found is not to be had, which is rare.
-const SEARCHES: usize = 3;
+pub(super) const SEARCHES: usize = 3;
 
 /// What goes to the drive next.
 enum Next {
@@ -153,7 +150,7 @@ impl Core {
         if fill.legs_before == MOST_LEGS
             || !self.predictor.is_sure()
             || self.hands_over()
-            || self.goes_on(slot)
+            || self.is_on_its_way(slot)
             || self.is_cached(slot)
         {
             return None;
@@ -178,6 +175,17 @@ impl Core {
         let from = self.dispatch.lbn();
         let ahead = from..from + u64::from(cache.segment_sectors).max(1);
         reads_on && request.kind == Kind::Read && self.predictor.last_kind().is_read() && ahead.contains(&request.lbn)
+    }
+
+    /// Whether a request goes on where the drive reads ahead, or is about to when it has served what it has: then it comes as
+    /// soon as it has passed under the head. One that continues the read before it without a break counts as such even where the drive
+    /// is thought to have stopped: a stream loses a turn each time that is wrong.
+    fn is_on_its_way(&mut self, slot: u32) -> bool {
+        let lbn = self.pool.get(slot).request.lbn;
+        self.goes_on(slot)
+            && (lbn == self.dispatch.lbn()
+                || !self.dispatch.at_drive().is_empty()
+                || self.predictor.reads_ahead(&self.model, lbn, lbn + 1, self.now).is_some())
     }
 
     /// Whether the drive's cache answers a request: a read of what it holds, or a write that it takes. There is no gap
@@ -282,7 +290,7 @@ impl Core {
     }
 
     /// A leg as a command of its own.
-    fn send_free(&mut self, leg: &Leg, idle: bool) -> Command {
+    pub(super) fn send_free(&mut self, leg: &Leg, idle: bool) -> Command {
         let request = free(leg.kind, leg.lbn, leg.count);
         let slot = self.pool.insert_sent(request, self.now);
         let command = self.dispatch.send(Purpose::Free(slot), &request, self.now);
@@ -339,63 +347,6 @@ impl Core {
         self.predictor.sent(&self.model, command.id, both.kind, place.as_ref(), self.now);
         self.note_piece(slot);
         command
-    }
-
-    /// Something for an idle drive. Where the head is need not be known: nobody waits for it.
-    fn send_idle(&mut self) -> Option<Command> {
-        if !self.dispatch.at_drive().is_empty() {
-            return None;
-        }
-        let dirty = self.dirty_until();
-        let fill = self.fill.as_mut().expect("FILL is on");
-        if let Some(until) = dirty {
-            fill.idle_waits(until);
-            return None;
-        }
-        fill.keeps_waiting(self.waits_until, self.now);
-        if self.pool.waiting() > 0 && self.waits_until.is_none() {
-            return None;
-        }
-        let answered = fill.answered(true, self.now);
-        let ((head, _), sure) = (self.likely_heads(), self.predictor.is_sure());
-        if let Some(leg) = answered {
-            if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) && self.has_time_for(leg.count, 0, false) {
-                return Some(self.send_free(&leg, true));
-            }
-            self.fill.as_mut().expect("FILL is on").refused(&leg, self.now);
-        }
-        if !self.has_time_for(1, 0, false) {
-            return None;
-        }
-        self.fill.as_mut().expect("FILL is on").begin_idle();
-        for _ in 0..SEARCHES {
-            let leg = self.fill.as_mut().expect("FILL is on").idle_leg(&self.model, &head, sure, self.now)?;
-            let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);
-            if !conflicts && !self.has_time_for(leg.count, 0, false) {
-                return None;
-            }
-            let fill = self.fill.as_mut().expect("FILL is on");
-            if !conflicts && leg.kind == Kind::Read {
-                // What the drive is reading by itself is asked for when it has it. Until then a request that arrives finds
-                // nothing in its way: the drive drops what it reads ahead, but not what it was asked for. Where it stops
-                // it is asked for no more, and reads on if that is its habit: in the middle of a unit, if need be, which
-                // is read whole later.
-                let mut end = leg.range().end();
-                if let Some((until, there)) = self.predictor.reads_ahead(&self.model, leg.lbn, end, self.now) {
-                    if there + IN_BUFFER > self.now && there > Time::ZERO {
-                        fill.idle_waits(there + IN_BUFFER);
-                        return None;
-                    }
-                    end = until;
-                }
-                return Some(self.send_free(&Leg { count: (end - leg.lbn) as u32, ..leg }, true));
-            }
-            if !conflicts && fill.ask(&leg, true, self.now) {
-                return None;
-            }
-            fill.leave_out(leg.range());
-        }
-        None
     }
 
     /// Promoted tasks' pieces join the foreground, a few at a time.

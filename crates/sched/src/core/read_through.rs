@@ -9,7 +9,7 @@
 use headtime_disk::command::Kind;
 
 use super::Core;
-use super::filling::IN_BUFFER;
+use super::idle_time::IN_BUFFER;
 use crate::fill::gap::Leg;
 use crate::overheads::{crossing, hit_ready, rest_tail};
 use crate::tasks::Range;

@@ -3,7 +3,8 @@
 //! "Most idle periods are just a few milliseconds in length, but the bulk of idle time comes in very long durations." So
 //! there are two timers, both begun when the last foreground request completes. After the short one, what is wanted on the
 //! track where the head is may be fetched: the arm stays, and what follows there is not made to wait for it. After the
-//! long one, anything.
+//! long one, anything. Where the lengths of idle periods are remembered ([`super::periods`]) they say what may be fetched when
+//! nothing more is wanted on the track, and the long timer is not waited for.
 //!
 //! What to fetch then is [`super::reach`]'s.
 //!
@@ -171,6 +172,7 @@ impl Idle {
             () if self.foreground > 0 => self.state_of_window(now),
             () if quiet >= long => State::Long,
             () if quiet < short => State::ShortWait(self.quiet_since + short),
+            () if self.track_done && self.periods.is_some() => State::Long,
             () if self.track_done => State::LongWait(self.quiet_since + long),
             () => State::Short,
         }
@@ -240,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_track_with_nothing_wanted_ends_short_idle_time_until_the_next_request() {
-        let mut i = idle();
+        let mut i = idle().thresholds_only();
         assert_eq!(i.may_send(at(3)), Some(State::Short));
         i.nothing_on_track();
         assert_eq!((i.state(at(3)), i.may_send(at(3))), (State::LongWait(at(20)), None));
@@ -249,6 +251,17 @@ mod tests {
         i.arrived(at(20));
         i.finished(at(30));
         assert_eq!(i.state(at(33)), State::Short);
+    }
+
+    #[test]
+    fn the_long_timer_is_not_waited_for_where_idle_periods_are_remembered() {
+        let mut i = idle();
+        assert_eq!(i.may_send(at(3)), Some(State::Short));
+        i.nothing_on_track();
+        assert_eq!(i.may_send(at(3)), Some(State::Long));
+        i.arrived(at(4));
+        i.finished(at(5));
+        assert_eq!((i.state(at(6)), i.state(at(7))), (State::ShortWait(at(7)), State::Short));
     }
 
     #[test]

@@ -9,8 +9,9 @@ use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
 use headtime_disk::profile::Prefetch;
-use headtime_disk::time::Time;
+use headtime_disk::time::{Dur, Time};
 
+use super::conservatism::Margins;
 use super::gap::Leg;
 use super::idle::{Idle, State, Thresholds};
 use super::offer::{Look, Offer};
@@ -66,6 +67,23 @@ pub struct Idling {
     until: Time,
     /// What it will hold when it has read on, and has not been asked for in idle time: from the first to one past the last sector, to the end of a track.
     held: Option<(u64, u64)>,
+}
+
+/// How long a command for an idle drive takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Takes {
+    /// From now to its completion.
+    pub all: Dur,
+    /// Of that, the wait for its first sector to pass, but for the margin of the move: it takes that much less when it is sent
+    /// later.
+    pub latency: Dur,
+}
+
+impl Takes {
+    /// Without a wait.
+    pub fn of(all: Dur) -> Takes {
+        Takes { all, latency: Dur::ZERO }
+    }
 }
 
 /// Whose turn it is, of several sessions.
@@ -206,7 +224,9 @@ impl Idling {
             if leg.is_none() {
                 self.idle.nothing_on_track();
             }
-            return leg;
+            if leg.is_some() || self.idle.may_send(now) != Some(State::Long) {
+                return leg;
+            }
         }
         let (turn, breaks) = self.keeps(turn);
         self.streak += 1;
@@ -222,27 +242,38 @@ impl Idling {
         })
     }
 
-    /// Whether a request will rarely arrive while this leg is on its way; if not, it is looked for again when it would
-    /// have been done. `sure`: the head is there; if not, as after a write that the drive cached, the worst is assumed:
-    /// the move, and a turn.
-    pub fn rarely_delays(&mut self, model: &Model, head: &Head, sure: bool, leg: &Leg, now: Time) -> bool {
+    /// How long this leg takes of a drive that does not read it ahead at this time. `sure`: the head is there; if not, as after
+    /// a write that the drive cached, the worst is assumed: the move, and a turn.
+    pub fn takes(&self, model: &Model, margins: &Margins, (head, sure): (&Head, bool), leg: &Leg, now: Time) -> Takes {
         let Some(place) = model.place(leg.lbn, leg.count, leg.kind) else {
-            return true;
+            return Takes::of(Dur::ZERO);
         };
         // What the drive has read ahead, or goes on reading, comes without a move.
         let from_buffer = self.idle.state(now) == State::Short && self.reads_on;
         let moves = !(leg.kind.is_read() && (from_buffer || self.read_to == Some(leg.lbn)));
         let access = model.access(head, &place, leg.kind);
-        let takes = match (sure, moves) {
+        match (sure, moves) {
             (false, _) => {
-                head.at.saturating_since(now) + access.seek + model.mechanics.rotation.period() + place.transfer
+                let turn = model.mechanics.rotation.period();
+                Takes::of(head.at.saturating_since(now) + access.seek + turn + place.transfer)
             }
-            (true, true) => access.end.at.saturating_since(now),
-            (true, false) => place.transfer,
-        };
-        let rarely = self.idle.rarely_ends_within(takes, now);
+            (true, true) => {
+                let margin = margins.of_move((head.cylinder, head.surface), (place.cylinder, place.surface));
+                let latency = access.latency.saturating_sub(margin);
+                Takes { all: access.end.at.saturating_since(now), latency }
+            }
+            (true, false) => Takes::of(place.transfer),
+        }
+    }
+
+    /// Whether a request will rarely arrive while a command is on its way that takes so long. If not, it is looked for again: shortly
+    /// before its sectors pass, when it will take less, or when it would have been done. `search`: how long it takes to find and
+    /// send a command.
+    pub fn rarely_delays(&mut self, takes: Takes, search: Dur, now: Time) -> bool {
+        let rarely = self.idle.rarely_ends_within(takes.all, now);
         if !rarely {
-            self.until = now + takes;
+            let wait = takes.latency.saturating_sub(search);
+            self.until = now + if wait > search { wait } else { takes.all };
         }
         rarely
     }

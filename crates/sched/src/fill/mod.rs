@@ -35,6 +35,7 @@ pub mod gap;
 pub mod gate;
 pub mod headtime;
 pub mod idle;
+mod idle_leg;
 pub mod idling;
 pub mod merged;
 pub mod offer;

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 
 use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::time::{Dur, Time};
 
@@ -17,7 +16,6 @@ use super::forward::{MOST_PROMOTED, Starving};
 use super::gap::{Gap, Leg};
 use super::gate::Gate;
 use super::idling::{IdleConfig, Idling};
-use super::offer::Look;
 use super::offered::Offered;
 use super::placement::Placement;
 use super::planner::{self, Planner};
@@ -82,7 +80,7 @@ impl FillConfig {
 }
 
 /// Ranges set aside in one gap at most: each costs another search.
-const MOST_ASIDE: usize = 12;
+pub(super) const MOST_ASIDE: usize = 12;
 
 /// Data is asked for so often at one instant and in vain; then only reads are looked for. Each time costs a search.
 const MOST_ASKS: u32 = 4;
@@ -117,14 +115,14 @@ pub struct Freeblock {
     pub(crate) tasks: TaskManager,
     pub(super) regions: Regions,
     pub(super) planner: Planner,
-    margins: Margins,
+    pub(super) margins: Margins,
     pub(crate) adaptive: Option<Adaptive>,
     pub(crate) gate: Gate,
     pub(crate) reuse: Reuse,
     search_time: Dur,
     random: u64,
     /// What no leg may touch now.
-    aside: Vec<Range>,
+    pub(super) aside: Vec<Range>,
     pub(super) bad: Bad,
     pending: Option<Pending>,
     /// How often data was asked for in vain, and when that was.
@@ -313,7 +311,7 @@ impl Freeblock {
         asked
     }
 
-    fn may_ask(&self, now: Time) -> bool {
+    pub(super) fn may_ask(&self, now: Time) -> bool {
         self.asked.0 != now || self.asked.1 < MOST_ASKS
     }
 
@@ -403,45 +401,6 @@ impl Freeblock {
     pub(super) fn draw(&mut self) -> Option<SessionId> {
         self.random = self.random.wrapping_add(STEP);
         self.tasks.draw(mixed(self.random))
-    }
-
-    /// An idle drive is looked after.
-    pub fn begin_idle(&mut self) {
-        self.aside.clear();
-    }
-
-    /// What to send to an idle drive, of what has not been left out. `sure`: the head is there.
-    pub fn idle_leg(&mut self, model: &Model, head: &Head, sure: bool, now: Time) -> Option<Leg> {
-        let kinds: &[Kind] = if self.may_ask(now) { &[Kind::Read, Kind::Write] } else { &[Kind::Read] };
-        let turn = self.turn(now);
-        let idling = self.idling.as_mut().filter(|_| self.tasks.has_room() && !self.dead)?;
-        loop {
-            let look = Look {
-                model,
-                wants: &self.tasks,
-                head,
-                kinds,
-                aside: &self.aside,
-                margins: self.margins,
-                widest: self.regions.widest_unit(),
-                reads_on: idling.reads_on(),
-            };
-            let leg = idling.leg(&look, &self.regions, turn, now)?;
-            match self.bad.within(&leg) {
-                None => return idling.rarely_delays(model, head, sure, &leg, now).then_some(leg),
-                Some(bad) => self.aside.push(bad),
-            }
-            if self.aside.len() > MOST_ASIDE {
-                return None;
-            }
-        }
-    }
-
-    /// What an idle drive is to be asked for is looked for again at `until`: the drive is reading it by itself.
-    pub fn idle_waits(&mut self, until: Time) {
-        if let Some(idling) = &mut self.idling {
-            idling.waits(until);
-        }
     }
 
     /// A leg is sent: of its own, merged, or in idle time.

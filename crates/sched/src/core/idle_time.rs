@@ -1,0 +1,87 @@
+//! What an idle drive is given (Thereska 2003 section 4.6).
+//!
+//! A command at the drive delays a request that arrives meanwhile. So it is sent only if that is improbable in the time
+//! that it takes ([`crate::fill::periods`]). Of what the drive has read ahead that is the time on the bus.
+
+use headtime_disk::command::{Command, Kind};
+use headtime_disk::time::{Dur, Time};
+
+use super::Core;
+use super::filling::SEARCHES;
+use crate::fill::gap::Leg;
+use crate::fill::idling::Takes;
+use crate::overheads::{crossing, hit_ready};
+
+/// What a drive reads ahead is taken to be in its buffer so long after it was predicted to be.
+pub(super) const IN_BUFFER: Dur = Dur::from_us(50);
+
+impl Core {
+    /// Something for an idle drive. The head position need not be known: no request waits.
+    pub(super) fn send_idle(&mut self) -> Option<Command> {
+        if !self.dispatch.at_drive().is_empty() {
+            return None;
+        }
+        let dirty = self.dirty_until();
+        let fill = self.fill.as_mut().expect("FILL is on");
+        if let Some(until) = dirty {
+            fill.idle_waits(until);
+            return None;
+        }
+        fill.keeps_waiting(self.waits_until, self.now);
+        if self.pool.waiting() > 0 && self.waits_until.is_none() {
+            return None;
+        }
+        let answered = fill.answered(true, self.now);
+        let ((head, _), sure) = (self.likely_heads(), self.predictor.is_sure());
+        if let Some(leg) = answered {
+            if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) && self.has_time_for(leg.count, 0, false) {
+                return Some(self.send_free(&leg, true));
+            }
+            self.fill.as_mut().expect("FILL is on").refused(&leg, self.now);
+        }
+        if !self.has_time_for(1, 0, false) {
+            return None;
+        }
+        self.fill.as_mut().expect("FILL is on").begin_idle();
+        for _ in 0..SEARCHES {
+            let leg = self.fill.as_mut().expect("FILL is on").idle_leg(&self.model, &head, self.now)?;
+            let ahead = match leg.kind {
+                Kind::Read => self.predictor.reads_ahead(&self.model, leg.lbn, leg.range().end(), self.now),
+                _ => None,
+            };
+            // What the drive is reading by itself is asked for when it has it. Until then a request that arrives finds
+            // nothing in its way: the drive drops what it reads ahead, but not what it was asked for. Where it stops
+            // it is asked for no more, and reads on if that is its habit: in the middle of a unit, if need be, which
+            // is read whole later.
+            let leg = ahead.map_or(leg, |(until, _)| Leg { count: (until - leg.lbn) as u32, ..leg });
+            let fill = self.fill.as_mut().expect("FILL is on");
+            let takes = match ahead {
+                Some((_, there)) if there + IN_BUFFER > self.now && there > Time::ZERO => {
+                    fill.idle_waits(there + IN_BUFFER);
+                    return None;
+                }
+                Some(_) => {
+                    let ready = hit_ready(&self.model, self.predictor.last_kind(), self.now, None);
+                    Takes::of(ready.since(self.now) + crossing(&self.model, leg.count))
+                }
+                None => fill.idle_takes(&self.model, (&head, sure), &leg, self.now),
+            };
+            if !fill.rarely_delays(takes, self.now) {
+                return None;
+            }
+            let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);
+            if !conflicts && !self.has_time_for(leg.count, 0, false) {
+                return None;
+            }
+            if !conflicts && leg.kind == Kind::Read {
+                return Some(self.send_free(&leg, true));
+            }
+            let fill = self.fill.as_mut().expect("FILL is on");
+            if !conflicts && fill.ask(&leg, true, self.now) {
+                return None;
+            }
+            fill.leave_out(leg.range());
+        }
+        None
+    }
+}

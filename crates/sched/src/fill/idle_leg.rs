@@ -1,0 +1,63 @@
+//! What is sent to an idle drive, and when: the calls of the core.
+
+use headtime_disk::command::Kind;
+use headtime_disk::mechanics::Head;
+use headtime_disk::model::Model;
+use headtime_disk::time::{Dur, Time};
+
+use super::gap::Leg;
+use super::idling::Takes;
+use super::offer::Look;
+use super::subsystem::{Freeblock, MOST_ASIDE};
+
+impl Freeblock {
+    /// An idle drive is looked after.
+    pub fn begin_idle(&mut self) {
+        self.aside.clear();
+    }
+
+    /// What to send to an idle drive, of what has not been left out.
+    pub fn idle_leg(&mut self, model: &Model, head: &Head, now: Time) -> Option<Leg> {
+        let kinds: &[Kind] = if self.may_ask(now) { &[Kind::Read, Kind::Write] } else { &[Kind::Read] };
+        let turn = self.turn(now);
+        let idling = self.idling.as_mut().filter(|_| self.tasks.has_room() && !self.dead)?;
+        loop {
+            let look = Look {
+                model,
+                wants: &self.tasks,
+                head,
+                kinds,
+                aside: &self.aside,
+                margins: self.margins,
+                widest: self.regions.widest_unit(),
+                reads_on: idling.reads_on(),
+            };
+            let leg = idling.leg(&look, &self.regions, turn, now)?;
+            match self.bad.within(&leg) {
+                None => return Some(leg),
+                Some(bad) => self.aside.push(bad),
+            }
+            if self.aside.len() > MOST_ASIDE {
+                return None;
+            }
+        }
+    }
+
+    /// How long a leg takes of an idle drive that does not read it ahead at this time ([`Idling::takes`]).
+    pub fn idle_takes(&self, model: &Model, head: (&Head, bool), leg: &Leg, now: Time) -> Takes {
+        self.idling.as_ref().map_or(Takes::of(Dur::ZERO), |i| i.takes(model, &self.margins, head, leg, now))
+    }
+
+    /// Whether a request will rarely arrive while that command runs ([`Idling::rarely_delays`]).
+    pub fn rarely_delays(&mut self, takes: Takes, now: Time) -> bool {
+        let search = self.search_time();
+        self.idling.as_mut().is_some_and(|i| i.rarely_delays(takes, search, now))
+    }
+
+    /// What an idle drive is to be asked for is looked for again at `until`: the drive is reading it by itself.
+    pub fn idle_waits(&mut self, until: Time) {
+        if let Some(idling) = &mut self.idling {
+            idling.waits(until);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The pauses of a program that reads and computes in turn: what a scan gets of them, and what that costs.
+
+mod filling_rig;
+
+use filling_rig::Rig;
+use headtime_disk::command::Kind;
+use headtime_disk::profile;
+use headtime_disk::time::Dur;
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_testkit::profiles::between;
+
+const ROUNDS: u64 = 100;
+
+/// Reads the same sectors, which the drive's cache has, after pauses of so many milliseconds. What the scan of `wanted` (the whole disk where that
+/// is empty) has read then, and how long each read took on average.
+fn pauses(ms: (u64, u64), wanted: &[(u64, u64)]) -> (u64, Dur) {
+    let p = profile::builtin("hitachi-7k1000c").expect("a built-in drive");
+    let mut rig = Rig::new(&p, Some(FillConfig::new(Algorithm::Headtime)), vec![]);
+    let place = rig.capacity() / 3;
+    match wanted {
+        [] => drop(rig.scan()),
+        ranges => {
+            let ranges: Vec<(u64, u64)> = ranges.iter().map(|&(from, count)| (place + from, count)).collect();
+            let session = rig.session(1);
+            rig.task(session, Kind::Read, &ranges, 32);
+        }
+    }
+    let mut took = Dur::ZERO;
+    for _ in 0..ROUNDS {
+        let asked = rig.now;
+        rig.submit(Kind::Read, place, 8);
+        rig.finish();
+        took += rig.now.since(asked);
+        let pause = between(&mut rig.rng, ms.0, ms.1);
+        rig.run(Dur::from_ms(pause));
+    }
+    (rig.delivered(), Dur(took.0 / ROUNDS))
+}
+
+/// The drive reads about 2,000 sectors in a turn. The units of a scan do not end where tracks do: if the drive is thought to need a
+/// turn for the unit that crosses a track end, although it has read it ahead, a pause brings less than half of this.
+#[test]
+fn a_pause_is_spent_on_sectors_that_follow_each_other_across_track_ends() {
+    let (sectors, took) = pauses((10, 110), &[]);
+    println!("{sectors} sectors, {took}");
+    assert!(sectors > ROUNDS * 5_000, "{sectors} sectors in {ROUNDS} pauses");
+    assert!(took < Dur::from_ms(1), "{took} for each read, which waits for nothing");
+}
+
+/// The 20 ms of the paper are not waited for where pauses are known to last 18.
+#[test]
+fn a_pause_that_is_shorter_than_the_long_threshold_is_used() {
+    let (sectors, took) = pauses((18, 18), &[]);
+    println!("{sectors} sectors, {took}");
+    assert!(sectors > ROUNDS * 200, "{sectors} sectors in {ROUNDS} pauses of 18 ms");
+    assert!(took < Dur::from_ms(1), "{took} for each read, which waits for nothing");
+}
+
+/// One unit on every track: for each the platter has to turn up to once. A command that waits for its sectors at the drive is in the
+/// way of a request for so long; one that is sent shortly before they pass is not.
+#[test]
+fn what_has_to_be_waited_for_is_sent_shortly_before_it_passes() {
+    let wanted: Vec<(u64, u64)> = (1..400).map(|track| (track * 2_016, 32)).collect();
+    let (sectors, took) = pauses((10, 90), &wanted);
+    println!("{sectors} sectors, {took}");
+    assert!(sectors > ROUNDS * 32, "{sectors} sectors in {ROUNDS} pauses");
+    assert!(took < Dur::from_ms(1), "{took} for each read");
+}
