@@ -9,7 +9,8 @@
 #
 # usage: run.sh [JSON]       (root; QUICK=1: a small tree, minutes; more in common.sh; the setups can be chosen with SETUPS)
 #
-# Prints each program's time, the background's MB/s meanwhile, and how often filling was stopped; with JSON the same as one object a line.
+# Prints each program's time, the background's MB/s meanwhile, how often filling was stopped, and the processor time of the server (the virtual
+# drive included) and of what reads in the background, of which a program that computes has that much less; with JSON the same as one object a line.
 # The file system is attached with `headtime attach` in every case. A machine that has other things to do makes a virtual drive late:
 # the server's own lateness is printed for each run.
 set -euo pipefail
@@ -41,9 +42,15 @@ scheduler() {
 dd_bytes() { sed -n 's/^rchar: //p' "/proc/$reader/io" 2>/dev/null || echo 0; }
 read_all() { "$@" dd if="$device" of=/dev/null bs=1M iflag=direct 2>/dev/null & reader=$!; }
 
+# busy: seconds of processor time that the server and what reads in the background have had.
+busy() {
+    for pid in $server $reader $scrub; do sed 's/.*) //' "/proc/$pid/stat" 2>/dev/null || true; done |
+        awk -v hz="$(getconf CLK_TCK)" '{ t += $12 + $13 } END { printf "%.2f", t / hz }'
+}
+
 # once SETUP FS PROGRAM: prints a row.
 once() {
-    local setup=$1 fs=$2 p=$3 seconds from=0 to=0 stops=- rate=- stops_from=0
+    local setup=$1 fs=$2 p=$3 seconds from=0 to=0 stops=- rate=- stops_from=0 busy
     case $setup in
         headtime | scrub) start serve headtime ;;
         *) start disk ;;
@@ -65,9 +72,11 @@ once() {
         deadline-dd) read_all; sleep 1; from=$(dd_bytes) ;;
     esac
     local began ended
+    busy=$(busy)
     began=$(now_ns)
     program "$p" || die "$p failed"
     ended=$(now_ns)
+    busy=$(awk -v a="$busy" -v b="$(busy)" 'BEGIN { printf "%.2f", b - a }')
     seconds=$(awk -v ns=$((ended - began)) 'BEGIN { printf "%.3f", ns / 1e9 }')
     case $setup in
         scrub)
@@ -83,10 +92,10 @@ once() {
     local late
     late=$(sed -n 's/.*late by p50 [0-9]* us, p99 \([0-9]*\) us.*/\1/p' "$dir/log" | tail -1)
     [ -n "$late" ] || late=$(tr -d ' \n' <"$dir/served.json" | sed -n 's/.*"lateness_us":{[^}]*"p99":\([0-9]*\).*/\1/p')
-    printf '%-5s %-8s %-17s %9.2f s %8s MB/s %6s stops  late p99 %s us\n' "$fs" "$p" "$setup" "$seconds" "$rate" "$stops" "${late:--}"
+    printf '%-5s %-8s %-17s %9.2f s %8s MB/s %6s stops  busy %s s  late p99 %s us\n' "$fs" "$p" "$setup" "$seconds" "$rate" "$stops" "$busy" "${late:--}"
     [ "${late:-0}" -le 1000 ] || invalid=1
-    [ -z "$json" ] || printf '{"fs":"%s","program":"%s","setup":"%s","seconds":%s,"background_mb_s":%s,"fill_stops":%s,"late_p99_us":%s}\n' \
-        "$fs" "$p" "$setup" "$seconds" "$(null "$rate")" "$(null "$stops")" "$(null "${late:--}")" >>"$json"
+    [ -z "$json" ] || printf '{"fs":"%s","program":"%s","setup":"%s","seconds":%s,"background_mb_s":%s,"fill_stops":%s,"busy_seconds":%s,"late_p99_us":%s}\n' \
+        "$fs" "$p" "$setup" "$seconds" "$(null "$rate")" "$(null "$stops")" "$busy" "$(null "${late:--}")" >>"$json"
 }
 invalid=
 null() { [ "$1" = - ] && echo null || echo "$1"; }

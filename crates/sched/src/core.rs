@@ -6,7 +6,8 @@
 //! * `going`: who may go, streams and ADMIT
 //! * `merged`: writes that go as one command
 //! * `handover`: when the drive orders commands itself
-//! * `filling`: what is put before them, and into idle time
+//! * `filling`: what is put before them
+//! * `idle_time`: what an idle drive is given
 //! * `read_through`: what the drive reads ahead on the way to a request
 //! * `calls`: the freeblock calls
 

@@ -158,6 +158,17 @@ impl Predictor {
         self.cached.holds(model, left.as_ref(), lbn, lbn + u64::from(count), at, soon)
     }
 
+    /// Whether the drive may be reading ahead where nothing is known of it, because it served the last read otherwise than believed.
+    #[inline]
+    pub fn may_read_ahead(&self) -> bool {
+        self.cached.surprises.reads_ahead_unknown
+    }
+
+    /// Whether the drive's cache holds all of these sectors.
+    pub fn has_all(&mut self, model: &Model, lbn: u64, count: u32) -> bool {
+        self.cached.exists() && self.cached.has_all(model, lbn, lbn + u64::from(count))
+    }
+
     /// Whether the drive's cache holds the front of these sectors.
     pub fn has_front(&mut self, model: &Model, lbn: u64, count: u32) -> bool {
         self.cached.exists() && self.cached.has_front(model, lbn, lbn + u64::from(count))
@@ -250,7 +261,10 @@ impl Predictor {
                 let ended = flight.ended(model, now);
                 prediction = flight.compare(model, ended);
                 let surprise = prediction.map_or(Surprise::None, |p| p.surprise);
-                if surprise == Surprise::None && kind.is_read() && matches!(flight.served, Served::Media) {
+                if prediction.is_some_and(|p| p.surprise == Surprise::None)
+                    && kind.is_read()
+                    && matches!(flight.served, Served::Media)
+                {
                     self.cached.surprises.refute(&model.cache, flight.lbn);
                 }
                 reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
@@ -303,9 +317,9 @@ impl Predictor {
             let on_its_way = flight.delay > CLOSE && !went_on;
             let elsewhere = matches!(flight.served, Served::Media) && (!flight.sequential || on_its_way);
             // Its first sectors were known to be there.
-            let more = matches!(flight.served, Served::Rest | Served::Running);
-            if kind.is_read() && prediction.is_some_and(|p| p.surprise == Surprise::CacheHit) {
-                self.cached.surprises.note(lbn);
+            let more = !went_on && matches!(flight.served, Served::Rest | Served::Running);
+            if kind.is_read() && !went_on && prediction.is_some_and(|p| p.surprise == Surprise::CacheHit) {
+                self.cached.surprises.note(&model.cache, lbn);
             }
             match prediction.map(|p| p.surprise) {
                 Some(Surprise::CacheHit) if elsewhere || more => {

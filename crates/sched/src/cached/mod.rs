@@ -227,6 +227,11 @@ impl Cached {
         (delay, self.rest.take())
     }
 
+    /// Whether it holds all of `lbn..end`, as it stood when the last command was sent.
+    pub fn has_all(&mut self, model: &Model, lbn: u64, end: u64) -> bool {
+        matches!(self.segments.look_up(&model.geometry, lbn, end), Found::All(_))
+    }
+
     /// What it holds of a read that turns up at `at`; the name of its command is kept where that is a toss-up.
     ///
     /// A read that goes on where a prefetch is finds its first block if that has just passed, and has to fetch it again if it
@@ -287,6 +292,7 @@ impl Cached {
         sure: bool,
     ) -> (usize, Option<ReadsOn>) {
         self.surprises.missed();
+        self.surprises.reads_ahead_unknown = false;
         let passed = passed(model, place, access, sure);
         let end = passed.end;
         let segment = self.segments.read(passed.first(), passed.asked, passed.upto());
@@ -335,6 +341,7 @@ impl Cached {
         let end = place.lbn + place.count as u64;
         let sequential = place.lbn == self.last_read_end;
         self.segments.touch(segment);
+        self.surprises.reads_ahead_unknown = false;
         let (first, held) = self.segments.range(&model.geometry, segment);
         let limit = prefetch_limit(model, first, end, sequential);
         let hit = if let Some(ahead) = self.ahead.as_mut().filter(|a| a.segment == segment) {
@@ -369,6 +376,7 @@ impl Cached {
 
     /// A write of `place`, while a running prefetch still has its segment.
     pub fn written(&mut self, model: &Model, place: &Place) {
+        self.surprises.reads_ahead_unknown = false;
         self.segments.write(
             &model.geometry,
             place.lbn,

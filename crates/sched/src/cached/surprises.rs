@@ -24,17 +24,23 @@ pub struct Surprises {
     reads: [Option<(u64, u64)>; REMEMBERED],
     next: usize,
     misses: u64,
+    /// A read was served otherwise than believed, and nothing since: the drive may be reading ahead behind it.
+    pub reads_ahead_unknown: bool,
 }
 
 impl Surprises {
     /// A read of `lbn` was answered unexpectedly.
     #[cold]
-    pub fn note(&mut self, lbn: u64) {
-        self.reads[self.next] = Some((lbn, self.misses));
-        self.next = (self.next + 1) % REMEMBERED;
+    pub fn note(&mut self, cache: &CacheSpec, lbn: u64) {
+        // One for each place: several hits of one segment do not push out the others.
+        let known = self.reads.iter().position(|r| r.is_some_and(|(read, _)| is_near(cache, read, lbn)));
+        self.reads[known.unwrap_or(self.next)] = Some((lbn, self.misses));
+        if known.is_none() {
+            self.next = (self.next + 1) % REMEMBERED;
+        }
     }
 
-    /// A read of `lbn` came from the media, as expected: the cache does not hold more near it after all.
+    /// A read of `lbn` came from the media, as expected: what surprised near it ends before that, or begins behind it.
     pub fn refute(&mut self, cache: &CacheSpec, lbn: u64) {
         for read in &mut self.reads {
             read.take_if(|(read, _)| is_near(cache, *read, lbn));
@@ -63,6 +69,7 @@ impl Cached {
     /// A read of `place` that was thought to be answered by `segment` was not, but served by `access`.
     pub fn was_no_hit(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
         self.segments.forget(segment);
+        self.surprises.reads_ahead_unknown = true;
         if self.ahead.is_some_and(|a| a.segment == segment) {
             (self.ahead, self.stand) = (None, None);
         }
@@ -82,6 +89,7 @@ impl Cached {
             self.segments.filled(segment);
         }
         self.behind.take_if(|b| b.command == command);
+        self.surprises.reads_ahead_unknown = !went_on && self.behind.is_none();
         if went_on && later.is_none() {
             if !held {
                 self.segments.set(segment, lbn, lbn, end);
@@ -103,10 +111,13 @@ impl Cached {
         more: bool,
         head: Option<Head>,
     ) {
-        // A prefetch that was under way in it is: it began farther on.
-        let under_way = self.ahead.filter(|a| more && a.segment == segment).map(|a| a.head);
-        self.surprised(command, segment, lbn, count, false);
         let end = lbn + u64::from(count);
+        let (first, _) = self.segments.range(&model.geometry, segment);
+        // It may have been taken for something else since.
+        let kept = more && self.segments.goes_on_at(&model.geometry, segment, lbn);
+        // A prefetch that was thought to be under way there is under way, but begins behind the end of this read.
+        let under_way = self.ahead.filter(|a| kept && a.segment == segment).map(|a| a.head);
+        self.surprised(command, segment, lbn, count, false);
         let reach = |first: u64, held: u64| {
             let from = match model.keep_passing {
                 true => model.geometry.track_of(first).map_or(first, |t| t.first_lbn),
@@ -114,21 +125,24 @@ impl Cached {
             };
             (from, prefetch_limit(model, first, held, true))
         };
-        let found = match (more, self.segments.only(segment, lbn, end)) {
-            (true, _) => {
-                self.segments.set(segment, lbn, lbn, end);
+        let found = match more {
+            true if kept => {
+                self.segments.set(segment, first.min(lbn), first.min(lbn), end);
                 Some(segment)
             }
-            (false, true) => self.segments.regain(&model.geometry, segment, lbn, end, reach),
-            (false, false) => None,
+            false if self.segments.only(segment, lbn, end) => {
+                self.segments.regain(&model.geometry, segment, lbn, end, reach)
+            }
+            _ => None,
         };
         if let (Some(segment), Some(head)) = (found, under_way.or(head)) {
             let (first, held) = self.segments.range(&model.geometry, segment);
             let limit = prefetch_limit(model, first, end, sequential);
-            if limit > held && model.cache.prefetch_on_idle_hit {
+            if limit > held && (under_way.is_some() || model.cache.prefetch_on_idle_hit) {
                 self.segments.filling(segment);
                 self.ahead = Some(Ahead { segment, from: held, limit, known_to: 0, head });
                 self.stand = None;
+                self.surprises.reads_ahead_unknown = false;
             }
         }
     }
@@ -147,7 +161,7 @@ mod tests {
     fn near_is_within_a_segments_length() {
         let (cache, mut s) = (cache(), Surprises::default());
         assert!(!s.near(&cache, 100_000));
-        s.note(100_000);
+        s.note(&cache, 100_000);
         let length = u64::from(cache.segment_sectors);
         assert!(s.near(&cache, 100_000 - length + 1) && s.near(&cache, 100_000 + length - 1));
         assert!(!s.near(&cache, 100_000 - length) && !s.near(&cache, 100_000 + length));
@@ -156,7 +170,7 @@ mod tests {
     #[test]
     fn a_surprise_is_forgotten_when_every_segment_may_have_been_used_since() {
         let (cache, mut s) = (cache(), Surprises::default());
-        s.note(8);
+        s.note(&cache, 8);
         (1..cache.segments).for_each(|_| s.missed());
         assert!(s.near(&cache, 0));
         s.missed();
@@ -166,8 +180,8 @@ mod tests {
     #[test]
     fn a_read_nearby_that_came_from_the_media_refutes_it() {
         let (cache, mut s) = (cache(), Surprises::default());
-        s.note(8);
-        s.note(1 << 30);
+        s.note(&cache, 8);
+        s.note(&cache, 1 << 30);
         s.refute(&cache, 16);
         assert!(!s.near(&cache, 0) && s.near(&cache, 1 << 30));
     }

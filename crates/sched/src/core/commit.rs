@@ -127,6 +127,12 @@ impl Commit {
         }
     }
 
+    /// How late this host was lately, at most, when it asked to be told the time.
+    #[inline]
+    pub(super) fn lateness(&self) -> Dur {
+        self.host.guard
+    }
+
     /// How far completions were from their predictions lately, at most.
     #[inline]
     pub(super) fn error(&self) -> Dur {

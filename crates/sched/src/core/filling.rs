@@ -1,4 +1,4 @@
-//! What is put before a foreground request and into idle time.
+//! What is put before a foreground request.
 //!
 //! ORDER has chosen a request; it is held in the dispatch queue while FILL looks for something that fits before it
 //! (Lumb 2002 section 4.1, figure 5). One command is found at a time: when there is room at the drive again the rest of
@@ -185,6 +185,7 @@ impl Core {
         self.goes_on(slot)
             && (lbn == self.dispatch.lbn()
                 || !self.dispatch.at_drive().is_empty()
+                || self.predictor.may_read_ahead()
                 || self.predictor.reads_ahead(&self.model, lbn, lbn + 1, self.now).is_some())
     }
 

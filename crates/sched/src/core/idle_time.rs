@@ -50,23 +50,26 @@ impl Core {
                 _ => None,
             };
             // What the drive is reading by itself is asked for when it has it. Until then a request that arrives finds
-            // nothing in its way: the drive drops what it reads ahead, but not what it was asked for. Where it stops
-            // it is asked for no more, and reads on if that is its habit: in the middle of a unit, if need be, which
-            // is read whole later.
+            // nothing in its way: the drive drops what it reads ahead, but not what it was asked for. It is not asked for
+            // what lies behind the end of its read-ahead. Drives that read on when they are asked for the last of it do so
+            // then. Where that end divides a unit, the unit is read whole later.
             let leg = ahead.map_or(leg, |(until, _)| Leg { count: (until - leg.lbn) as u32, ..leg });
-            let fill = self.fill.as_mut().expect("FILL is on");
-            let takes = match ahead {
+            let in_buffer = match ahead {
                 Some((_, there)) if there + IN_BUFFER > self.now && there > Time::ZERO => {
-                    fill.idle_waits(there + IN_BUFFER);
+                    self.fill.as_mut().expect("FILL is on").idle_waits(there + IN_BUFFER);
                     return None;
                 }
-                Some(_) => {
-                    let ready = hit_ready(&self.model, self.predictor.last_kind(), self.now, None);
-                    Takes::of(ready.since(self.now) + crossing(&self.model, leg.count))
-                }
-                None => fill.idle_takes(&self.model, (&head, sure), &leg, self.now),
+                Some(_) => true,
+                None => leg.kind == Kind::Read && self.predictor.has_all(&self.model, leg.lbn, leg.count),
             };
-            if !fill.rarely_delays(takes, self.now) {
+            let fill = self.fill.as_mut().expect("FILL is on");
+            let takes = if in_buffer {
+                let ready = hit_ready(&self.model, self.predictor.last_kind(), self.now, None);
+                Takes::of(ready.since(self.now) + crossing(&self.model, leg.count))
+            } else {
+                fill.idle_takes(&self.model, (&head, sure), &leg, self.now)
+            };
+            if !fill.rarely_delays(takes, self.commit.lateness(), self.now) {
                 return None;
             }
             let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);

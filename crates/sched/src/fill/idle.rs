@@ -3,8 +3,8 @@
 //! "Most idle periods are just a few milliseconds in length, but the bulk of idle time comes in very long durations." So
 //! there are two timers, both begun when the last foreground request completes. After the short one, what is wanted on the
 //! track where the head is may be fetched: the arm stays, and what follows there is not made to wait for it. After the
-//! long one, anything. Where the lengths of idle periods are remembered ([`super::periods`]) they say what may be fetched when
-//! nothing more is wanted on the track, and the long timer is not waited for.
+//! long one, anything. Where the lengths of idle periods are remembered ([`super::periods`]) the long timer is not waited for:
+//! they decide when a command may be sent.
 //!
 //! What to fetch then is [`super::reach`]'s.
 //!
@@ -20,7 +20,7 @@ use super::periods::Periods;
 pub struct Thresholds {
     /// Until work on the track where the head is may begin.
     pub short: Dur,
-    /// Until any work may.
+    /// Until any work may, where idle periods are not remembered.
     pub long: Dur,
 }
 

@@ -43,15 +43,16 @@ impl Freeblock {
         }
     }
 
-    /// How long a leg takes of an idle drive that does not read it ahead at this time ([`Idling::takes`]).
+    /// How long a leg takes of an idle drive if it needs the media ([`Idling::takes`](super::idling::Idling::takes)).
     pub fn idle_takes(&self, model: &Model, head: (&Head, bool), leg: &Leg, now: Time) -> Takes {
         self.idling.as_ref().map_or(Takes::of(Dur::ZERO), |i| i.takes(model, &self.margins, head, leg, now))
     }
 
-    /// Whether a request will rarely arrive while that command runs ([`Idling::rarely_delays`]).
-    pub fn rarely_delays(&mut self, takes: Takes, now: Time) -> bool {
-        let search = self.search_time();
-        self.idling.as_mut().is_some_and(|i| i.rarely_delays(takes, search, now))
+    /// Whether a request will rarely arrive while that command runs
+    /// ([`Idling::rarely_delays`](super::idling::Idling::rarely_delays)); `late`: how late this host is when it asked to be told the time.
+    pub fn rarely_delays(&mut self, takes: Takes, late: Dur, now: Time) -> bool {
+        let early = self.search_time() + late;
+        self.idling.as_mut().is_some_and(|i| i.rarely_delays(takes, early, now))
     }
 
     /// What an idle drive is to be asked for is looked for again at `until`: the drive is reading it by itself.

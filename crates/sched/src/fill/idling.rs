@@ -63,7 +63,7 @@ pub struct Idling {
     /// Whose turn it is, of several sessions, and for how many commands it has been.
     whose: Option<SessionId>,
     streak: u32,
-    /// Until then the drive is left to read ahead.
+    /// Until then nothing is looked for: the drive reads ahead, or what was found is to be sent later.
     until: Time,
     /// What it will hold when it has read on, and has not been asked for in idle time: from the first to one past the last sector, to the end of a track.
     held: Option<(u64, u64)>,
@@ -74,8 +74,7 @@ pub struct Idling {
 pub struct Takes {
     /// From now to its completion.
     pub all: Dur,
-    /// Of that, the wait for its first sector to pass, but for the margin of the move: it takes that much less when it is sent
-    /// later.
+    /// Of that, the wait for its first sector to pass, without the margin of the move: by so much later it may be sent.
     pub latency: Dur,
 }
 
@@ -170,7 +169,7 @@ impl Idling {
         [self.idle.next_wakeup(now), until].into_iter().flatten().min()
     }
 
-    /// The drive is left to read ahead until then.
+    /// Nothing is looked for until then.
     pub fn waits(&mut self, until: Time) {
         self.until = until;
     }
@@ -242,38 +241,31 @@ impl Idling {
         })
     }
 
-    /// How long this leg takes of a drive that does not read it ahead at this time. `sure`: the head is there; if not, as after
-    /// a write that the drive cached, the worst is assumed: the move, and a turn.
+    /// How long this leg takes if it needs the media. `sure`: the head is there; if not, as after a write that the drive cached, the
+    /// worst is assumed: the move, and a turn.
     pub fn takes(&self, model: &Model, margins: &Margins, (head, sure): (&Head, bool), leg: &Leg, now: Time) -> Takes {
         let Some(place) = model.place(leg.lbn, leg.count, leg.kind) else {
             return Takes::of(Dur::ZERO);
         };
-        // What the drive has read ahead, or goes on reading, comes without a move.
-        let from_buffer = self.idle.state(now) == State::Short && self.reads_on;
-        let moves = !(leg.kind.is_read() && (from_buffer || self.read_to == Some(leg.lbn)));
         let access = model.access(head, &place, leg.kind);
-        match (sure, moves) {
-            (false, _) => {
-                let turn = model.mechanics.rotation.period();
-                Takes::of(head.at.saturating_since(now) + access.seek + turn + place.transfer)
-            }
-            (true, true) => {
-                let margin = margins.of_move((head.cylinder, head.surface), (place.cylinder, place.surface));
-                let latency = access.latency.saturating_sub(margin);
-                Takes { all: access.end.at.saturating_since(now), latency }
-            }
-            (true, false) => Takes::of(place.transfer),
+        if !sure {
+            let turn = model.mechanics.rotation.period();
+            return Takes::of(head.at.saturating_since(now) + access.seek + turn + place.transfer);
         }
+        let margin = margins.of_move((head.cylinder, head.surface), (place.cylinder, place.surface));
+        let latency = access.latency.saturating_sub(margin);
+        Takes { all: access.end.at.saturating_since(now), latency }
     }
 
     /// Whether a request will rarely arrive while a command is on its way that takes so long. If not, it is looked for again: shortly
-    /// before its sectors pass, when it will take less, or when it would have been done. `search`: how long it takes to find and
-    /// send a command.
-    pub fn rarely_delays(&mut self, takes: Takes, search: Dur, now: Time) -> bool {
+    /// before its sectors pass if it takes little enough then, else when it would have been done. `early`: how long before they pass
+    /// it has to be looked for.
+    pub fn rarely_delays(&mut self, takes: Takes, early: Dur, now: Time) -> bool {
         let rarely = self.idle.rarely_ends_within(takes.all, now);
         if !rarely {
-            let wait = takes.latency.saturating_sub(search);
-            self.until = now + if wait > search { wait } else { takes.all };
+            let wait = takes.latency.saturating_sub(early);
+            let helps = self.idle.rarely_ends_within(takes.all - wait, now + wait);
+            self.until = now + if helps { wait } else { takes.all };
         }
         rarely
     }
