@@ -1,4 +1,4 @@
-//! Near a read that the drive's cache answered unexpectedly there may be no gap.
+//! Near a read that the drive served otherwise than expected there may be no gap.
 
 mod filling_rig;
 
@@ -21,14 +21,15 @@ fn drive(segments: u32) -> Profile {
     p
 }
 
-/// Rounds of a miss, reads elsewhere, a read that hits by surprise, and at once one a little before it, which hits, too. How long
-/// the last ones took on average, and how many sectors the scan has read.
-fn rounds(scans: bool) -> (Dur, u64) {
+/// Rounds of a miss, reads elsewhere, a read that is served otherwise than believed, and at once one `behind` the miss. How long the
+/// last ones took on average, and how many sectors the scan has read.
+///
+/// The scheduler believes in `believed` segments of the drive's cache, which has `there`.
+fn rounds(believed: u32, there: u32, behind: u64, scans: bool) -> (Dur, u64) {
     let fill = FillConfig { idle: None, ..FillConfig::new(Algorithm::Headtime) };
-    // The scheduler thinks of a third of the segments that there are.
-    let mut rig = Rig::new(&drive(2), Some(fill), vec![]);
-    rig.drive =
-        Drive::new(&drive(12), DriveConfig { noiseless: true, ..DriveConfig::default() }).expect("a drive that works");
+    let mut rig = Rig::new(&drive(believed), Some(fill), vec![]);
+    let config = DriveConfig { noiseless: true, ..DriveConfig::default() };
+    rig.drive = Drive::new(&drive(there), config).expect("a drive that works");
     if scans {
         rig.scan();
     }
@@ -43,12 +44,12 @@ fn rounds(scans: bool) -> (Dur, u64) {
             ((at + 24 * far) % (58 * far), 30),
             ((at + 31 * far) % (58 * far), 30),
             (at + 150, 0),
-            (at + 50, 30),
+            (at + behind, 30),
         ] {
             let asked = rig.now;
             rig.submit(Kind::Read, lbn, 8);
             rig.finish();
-            if lbn == at + 50 {
+            if lbn == at + behind {
                 took += rig.now.since(asked);
             }
             rig.run(Dur::from_ms(pause) + Dur::from_us(200));
@@ -59,9 +60,22 @@ fn rounds(scans: bool) -> (Dur, u64) {
 
 #[test]
 fn a_gap_near_a_surprising_hit_is_left_alone() {
-    let ((alone, _), (beside, sectors)) = (rounds(false), rounds(true));
+    // It lies a little before the read that hit.
+    let of = |scans| rounds(2, 12, 50, scans);
+    let ((alone, _), (beside, sectors)) = (of(false), of(true));
     println!("{alone} alone, {beside} beside a scan of {sectors} sectors");
     assert!(alone < Dur::from_ms(1), "{alone} alone: no hits");
+    assert!(beside < Dur::from_ms(2), "{beside} beside a scan");
+    assert!(sectors > 5_000, "{sectors} sectors");
+}
+
+#[test]
+fn a_gap_behind_a_read_that_was_expected_to_hit_is_left_alone() {
+    // The drive reads ahead behind the read that missed, and brings the next one.
+    let of = |scans| rounds(12, 2, 180, scans);
+    let ((alone, _), (beside, sectors)) = (of(false), of(true));
+    println!("{alone} alone, {beside} beside a scan of {sectors} sectors");
+    assert!(alone < Dur::from_ms(1), "{alone} alone: the drive reads nothing ahead");
     assert!(beside < Dur::from_ms(2), "{beside} beside a scan");
     assert!(sectors > 5_000, "{sectors} sectors");
 }

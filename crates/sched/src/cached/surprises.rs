@@ -168,6 +168,16 @@ mod tests {
     }
 
     #[test]
+    fn hits_of_one_place_do_not_push_out_those_of_others() {
+        let (cache, mut s) = (cache(), Surprises::default());
+        s.note(&cache, 1 << 30);
+        (0..2 * REMEMBERED as u64).for_each(|n| s.note(&cache, n * 8));
+        assert!(s.near(&cache, 1 << 30) && s.near(&cache, 0));
+        (2..REMEMBERED as u64 + 1).for_each(|n| s.note(&cache, n << 30));
+        assert!(!s.near(&cache, 1 << 30), "the oldest is replaced");
+    }
+
+    #[test]
     fn a_surprise_is_forgotten_when_every_segment_may_have_been_used_since() {
         let (cache, mut s) = (cache(), Surprises::default());
         s.note(&cache, 8);
