@@ -6,9 +6,10 @@
 #
 # Without CELL all of them run: random-read-4k random-read-64k random-write mixed sequential-read-128k sequential-read-1m sequential-write-1m oltp
 #
-# Printed for each: requests a second and 99th percentile of both, and their ratios, headtime to bare drive: more than 1 is faster in the first,
-# less than 1 in the second. Beside them the 99th percentile of how late each server was with what its virtual drive had done. A machine that has
-# other things to do makes a drive late, and figures with it: milliseconds there say that the row is to be measured again.
+# Printed for each: requests a second and 99th percentile of both, and their ratios, headtime to bare drive: more than 1
+# is faster in the first, less than 1 in the second. Beside them: the 99th percentile of each server's lateness in
+# reporting what its virtual drive had completed. On a busy machine the virtual drive is late, and so are the measured
+# times. If the lateness reaches milliseconds, measure the row again.
 #
 # In the environment:
 #   QUICK=1      5 s each, once (4 minutes); otherwise SECONDS_EACH (20) and REPETITIONS (3), of which the median ratios are printed

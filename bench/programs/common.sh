@@ -5,7 +5,7 @@
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 drive=${DRIVE:-hitachi-7k1000c}
-# Sizes are 1 to 31 KiB, 16 KiB in the mean: 39,000 files are 624 MB.
+# Sizes are 1 to 31 KiB, 16 KiB in the mean: 39,000 files are about 634 MB.
 files=${FILES:-$([ -n "${QUICK:-}" ] && echo 1500 || echo 39000)}
 systems=${FS:-$(command -v mkfs.xfs >/dev/null && echo "ext4 xfs" || echo ext4)}
 programs=${PROGRAMS:-find grep tar cp clone compile commits}
@@ -196,14 +196,3 @@ before() {
 after() { rm -rf "$mnt/out" "$mnt"/src/*.o; }
 
 now_ns() { date +%s%N; }
-# timed NAME FS: seconds of a run with a cold cache, on stdout.
-timed() {
-    cold "$2"
-    before "$1"
-    cold "$2"
-    local from to
-    from=$(now_ns)
-    program "$1" || die "$1 failed"
-    to=$(now_ns)
-    awk -v ns=$((to - from)) 'BEGIN { printf "%.3f\n", ns / 1e9 }'
-}

@@ -24,10 +24,10 @@ for fs in $systems; do
         start serve none
         cold "$fs"; before "$p"; finish
         start serve none --record "$file"
-        seconds=$(mount -t "$fs" -o "$(mount_options "$fs")" "$device" "$mnt"; from=$(now_ns); program "$p"; to=$(now_ns); echo $(((to - from) / 1000000)))
+        took_ms=$(mount -t "$fs" -o "$(mount_options "$fs")" "$device" "$mnt"; from=$(now_ns); program "$p"; to=$(now_ns); echo $(((to - from) / 1000000)))
         finish
         start serve none
         cold "$fs"; after "$p"; finish
-        printf '%-5s %-8s %8d ms  %s\n' "$fs" "$p" "$seconds" "$(tail -1 "$file" | sed 's/end //') requests"
+        printf '%-5s %-8s %8d ms  %s\n' "$fs" "$p" "$took_ms" "$(tail -1 "$file" | sed 's/end //') requests"
     done
 done

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Programs on a file system, in real time on a 1 TB virtual drive, each with a cold cache, in one run:
 #
-#   bare-S        the drive with its own queue, the kernel's scheduler S (none, mq-deadline, bfq) on the block device: the best of them is "alone"
+#   bare-S        the drive with its own queue, the kernel's scheduler S (none, mq-deadline, bfq) on the block device;
+#                 take the best of them as the time alone
 #   headtime      headtime in front of the drive, nothing in the background
 #   scrub         the same while `headtime scrub` reads the whole disk in gaps and idle time
 #   bfq-idle      the drive, bfq, and `ionice -c3 dd` that reads the whole disk (1 MiB, direct)
@@ -9,10 +10,10 @@
 #
 # usage: run.sh [JSON]       (root; QUICK=1: a small tree, minutes; more in common.sh; the setups can be chosen with SETUPS)
 #
-# Prints each program's time, the background's MB/s meanwhile, how often filling was stopped, and the processor time of the server (the virtual
-# drive included) and of what reads in the background, of which a program that computes has that much less; with JSON the same as one object a line.
-# The file system is attached with `headtime attach` in every case. A machine that has other things to do makes a virtual drive late:
-# the server's own lateness is printed for each run.
+# Prints each program's time, the background rate in MB/s, how often filling stopped, and the processor time used by the
+# server (which includes the virtual drive) and the background reader. That time is not available to a program that
+# computes. With JSON the same as one object a line. The file system is attached with `headtime attach` in every case. A
+# machine that has other things to do makes a virtual drive late: the server's own lateness is printed for each run.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -32,7 +33,7 @@ metric() {
     awk -v name="$1" '$1 == name { print $2 }' <&3 | tail -1
     exec 3>&-
 }
-# scheduler NAME: sets it for the block device, or says that the kernel has none of that name.
+# scheduler NAME: sets it for the block device; fails if the kernel has none of that name.
 scheduler() {
     local queue=/sys/block/${device#/dev/}/queue/scheduler
     if ! grep -qw "$1" "$queue" 2>/dev/null; then return 1; fi

@@ -16,6 +16,9 @@ use crate::screen::Bar;
 use crate::words::{percent, time};
 use crate::{figures, screen};
 
+/// The lowest priority that the kernel has for ordinary programs.
+const LOWEST: i32 = 19;
+
 /// `--priority N`, for commands to flatten into their flags.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Priority {
@@ -50,6 +53,15 @@ impl Rate {
     pub fn job(&self, control: PathBuf, name: &str) -> Job {
         let floor = Floor { bytes_s: self.at_least.map(|mb| mb * 1e6), within: self.done_by };
         Job { priority: self.priority.priority, floor, ..Job::new(control, name) }
+    }
+
+    /// Leaves the processor to whoever wants it, unless a rate or an end was asked for: what is free on the disk would cost a
+    /// program that computes its time all the same. To be called before [`run`], whose threads are as the one that calls.
+    pub fn yield_processor(&self) {
+        if self.at_least.is_none() && self.done_by.is_none() {
+            // Whoever may not even lower its priority keeps it.
+            let _ = rustix::process::nice(LOWEST);
+        }
     }
 }
 

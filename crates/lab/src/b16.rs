@@ -27,7 +27,8 @@ static SPEC: Spec = Spec {
     workload: "4, 6, 8 and 10 exports, each with one read of 4 KiB at a time and 20 us of host time: anywhere on the drive, or each in a part of its own; BFQ+ over sptf-ahead",
     claims: &[Claim {
         id: "B16",
-        claim: "four to ten exports of equal weight, all seeky, none raised, have what the drive's own queue gives them",
+        claim: "four to ten seeky exports of equal weight, none of them with a raised weight, get the throughput and \
+                p99 that the drive's own queue gives them",
         paper: "-",
         rule: "requests a second at least 99% of the drive's own queue, p99 no higher (at most 100%), of all and of the export that waits longest; with turns under 99%",
         checks: &[
@@ -49,9 +50,10 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "Raised weights are over when it begins. Where each export has a part of the drive of its own, the drive's queue serves those \
-               in the middle up to three times as often as those at the edges; under BFQ+ they have equal shares (column least_share). Turns \
-               serve such exports with short seeks, and each request waits for the turns of all others (column turns_p99_ms).",
+        note: "Measurement begins after weight raising has ended. Where each export has a part of the drive of its \
+               own, the drive's queue serves those in the middle up to three times as often as those at the edges; \
+               under BFQ+ they have equal shares (column least_share). Turns serve such exports with short seeks, and \
+               each request waits for the turns of all others (column turns_p99_ms).",
     }],
     alone: false,
 };

@@ -1,8 +1,10 @@
 //! X11: programs on a file system beside a scrub, replayed closed-loop from recordings.
 //!
-//! `bench/programs/record.sh` recorded them over `headtime attach` on a virtual drive in real time: each request with the completion that the
-//! program waited for and the pause after it. Replayed, a request that comes late makes all that follows it late, as it would be for
-//! the program, and what the program computes meanwhile is idle time that the scrub may use.
+//! `bench/programs/record.sh` recorded them over `headtime attach` on a virtual drive in real time: each request, and
+//! when it completed. The replay makes a request depend on the completion before it, and keeps the pause between the
+//! two; what concurrent processes (`make -j2`) wait for is not told apart. A request that comes late makes all that
+//! follows it late, as it would be for the program, and what the program computes meanwhile is idle time that the scrub
+//! may use.
 
 use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, Profile};
@@ -58,9 +60,11 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "The rows \"no idle thresholds\" and \"plain reader\" are the mechanism switched off: idle work that begins at once, and the drive's own \
-               queue with a reader that is never held back. \"idle-class reader\" is BFQ's idle class beside the drive's own queue. \"all blocks wanted \
-               again\" shows how much of a low rate is due to blocks near the program being used up; it is no bound.",
+        note: "The rows \"idle work at once\" and \"plain reader\" are the mechanism switched off: idle work that \
+               begins at once, whatever the last idle periods were, and the drive's own queue with a reader that is \
+               never held back. \"idle-class reader\" is a reader paced like BFQ's idle class beside the drive's own \
+               queue. \"all blocks wanted again\" shows how much of a low rate is due to blocks near the program being \
+               used up; it is no bound.",
     }],
     alone: false,
 };
@@ -101,11 +105,11 @@ enum Case {
     Alone,
     /// The same with a scrub.
     Scrub,
-    /// The same, and each block is wanted again as soon as it was read: what FILL brings where
-    /// nothing near the program is ever used up.
+    /// The same, but each block is wanted again once it has been read: the scrub's rate if wanted blocks near the
+    /// program never ran out.
     Again,
-    /// A scrub, and idle work begins at once.
-    NoThresholds,
+    /// A scrub, and idle work begins at once, whatever the last idle periods were.
+    IdleAtOnce,
     /// The drive with its own queue, and a reader of the whole disk.
     Reader(Pace),
 }
@@ -115,7 +119,7 @@ const CASES: [(&str, Case); 7] = [
     ("headtime", Case::Alone),
     ("headtime, scrub", Case::Scrub),
     ("headtime, all blocks wanted again", Case::Again),
-    ("headtime, scrub, no idle thresholds", Case::NoThresholds),
+    ("headtime, scrub, idle work at once", Case::IdleAtOnce),
     ("bare drive, idle-class reader", Case::Reader(Pace::BFQ)),
     ("bare drive, plain reader", Case::Reader(Pace::Fast)),
 ];
@@ -188,9 +192,9 @@ fn replayed(profile: &Profile, recording: &Recording, case: Case, seed: u64) -> 
     let mut setup = Setup::new(profile, Order::SptfAhead, seed);
     match case {
         Case::Bare | Case::Reader(_) => setup.scheduling = Scheduling::Drive,
-        Case::Alone | Case::Scrub | Case::Again | Case::NoThresholds => {
+        Case::Alone | Case::Scrub | Case::Again | Case::IdleAtOnce => {
             let mut fill = FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) };
-            if case == Case::NoThresholds {
+            if case == Case::IdleAtOnce {
                 let thresholds = Thresholds { short: Dur::ZERO, long: Dur::ZERO };
                 fill.idle = Some(IdleConfig { thresholds, thresholds_only: true, ..IdleConfig::default() });
             }
@@ -213,7 +217,7 @@ fn replayed(profile: &Profile, recording: &Recording, case: Case, seed: u64) -> 
         _ => Box::new(playback),
     };
     let mut background: Box<dyn Background> = match case {
-        Case::Scrub | Case::NoThresholds => Box::new(Jobs::scan(target.capacity, UNIT)),
+        Case::Scrub | Case::IdleAtOnce => Box::new(Jobs::scan(target.capacity, UNIT)),
         Case::Again => Box::new(Jobs::new(vec![Job { again: true, ..Job::scan(target.capacity, UNIT) }])),
         _ => Box::new(Nothing),
     };

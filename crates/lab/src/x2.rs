@@ -15,7 +15,7 @@ use crate::admitted::{Bench, Runs, STATISTICS, named};
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::free_mb_s;
 
-/// One that takes more than one command at a time: without that there are no gaps to be filled.
+/// A drive with a command queue: without one there are no gaps to fill.
 const DRIVE: &str = "hitachi-7k1000c";
 
 /// Bytes of its sectors.

@@ -35,7 +35,8 @@ static SPEC: Spec = Spec {
     claims: &[
         Claim {
             id: "X8a",
-            claim: "headtime without background work, of the bare drive with its own queue at full depth",
+            claim: "throughput and p99 with headtime and no background work, as a share of the bare drive with its own \
+                    queue at full depth",
             paper: "-",
             rule: "every cell at least 99% of the requests and at most 103% of the p99; geometric mean at least 101%",
             checks: &[
@@ -62,9 +63,9 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// What the rows without the mechanism are.
-const OFF: &str = "Rows named early_percent: the next command is committed at the completion before (Commitment::Early) and ORDER is SPTF, \
-                   which is what X8 is about; there the claim must fail.";
+/// What the columns without the mechanism are.
+const OFF: &str = "Columns early_requests_percent and early_p99_percent: the same with early commitment \
+                   (Commitment::Early) and SPTF. That is the loss X8 is about; there the claim must fail.";
 
 const DRIVES: [&str; 4] = ["atlas10k", "barracuda36es2", "hitachi-7k1000c", "nearline-20tb"];
 const OUTSTANDING: [u32; 8] = [1, 2, 3, 4, 6, 8, 16, 32];

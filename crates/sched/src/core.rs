@@ -50,7 +50,8 @@ use handover::Handover;
 pub struct Config {
     /// Who goes next.
     pub order: Order,
-    /// Commands outstanding at the drive at most (2 hides overheads and leaves the drive no choice).
+    /// Commands outstanding at the drive, except in handover and chains (2 hides overheads and leaves the drive no
+    /// choice).
     pub max_outstanding: u32,
     /// Requests that may wait at most; more are refused with [`Refused::Full`].
     pub capacity: usize,

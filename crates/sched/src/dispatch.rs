@@ -1,10 +1,10 @@
 //! The dispatch queue: the commands at the drive.
 //!
 //! It keeps the drive supplied with up to two commands, one being served and one waiting behind it (Lumb 2002 sections
-//! 3.3 and 4.1): with one the drive would stand still while a completion is on its way to the host and the next
-//! command on its way back; with more than two the drive could choose among those that wait. Whenever there is room
-//! the next request is chosen at that moment and sent at once, so every choice is made as late as it can be and
-//! nothing is ever taken back.
+//! 3.3 and 4.1): with one the drive would stand still while a completion is on its way to the host and the next command
+//! on its way back; with more than two the drive could choose among those that wait. `core/commit` decides when the
+//! next request is dispatched; until then the choice is tentative. A command at the drive is never taken back. In
+//! handover and chains (`core/handover`, `core/chain`) the drive is given more commands.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::Time;
@@ -40,7 +40,7 @@ pub struct Dispatch {
     max_outstanding: usize,
     next_command: u64,
     at_drive: Vec<Sent>,
-    /// One past the last LBN of the read or write sent last.
+    /// One past the last LBN of the foreground read or write sent last.
     lbn: u64,
 }
 
@@ -63,7 +63,7 @@ impl Dispatch {
         self.at_drive.len() < self.max_outstanding
     }
 
-    /// One past the last LBN of the read or write sent last; 0 before the first.
+    /// One past the last LBN of the foreground read or write sent last; 0 before the first.
     #[inline]
     pub fn lbn(&self) -> u64 {
         self.lbn

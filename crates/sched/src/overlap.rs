@@ -119,6 +119,25 @@ impl Overlaps {
         self.search(kind, lbn, count, seq)
     }
 
+    /// The requests whose last sector is the one before `lbn`.
+    pub fn ends_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
+        let classes = WIDTHS.into_iter().enumerate().filter(|&(class, _)| self.in_class[class] > 0);
+        let last = lbn.saturating_sub(1);
+        classes.flat_map(move |(class, width)| {
+            // It begins in the cell of its last sector, or in the one before. Both may be in one chain.
+            let cell = last >> width;
+            let cells = [Some(cell), cell.checked_sub(1)].into_iter().flatten();
+            cells.flat_map(move |cell| {
+                let first = self.chains[self.chain(class, cell)];
+                let next = |&at: &u32| Some(self.entries[at as usize].next).filter(|&next| next != NONE);
+                std::iter::successors(Some(first).filter(|&at| at != NONE), next).filter(move |&at| {
+                    let entry = &self.entries[at as usize];
+                    entry.end == lbn && usize::from(entry.class) == class && entry.first >> width == cell
+                })
+            })
+        })
+    }
+
     /// The requests whose first sector is `lbn`.
     pub fn begins_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
         let classes = WIDTHS.into_iter().enumerate().filter(|&(class, _)| self.in_class[class] > 0);

@@ -272,6 +272,11 @@ impl Pool {
         })
     }
 
+    /// The requests that may be sent and end right before this LBN.
+    pub fn ends_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
+        self.overlaps.ends_at(lbn).filter(|&slot| self.slots[slot as usize].state == State::Eligible)
+    }
+
     /// Whether a write may be waiting; it is not looked for among those at the drive.
     #[inline]
     pub fn waits_to_write(&self) -> bool {

@@ -21,7 +21,7 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::time::{Dur, Time};
 
-use crate::cached::{Cached, Found, Hit};
+use crate::cached::{Cached, Found, Hit, reads_further};
 use crate::classify::CLOSE;
 use crate::flight::{Flight, Known, Served};
 use crate::overheads::{asked, off_bus};
@@ -124,7 +124,7 @@ impl Predictor {
             return None;
         }
         let (left, _) = left_alone(model, &self.known, now);
-        self.cached.reads_ahead(model, left.as_ref(), lbn, end)
+        self.cached.reads_ahead(model, left.as_ref(), lbn, end, now)
     }
 
     /// One past the last LBN of the read sent last.
@@ -164,9 +164,20 @@ impl Predictor {
         self.cached.surprises.reads_ahead_unknown
     }
 
-    /// Whether the drive's cache holds all of these sectors.
-    pub fn has_all(&mut self, model: &Model, lbn: u64, count: u32) -> bool {
-        self.cached.exists() && self.cached.has_all(model, lbn, lbn + u64::from(count))
+    /// Whether the drive's cache holds all of these sectors when a command that is sent now reaches the drive.
+    pub fn has_all(&mut self, model: &Model, lbn: u64, count: u32, now: Time) -> bool {
+        if !self.cached.exists() {
+            return false;
+        }
+        let (left, at) = left_alone(model, self.last(), now);
+        self.cached.has_all(model, left.as_ref(), lbn, lbn + u64::from(count), at)
+    }
+
+    /// Whether the drive reads further ahead behind a read of `lbn..lbn + count` if its command begins at `front`.
+    pub fn reads_further_behind(&self, model: &Model, front: u64, lbn: u64, count: u32) -> bool {
+        self.cached.exists()
+            && model.cache.prefetch_on_idle_hit
+            && reads_further(model, front, lbn, lbn + u64::from(count))
     }
 
     /// Whether the drive's cache holds the front of these sectors.

@@ -133,7 +133,12 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
         Order::Sstf => all.min_by_key(|w| (w.place.cylinder.abs_diff(s.read.cylinder), w.seq)),
         Order::Sptf => all.min_by_key(|w| (s.positioning(w), w.seq)),
         Order::SptfAhead if waiting.len() > ahead::MOST => {
-            return choose(Order::SatfUf(ahead::LONGEST), waiting, s);
+            let cost = |w: &Waiting| s.positioning(w).0 as i64 - (s.now.since(w.submitted).0 / ahead::MANY) as i64;
+            let mut first = all.min_by_key(|w| (cost(w), w.seq))?;
+            while let Some(before) = waiting.iter().filter(|o| s.goes_behind(o, first)).min_by_key(|o| o.seq) {
+                first = before;
+            }
+            Some(first)
         }
         Order::SptfAhead => {
             let first = |w: &&Waiting| !waiting.iter().any(|o| s.goes_behind(o, w));

@@ -70,6 +70,7 @@ pub fn run(args: &Backup) -> Result<(), Failure> {
         verify_disk: args.verify_disk,
     };
     let mut left = args.retry;
+    args.rate.yield_processor();
     let made = background::run(async |stop| {
         loop {
             let mut show = Show::default();

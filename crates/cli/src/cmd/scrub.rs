@@ -57,6 +57,7 @@ pub fn run(args: &Scrub) -> Result<(), Failure> {
         journal: args.journal.clone().map_or_else(|| Journal::In(state_folder()), Journal::At),
         restart: args.restart,
     };
+    args.rate.yield_processor();
     let done = background::run(async |stop| {
         let mut watcher: Option<Watcher> = None;
         let mut see = |step: Step<'_>| match step {

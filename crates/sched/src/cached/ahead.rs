@@ -68,8 +68,8 @@ impl Leg {
 }
 
 impl Ahead {
-    /// Where it stands at `t`. A move under way is finished before anything else is done, but not one that would begin at
-    /// `t`; a rotational wait and a sector are finished unless `in_sector`.
+    /// Where it stands at `t`. A seek in progress completes first; one that would begin at `t` does not start. A
+    /// rotational wait or a sector in progress also completes, unless the drive can stop there (`in_sector`).
     pub fn stand(&self, model: &Model, t: Time, in_sector: bool) -> Stand {
         let mut head = self.head;
         let mut at = self.from;

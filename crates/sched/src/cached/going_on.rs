@@ -85,10 +85,11 @@ impl Cached {
         Hit::GoesOn { from: if held < end { ahead.from } else { end } }
     }
 
-    /// Whether a read went another way than was thought, and one knows which: it goes on where the one before ended, and either it
-    /// came as soon as its blocks pass under a head that is there already, brought by a prefetch, or it came a turn later,
-    /// because the prefetch had to begin anew for it. Without this, one that was not foreseen would hide the next, and so on
-    /// to the end of the file. Where the prefetch was still on its way when the read completed, the read was in the buffer.
+    /// Whether a sequential read was served in another way than predicted, and it is known in which. Either a prefetch
+    /// brought it: it completed as soon as its blocks had passed under a head that was already there. Or the prefetch
+    /// had to restart for it: it completed a turn later. Without this rule one wrong prediction would cause the next,
+    /// up to the end of the file. If the prefetch had not arrived yet when the read completed, the read was a plain
+    /// cache hit.
     pub fn went_on(&self, flight: &Flight, found: &Prediction) -> bool {
         match flight.served {
             Served::Running => return found.surprise == Surprise::ExtraTurn,

@@ -5,8 +5,8 @@
 //! a read for which nothing was waiting the drive reads ahead. The rules are those of the drive (`headtime_disk::drive`),
 //! with the head as the predictor knows it for the truth.
 //!
-//! What is not followed: what a drive that holds back writes does with them in the meantime, and the turn a prefetch
-//! loses where it would overrun data that is not yet delivered.
+//! Two effects are not modelled: when a drive writes back its cached writes, and the turn that a prefetch loses when it
+//! would overwrite data that is not delivered yet.
 
 mod ahead;
 mod going_on;
@@ -20,6 +20,7 @@ use headtime_disk::time::{Dur, Time};
 
 use ahead::{Ahead, Stand};
 pub use ahead::{Track, passed_in_order};
+pub use passed::reads_further;
 use passed::{Passed, passed, prefetch_limit, track_end};
 pub use segments::Found;
 use segments::Segments;
@@ -37,8 +38,8 @@ struct Behind {
     from: u64,
     /// It began where the read before it ended.
     sequential: bool,
-    /// The drive was reading ahead for it already: one past the last LBN that it reads, and up to where everything is known
-    /// then ([`Ahead::known_to`]).
+    /// Set if the drive continued reading for this read without a break: one past the last LBN that it reads ahead, and
+    /// [`Ahead::known_to`] of that read-ahead.
     on: Option<(u64, u64)>,
 }
 
@@ -91,15 +92,15 @@ pub struct Cached {
     goes_on: bool,
     last_read_end: u64,
     last_read_track: Option<Track>,
-    /// The read of which it was a toss-up whether the cache has its first block.
+    /// The command of the last close call: a read that arrived just as the prefetch reached its first block.
     close_call: Option<u64>,
-    /// How many more of the last ones were found than were not.
+    /// Balance of the last close calls: hits less misses, within ±[`CALLS`].
     close_hits: i8,
     /// Reads that it answered although nothing was known of it.
     pub surprises: Surprises,
 }
 
-/// As many toss-ups count.
+/// Bound of [`Cached::close_hits`].
 const CALLS: i8 = 4;
 
 impl Cached {
@@ -177,9 +178,17 @@ impl Cached {
         }
     }
 
-    /// How much of `lbn..end` is in the buffer if the drive is left alone, because it reads ahead there: up to where, and
-    /// when (time zero when it is there already). `None` when that is nothing. `head` as for [`Cached::finds`].
-    pub fn reads_ahead(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64) -> Option<(u64, Time)> {
+    /// Up to which LBN of `lbn..end` the drive's read-ahead fills the buffer if no command is sent, and when it gets
+    /// there ([`Time::ZERO`]: it has already). `None` if the buffer will not hold `lbn`. `head` as for
+    /// [`Cached::finds`].
+    pub fn reads_ahead(
+        &mut self,
+        model: &Model,
+        head: Option<&Head>,
+        lbn: u64,
+        end: u64,
+        now: Time,
+    ) -> Option<(u64, Time)> {
         let ahead = match &self.behind {
             Some(behind) => begin_ahead(model, behind, head?)?,
             None => match self.ahead {
@@ -187,7 +196,7 @@ impl Cached {
                 None => return self.reads_on_behind(model, lbn, end),
             },
         };
-        let (first, _) = self.segments.range(&model.geometry, ahead.segment);
+        let first = self.still_holds_from(model, &ahead, now);
         let end = end.min(ahead.limit);
         (first <= lbn && lbn < end).then(|| (end, ahead.brings(model, lbn, end)))
     }
@@ -196,13 +205,35 @@ impl Cached {
     /// [`Cached::finds`].
     pub fn holds(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64, at: Time, soon: Dur) -> bool {
         let begun = self.behind.and_then(|b| head.and_then(|h| begin_ahead(model, &b, h)));
-        if let Some(ahead) = begun.or(self.ahead) {
-            let (first, _) = self.segments.range(&model.geometry, ahead.segment);
+        let ahead = begun.or(self.ahead);
+        if let Some(ahead) = &ahead {
+            let first = self.still_holds_from(model, ahead, at);
             if first <= lbn && lbn < ahead.limit {
                 return ahead.brings(model, lbn, lbn + 1) <= at + soon;
             }
         }
-        !matches!(self.segments.look_up(&model.geometry, lbn, end), Found::Nothing)
+        self.look_up_beside(model, ahead.as_ref(), lbn, end, at) != Found::Nothing
+    }
+
+    /// The first LBN that the segment of a running read-ahead still holds at `at`: a full segment drops as many sectors at its
+    /// front as are added at its end.
+    fn still_holds_from(&mut self, model: &Model, ahead: &Ahead, at: Time) -> u64 {
+        let (first, _) = self.segments.range(&model.geometry, ahead.segment);
+        let reached = ahead.stand(model, at, model.cache.stop_in_sector).reached;
+        first.max(reached.saturating_sub(self.segments.size()))
+    }
+
+    /// What is held of `lbn..end` at `at`, without what the read-ahead `ahead` has dropped by then.
+    fn look_up_beside(&mut self, model: &Model, ahead: Option<&Ahead>, lbn: u64, end: u64, at: Time) -> Found {
+        let found = self.segments.look_up(&model.geometry, lbn, end);
+        match (found, ahead) {
+            (Found::All(i) | Found::Front(i), Some(ahead))
+                if i == ahead.segment && lbn < self.still_holds_from(model, ahead, at) =>
+            {
+                Found::Nothing
+            }
+            _ => found,
+        }
     }
 
     /// Up to where the front of `lbn..end` lies in the buffer, of a drive that reads on when it is asked for that alone.
@@ -227,16 +258,18 @@ impl Cached {
         (delay, self.rest.take())
     }
 
-    /// Whether it holds all of `lbn..end`, as it stood when the last command was sent.
-    pub fn has_all(&mut self, model: &Model, lbn: u64, end: u64) -> bool {
-        matches!(self.segments.look_up(&model.geometry, lbn, end), Found::All(_))
+    /// Whether it holds all of `lbn..end` at `at`; `head` as for [`Cached::finds`].
+    pub fn has_all(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64, at: Time) -> bool {
+        let begun = self.behind.and_then(|b| head.and_then(|h| begin_ahead(model, &b, h)));
+        let ahead = begun.or(self.ahead);
+        matches!(self.look_up_beside(model, ahead.as_ref(), lbn, end, at), Found::All(_))
     }
 
-    /// What it holds of a read that turns up at `at`; the name of its command is kept where that is a toss-up.
+    /// What it holds of a read that turns up at `at`; the name of its command is kept if that is a close call.
     ///
-    /// A read that goes on where a prefetch is finds its first block if that has just passed, and has to fetch it again if it
-    /// is about to. The host hears of the read before within microseconds of its last block's passing, and how many is noise. So
-    /// where it is that close, what the drive made of the last ones counts.
+    /// A read that continues where the prefetch is hits if its first block has just passed, and must fetch that block
+    /// again if it is about to pass. The host hears of the previous read within microseconds of its last block's
+    /// passing; how many is noise. So in such a close call the outcome of the last close calls decides.
     #[inline]
     pub fn look_up(&mut self, model: &Model, command: u64, lbn: u64, count: u32, at: Time) -> Found {
         let found = self.segments.look_up(&model.geometry, lbn, lbn + count as u64);

@@ -10,9 +10,10 @@ pub struct Passed {
     pub asked: u64,
     /// One past the last.
     pub end: u64,
-    /// How many before the first, if the track has as many; if not, the others at its end.
+    /// How many sectors passed before the first one. If the track has fewer in front of it, the remaining ones passed
+    /// at the end of the track.
     pub before: u64,
-    /// It was more than what was asked for and what lay before it: the track from its first LBN to one past the last.
+    /// Set if the whole track passed: its first LBN, and one past its last.
     pub whole: Option<(u64, u64)>,
 }
 
@@ -61,6 +62,12 @@ pub fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Pass
         passed.whole = (end <= track_end).then_some((track.first_lbn, track_end));
     }
     passed
+}
+
+/// Whether a drive reads further ahead behind a read of `lbn..end` if its command begins at `front`: some read on for longer
+/// where a segment begins on the track before.
+pub fn reads_further(model: &Model, front: u64, lbn: u64, end: u64) -> bool {
+    prefetch_limit(model, front, end, true) > prefetch_limit(model, lbn, end, true)
 }
 
 /// How far a drive reads ahead behind a read that ends at `end`, in a segment that begins at `first`.

@@ -25,8 +25,9 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     first: u64,
-    /// What lies between `first` and this is there only as far as it is on the track of this. That is found out when
-    /// somebody asks for it, which happens to few of the segments that a busy drive fills.
+    /// Of the blocks between `first` and this one, the segment holds only those on the same track as this one.
+    /// [`Segment::settle_first`] finds out which when the segment is looked up; a busy drive fills many segments, and
+    /// few are looked up.
     asked: u64,
     end: u64,
     used: u64,
@@ -100,6 +101,11 @@ impl Segments {
     #[inline]
     pub fn exist(&self) -> bool {
         !self.segments.is_empty()
+    }
+
+    /// Sectors that a segment has room for.
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
     /// First LBN held and one past the last.
@@ -282,10 +288,18 @@ impl Segments {
         self.lost.push_back(lost);
     }
 
-    /// The drive answered a read of `lbn..end` from its cache that was thought to have filled segment `i`, which
-    /// holds just that. So another segment holds more than is known, or was not given up: the one used last that may
-    /// have got so far (`reach`: from where to where a segment may hold blocks around those that it is known to
-    /// hold). As a segment holds one range, it has everything in between. Returns which one it is now.
+    /// A segment that was believed to have given way is held after all.
+    fn not_lost(&mut self, segment: &Segment) {
+        let is_it = |s: &Segment| s.by_foreground == segment.by_foreground && s.end == segment.end;
+        if let Some(at) = self.lost.iter().rposition(is_it) {
+            self.lost.remove(at);
+        }
+    }
+
+    /// A read of `lbn..end` was predicted to miss and to fill segment `i`, but it hit. So another segment holds more
+    /// than is known, or was not evicted. Of the segments that may extend to this read, the one used last is taken;
+    /// `reach` gives the range that a segment may hold around its known blocks. A segment holds one contiguous range,
+    /// so it also holds everything in between. Returns the segment that holds the read now.
     #[cold]
     pub fn regain(
         &mut self,
@@ -316,7 +330,10 @@ impl Segments {
             // Nothing had to give way for the read.
             let replaced = self.given_up.iter().rposition(|g| g.at == i);
             match replaced.and_then(|at| self.given_up.remove(at)) {
-                Some(g) => self.segments[i] = g.segment,
+                Some(g) => {
+                    self.segments[i] = g.segment;
+                    self.not_lost(&g.segment);
+                }
                 None => self.segments[i].state = State::Empty,
             }
             return Some(n);
@@ -325,7 +342,9 @@ impl Segments {
             let mut old = self.given_up[at].segment;
             old.settle_first(geometry);
             if let Some(segment) = with(&old) {
-                self.given_up.remove(at);
+                if let Some(g) = self.given_up.remove(at) {
+                    self.not_lost(&g.segment);
+                }
                 self.segments[i] = Segment { state: State::Held, ..segment };
                 self.touch_for(i, own);
                 return Some(i);

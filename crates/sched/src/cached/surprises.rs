@@ -1,10 +1,10 @@
 //! Where the drive's cache holds other than was believed, and what is believed then.
 //!
-//! A read that was expected to need the media, and came from the cache, shows that a segment holds data there of which
-//! nothing is known: how much of it lies before and behind that read is not known either. A gap before a request near it
-//! may be none: what is put there would make a cache hit wait for the media. So a request within a segment's length of
-//! such a read counts as one that the cache may answer, until as many reads have missed as the cache has segments: by
-//! then that segment has been used for something else, if it was not read again.
+//! A read that was predicted to miss but hit shows that a segment holds data that the model does not know of. How far
+//! that segment extends before and behind the read is unknown. A request near it may hit as well, and then there is no
+//! gap before it: a command put there would make a cache hit wait for the media. So a request within one segment length
+//! of such a read is treated as a possible hit, until as many reads have missed as the cache has segments. By then the
+//! segment has been reused, unless it was read again.
 
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
@@ -68,17 +68,23 @@ fn is_near(cache: &CacheSpec, read: u64, lbn: u64) -> bool {
 impl Cached {
     /// A read of `place` that was thought to be answered by `segment` was not, but served by `access`.
     pub fn was_no_hit(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
+        let by_foreground = self.segments.is_foregrounds(segment);
         self.segments.forget(segment);
+        self.surprises.missed();
         self.surprises.reads_ahead_unknown = true;
         if self.ahead.is_some_and(|a| a.segment == segment) {
             (self.ahead, self.stand) = (None, None);
         }
         let passed = passed(model, place, access, true);
         self.segments.read(passed.first(), passed.asked, passed.upto());
+        if !by_foreground {
+            self.segments.used_in_background();
+        }
     }
 
-    /// Of what a read is thought to have brought into `segment`, only what was asked for is certain, and it is not
-    /// known what the drive did next, unless it `went_on`: then it reads ahead behind it.
+    /// A read was not served as predicted. Of the blocks that it was believed to bring into `segment`, only the
+    /// requested ones are certain. If it `went_on`, the drive reads ahead behind it; otherwise what the drive did next
+    /// is unknown.
     pub fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32, went_on: bool) {
         let end = lbn + u64::from(count);
         // What was sent behind it, and went on in its segment, is there, too.
@@ -99,9 +105,9 @@ impl Cached {
         }
     }
 
-    /// A read that was thought to fill `segment`, or to bring the rest of what that holds (`more`), was answered by the cache: it
-    /// holds more than is known. `head` is where the drive sets out from to read more into what it found; `None` when it was sent
-    /// another command since.
+    /// A read was predicted to miss and fill `segment`, or (`more`) to read its last sectors into it from the media,
+    /// but hit: the cache holds more than was known. `head` is the head position from which the drive then reads ahead;
+    /// `None` if another command has been sent since.
     #[cold]
     pub fn was_hit(
         &mut self,

@@ -1,10 +1,10 @@
 //! Chains: more than two commands at the drive where each continues the one before.
 //!
-//! Two commands hide the overheads of requests that move the head. Short reads in order move nothing: a command of 4 KiB passes under the
-//! head in some 20 us, less than it takes to reach the drive, and with two of them outstanding the drive is done before it hears of
-//! the next. So while every command at the drive is a read that continues the one before, and ORDER's choice continues the last, it is
-//! sent at once, up to the depth of the drive's queue. Nothing is given away by that: the drive goes on from each to the next, in
-//! which it has no choice either.
+//! Two commands hide the overheads of requests that move the head. Short reads in order move nothing: a command of 4
+//! KiB passes under the head in some 20 us, less than it takes to reach the drive, and with two of them outstanding the
+//! drive is done before it hears of the next. So while every command at the drive is a read that continues the one
+//! before, and ORDER's choice continues the last, it is sent at once, up to the depth of the drive's queue. This gives
+//! up no choice: each command continues the one before, so there is nothing to reorder.
 //!
 //! Streams with guarantees exclude this: what they are promised was measured with fewer commands outstanding.
 

@@ -11,10 +11,11 @@
 //! * how late this host is when it asked to be told the time (zero in the simulator, microseconds to milliseconds in real time)
 //! * how far commands end from their prediction
 //!
-//! A dispatch that is late costs more than that time: a request was selected because the head reaches it just before it passes, and if the head
-//! comes too late that costs a turn. With many waiting the latency that is left is about a sixth of a turn, so a dispatch that is late by some
-//! time costs six times as much in the mean. One that is early by the same time costs a worse selection if a better request arrives in
-//! between, about a tenth of it. The guard is therefore all but the rarest of what was seen lately: the largest of [`WINDOW`].
+//! A late dispatch costs more than its delay. The request was selected because its first sector passes soon after the
+//! head arrives; a head that arrives too late waits a whole turn. With many requests waiting, the remaining rotational
+//! latency is about a sixth of a turn, so a delay costs six times its length on average. An early dispatch costs only a
+//! worse selection, when a better request arrives in the time between: about a tenth of that time. The guard is
+//! therefore large: the largest of the last [`WINDOW`] observations of each quantity.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -75,7 +76,8 @@ pub(super) struct Commit {
 }
 
 impl Commit {
-    /// With more than two commands at the drive the drive selects among them, and with one there is never one before it.
+    /// Late commitment needs exactly two outstanding commands. With more, the drive selects among them itself; with
+    /// one, the drive is idle whenever the next command is dispatched.
     pub(super) fn new(max_outstanding: u32) -> Commit {
         Commit {
             late: max_outstanding == 2,
@@ -102,8 +104,9 @@ impl Commit {
         self.asked.filter(|_| !self.waits)
     }
 
-    /// The driver told something. What comes before the time that was asked for says nothing of the host's lateness. What comes after it, and is
-    /// not the time, says how late the host is at least: the time itself is yet to be told.
+    /// Learns the wake-up latency from a call of the driver. A call before the requested wake-up shows nothing. The
+    /// tick itself shows the latency. Any other call after the requested wake-up gives a lower bound, because the tick
+    /// is still outstanding; if that bound exceeds the guard, twice the bound is recorded.
     #[inline]
     pub(super) fn told(&mut self, now: Time, is_tick: bool) {
         if let Some(asked) = self.asked.filter(|&at| now >= at) {
@@ -147,15 +150,17 @@ impl Commit {
             (self.asked, self.waits) = (Some(at), true);
             return false;
         }
-        // A guard that is larger than the time that is left can only shrink when the host's lateness is observed all the same.
+        // If the guard exceeds the remaining time, the command is dispatched at once and needs no wake-up. While the
+        // guard is large one is requested anyway: without new observations it could never shrink.
         self.asked = (now < latest && self.host.guard > UNKNOWN_HOST).then_some(latest);
         true
     }
 }
 
 impl Core {
-    /// Whether the next command is to be selected and sent now: at once when nothing is at the drive, when it is not known when the head
-    /// will be free, or when the drive's cache answers what is there; else shortly before the head is free.
+    /// Whether to select and dispatch the next command now. Yes at once if the drive is idle, if the time at which the
+    /// head becomes free is unknown, or if the drive's cache answers the command at the drive; otherwise from shortly
+    /// before the head becomes free.
     pub(super) fn is_time_to_commit(&mut self) -> bool {
         let selects = self.config.order != Order::Fcfs || self.admit.is_some() || self.fill.is_some();
         let nothing_to_select = self.pool.eligible() == 0 || self.held.is_some();
@@ -163,13 +168,15 @@ impl Core {
             return true;
         }
         let Some(free_at) = self.predictor.head_free_at() else { return true };
-        // Reads cost the same whichever is selected, unless one continues the command at the drive; writes bring their data.
+        // All reads have the same lead time, except one that continues the command at the drive. A write first
+        // transfers its data over the bus. Only in these two cases must the selection be known here.
         let next = match self.pool.waits_to_write() || self.pool.begins_at(self.dispatch.lbn()) {
             true => self.choose().map(|slot| self.pool.get(slot).request),
             false => None,
         };
         let kind = next.map_or(Kind::Read, |r| r.kind);
-        // A write waits for those that are sent with it.
+        // A write that continues the command at the drive is not dispatched early if writes are merged: more writes may
+        // arrive and join its command.
         let merges = self.merges();
         if next.is_some_and(|r| r.kind == Kind::Flush || self.continues(&r) && !(r.kind == Kind::Write && merges)) {
             return true;

@@ -22,7 +22,7 @@ use crate::tasks::{Event, Range};
 /// The owner that freeblock work has as a request.
 const NOBODY: u32 = BACKGROUND;
 
-/// A drive is taken to have taken up what waited for it so long after it was predicted to.
+/// Safety margin: the drive is assumed to have started the waiting command this long after the predicted start.
 const TAKEN_UP: Dur = Dur::from_us(100);
 
 /// Searches for one command: each after the first because what was found is not to be had, which is rare.
@@ -56,9 +56,9 @@ impl Core {
         }
     }
 
-    /// Freeblock work has completed, and the drive may still be reading on behind it while the request waits there. A
-    /// command that came now could be taken up first by a drive with an order of its own, and the request would come a
-    /// turn late: it is sent when the request has been taken up.
+    /// A background command has completed, but the drive may still be reading ahead behind it while the foreground
+    /// request waits in the drive's queue. A drive that reorders its queue could start a command sent now before that
+    /// request, which would then be a turn late. So the next command is held until the drive has started the request.
     pub(super) fn hold_behind_free_work(&mut self) {
         if let Some(until) = self.predictor.reads_on_until(self.now) {
             self.hold_until = until + TAKEN_UP;
@@ -96,10 +96,11 @@ impl Core {
 
     /// The request that goes next: the one that something was put before already, or ORDER's choice.
     ///
-    /// The choice is tentative until the first command goes, whether that is the request's or one before it. From then on it stays: a request
-    /// that arrives meanwhile would not have been considered by a drive that selects for itself either, and one that is passed over
-    /// each time something is put before it waits too long. Streams reserve the time of what was chosen, so with streams the choice is
-    /// committed at once.
+    /// The choice is tentative until the first command is dispatched (the request's own, or a background command before
+    /// it), or until data for a background write is requested. From then on it is final. A drive with its own queue
+    /// would not consider later arrivals either, and a request that could be replaced each time a background command
+    /// precedes it would wait too long. With streams the choice is final at once, because a stream reserves time for
+    /// the chosen request.
     fn hold(&mut self) -> Option<u32> {
         loop {
             let slot = match self.held {
@@ -166,9 +167,10 @@ impl Core {
         Some(gap)
     }
 
-    /// Whether a request goes on where the drive reads ahead behind the command before it. It comes out of the buffer, or as soon
-    /// as it has passed under the head: there is no gap before it, and what one put there would cost it the data that is
-    /// about to be in the buffer, a turn or more.
+    /// Whether a request lies where the drive may be reading ahead behind the last foreground request: within one
+    /// segment length after it. If the drive reads ahead there, the data come from the buffer, or as soon as their
+    /// sectors have passed under the head. Then there is no gap before the request: a command put there would stop the
+    /// read-ahead, and the request would lose a turn or more.
     pub(super) fn goes_on(&self, slot: u32) -> bool {
         let (request, cache) = (&self.pool.get(slot).request, &self.model.cache);
         let reads_on = cache.segments > 0 && cache.prefetch != Prefetch::None;
@@ -177,9 +179,10 @@ impl Core {
         reads_on && request.kind == Kind::Read && self.predictor.last_kind().is_read() && ahead.contains(&request.lbn)
     }
 
-    /// Whether a request goes on where the drive reads ahead, or is about to when it has served what it has: then it comes as
-    /// soon as it has passed under the head. One that continues the read before it without a break counts as such even where the drive
-    /// is thought to have stopped: a stream loses a turn each time that is wrong.
+    /// Whether the drive's read-ahead is on its way to a request, or will be once the drive has served its outstanding
+    /// commands. Such a request completes as soon as its sectors have passed under the head. A read that begins exactly
+    /// where the previous one ended always counts, even if the drive is believed to have stopped reading ahead: each
+    /// time that belief is wrong, a sequential reader loses a turn.
     fn is_on_its_way(&mut self, slot: u32) -> bool {
         let lbn = self.pool.get(slot).request.lbn;
         self.goes_on(slot)
@@ -190,8 +193,8 @@ impl Core {
     }
 
     /// Whether the drive's cache answers a request: a read of what it holds, or a write that it takes. There is no gap
-    /// before it: it waits for nothing that turns. What is put before a read costs it that much time, and what is put
-    /// before a write takes the head away from what comes next.
+    /// before such a request, because it needs no rotation. A command put before the read delays it by the whole
+    /// command; a command put before the write moves the head away from the requests that follow.
     fn is_cached(&mut self, slot: u32) -> bool {
         let Request { kind, lbn, count, fua, .. } = self.pool.get(slot).request;
         match kind {
@@ -229,12 +232,17 @@ impl Core {
             let Some(leg) = fill.search(&self.model, &gap, last_read, front_only, self.now) else {
                 return Next::Request;
             };
+            // A front that makes the drive read further ahead sends the arm away again at each later hit in that segment.
+            if let Some(before) = self.prolongs_read_ahead(slot, &leg) {
+                self.fill.as_mut().expect("FILL is on").leave_out(before);
+                continue;
+            }
             // For what the drive's cache holds the head does not move: the request would find it elsewhere than
             // planned.
             let cached =
                 leg.kind == Kind::Read && !leg.merged && self.predictor.has_front(&self.model, leg.lbn, leg.count);
             if cached || self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
-                fill.leave_out(leg.range());
+                self.fill.as_mut().expect("FILL is on").leave_out(leg.range());
                 continue;
             }
             if !self.has_time_before(slot, &leg) {
@@ -251,6 +259,18 @@ impl Core {
             return Next::Leg(leg);
         }
         Next::Request
+    }
+
+    /// The part of a merged leg for which the drive would read further ahead behind the request in `slot`.
+    fn prolongs_read_ahead(&self, slot: u32, leg: &Leg) -> Option<Range> {
+        let Request { lbn, count, .. } = self.pool.get(slot).request;
+        let further = |front| self.predictor.reads_further_behind(&self.model, front, lbn, count);
+        if !leg.merged || leg.kind != Kind::Read || !further(leg.lbn) {
+            return None;
+        }
+        let own = self.model.geometry.track_of(lbn)?.first_lbn.max(leg.lbn);
+        let from = if further(own) { lbn } else { own };
+        Some(Range { lbn: leg.lbn, count: from - leg.lbn })
     }
 
     /// Whether there is time for a leg before the request in `slot`, even if it takes its worst.
@@ -353,6 +373,9 @@ impl Core {
     /// Promoted tasks' pieces join the foreground, a few at a time.
     fn feed_promoted(&mut self) {
         let cached = self.dirty_until().is_some();
+        // A straggler takes a segment of the drive's cache as well.
+        let oldest = self.fill.as_ref().and_then(|f| f.reuse.oldest());
+        let cached = cached || oldest.is_some_and(|oldest| !self.predictor.has_room_for_background(oldest));
         while let Some(fill) = &mut self.fill {
             let idle = self.pool.waiting() == 0 && self.held.is_none() && self.dispatch.at_drive().is_empty();
             let Some((kind, range)) = fill.next_promoted(&self.model, idle, cached, self.now) else { return };

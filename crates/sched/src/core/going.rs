@@ -1,4 +1,4 @@
-//! Who may go: the streams that were promised something, and beside them whomever ADMIT lets go.
+//! Eligibility: which queues may dispatch now. Streams with guarantees come first; the ADMIT policy orders best effort.
 //!
 //! Streams are decided about first, because a promise is one whoever else waits. The active subset says which requests may go without one being
 //! broken; best effort is one of them or is not, and the policy below orders it. ORDER chooses from all of them at once.
@@ -11,8 +11,11 @@ use crate::admit::das::admission::{Admitted, Disk};
 use crate::admit::das::stream::Stream;
 use crate::admit::das::streams::{BEST_EFFORT, NotOpened, Opened, Setup, Sizes, Standing, Streams};
 use crate::admit::{Turn, queue_of};
-use crate::order::ahead::LONGEST;
 use crate::request::{Action, Request};
+
+/// Of queues that are ordered together, a request that has waited for so long goes first: ORDER may pass over a request for as
+/// long as others come that lie better.
+const LONGEST: Dur = Dur::from_secs(2);
 
 /// Of a policy's turn: whose it is (`None`: that of all queues), and for how long its oldest request waits for an order to come to it.
 pub(super) type Patience = (Option<u32>, Dur);

@@ -5,10 +5,11 @@
 //! in the cache the drive is given as many commands as its queue takes, as it would have without a scheduler in front of it. Once nothing was
 //! written for a while, or a flush has emptied the cache, selection outside resumes.
 //!
-//! A drive without commands writes its cache back at once. It is taken to be done when it was left alone for as long as that takes: for each write the move
-//! from the command before, a turn at most, and the transfer. Until then it is not idle: a background command would wait behind the write, for longer than predicted.
-//! A command that comes earlier waits for one write that is under way, and what does not fit into the pause is left
-//! for the next.
+//! An idle drive writes its cache back at once. The cache is believed empty after the drive has been idle for as long
+//! as that takes: for each write, the move from the previous command, at most one turn, and the transfer. Until then
+//! the drive does not count as idle, because a background command would wait behind a write for longer than predicted.
+//! A command that arrives earlier waits for the write in progress; writes that did not fit into this pause remain for
+//! the next one.
 //!
 //! Streams with guarantees and ADMIT's shares exclude this: both rest on the selection outside.
 
@@ -38,8 +39,8 @@ struct Dirty {
 }
 
 impl Dirty {
-    /// What it may still hold after the drive had nothing else to do for `quiet`. What it begins to write back it
-    /// ends, also where a command comes in between: so one write is gone at least.
+    /// What the cache may still hold after the drive was idle for `quiet`. The drive completes a write-back that it has
+    /// begun even if a command arrives, so after any pause at least one write is gone.
     fn after(self, quiet: Dur) -> Option<Dirty> {
         let each = Dur(self.takes.0 / u64::from(self.writes.max(1)));
         let gone = if quiet == Dur::ZERO { 0 } else { 1.max(quiet.0 / each.0.max(1)) };
@@ -63,6 +64,11 @@ pub(super) struct Handover {
 }
 
 impl Handover {
+    /// Whether the drive orders commands itself while its cache may hold data: it has a queue.
+    pub(super) fn orders(&self) -> bool {
+        self.depth > 0
+    }
+
     /// Until when the cache may hold data if nothing happens.
     fn dirty_until(&self) -> Option<Time> {
         let dirty = self.dirty?;
@@ -72,8 +78,9 @@ impl Handover {
 }
 
 impl Core {
-    /// The same for a drive that orders up to `depth` commands itself: for as long as its write cache may hold data, and where each
-    /// continues the one before. Call it before anything was submitted.
+    /// Sets the depth of the drive's own queue. The core sends up to `depth` commands while the drive's write cache may
+    /// hold data, and while each command is a read that continues the one before. Call it before the first request is
+    /// submitted.
     #[must_use]
     pub fn handing_over(mut self, depth: u32) -> Core {
         if depth > self.config.max_outstanding {

@@ -10,13 +10,13 @@ use super::Core;
 use super::filling::SEARCHES;
 use crate::fill::gap::Leg;
 use crate::fill::idling::Takes;
-use crate::overheads::{crossing, hit_ready};
+use crate::overheads::{crossing, hit_ready, to_drive};
 
-/// What a drive reads ahead is taken to be in its buffer so long after it was predicted to be.
+/// Safety margin: sectors that the drive reads ahead count as buffered this long after they are predicted to be.
 pub(super) const IN_BUFFER: Dur = Dur::from_us(50);
 
 impl Core {
-    /// Something for an idle drive. The head position need not be known: no request waits.
+    /// The next command for an idle drive. The head position need not be known: no request is eligible.
     pub(super) fn send_idle(&mut self) -> Option<Command> {
         if !self.dispatch.at_drive().is_empty() {
             return None;
@@ -32,7 +32,7 @@ impl Core {
             return None;
         }
         let answered = fill.answered(true, self.now);
-        let ((head, _), sure) = (self.likely_heads(), self.predictor.is_sure());
+        let ((head, to_write), sure) = (self.likely_heads(), self.predictor.is_sure());
         if let Some(leg) = answered {
             if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) && self.has_time_for(leg.count, 0, false) {
                 return Some(self.send_free(&leg, true));
@@ -49,10 +49,11 @@ impl Core {
                 Kind::Read => self.predictor.reads_ahead(&self.model, leg.lbn, leg.range().end(), self.now),
                 _ => None,
             };
-            // What the drive is reading by itself is asked for when it has it. Until then a request that arrives finds
-            // nothing in its way: the drive drops what it reads ahead, but not what it was asked for. It is not asked for
-            // what lies behind the end of its read-ahead. Drives that read on when they are asked for the last of it do so
-            // then. Where that end divides a unit, the unit is read whole later.
+            // Sectors that the drive is reading ahead are requested once they are in its buffer. Until then no command
+            // delays a request that arrives: the drive drops a read-ahead at once, but completes a command. The command
+            // ends where the read-ahead ends; some drives then continue reading ahead. That is meant in long idle time;
+            // in short idle time `Idling` leaves the last sector, so that the drive does not move on. If a unit crosses
+            // that end, the whole unit is read later.
             let leg = ahead.map_or(leg, |(until, _)| Leg { count: (until - leg.lbn) as u32, ..leg });
             let in_buffer = match ahead {
                 Some((_, there)) if there + IN_BUFFER > self.now && there > Time::ZERO => {
@@ -60,16 +61,22 @@ impl Core {
                     return None;
                 }
                 Some(_) => true,
-                None => leg.kind == Kind::Read && self.predictor.has_all(&self.model, leg.lbn, leg.count),
+                None => leg.kind == Kind::Read && self.predictor.has_all(&self.model, leg.lbn, leg.count, self.now),
             };
             let fill = self.fill.as_mut().expect("FILL is on");
-            let takes = if in_buffer {
+            // A write brings its data before the head moves.
+            let (head, data) = match leg.kind {
+                Kind::Write => (&to_write, to_drive(&self.model, leg.count)),
+                _ => (&head, Dur::ZERO),
+            };
+            let mut takes = if in_buffer {
                 let ready = hit_ready(&self.model, self.predictor.last_kind(), self.now, None);
                 Takes::of(ready.since(self.now) + crossing(&self.model, leg.count))
             } else {
-                fill.idle_takes(&self.model, (&head, sure), &leg, self.now)
+                fill.idle_takes(&self.model, (head, sure), &leg, self.now)
             };
-            if !fill.rarely_delays(takes, self.commit.lateness(), self.now) {
+            takes.all += data;
+            if !fill.rarely_delays(takes, self.commit.lateness() + data, self.now) {
                 return None;
             }
             let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);

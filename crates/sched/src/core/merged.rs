@@ -13,13 +13,15 @@ use crate::request::{Prediction, Request};
 impl Core {
     /// Whether writes that continue each other keep their order: the drive does not merge them.
     pub(super) fn keeps_writes_in_order(&self) -> bool {
-        self.config.order == Order::SptfAhead && !self.model.cache.write_back && self.streams.is_none()
+        let by_drive = self.model.cache.write_back && self.handover.orders();
+        self.config.order == Order::SptfAhead && !by_drive && self.streams.is_none()
     }
 
-    /// Whether they go as one command, too. A drive that writes on arrival loses no turn with each, and one command at
-    /// a time leaves it idle until the clients have asked again.
+    /// Whether adjacent writes are also merged into one command. A drive that writes on arrival loses no turn between
+    /// adjacent writes; a merged command would only leave it idle until the clients have submitted their next writes.
     pub(super) fn merges(&self) -> bool {
-        self.keeps_writes_in_order() && !self.model.mechanics.on_arrival(Kind::Write)
+        let at_once = self.model.cache.write_back || self.model.mechanics.on_arrival(Kind::Write);
+        self.keeps_writes_in_order() && !at_once
     }
 
     /// Sends the request in `slot`, and what is merged into its command.

@@ -1,10 +1,10 @@
 //! Read-through: a request's own command begins earlier, in what the drive reads ahead on the way to it.
 //!
-//! A program that reads files that lie one behind the other skips what lies between them, and the drive's read-ahead
-//! does not: it passes under the head while the program waits for its file. There is no gap before such a request (a
-//! command put there would stop the read-ahead), but the request itself may begin with what is wanted of the sectors
-//! between, as a merged leg. It is answered as soon as its last sector has passed, as without it, provided that the
-//! bus has carried the rest by then.
+//! A program that reads files in disk order skips the sectors between them. The drive's read-ahead does not: those
+//! sectors pass under the head while the program waits for its file. There is no gap before such a request, because a
+//! command put there would stop the read-ahead. But the request's own command may begin earlier and bring the wanted
+//! sectors between, as a merged leg. It completes as soon as its last sector has passed, as without the leg, provided
+//! that the bus has carried everything else by then.
 
 use headtime_disk::command::Kind;
 
@@ -37,8 +37,8 @@ impl Core {
         let low = from.max(request.lbn.saturating_sub(time.0 / sector.0.max(1)));
         let own = Range { lbn: request.lbn, count: u64::from(request.count) };
         let mut leg = self.fill.as_mut().expect("FILL is on").front(low, own)?;
-        // The drive goes on reading for a command only if it has the first sector: one that is about to pass it would
-        // fetch anew, a turn later.
+        // The drive continues its read-ahead for a command only if it already holds the command's first sector. A first
+        // sector that is still about to pass would be fetched anew, a turn later.
         let mut has = |lbn: u64| {
             let ahead = self.predictor.reads_ahead(&self.model, lbn, lbn + 1, self.now);
             ahead.is_some_and(|(_, passed)| passed + IN_BUFFER <= self.now)

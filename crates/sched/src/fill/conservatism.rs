@@ -1,8 +1,8 @@
 //! Conservatism: how much longer than predicted a move may take before filling a gap would make the foreground late.
 //!
-//! It is added to predicted seeks in FILL's decisions only (Lumb 2002 sections 3.3 and 4.2): too little costs the foreground
-//! a turn, too much wastes part of each gap. It applies to moves: a transfer on the track where the head is cannot
-//! come late.
+//! It is added to predicted seeks in FILL's decisions only (Lumb 2002 sections 3.3 and 4.2): too little costs the
+//! foreground a turn, too much wastes part of each gap. It applies to moves. Between two commands on one track nothing
+//! moves; a short fixed time is left free there (`STAY`).
 
 use headtime_disk::time::Dur;
 

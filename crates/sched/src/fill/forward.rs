@@ -44,7 +44,9 @@ const IN_ORDER: Dur = Dur::from_secs(1);
 /// The search for stragglers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Starving {
-    /// None is looked for before.
+    /// The last straggler was sent then.
+    last: Option<Time>,
+    /// None is looked for before: nothing was found lately.
     not_before: Time,
     /// When the sessions are looked through next.
     look_at: Time,
@@ -70,7 +72,13 @@ impl Starving {
 
     /// When a straggler is due if nothing has been brought since `brought`.
     pub(super) fn due(&self, brought: Time, now: Time) -> Time {
-        self.not_before.max(brought + self.patience(false, now))
+        let since = self.last.map_or(brought, |last| last.max(brought));
+        let due = match now < self.in_order_until {
+            // The foreground may go on in order until then, or longer.
+            true => (since + STARVED).min(self.in_order_until.max(since + PATIENCE)),
+            false => since + PATIENCE,
+        };
+        self.not_before.max(due)
     }
 }
 
@@ -159,18 +167,25 @@ impl Freeblock {
         if !(self.may_fill() || idle && self.wants_something()) {
             return None;
         }
-        if now < self.starving.not_before {
+        let patience = self.starving.patience(cached, now);
+        let lately = self.starving.last.is_some_and(|last| now < last + patience);
+        if lately || now < self.starving.not_before {
             return None;
         }
-        let patience = self.starving.patience(cached, now);
         let who = match self.starving(now) {
             Some(session) => Who::Session(session),
             None if now.saturating_since(self.brought) >= patience => Who::Anyone,
             None => return None,
         };
         let found = self.unit_for(model, who);
-        // Where nothing was found the next cells are looked at, but not at once.
-        self.starving.not_before = now + if found.is_some() { patience } else { PATIENCE };
+        match (&found, who) {
+            (Some(_), _) => self.starving.last = Some(now),
+            // The next cells are looked at, but not at once.
+            (None, _) => self.starving.not_before = now + PATIENCE,
+        }
+        if let (Some(_), Who::Session(session)) = (&found, who) {
+            self.brought_for.iter_mut().filter(|b| b.0 == session).for_each(|b| b.1 = now);
+        }
         found
     }
 
@@ -228,11 +243,7 @@ impl Freeblock {
         // Who may have nothing, or wants nothing, does not wait.
         let tasks = &self.tasks;
         self.brought_for.iter_mut().filter(|b| !tasks.may_be_given(b.0)).for_each(|b| b.1 = now);
-        let longest = self.brought_for.iter_mut().min_by_key(|b| b.1)?;
-        if now.saturating_since(longest.1) < STARVED {
-            return None;
-        }
-        longest.1 = now;
-        Some(longest.0)
+        let longest = self.brought_for.iter().min_by_key(|b| b.1)?;
+        (now.saturating_since(longest.1) >= STARVED).then_some(longest.0)
     }
 }

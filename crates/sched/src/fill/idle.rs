@@ -8,8 +8,9 @@
 //!
 //! What to fetch then is [`super::reach`]'s.
 //!
-//! A command cannot be taken back when a foreground request comes. That is bounded by sending one at a time, of one track
-//! at most ([`longest_command`]).
+//! A command cannot be taken back when a foreground request comes. That is bounded by sending one at a time, of at most
+//! one track, or an eighth or a quarter of it on a drive that reads ahead ([`longest_command`], [`super::offer`]); a
+//! larger unit is one command all the same.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -69,7 +70,8 @@ pub struct Idle {
     track_done: bool,
     /// ADMIT lets the disk wait for somebody, whoever else waits: since when, and until when.
     window: Option<(Time, Time)>,
-    /// Until work may begin in such a window: the drive is not given the turn that reading on takes, because it has none.
+    /// How long such a window must have lasted before work may begin. It does not include the turn for the read-ahead
+    /// ([`Thresholds::behind_prefetch`]): the window is too short for that.
     window_short: Dur,
     /// How long it was idle before; `None`: only the thresholds count.
     periods: Option<Periods>,
@@ -121,8 +123,8 @@ impl Idle {
         self.foreground += 1;
     }
 
-    /// Whether a request rarely arrives while a command runs that is sent now and takes so long. In a window of ADMIT's the disk waits for
-    /// one anyway.
+    /// Whether a request is unlikely to arrive during a command of length `takes` that is sent now. Always true in
+    /// ADMIT's idling window, where the disk waits for a request anyway, and when only the thresholds count.
     pub fn rarely_ends_within(&self, takes: Dur, now: Time) -> bool {
         let quiet = now.saturating_since(self.quiet_since);
         self.foreground > 0 || self.periods.is_none_or(|p| p.rarely_end(quiet, takes))
@@ -206,8 +208,9 @@ impl Idle {
     }
 }
 
-/// Sectors that one command in idle time may cover on a track of `spt`: one turn's worth, then a request that comes
-/// meanwhile waits half a turn on average, less than it would wait for a busy disk.
+/// Sectors that one command in idle time may cover on a track of `spt`, if no single unit is larger: one turn's worth,
+/// then a request that comes meanwhile waits half a turn on average, less than it would wait for a busy disk.
+/// [`super::offer`] takes an eighth or a quarter of it on a drive that reads ahead.
 #[inline]
 pub const fn longest_command(spt: u32) -> u32 {
     spt

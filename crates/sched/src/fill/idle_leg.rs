@@ -55,7 +55,8 @@ impl Freeblock {
         self.idling.as_mut().is_some_and(|i| i.rarely_delays(takes, early, now))
     }
 
-    /// What an idle drive is to be asked for is looked for again at `until`: the drive is reading it by itself.
+    /// Sets when to search again for an idle drive if nothing happens before: the drive is reading ahead what was
+    /// found, or its write cache may hold data.
     pub fn idle_waits(&mut self, until: Time) {
         if let Some(idling) = &mut self.idling {
             idling.waits(until);

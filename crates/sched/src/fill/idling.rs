@@ -51,10 +51,11 @@ pub struct Idling {
     wanted: Wanted,
     /// Where to go on looking when all the cells that were tried had nothing to offer.
     look_from: Option<u32>,
-    /// The drive reads on behind a read; it keeps so many sectors of that; it does so first of all behind a second read on
-    /// one track.
+    /// Whether the drive reads ahead behind a read.
     reads_on: bool,
+    /// How many sectors of it the buffer keeps.
     segment: u64,
+    /// Whether a second read on one track makes the drive read the track to its end before anything else.
     delays: bool,
     /// It keeps what it holds of a track when a part of that is written.
     updates: bool,
@@ -63,9 +64,11 @@ pub struct Idling {
     /// Whose turn it is, of several sessions, and for how many commands it has been.
     whose: Option<SessionId>,
     streak: u32,
-    /// Until then nothing is looked for: the drive reads ahead, or what was found is to be sent later.
-    until: Time,
-    /// What it will hold when it has read on, and has not been asked for in idle time: from the first to one past the last sector, to the end of a track.
+    /// When to search again if nothing happens before: the drive is reading ahead, its write cache may hold data, or
+    /// what was found is to be sent later.
+    search_again_at: Time,
+    /// Sectors that the drive's buffer will hold once its read-ahead reaches the end of the track, and that idle work
+    /// has not requested yet: first LBN, one past the last.
     held: Option<(u64, u64)>,
 }
 
@@ -142,7 +145,7 @@ impl Idling {
             read_to: None,
             whose: None,
             streak: 0,
-            until: Time::ZERO,
+            search_again_at: Time::ZERO,
             held: None,
         }
     }
@@ -165,13 +168,13 @@ impl Idling {
 
     /// When it wants to be told the time.
     pub fn next_wakeup(&self, now: Time) -> Option<Time> {
-        let until = Some(self.until).filter(|t| *t > now);
-        [self.idle.next_wakeup(now), until].into_iter().flatten().min()
+        let search_again_at = Some(self.search_again_at).filter(|t| *t > now);
+        [self.idle.next_wakeup(now), search_again_at].into_iter().flatten().min()
     }
 
-    /// Nothing is looked for until then.
+    /// Sets when to search again if nothing happens before.
     pub fn waits(&mut self, until: Time) {
-        self.until = until;
+        self.search_again_at = until;
     }
 
     /// A range is wanted.
@@ -257,21 +260,21 @@ impl Idling {
         Takes { all: access.end.at.saturating_since(now), latency }
     }
 
-    /// Whether a request will rarely arrive while a command is on its way that takes so long. If not, it is looked for again: shortly
-    /// before its sectors pass if it takes little enough then, else when it would have been done. `early`: how long before they pass
-    /// it has to be looked for.
+    /// Whether a request will rarely arrive during a command of this length. If not, sets when to search again: shortly
+    /// before the command's sectors pass, if the command is short enough by then; otherwise when the command would have
+    /// completed. `early`: how long before the sectors pass the search has to begin.
     pub fn rarely_delays(&mut self, takes: Takes, early: Dur, now: Time) -> bool {
         let rarely = self.idle.rarely_ends_within(takes.all, now);
         if !rarely {
             let wait = takes.latency.saturating_sub(early);
             let helps = self.idle.rarely_ends_within(takes.all - wait, now + wait);
-            self.until = now + if helps { wait } else { takes.all };
+            self.search_again_at = now + if helps { wait } else { takes.all };
         }
         rarely
     }
 
-    /// Whose turn it is when the lottery says this: whoever's it was keeps it for a streak of commands. And whether that means
-    /// to go elsewhere.
+    /// The session whose turn it is, given the lottery's draw, and whether idle work has to move elsewhere for it. A
+    /// session keeps its turn for [`STREAK`] commands.
     fn keeps(&mut self, drawn: Turn) -> (Turn, bool) {
         match (drawn, self.whose) {
             (Turn::Of(_), Some(session)) if self.streak < STREAK => (Turn::Of(session), false),
@@ -284,9 +287,10 @@ impl Idling {
         }
     }
 
-    /// What is wanted of what the drive has read ahead: it comes from its buffer, and nothing moves for it. Having come to the
-    /// end of the track the drive keeps what came last. The very end is left: asked for that it would read on, on the next
-    /// track, and might lose what it holds of this one.
+    /// What is wanted of what the drive has read ahead: it comes from its buffer, and nothing moves for it. Having come
+    /// to the end of the track the drive keeps what came last. In short idle time the last sector is left: asked for
+    /// that the drive would read on, on the next track, and might lose what it holds of this one. In long idle time
+    /// that is meant (`Idling::go_on`, `core/idle_time`).
     fn read_ahead<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
         let (first, until) = self.held?;
         let track = look.model.geometry.track_of(until - 1)?;

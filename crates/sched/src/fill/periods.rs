@@ -1,4 +1,4 @@
-//! How long the disk stays idle: what was seen of it, and how probable it is that a request arrives while an idle command runs.
+//! The lengths of past idle periods, and the probability that a request arrives while an idle command runs.
 //!
 //! Fixed thresholds (Thereska 2003 section 4.6) treat all loads alike. A program that thinks for 30 ms leaves 30 ms each time: a
 //! command of 12 ms that begins after 20 ms delays the next request every time, one that begins after 10 ms never. So the lengths
@@ -10,9 +10,9 @@
 //!                      (periods that lasted to a) + 1
 //! ```
 //!
-//! The added term is one period more with the probability of a heavy tail (Pareto, exponent 1: a period that has lasted long will
-//! last as long again), which alone decides where no remembered period has lasted to `a`: then work begins at `(RARE - 1) d`, about half
-//! a second.
+//! The added term stands for one more period with a heavy-tailed length (Pareto, exponent 1: a period that has lasted
+//! long will last as long again). It alone decides when no remembered period lasted to `a`. Work then begins at
+//! `(RARE - 1) d`: 39 times the length of the command, about half a second for one of 12 ms.
 
 use headtime_disk::time::Dur;
 

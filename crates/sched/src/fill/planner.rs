@@ -109,19 +109,23 @@ impl Planner {
             }
             Which::Paper(paper) => {
                 // One plan a gap: behind its first leg nothing is looked for.
-                let search = || Search::begin(paper.policy, &scene(task, self.placement, paper.policy));
-                paper.search = (task.legs_before == 0 && !task.front_only).then(search);
+                let search = || match Search::begin(paper.policy, &scene(task, self.placement, paper.policy)) {
+                    search if task.front_only => search.merged_only(),
+                    search => search,
+                };
+                if task.legs_before == 0 || task.front_only {
+                    paper.rest = None;
+                }
+                paper.search = (task.legs_before == 0).then(search);
             }
         }
     }
 
     /// Goes on looking until `budget` more has been spent, for the same task. Whether there is anything left to look at.
     pub fn step<W: Wants>(&mut self, task: &Task<W>, budget: u64) -> bool {
-        if task.front_only {
-            return false;
-        }
         let who = Who::Session(task.winner);
         match &mut self.which {
+            Which::Own(..) if task.front_only => false,
             Which::Own(planner, prices) => {
                 planner.step(&asked(task, self.placement, prices, who), task.regions, budget);
                 !planner.exhausted()
@@ -170,7 +174,10 @@ fn asked<'a, W: Wants>(task: &'a Task<W>, placement: Placement, prices: &'a Pric
 
 fn scene<'a, W: Wants>(task: &Task<'a, W>, placement: Placement, policy: &Policy) -> Scene<'a, W> {
     let Task { model, gap, wants, regions, winner, exclude, .. } = *task;
-    let (rules, by_angle) = (placement.rules(), policy.by_angle);
+    let mut rules = placement.rules();
+    // What passes behind the request's track's end takes a command of its own.
+    rules.both_ranges &= !task.front_only;
+    let by_angle = policy.by_angle;
     let look = Look { model, wants, gap, exclude, rules, by_angle };
     Scene { look, regions, winner: Who::Session(winner) }
 }

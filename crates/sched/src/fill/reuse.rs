@@ -5,12 +5,12 @@
 //! directory, inodes, the next file. If background reads have taken those segments meanwhile, each of its hits becomes
 //! a read of the media: a positioning time, as long as a request.
 //!
-//! So it is learned how old the segments are that foreground reads hit, or would hit without background work: how many
-//! others the foreground has used since (the predictor keeps in mind what the drive gave up for background work). Those up
-//! to the oldest age of the last requests are left to it, in whatever order it comes back to them; background work has the
-//! others. Where none is left a gap is filled with what can be read with the request's own command, from the arrival of
-//! the head on: that takes no segment. Idle work does not ask: it reads in order, which takes a segment for each place
-//! that it begins at, and goes on whatever the last requests were.
+//! So FILL learns the age of each segment that a foreground read hits, or would hit without background work: how many
+//! other segments the foreground has used since. (The predictor remembers the segments that the drive evicted for
+//! background work.) Segments up to the largest age among the last requests are left to the foreground, in whatever
+//! order it returns to them; background work uses the others. Where none is left a gap is filled with what can be read
+//! with the request's own command, from the arrival of the head on: that takes no segment. Idle work does not ask: it
+//! reads in order, which takes a segment for each place that it begins at, and goes on whatever the last requests were.
 
 /// Requests that are looked at.
 const WINDOW: usize = 256;

@@ -175,6 +175,11 @@ impl Search {
         }
     }
 
+    /// The same, which looks for nothing but what the destination's own command can bring.
+    pub fn merged_only(self) -> Search {
+        Search { near_done: self.near.len(), through: [true; 6], ..self }
+    }
+
     /// The best plan so far. It holds in the gap the search was begun for.
     #[inline]
     pub fn best(&self) -> Option<Plan> {

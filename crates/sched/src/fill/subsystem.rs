@@ -82,7 +82,8 @@ impl FillConfig {
 /// Ranges set aside in one gap at most: each costs another search.
 pub(super) const MOST_ASIDE: usize = 12;
 
-/// Data is asked for so often at one instant and in vain; then only reads are looked for. Each time costs a search.
+/// How many requests for write data may be refused at one instant; after that, only reads are searched for. Each
+/// refusal costs a search.
 const MOST_ASKS: u32 = 4;
 /// What an idle drive cannot be given now is looked at again after so long.
 const RECHECK: Dur = Dur::from_ms(100);

@@ -14,19 +14,20 @@
 //! requests that wait; a request that has waited as long as first come, first served would let it wait has gained a
 //! sixteenth of a service time, whatever `n` is.
 //!
-//! Of waiting reads that continue each other only the first is a candidate: the drive reads the others behind it without a break. Begun in the middle, the run
-//! would go on with what arrives at its end, and leave its first reads behind. The same holds for writes on a drive
-//! without a write cache ([`crate::merge`]).
+//! Of waiting reads that continue each other, only the first is a candidate; the drive reads the others after it
+//! without a break. If ORDER started in the middle of such a run, the run would continue with reads that arrive at its
+//! end, and its first reads would be left behind. The same holds for writes on a drive without a write cache
+//! ([`crate::merge`]).
 //!
 //! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while the drive is busy. All of it is exact for up
-//! to [`MOST`] requests; with more waiting one of them is always near, and SPTF decides alone, with a bound on the waiting time ([`LONGEST`]).
+//! to [`MOST`] requests; with more waiting one of them is always near: positioning time and age decide alone ([`MANY`]).
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
-use headtime_disk::time::Dur;
+use headtime_disk::time::{Dur, Time};
 
-use super::{View, satfuf};
+use super::View;
 use crate::merge::can_merge;
 use crate::overheads::between;
 use crate::pool::Entry;
@@ -34,9 +35,12 @@ use crate::pool::Entry;
 /// Requests that are looked at.
 pub const MOST: usize = 32;
 
-/// With more requests waiting, one that has waited for so long goes first: SPTF may pass over a request for as long as others come that lie
-/// better. A drive's own queue has such a bound, too.
-pub const LONGEST: Dur = Dur::from_secs(2);
+/// With more requests waiting, a request gains one part in so many of the time that it has waited. Measured with 34 to
+/// 1,024 random reads outstanding on four drives (atlas10k, barracuda36es2, hitachi-7k1000c, nearline-20tb), against the drive's
+/// own queue, to which the requests beyond its depth are fed in order of arrival: 1.00 to 1.53 times the requests a second,
+/// and a p99 of 0.70 to 1.03 times the drive's. With 192 the rate is 1.00 to 1.42 and the p99 0.65 to 0.95; with 384
+/// 1.01 to 1.67 and 0.75 to 1.10.
+pub const MANY: u64 = 256;
 
 /// A request gains one part in `AGE` of the time that it has waited, divided by the number of requests.
 const AGE: i64 = 16;
@@ -111,7 +115,7 @@ pub fn next(view: &mut View) -> Option<u32> {
     let mut candidates: [Option<Candidate>; MOST] = [None; MOST];
     let waiting: usize = view.choices().map(|queue| queue.index.len()).sum();
     if waiting > MOST {
-        return satfuf::next(view, LONGEST);
+        return aged(view);
     }
     let mut count = 0;
     for queue in view.choices() {
@@ -138,7 +142,7 @@ pub fn next(view: &mut View) -> Option<u32> {
         if best.is_some_and(|(cost, ..)| b.cost > cost) {
             break;
         }
-        if candidates.iter().flatten().any(|c| is_before(view, c, b)) {
+        if candidates.iter().flatten().any(|c| goes_before(view, c.entry.slot, b.entry.slot)) {
             continue;
         }
         let others = candidates.iter().flatten().filter(|c| c.entry.slot != b.entry.slot);
@@ -152,21 +156,69 @@ pub fn next(view: &mut View) -> Option<u32> {
     best.map(|(.., slot)| slot)
 }
 
+/// Of many waiting requests the one with the shortest positioning time less what it gains by its age; among equals the one
+/// that arrived first. Of a run of requests that continue each other it is the first.
+///
+/// Walks outward from the head's cylinder, as [`super::sptf`] does, and stops where the seek alone costs more than the best
+/// found so far, even for the oldest request.
+fn aged(view: &mut View) -> Option<u32> {
+    let now = view.now;
+    let gain = |submitted: Time| (now.saturating_since(submitted).0 / MANY) as i64;
+    let oldest = view.oldest_of(|queue| queue.oldest)?;
+    let most = gain(view.pool.get(oldest).submitted);
+    // The walk may end before it comes to the one that costs nothing.
+    let mut best = view.goes_on.map(|slot| {
+        let continued = view.pool.get(slot);
+        (-gain(continued.submitted), continued.seq, slot)
+    });
+    for queue in view.choices() {
+        for (distance, entry) in view.outward(&queue) {
+            view.looked_at += 1;
+            let cost = view.cost(entry);
+            let too_much = |seek: Dur| best.is_some_and(|(least, ..)| seek.0 as i64 - most > least);
+            // Only a seek that is too long itself can mean that all further ones are.
+            if too_much(cost.seek) && too_much(view.floor(distance)) {
+                break;
+            }
+            let slot = view.pool.get(entry.slot);
+            let found = (cost.positioning.0 as i64 - gain(slot.submitted), slot.seq, entry.slot);
+            if best.is_none_or(|known| (found.0, found.1) < (known.0, known.1)) {
+                best = Some(found);
+            }
+        }
+    }
+    best.map(|(.., slot)| first_of_run(view, slot))
+}
+
+/// The first of the run of requests that goes on with the one in `slot`.
+fn first_of_run(view: &View, mut slot: u32) -> u32 {
+    let may_go = |slot: u32| view.queues.is_none_or(|queues| queues.contains(&view.pool.get(slot).queue));
+    loop {
+        let lbn = view.pool.get(slot).request.lbn;
+        let before = view.pool.ends_at(lbn).filter(|&before| may_go(before) && goes_before(view, before, slot));
+        match before.min_by_key(|&before| view.pool.get(before).seq) {
+            Some(before) => slot = before,
+            None => return slot,
+        }
+    }
+}
+
 /// Whether the drive goes on without a break from a command of `kind` that ends before `end` to one that begins at `lbn`.
 fn goes_on(model: &Model, kind: Kind, end: u64, next: Kind, lbn: u64) -> bool {
     end == lbn && kind.is_read() && next.is_read() && model.reads_ahead()
 }
 
-/// Whether `b` goes behind `c`, which it continues: as a read that the drive reads without a break, or as a write.
-fn is_before(view: &View, c: &Candidate, b: &Candidate) -> bool {
-    let (one, other) = (&view.pool.get(c.entry.slot), &view.pool.get(b.entry.slot));
+/// Whether the request in slot `next` goes behind the one in `first`, which it continues: as a read that the drive reads
+/// without a break, or as a write.
+fn goes_before(view: &View, first: u32, next: u32) -> bool {
+    let (one, other) = (view.pool.get(first), view.pool.get(next));
     let of_another = view.queues.is_some() && one.queue != other.queue;
-    follows(view, c.entry, b.entry) || view.writes_in_order && !of_another && can_merge(&one.request, &other.request)
+    follows(view, first, next) || view.writes_in_order && !of_another && can_merge(&one.request, &other.request)
 }
 
 /// Whether the drive reads `next` behind `first` without a break.
-fn follows(view: &View, first: &Entry, next: &Entry) -> bool {
-    let request = |entry: &Entry| &view.pool.get(entry.slot).request;
+fn follows(view: &View, first: u32, next: u32) -> bool {
+    let request = |slot: u32| &view.pool.get(slot).request;
     let (one, other) = (request(first), request(next));
     goes_on(view.model, one.kind, one.lbn + u64::from(one.count), other.kind, other.lbn)
 }
@@ -174,7 +226,7 @@ fn follows(view: &View, first: &Entry, next: &Entry) -> bool {
 /// How long the head needs until the first sector of `next` passes, from the end of `first`.
 fn positioning_after(view: &View, first: &Entry, next: &Entry) -> Dur {
     let model = view.model;
-    if follows(view, first, next) {
+    if follows(view, first.slot, next.slot) {
         return Dur::ZERO;
     }
     let head = if first.kind.is_read() { &view.read } else { &view.write };

@@ -86,7 +86,7 @@ pub struct View<'a> {
     pub read: Head,
     /// The same for a write. It differs from `read` where overheads depend on the kind of command (Reuther 2003 eq. 6).
     pub write: Head,
-    /// One past the last LBN of the command sent last.
+    /// One past the last LBN of the foreground read or write sent last.
     pub lbn: u64,
     /// The read that continues what the drive reads: it goes on for it without a break.
     pub goes_on: Option<u32>,

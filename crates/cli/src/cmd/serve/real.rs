@@ -99,7 +99,8 @@ fn suits(device: &BlockDevice, sector_bytes: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A write that is answered from a cache says nothing of the head; nor does a disk without one.
+/// A write that is answered from a cache says nothing of the head; nor does a disk without one. On a virtual drive
+/// filling pauses until the write cache is empty; on a real disk it is off while the cache is on.
 fn predictable(device: &BlockDevice) -> bool {
     let name = device.path.display();
     if !device.rotational {

@@ -13,6 +13,11 @@ impl Segments {
         }
     }
 
+    /// Whether the foreground has used a segment.
+    pub fn is_foregrounds(&self, i: usize) -> bool {
+        self.segments[i].by_foreground > 0
+    }
+
     /// The segment becomes the one used last, by the foreground or background work.
     pub(super) fn touch_for(&mut self, i: usize, foreground: bool) {
         self.touch(i);
@@ -47,8 +52,9 @@ impl Segments {
         held.chain(&self.lost).filter(|s| s.by_foreground > used).count()
     }
 
-    /// Whether background work can use one more segment and leave the foreground those since which it has used no more than
-    /// `oldest` others: it may hold all but these. The one used longest ago gives way, so the foreground's stay until they are older.
+    /// Whether background work may take one more segment. A segment is the foreground's until the foreground has used
+    /// more than `oldest` others since; background work may hold all the rest. The drive evicts the segment used
+    /// longest ago, so the foreground's segments stay until they are older than that.
     pub fn has_room_for_background(&self, oldest: u32) -> bool {
         let gives_way = self.give_way();
         let in_background = |i: usize| self.segments[i].state != State::Empty && self.segments[i].by_foreground == 0;

@@ -12,8 +12,8 @@
 //! there is room at the drive again, the rest is planned anew. To favour the winner of a lottery, ask for its blocks first
 //! and for anyone's when that finds nothing.
 //!
-//! A first leg is followed further in three ways: with a second one looked for on the tracks that offered most, cut short and
-//! then so, and with any other leg that was offered, if that can follow as it stands.
+//! Candidate first legs are extended in three ways: with a second leg on one of the most promising tracks; shortened,
+//! then extended; and with any other leg found, if that leg can follow unchanged.
 //!
 //! # Cost
 //!
