@@ -226,6 +226,7 @@ impl Core {
         let last_read = self.last_read(&gap);
         let oldest = self.fill.as_ref().and_then(|f| f.reuse.oldest());
         let front_only = oldest.is_some_and(|oldest| !self.predictor.has_room_for_background(oldest));
+        let may_return = self.fill.as_ref().is_some_and(|f| f.reuse.may_return());
         for _ in 0..SEARCHES {
             self.stats.cost.fill_searches += 1;
             let fill = self.fill.as_mut().expect("FILL is on");
@@ -233,7 +234,7 @@ impl Core {
                 return Next::Request;
             };
             // A front that makes the drive read further ahead sends the arm away again at each later hit in that segment.
-            if let Some(before) = self.prolongs_read_ahead(slot, &leg) {
+            if may_return && let Some(before) = self.prolongs_read_ahead(slot, &leg) {
                 self.fill.as_mut().expect("FILL is on").leave_out(before);
                 continue;
             }
