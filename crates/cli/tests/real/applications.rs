@@ -164,6 +164,38 @@ fn ctrl_c_ends_at_once_what_waits_for_a_server_that_says_nothing() {
     }
 }
 
+/// The nice value of a process: field 19 of its status line.
+fn nice_of(pid: u32) -> i32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // The name before it may contain anything, a parenthesis, too.
+    let fields = stat.rsplit_once(')').unwrap().1;
+    fields.split_whitespace().nth(16).unwrap().parse().unwrap()
+}
+
+#[test]
+fn scrub_and_backup_leave_the_processor_to_others_unless_a_rate_was_asked_for() {
+    let dir = scratch("nice");
+    let at = dir.path();
+    let silent = UnixListener::bind(at.join("control.sock")).unwrap();
+    let own = nice_of(std::process::id());
+    for (words, nice) in [
+        (&["scrub"][..], 19),
+        (&["backup", "image"], 19),
+        (&["scrub", "--at-least", "5"], own),
+        (&["backup", "image", "--done-by", "36h"], own),
+        (&["task", "list"], own),
+    ] {
+        let mut command = headtime();
+        command.current_dir(at).env("XDG_STATE_HOME", at).args(words).args(["--control", "control.sock"]);
+        let mut child = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let _connected = silent.accept().unwrap();
+        let found = nice_of(child.id());
+        let _ = child.kill();
+        let _ = child.wait();
+        assert_eq!(found, nice, "{words:?}");
+    }
+}
+
 #[test]
 fn a_reload_takes_weights_over_and_says_what_it_does_not() {
     let dir = scratch("reload");
