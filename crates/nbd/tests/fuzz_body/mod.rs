@@ -335,7 +335,8 @@ impl Run {
             let (unsent, answers) = (self.unsent.len(), !self.in_flight.is_empty());
             self.answer(0, 0);
             self.listen(usize::MAX);
-            if !answers && self.unsent.len() == unsent {
+            // What is heard may let requests go that waited in the connection.
+            if !answers && self.in_flight.is_empty() && self.unsent.len() == unsent {
                 break;
             }
         }
