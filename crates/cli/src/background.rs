@@ -55,11 +55,11 @@ impl Rate {
         Job { priority: self.priority.priority, floor, ..Job::new(control, name) }
     }
 
-    /// Leaves the processor to whoever wants it, unless a rate or an end was asked for: what is free on the disk would cost a
-    /// program that computes its time all the same. To be called before [`run`], whose threads are as the one that calls.
+    /// Lowers the processor priority, unless a rate or an end was asked for: otherwise the background application would
+    /// slow down programs that compute. Call it before [`run`], whose threads inherit the priority.
     pub fn yield_processor(&self) {
         if self.at_least.is_none() && self.done_by.is_none() {
-            // Whoever may not even lower its priority keeps it.
+            // A process that may not lower its priority keeps it.
             let _ = rustix::process::nice(LOWEST);
         }
     }

@@ -158,7 +158,8 @@ impl Predictor {
         self.cached.holds(model, left.as_ref(), lbn, lbn + u64::from(count), at, soon)
     }
 
-    /// Whether the drive may be reading ahead where nothing is known of it, because it served the last read otherwise than believed.
+    /// Whether the drive may be reading ahead where nothing is known of it, because it served the last read
+    /// otherwise than believed.
     #[inline]
     pub fn may_read_ahead(&self) -> bool {
         self.cached.surprises.reads_ahead_unknown

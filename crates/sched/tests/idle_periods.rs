@@ -68,8 +68,8 @@ fn what_has_to_be_waited_for_is_sent_shortly_before_it_passes() {
     assert!(took < Dur::from_ms(1), "{took} for each read");
 }
 
-/// Reads of the last sectors of a track and the first of the next, in places that were not read before, and pauses of 12 ms: how long
-/// each read took on average.
+/// Reads of the last sectors of a track and the first of the next, in places that were not read before, and pauses
+/// of 12 ms: how long each read took on average.
 fn across_track_ends(scans: bool) -> (Dur, u64) {
     let p = profile::builtin("hitachi-7k1000c").expect("a built-in drive");
     let mut rig = Rig::new(&p, Some(FillConfig::new(Algorithm::Headtime)), vec![]);
@@ -88,8 +88,8 @@ fn across_track_ends(scans: bool) -> (Dur, u64) {
     (Dur(took.0 / ROUNDS), rig.delivered())
 }
 
-/// Behind such a read the drive reads on for up to two tracks, more than a segment holds: what comes last drops what came first. A
-/// command for that is no matter of the bus alone.
+/// Behind such a read the drive reads on for up to two tracks, more than a segment holds: what comes last drops
+/// what came first. A command for that is no matter of the bus alone.
 #[test]
 fn what_the_read_ahead_has_dropped_is_not_in_the_buffer() {
     let ((alone, _), (beside, sectors)) = (across_track_ends(false), across_track_ends(true));

@@ -215,8 +215,8 @@ impl Cached {
         self.look_up_beside(model, ahead.as_ref(), lbn, end, at) != Found::Nothing
     }
 
-    /// The first LBN that the segment of a running read-ahead still holds at `at`: a full segment drops as many sectors at its
-    /// front as are added at its end.
+    /// The first LBN that the segment of a running read-ahead still holds at `at`: a full segment drops as many
+    /// sectors at its front as are added at its end.
     fn still_holds_from(&mut self, model: &Model, ahead: &Ahead, at: Time) -> u64 {
         let (first, _) = self.segments.range(&model.geometry, ahead.segment);
         let reached = ahead.stand(model, at, model.cache.stop_in_sector).reached;

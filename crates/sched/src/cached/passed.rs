@@ -64,8 +64,8 @@ pub fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Pass
     passed
 }
 
-/// Whether a drive reads further ahead behind a read of `lbn..end` if its command begins at `front`: some read on for longer
-/// where a segment begins on the track before.
+/// Whether a drive reads further ahead behind a read of `lbn..end` if its command begins at `front`: some read on
+/// for longer where a segment begins on the track before.
 pub fn reads_further(model: &Model, front: u64, lbn: u64, end: u64) -> bool {
     prefetch_limit(model, front, end, true) > prefetch_limit(model, lbn, end, true)
 }

@@ -233,7 +233,8 @@ impl Core {
             let Some(leg) = fill.search(&self.model, &gap, last_read, front_only, self.now) else {
                 return Next::Request;
             };
-            // A front that makes the drive read further ahead sends the arm away again at each later hit in that segment.
+            // A front that makes the drive read further ahead sends the arm away again at each later hit in that
+            // segment.
             if may_return && let Some(before) = self.prolongs_read_ahead(slot, &leg) {
                 self.fill.as_mut().expect("FILL is on").leave_out(before);
                 continue;

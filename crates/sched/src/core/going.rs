@@ -13,8 +13,8 @@ use crate::admit::das::streams::{BEST_EFFORT, NotOpened, Opened, Setup, Sizes, S
 use crate::admit::{Turn, queue_of};
 use crate::request::{Action, Request};
 
-/// Of queues that are ordered together, a request that has waited for so long goes first: ORDER may pass over a request for as
-/// long as others come that lie better.
+/// Starvation bound: among queues that are ordered together, a request that has waited longer than this is dispatched
+/// first. ORDER alone could pass over it for as long as better placed requests arrive.
 const LONGEST: Dur = Dur::from_secs(2);
 
 /// Of a policy's turn: whose it is (`None`: that of all queues), and for how long its oldest request waits for an order to come to it.

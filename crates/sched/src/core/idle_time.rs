@@ -64,7 +64,7 @@ impl Core {
                 None => leg.kind == Kind::Read && self.predictor.has_all(&self.model, leg.lbn, leg.count, self.now),
             };
             let fill = self.fill.as_mut().expect("FILL is on");
-            // A write brings its data before the head moves.
+            // The data of a write cross the bus before the head moves.
             let (head, data) = match leg.kind {
                 Kind::Write => (&to_write, to_drive(&self.model, leg.count)),
                 _ => (&head, Dur::ZERO),

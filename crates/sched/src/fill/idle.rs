@@ -1,10 +1,10 @@
 //! Idle time: when there is some (Thereska 2003 section 4.6).
 //!
-//! "Most idle periods are just a few milliseconds in length, but the bulk of idle time comes in very long durations." So
-//! there are two timers, both begun when the last foreground request completes. After the short one, what is wanted on the
-//! track where the head is may be fetched: the arm stays, and what follows there is not made to wait for it. After the
-//! long one, anything. Where the lengths of idle periods are remembered ([`super::periods`]) the long timer is not waited for:
-//! they decide when a command may be sent.
+//! "Most idle periods are just a few milliseconds in length, but the bulk of idle time comes in very long
+//! durations." So there are two timers, both begun when the last foreground request completes. After the short one,
+//! what is wanted on the track where the head is may be fetched: the arm stays, and what follows there is not made
+//! to wait for it. After the long one, anything. Where the lengths of idle periods are remembered
+//! ([`super::periods`]) the long timer is not waited for: they decide when a command may be sent.
 //!
 //! What to fetch then is [`super::reach`]'s.
 //!

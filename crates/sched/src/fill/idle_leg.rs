@@ -49,7 +49,8 @@ impl Freeblock {
     }
 
     /// Whether a request will rarely arrive while that command runs
-    /// ([`Idling::rarely_delays`](super::idling::Idling::rarely_delays)); `late`: how late this host is when it asked to be told the time.
+    /// ([`Idling::rarely_delays`](super::idling::Idling::rarely_delays)); `late`: how late this host is when it
+    /// asked to be told the time.
     pub fn rarely_delays(&mut self, takes: Takes, late: Dur, now: Time) -> bool {
         let early = self.search_time() + late;
         self.idling.as_mut().is_some_and(|i| i.rarely_delays(takes, early, now))

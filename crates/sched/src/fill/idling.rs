@@ -244,8 +244,8 @@ impl Idling {
         })
     }
 
-    /// How long this leg takes if it needs the media. `sure`: the head is there; if not, as after a write that the drive cached, the
-    /// worst is assumed: the move, and a turn.
+    /// How long this leg takes if it needs the media. `sure`: the head is there; if not, as after a write that the
+    /// drive cached, the worst is assumed: the move, and a turn.
     pub fn takes(&self, model: &Model, margins: &Margins, (head, sure): (&Head, bool), leg: &Leg, now: Time) -> Takes {
         let Some(place) = model.place(leg.lbn, leg.count, leg.kind) else {
             return Takes::of(Dur::ZERO);

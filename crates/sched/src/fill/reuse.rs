@@ -25,9 +25,10 @@ pub struct Reuse {
     seen: usize,
 }
 
-/// The foreground returns to its segments if so many of the last [`WINDOW`] requests hit one that was not the one used last.
-/// A front that makes the drive read further ahead brings about 2 ms of free reading. It costs about 6 ms, a move and a part of a
-/// turn, at each return to that segment. With one return in three misses, that is one in four requests, they are equal.
+/// Threshold of [`Reuse::may_return`]: this many of the last [`WINDOW`] requests hit a segment other than the one used
+/// last. A front that makes the drive read further ahead brings about 2 ms of free reading. It costs about 6
+/// ms, a move and a part of a turn, at each return to that segment. With one return in three misses, that is one in
+/// four requests, they are equal.
 const RETURNS: usize = WINDOW / 4;
 
 impl Default for Reuse {
@@ -46,7 +47,8 @@ impl Reuse {
         self.seen = (self.seen + 1).min(WINDOW);
     }
 
-    /// Whether the foreground returns to segments that are not the one used last, or it is not known yet whether it does.
+    /// Whether the foreground returns to segments that are not the one used last, or it is not known yet whether it
+    /// does.
     pub fn may_return(&self) -> bool {
         self.seen < WINDOW || self.ages.iter().filter(|&&age| age > 1).count() >= RETURNS
     }

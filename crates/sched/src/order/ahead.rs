@@ -19,8 +19,9 @@
 //! end, and its first reads would be left behind. The same holds for writes on a drive without a write cache
 //! ([`crate::merge`]).
 //!
-//! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while the drive is busy. All of it is exact for up
-//! to [`MOST`] requests; with more waiting one of them is always near: positioning time and age decide alone ([`MANY`]).
+//! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while the drive is busy.
+//! All of it is exact for up to [`MOST`] requests; with more waiting one of them is always near: positioning time
+//! and age decide alone ([`MANY`]).
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -35,11 +36,11 @@ use crate::pool::Entry;
 /// Requests that are looked at.
 pub const MOST: usize = 32;
 
-/// With more requests waiting, a request gains one part in so many of the time that it has waited. Measured with 34 to
-/// 1,024 random reads outstanding on four drives (atlas10k, barracuda36es2, hitachi-7k1000c, nearline-20tb), against the drive's
-/// own queue, to which the requests beyond its depth are fed in order of arrival: 1.00 to 1.53 times the requests a second,
-/// and a p99 of 0.70 to 1.03 times the drive's. With 192 the rate is 1.00 to 1.42 and the p99 0.65 to 0.95; with 384
-/// 1.01 to 1.67 and 0.75 to 1.10.
+/// With more than [`MOST`] requests waiting, the cost of a request falls by its waiting time divided by this. Measured with 34
+/// to 1,024 random reads outstanding on four drives (atlas10k, barracuda36es2, hitachi-7k1000c, nearline-20tb),
+/// against the drive's own queue, to which the requests beyond its depth are fed in order of arrival: 1.00 to 1.53
+/// times the requests a second, and a p99 of 0.70 to 1.03 times the drive's. With 192 the rate is 1.00 to 1.42 and
+/// the p99 0.65 to 0.95; with 384 1.01 to 1.67 and 0.75 to 1.10.
 pub const MANY: u64 = 256;
 
 /// A request gains one part in `AGE` of the time that it has waited, divided by the number of requests.
@@ -156,11 +157,11 @@ pub fn next(view: &mut View) -> Option<u32> {
     best.map(|(.., slot)| slot)
 }
 
-/// Of many waiting requests the one with the shortest positioning time less what it gains by its age; among equals the one
-/// that arrived first. Of a run of requests that continue each other it is the first.
+/// Of many waiting requests the one with the shortest positioning time less what it gains by its age; among equals
+/// the one that arrived first. Of a run of requests that continue each other it is the first.
 ///
-/// Walks outward from the head's cylinder, as [`super::sptf`] does, and stops where the seek alone costs more than the best
-/// found so far, even for the oldest request.
+/// Walks outward from the head's cylinder, as [`super::sptf`] does, and stops where the seek alone costs more than
+/// the best found so far, even for the oldest request.
 fn aged(view: &mut View) -> Option<u32> {
     let now = view.now;
     let gain = |submitted: Time| (now.saturating_since(submitted).0 / MANY) as i64;
@@ -208,8 +209,8 @@ fn goes_on(model: &Model, kind: Kind, end: u64, next: Kind, lbn: u64) -> bool {
     end == lbn && kind.is_read() && next.is_read() && model.reads_ahead()
 }
 
-/// Whether the request in slot `next` goes behind the one in `first`, which it continues: as a read that the drive reads
-/// without a break, or as a write.
+/// Whether the request in slot `next` goes behind the one in `first`, which it continues: as a read that the drive
+/// reads without a break, or as a write.
 fn goes_before(view: &View, first: u32, next: u32) -> bool {
     let (one, other) = (view.pool.get(first), view.pool.get(next));
     let of_another = view.queues.is_some() && one.queue != other.queue;
