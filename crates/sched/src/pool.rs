@@ -5,28 +5,21 @@
 //! position (cylinder or LBN) when the order asks for that. A request's place on the disk is worked out once, on
 //! arrival. Where ADMIT decides who may go, both are kept for each application ([`crate::queues`]).
 
+mod index;
+
 use std::collections::VecDeque;
 
-use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
 use headtime_disk::model::Place;
 use headtime_disk::time::Time;
+
+use index::Index;
+pub use index::{Entry, Key};
 
 use crate::list::{List, NONE};
 use crate::overlap::Overlaps;
 use crate::queues::{Eligible, Queues};
 use crate::request::Request;
-
-/// What the position index is sorted by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
-    /// There is no index: the order looks at arrival only.
-    Arrival,
-    /// Cylinder of the first sector.
-    Cylinder,
-    /// First LBN.
-    Lbn,
-}
 
 /// One unfinished request.
 #[derive(Clone, Copy, Debug)]
@@ -56,21 +49,6 @@ enum State {
     Sent,
 }
 
-/// What a search looks at, kept small: one eligible request in the position index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Cylinder or LBN, as [`Key`] says.
-    pub key: u64,
-    /// Angle of the first sector's left edge.
-    pub angle: Angle,
-    /// The request's slot.
-    pub slot: u32,
-    /// Surface of the first sector.
-    pub surface: u16,
-    /// Read or write.
-    pub kind: Kind,
-}
-
 /// Every unfinished request.
 #[derive(Clone, Debug)]
 pub struct Pool {
@@ -89,9 +67,8 @@ pub struct Pool {
     /// Unfinished writes by arrival.
     writes: List,
     overlaps: Overlaps,
-    key: Key,
-    /// Eligible reads and writes, ascending by key, equal keys by arrival; empty where there are queues.
-    index: Vec<Entry>,
+    /// Empty where there are queues.
+    index: Index,
     /// The same for each application.
     queues: Option<Queues>,
     /// What has become eligible and was not told to ADMIT yet.
@@ -113,8 +90,7 @@ impl Pool {
             flushes: List::new(slots),
             writes: List::new(slots),
             overlaps: Overlaps::new(slots),
-            key,
-            index: Vec::with_capacity(if key == Key::Arrival { 0 } else { slots }),
+            index: Index::new(key, slots),
             queues: None,
             ready: VecDeque::new(),
         }
@@ -123,7 +99,8 @@ impl Pool {
     /// From now on every application has a queue of its own. To be called before anything is in it.
     pub fn divide(&mut self) {
         assert!(self.free.len() == self.slots.len(), "requests are in the pool already");
-        (self.queues, self.index) = (Some(Queues::default()), Vec::new());
+        self.queues = Some(Queues::default());
+        self.index.give_up();
     }
 
     /// A request that has become eligible since the last time; only where there are queues.
@@ -137,7 +114,7 @@ impl Pool {
     pub fn choice(&self, queue: Option<u32>) -> Eligible<'_> {
         match (&self.queues, queue) {
             (Some(queues), Some(queue)) => queues.eligible(queue),
-            _ => Eligible { index: &self.index, oldest: self.oldest(), oldest_flush: self.oldest_flush() },
+            _ => Eligible { index: self.index.entries(), oldest: self.oldest(), oldest_flush: self.oldest_flush() },
         }
     }
 
@@ -166,7 +143,7 @@ impl Pool {
     /// The eligible reads and writes, ascending by key, equal keys by arrival.
     #[inline]
     pub fn index(&self) -> &[Entry] {
-        &self.index
+        self.index.entries()
     }
 
     /// The eligible request that arrived first.
@@ -295,19 +272,16 @@ impl Pool {
         assert!(s.state == State::Eligible, "slot {slot}: {:?}", s.state);
         s.state = State::Sent;
         self.waiting -= 1;
-        let (queue, seq, flush) = (s.queue, s.seq, s.request.kind == Kind::Flush);
+        let (queue, seq, kind) = (s.queue, s.seq, s.request.kind);
         self.eligible.remove(slot);
-        if flush {
+        if kind == Kind::Flush {
             self.flushes.remove(slot);
         }
+        let indexed = self.index.holds(kind);
         if let Some(queues) = &mut self.queues {
-            let indexed = !flush && self.key != Key::Arrival;
-            let slots = &self.slots;
-            let before = indexed.then(|| before(slots, self.key, slot));
-            queues.remove(queue, (seq, slot), before);
-        } else if !flush && self.key != Key::Arrival {
-            let at = self.index_of(slot);
-            self.index.remove(at);
+            queues.remove(queue, (seq, slot), indexed.then(|| self.index.before(&self.slots, slot)));
+        } else if indexed {
+            self.index.remove(&self.slots, slot);
         }
     }
 
@@ -368,46 +342,21 @@ impl Pool {
         if kind == Kind::Flush {
             join(&mut self.flushes);
         }
-        let indexed = kind != Kind::Flush && self.key != Key::Arrival;
-        let entry = indexed.then(|| entry(slots, self.key, slot));
+        let indexed = self.index.holds(kind);
         if let Some(queues) = &mut self.queues {
-            queues.insert(queue, (seq, slot), kind == Kind::Flush, entry.map(|e| (e, before(slots, self.key, slot))));
+            let (index, slots) = (&self.index, &self.slots);
+            let place = indexed.then(|| (index.entry(slots, slot), index.before(slots, slot)));
+            queues.insert(queue, (seq, slot), kind == Kind::Flush, place);
             self.ready.push_back(slot);
-        } else if let Some(entry) = entry {
-            let at = self.index_of(slot);
-            self.index.insert(at, entry);
+        } else if indexed {
+            self.index.insert(&self.slots, slot);
         }
     }
-
-    /// Where in the index a slot is or belongs.
-    fn index_of(&self, slot: u32) -> usize {
-        self.index.partition_point(before(&self.slots, self.key, slot))
-    }
-}
-
-fn entry(slots: &[Slot], key: Key, slot: u32) -> Entry {
-    let s = &slots[slot as usize];
-    let place = s.place.as_ref().expect("a flush has no position");
-    Entry {
-        key: match key {
-            Key::Cylinder => place.cylinder as u64,
-            Key::Lbn | Key::Arrival => place.lbn,
-        },
-        angle: place.angle,
-        slot,
-        surface: place.surface,
-        kind: s.request.kind,
-    }
-}
-
-/// Whether an entry goes before that of `slot`: equal keys go by arrival.
-fn before(slots: &[Slot], key: Key, slot: u32) -> impl Fn(&Entry) -> bool {
-    let (key, seq) = (entry(slots, key, slot).key, slots[slot as usize].seq);
-    move |e| e.key < key || (e.key == key && slots[e.slot as usize].seq < seq)
 }
 
 #[cfg(test)]
 mod tests {
+    use headtime_disk::angle::Angle;
     use headtime_disk::time::Dur;
 
     use super::*;

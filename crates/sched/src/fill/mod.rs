@@ -51,6 +51,7 @@ pub mod search;
 pub mod subsystem;
 mod touched;
 pub mod track;
+pub mod walk;
 
 use search::Policy;
 

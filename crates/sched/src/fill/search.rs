@@ -29,13 +29,13 @@
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
-use headtime_disk::time::Dur;
 
 use super::candidate::{Candidate, Look, Scratch};
 use super::cells::Tracks;
-use super::gap::{Gap, Plan, Window};
+use super::gap::{Plan, Window};
 use super::regions::{Regions, remaining};
 use super::track::TrackMap;
+use super::walk::{Next, Walk};
 use crate::tasks::{Wants, Who};
 
 /// How good a candidate is, compared from the front.
@@ -76,17 +76,8 @@ pub struct Search {
     policy: &'static Policy,
     best: Option<Best>,
     merged: bool,
-    /// Cells looked at whatever the bits' order is: the destination's, the source's, its neighbours.
-    near: [Option<u32>; 4],
-    near_done: usize,
-    /// Reachable cells.
-    bounds: (i64, i64),
-    /// Looked at so far around the source and the destination, both ends included; at the edges, from the bounds.
-    spans: [(i64, i64); 4],
-    /// Which of the six directions are through.
-    through: [bool; 6],
-    turns: [u8; 2],
-    spent: [u64; 2],
+    /// Which cells it has looked at.
+    walk: Walk,
     at: Option<At>,
     /// Read, write: does the winner want any; does anyone.
     kinds: [[bool; 2]; 2],
@@ -122,50 +113,17 @@ struct Cached {
     window: Option<(Window, u64)>,
 }
 
-const SOURCE: usize = 0;
-const DEST: usize = 1;
-const OUTER: usize = 2;
-const INNER: usize = 3;
-
-/// Around source and destination, or from the edges.
-const AROUND: usize = 0;
-const EDGES: usize = 1;
-
-/// Span and direction (up or not) of the six ways to go on, by group.
-const WAYS: [&[(usize, bool)]; 2] =
-    [&[(SOURCE, true), (SOURCE, false), (DEST, true), (DEST, false)], &[(OUTER, true), (INNER, false)]];
-
 impl Search {
     /// A search that has not looked anywhere yet.
     pub fn begin<W: Wants>(policy: &'static Policy, scene: &Scene<'_, W>) -> Search {
-        let (gap, cells) = (scene.look.gap, scene.regions.cells());
-        let (source, dest) = (gap.source(), gap.destination());
-        let (low, high) = reach(scene.look.model, gap);
-        let (first, last) = cells.of_cylinders(low, high);
-        let (first, last) = (i64::from(first), i64::from(last.min(cells.count() - 1)));
-        let (source, dest) = (cells.of(source.0, source.1), cells.of(dest.0, dest.1));
-        let (out, inn) = cells.neighbours(source);
-        let mut near = [Some(dest), Some(source), out, inn];
-        for i in 1..near.len() {
-            if near[..i].contains(&near[i]) {
-                near[i] = None;
-            }
-        }
         let any = |who| [Kind::Read, Kind::Write].map(|kind| scene.look.wants.any(who, kind));
-        let at = |cell: u32| (i64::from(cell), i64::from(cell));
         let none = scene.winner == Who::Anyone;
         let kinds = [any(scene.winner), if none { [false; 2] } else { any(Who::Anyone) }];
         Search {
             policy,
             best: None,
             merged: false,
-            near,
-            near_done: 0,
-            bounds: (first, last),
-            spans: [at(source), at(dest), (first, first - 1), (last + 1, last)],
-            through: [false; 6],
-            turns: [0; 2],
-            spent: [0; 2],
+            walk: Walk::begin(scene),
             at: None,
             kinds,
             scratch: Scratch::default(),
@@ -177,7 +135,7 @@ impl Search {
 
     /// The same, which looks for nothing but what the destination's own command can bring.
     pub fn merged_only(self) -> Search {
-        Search { near_done: self.near.len(), through: [true; 6], ..self }
+        Search { walk: self.walk.ended(), ..self }
     }
 
     /// The best plan so far. It holds in the gap the search was begun for.
@@ -199,13 +157,13 @@ impl Search {
 
     /// What was spent around source and destination, and from the edges. Merging belongs to neither.
     pub fn spent(&self) -> (u64, u64) {
-        (self.spent[AROUND], self.spent[EDGES])
+        self.walk.spent()
     }
 
     /// Whether there is nothing left to look at.
     #[inline]
     pub fn exhausted(&self) -> bool {
-        self.at.is_none() && self.merged && self.near_done == self.near.len() && self.through.iter().all(|t| *t)
+        self.at.is_none() && self.merged && self.walk.is_over()
     }
 
     /// Goes on until `budget` more has been spent, or a little more than that, or nothing is left. Says what was spent.
@@ -234,7 +192,7 @@ impl Search {
                         }
                         None => self.at = None,
                     }
-                    self.spent[at.group] += self.cost() - before;
+                    self.walk.spend(at.group, self.cost() - before);
                 }
                 None => {
                     if !self.enter_next(scene) {
@@ -248,81 +206,12 @@ impl Search {
 
     /// Goes into the next cell; false when there is none.
     fn enter_next<W: Wants>(&mut self, scene: &Scene<'_, W>) -> bool {
-        let all = scene.regions.all();
-        while self.near_done < self.near.len() {
-            self.near_done += 1;
-            let Some(cell) = self.near[self.near_done - 1] else { continue };
-            let winner = scene.regions.mask(scene.winner, cell);
-            let others = if self.kinds[1] == [false; 2] { 0 } else { scene.regions.mask(Who::Anyone, cell) };
-            if winner | others != 0 {
-                self.enter(scene, cell, (winner, others), AROUND);
-                return true;
-            }
-        }
-        if self.kinds[0] == [false; 2] {
-            self.through = [true; 6];
-        }
-        if !self.policy.edges {
-            self.through[4..].fill(true);
-        }
-        let edges_due = self.spent[AROUND] > 2 * self.spent[EDGES];
-        for group in if edges_due { [EDGES, AROUND] } else { [AROUND, EDGES] } {
-            let ways = WAYS[group];
-            for _ in 0..ways.len() {
-                let turn = usize::from(self.turns[group]) % ways.len();
-                self.turns[group] = (turn as u8 + 1) % ways.len() as u8;
-                let slot = turn + if group == EDGES { 4 } else { 0 };
-                if self.through[slot] {
-                    continue;
-                }
-                match self.advance(scene, ways[turn], all) {
-                    Some(cell) => {
-                        let winner = scene.regions.mask(scene.winner, cell);
-                        self.enter(scene, cell, (winner, 0), group);
-                        self.spent[group] += 1;
-                        return true;
-                    }
-                    None => self.through[slot] = true,
-                }
-            }
-        }
-        false
-    }
-
-    fn enter<W: Wants>(&mut self, scene: &Scene<'_, W>, cell: u32, (winner, others): (u64, u64), group: usize) {
-        self.looked += 1;
-        self.at = Some(At { tracks: scene.regions.cells().tracks(cell), winner, others, group });
-    }
-
-    /// The next wanted cell of a span in a direction that no span has had yet.
-    fn advance<W: Wants>(&mut self, scene: &Scene<'_, W>, (span, up): (usize, bool), mask: u64) -> Option<u32> {
-        let mut end = if up { self.spans[span].1 } else { self.spans[span].0 };
-        loop {
-            let from = if up { end + 1 } else { end - 1 };
-            if from < self.bounds.0 || from > self.bounds.1 {
-                return None;
-            }
-            let cell = match up {
-                true => scene.regions.next_up(scene.winner, from as u32, mask)?,
-                false => scene.regions.next_down(scene.winner, from as u32, mask)?,
-            };
-            let at = i64::from(cell);
-            if at < self.bounds.0 || at > self.bounds.1 {
-                return None;
-            }
-            let seen =
-                self.spans.iter().enumerate().find(|(i, s)| *i != span && (s.0..=s.1).contains(&at)).map(|s| *s.1);
-            let mine = &mut self.spans[span];
-            end = match (seen, up) {
-                (Some(s), true) => s.1,
-                (Some(s), false) => s.0,
-                (None, _) => at,
-            };
-            *(if up { &mut mine.1 } else { &mut mine.0 }) = end;
-            if seen.is_none() && !self.near.contains(&Some(cell)) {
-                return Some(cell);
-            }
-        }
+        let [winner, anyone] = self.kinds.map(|kinds| kinds != [false; 2]);
+        let next = self.walk.next(scene, self.policy.edges, winner, anyone);
+        self.looked += u64::from(next.is_some());
+        let tracks = |cell| scene.regions.cells().tracks(cell);
+        self.at = next.map(|Next { cell, winner, others, group }| At { tracks: tracks(cell), winner, others, group });
+        self.at.is_some()
     }
 
     /// Whether a candidate of the winner's, or of another's, with at most so many sectors and such an angle could be kept.
@@ -521,26 +410,4 @@ fn surfaces_apart(model: &Model) -> u32 {
     const FURTHEST: u32 = 64;
     let mechanics = &model.mechanics;
     (1..FURTHEST).find(|&d| mechanics.reposition_floor(d) >= mechanics.head_switch).unwrap_or(u32::MAX)
-}
-
-/// The cylinders from which the arm can be at the destination in time, coming from the source: all that lie between the two,
-/// and outside of them as far as the way out and back leaves time. Nothing beyond is reachable.
-pub fn reach(model: &Model, gap: &Gap) -> (u32, u32) {
-    let (a, b) = (gap.source().0, gap.destination().0);
-    let (low, high) = (a.min(b), a.max(b));
-    let time = gap.starts.saturating_since(gap.read.at.min(gap.write.at));
-    let fits = |beyond: u32| {
-        let way = model.mechanics.reposition_floor(beyond) + model.mechanics.reposition_floor(beyond + (high - low));
-        way < time || way == Dur::ZERO
-    };
-    // The floors never fall with distance, so what fits is found by halving.
-    let furthest = |most: u32| {
-        let (mut fit, mut not) = (0, most + 1);
-        while fit + 1 < not {
-            let middle = fit + (not - fit) / 2;
-            if fits(middle) { fit = middle } else { not = middle }
-        }
-        fit
-    };
-    (low - furthest(low), high + furthest(model.geometry.cylinders() - 1 - high))
 }

@@ -1,0 +1,196 @@
+//! Which cells a search looks at, in what order ([`super::search`] says why): the destination's, the source's, their
+//! neighbours; then outwards from both, and from the edges of the disk inwards.
+
+use headtime_disk::model::Model;
+use headtime_disk::time::Dur;
+
+use super::gap::Gap;
+use super::search::Scene;
+use crate::tasks::Who;
+
+const SOURCE: usize = 0;
+const DEST: usize = 1;
+const OUTER: usize = 2;
+const INNER: usize = 3;
+
+/// Around source and destination, or from the edges.
+const AROUND: usize = 0;
+const EDGES: usize = 1;
+
+/// Span and direction (up or not) of the six ways to go on, by group.
+const WAYS: [&[(usize, bool)]; 2] =
+    [&[(SOURCE, true), (SOURCE, false), (DEST, true), (DEST, false)], &[(OUTER, true), (INNER, false)]];
+
+/// A cell to look at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next {
+    pub(super) cell: u32,
+    /// Its regions in which the winner wants something.
+    pub(super) winner: u64,
+    /// Its regions in which anyone does, where others count.
+    pub(super) others: u64,
+    /// Whether it was found around source and destination, or from the edges.
+    pub(super) group: usize,
+}
+
+/// What has been looked at so far.
+#[derive(Clone, Debug)]
+pub(super) struct Walk {
+    /// Cells looked at whatever the bits' order is: the destination's, the source's, its neighbours.
+    near: [Option<u32>; 4],
+    near_done: usize,
+    /// Reachable cells.
+    bounds: (i64, i64),
+    /// Looked at so far around the source and the destination, both ends included; at the edges, from the bounds.
+    spans: [(i64, i64); 4],
+    /// Which of the six directions are through.
+    through: [bool; 6],
+    turns: [u8; 2],
+    spent: [u64; 2],
+}
+
+impl Walk {
+    /// A walk that has been nowhere yet.
+    pub(super) fn begin<W>(scene: &Scene<'_, W>) -> Walk {
+        let (gap, cells) = (scene.look.gap, scene.regions.cells());
+        let (source, dest) = (gap.source(), gap.destination());
+        let (low, high) = reach(scene.look.model, gap);
+        let (first, last) = cells.of_cylinders(low, high);
+        let (first, last) = (i64::from(first), i64::from(last.min(cells.count() - 1)));
+        let (source, dest) = (cells.of(source.0, source.1), cells.of(dest.0, dest.1));
+        let (out, inn) = cells.neighbours(source);
+        let mut near = [Some(dest), Some(source), out, inn];
+        for i in 1..near.len() {
+            if near[..i].contains(&near[i]) {
+                near[i] = None;
+            }
+        }
+        let at = |cell: u32| (i64::from(cell), i64::from(cell));
+        Walk {
+            near,
+            near_done: 0,
+            bounds: (first, last),
+            spans: [at(source), at(dest), (first, first - 1), (last + 1, last)],
+            through: [false; 6],
+            turns: [0; 2],
+            spent: [0; 2],
+        }
+    }
+
+    /// The same, at its end.
+    pub(super) fn ended(self) -> Walk {
+        Walk { near_done: self.near.len(), through: [true; 6], ..self }
+    }
+
+    /// Whether no cell is left.
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        self.near_done == self.near.len() && self.through.iter().all(|t| *t)
+    }
+
+    /// Adds the cost of looking at a cell of this group.
+    #[inline]
+    pub(super) fn spend(&mut self, group: usize, cost: u64) {
+        self.spent[group] += cost;
+    }
+
+    /// What was spent around source and destination, and from the edges.
+    pub(super) fn spent(&self) -> (u64, u64) {
+        (self.spent[AROUND], self.spent[EDGES])
+    }
+
+    /// The next cell; `None` when there is none. `edges`: also from the edges of the disk. `winner` and `anyone`: whether
+    /// they want something.
+    pub(super) fn next<W>(&mut self, scene: &Scene<'_, W>, edges: bool, winner: bool, anyone: bool) -> Option<Next> {
+        let all = scene.regions.all();
+        while self.near_done < self.near.len() {
+            self.near_done += 1;
+            let Some(cell) = self.near[self.near_done - 1] else { continue };
+            let winner = scene.regions.mask(scene.winner, cell);
+            let others = if anyone { scene.regions.mask(Who::Anyone, cell) } else { 0 };
+            if winner | others != 0 {
+                return Some(Next { cell, winner, others, group: AROUND });
+            }
+        }
+        if !winner {
+            self.through = [true; 6];
+        }
+        if !edges {
+            self.through[4..].fill(true);
+        }
+        let edges_due = self.spent[AROUND] > 2 * self.spent[EDGES];
+        for group in if edges_due { [EDGES, AROUND] } else { [AROUND, EDGES] } {
+            let ways = WAYS[group];
+            for _ in 0..ways.len() {
+                let turn = usize::from(self.turns[group]) % ways.len();
+                self.turns[group] = (turn as u8 + 1) % ways.len() as u8;
+                let slot = turn + if group == EDGES { 4 } else { 0 };
+                if self.through[slot] {
+                    continue;
+                }
+                match self.advance(scene, ways[turn], all) {
+                    Some(cell) => {
+                        let winner = scene.regions.mask(scene.winner, cell);
+                        self.spent[group] += 1;
+                        return Some(Next { cell, winner, others: 0, group });
+                    }
+                    None => self.through[slot] = true,
+                }
+            }
+        }
+        None
+    }
+
+    /// The next wanted cell of a span in a direction that no span has had yet.
+    fn advance<W>(&mut self, scene: &Scene<'_, W>, (span, up): (usize, bool), mask: u64) -> Option<u32> {
+        let mut end = if up { self.spans[span].1 } else { self.spans[span].0 };
+        loop {
+            let from = if up { end + 1 } else { end - 1 };
+            if from < self.bounds.0 || from > self.bounds.1 {
+                return None;
+            }
+            let cell = match up {
+                true => scene.regions.next_up(scene.winner, from as u32, mask)?,
+                false => scene.regions.next_down(scene.winner, from as u32, mask)?,
+            };
+            let at = i64::from(cell);
+            if at < self.bounds.0 || at > self.bounds.1 {
+                return None;
+            }
+            let seen =
+                self.spans.iter().enumerate().find(|(i, s)| *i != span && (s.0..=s.1).contains(&at)).map(|s| *s.1);
+            let mine = &mut self.spans[span];
+            end = match (seen, up) {
+                (Some(s), true) => s.1,
+                (Some(s), false) => s.0,
+                (None, _) => at,
+            };
+            *(if up { &mut mine.1 } else { &mut mine.0 }) = end;
+            if seen.is_none() && !self.near.contains(&Some(cell)) {
+                return Some(cell);
+            }
+        }
+    }
+}
+
+/// The cylinders from which the arm can be at the destination in time, coming from the source: all that lie between the two,
+/// and outside of them as far as the way out and back leaves time. Nothing beyond is reachable.
+pub fn reach(model: &Model, gap: &Gap) -> (u32, u32) {
+    let (a, b) = (gap.source().0, gap.destination().0);
+    let (low, high) = (a.min(b), a.max(b));
+    let time = gap.starts.saturating_since(gap.read.at.min(gap.write.at));
+    let fits = |beyond: u32| {
+        let way = model.mechanics.reposition_floor(beyond) + model.mechanics.reposition_floor(beyond + (high - low));
+        way < time || way == Dur::ZERO
+    };
+    // The floors never fall with distance, so what fits is found by halving.
+    let furthest = |most: u32| {
+        let (mut fit, mut not) = (0, most + 1);
+        while fit + 1 < not {
+            let middle = fit + (not - fit) / 2;
+            if fits(middle) { fit = middle } else { not = middle }
+        }
+        fit
+    };
+    (low - furthest(low), high + furthest(model.geometry.cylinders() - 1 - high))
+}
