@@ -119,6 +119,13 @@ impl Overlaps {
         self.search(kind, lbn, count, seq)
     }
 
+    /// The requests in the chain of a cell. Other cells may share it.
+    fn in_cell(&self, class: usize, cell: u64) -> impl Iterator<Item = u32> + '_ {
+        let first = self.chains[self.chain(class, cell)];
+        let next = |&at: &u32| Some(self.entries[at as usize].next).filter(|&next| next != NONE);
+        std::iter::successors(Some(first).filter(|&at| at != NONE), next)
+    }
+
     /// The requests whose last sector is the one before `lbn`.
     pub fn ends_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
         let classes = WIDTHS.into_iter().enumerate().filter(|&(class, _)| self.in_class[class] > 0);
@@ -128,9 +135,7 @@ impl Overlaps {
             let cell = last >> width;
             let cells = [Some(cell), cell.checked_sub(1)].into_iter().flatten();
             cells.flat_map(move |cell| {
-                let first = self.chains[self.chain(class, cell)];
-                let next = |&at: &u32| Some(self.entries[at as usize].next).filter(|&next| next != NONE);
-                std::iter::successors(Some(first).filter(|&at| at != NONE), next).filter(move |&at| {
+                self.in_cell(class, cell).filter(move |&at| {
                     let entry = &self.entries[at as usize];
                     entry.end == lbn && usize::from(entry.class) == class && entry.first >> width == cell
                 })
@@ -142,10 +147,7 @@ impl Overlaps {
     pub fn begins_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
         let classes = WIDTHS.into_iter().enumerate().filter(|&(class, _)| self.in_class[class] > 0);
         classes.flat_map(move |(class, width)| {
-            let first = self.chains[self.chain(class, lbn >> width)];
-            let next = |&at: &u32| Some(self.entries[at as usize].next).filter(|&next| next != NONE);
-            std::iter::successors(Some(first).filter(|&at| at != NONE), next)
-                .filter(move |&at| self.entries[at as usize].first == lbn)
+            self.in_cell(class, lbn >> width).filter(move |&at| self.entries[at as usize].first == lbn)
         })
     }
 

@@ -137,8 +137,7 @@ impl Cached {
     /// where it leaves the arm (`None`: where the last command did). `head` is the head at the end of the last media
     /// access; `None` when that is not known, or something was waiting behind it.
     pub fn finds(&self, model: &Model, head: Option<&Head>, at: Time) -> (Dur, Option<Track>) {
-        let begun = self.behind.and_then(|b| head.and_then(|h| begin_ahead(model, &b, h)));
-        match begun.as_ref().or(self.ahead.as_ref()) {
+        match self.running(model, head) {
             None => (Dur::ZERO, self.rest),
             Some(ahead) => {
                 let stand = ahead.stand(model, at, model.cache.stop_in_sector);
@@ -204,8 +203,7 @@ impl Cached {
     /// Whether the cache holds the front of `lbn..end`, or will within `soon` after `at` by the prefetch that runs. `head` as for
     /// [`Cached::finds`].
     pub fn holds(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64, at: Time, soon: Dur) -> bool {
-        let begun = self.behind.and_then(|b| head.and_then(|h| begin_ahead(model, &b, h)));
-        let ahead = begun.or(self.ahead);
+        let ahead = self.running(model, head);
         if let Some(ahead) = &ahead {
             let first = self.still_holds_from(model, ahead, at);
             if first <= lbn && lbn < ahead.limit {
@@ -213,6 +211,12 @@ impl Cached {
             }
         }
         self.look_up_beside(model, ahead.as_ref(), lbn, end, at) != Found::Nothing
+    }
+
+    /// The read-ahead that runs, or begins behind the last read; `head` as for [`Cached::finds`].
+    fn running(&self, model: &Model, head: Option<&Head>) -> Option<Ahead> {
+        let begun = self.behind.and_then(|b| head.and_then(|h| begin_ahead(model, &b, h)));
+        begun.or(self.ahead)
     }
 
     /// The first LBN that the segment of a running read-ahead still holds at `at`: a full segment drops as many
@@ -260,8 +264,7 @@ impl Cached {
 
     /// Whether it holds all of `lbn..end` at `at`; `head` as for [`Cached::finds`].
     pub fn has_all(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64, at: Time) -> bool {
-        let begun = self.behind.and_then(|b| head.and_then(|h| begin_ahead(model, &b, h)));
-        let ahead = begun.or(self.ahead);
+        let ahead = self.running(model, head);
         matches!(self.look_up_beside(model, ahead.as_ref(), lbn, end, at), Found::All(_))
     }
 

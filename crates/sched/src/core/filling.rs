@@ -224,8 +224,7 @@ impl Core {
             return Next::Request;
         };
         let last_read = self.last_read(&gap);
-        let oldest = self.fill.as_ref().and_then(|f| f.reuse.oldest());
-        let front_only = oldest.is_some_and(|oldest| !self.predictor.has_room_for_background(oldest));
+        let front_only = !self.has_segment_to_spare();
         let may_return = self.fill.as_ref().is_some_and(|f| f.reuse.may_return());
         for _ in 0..SEARCHES {
             self.stats.cost.fill_searches += 1;
@@ -261,6 +260,12 @@ impl Core {
             return Next::Leg(leg);
         }
         Next::Request
+    }
+
+    /// Whether the drive's cache has a segment that the foreground does not come back to.
+    fn has_segment_to_spare(&self) -> bool {
+        let oldest = self.fill.as_ref().and_then(|f| f.reuse.oldest());
+        oldest.is_none_or(|oldest| self.predictor.has_room_for_background(oldest))
     }
 
     /// The part of a merged leg for which the drive would read further ahead behind the request in `slot`.
@@ -376,8 +381,7 @@ impl Core {
     fn feed_promoted(&mut self) {
         let cached = self.dirty_until().is_some();
         // A straggler takes a segment of the drive's cache as well.
-        let oldest = self.fill.as_ref().and_then(|f| f.reuse.oldest());
-        let cached = cached || oldest.is_some_and(|oldest| !self.predictor.has_room_for_background(oldest));
+        let cached = cached || !self.has_segment_to_spare();
         while let Some(fill) = &mut self.fill {
             let idle = self.pool.waiting() == 0 && self.held.is_none() && self.dispatch.at_drive().is_empty();
             let Some((kind, range)) = fill.next_promoted(&self.model, idle, cached, self.now) else { return };
