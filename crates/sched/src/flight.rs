@@ -96,6 +96,8 @@ pub struct Flight {
     pub arm: Option<Track>,
     /// It reads on where the read sent before it ends.
     pub sequential: bool,
+    /// Background work, or a request with background sectors at its front.
+    pub background: bool,
     /// What the drive reads behind it, unasked.
     pub reads_on: Option<ReadsOn>,
     /// The media is through with it, for a command behind it has been heard of; only the bus is not.
@@ -134,6 +136,7 @@ impl Flight {
             to_end: false,
             arm: None,
             sequential: false,
+            background: false,
             reads_on: None,
             passed: false,
             predicted: None,

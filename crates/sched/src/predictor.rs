@@ -99,15 +99,25 @@ impl Predictor {
     }
 
     /// When the head will be free of the one command that is at the drive; `None` when there is none or more than one, when it is not
-    /// known, or when the drive's cache answers it.
+    /// known, or when the drive's cache answers it. A command that the drive's read-ahead answers keeps the head until
+    /// its last sector has passed.
     #[inline]
     pub fn head_free_at(&self) -> Option<Time> {
         match &self.flights.front() {
-            Some(f) if self.flights.len() == 1 && f.place.is_some() && !f.is_hit() && !f.passed && f.after.sure => {
-                f.predicted.map(|_| f.after.free_at)
+            Some(f) if self.flights.len() == 1 && f.place.is_some() && !f.passed && f.after.sure => {
+                let free_at = if f.is_hit() { f.there } else { f.after.free_at };
+                f.predicted.map(|_| free_at).filter(|&at| at > Time::ZERO)
             }
             _ => None,
         }
+    }
+
+    /// Until when a drive at which there is no command reads on behind the last one, and would keep a command waiting
+    /// that is sent now.
+    #[inline]
+    pub fn keeps_waiting_until(&self, now: Time) -> Option<Time> {
+        let waits = self.flights.is_empty() && self.known.sure && self.known.keeps_waiting(now);
+        waits.then_some(self.known.free_at)
     }
 
     /// When the drive will be done with reading on behind what completed last, if that keeps what waits at the drive from
@@ -158,6 +168,12 @@ impl Predictor {
         self.cached.holds(model, left.as_ref(), lbn, lbn + u64::from(count), at, soon)
     }
 
+    /// Whether the drive's cache holds all of these sectors when a command that is sent now reaches the drive; or may
+    /// hold them, because it surprised with something near them.
+    pub fn may_have_all(&mut self, model: &Model, lbn: u64, count: u32, now: Time) -> bool {
+        self.cached.surprises.near(&model.cache, lbn) || self.has_all(model, lbn, count, now)
+    }
+
     /// Whether the drive may be reading ahead where nothing is known of it, because it served the last read
     /// otherwise than believed.
     #[inline]
@@ -181,9 +197,9 @@ impl Predictor {
             && reads_further(model, front, lbn, lbn + u64::from(count))
     }
 
-    /// Whether the drive's cache holds the front of these sectors.
-    pub fn has_front(&mut self, model: &Model, lbn: u64, count: u32) -> bool {
-        self.cached.exists() && self.cached.has_front(model, lbn, lbn + u64::from(count))
+    /// Up to where the drive's cache holds the front of these sectors; `None` if it does not.
+    pub fn held_front(&mut self, model: &Model, lbn: u64, count: u32) -> Option<u64> {
+        if self.cached.exists() { self.cached.held_front(model, lbn, lbn + u64::from(count)) } else { None }
     }
 
     /// The foreground is about to read these sectors: how many segments of the drive's cache it has used since the one that it
@@ -200,7 +216,15 @@ impl Predictor {
 
     /// The command sent last was background work: what it uses of the drive's cache the foreground would not have used.
     pub fn was_background(&mut self) {
+        self.has_background_front();
         self.cached.was_background();
+    }
+
+    /// The command sent last has background sectors at its front.
+    pub fn has_background_front(&mut self) {
+        if let Some(flight) = self.flights.back_mut() {
+            flight.background = true;
+        }
     }
 
     /// Whether a command that should have completed long ago has not.
@@ -275,6 +299,7 @@ impl Predictor {
                 let surprise = prediction.map_or(Surprise::None, |p| p.surprise);
                 if prediction.is_some_and(|p| p.surprise == Surprise::None)
                     && kind.is_read()
+                    && !flight.background
                     && matches!(flight.served, Served::Media)
                 {
                     self.cached.surprises.refute(&model.cache, flight.lbn);

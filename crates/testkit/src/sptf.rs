@@ -112,8 +112,10 @@ impl Situation<'_> {
             .map(|o| self.positioning_after(w, o).0)
             .min()
             .map_or(0, |after| self.arrivals.iter().map(|a| a.0.min(after)).sum::<u64>() / self.arrivals.len() as u64);
+        let left = waiting.iter().find(|o| self.goes_on == Some(o.id) && o.id != w.id);
+        let back = left.map_or(0, |o| self.positioning_after(w, o).0);
         let age = self.now.since(w.submitted).0 as i64;
-        self.positioning(w).0 as i64 + after as i64 - age / (16 * waiting.len() as i64)
+        self.positioning(w).0 as i64 + (after + back) as i64 - age / (16 * waiting.len() as i64)
     }
 }
 

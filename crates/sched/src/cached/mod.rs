@@ -288,9 +288,13 @@ impl Cached {
         if self.close_hits > 0 { Found::Front(ahead.segment) } else { found }
     }
 
-    /// Whether it holds the front of `lbn..end`, as it stood when the last command was sent.
-    pub fn has_front(&mut self, model: &Model, lbn: u64, end: u64) -> bool {
-        !matches!(self.segments.look_up(&model.geometry, lbn, end), Found::Nothing)
+    /// Up to where it holds the front of `lbn..end`, as it stood when the last command was sent; `None` if it does not.
+    pub fn held_front(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u64> {
+        match self.segments.look_up(&model.geometry, lbn, end) {
+            Found::Nothing => None,
+            Found::All(_) => Some(end),
+            Found::Front(i) => Some(self.segments.range(&model.geometry, i).1),
+        }
     }
 
     /// [`Segments::foreground_age`], as it stood when the last command was sent.

@@ -14,14 +14,27 @@ use super::ahead::Ahead;
 use super::passed::{passed, prefetch_limit};
 use super::{Behind, Cached, Passed};
 
-/// Surprises that are remembered.
+/// Places that are remembered.
 const REMEMBERED: usize = 8;
+/// Bound of [`Near::hits`]: so many reads that missed there make up for any number of unexpected hits.
+const MOST_HITS: u8 = 4;
+
+/// A place where the cache held more than was believed.
+#[derive(Clone, Copy, Debug)]
+struct Near {
+    /// First LBN of the last read there that hit unexpectedly.
+    lbn: u64,
+    /// Reads that had missed by then, anywhere.
+    at: u64,
+    /// Unexpected hits there less expected misses, at most [`MOST_HITS`].
+    hits: u8,
+}
 
 /// The last reads that the cache answered unexpectedly.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Surprises {
-    /// First LBN, and how many reads had missed by then; the oldest is replaced.
-    reads: [Option<(u64, u64)>; REMEMBERED],
+    /// The oldest is replaced.
+    places: [Option<Near>; REMEMBERED],
     next: usize,
     misses: u64,
     /// A read was served otherwise than believed, and nothing since: the drive may be reading ahead behind it.
@@ -33,17 +46,24 @@ impl Surprises {
     #[cold]
     pub fn note(&mut self, cache: &CacheSpec, lbn: u64) {
         // One for each place: several hits of one segment do not push out the others.
-        let known = self.reads.iter().position(|r| r.is_some_and(|(read, _)| is_near(cache, read, lbn)));
-        self.reads[known.unwrap_or(self.next)] = Some((lbn, self.misses));
+        let known = self.places.iter().position(|p| p.is_some_and(|p| is_near(cache, p.lbn, lbn)));
+        let hits = known.and_then(|i| self.places[i]).map_or(0, |p| p.hits);
+        let near = Near { lbn, at: self.misses, hits: (hits + 1).min(MOST_HITS) };
+        self.places[known.unwrap_or(self.next)] = Some(near);
         if known.is_none() {
             self.next = (self.next + 1) % REMEMBERED;
         }
     }
 
-    /// A read of `lbn` came from the media, as expected: what surprised near it ends before that, or begins behind it.
+    /// A foreground read of `lbn`, with no background sectors in its command, came from the media as expected: what
+    /// surprised near it ends before that, or begins behind it. Where several reads have surprised, the sectors in
+    /// between are not all held, and one miss proves little: it makes up for one of those hits.
     pub fn refute(&mut self, cache: &CacheSpec, lbn: u64) {
-        for read in &mut self.reads {
-            read.take_if(|(read, _)| is_near(cache, *read, lbn));
+        for place in &mut self.places {
+            if let Some(near) = place.as_mut().filter(|p| is_near(cache, p.lbn, lbn)) {
+                near.hits -= 1;
+                place.take_if(|p| p.hits == 0);
+            }
         }
     }
 
@@ -56,7 +76,7 @@ impl Surprises {
     /// Whether the cache may answer a read of `lbn`.
     pub fn near(&self, cache: &CacheSpec, lbn: u64) -> bool {
         let recent = |at: u64| self.misses - at < u64::from(cache.segments);
-        self.reads.iter().flatten().any(|&(read, at)| recent(at) && is_near(cache, read, lbn))
+        self.places.iter().flatten().any(|p| recent(p.at) && is_near(cache, p.lbn, lbn))
     }
 }
 

@@ -167,7 +167,7 @@ impl Core {
         if !self.commit.late || !selects || nothing_to_select || self.hands_over() {
             return true;
         }
-        let Some(free_at) = self.predictor.head_free_at() else { return true };
+        let Some(free_at) = self.predictor.head_free_at().or_else(|| self.reads_on_until()) else { return true };
         // All reads have the same lead time, except one that continues the command at the drive. A write first
         // transfers its data over the bus. Only in these two cases must the selection be known here.
         let next = match self.pool.waits_to_write() || self.pool.begins_at(self.dispatch.lbn()) {
@@ -185,6 +185,13 @@ impl Core {
         let data = next.filter(|r| r.kind == Kind::Write).map_or(Dur::ZERO, |r| to_drive(&self.model, r.count));
         let ahead = (lead_in(&self.model, last, kind) + data).saturating_sub(between(&self.model, last, kind));
         self.commit.is_time(Time(free_at.0.saturating_sub(ahead.0)), self.now)
+    }
+
+    /// Until when a drive at which there is no command reads on, which no waiting request is served by.
+    fn reads_on_until(&mut self) -> Option<Time> {
+        let until = self.predictor.keeps_waiting_until(self.now)?;
+        let slot = self.choose()?;
+        (!self.goes_on(slot) && !self.is_cached(slot)).then_some(until)
     }
 
     /// The request that may go and for which the drive would go on reading without a break.

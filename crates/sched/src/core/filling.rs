@@ -195,7 +195,7 @@ impl Core {
     /// Whether the drive's cache answers a request: a read of what it holds, or a write that it takes. There is no gap
     /// before such a request, because it needs no rotation. A command put before the read delays it by the whole
     /// command; a command put before the write moves the head away from the requests that follow.
-    fn is_cached(&mut self, slot: u32) -> bool {
+    pub(super) fn is_cached(&mut self, slot: u32) -> bool {
         let Request { kind, lbn, count, fua, .. } = self.pool.get(slot).request;
         match kind {
             Kind::Read => self.predictor.answers_from_cache(&self.model, lbn, count, self.now),
@@ -224,7 +224,8 @@ impl Core {
             return Next::Request;
         };
         let last_read = self.last_read(&gap);
-        let front_only = !self.has_segment_to_spare();
+        let backwards = self.fill.as_ref().is_some_and(|f| f.backwards.is_habit());
+        let front_only = backwards || !self.has_segment_to_spare();
         let may_return = self.fill.as_ref().is_some_and(|f| f.reuse.may_return());
         for _ in 0..SEARCHES {
             self.stats.cost.fill_searches += 1;
@@ -238,12 +239,16 @@ impl Core {
                 self.fill.as_mut().expect("FILL is on").leave_out(before);
                 continue;
             }
-            // For what the drive's cache holds the head does not move: the request would find it elsewhere than
-            // planned.
-            let cached =
-                leg.kind == Kind::Read && !leg.merged && self.predictor.has_front(&self.model, leg.lbn, leg.count);
-            if cached || self.pool.conflicts(leg.kind, leg.lbn, leg.count) {
-                self.fill.as_mut().expect("FILL is on").leave_out(leg.range());
+            // For what the drive's cache holds the head does not move: it would be elsewhere than planned. At the front of
+            // a request, the request itself would be read from front to back and no longer as its sectors arrive.
+            let held = match leg.kind {
+                Kind::Read => self.predictor.held_front(&self.model, leg.lbn, leg.count),
+                _ => None,
+            };
+            let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);
+            if let Some(end) = held.or(conflicts.then_some(leg.range().end())) {
+                let range = Range { lbn: leg.lbn, count: end - leg.lbn };
+                self.fill.as_mut().expect("FILL is on").leave_out(range);
                 continue;
             }
             if !self.has_time_before(slot, &leg) {
@@ -340,6 +345,9 @@ impl Core {
         let Some(fill) = self.fill.as_mut().filter(|f| kind != Kind::Flush && !f.is_piece(slot)) else { return };
         let age = (kind == Kind::Read).then(|| self.predictor.foreground_age(&self.model, lbn, count));
         fill.reuse.request(age.flatten());
+        if kind == Kind::Read && self.model.keep_passing {
+            fill.backwards.read(&self.model.geometry, lbn);
+        }
     }
 
     /// After the predictor was told of a request's command: a piece of a promoted task, or a straggler, is no request of the
@@ -373,6 +381,7 @@ impl Core {
         self.flies(&command, place, false);
         self.fill.as_mut().expect("FILL is on").sends(leg, false);
         self.predictor.sent(&self.model, command.id, both.kind, place.as_ref(), self.now);
+        self.predictor.has_background_front();
         self.note_piece(slot);
         command
     }

@@ -25,6 +25,10 @@ impl Core {
         if waits || from >= request.lbn || !self.goes_on(slot) || !self.predictor.is_sure() || !fill.may_fill() {
             return None;
         }
+        // Another segment may hold the request: then it does not wait for the read-ahead.
+        if self.predictor.may_have_all(&self.model, request.lbn, request.count, self.now) {
+            return None;
+        }
         let (until, passed) = self.predictor.reads_ahead(&self.model, from, end, self.now)?;
         if until < end {
             return None;

@@ -20,6 +20,7 @@
 pub mod adaptive;
 pub mod angle_ep_frag;
 pub mod angle_ep_greedy;
+pub mod backwards;
 pub mod bad;
 mod bitmap;
 pub mod bw_ep_greedy;

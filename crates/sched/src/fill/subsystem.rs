@@ -9,6 +9,7 @@ use headtime_disk::time::{Dur, Time};
 
 use super::Algorithm;
 use super::adaptive::Adaptive;
+use super::backwards::Backwards;
 use super::bad::Bad;
 use super::conservatism::Margins;
 use super::evidence::Seen;
@@ -120,6 +121,8 @@ pub struct Freeblock {
     pub(crate) adaptive: Option<Adaptive>,
     pub(crate) gate: Gate,
     pub(crate) reuse: Reuse,
+    /// Whether it reads what passes before its reads.
+    pub(crate) backwards: Backwards,
     search_time: Dur,
     random: u64,
     /// What no leg may touch now.
@@ -175,6 +178,7 @@ impl Freeblock {
             adaptive,
             gate: Gate::default(),
             reuse: Reuse::default(),
+            backwards: Backwards::default(),
             search_time: config.search_time,
             random: config.seed,
             aside: Vec::new(),

@@ -6,10 +6,14 @@
 //! what counts for `b` is
 //!
 //! ```text
-//! positioning(b) + E[min(positioning(b -> c), positioning of the next arrival)] - age(b) / (16 n)
+//! positioning(b) + E[min(positioning(b -> c), positioning of the next arrival)] + back(b) - age(b) / (16 n)
 //! ```
 //!
-//! The last term is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on rotational position"): a
+//! While the drive reads a stream, the next read of that stream costs nothing. Any other request `b` leaves the stream,
+//! and `back(b)` is the positioning time from `b` to that read. Otherwise it is zero. So of several streams one is read
+//! until the age of another has paid for both moves.
+//!
+//! The term of the age is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on rotational position"): a
 //! request that lies badly gains on the others while it waits, so the largest response times fall. Ages grow with the number `n` of
 //! requests that wait; a request that has waited as long as first come, first served would let it wait has gained a
 //! sixteenth of a service time, whatever `n` is.
@@ -137,6 +141,7 @@ pub fn next(view: &mut View) -> Option<u32> {
         view.arrivals.seen(new.seq, new.positioning);
     }
     candidates.sort_unstable_by_key(|c| c.map(|c| (c.cost, c.seq)));
+    let continued = view.goes_on.and_then(|slot| candidates.iter().flatten().find(|c| c.entry.slot == slot));
     let mut best: Option<(i64, u64, u32)> = None;
     for b in candidates.iter().flatten() {
         // What follows takes some time, too.
@@ -149,7 +154,10 @@ pub fn next(view: &mut View) -> Option<u32> {
         let others = candidates.iter().flatten().filter(|c| c.entry.slot != b.entry.slot);
         let after = others.map(|c| positioning_after(view, b.entry, c.entry)).min();
         view.looked_at += count as u64 - 1;
-        let cost = b.cost + after.map_or(0, |after| view.arrivals.or_sooner(after).0 as i64);
+        let after = after.map_or(0, |after| view.arrivals.or_sooner(after).0 as i64);
+        let left = continued.filter(|c| c.entry.slot != b.entry.slot);
+        let back = left.map_or(0, |c| positioning_after(view, b.entry, c.entry).0 as i64);
+        let cost = b.cost + after + back;
         if best.is_none_or(|known| (cost, b.seq) < (known.0, known.1)) {
             best = Some((cost, b.seq, b.entry.slot));
         }
