@@ -9,6 +9,7 @@
 //! * `filling`: what is put before them
 //! * `idle_time`: what an idle drive is given
 //! * `read_through`: what the drive reads ahead on the way to a request
+//! * `staying`: the end of a stream is waited for before it is left
 //! * `calls`: the freeblock calls
 
 mod calls;
@@ -20,6 +21,7 @@ mod handover;
 mod idle_time;
 mod merged;
 mod read_through;
+mod staying;
 
 use std::collections::VecDeque;
 
@@ -44,6 +46,7 @@ use crate::stats::Stats;
 use commit::Commit;
 pub use commit::Commitment;
 use handover::Handover;
+use staying::Staying;
 
 /// How a core is set up.
 #[derive(Clone, Debug)]
@@ -108,6 +111,8 @@ pub struct Core {
     held: Option<u32>,
     /// When the next command is dispatched.
     commit: Commit,
+    /// Whether it waits for the next read of a stream.
+    staying: Staying,
     /// When the drive orders commands itself.
     handover: Handover,
     /// Commands at the drive at most where each continues the one before.
@@ -146,6 +151,7 @@ impl Core {
             finished: VecDeque::with_capacity(depth),
             held: None,
             commit: Commit::new(config.max_outstanding),
+            staying: Staying::default(),
             handover: Handover::default(),
             chain: 0,
             behind: Vec::new(),
@@ -222,6 +228,7 @@ impl Core {
                 })?)
             }
         };
+        self.note_stream(&request);
         let queue = self.queue_for(&request);
         let slot = self.pool.insert(request, place, queue, now);
         self.tell_inserted(slot);
@@ -238,6 +245,7 @@ impl Core {
     pub fn complete(&mut self, command: u64, outcome: Outcome, now: Time) {
         self.told(now);
         self.drained = false;
+        self.note_end_of_stream(command);
         let sent = self.dispatch.complete(command);
         let prediction = self.predictor.completed(&self.model, command, outcome, now);
         if let Some(p) = &prediction {

@@ -42,13 +42,21 @@ pub struct Dispatch {
     at_drive: Vec<Sent>,
     /// One past the last LBN of the foreground read or write sent last.
     lbn: u64,
+    /// The foreground command sent last is a read that begins where the one before ended.
+    continues: bool,
 }
 
 impl Dispatch {
     /// An empty queue for a drive that gets at most so many commands at a time.
     pub fn new(max_outstanding: usize) -> Dispatch {
         assert!(max_outstanding > 0, "nothing could ever be sent");
-        Dispatch { max_outstanding, next_command: 0, at_drive: Vec::with_capacity(max_outstanding), lbn: 0 }
+        Dispatch {
+            max_outstanding,
+            next_command: 0,
+            at_drive: Vec::with_capacity(max_outstanding),
+            lbn: 0,
+            continues: false,
+        }
     }
 
     /// From now on the drive is given at most `max_outstanding` commands.
@@ -67,6 +75,12 @@ impl Dispatch {
     #[inline]
     pub fn lbn(&self) -> u64 {
         self.lbn
+    }
+
+    /// Whether the foreground command sent last is a read that begins where the one before ended.
+    #[inline]
+    pub fn continues(&self) -> bool {
+        self.continues
     }
 
     /// The number of the command that is sent next.
@@ -90,6 +104,7 @@ impl Dispatch {
         self.at_drive.push(Sent { command, purpose, at: now });
         // An order that goes on from where it was goes on from the last foreground request.
         if request.kind != Kind::Flush && !matches!(purpose, Purpose::Free(_)) {
+            self.continues = request.kind == Kind::Read && request.lbn == self.lbn;
             self.lbn = request.lbn + request.count as u64;
         }
         command

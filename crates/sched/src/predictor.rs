@@ -168,12 +168,6 @@ impl Predictor {
         self.cached.holds(model, left.as_ref(), lbn, lbn + u64::from(count), at, soon)
     }
 
-    /// Whether the drive's cache holds all of these sectors when a command that is sent now reaches the drive; or may
-    /// hold them, because it surprised with something near them.
-    pub fn may_have_all(&mut self, model: &Model, lbn: u64, count: u32, now: Time) -> bool {
-        self.cached.surprises.near(&model.cache, lbn) || self.has_all(model, lbn, count, now)
-    }
-
     /// Whether the drive may be reading ahead where nothing is known of it, because it served the last read
     /// otherwise than believed.
     #[inline]

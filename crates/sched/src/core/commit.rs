@@ -167,6 +167,9 @@ impl Core {
         if !self.commit.late || !selects || nothing_to_select || self.hands_over() {
             return true;
         }
+        if self.stays_with_stream() {
+            return false;
+        }
         let Some(free_at) = self.predictor.head_free_at().or_else(|| self.reads_on_until()) else { return true };
         // All reads have the same lead time, except one that continues the command at the drive. A write first
         // transfers its data over the bus. Only in these two cases must the selection be known here.

@@ -26,7 +26,7 @@ impl Core {
             return None;
         }
         // Another segment may hold the request: then it does not wait for the read-ahead.
-        if self.predictor.may_have_all(&self.model, request.lbn, request.count, self.now) {
+        if self.predictor.has_all(&self.model, request.lbn, request.count, self.now) {
             return None;
         }
         let (until, passed) = self.predictor.reads_ahead(&self.model, from, end, self.now)?;
