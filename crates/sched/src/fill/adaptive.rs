@@ -165,7 +165,7 @@ impl Adaptive {
     pub fn observe(&mut self, seen: &Seen) -> Verdict {
         let turn = self.base.rotation.period();
         let Some(arrived) = arrival(seen, turn, self.base.on_arrival(seen.kind)) else {
-            return Verdict::default();
+            return self.observe_late(seen);
         };
         let due = (seen.seek + seen.latency).0 as i64;
         let exact_miss = arrived.exact && seen.error_ns > turn.0 as i64 / 4;
@@ -179,6 +179,19 @@ impl Adaptive {
         self.widen_or_narrow(seen, missed, late);
         self.learn(seen, arrived.after, arrived.before, missed && !arrived.exact);
         Verdict { missed, explained: room.is_some_and(|r| r <= margin) }
+    }
+
+    /// Takes note of a completion that does not tell when the arm arrived. If it is a turn late, and on several tracks,
+    /// one of the moves between them may be the cause. As a rule it is the first: the others have nothing put before
+    /// them, and the share that they miss is known from the moves with much slack. So it counts as a miss for the
+    /// margins: the successes of such requests count, and alone they would narrow the margins whatever is missed.
+    fn observe_late(&mut self, seen: &Seen) -> Verdict {
+        if seen.one_track || seen.surprise != Surprise::ExtraTurn {
+            return Verdict::default();
+        }
+        let margin = self.margins.of_move(seen.from, seen.to) + if seen.alone { self.delay() } else { Dur::ZERO };
+        self.widen_or_narrow(seen, true, None);
+        Verdict { missed: true, explained: seen.latency <= margin }
     }
 
     /// The correction that this move speaks of, put at the middle of its class.
@@ -224,7 +237,7 @@ impl Adaptive {
         let turn = self.base.rotation.period().0 as i64;
         let slack = seen.latency.0 as i64 - if seen.alone { self.delay } else { 0 };
         let share = if missed { 1_000_000 } else { 0 };
-        if late.is_none() && seen.one_track && (CEILING.0 as i64..turn - CEILING.0 as i64).contains(&slack) {
+        if late.is_none() && (CEILING.0 as i64..turn - CEILING.0 as i64).contains(&slack) {
             // The mean of the first 256, a fading one from then on. The first counts half, so that one alone is not all.
             self.far = (self.far + 1).min(256);
             self.other_ppm += (share - self.other_ppm) / (self.far + 1);
