@@ -42,9 +42,18 @@ pub struct Reader<R> {
 /// Opens a file.
 pub fn open(path: &Path, format: TraceFormat, options: ReadOptions) -> Result<Reader<BufReader<File>>, TraceError> {
     let file = path.display().to_string();
-    match File::open(path) {
+    match open_file(path) {
         Ok(f) => Ok(Reader::new(BufReader::with_capacity(256 * 1024, f), file, format, options)),
         Err(source) => Err(TraceError::Io { file, source }),
+    }
+}
+
+/// Opens what is no directory: that could be opened, but not read.
+pub(super) fn open_file(path: &Path) -> std::io::Result<File> {
+    let file = File::open(path)?;
+    match file.metadata()?.is_dir() {
+        true => Err(std::io::Error::new(std::io::ErrorKind::IsADirectory, "expected a file, found a directory")),
+        false => Ok(file),
     }
 }
 

@@ -3,7 +3,6 @@
 //! A recording is read as a whole before anything of it is replayed: the checks between its lines tell an altered line and two
 //! lines in the wrong order from what was recorded, and only the last line says that nothing was cut off.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::reader::LONGEST_TRACE;
+use super::reader::{LONGEST_TRACE, open_file};
 use super::text::{Bad, Columns, quote};
 use super::{LONGEST_TRACE_DAYS, TraceError};
 
@@ -71,7 +70,7 @@ impl Recording {
     /// Reads a file.
     pub fn open(path: &Path) -> Result<Recording, TraceError> {
         let file = path.display().to_string();
-        match File::open(path) {
+        match open_file(path) {
             Ok(f) => Recording::read(BufReader::with_capacity(256 * 1024, f), file),
             Err(source) => Err(TraceError::Io { file, source }),
         }

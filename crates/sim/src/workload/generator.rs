@@ -31,6 +31,8 @@ pub enum PlaceSpec {
     /// Each request begins where the group's one before ended, whichever task asked for it: N tasks are one reader with N requests
     /// outstanding.
     SharedSequential,
+    /// Each request ends where the group's one before began, whichever task asked for it.
+    SharedBackward,
     /// Evenly over the tracks of so many neighbouring cylinders, somewhere on the disk (the seed says where).
     Window {
         /// Cylinders.
@@ -83,6 +85,7 @@ enum Place {
     Sequential,
     /// Where the group's last request ended.
     SharedSequential(Option<u64>),
+    SharedBackward(Option<u64>),
     Tracks(Vec<(u64, u32)>),
     RecentGroup(RecentGroup),
 }
@@ -159,6 +162,7 @@ impl Pattern {
             Place::Part { from, to } => draw_aligned(*from, *to, align, count, rng),
             Place::Sequential => draw_next(position, capacity, align, count, rng),
             Place::SharedSequential(position) => draw_next(position, capacity, align, count, rng),
+            Place::SharedBackward(position) => draw_before(position, capacity, align, count, rng),
             Place::Tracks(tracks) => {
                 let (first, lbns) = tracks[rng.below(tracks.len() as u64) as usize];
                 draw_on_track(first, lbns, align, count, capacity, rng)
@@ -204,6 +208,18 @@ fn draw_next(position: &mut Option<u64>, capacity: u64, align: u64, count: u32, 
     at
 }
 
+/// The range before the one before; the first is anywhere.
+fn draw_before(position: &mut Option<u64>, capacity: u64, align: u64, count: u32, rng: &mut Variates) -> u64 {
+    let count = u64::from(count);
+    let at = match *position {
+        // At the disk's beginning it begins again from the end.
+        Some(end) => end.checked_sub(count).unwrap_or(capacity - count),
+        None => draw_aligned(0, capacity, align, count as u32, rng),
+    };
+    *position = Some(at);
+    at
+}
+
 /// An aligned range of `count` sectors between `from` and `to`; when alignment leaves no place, the first sector.
 fn draw_aligned(from: u64, to: u64, align: u64, count: u32, rng: &mut Variates) -> u64 {
     let last = to - u64::from(count);
@@ -242,6 +258,7 @@ fn compile_place(spec: &PlaceSpec, target: &Target, rng: &mut Variates) -> Resul
         }
         PlaceSpec::Sequential => Ok(Place::Sequential),
         PlaceSpec::SharedSequential => Ok(Place::SharedSequential(None)),
+        PlaceSpec::SharedBackward => Ok(Place::SharedBackward(None)),
         PlaceSpec::Window { cylinders } => {
             let geometry = geometry("locality by cylinder")?;
             check_cylinders(*cylinders, &geometry)?;
@@ -365,6 +382,15 @@ mod tests {
         for w in all.windows(2) {
             let next = w[0].lbn + 8;
             assert_eq!(w[1].lbn, if next + 8 > 100 { 0 } else { next });
+        }
+    }
+
+    #[test]
+    fn backward_requests_end_where_the_one_before_began_and_begin_again_at_the_end() {
+        let spec = PatternSpec { place: PlaceSpec::SharedBackward, ..PatternSpec::random_reads(4096) };
+        let all = draw(&spec, &target(100, 512), 50);
+        for w in all.windows(2) {
+            assert_eq!(w[1].lbn, w[0].lbn.checked_sub(8).unwrap_or(92));
         }
     }
 

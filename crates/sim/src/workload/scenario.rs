@@ -43,7 +43,7 @@ use super::stream_table::StreamTable;
 use super::suite::named::{self, Named};
 use super::task_table::TaskTable;
 pub use super::values::Figure;
-use super::{HostTime, Mode, NAMES, Target, WorkloadError, by_name, das};
+use super::{Arrivals, HostTime, Mode, NAMES, Target, WorkloadError, by_name, das};
 use crate::background::Background;
 use crate::filling;
 use crate::input;
@@ -385,10 +385,15 @@ impl Scenario {
                 true => _ = Named::parse(w)?,
                 false if das::is_das(w) => _ = das::by_name(w)?,
                 false => {
-                    _ = by_name(w).map_err(|e| match e {
+                    let group = by_name(w).map_err(|e| match e {
                         WorkloadError::Unknown { what, name, .. } => unknown(what, &name, &NAMES),
                         other => other,
-                    })?
+                    })?;
+                    if self.host_us.is_some() && matches!(group.arrivals, Arrivals::Open { .. }) {
+                        return Err(WorkloadError::Conflict(format!(
+                            "host_us was given, but requests of \"{w}\" do not wait for answers"
+                        )));
+                    }
                 }
             }
         }

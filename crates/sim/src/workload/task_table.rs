@@ -218,7 +218,7 @@ impl TaskTable {
     }
 
     fn place(&self) -> Result<Option<PlaceSpec>, WorkloadError> {
-        let known = ["uniform", "sequential", "shared-sequential", "part", "window", "recent-group"];
+        let known = ["uniform", "sequential", "shared-sequential", "shared-backward", "part", "window", "recent-group"];
         let word = self.place.as_deref();
         for (given, what, of) in [
             (self.from.is_some() || self.to.is_some(), "from and to", &["part"][..]),
@@ -235,6 +235,7 @@ impl TaskTable {
             Some("uniform") => PlaceSpec::Uniform,
             Some("sequential") => PlaceSpec::Sequential,
             Some("shared-sequential") => PlaceSpec::SharedSequential,
+            Some("shared-backward") => PlaceSpec::SharedBackward,
             Some("part") => PlaceSpec::Part { from: self.from.unwrap_or(0.0), to: self.to.unwrap_or(1.0) },
             Some("window") => PlaceSpec::Window { cylinders: cylinders()? },
             Some("recent-group") => {

@@ -138,6 +138,10 @@ fn mistakes_name_place_expectation_and_what_is_known() {
             "seed = 1\nhost_us = 5\ntrace = \"t\"\ntrace_format = \"mqsim\"\n",
             "s.toml:2: host_us was given, but a trace has its own pauses",
         ),
+        (
+            "workload = \"open:50\"\nhost_us = 5\n",
+            "host_us was given, but requests of \"open:50\" do not wait for answers",
+        ),
         ("fill = \"none\"\nbackground = \"scan\"\nuntil_scanned = true\n", "needs a fill that scans it"),
         ("conservatism_us = 300\n", "conservatism_us was given, but no fill"),
         ("placement = \"firmware\"\n", "a placement was given, but no fill"),
@@ -202,7 +206,7 @@ fn mistakes_name_place_expectation_and_what_is_known() {
         ("[[task]]\nname = \"a\"\nreads = 1.5\n", "reads of task \"a\": expected 0 to 1, found 1.5"),
         (
             "[[task]]\nname = \"a\"\nplace = \"here\"\n",
-            "uniform, sequential, shared-sequential, part, window, recent-group",
+            "uniform, sequential, shared-sequential, shared-backward, part, window, recent-group",
         ),
         ("[[task]]\nname = \"a\"\ncylinders = 5\n", "cylinders goes with place"),
         ("[[task]]\nname = \"a\"\nplace = \"window\"\n", "needs cylinders"),

@@ -1,0 +1,90 @@
+//! The loads of claim X8c: several streams, reads backwards, a log, deep queues.
+//!
+//! Independent readers of the project found these: in each of them headtime had once less, down to a twentieth, of what
+//! the bare drive does. The p99 is in the table and not in the rule. Of several streams the drive's own queue serves
+//! one and lets the others wait without a bound; few requests of the run then wait, each for very long, and the p99
+//! does not show them.
+
+use headtime_disk::time::Dur;
+use headtime_sim::workload::variates::Share;
+use headtime_sim::workload::{Arrivals, Gaps, GroupSpec, HostTime, PatternSpec, PlaceSpec, SizeSpec, Think, closed};
+
+/// What is asked of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// This many sequential readers of so many KiB with so many requests outstanding each.
+    Streams(u64, u64, u32),
+    /// This many readers that go backwards, 128 KiB, with so many requests outstanding each.
+    Backwards(u64, u32),
+    /// A sequential reader of 64 KiB and a random one of 4 KiB.
+    StreamAndRandom,
+    /// Random reads of so many KiB, so many outstanding.
+    Deep(u64, u32),
+    /// A log of 4 KiB, 50 forced writes a second, beside eight clients that think for 20 ms.
+    Log,
+}
+
+/// All of them.
+pub(crate) const LOADS: [Load; 12] = [
+    Load::Streams(2, 64, 2),
+    Load::Streams(2, 128, 2),
+    Load::Streams(3, 128, 4),
+    Load::Streams(4, 256, 1),
+    Load::Backwards(1, 1),
+    Load::Backwards(1, 2),
+    Load::Backwards(3, 1),
+    Load::StreamAndRandom,
+    Load::Deep(256, 32),
+    Load::Deep(4, 64),
+    Load::Deep(4, 256),
+    Load::Log,
+];
+
+/// What the host takes from an answer to the same client's next request: between the figures of X8.
+const HOST: HostTime = HostTime::Fixed(Dur::from_us(100));
+
+impl Load {
+    /// What the table calls it.
+    pub(crate) fn name(self) -> String {
+        let outstanding = |n: u32| if n == 1 { "1 outstanding".to_owned() } else { format!("{n} outstanding each") };
+        match self {
+            Load::Streams(streams, kib, n) => format!("{streams} sequential readers, {kib} KiB, {}", outstanding(n)),
+            Load::Backwards(readers, n) => format!("{readers} backward readers, 128 KiB, {}", outstanding(n)),
+            Load::StreamAndRandom => "a sequential reader, 64 KiB, and a random one, 4 KiB".into(),
+            Load::Deep(kib, n) => format!("random {kib} KiB reads, {n} outstanding"),
+            Load::Log => "a log, 50 forced writes of 4 KiB a second, and 8 clients that think for 20 ms".into(),
+        }
+    }
+
+    /// The groups of clients that ask for it.
+    pub(crate) fn groups(self) -> Vec<GroupSpec> {
+        let reads = |kib: u64, place| PatternSpec { place, ..PatternSpec::random_reads(kib << 10) };
+        let group = |n: u32, pattern| GroupSpec { pattern, host: HOST, ..closed(n) };
+        match self {
+            Load::Streams(streams, kib, n) => {
+                (0..streams).map(|_| group(n, reads(kib, PlaceSpec::SharedSequential))).collect()
+            }
+            Load::Backwards(readers, n) => {
+                (0..readers).map(|_| group(n, reads(128, PlaceSpec::SharedBackward))).collect()
+            }
+            Load::StreamAndRandom => {
+                vec![group(1, reads(64, PlaceSpec::SharedSequential)), group(1, reads(4, PlaceSpec::Uniform))]
+            }
+            Load::Deep(kib, n) => vec![group(n, reads(kib, PlaceSpec::Uniform))],
+            Load::Log => {
+                let log = PatternSpec { reads: Share::NONE, fua: true, ..reads(4, PlaceSpec::SharedSequential) };
+                let size = SizeSpec::Exponential { mean_bytes: 8192, step_bytes: 4096 };
+                let mix =
+                    PatternSpec { reads: const { Share::new(7, 10).unwrap() }, size, ..reads(4, PlaceSpec::Uniform) };
+                let think = Think::Exponential(Dur::from_ms(20));
+                vec![
+                    GroupSpec {
+                        arrivals: Arrivals::Open { mean_gap: Dur::from_ms(20), gaps: Gaps::Exponential },
+                        ..group(1, log)
+                    },
+                    GroupSpec { arrivals: Arrivals::Closed { tasks: 8, think }, ..group(8, mix) },
+                ]
+            }
+        }
+    }
+}
