@@ -115,6 +115,7 @@ impl Load {
             write: self.head,
             lbn: self.lbn,
             goes_on: None,
+            stream: None,
             writes_in_order: false,
             arrivals: &mut self.arrivals,
             looked_at: 0,

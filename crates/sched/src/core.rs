@@ -228,7 +228,6 @@ impl Core {
                 })?)
             }
         };
-        self.note_stream(&request);
         let queue = self.queue_for(&request);
         let slot = self.pool.insert(request, place, queue, now);
         self.tell_inserted(slot);
@@ -409,6 +408,7 @@ impl Core {
         self.waits_until = None;
         let (read, write) = self.predictor.next_heads(&self.model, self.now);
         let goes_on = self.continuation();
+        let stream = goes_on.filter(|&slot| !self.fill.as_ref().is_some_and(|f| f.is_piece(slot)));
         let mut view = View {
             pool: &self.pool,
             queues: (!self.going.is_empty()).then_some(&self.going[..]),
@@ -418,6 +418,7 @@ impl Core {
             write,
             lbn: self.dispatch.lbn(),
             goes_on,
+            stream,
             writes_in_order: self.keeps_writes_in_order(),
             arrivals: &mut self.arrivals,
             looked_at: 0,

@@ -42,8 +42,10 @@ pub struct Dispatch {
     at_drive: Vec<Sent>,
     /// One past the last LBN of the foreground read or write sent last.
     lbn: u64,
-    /// The foreground command sent last is a read that begins where the one before ended.
-    continues: bool,
+    /// The foreground command sent last was a read.
+    was_read: bool,
+    /// Its number, if it is a read that begins where the read before it ended.
+    stream: Option<u64>,
 }
 
 impl Dispatch {
@@ -55,7 +57,8 @@ impl Dispatch {
             next_command: 0,
             at_drive: Vec::with_capacity(max_outstanding),
             lbn: 0,
-            continues: false,
+            was_read: false,
+            stream: None,
         }
     }
 
@@ -77,10 +80,10 @@ impl Dispatch {
         self.lbn
     }
 
-    /// Whether the foreground command sent last is a read that begins where the one before ended.
+    /// The number of the foreground read or write sent last, if it is a read that begins where the read before it ended.
     #[inline]
-    pub fn continues(&self) -> bool {
-        self.continues
+    pub fn stream(&self) -> Option<u64> {
+        self.stream
     }
 
     /// The number of the command that is sent next.
@@ -104,7 +107,9 @@ impl Dispatch {
         self.at_drive.push(Sent { command, purpose, at: now });
         // An order that goes on from where it was goes on from the last foreground request.
         if request.kind != Kind::Flush && !matches!(purpose, Purpose::Free(_)) {
-            self.continues = request.kind == Kind::Read && request.lbn == self.lbn;
+            let is_read = request.kind == Kind::Read;
+            self.stream = (is_read && self.was_read && request.lbn == self.lbn).then_some(command.id);
+            self.was_read = is_read;
             self.lbn = request.lbn + request.count as u64;
         }
         command

@@ -98,9 +98,9 @@ impl Predictor {
         self.flights.front().map(|f| f.due)
     }
 
-    /// When the head will be free of the one command that is at the drive; `None` when there is none or more than one, when it is not
-    /// known, or when the drive's cache answers it. A command that the drive's read-ahead answers keeps the head until
-    /// its last sector has passed.
+    /// When the head will be free of the one command that is at the drive; `None` when there is none or more than one, when
+    /// it is not known, or when the cache holds all of it, unless a running read-ahead has still to bring some of it:
+    /// then the head is free when the last sector has passed.
     #[inline]
     pub fn head_free_at(&self) -> Option<Time> {
         match &self.flights.front() {

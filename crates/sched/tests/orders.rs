@@ -190,6 +190,7 @@ impl Run {
             write,
             lbn: self.lbn,
             goes_on: goes_on.map(|(slot, _)| slot),
+            stream: goes_on.map(|(slot, _)| slot),
             writes_in_order,
             arrivals: &mut self.arrivals,
             looked_at: 0,

@@ -1,7 +1,7 @@
 //! Loads that a scan once slowed down, and loads that headtime alone did: against the bare drive.
 //!
-//! Each limit lies between what is reached and what was reached without the mechanism that the test is about; both
-//! figures are given.
+//! Each limit lies between what is reached (99% or more of the bare drive's requests) and what was reached without the
+//! mechanism that the test is about, which is given.
 
 use headtime_disk::profile;
 use headtime_disk::time::Dur;
@@ -61,7 +61,7 @@ fn group(n: u32, kib: u64, place: PlaceSpec, host_us: u64) -> GroupSpec {
 #[test]
 fn two_streams_are_not_left_after_every_two_reads() {
     let stream = || group(2, 64, PlaceSpec::SharedSequential, 100);
-    assert!(share("nearline-20tb", Front::Headtime, &[stream(), stream()], 20_000) > 0.98);
+    assert!(share("nearline-20tb", Front::Headtime, &[stream(), stream()], 20_000) > 0.989);
 }
 
 /// The drive reads its track to the end behind two reads on it. What arrives until then is selected from: without that

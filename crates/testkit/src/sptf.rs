@@ -115,8 +115,7 @@ impl Situation<'_> {
         let left = waiting.iter().find(|o| self.goes_on == Some(o.id) && o.id != w.id);
         let back = left.map_or(0, |o| self.positioning_after(w, o).0);
         let age = self.now.since(w.submitted).0 as i64;
-        let gains = 16 * waiting.len() as i64;
-        let gains = if self.goes_on.is_some() { gains.max(64) } else { gains };
+        let gains = if self.goes_on.is_some() { 64 } else { 16 * waiting.len() as i64 };
         self.positioning(w).0 as i64 + (after + back) as i64 - age / gains
     }
 }

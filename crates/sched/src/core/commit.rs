@@ -158,9 +158,10 @@ impl Commit {
 }
 
 impl Core {
-    /// Whether to select and dispatch the next command now. Yes at once if the drive is idle, if the time at which the
-    /// head becomes free is unknown, or if the drive's cache answers the command at the drive; otherwise from shortly
-    /// before the head becomes free.
+    /// Whether to select and dispatch the next command now. Yes at once if the drive is idle and does not read on, if
+    /// the time at which the head becomes free is unknown, or if the drive's cache holds what the command at the drive
+    /// asks for; otherwise from shortly before the head becomes free, and while the drive reads a stream only if what
+    /// continues it is waiting.
     pub(super) fn is_time_to_commit(&mut self) -> bool {
         let selects = self.config.order != Order::Fcfs || self.admit.is_some() || self.fill.is_some();
         let nothing_to_select = self.pool.eligible() == 0 || self.held.is_some();
@@ -190,8 +191,12 @@ impl Core {
         self.commit.is_time(Time(free_at.0.saturating_sub(ahead.0)), self.now)
     }
 
-    /// Until when a drive at which there is no command reads on, which no waiting request is served by.
+    /// Until when a drive at which there is no command reads on, if ORDER's choice is not served by that. Not with
+    /// streams: they count a drive without commands as free.
     fn reads_on_until(&mut self) -> Option<Time> {
+        if self.streams.is_some() {
+            return None;
+        }
         let until = self.predictor.keeps_waiting_until(self.now)?;
         let slot = self.choose()?;
         (!self.goes_on(slot) && !self.is_cached(slot)).then_some(until)

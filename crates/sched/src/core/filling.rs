@@ -375,6 +375,7 @@ impl Core {
         let front_slot = self.pool.insert_sent(free(leg.kind, leg.lbn, leg.count), self.now);
         let both = Request { lbn: leg.lbn, count: leg.count + own.count, ..own };
         let command = self.dispatch.send(Purpose::Merged(slot, front_slot, leg.count), &both, self.now);
+        self.note_stream(&command);
         let place = self.model.place(both.lbn, both.count, both.kind);
         self.tell_sent(slot, &command, leg.count);
         self.learn_reuse(slot);

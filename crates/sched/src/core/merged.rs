@@ -47,6 +47,7 @@ impl Core {
     /// The command of the request in `slot`, and of what goes with it.
     fn send_as(&mut self, slot: u32, request: &Request, place: Option<Place>) -> Command {
         let command = self.dispatch.send(Purpose::Request(slot), request, self.now);
+        self.note_stream(&command);
         self.tell_sent(slot, &command, 0);
         self.learn_reuse(slot);
         self.flies(&command, place, false);

@@ -112,9 +112,10 @@ pub struct Adaptive {
     /// What a command takes to get to a drive that has nothing to do, in ns; [`Adaptive::least_delay`] at least.
     delay: i64,
     least_delay: i64,
-    other_ppm: i64,
+    /// Misses of moves with much slack, in a million: of requests on one track, and on several.
+    other_ppm: [i64; 2],
     /// Moves that `other_ppm` is of, up to 256.
-    far: i64,
+    far: [i64; 2],
 }
 
 impl Adaptive {
@@ -134,8 +135,8 @@ impl Adaptive {
             margins: Margins::fixed(START),
             delay: least_delay.0 as i64,
             least_delay: least_delay.0 as i64,
-            other_ppm: 0,
-            far: 0,
+            other_ppm: [0; 2],
+            far: [0; 2],
         }
     }
 
@@ -165,7 +166,7 @@ impl Adaptive {
     pub fn observe(&mut self, seen: &Seen) -> Verdict {
         let turn = self.base.rotation.period();
         let Some(arrived) = arrival(seen, turn, self.base.on_arrival(seen.kind)) else {
-            return self.observe_late(seen);
+            return self.observe_late(seen, turn);
         };
         let due = (seen.seek + seen.latency).0 as i64;
         let exact_miss = arrived.exact && seen.error_ns > turn.0 as i64 / 4;
@@ -181,12 +182,15 @@ impl Adaptive {
         Verdict { missed, explained: room.is_some_and(|r| r <= margin) }
     }
 
-    /// Takes note of a completion that does not tell when the arm arrived. If it is a turn late, and on several tracks,
-    /// one of the moves between them may be the cause. As a rule it is the first: the others have nothing put before
-    /// them, and the share that they miss is known from the moves with much slack. So it counts as a miss for the
-    /// margins: the successes of such requests count, and alone they would narrow the margins whatever is missed.
-    fn observe_late(&mut self, seen: &Seen) -> Verdict {
-        if seen.one_track || seen.surprise != Surprise::ExtraTurn {
+    /// Takes note of a completion that does not tell when the arm arrived. If it is one turn late, and on several tracks,
+    /// one of the moves between them may be the cause. As a rule it is the first, whose slack FILL has used. So it
+    /// counts as a miss for the margins: the successes of such requests count, and alone they would narrow the margins
+    /// whatever is missed. What the other moves miss is known from requests with much slack (`other_ppm`).
+    fn observe_late(&mut self, seen: &Seen, turn: Dur) -> Verdict {
+        // A drive that reads on arrival would land inside so long a request, and its successes tell nothing.
+        let lands = self.base.on_arrival(seen.kind) && seen.latency + seen.media > turn;
+        let one_turn = seen.surprise == Surprise::ExtraTurn && seen.error_ns < (turn.0 + turn.0 / 2) as i64;
+        if seen.one_track || !one_turn || lands {
             return Verdict::default();
         }
         let margin = self.margins.of_move(seen.from, seen.to) + if seen.alone { self.delay() } else { Dur::ZERO };
@@ -237,10 +241,11 @@ impl Adaptive {
         let turn = self.base.rotation.period().0 as i64;
         let slack = seen.latency.0 as i64 - if seen.alone { self.delay } else { 0 };
         let share = if missed { 1_000_000 } else { 0 };
+        let tracks = usize::from(!seen.one_track);
         if late.is_none() && (CEILING.0 as i64..turn - CEILING.0 as i64).contains(&slack) {
             // The mean of the first 256, a fading one from then on. The first counts half, so that one alone is not all.
-            self.far = (self.far + 1).min(256);
-            self.other_ppm += (share - self.other_ppm) / (self.far + 1);
+            self.far[tracks] = (self.far[tracks] + 1).min(256);
+            self.other_ppm[tracks] += (share - self.other_ppm[tracks]) / (self.far[tracks] + 1);
         }
         let class = class_of(seen.from.0.abs_diff(seen.to.0));
         let margin = self.margin_of(class);
@@ -249,7 +254,7 @@ impl Adaptive {
             None if (slack - margin).abs() > (margin / 2).max(NEAR) => return,
             None => missed,
         };
-        let off = if missed_margin { 1_000_000 } else { 0 } - TARGET_PPM - self.other_ppm.min(MOST_OTHER_PPM);
+        let off = if missed_margin { 1_000_000 } else { 0 } - TARGET_PPM - self.other_ppm[tracks].min(MOST_OTHER_PPM);
         let (floor, ceiling) = (FLOOR.0 as i64, CEILING.0 as i64);
         if seen.alone && late.is_none() {
             self.delay = (self.delay + STEP_CLASS * off / 1_000_000).clamp(self.least_delay, ceiling);

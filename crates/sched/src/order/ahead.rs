@@ -10,8 +10,9 @@
 //! ```
 //!
 //! While the drive reads a stream, the next read of that stream costs nothing. Any other request `b` leaves the stream,
-//! and `back(b)` is the positioning time from `b` to that read. Otherwise it is zero. So of several streams one is read
-//! until the age of another has paid for both moves.
+//! and `back(b)` is the positioning time from `b` to that read; the age then counts one part in 64 (`STREAM`). So of
+//! several streams one is read until another request has waited that many times as long as the move to it and the
+//! move back take. Where no waiting read continues a stream, `back(b)` is zero.
 //!
 //! The term of the age is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on rotational position"): a
 //! request that lies badly gains on the others while it waits, so the largest response times fall. Ages grow with the number `n` of
@@ -126,8 +127,7 @@ pub fn next(view: &mut View) -> Option<u32> {
     if waiting > MOST {
         return aged(view);
     }
-    let gains = AGE * waiting as i64;
-    let gains = if view.goes_on.is_some() { gains.max(STREAM) } else { gains };
+    let gains = if view.stream.is_some() { STREAM } else { AGE * waiting as i64 };
     let mut count = 0;
     for queue in view.choices() {
         for entry in queue.index {
@@ -147,7 +147,7 @@ pub fn next(view: &mut View) -> Option<u32> {
         view.arrivals.seen(new.seq, new.positioning);
     }
     candidates.sort_unstable_by_key(|c| c.map(|c| (c.cost, c.seq)));
-    let continued = view.goes_on.and_then(|slot| candidates.iter().flatten().find(|c| c.entry.slot == slot));
+    let continued = view.stream.and_then(|slot| candidates.iter().flatten().find(|c| c.entry.slot == slot));
     let mut best: Option<(i64, u64, u32)> = None;
     for b in candidates.iter().flatten() {
         // What follows takes some time, too.

@@ -90,6 +90,8 @@ pub struct View<'a> {
     pub lbn: u64,
     /// The read that continues what the drive reads: it goes on for it without a break.
     pub goes_on: Option<u32>,
+    /// The same, if it is the foreground's: another request leaves that stream ([`Order::SptfAhead`]).
+    pub stream: Option<u32>,
     /// Of writes that continue each other the first goes first ([`Order::SptfAhead`]).
     pub writes_in_order: bool,
     /// How near those were that arrived before; [`Order::SptfAhead`] learns it.
