@@ -116,6 +116,7 @@ impl Load {
             lbn: self.lbn,
             goes_on: None,
             stream: None,
+            hits: &[],
             writes_in_order: false,
             arrivals: &mut self.arrivals,
             looked_at: 0,

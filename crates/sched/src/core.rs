@@ -37,7 +37,7 @@ use crate::fill::subsystem::{FillConfig, Freeblock};
 use crate::merge::MOST_REQUESTS;
 pub use crate::order::Order;
 use crate::order::View;
-use crate::order::ahead::Arrivals;
+use crate::order::ahead::{self, Arrivals};
 use crate::pool::{Pool, Slot};
 use crate::predictor::Predictor;
 use crate::request::{Action, Finished, Prediction, Request};
@@ -130,6 +130,8 @@ pub struct Core {
     streams: Option<Box<Streams>>,
     /// Queues that may be chosen from now.
     going: Vec<u32>,
+    /// Requests that the drive's cache answers, of those that may be chosen now.
+    hits: Vec<u32>,
     /// Requests of streams that were given up.
     given_up: VecDeque<u64>,
     /// ADMIT lets the disk wait for somebody until then.
@@ -161,6 +163,7 @@ impl Core {
             admit: None,
             streams: None,
             going: Vec::new(),
+            hits: Vec::new(),
             given_up: VecDeque::new(),
             waits_until: None,
             now: Time::ZERO,
@@ -408,6 +411,7 @@ impl Core {
         self.waits_until = None;
         let (read, write) = self.predictor.next_heads(&self.model, self.now);
         let goes_on = self.continuation();
+        self.find_hits();
         let stream = goes_on.filter(|&slot| !self.fill.as_ref().is_some_and(|f| f.is_piece(slot)));
         let mut view = View {
             pool: &self.pool,
@@ -419,6 +423,7 @@ impl Core {
             lbn: self.dispatch.lbn(),
             goes_on,
             stream,
+            hits: &self.hits,
             writes_in_order: self.keeps_writes_in_order(),
             arrivals: &mut self.arrivals,
             looked_at: 0,
@@ -435,6 +440,24 @@ impl Core {
         assert!(slot.is_some(), "queues {:?} have a turn, and nothing of them may go", self.going);
         self.stats.cost.looked_at += view.looked_at;
         slot
+    }
+
+    /// Finds the eligible reads that the drive's cache answers, for an order that asks and where few are waiting.
+    fn find_hits(&mut self) {
+        self.hits.clear();
+        let asks = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
+        if !asks || !self.predictor.has_cache() {
+            return;
+        }
+        let count = if self.going.is_empty() { 1 } else { self.going.len() };
+        for at in 0..count {
+            for entry in self.pool.choice(self.going.get(at).copied()).index {
+                let Request { kind, lbn, count, .. } = self.pool.get(entry.slot).request;
+                if kind == Kind::Read && self.predictor.has_all(&self.model, lbn, count, self.now) {
+                    self.hits.push(entry.slot);
+                }
+            }
+        }
     }
 
     /// The choice is committed: the request is taken out of those that wait, and ADMIT accounts for it.

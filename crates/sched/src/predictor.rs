@@ -175,6 +175,17 @@ impl Predictor {
         self.cached.surprises.reads_ahead_unknown
     }
 
+    /// Whether the drive's cache holds what all commands at the drive ask for.
+    pub fn all_are_hits(&self) -> bool {
+        self.flights.iter().all(|f| f.is_hit() && f.there == Time::ZERO)
+    }
+
+    /// Whether the drive has a cache.
+    #[inline]
+    pub fn has_cache(&self) -> bool {
+        self.cached.exists()
+    }
+
     /// Whether the drive's cache holds all of these sectors when a command that is sent now reaches the drive.
     pub fn has_all(&mut self, model: &Model, lbn: u64, count: u32, now: Time) -> bool {
         if !self.cached.exists() {

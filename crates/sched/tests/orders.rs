@@ -191,6 +191,7 @@ impl Run {
             lbn: self.lbn,
             goes_on: goes_on.map(|(slot, _)| slot),
             stream: goes_on.map(|(slot, _)| slot),
+            hits: &[],
             writes_in_order,
             arrivals: &mut self.arrivals,
             looked_at: 0,

@@ -1,4 +1,4 @@
-//! Chains: more than two commands at the drive where each continues the one before.
+//! Chains: more than two commands at the drive where each continues the one before, or the cache answers all.
 //!
 //! Two commands hide the overheads of requests that move the head. Short reads in order move nothing: a command of 4
 //! KiB passes under the head in some 20 us, less than it takes to reach the drive, and with two of them outstanding the
@@ -6,14 +6,22 @@
 //! before, and ORDER's choice continues the last, it is sent at once, up to the depth of the drive's queue. This gives
 //! up no choice: each command continues the one before, so there is nothing to reorder.
 //!
+//! The same holds for short writes in order on a drive that writes on arrival and has no write cache: there a write that
+//! is at the drive before the one in front of it has ended loses no turn. Other drives without a write cache lose one;
+//! for them such writes are merged ([`super::merged`]).
+//!
+//! And for reads that the drive's cache answers, while everything at the drive is one: the head moves for none of them,
+//! and with two at a time the drive would wait for the host.
+//!
 //! Streams with guarantees exclude this: what they are promised was measured with fewer commands outstanding.
 
-use headtime_disk::command::Command;
+use headtime_disk::command::{Command, Kind};
 
 use super::{Core, Order};
+use crate::request::Request;
 
 impl Core {
-    /// The next command of a chain, if all that is at the drive is one and ORDER chooses to continue it.
+    /// The next command of a chain, or the next that the cache answers, if ORDER chooses it.
     pub(super) fn send_chained(&mut self) -> Option<Command> {
         let depth = self.chain;
         let selects = self.config.order != Order::Fcfs || self.admit.is_some() || self.fill.is_some();
@@ -25,11 +33,7 @@ impl Core {
         {
             return None;
         }
-        let next = self.continuation()?;
-        let piece = self.fill.as_ref().is_some_and(|f| f.is_piece(next));
-        if piece || !self.is_chain(self.pool.get(next).request.lbn) || self.choose() != Some(next) {
-            return None;
-        }
+        let next = self.next_of_chain().or_else(|| self.next_hit())?;
         self.take(next);
         self.dispatch.set_limit(depth);
         let command = self.send_request(next);
@@ -37,11 +41,41 @@ impl Core {
         Some(command)
     }
 
-    /// Whether all commands at the drive are reads, each of which continues the one before, up to `end`.
-    fn is_chain(&self, end: u64) -> bool {
+    /// ORDER's choice, if all that is at the drive is a chain and it continues that.
+    fn next_of_chain(&mut self) -> Option<u32> {
+        let next = self.continuation().or_else(|| self.write_behind())?;
+        let Request { kind, lbn, .. } = self.pool.get(next).request;
+        let goes_on = !self.is_piece(next) && self.is_chain(kind, lbn);
+        (goes_on && self.choose() == Some(next)).then_some(next)
+    }
+
+    /// ORDER's choice, if the drive's cache answers it and all that is at the drive.
+    fn next_hit(&mut self) -> Option<u32> {
+        if !self.predictor.all_are_hits() {
+            return None;
+        }
+        let next = self.choose()?;
+        (self.hits.contains(&next) && !self.is_piece(next)).then_some(next)
+    }
+
+    /// Whether a request is a piece of a promoted task.
+    fn is_piece(&self, slot: u32) -> bool {
+        self.fill.as_ref().is_some_and(|f| f.is_piece(slot))
+    }
+
+    /// The write that continues the one sent last, where the drive writes both without losing a turn.
+    fn write_behind(&self) -> Option<u32> {
+        let goes_on = !self.model.cache.write_back && self.model.mechanics.on_arrival(Kind::Write);
+        let slot = self.pool.write_at(self.dispatch.lbn()).filter(|_| goes_on)?;
+        (self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)).then_some(slot)
+    }
+
+    /// Whether all commands at the drive are reads, or all are writes, each of which continues the one before, up to
+    /// `end`, where one of that kind begins.
+    fn is_chain(&self, kind: Kind, end: u64) -> bool {
         let at_drive = self.dispatch.at_drive();
         let ends = |i: usize| at_drive[i].command.lbn + u64::from(at_drive[i].command.count);
         let follows = |i: usize| ends(i) == at_drive.get(i + 1).map_or(end, |next| next.command.lbn);
-        (0..at_drive.len()).all(|i| at_drive[i].command.kind.is_read() && follows(i))
+        (0..at_drive.len()).all(|i| at_drive[i].command.kind == kind && follows(i))
     }
 }

@@ -19,6 +19,9 @@
 //! requests that wait; a request that has waited as long as first come, first served would let it wait has gained a
 //! sixteenth of a service time, whatever `n` is.
 //!
+//! A read that the drive's cache answers costs nothing, and leaves the head where it is. The drive's own queue takes
+//! such a read first, too. (With more than [`MOST`] waiting they are not looked for.)
+//!
 //! Of waiting reads that continue each other, only the first is a candidate; the drive reads the others after it
 //! without a break. If ORDER started in the middle of such a run, the run would continue with reads that arrive at its
 //! end, and its first reads would be left behind. The same holds for writes on a drive without a write cache
@@ -243,6 +246,10 @@ fn positioning_after(view: &View, first: &Entry, next: &Entry) -> Dur {
     let model = view.model;
     if follows(view, first.slot, next.slot) {
         return Dur::ZERO;
+    }
+    // The cache answers one of them: the head does not move for it.
+    if view.hits.contains(&first.slot) || view.hits.contains(&next.slot) {
+        return view.cost(next).positioning;
     }
     let head = if first.kind.is_read() { &view.read } else { &view.write };
     let place = |entry: &Entry| view.pool.get(entry.slot).place.as_ref().expect("a read or a write has a position");

@@ -92,6 +92,8 @@ pub struct View<'a> {
     pub goes_on: Option<u32>,
     /// The same, if it is the foreground's: another request leaves that stream ([`Order::SptfAhead`]).
     pub stream: Option<u32>,
+    /// Reads that the drive's cache answers: the head moves for none of them ([`Order::SptfAhead`]).
+    pub hits: &'a [u32],
     /// Of writes that continue each other the first goes first ([`Order::SptfAhead`]).
     pub writes_in_order: bool,
     /// How near those were that arrived before; [`Order::SptfAhead`] learns it.
@@ -136,7 +138,7 @@ impl<'a> View<'a> {
     /// front to back: landing inside a request is as good as the rest of the turn is short.
     #[inline]
     pub fn cost(&self, entry: &Entry) -> Cost {
-        if self.goes_on == Some(entry.slot) {
+        if self.goes_on == Some(entry.slot) || self.hits.contains(&entry.slot) {
             return Cost { seek: Dur::ZERO, positioning: Dur::ZERO };
         }
         let (head, other) = match entry.kind {
