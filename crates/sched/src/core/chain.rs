@@ -16,8 +16,10 @@
 //! Streams with guarantees exclude this: what they are promised was measured with fewer commands outstanding.
 
 use headtime_disk::command::{Command, Kind};
+use headtime_disk::time::Dur;
 
 use super::{Core, Order};
+use crate::overheads::{lead_in, to_drive};
 use crate::request::Request;
 
 impl Core {
@@ -63,10 +65,18 @@ impl Core {
         self.fill.as_ref().is_some_and(|f| f.is_piece(slot))
     }
 
-    /// The write that continues the one sent last, where the drive writes both without losing a turn.
+    /// The write that continues the one sent last, where the drive writes both without losing a turn, and may be done
+    /// with all that it has before another command gets there: two of these times are kept at the drive.
     fn write_behind(&self) -> Option<u32> {
         let goes_on = !self.model.cache.write_back && self.model.mechanics.on_arrival(Kind::Write);
         let slot = self.pool.write_at(self.dispatch.lbn()).filter(|_| goes_on)?;
+        let place = |c: &Command| self.model.place(c.lbn, c.count, c.kind);
+        let media = self.dispatch.at_drive().iter().filter_map(|s| place(&s.command)).map(|p| p.media.0).sum();
+        let arrives =
+            lead_in(&self.model, Kind::Write, Kind::Write) + to_drive(&self.model, self.pool.get(slot).request.count);
+        if Dur(media) > arrives + arrives {
+            return None;
+        }
         (self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)).then_some(slot)
     }
 
