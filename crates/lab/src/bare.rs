@@ -1,6 +1,6 @@
 //! One load on the bare drive, and with headtime in front of it: what X8 is made of.
 
-use headtime_disk::profile::Profile;
+use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
 use headtime_sched::core::{Commitment, Order};
 use headtime_sched::fill::Algorithm;
@@ -37,36 +37,48 @@ pub(crate) struct Measured {
     pub scan_mb_s: f64,
 }
 
-/// Runs these loads together until `requests` of them are done.
-pub(crate) fn measure(
-    profile: &Profile,
-    front: Front,
-    groups: &[GroupSpec],
-    requests: u64,
-    seed: u64,
-) -> Result<Measured, String> {
-    let text = |e: &dyn std::fmt::Display| e.to_string();
-    let order = if front == Front::Early { Order::Sptf } else { Order::SptfAhead };
-    let mut setup = Setup::new(profile, order, seed);
-    match front {
-        Front::Bare => setup.scheduling = Scheduling::Drive,
-        Front::Early => setup.commitment = Commitment::Early,
-        Front::Scan => setup = setup.filled(FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) }),
-        Front::Headtime => {}
-    }
-    let simulation = Simulation::new(&setup).map_err(|e| text(&e))?;
-    let mut load = Population::new(groups, simulation.target(), seed).map_err(|e| text(&e))?;
-    let limits = Limits { requests: Some(requests), ..Limits::default() };
-    let stats = match front {
-        Front::Scan => {
-            let capacity = simulation.target().capacity;
-            let scan = Job::scan(capacity, scan_unit(capacity, profile.sector_bytes));
-            let mut jobs = Jobs::new(vec![Job { again: true, ..scan }]);
-            simulation.run_with(&mut load, &mut jobs, limits, None, &mut ())
+/// One cell of a table.
+pub(crate) struct Point {
+    /// Name of the drive.
+    pub drive: &'static str,
+    /// What is asked of it.
+    pub load: String,
+    /// Requests outstanding at most, of those who wait for their answers.
+    pub outstanding: u32,
+    /// What the host takes from a completion to the next request, in microseconds.
+    pub host_us: u64,
+    /// The clients.
+    pub groups: Vec<GroupSpec>,
+    /// Requests of a run.
+    pub requests: u64,
+}
+
+impl Point {
+    /// Runs its loads together.
+    pub fn measure(&self, profile: &Profile, front: Front, seed: u64) -> Result<Measured, String> {
+        let text = |e: &dyn std::fmt::Display| e.to_string();
+        let order = if front == Front::Early { Order::Sptf } else { Order::SptfAhead };
+        let mut setup = Setup::new(profile, order, seed);
+        match front {
+            Front::Bare => setup.scheduling = Scheduling::Drive,
+            Front::Early => setup.commitment = Commitment::Early,
+            Front::Scan => setup = setup.filled(FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) }),
+            Front::Headtime => {}
         }
-        _ => simulation.run(&mut load, limits, None, &mut ()),
-    };
-    Ok(measured(&stats.map_err(|e| text(&e))?, profile.sector_bytes))
+        let simulation = Simulation::new(&setup).map_err(|e| text(&e))?;
+        let mut load = Population::new(&self.groups, simulation.target(), seed).map_err(|e| text(&e))?;
+        let limits = Limits { requests: Some(self.requests), ..Limits::default() };
+        let stats = match front {
+            Front::Scan => {
+                let capacity = simulation.target().capacity;
+                let scan = Job::scan(capacity, scan_unit(capacity, profile.sector_bytes));
+                let mut jobs = Jobs::new(vec![Job { again: true, ..scan }]);
+                simulation.run_with(&mut load, &mut jobs, limits, None, &mut ())
+            }
+            _ => simulation.run(&mut load, limits, None, &mut ()),
+        };
+        Ok(measured(&stats.map_err(|e| text(&e))?, profile.sector_bytes))
+    }
 }
 
 fn measured(stats: &Stats, sector_bytes: u32) -> Measured {
@@ -104,6 +116,56 @@ impl Ratios {
     /// The geometric mean of the requests.
     pub fn geometric_mean(&self) -> f64 {
         (self.requests.iter().map(|r| r.ln()).sum::<f64>() / self.requests.len() as f64).exp()
+    }
+}
+
+/// Columns of a row of [`Compared::add`].
+pub(crate) const COLUMNS: &[&str] = &[
+    "drive",
+    "load",
+    "outstanding",
+    "host_us",
+    "bare_per_second",
+    "bare_p99_ms",
+    "requests_percent",
+    "p99_percent",
+    "scan_requests_percent",
+    "scan_p99_percent",
+    "scan_mb_s",
+    "early_requests_percent",
+    "early_p99_percent",
+];
+
+/// Everybody in front of the drive, in percent of the bare drive.
+#[derive(Default)]
+pub(crate) struct Compared {
+    /// [`Front::Headtime`].
+    pub alone: Ratios,
+    /// [`Front::Scan`].
+    pub scan: Ratios,
+    /// [`Front::Early`].
+    pub early: Ratios,
+}
+
+impl Compared {
+    /// Measures a cell and gives its row.
+    pub fn add(&mut self, point: &Point, seed: u64) -> Result<Vec<Cell>, String> {
+        let profile = profile::builtin(point.drive).map_err(|e| e.to_string())?;
+        let of = |front| point.measure(&profile, front, seed);
+        let (bare, with_scan) = (of(Front::Bare)?, of(Front::Scan)?);
+        let mut row = vec![
+            point.drive.into(),
+            Cell::Text(point.load.clone()),
+            f64::from(point.outstanding).into(),
+            Cell::from(point.host_us as f64),
+            bare.per_second.into(),
+            bare.p99_ms.into(),
+        ];
+        row.extend(self.alone.add(of(Front::Headtime)?, bare));
+        row.extend(self.scan.add(with_scan, bare));
+        row.push(with_scan.scan_mb_s.into());
+        row.extend(self.early.add(of(Front::Early)?, bare));
+        Ok(row)
     }
 }
 

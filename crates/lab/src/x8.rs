@@ -4,12 +4,11 @@
 //! command queue, filled as far as the clients fill it. The drive selects its next command when its head becomes free, so a scheduler
 //! outside that selects earlier (at the completion before) has fewer requests to select from.
 
-use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{Arrivals, GroupSpec, HostTime, PatternSpec, PlaceSpec, SizeSpec, closed, oltp};
 
-use crate::bare::{Front, Measured, Ratios, measure};
+use crate::bare::{COLUMNS, Compared, Point, Ratios};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
 use crate::svg::{Axis, Chart, XyChart};
@@ -62,12 +61,12 @@ static SPEC: Spec = Spec {
                 Check { what: "requests a second with a scan, the worst cell", unit: "%", test: Test::AtLeast(98.5) },
             ],
             quick: true,
-            note: "Loads that independent readers found; not in the claims of the project. It fails where the drive's own \
-                   queue serves what is near or continues a stream and lets the others wait, up to two seconds: a stream \
-                   beside 30 random readers, four readers with one request outstanding each, a log beside clients. headtime \
-                   serves the others sooner (columns p99_percent), at the price of requests a second. Streams begin \
-                   anywhere: with some seeds the drive's queue lets one reach another, and from then on both read the same \
-                   sectors, at twice the rate.",
+            note: "Loads that independent readers found; not in the claims of the project. It fails where the drive's \
+                   own queue serves what is near or continues a stream and lets the others wait, up to two seconds: a \
+                   stream beside 30 random readers, four readers with one request outstanding each, a log beside \
+                   clients. headtime serves the others sooner (columns p99_percent), at the price of requests a \
+                   second. Streams begin anywhere: with some seeds the drive's queue lets one reach another, and from \
+                   then on both read the same sectors, at twice the rate.",
         },
     ],
     alone: false,
@@ -80,17 +79,12 @@ const OFF: &str = "Columns early_requests_percent and early_p99_percent: the sam
 const DRIVES: [&str; 4] = ["atlas10k", "barracuda36es2", "hitachi-7k1000c", "nearline-20tb"];
 const OUTSTANDING: [u32; 8] = [1, 2, 3, 4, 6, 8, 16, 32];
 const HOST_US: [u64; 4] = [0, 20, 300, 1_000];
-/// Cells of X8c.
-const OTHERS: usize = DRIVES.len() * x8c::LOADS.len();
 /// The shortened run's.
 const QUICK: (&[u32], &[u64]) = (&[1, 4, 16], &[300]);
 
 /// Requests of one run. With this number the p99 of two runs differs by 1.4% (one standard deviation) for response
 /// times with an exponential tail; fewer would make the check one of chance.
 const REQUESTS: u64 = 60_000;
-
-/// Requests of one run of X8c, whose p99 is not checked.
-const OTHER_REQUESTS: u64 = 20_000;
 
 /// What is asked of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +124,12 @@ impl Load {
         }
     }
 
+    fn point(self, drive: &'static str, outstanding: u32, host_us: u64) -> Point {
+        let host = HostTime::Fixed(Dur::from_us(host_us));
+        let groups = vec![self.group(outstanding, host)];
+        Point { drive, load: self.name().into(), outstanding, host_us, groups, requests: REQUESTS }
+    }
+
     /// `outstanding` requests always in the system but for the host's time; with `oltp` that number of programs, which
     /// think besides.
     fn group(self, outstanding: u32, host: HostTime) -> GroupSpec {
@@ -156,29 +156,14 @@ impl Load {
     }
 }
 
-/// One cell of the table.
-struct Point {
-    drive: &'static str,
-    load: Load,
-    outstanding: u32,
-    host_us: u64,
-}
-
-impl Point {
-    fn measure(&self, profile: &Profile, front: Front, seed: u64) -> Result<Measured, String> {
-        let host = HostTime::Fixed(Dur::from_us(self.host_us));
-        measure(profile, front, &[self.load.group(self.outstanding, host)], REQUESTS, seed)
-    }
-}
-
-/// The points of one run.
+/// The cells of claims X8a and X8b in one run.
 fn points(quick: bool) -> Vec<Point> {
     let (outstanding, host) = if quick { QUICK } else { (&OUTSTANDING[..], &HOST_US[..]) };
     let mut points = vec![];
     for drive in DRIVES {
         for load in LOADS {
             for &n in outstanding {
-                points.extend(host.iter().map(|&host_us| Point { drive, load, outstanding: n, host_us }));
+                points.extend(host.iter().map(|&host_us| load.point(drive, n, host_us)));
             }
         }
     }
@@ -191,102 +176,35 @@ impl Experiment for X8 {
     }
 
     fn steps(&self) -> u64 {
-        (points(false).len() + OTHERS) as u64
+        (points(false).len() + x8c::points(&DRIVES).len()) as u64
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
-        let points = points(run.quick);
-        let share = (self.steps() / (points.len() + OTHERS) as u64).max(1);
-        let (mut alone, mut scan, mut early) = (Ratios::default(), Ratios::default(), Ratios::default());
-        let mut rows = vec![];
-        for point in &points {
-            let profile = profile::builtin(point.drive).map_err(|e| failed(&SPEC, e))?;
-            let of = |front| point.measure(&profile, front, run.seed).map_err(|e| failed(&SPEC, e));
-            let (bare, with_scan) = (of(Front::Bare)?, of(Front::Scan)?);
-            let mut row = vec![
-                point.drive.into(),
-                point.load.name().into(),
-                f64::from(point.outstanding).into(),
-                Cell::from(point.host_us as f64),
-                bare.per_second.into(),
-                bare.p99_ms.into(),
-            ];
-            row.extend(alone.add(of(Front::Headtime)?, bare));
-            row.extend(scan.add(with_scan, bare));
-            row.push(with_scan.scan_mb_s.into());
-            row.extend(early.add(of(Front::Early)?, bare));
-            rows.push(row);
-            run.progress.advance(share);
-        }
+        let (points, others) = (points(run.quick), x8c::points(&DRIVES));
+        let share = (self.steps() / (points.len() + others.len()) as u64).max(1);
+        let ((a, cells), (c, other_cells)) = (compared(run, &points, share)?, compared(run, &others, share)?);
         let mut f = Findings::default();
-        others(run, share, &mut f)?;
-        let ([requests, p99], mean) = (alone.worst(), alone.geometric_mean());
+        let ([requests, p99], mean) = (a.alone.worst(), a.alone.geometric_mean());
         f.figure("X8a", &[requests, p99, mean]);
-        f.figure("X8b", &scan.worst());
-        f.notes.push(("X8a", without(&early)));
-        f.tables.push(Table {
-            name: "cells",
-            columns: &[
-                "drive",
-                "load",
-                "outstanding",
-                "host_us",
-                "bare_per_second",
-                "bare_p99_ms",
-                "requests_percent",
-                "p99_percent",
-                "scan_requests_percent",
-                "scan_p99_percent",
-                "scan_mb_s",
-                "early_requests_percent",
-                "early_p99_percent",
-            ],
-            rows,
-        });
-        f.charts.push(chart(&alone, &scan, &early));
+        f.figure("X8b", &a.scan.worst());
+        f.figure("X8c", &[c.alone.worst()[0], c.scan.worst()[0]]);
+        f.notes.push(("X8a", without(&a.early)));
+        f.notes.push(("X8c", without(&c.early)));
+        f.tables.push(Table { name: "cells", columns: COLUMNS, rows: cells });
+        f.tables.push(Table { name: "other_cells", columns: COLUMNS, rows: other_cells });
+        f.charts.push(chart(&a));
         Ok(f)
     }
 }
 
-/// The cells of X8c.
-fn others(run: &Run, share: u64, f: &mut Findings) -> Result<(), RunError> {
-    let (mut alone, mut scan, mut early) = (Ratios::default(), Ratios::default(), Ratios::default());
-    let mut rows = vec![];
-    for drive in DRIVES {
-        let profile = profile::builtin(drive).map_err(|e| failed(&SPEC, e))?;
-        for load in x8c::LOADS {
-            let groups = load.groups();
-            let of = |front| measure(&profile, front, &groups, OTHER_REQUESTS, run.seed).map_err(|e| failed(&SPEC, e));
-            let (bare, with_scan) = (of(Front::Bare)?, of(Front::Scan)?);
-            let mut row = vec![drive.into(), Cell::Text(load.name()), bare.per_second.into(), bare.p99_ms.into()];
-            row.extend(alone.add(of(Front::Headtime)?, bare));
-            row.extend(scan.add(with_scan, bare));
-            row.push(with_scan.scan_mb_s.into());
-            row.extend(early.add(of(Front::Early)?, bare));
-            rows.push(row);
-            run.progress.advance(share);
-        }
+/// Measures these cells; their rows have [`COLUMNS`].
+fn compared(run: &Run, points: &[Point], share: u64) -> Result<(Compared, Vec<Vec<Cell>>), RunError> {
+    let (mut all, mut rows) = (Compared::default(), vec![]);
+    for point in points {
+        rows.push(all.add(point, run.seed).map_err(|e| failed(&SPEC, e))?);
+        run.progress.advance(share);
     }
-    f.figure("X8c", &[alone.worst()[0], scan.worst()[0]]);
-    f.notes.push(("X8c", without(&early)));
-    f.tables.push(Table {
-        name: "other_cells",
-        columns: &[
-            "drive",
-            "load",
-            "bare_per_second",
-            "bare_p99_ms",
-            "requests_percent",
-            "p99_percent",
-            "scan_requests_percent",
-            "scan_p99_percent",
-            "scan_mb_s",
-            "early_requests_percent",
-            "early_p99_percent",
-        ],
-        rows,
-    });
-    Ok(())
+    Ok((all, rows))
 }
 
 /// What the same checks say with the mechanism switched off.
@@ -298,15 +216,15 @@ fn without(early: &Ratios) -> String {
     )
 }
 
-fn chart(alone: &Ratios, scan: &Ratios, early: &Ratios) -> Chart {
+fn chart(all: &Compared) -> Chart {
     let mut chart = XyChart::cdf(
         "Requests a second, of the bare drive's",
         "One step per cell: drive, load, outstanding requests, host time. Left of 100%: slower than the drive with its own queue.",
         Axis::range("% of the bare drive", 80.0, 120.0),
         &[
-            ("headtime", &alone.requests),
-            ("headtime, with a scan", &scan.requests),
-            ("committed early, SPTF", &early.requests),
+            ("headtime", &all.alone.requests),
+            ("headtime, with a scan", &all.scan.requests),
+            ("committed early, SPTF", &all.early.requests),
         ],
     );
     chart.y = Axis::range("share of cells", 0.0, 1.0);
@@ -315,7 +233,10 @@ fn chart(alone: &Ratios, scan: &Ratios, early: &Ratios) -> Chart {
 
 #[cfg(test)]
 mod tests {
+    use headtime_disk::profile;
+
     use super::*;
+    use crate::bare::Front;
 
     #[test]
     fn every_drive_load_depth_and_host_time_is_a_cell() {
@@ -326,7 +247,7 @@ mod tests {
     /// Switched off, the mechanism's absence shows in the cell that the experiment is about.
     #[test]
     fn committing_early_costs_what_the_experiment_measures() {
-        let point = Point { drive: "atlas10k", load: Load::Reads4K, outstanding: 3, host_us: 300 };
+        let point = Load::Reads4K.point("atlas10k", 3, 300);
         let profile = profile::builtin(point.drive).unwrap();
         let of = |front| point.measure(&profile, front, 1).unwrap().per_second;
         let bare = of(Front::Bare);
@@ -336,7 +257,7 @@ mod tests {
     /// A command put before a read that the drive is about to bring costs a stream a turn.
     #[test]
     fn a_stream_is_not_broken_by_a_scan() {
-        let point = Point { drive: "nearline-20tb", load: Load::InOrder128K, outstanding: 1, host_us: 300 };
+        let point = Load::InOrder128K.point("nearline-20tb", 1, 300);
         let profile = profile::builtin(point.drive).unwrap();
         let of = |front| point.measure(&profile, front, 2).unwrap().per_second;
         let (bare, scan) = (of(Front::Bare), of(Front::Scan));

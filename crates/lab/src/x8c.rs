@@ -9,25 +9,27 @@ use headtime_disk::time::Dur;
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{Arrivals, Gaps, GroupSpec, HostTime, PatternSpec, PlaceSpec, SizeSpec, Think, closed};
 
+use crate::bare::Point;
+
 /// What is asked of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Load {
-    /// This many sequential readers of so many KiB with so many requests outstanding each.
+enum Load {
+    /// Sequential readers: their number, KiB of a read, requests outstanding each.
     Streams(u64, u64, u32),
-    /// This many readers that go backwards, 128 KiB, with so many requests outstanding each.
+    /// Readers that go backwards, 128 KiB a read: their number, requests outstanding each.
     Backwards(u64, u32),
     /// A sequential reader of 64 KiB and a random one of 4 KiB.
     StreamAndRandom,
     /// A sequential reader of 64 KiB with two requests outstanding, and 30 random ones of 4 KiB.
     StreamAndMany,
-    /// Random reads of so many KiB, so many outstanding.
+    /// Random reads: KiB of a read, requests outstanding.
     Deep(u64, u32),
     /// A log of 4 KiB, 50 forced writes a second, beside eight clients that think for 20 ms.
     Log,
 }
 
 /// All of them.
-pub(crate) const LOADS: [Load; 13] = [
+const LOADS: [Load; 13] = [
     Load::Streams(2, 64, 2),
     Load::Streams(2, 128, 2),
     Load::Streams(3, 128, 4),
@@ -44,11 +46,29 @@ pub(crate) const LOADS: [Load; 13] = [
 ];
 
 /// What the host takes from an answer to the same client's next request: between the figures of X8.
-const HOST: HostTime = HostTime::Fixed(Dur::from_us(100));
+const HOST_US: u64 = 100;
+const HOST: HostTime = HostTime::Fixed(Dur::from_us(HOST_US));
+
+/// Requests of one run.
+const REQUESTS: u64 = 20_000;
+
+/// The cells of claim X8c.
+pub(crate) fn points(drives: &[&'static str]) -> Vec<Point> {
+    let point = |drive, load: Load| {
+        let groups = load.groups();
+        let closed = groups.iter().map(|group| match group.arrivals {
+            Arrivals::Closed { tasks, .. } => tasks,
+            Arrivals::Open { .. } => 0,
+        });
+        let outstanding = closed.sum();
+        Point { drive, load: load.name(), outstanding, host_us: HOST_US, groups, requests: REQUESTS }
+    };
+    drives.iter().flat_map(|&drive| LOADS.map(|load| point(drive, load))).collect()
+}
 
 impl Load {
     /// What the table calls it.
-    pub(crate) fn name(self) -> String {
+    fn name(self) -> String {
         let outstanding = |n: u32| if n == 1 { "1 outstanding".to_owned() } else { format!("{n} outstanding each") };
         match self {
             Load::Streams(streams, kib, n) => format!("{streams} sequential readers, {kib} KiB, {}", outstanding(n)),
@@ -61,7 +81,7 @@ impl Load {
     }
 
     /// The groups of clients that ask for it.
-    pub(crate) fn groups(self) -> Vec<GroupSpec> {
+    fn groups(self) -> Vec<GroupSpec> {
         let reads = |kib: u64, place| PatternSpec { place, ..PatternSpec::random_reads(kib << 10) };
         let group = |n: u32, pattern| GroupSpec { pattern, host: HOST, ..closed(n) };
         match self {

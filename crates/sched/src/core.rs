@@ -3,7 +3,8 @@
 //! * this file: foreground requests from submission to finish
 //! * `commit`: when the next command is dispatched
 //! * `chain`: more than two commands at the drive, where each continues the one before
-//! * `going`: who may go, streams and ADMIT
+//! * `going`: which queues may dispatch, streams and ADMIT
+//! * `selection`: ORDER's choice among their requests
 //! * `merged`: writes that go as one command
 //! * `handover`: when the drive orders commands itself
 //! * `filling`: what is put before them
@@ -21,6 +22,7 @@ mod handover;
 mod idle_time;
 mod merged;
 mod read_through;
+mod selection;
 mod staying;
 
 use std::collections::VecDeque;
@@ -36,8 +38,7 @@ use crate::fill::forward::MOST_PROMOTED;
 use crate::fill::subsystem::{FillConfig, Freeblock};
 use crate::merge::MOST_REQUESTS;
 pub use crate::order::Order;
-use crate::order::View;
-use crate::order::ahead::{self, Arrivals};
+use crate::order::ahead::Arrivals;
 use crate::pool::{Pool, Slot};
 use crate::predictor::Predictor;
 use crate::request::{Action, Finished, Prediction, Request};
@@ -399,72 +400,6 @@ impl Core {
         let slot = self.choose()?;
         self.take(slot);
         Some(self.send_request(slot))
-    }
-
-    /// ORDER's choice among the requests that ADMIT lets go. Nothing is committed by it ([`Core::take`]).
-    fn choose(&mut self) -> Option<u32> {
-        self.waits_until = None;
-        if self.pool.eligible() == 0 {
-            return None;
-        }
-        let patience = self.let_go()?;
-        self.waits_until = None;
-        let (read, write) = self.predictor.next_heads(&self.model, self.now);
-        let goes_on = self.continuation();
-        self.find_hits();
-        let stream = goes_on.filter(|&slot| !self.fill.as_ref().is_some_and(|f| f.is_piece(slot)));
-        let mut view = View {
-            pool: &self.pool,
-            queues: (!self.going.is_empty()).then_some(&self.going[..]),
-            model: &self.model,
-            now: self.now,
-            read,
-            write,
-            lbn: self.dispatch.lbn(),
-            goes_on,
-            stream,
-            hits: &self.hits,
-            writes_in_order: self.keeps_writes_in_order(),
-            arrivals: &mut self.arrivals,
-            looked_at: 0,
-        };
-        let waited = |slot: u32| self.now.since(self.pool.get(slot).submitted);
-        let oldest = patience.and_then(|(queue, longest)| {
-            let oldest = match queue {
-                Some(queue) => self.pool.choice(Some(queue)).oldest,
-                None => view.oldest_of(|queue| queue.oldest),
-            };
-            oldest.filter(|&slot| waited(slot) > longest)
-        });
-        let slot = oldest.or_else(|| self.config.order.next(&mut view));
-        assert!(slot.is_some(), "queues {:?} have a turn, and nothing of them may go", self.going);
-        self.stats.cost.looked_at += view.looked_at;
-        slot
-    }
-
-    /// Finds the eligible reads that the drive's cache answers, for an order that asks and where few are waiting.
-    fn find_hits(&mut self) {
-        self.hits.clear();
-        let asks = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
-        if !asks || !self.predictor.has_cache() {
-            return;
-        }
-        let count = if self.going.is_empty() { 1 } else { self.going.len() };
-        for at in 0..count {
-            for entry in self.pool.choice(self.going.get(at).copied()).index {
-                let Request { kind, lbn, count, .. } = self.pool.get(entry.slot).request;
-                if kind == Kind::Read && self.predictor.has_all(&self.model, lbn, count, self.now) {
-                    self.hits.push(entry.slot);
-                }
-            }
-        }
-    }
-
-    /// The choice is committed: the request is taken out of those that wait, and ADMIT accounts for it.
-    fn take(&mut self, slot: u32) {
-        self.stats.cost.decisions += 1;
-        self.pool.send(slot);
-        self.tell_chosen(slot);
     }
 
     /// When it wants to be told the time, if nothing else happens before.

@@ -49,7 +49,7 @@ pub struct Dispatch {
 }
 
 impl Dispatch {
-    /// An empty queue for a drive that gets at most so many commands at a time.
+    /// An empty queue for a drive that gets at most `max_outstanding` commands at a time.
     pub fn new(max_outstanding: usize) -> Dispatch {
         assert!(max_outstanding > 0, "nothing could ever be sent");
         Dispatch {
@@ -80,7 +80,8 @@ impl Dispatch {
         self.lbn
     }
 
-    /// The number of the foreground read or write sent last, if it is a read that begins where the read before it ended.
+    /// The number of the foreground read or write sent last, if it is a read that begins where the read before it
+    /// ended.
     #[inline]
     pub fn stream(&self) -> Option<u64> {
         self.stream

@@ -118,6 +118,13 @@ impl Pool {
         }
     }
 
+    /// The same for each of `queues`; `None`: for all requests.
+    #[inline]
+    pub fn choices<'a>(&'a self, queues: Option<&'a [u32]>) -> impl Iterator<Item = Eligible<'a>> + use<'a> {
+        let count = queues.map_or(1, <[u32]>::len);
+        (0..count).map(move |at| self.choice(queues.map(|q| q[at])))
+    }
+
     /// Requests of a queue that may be sent now; only where there are queues.
     pub fn waiting_in(&self, queue: u32) -> usize {
         self.queues.as_ref().map_or(0, |q| q.waiting(queue))

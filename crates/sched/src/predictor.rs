@@ -14,6 +14,8 @@
 //! way they leave the head where it was. A read that was thought to be in the cache and comes as late as the media would
 //! have brought it has moved the head like any other.
 
+mod cache;
+
 use std::collections::VecDeque;
 
 use headtime_disk::command::{Kind, Outcome};
@@ -21,7 +23,7 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::time::{Dur, Time};
 
-use crate::cached::{Cached, Found, Hit, reads_further};
+use crate::cached::{Cached, Found, Hit};
 use crate::classify::CLOSE;
 use crate::flight::{Flight, Known, Served};
 use crate::overheads::{asked, off_bus};
@@ -98,9 +100,9 @@ impl Predictor {
         self.flights.front().map(|f| f.due)
     }
 
-    /// When the head will be free of the one command that is at the drive; `None` when there is none or more than one, when
-    /// it is not known, or when the cache holds all of it, unless a running read-ahead has still to bring some of it:
-    /// then the head is free when the last sector has passed.
+    /// When the head will be free of the one command that is at the drive; `None` when there is none or more than one,
+    /// when it is not known, or when the cache holds all of it. If a running read-ahead has still to bring some of it,
+    /// the head is free when the last sector has passed.
     #[inline]
     pub fn head_free_at(&self) -> Option<Time> {
         match &self.flights.front() {
@@ -112,18 +114,11 @@ impl Predictor {
         }
     }
 
-    /// Until when a drive at which there is no command reads on behind the last one, and would keep a command waiting
-    /// that is sent now.
+    /// When the drive will be done with reading on behind what completed last, if that keeps a command waiting that is
+    /// at the drive, or is sent now. A drive with an order of its own may still take up another one until then.
     #[inline]
-    pub fn keeps_waiting_until(&self, now: Time) -> Option<Time> {
-        let waits = self.flights.is_empty() && self.known.sure && self.known.keeps_waiting(now);
-        waits.then_some(self.known.free_at)
-    }
-
-    /// When the drive will be done with reading on behind what completed last, if that keeps what waits at the drive from
-    /// being taken up. A drive with an order of its own may still take something else first until then.
     pub fn reads_on_until(&self, now: Time) -> Option<Time> {
-        let waits = self.known.sure && !self.flights.is_empty() && self.known.keeps_waiting(now);
+        let waits = self.known.sure && self.known.keeps_waiting(now);
         waits.then_some(self.known.free_at)
     }
 
@@ -152,84 +147,6 @@ impl Predictor {
             false => self.cached.reads_behind(model),
         };
         self.last().sure && (reads_on || self.cached.holds_block(model, lbn))
-    }
-
-    /// Whether the drive's cache answers a read of these sectors that is sent now, or its read-ahead brings them within a turn;
-    /// or it may, because it surprised with something near them.
-    pub fn answers_from_cache(&mut self, model: &Model, lbn: u64, count: u32, now: Time) -> bool {
-        if !self.cached.exists() {
-            return false;
-        }
-        if self.cached.surprises.near(&model.cache, lbn) {
-            return true;
-        }
-        let (left, at) = left_alone(model, self.last(), now);
-        let soon = model.mechanics.rotation.period();
-        self.cached.holds(model, left.as_ref(), lbn, lbn + u64::from(count), at, soon)
-    }
-
-    /// Whether the drive may be reading ahead where nothing is known of it, because it served the last read
-    /// otherwise than believed.
-    #[inline]
-    pub fn may_read_ahead(&self) -> bool {
-        self.cached.surprises.reads_ahead_unknown
-    }
-
-    /// Whether the drive's cache holds what all commands at the drive ask for.
-    pub fn all_are_hits(&self) -> bool {
-        self.flights.iter().all(|f| f.is_hit() && f.there == Time::ZERO)
-    }
-
-    /// Whether the drive has a cache.
-    #[inline]
-    pub fn has_cache(&self) -> bool {
-        self.cached.exists()
-    }
-
-    /// Whether the drive's cache holds all of these sectors when a command that is sent now reaches the drive.
-    pub fn has_all(&mut self, model: &Model, lbn: u64, count: u32, now: Time) -> bool {
-        if !self.cached.exists() {
-            return false;
-        }
-        let (left, at) = left_alone(model, self.last(), now);
-        self.cached.has_all(model, left.as_ref(), lbn, lbn + u64::from(count), at)
-    }
-
-    /// Whether the drive reads further ahead behind a read of `lbn..lbn + count` if its command begins at `front`.
-    pub fn reads_further_behind(&self, model: &Model, front: u64, lbn: u64, count: u32) -> bool {
-        self.cached.exists()
-            && model.cache.prefetch_on_idle_hit
-            && reads_further(model, front, lbn, lbn + u64::from(count))
-    }
-
-    /// Up to where the drive's cache holds the front of these sectors; `None` if it does not.
-    pub fn held_front(&mut self, model: &Model, lbn: u64, count: u32) -> Option<u64> {
-        if self.cached.exists() { self.cached.held_front(model, lbn, lbn + u64::from(count)) } else { None }
-    }
-
-    /// The foreground is about to read these sectors: how many segments of the drive's cache it has used since the one that it
-    /// would hit without background work; `None` when it would hit none.
-    pub fn foreground_age(&mut self, model: &Model, lbn: u64, count: u32) -> Option<u32> {
-        if self.cached.exists() { self.cached.foreground_age(model, lbn, lbn + u64::from(count)) } else { None }
-    }
-
-    /// Whether a background command can use one more segment of the drive's cache and leave the foreground those of which it has
-    /// used no more than `oldest` since.
-    pub fn has_room_for_background(&self, oldest: u32) -> bool {
-        self.cached.has_room_for_background(oldest)
-    }
-
-    /// The command sent last was background work: what it uses of the drive's cache the foreground would not have used.
-    pub fn was_background(&mut self) {
-        self.has_background_front();
-        self.cached.was_background();
-    }
-
-    /// The command sent last has background sectors at its front.
-    pub fn has_background_front(&mut self) {
-        if let Some(flight) = self.flights.back_mut() {
-            flight.background = true;
-        }
     }
 
     /// Whether a command that should have completed long ago has not.

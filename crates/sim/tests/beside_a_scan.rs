@@ -50,7 +50,8 @@ fn share(drive: &str, front: Front, groups: &[GroupSpec], requests: u64) -> f64 
     share
 }
 
-/// `n` tasks that ask for `kib` KiB each, with so many microseconds of the host between.
+/// `n` tasks that ask for `kib` KiB each, and a host that takes `host_us` microseconds from a completion to the next
+/// request.
 fn group(n: u32, kib: u64, place: PlaceSpec, host_us: u64) -> GroupSpec {
     let size = SizeSpec::Fixed { bytes: kib << 10 };
     let pattern = PatternSpec { place, size, ..PatternSpec::random_reads(4096) };

@@ -16,7 +16,7 @@ use super::{Behind, Cached, Passed};
 
 /// Places that are remembered.
 const REMEMBERED: usize = 8;
-/// Bound of [`Near::hits`]: so many reads that missed there make up for any number of unexpected hits. Chosen, not
+/// Bound of [`Near::hits`]: this number of misses there makes up for any number of unexpected hits. Chosen, not
 /// measured: it bounds for how long no gap is filled at a place that was read often.
 const MOST_HITS: u8 = 4;
 

@@ -6,9 +6,9 @@
 //! before, and ORDER's choice continues the last, it is sent at once, up to the depth of the drive's queue. This gives
 //! up no choice: each command continues the one before, so there is nothing to reorder.
 //!
-//! The same holds for short writes in order on a drive that writes on arrival and has no write cache: there a write that
-//! is at the drive before the one in front of it has ended loses no turn. Other drives without a write cache lose one;
-//! for them such writes are merged ([`super::merged`]).
+//! The same holds for short writes in order on a drive that writes on arrival and has no write cache: there a write
+//! that is at the drive before the one in front of it has ended loses no turn. Other drives without a write cache lose
+//! one; for them such writes are merged ([`super::merged`]).
 //!
 //! And for reads that the drive's cache answers, while everything at the drive is one: the head moves for none of them,
 //! and with two at a time the drive would wait for the host.
@@ -58,11 +58,6 @@ impl Core {
         }
         let next = self.choose()?;
         (self.hits.contains(&next) && !self.is_piece(next)).then_some(next)
-    }
-
-    /// Whether a request is a piece of a promoted task.
-    fn is_piece(&self, slot: u32) -> bool {
-        self.fill.as_ref().is_some_and(|f| f.is_piece(slot))
     }
 
     /// The write that continues the one sent last, where the drive writes both without losing a turn, and may be done

@@ -194,10 +194,10 @@ impl Core {
     /// Until when a drive at which there is no command reads on, if ORDER's choice is not served by that. Not with
     /// streams: they count a drive without commands as free.
     fn reads_on_until(&mut self) -> Option<Time> {
-        if self.streams.is_some() {
+        if self.streams.is_some() || self.predictor.outstanding() > 0 {
             return None;
         }
-        let until = self.predictor.keeps_waiting_until(self.now)?;
+        let until = self.predictor.reads_on_until(self.now)?;
         let slot = self.choose()?;
         (!self.goes_on(slot) && !self.is_cached(slot)).then_some(until)
     }

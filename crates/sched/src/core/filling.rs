@@ -60,7 +60,7 @@ impl Core {
     /// request waits in the drive's queue. A drive that reorders its queue could start a command sent now before that
     /// request, which would then be a turn late. So the next command is held until the drive has started the request.
     pub(super) fn hold_behind_free_work(&mut self) {
-        if let Some(until) = self.predictor.reads_on_until(self.now) {
+        if let Some(until) = self.predictor.reads_on_until(self.now).filter(|_| self.predictor.outstanding() > 0) {
             self.hold_until = until + TAKEN_UP;
         }
     }
@@ -239,8 +239,8 @@ impl Core {
                 self.fill.as_mut().expect("FILL is on").leave_out(before);
                 continue;
             }
-            // For what the drive's cache holds the head does not move: it would be elsewhere than planned. At the front of
-            // a request, the request itself would be read from front to back and no longer as its sectors arrive.
+            // For what the drive's cache holds the head does not move: it would be elsewhere than planned. At the front
+            // of a request, the request itself would be read from front to back, not as its sectors arrive.
             let held = match leg.kind {
                 Kind::Read => self.predictor.held_front(&self.model, leg.lbn, leg.count),
                 _ => None,
@@ -353,7 +353,7 @@ impl Core {
     /// After the predictor was told of a request's command: a piece of a promoted task, or a straggler, is no request of the
     /// foreground.
     pub(super) fn note_piece(&mut self, slot: u32) {
-        if self.fill.as_ref().is_some_and(|f| f.is_piece(slot)) {
+        if self.is_piece(slot) {
             self.predictor.was_background();
         }
     }
@@ -429,8 +429,7 @@ impl Core {
         let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command)?;
         match sent.purpose {
             Purpose::Request(slot) | Purpose::Merged(slot, ..) => {
-                let piece = self.fill.as_ref().is_some_and(|f| f.is_piece(slot));
-                (!piece).then(|| self.pool.get(slot).request.id)
+                (!self.is_piece(slot)).then(|| self.pool.get(slot).request.id)
             }
             Purpose::Free(_) => None,
         }
@@ -440,9 +439,8 @@ impl Core {
     /// promoted task, or a straggler. Its data is then an application's that answered [`crate::tasks::Event::GetBuffer`].
     pub fn is_promoted(&self, command: u64) -> bool {
         let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
-        let fill = self.fill.as_ref();
         match sent.map(|s| s.purpose) {
-            Some(Purpose::Request(slot) | Purpose::Merged(slot, ..)) => fill.is_some_and(|f| f.is_piece(slot)),
+            Some(Purpose::Request(slot) | Purpose::Merged(slot, ..)) => self.is_piece(slot),
             Some(Purpose::Free(_)) | None => false,
         }
     }

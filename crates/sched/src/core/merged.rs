@@ -84,7 +84,7 @@ impl Core {
         let queue = first.queue;
         let next = self.pool.write_at(first.request.lbn + u64::from(first.request.count))?;
         let other = self.pool.get(next);
-        let piece = self.fill.as_ref().is_some_and(|f| f.is_piece(slot) || f.is_piece(next));
+        let piece = self.is_piece(slot) || self.is_piece(next);
         let of_another = self.admit.is_some() && other.queue != queue;
         if piece || of_another || !can_merge(&first.request, &other.request) {
             return None;

@@ -25,7 +25,7 @@ const REMEMBERED: u32 = 32;
 /// what a command needs to reach the drive after a completion: some 0.4 ms in the simulator, and on a real host its
 /// wake-up besides. It saves two positioning times, some 16 ms. One in sixteen covers a wait of 1 ms.
 const PAYS: u32 = 2;
-/// Where it does not pay, one of so many is tried.
+/// Where it does not pay, one wait in this number is tried.
 const TRY: u32 = 32;
 
 /// What waiting for streams has brought.
@@ -76,8 +76,8 @@ impl Core {
     fn stream_at_drive(&self) -> Option<(u64, u32)> {
         let [sent] = self.dispatch.at_drive() else { return None };
         let (Purpose::Request(slot) | Purpose::Merged(slot, ..)) = sent.purpose else { return None };
-        let piece = self.fill.as_ref().is_some_and(|f| f.is_piece(slot));
-        let goes_on = !piece && self.dispatch.stream() == Some(sent.command.id) && self.model.reads_ahead();
+        let goes_on =
+            !self.is_piece(slot) && self.dispatch.stream() == Some(sent.command.id) && self.model.reads_ahead();
         goes_on.then(|| (sent.command.id, self.pool.get(slot).queue))
     }
 

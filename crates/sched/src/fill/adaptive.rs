@@ -171,7 +171,7 @@ impl Adaptive {
         let due = (seen.seek + seen.latency).0 as i64;
         let exact_miss = arrived.exact && seen.error_ns > turn.0 as i64 / 4;
         let missed = (!arrived.exact && arrived.after >= due) || exact_miss;
-        let margin = self.margins.of_move(seen.from, seen.to) + if seen.alone { self.delay() } else { Dur::ZERO };
+        let margin = self.margin_before(seen);
         let room = match seen.surprise {
             Surprise::EarlyTurn => Some(turn.saturating_sub(seen.latency)),
             _ => missed.then_some(seen.latency),
@@ -182,10 +182,15 @@ impl Adaptive {
         Verdict { missed, explained: room.is_some_and(|r| r <= margin) }
     }
 
-    /// Takes note of a completion that does not tell when the arm arrived. If it is one turn late, and on several tracks,
-    /// one of the moves between them may be the cause. As a rule it is the first, whose slack FILL has used. So it
-    /// counts as a miss for the margins: the successes of such requests count, and alone they would narrow the margins
-    /// whatever is missed. What the other moves miss is known from requests with much slack (`other_ppm`).
+    /// What FILL left free before this move.
+    fn margin_before(&self, seen: &Seen) -> Dur {
+        self.margins.of_move(seen.from, seen.to) + if seen.alone { self.delay() } else { Dur::ZERO }
+    }
+
+    /// Takes note of a completion that does not tell when the arm arrived. If it is one turn late, and on several
+    /// tracks, one of the moves between them may be the cause. As a rule it is the first, whose slack FILL has used. So
+    /// it counts as a miss for the margins: the successes of such requests count, and alone they would narrow the
+    /// margins whatever is missed. What the other moves miss is known from requests with much slack (`other_ppm`).
     fn observe_late(&mut self, seen: &Seen, turn: Dur) -> Verdict {
         // A drive that reads on arrival would land inside so long a request, and its successes tell nothing.
         let lands = self.base.on_arrival(seen.kind) && seen.latency + seen.media > turn;
@@ -193,7 +198,7 @@ impl Adaptive {
         if seen.one_track || !one_turn || lands {
             return Verdict::default();
         }
-        let margin = self.margins.of_move(seen.from, seen.to) + if seen.alone { self.delay() } else { Dur::ZERO };
+        let margin = self.margin_before(seen);
         self.widen_or_narrow(seen, true, None);
         Verdict { missed: true, explained: seen.latency <= margin }
     }

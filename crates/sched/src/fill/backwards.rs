@@ -7,28 +7,23 @@
 
 use headtime_disk::geometry::Geometry;
 
+use super::history::History;
+
 /// Reads that are remembered: programs that read backwards at the same time.
 const READS: usize = 16;
-/// That many of the last 256 reads lay before one of those on its track: it is the habit of a program. Each of them may
-/// hit by chance of the head's arrival, about one in two, and costs a positioning time if it does not: with one in
-/// eight, a loss of up to one in sixteen is avoided for what the gaps of so many requests would bring.
+/// It is the habit of a program if at least this number of the last 256 reads lay before a remembered one on its track:
+/// one in eight. The head arrives anywhere on the track, so half of them would hit, and each that does not costs a
+/// positioning time.
 const HABIT: u32 = 32;
 
 /// What the last foreground reads were.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Backwards {
     /// First LBNs; the oldest is replaced.
     reads: [u64; READS],
     next: usize,
-    /// The last 256 reads, the latest in the lowest bit of the first word: whether each lay before another on its
-    /// track.
-    history: [u64; 4],
-}
-
-impl Default for Backwards {
-    fn default() -> Backwards {
-        Backwards { reads: [0; READS], next: 0, history: [0; 4] }
-    }
+    /// Whether each of the last reads lay before another on its track.
+    history: History,
 }
 
 impl Backwards {
@@ -36,17 +31,14 @@ impl Backwards {
     pub fn read(&mut self, geometry: &Geometry, lbn: u64) {
         let mut behind = self.reads.iter().copied().filter(|&read| lbn < read).min();
         let before = behind.take_if(|read| geometry.track_of(*read).is_some_and(|t| t.first_lbn <= lbn)).is_some();
-        let mut carry = u64::from(before);
-        for word in &mut self.history {
-            (*word, carry) = (*word << 1 | carry, *word >> 63);
-        }
+        self.history.push(before);
         self.reads[self.next] = lbn;
         self.next = (self.next + 1) % READS;
     }
 
     /// Whether the last reads show that it will read backwards again.
     pub fn is_habit(&self) -> bool {
-        self.history.iter().map(|word| word.count_ones()).sum::<u32>() >= HABIT
+        self.history.of_last_256() >= HABIT
     }
 }
 

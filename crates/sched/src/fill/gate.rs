@@ -6,6 +6,7 @@
 //! free costs the foreground turns. Predictions go on while the gate is shut: they are how it is known that the drive has
 //! calmed.
 
+use super::history::History;
 use crate::request::Surprise;
 
 /// Predictions that are looked at to shut the gate.
@@ -17,9 +18,7 @@ pub const WINDOW: u32 = 64;
 pub const SHUT_AT: u32 = 21;
 /// It opens when there are at most so many among the last [`WINDOW`]: one in five, which that workload reaches.
 pub const OPEN_AT: u32 = 12;
-/// For it to open there must be no more than one in five among so many predictions, too.
-const LONG_WINDOW: u32 = 256;
-/// One in five of [`LONG_WINDOW`].
+/// For it to open there must be no more than one in five among the last 256 predictions, too.
 const LONG_OPEN_AT: u32 = 51;
 /// It does not open before so many predictions have been made since it was shut. Doubled each time it has to be shut again soon: then
 /// filling itself is what the drive surprises with.
@@ -32,8 +31,8 @@ const SOON: u32 = 1_024;
 /// Says whether gaps may be filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
-    /// The last 256 predictions, the latest in the lowest bit of the first word: whether each was a surprise.
-    history: [u64; (LONG_WINDOW / 64) as usize],
+    /// Whether each of the last predictions was a surprise.
+    history: History,
     shut: bool,
     /// Predictions since it was shut or opened.
     since: u32,
@@ -45,7 +44,14 @@ pub struct Gate {
 
 impl Default for Gate {
     fn default() -> Gate {
-        Gate { history: [0; 4], shut: false, since: SOON, least_shut: LEAST_SHUT, overdue: false, times_shut: 0 }
+        Gate {
+            history: History::default(),
+            shut: false,
+            since: SOON,
+            least_shut: LEAST_SHUT,
+            overdue: false,
+            times_shut: 0,
+        }
     }
 }
 
@@ -64,7 +70,7 @@ impl Gate {
     /// Surprises among the last [`WINDOW`] predictions.
     #[inline]
     pub fn surprises(&self) -> u32 {
-        self.history[0].count_ones()
+        self.history.of_last_64()
     }
 
     /// Tells it what became of a read or a write: what the prediction's error looked like, `None` when there could be no
@@ -76,10 +82,7 @@ impl Gate {
             Some(Surprise::ExtraTurn | Surprise::EarlyTurn) => !explained,
             Some(Surprise::CacheHit | Surprise::Other) | None => true,
         };
-        let mut carry = u64::from(surprised);
-        for word in &mut self.history {
-            (*word, carry) = (*word << 1 | carry, *word >> 63);
-        }
+        self.history.push(surprised);
         self.since = self.since.saturating_add(1);
         if !self.shut && self.surprises() >= SHUT_AT {
             self.least_shut = match self.since < SOON {
@@ -94,8 +97,7 @@ impl Gate {
     }
 
     fn is_calm(&self) -> bool {
-        let long: u32 = self.history.iter().map(|w| w.count_ones()).sum();
-        self.surprises() <= OPEN_AT && long <= LONG_OPEN_AT
+        self.surprises() <= OPEN_AT && self.history.of_last_256() <= LONG_OPEN_AT
     }
 
     /// Tells it whether a command at the drive is overdue: later than predicted by more than the turns that happen. Until

@@ -35,6 +35,7 @@ mod front;
 pub mod gap;
 pub mod gate;
 pub mod headtime;
+mod history;
 pub mod idle;
 mod idle_leg;
 pub mod idling;

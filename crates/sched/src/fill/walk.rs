@@ -99,8 +99,8 @@ impl Walk {
         (self.spent[AROUND], self.spent[EDGES])
     }
 
-    /// The next cell; `None` when there is none. `edges`: also from the edges of the disk. `winner` and `anyone`: whether
-    /// they want something.
+    /// The next cell; `None` when there is none. `edges`: also from the edges of the disk. `winner` and `anyone`:
+    /// whether they want something.
     pub(super) fn next<W>(&mut self, scene: &Scene<'_, W>, edges: bool, winner: bool, anyone: bool) -> Option<Next> {
         let all = scene.regions.all();
         while self.near_done < self.near.len() {
@@ -173,8 +173,8 @@ impl Walk {
     }
 }
 
-/// The cylinders from which the arm can be at the destination in time, coming from the source: all that lie between the two,
-/// and outside of them as far as the way out and back leaves time. Nothing beyond is reachable.
+/// The cylinders from which the arm can be at the destination in time, coming from the source: all that lie between
+/// the two, and outside of them as far as the way out and back leaves time. Nothing beyond is reachable.
 pub fn reach(model: &Model, gap: &Gap) -> (u32, u32) {
     let (a, b) = (gap.source().0, gap.destination().0);
     let (low, high) = (a.min(b), a.max(b));

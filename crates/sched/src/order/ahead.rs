@@ -14,10 +14,10 @@
 //! several streams one is read until another request has waited that many times as long as the move to it and the
 //! move back take. Where no waiting read continues a stream, `back(b)` is zero.
 //!
-//! The term of the age is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on rotational position"): a
-//! request that lies badly gains on the others while it waits, so the largest response times fall. Ages grow with the number `n` of
-//! requests that wait; a request that has waited as long as first come, first served would let it wait has gained a
-//! sixteenth of a service time, whatever `n` is.
+//! The term of the age is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on
+//! rotational position"): a request that lies badly gains on the others while it waits, so the largest response times
+//! fall. Ages grow with the number `n` of requests that wait; a request that has waited as long as first come, first
+//! served would let it wait has gained a sixteenth of a service time, whatever `n` is.
 //!
 //! A read that the drive's cache answers costs nothing, and leaves the head where it is. The drive's own queue takes
 //! such a read first, too. (With more than [`MOST`] waiting they are not looked for.)
@@ -44,8 +44,8 @@ use crate::pool::Entry;
 /// Requests that are looked at.
 pub const MOST: usize = 32;
 
-/// With more than [`MOST`] requests waiting, the cost of a request falls by its waiting time divided by this. Measured with 34
-/// to 1,024 random reads outstanding on four drives (atlas10k, barracuda36es2, hitachi-7k1000c, nearline-20tb),
+/// With more than [`MOST`] requests waiting, the cost of a request falls by its waiting time divided by this. Measured
+/// with 34 to 1,024 random reads outstanding on four drives (atlas10k, barracuda36es2, hitachi-7k1000c, nearline-20tb),
 /// against the drive's own queue, to which the requests beyond its depth are fed in order of arrival: 1.00 to 1.53
 /// times the requests a second, and a p99 of 0.70 to 1.03 times the drive's. With 192 the rate is 1.00 to 1.42 and
 /// the p99 0.65 to 0.95; with 384 1.01 to 1.67 and 0.75 to 1.10.

@@ -115,9 +115,7 @@ impl<'a> View<'a> {
     /// What may be chosen, queue by queue.
     #[inline]
     pub fn choices(&self) -> impl Iterator<Item = Eligible<'a>> + use<'a> {
-        let (pool, queues) = (self.pool, self.queues);
-        let count = queues.map_or(1, <[u32]>::len);
-        (0..count).map(move |at| pool.choice(queues.map(|q| q[at])))
+        self.pool.choices(self.queues)
     }
 
     /// Of one request of each queue the one that arrived first.

@@ -1,0 +1,78 @@
+//! ORDER's choice among the eligible requests, and when it is committed.
+
+use headtime_disk::command::Kind;
+
+use super::{Core, Order};
+use crate::order::{View, ahead};
+use crate::request::Request;
+
+impl Core {
+    /// ORDER's choice among the requests that ADMIT lets go. Nothing is committed by it ([`Core::take`]).
+    pub(super) fn choose(&mut self) -> Option<u32> {
+        self.waits_until = None;
+        if self.pool.eligible() == 0 {
+            return None;
+        }
+        let patience = self.let_go()?;
+        self.waits_until = None;
+        let (read, write) = self.predictor.next_heads(&self.model, self.now);
+        let goes_on = self.continuation();
+        self.find_hits();
+        let stream = goes_on.filter(|&slot| !self.is_piece(slot));
+        let mut view = View {
+            pool: &self.pool,
+            queues: (!self.going.is_empty()).then_some(&self.going[..]),
+            model: &self.model,
+            now: self.now,
+            read,
+            write,
+            lbn: self.dispatch.lbn(),
+            goes_on,
+            stream,
+            hits: &self.hits,
+            writes_in_order: self.keeps_writes_in_order(),
+            arrivals: &mut self.arrivals,
+            looked_at: 0,
+        };
+        let waited = |slot: u32| self.now.since(self.pool.get(slot).submitted);
+        let oldest = patience.and_then(|(queue, longest)| {
+            let oldest = match queue {
+                Some(queue) => self.pool.choice(Some(queue)).oldest,
+                None => view.oldest_of(|queue| queue.oldest),
+            };
+            oldest.filter(|&slot| waited(slot) > longest)
+        });
+        let slot = oldest.or_else(|| self.config.order.next(&mut view));
+        assert!(slot.is_some(), "queues {:?} have a turn, and nothing of them may go", self.going);
+        self.stats.cost.looked_at += view.looked_at;
+        slot
+    }
+
+    /// Finds the eligible reads that the drive's cache answers, for an order that asks and where few are waiting.
+    fn find_hits(&mut self) {
+        self.hits.clear();
+        let asks = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
+        if !asks || !self.predictor.has_cache() {
+            return;
+        }
+        let queues = (!self.going.is_empty()).then_some(&self.going[..]);
+        for entry in self.pool.choices(queues).flat_map(|queue| queue.index) {
+            let Request { kind, lbn, count, .. } = self.pool.get(entry.slot).request;
+            if kind == Kind::Read && self.predictor.has_all(&self.model, lbn, count, self.now) {
+                self.hits.push(entry.slot);
+            }
+        }
+    }
+
+    /// The choice is committed: the request is taken out of those that wait, and ADMIT accounts for it.
+    pub(super) fn take(&mut self, slot: u32) {
+        self.stats.cost.decisions += 1;
+        self.pool.send(slot);
+        self.tell_chosen(slot);
+    }
+
+    /// Whether a request is a piece of a promoted task, or a straggler: background work in the pool.
+    pub(super) fn is_piece(&self, slot: u32) -> bool {
+        self.fill.as_ref().is_some_and(|f| f.is_piece(slot))
+    }
+}
