@@ -103,6 +103,15 @@ impl Rotation {
         if a.0 > 0u64.wrapping_sub(JUST_PASSED.0) { Dur::ZERO } else { self.time_for(a) }
     }
 
+    /// By how long `target` has passed, where [`Rotation::wait`] counts it as under the head. An access that begins
+    /// there began this much before the head was asked for it. Without it, each of many accesses that follow on one
+    /// another would begin where rounding had left the one before, and the sum would be a sector that is missed.
+    #[inline]
+    pub fn passed(&self, here: Angle, target: Angle) -> Dur {
+        let past = here - target;
+        if past.0 < JUST_PASSED.0 { Dur(((past.0 as u128 * self.period_fx as u128) >> 96) as u64) } else { Dur::ZERO }
+    }
+
     /// The time in which one sector of a track of `spt` passes, in nanoseconds times 2^32. For [`sectors_time`].
     #[inline]
     pub fn sector_fx(&self, spt: u32) -> u64 {

@@ -113,12 +113,38 @@ fn reads_from_the_cache_are_sent_as_many_as_the_drive_takes() {
     assert!(share("atlas10k", Front::Headtime, &[local], 100_000) > 0.94);
 }
 
-/// A drive that writes on arrival is done with two writes of 4 KiB before it hears of the third: 0.44 of the requests.
+/// `n` tasks that write a stream.
+fn writes(n: u32, kib: u64, host_us: u64) -> GroupSpec {
+    let mut group = group(n, kib, PlaceSpec::SharedSequential, host_us);
+    group.pattern.reads = Share::NONE;
+    group
+}
+
+/// A drive is done with two writes of 4 KiB before it hears of the third. With two at the drive at a time 0.07 of the
+/// requests; with those that wait merged into one command the same, because all clients submit their next ones at its
+/// end.
 #[test]
 fn short_writes_in_order_do_not_run_dry() {
-    let mut writes = group(8, 4, PlaceSpec::SharedSequential, 100);
-    writes.pattern.reads = Share::NONE;
-    assert!(share("atlas10k", Front::Headtime, &[writes], 20_000) > 1.0);
+    for drive in ["atlas10k", "cheetah73lp"] {
+        assert!(share(drive, Front::Headtime, &[writes(8, 4, 20)], 20_000) > 0.99);
+    }
+    assert!(share("cheetah73lp", Front::Headtime, &[writes(3, 4, 20)], 20_000) > 0.99);
+}
+
+/// The next write of the stream is there before the last but one has ended. Where leaving the stream costs nothing in
+/// ORDER: 0.92 of the requests.
+#[test]
+fn a_stream_of_writes_is_not_left_for_every_read() {
+    let random = group(2, 4, PlaceSpec::Uniform, 100);
+    assert!(share("cheetah73lp", Front::Headtime, &[writes(2, 64, 100), random], 20_000) > 0.96);
+}
+
+/// A drive with a write cache and no queue comes to a write from the end of the one before. When ORDER took it to be
+/// where it was at the completion: 0.54 of the requests.
+#[test]
+fn writes_that_a_drive_without_a_queue_caches_are_ordered_from_the_end_of_the_last() {
+    let two = [writes(2, 64, 100), writes(2, 64, 100)];
+    assert!(share("maxtor-6l080l0", Front::Headtime, &two, 5_000) > 2.0);
 }
 
 /// Requests on several tracks that are late count for the margins. With their successes alone the margins shrink to

@@ -1,5 +1,6 @@
 //! Arm, head and platter at work: a range of blocks becomes legs, each a stretch of one track passing under the head.
 
+use crate::angle::Angle;
 use crate::command::{Kind, MediaTimes};
 use crate::drive::faults::Faults;
 use crate::drive::noise::Noise;
@@ -211,7 +212,7 @@ impl Mechanism {
             }
             if first {
                 times.seek_end = arrived;
-                times.transfer_start = legs[begun..].iter().map(|l| l.start).min().unwrap_or(arrived);
+                times.transfer_start = legs[begun..].iter().map(|l| l.start.max(arrived)).min().unwrap_or(arrived);
             }
             done += run.count as u64;
         }
@@ -248,6 +249,9 @@ impl Mechanism {
             cylinder: run.start.cylinder,
             surface: run.start.surface,
         };
+        let begins = |here: Angle, target: Angle| {
+            Time((arrived + rotation.wait(here, target)).0.saturating_sub(rotation.passed(here, target).0))
+        };
         let feed = job.feed;
         let on_arrival = !job.in_order
             && self.model.mechanics.on_arrival(job.kind)
@@ -256,14 +260,14 @@ impl Mechanism {
             let skipped = landing.sector;
             if skipped < run.count {
                 let start = arrived + landing.latency;
-                let again = arrived + rotation.wait(here, run.start.angle);
+                let again = begins(here, run.start.angle);
                 legs.push(leg(run.lbn + skipped as u64, run.count - skipped, start));
                 legs.push(leg(run.lbn, skipped, again));
                 let turned = rotation.period().saturating_sub(rotation.sectors(run.span as u64, run.start.spt));
                 return (start + rotation.period(), turned);
             }
         }
-        let mut next = leg(run.lbn, run.count, arrived + rotation.wait(here, run.start.angle));
+        let mut next = leg(run.lbn, run.count, begins(here, run.start.angle));
         let Some(feed) = feed else {
             legs.push(next);
             return (next.end(), Dur::ZERO);

@@ -162,8 +162,6 @@ pub struct Drive {
     dirty: Vec<Dirty>,
     /// The running write-back that a following write may join.
     write_back: Option<WriteBack>,
-    /// The mechanism has just written a cached write to the media that ends before this LBN.
-    destaged_to: Option<u64>,
     last_was_read: bool,
     last_read_end: u64,
     last_read_track: Option<(u32, u16)>,
@@ -219,7 +217,6 @@ impl Drive {
             legs: Vec::with_capacity(16),
             dirty: Vec::new(),
             write_back: None,
-            destaged_to: None,
             last_was_read: true,
             last_read_end: u64::MAX,
             last_read_track: None,
@@ -458,7 +455,6 @@ impl Drive {
                 return;
             }
         }
-        self.destaged_to = None;
         match waiting.command.kind {
             Kind::Read => self.start_read(waiting, at, waited),
             Kind::Write => self.start_write(waiting, at, waited),

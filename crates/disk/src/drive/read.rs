@@ -298,7 +298,7 @@ impl Drive {
             // It landed inside and went round: the whole track has passed.
             return if end <= track_end { (track.first_lbn, track_end, u64::MAX) } else { none };
         }
-        let waited = first.start.since(first.arrived).0;
+        let waited = first.start.saturating_since(first.arrived).0;
         let passed = (((waited as u128) << 32) / first.sector_fx.max(1) as u128) as u64;
         let before = lbn - track.first_lbn;
         if passed <= before {

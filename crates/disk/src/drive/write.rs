@@ -4,8 +4,7 @@ use crate::command::{Command, Kind, MediaTimes, Outcome};
 use crate::drive::mechanism::{Feed, Leg, Pass};
 use crate::drive::{Busy, Dirty, Drive, Waiting, WriteBack};
 use crate::profile::FirmwareOrder;
-use crate::rotation::JUST_PASSED;
-use crate::time::{Dur, Time};
+use crate::time::Time;
 
 impl Drive {
     /// Whether a write completes only when it is on the media: always where nothing is cached, and where a segment
@@ -234,10 +233,7 @@ impl Drive {
         let cost = |i: usize| {
             let d = &self.dirty[i];
             let place = d.place.as_ref().expect("translated on arrival");
-            let positioning = match Some(d.lbn) == self.destaged_to {
-                true => Dur::ZERO,
-                false => model.access(&head, place, Kind::Write).positioning(),
-            };
+            let positioning = model.access(&head, place, Kind::Write).positioning();
             // While its data is on the way the head waits a turn for it.
             let feed = self.feed(&d.command(), d.fed);
             let there = feed.there(d.lbn + u64::from(d.count) - 1) <= at + positioning;
@@ -246,16 +242,11 @@ impl Drive {
         (0..self.dirty.len()).min_by_key(|&i| cost(i))
     }
 
-    /// Puts one cached write on the media. One that continues the one before begins a little earlier than that ended:
-    /// ends are rounded up to nanoseconds, and after several writes in a row the next sector would have passed.
+    /// Puts one cached write on the media.
     pub(super) fn destage(&mut self, i: usize, at: Time) {
         let d = self.dirty.remove(i);
         let stop = self.stop_stream(at);
-        let away = stop + self.mech.recalibration(at);
-        let begin = match Some(d.lbn) == self.destaged_to && away == Dur::ZERO {
-            true => Time(at.0 - self.mech.spindle.rotation().time_for(JUST_PASSED).0),
-            false => at + away,
-        };
+        let begin = at + stop + self.mech.recalibration(at);
         let feed = self.feed(&d.command(), d.fed);
         self.legs.clear();
         let count = d.count as u64;
@@ -264,7 +255,6 @@ impl Drive {
         self.hide(&times);
         self.busy = Busy::Write(d.segment);
         self.free_at = times.end;
-        self.destaged_to = Some(d.lbn + count);
     }
 
     fn note_write(&mut self) {

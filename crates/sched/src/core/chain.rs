@@ -45,7 +45,7 @@ impl Core {
 
     /// ORDER's choice, if all that is at the drive is a chain and it continues that.
     fn next_of_chain(&mut self) -> Option<u32> {
-        let next = self.continuation().or_else(|| self.write_behind())?;
+        let next = self.continuation().or_else(|| self.short_write_behind())?;
         let Request { kind, lbn, .. } = self.pool.get(next).request;
         let goes_on = !self.is_piece(next) && self.is_chain(kind, lbn);
         (goes_on && self.choose() == Some(next)).then_some(next)
@@ -62,17 +62,13 @@ impl Core {
 
     /// The write that continues the one sent last, where the drive writes both without losing a turn, and may be done
     /// with all that it has before another command gets there: two of these times are kept at the drive.
-    fn write_behind(&self) -> Option<u32> {
-        let goes_on = !self.model.cache.write_back && self.model.mechanics.on_arrival(Kind::Write);
-        let slot = self.pool.write_at(self.dispatch.lbn()).filter(|_| goes_on)?;
+    fn short_write_behind(&self) -> Option<u32> {
+        let slot = self.write_behind()?;
         let place = |c: &Command| self.model.place(c.lbn, c.count, c.kind);
         let media = self.dispatch.at_drive().iter().filter_map(|s| place(&s.command)).map(|p| p.media.0).sum();
         let arrives =
             lead_in(&self.model, Kind::Write, Kind::Write) + to_drive(&self.model, self.pool.get(slot).request.count);
-        if Dur(media) > arrives + arrives {
-            return None;
-        }
-        (self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)).then_some(slot)
+        (Dur(media) <= arrives + arrives).then_some(slot)
     }
 
     /// Whether all commands at the drive are reads, or all are writes, each of which continues the one before, up to

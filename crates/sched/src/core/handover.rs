@@ -13,6 +13,7 @@
 //!
 //! Streams with guarantees and ADMIT's shares exclude this: both rest on the selection outside.
 
+use headtime_disk::angle::Angle;
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::Place;
@@ -57,8 +58,9 @@ pub(super) struct Handover {
     dirty: Option<Dirty>,
     /// Writes at the drive that it may cache: the command, and what it takes to write it back.
     at_drive: Vec<(u64, Dur)>,
-    /// The track on which the write ends that was sent last.
+    /// The track on which the write ends that was sent last, and the angle there.
     arm: (u32, u16),
+    end_angle: Angle,
     /// Since when no command is at the drive.
     quiet: Option<Time>,
 }
@@ -138,6 +140,7 @@ impl Core {
             self.handover.at_drive.push((command.id, takes));
         }
         self.handover.arm = (place.end_cylinder, place.end_surface);
+        self.handover.end_angle = place.end_angle;
     }
 
     /// Where a read and a write sent now would find the head. The predictor does not follow what the drive does by
@@ -149,6 +152,19 @@ impl Core {
         }
         let (cylinder, surface) = self.handover.arm;
         let there = |head: Head| Head { cylinder, surface, ..head };
+        (there(read), there(write))
+    }
+
+    /// Where ORDER is to take the head to be. A drive that takes one command at a time, and has cached the last write,
+    /// writes to the media in the order of arrival: it comes to the next command from the end of that write.
+    pub(super) fn heads_to_choose_from(&mut self) -> (Head, Head) {
+        let (read, write) = self.predictor.next_heads(&self.model, self.now);
+        let writes_back = self.dirty_until().is_some() && self.predictor.last_kind() == Kind::Write;
+        if self.handover.orders() || !writes_back {
+            return (read, write);
+        }
+        let (angle, (cylinder, surface)) = (self.handover.end_angle, self.handover.arm);
+        let there = |head: Head| Head { cylinder, surface, angle, ..head };
         (there(read), there(write))
     }
 

@@ -4,10 +4,12 @@
 
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::model::Place;
+use headtime_disk::time::Dur;
 
 use super::{Core, Order};
 use crate::dispatch::{Purpose, Sent};
 use crate::merge::{MOST_BYTES, MOST_REQUESTS, can_merge};
+use crate::overheads::between;
 use crate::request::{Prediction, Request};
 
 impl Core {
@@ -17,11 +19,23 @@ impl Core {
         self.config.order == Order::SptfAhead && !by_drive && self.streams.is_none()
     }
 
-    /// Whether adjacent writes are also merged into one command. A drive that writes on arrival loses no turn between
-    /// adjacent writes; a merged command would only leave it idle until the clients have submitted their next writes.
+    /// Whether adjacent writes are also merged into one command: where the drive loses a turn between them. Elsewhere
+    /// the clients of a merged command would all submit their next writes at its end, and the drive would have nothing
+    /// to write until they have.
     pub(super) fn merges(&self) -> bool {
-        let at_once = self.model.cache.write_back || self.model.mechanics.on_arrival(Kind::Write);
-        self.keeps_writes_in_order() && !at_once
+        self.keeps_writes_in_order() && !self.model.cache.write_back && !self.writes_on()
+    }
+
+    /// Whether the drive has no write cache, and goes on without a break from a write to a queued one that continues it.
+    pub(super) fn writes_on(&self) -> bool {
+        !self.model.cache.write_back && between(&self.model, Kind::Write, Kind::Write) == Dur::ZERO
+    }
+
+    /// The write that continues the one sent last, which is at the drive, if the drive writes on.
+    pub(super) fn write_behind(&self) -> Option<u32> {
+        let last = self.dispatch.at_drive().last().filter(|_| self.writes_on())?;
+        let slot = self.pool.write_at(self.dispatch.lbn()).filter(|_| last.command.kind == Kind::Write)?;
+        (self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)).then_some(slot)
     }
 
     /// Sends the request in `slot`, and what is merged into its command.

@@ -15,10 +15,10 @@ impl Core {
         }
         let patience = self.let_go()?;
         self.waits_until = None;
-        let (read, write) = self.predictor.next_heads(&self.model, self.now);
+        let (read, write) = self.heads_to_choose_from();
         let goes_on = self.continuation();
         self.find_hits();
-        let stream = goes_on.filter(|&slot| !self.is_piece(slot));
+        let stream = goes_on.or_else(|| self.write_behind()).filter(|&slot| !self.is_piece(slot));
         let mut view = View {
             pool: &self.pool,
             queues: (!self.going.is_empty()).then_some(&self.going[..]),
