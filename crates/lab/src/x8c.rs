@@ -1,4 +1,4 @@
-//! The loads of claim X8c: several streams, reads backwards, a log, deep queues.
+//! The loads of claim X8c: several streams, reads backwards, local readers, a log, deep queues.
 //!
 //! Independent readers of the project found these: in each of them headtime had once less, down to a twentieth, of what
 //! the bare drive does. The p99 is in the table and not in the rule. Of several streams the drive's own queue serves
@@ -24,12 +24,18 @@ enum Load {
     StreamAndMany,
     /// Random reads: KiB of a read, requests outstanding.
     Deep(u64, u32),
+    /// Sequential writers, 64 KiB a write, two requests outstanding each.
+    Writers(u64),
+    /// A sequential writer of 64 KiB with two requests outstanding, and two random readers of 4 KiB.
+    WriterAndRandom,
+    /// Three readers within a two-thousandth of the disk, and three anywhere, 8 KiB a read.
+    LocalAndRandom,
     /// A log of 4 KiB, 50 forced writes a second, beside eight clients that think for 20 ms.
     Log,
 }
 
 /// All of them.
-const LOADS: [Load; 13] = [
+const LOADS: [Load; 16] = [
     Load::Streams(2, 64, 2),
     Load::Streams(2, 128, 2),
     Load::Streams(3, 128, 4),
@@ -42,6 +48,9 @@ const LOADS: [Load; 13] = [
     Load::Deep(256, 32),
     Load::Deep(4, 64),
     Load::Deep(4, 256),
+    Load::Writers(2),
+    Load::WriterAndRandom,
+    Load::LocalAndRandom,
     Load::Log,
 ];
 
@@ -75,6 +84,9 @@ impl Load {
             Load::Backwards(readers, n) => format!("{readers} backward readers, 128 KiB, {}", outstanding(n)),
             Load::StreamAndRandom => "a sequential reader, 64 KiB, and a random one, 4 KiB".into(),
             Load::StreamAndMany => "a sequential reader, 64 KiB, 2 outstanding, and 30 random ones, 4 KiB".into(),
+            Load::Writers(streams) => format!("{streams} sequential writers, 64 KiB, 2 outstanding each"),
+            Load::WriterAndRandom => "a sequential writer, 64 KiB, 2 outstanding, and 2 random readers, 4 KiB".into(),
+            Load::LocalAndRandom => "3 readers of 0.05% of the disk and 3 of all of it, 8 KiB".into(),
             Load::Deep(kib, n) => format!("random {kib} KiB reads, {n} outstanding"),
             Load::Log => "a log, 50 forced writes of 4 KiB a second, and 8 clients that think for 20 ms".into(),
         }
@@ -84,6 +96,7 @@ impl Load {
     fn groups(self) -> Vec<GroupSpec> {
         let reads = |kib: u64, place| PatternSpec { place, ..PatternSpec::random_reads(kib << 10) };
         let group = |n: u32, pattern| GroupSpec { pattern, host: HOST, ..closed(n) };
+        let writer = || PatternSpec { reads: Share::NONE, ..reads(64, PlaceSpec::SharedSequential) };
         match self {
             Load::Streams(streams, kib, n) => {
                 (0..streams).map(|_| group(n, reads(kib, PlaceSpec::SharedSequential))).collect()
@@ -96,6 +109,14 @@ impl Load {
             }
             Load::StreamAndMany => {
                 vec![group(2, reads(64, PlaceSpec::SharedSequential)), group(30, reads(4, PlaceSpec::Uniform))]
+            }
+            Load::Writers(streams) => (0..streams).map(|_| group(2, writer())).collect(),
+            Load::WriterAndRandom => vec![group(2, writer()), group(2, reads(4, PlaceSpec::Uniform))],
+            Load::LocalAndRandom => {
+                vec![
+                    group(3, reads(8, PlaceSpec::Part { from: 0.3, to: 0.3005 })),
+                    group(3, reads(8, PlaceSpec::Uniform)),
+                ]
             }
             Load::Deep(kib, n) => vec![group(n, reads(kib, PlaceSpec::Uniform))],
             Load::Log => {

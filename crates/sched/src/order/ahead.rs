@@ -6,7 +6,7 @@
 //! what counts for `b` is
 //!
 //! ```text
-//! positioning(b) + E[min(positioning(b -> c), positioning of the next arrival)] + back(b) - age(b) / (16 n)
+//! positioning(b) + E[min(positioning(b -> c), positioning of the next arrival)] + back(b) - age(b) / (32 n)
 //! ```
 //!
 //! While the drive reads a stream, the next read of that stream costs nothing. Any other request `b` leaves the stream,
@@ -17,7 +17,7 @@
 //! The term of the age is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on
 //! rotational position"): a request that lies badly gains on the others while it waits, so the largest response times
 //! fall. Ages grow with the number `n` of requests that wait; a request that has waited as long as first come, first
-//! served would let it wait has gained a sixteenth of a service time, whatever `n` is.
+//! served would let it wait has gained one part in 32 of a service time, whatever `n` is.
 //!
 //! A read that the drive's cache answers costs nothing, and leaves the head where it is. The drive's own queue takes
 //! such a read first, too. (With more than [`MOST`] waiting they are not looked for.)
@@ -51,8 +51,12 @@ pub const MOST: usize = 32;
 /// the p99 0.65 to 0.95; with 384 1.01 to 1.67 and 0.75 to 1.10.
 pub const MANY: u64 = 256;
 
-/// A request gains one part in `AGE` of the time that it has waited, divided by the number of requests.
-const AGE: i64 = 16;
+/// A request gains one part in `AGE` of the time that it has waited, divided by the number of requests. Measured against
+/// the drive's own queue with 3 to 32 random reads outstanding (four drives), six readers of one cylinder and three
+/// local readers beside three random ones. With 16 the p99 of random reads is lower (0.76 to 0.92 of the drive's
+/// instead of 0.80 to 0.97), and the local readers have less (0.93 to 0.97 of the requests instead of 0.96 to 0.99).
+/// With 64 the p99 rises to 1.04.
+const AGE: i64 = 32;
 
 /// A stream is left for a request that has waited this many times as long as the moves to it and back take. So of
 /// several streams, leaving one for the next takes less than 1% of the time.
