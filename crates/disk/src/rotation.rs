@@ -177,6 +177,17 @@ mod tests {
     }
 
     #[test]
+    fn how_long_ago_it_passed_is_known_where_it_is_not_waited_for() {
+        let r = Rotation::from_rpm(15_000, 1).unwrap();
+        for ns in 0..=5 {
+            let here = Angle(1000) + r.angle_after(Dur(ns));
+            let (waits, ago) = (r.wait(here, Angle(1000)), r.passed(here, Angle(1000)));
+            let expected = if ns < 4 { (Dur::ZERO, Dur(ns)) } else { (Dur(4_000_000 - ns), Dur::ZERO) };
+            assert!(waits.0.abs_diff(expected.0.0) <= 1 && ago.0.abs_diff(expected.1.0) <= 1, "{ns}: {waits} {ago}");
+        }
+    }
+
+    #[test]
     fn a_speed_error_stops_at_the_limits() {
         for (rpm, ppb, period) in [
             (60, 1000, 1_000_000_000),

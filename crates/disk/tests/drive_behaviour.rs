@@ -2,6 +2,7 @@
 
 use headtime_disk::command::{Command, Completion, Kind, Outcome, SubmitError};
 use headtime_disk::drive::{Drive, DriveConfig, Fault, RETRY_TURNS};
+use headtime_disk::model::Model;
 use headtime_disk::profile::*;
 use headtime_disk::time::{Dur, Time};
 use headtime_testkit::profiles::{between, plain_cache, plain_profile, rng, small_geometry};
@@ -67,6 +68,29 @@ fn the_overhead_of_a_command_that_waited_is_hidden_behind_the_one_before() {
     assert_eq!(a.start, Time(300_000));
     assert_eq!(b.start, a.end, "the arm sets out as soon as it is free");
     assert!(done[0].at > a.end, "the first command's bus phase overlaps the second one's seek");
+}
+
+/// Each of them ends at a whole nanosecond, a little later than its last sector. The sum of that over a track must not
+/// be a sector that is missed.
+#[test]
+fn many_short_writes_in_order_lose_no_turn() {
+    for on_arrival in [false, true] {
+        let mut p = builtin("cheetah73lp").expect("a built-in drive");
+        p.mechanics.write_on_arrival = on_arrival;
+        // The data of all of them are there before the head is.
+        p.electronics.bus.write_block_ps = 1_000;
+        p.electronics.queue.depth = 256;
+        let mut d = Drive::new(&p, DriveConfig { noiseless: true, ..DriveConfig::default() }).unwrap();
+        let model = Model::new(&p).unwrap();
+        let track = u64::from(model.geometry.track_of(0).expect("it has one").lbns);
+        for id in 0..track / 4 {
+            d.submit(write(id, id * 4, 4), Time::ZERO).unwrap();
+        }
+        let done = drain(&mut d);
+        let (first, last) = (done[0].media.unwrap(), done[done.len() - 1].media.unwrap());
+        let turn = model.mechanics.rotation.period();
+        assert!(done.len() > 100 && last.end.since(first.transfer_start) <= turn + Dur(2), "{first:?} {last:?}");
+    }
 }
 
 #[test]

@@ -312,3 +312,32 @@ fn a_read_that_took_another_turn_hides_nothing_of_what_was_sent_behind_it() {
     assert_eq!(ahead(Dur::ZERO), Some(far + 100));
     assert_eq!(ahead(model.mechanics.rotation.period()), Some(far + 100));
 }
+
+/// What a command with background sectors at its front found on the media says little about what the cache holds near
+/// the request: the drive began to read elsewhere.
+#[test]
+fn only_a_read_without_background_sectors_refutes_a_surprise() {
+    let model = Model::new(&builtin("cheetah36es").expect("a built-in drive")).expect("a drive that works");
+    for background in [false, true] {
+        let mut p = Predictor::new(2, &model);
+        let mut now = Time::ZERO;
+        // The second read is answered too soon for one from the media, so its place surprises. The third one comes
+        // from the media, near it.
+        let near = 20_000_000;
+        for (id, lbn) in [(0, 1_000_000), (1, near), (2, near + 300)] {
+            let place = model.place(lbn, 8, Kind::Read).expect("it is on the drive");
+            p.sent(&model, id, Kind::Read, Some(&place), now);
+            if background && id == 2 {
+                p.has_background_front();
+            }
+            let due = p.first_due().expect("it is at the drive");
+            now = if id == 1 { now + Dur::from_us(400) } else { due };
+            p.completed(&model, id, Outcome::Ok, now);
+            now += Dur::from_ms(30);
+            if id == 1 {
+                assert!(p.answers_from_cache(&model, near + 50, 8, now));
+            }
+        }
+        assert_eq!(p.answers_from_cache(&model, near + 50, 8, now), background);
+    }
+}
