@@ -6,9 +6,8 @@
 //! before, and ORDER's choice continues the last, it is sent at once, up to the depth of the drive's queue. This gives
 //! up no choice: each command continues the one before, so there is nothing to reorder.
 //!
-//! The same holds for short writes in order on a drive that writes on arrival and has no write cache: there a write
-//! that is at the drive before the one in front of it has ended loses no turn. Other drives without a write cache lose
-//! one; for them such writes are merged ([`super::merged`]).
+//! The same holds for short writes in order on a drive without a write cache that goes on from write to write. Where a
+//! drive loses a turn between them, they are merged ([`super::merged`]).
 //!
 //! And for reads that the drive's cache answers, while everything at the drive is one: the head moves for none of them,
 //! and with two at a time the drive would wait for the host.
@@ -60,8 +59,8 @@ impl Core {
         (self.hits.contains(&next) && !self.is_piece(next)).then_some(next)
     }
 
-    /// The write that continues the one sent last, where the drive writes both without losing a turn, and may be done
-    /// with all that it has before another command gets there: two of these times are kept at the drive.
+    /// The write that continues the one sent last, where the drive may be done with all that it has before another
+    /// command gets there: two of these times are kept at the drive.
     fn short_write_behind(&self) -> Option<u32> {
         let slot = self.write_behind()?;
         let place = |c: &Command| self.model.place(c.lbn, c.count, c.kind);
