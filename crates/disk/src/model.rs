@@ -6,7 +6,7 @@ use crate::command::Kind;
 use crate::geometry::Geometry;
 use crate::mechanics::{Head, Mechanics};
 use crate::profile::{BusSpec, CacheSpec, Overheads, Prefetch, Profile};
-use crate::time::{Dur, Time};
+use crate::time::Dur;
 
 /// A range of blocks, translated once: where it starts, where it ends, how long its transfer takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,7 +204,7 @@ impl Model {
             cylinder: place.end_cylinder,
             surface: place.end_surface,
             angle: place.end_angle,
-            at: Time((head.at + seek + latency + place.transfer).0 - mech.rotation.passed(arrived, place.angle).0),
+            at: head.at + seek + latency + place.transfer,
         };
         Access { seek, latency, transfer: place.transfer, end }
     }

@@ -197,8 +197,10 @@ fn take(profile: &mut Profile, writes: &Writes) {
         (&mut o.queued.write_read, through.write_read),
         (&mut o.queued.write_write, through.write_write),
     ] {
+        // Between a command and one that continues it, anything above zero is a turn. What is less than its own error
+        // is not known to be more than zero.
         if let Some(found) = found {
-            *figure = found.time;
+            *figure = if found.time <= found.error { Dur::ZERO } else { found.time };
         }
     }
     for table in ["mechanics", "electronics"] {

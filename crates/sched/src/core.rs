@@ -19,6 +19,7 @@ mod commit;
 mod filling;
 mod going;
 mod handover;
+mod hits;
 mod idle_time;
 mod merged;
 mod read_through;
@@ -47,6 +48,7 @@ use crate::stats::Stats;
 use commit::Commit;
 pub use commit::Commitment;
 use handover::Handover;
+use hits::Hits;
 use staying::Staying;
 
 /// How a core is set up.
@@ -132,7 +134,7 @@ pub struct Core {
     /// Queues that may be chosen from now.
     going: Vec<u32>,
     /// Requests that the drive's cache answers, of those that may be chosen now.
-    hits: Vec<u32>,
+    hits: Hits,
     /// Requests of streams that were given up.
     given_up: VecDeque<u64>,
     /// ADMIT lets the disk wait for somebody until then.
@@ -164,7 +166,7 @@ impl Core {
             admit: None,
             streams: None,
             going: Vec::new(),
-            hits: Vec::new(),
+            hits: Hits::default(),
             given_up: VecDeque::new(),
             waits_until: None,
             now: Time::ZERO,
@@ -251,6 +253,7 @@ impl Core {
         self.note_end_of_stream(command);
         let sent = self.dispatch.complete(command);
         let prediction = self.predictor.completed(&self.model, command, outcome, now);
+        self.hits.ended(prediction.as_ref(), now);
         if let Some(p) = &prediction {
             self.commit.completed(p);
         }

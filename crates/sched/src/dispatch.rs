@@ -42,9 +42,9 @@ pub struct Dispatch {
     at_drive: Vec<Sent>,
     /// One past the last LBN of the foreground read or write sent last.
     lbn: u64,
-    /// The foreground command sent last was a read.
-    was_read: bool,
-    /// Its number, if it is a read that begins where the read before it ended.
+    /// What the foreground read or write sent last was.
+    kind: Kind,
+    /// Its number, if it begins where the one before it ended, and is of the same kind.
     stream: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl Dispatch {
             next_command: 0,
             at_drive: Vec::with_capacity(max_outstanding),
             lbn: 0,
-            was_read: false,
+            kind: Kind::Flush,
             stream: None,
         }
     }
@@ -80,8 +80,8 @@ impl Dispatch {
         self.lbn
     }
 
-    /// The number of the foreground read or write sent last, if it is a read that begins where the read before it
-    /// ended.
+    /// The number of the foreground read or write sent last, if it begins where the one before it ended, and is of the
+    /// same kind.
     #[inline]
     pub fn stream(&self) -> Option<u64> {
         self.stream
@@ -108,9 +108,8 @@ impl Dispatch {
         self.at_drive.push(Sent { command, purpose, at: now });
         // An order that goes on from where it was goes on from the last foreground request.
         if request.kind != Kind::Flush && !matches!(purpose, Purpose::Free(_)) {
-            let is_read = request.kind == Kind::Read;
-            self.stream = (is_read && self.was_read && request.lbn == self.lbn).then_some(command.id);
-            self.was_read = is_read;
+            self.stream = (request.kind == self.kind && request.lbn == self.lbn).then_some(command.id);
+            self.kind = request.kind;
             self.lbn = request.lbn + request.count as u64;
         }
         command

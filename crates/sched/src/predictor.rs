@@ -100,6 +100,12 @@ impl Predictor {
         self.flights.front().map(|f| f.due)
     }
 
+    /// When the head will be free of all commands at the drive; `None` when that is not known.
+    pub fn head_free_behind_all(&self) -> Option<Time> {
+        let known = self.last();
+        Some(known.free_at).filter(|_| known.sure && !self.flights.is_empty())
+    }
+
     /// When the head will be free of the one command that is at the drive; `None` when there is none or more than one,
     /// when it is not known, or when the cache holds all of it. If a running read-ahead has still to bring some of it,
     /// the head is free when the last sector has passed.

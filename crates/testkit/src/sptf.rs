@@ -115,7 +115,7 @@ impl Situation<'_> {
         let left = waiting.iter().find(|o| self.goes_on == Some(o.id) && o.id != w.id);
         let back = left.map_or(0, |o| self.positioning_after(w, o).0);
         let age = self.now.since(w.submitted).0 as i64;
-        let gains = if self.goes_on.is_some() { 64 } else { 16 * waiting.len() as i64 };
+        let gains = if self.goes_on.is_some() { 64 } else { 32 * waiting.len() as i64 };
         self.positioning(w).0 as i64 + (after + back) as i64 - age / gains
     }
 }
@@ -144,6 +144,10 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
             Some(first)
         }
         Order::SptfAhead => {
+            let oldest = waiting.iter().min_by_key(|w| w.seq)?;
+            if s.now.since(oldest.submitted) > ahead::LONGEST {
+                return Some(oldest.id);
+            }
             let first = |w: &&Waiting| !waiting.iter().any(|o| s.goes_behind(o, w));
             all.filter(first).min_by_key(|w| (s.ahead(w, waiting), w.seq))
         }

@@ -144,8 +144,7 @@ fn along(model: &Model, head: &Head, run: &Run) -> Leg {
     let moved = mech.reposition((head.cylinder, head.surface), (cylinder, surface), Kind::Read);
     let arrived = head.at + moved;
     let here = head.angle + mech.rotation.angle_after(moved);
-    let waited = arrived + mech.rotation.wait(here, run.start.angle);
-    let start = Time(waited.0.saturating_sub(mech.rotation.passed(here, run.start.angle).0));
+    let start = arrived + mech.rotation.wait(here, run.start.angle);
     let at = start + mech.rotation.sectors(run.span as u64, run.start.spt);
     let end = Head { cylinder, surface, angle: head.angle_at(at, &mech.rotation), at };
     Leg { count: run.count, arrived, start, sector_fx: mech.rotation.sector_fx(run.start.spt), end }

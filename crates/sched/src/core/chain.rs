@@ -56,18 +56,22 @@ impl Core {
             return None;
         }
         let next = self.choose()?;
-        (self.hits.contains(&next) && !self.is_piece(next)).then_some(next)
+        (self.hits.first.contains(&next) && !self.is_piece(next)).then_some(next)
     }
 
     /// The write that continues the one sent last, where the drive may be done with all that it has before another
-    /// command gets there: two of these times are kept at the drive.
+    /// command gets there. Two of the times that this takes are kept at the drive: how late the host was, and how far
+    /// completions were from their predictions, included.
     fn short_write_behind(&self) -> Option<u32> {
         let slot = self.write_behind()?;
         let place = |c: &Command| self.model.place(c.lbn, c.count, c.kind);
-        let media = self.dispatch.at_drive().iter().filter_map(|s| place(&s.command)).map(|p| p.media.0).sum();
-        let arrives =
-            lead_in(&self.model, Kind::Write, Kind::Write) + to_drive(&self.model, self.pool.get(slot).request.count);
-        (Dur(media) <= arrives + arrives).then_some(slot)
+        let media: u64 = self.dispatch.at_drive().iter().filter_map(|s| place(&s.command)).map(|p| p.media.0).sum();
+        // What the host has heard of late is on the media already.
+        let left = self.predictor.head_free_behind_all().map_or(media, |at| media.min(at.saturating_since(self.now).0));
+        let count = self.pool.get(slot).request.count;
+        let arrives = lead_in(&self.model, Kind::Write, Kind::Write) + to_drive(&self.model, count);
+        let needs = arrives + self.commit.lateness() + self.commit.error();
+        (Dur(left) <= needs + needs).then_some(slot)
     }
 
     /// Whether all commands at the drive are reads, or all are writes, each of which continues the one before, up to

@@ -159,13 +159,23 @@ impl Core {
     /// writes to the media in the order of arrival: it comes to the next command from the end of that write.
     pub(super) fn heads_to_choose_from(&mut self) -> (Head, Head) {
         let (read, write) = self.predictor.next_heads(&self.model, self.now);
-        let writes_back = self.dirty_until().is_some() && self.predictor.last_kind() == Kind::Write;
-        if self.handover.orders() || !writes_back {
+        if self.predictor.is_sure() || !self.writes_back_in_order() {
             return (read, write);
         }
         let (angle, (cylinder, surface)) = (self.handover.end_angle, self.handover.arm);
         let there = |head: Head| Head { cylinder, surface, angle, ..head };
         (there(read), there(write))
+    }
+
+    /// Whether the drive is writing to the media what it has answered last, and does that in the order of arrival.
+    fn writes_back_in_order(&self) -> bool {
+        self.dirty_until().is_some() && !self.handover.orders() && self.predictor.last_kind() == Kind::Write
+    }
+
+    /// The write that continues the one which such a drive is writing back.
+    pub(super) fn cached_behind(&self) -> Option<u32> {
+        let slot = self.pool.write_at(self.dispatch.lbn()).filter(|_| self.writes_back_in_order())?;
+        (self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)).then_some(slot)
     }
 
     /// How many commands the drive is given now.

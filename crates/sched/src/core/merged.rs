@@ -26,15 +26,18 @@ impl Core {
         self.keeps_writes_in_order() && !self.model.cache.write_back && !self.writes_on()
     }
 
-    /// Whether the drive has no write cache, and goes on without a break from a write to a queued one that continues it.
+    /// Whether the drive goes on without a break from a write to one that continues it: it has no write cache, needs no
+    /// time between the two, and has a queue to which short writes can be sent in time ([`super::chain`]).
     pub(super) fn writes_on(&self) -> bool {
-        !self.model.cache.write_back && between(&self.model, Kind::Write, Kind::Write) == Dur::ZERO
+        let no_time = between(&self.model, Kind::Write, Kind::Write) == Dur::ZERO;
+        self.chain > 0 && no_time && !self.model.cache.write_back && self.keeps_writes_in_order()
     }
 
-    /// The write that continues the one sent last, which is at the drive, if the drive writes on.
+    /// The write that continues the last command at the drive, if the drive writes on.
     pub(super) fn write_behind(&self) -> Option<u32> {
-        let last = self.dispatch.at_drive().last().filter(|_| self.writes_on())?;
-        let slot = self.pool.write_at(self.dispatch.lbn()).filter(|_| last.command.kind == Kind::Write)?;
+        let last = &self.dispatch.at_drive().last().filter(|_| self.writes_on())?.command;
+        let end = last.lbn + u64::from(last.count);
+        let slot = self.pool.write_at(end).filter(|_| last.kind == Kind::Write && self.dispatch.lbn() == end)?;
         (self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)).then_some(slot)
     }
 

@@ -1,10 +1,7 @@
 //! ORDER's choice among the eligible requests, and when it is committed.
 
-use headtime_disk::command::Kind;
-
-use super::{Core, Order};
-use crate::order::{View, ahead};
-use crate::request::Request;
+use super::Core;
+use crate::order::View;
 
 impl Core {
     /// ORDER's choice among the requests that ADMIT lets go. Nothing is committed by it ([`Core::take`]).
@@ -18,7 +15,8 @@ impl Core {
         let (read, write) = self.heads_to_choose_from();
         let goes_on = self.continuation();
         self.find_hits();
-        let stream = goes_on.or_else(|| self.write_behind()).filter(|&slot| !self.is_piece(slot));
+        let cached = self.cached_behind();
+        let stream = goes_on.or_else(|| self.write_behind()).or(cached).filter(|&slot| !self.is_piece(slot));
         let mut view = View {
             pool: &self.pool,
             queues: (!self.going.is_empty()).then_some(&self.going[..]),
@@ -29,7 +27,9 @@ impl Core {
             lbn: self.dispatch.lbn(),
             goes_on,
             stream,
-            hits: &self.hits,
+            is_cached: stream.is_some() && stream == cached,
+            hits: &self.hits.first,
+            later_hits: &self.hits.later,
             writes_in_order: self.keeps_writes_in_order(),
             arrivals: &mut self.arrivals,
             looked_at: 0,
@@ -46,22 +46,6 @@ impl Core {
         assert!(slot.is_some(), "queues {:?} have a turn, and nothing of them may go", self.going);
         self.stats.cost.looked_at += view.looked_at;
         slot
-    }
-
-    /// Finds the eligible reads that the drive's cache answers, for an order that asks and where few are waiting.
-    fn find_hits(&mut self) {
-        self.hits.clear();
-        let asks = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
-        if !asks || !self.predictor.has_cache() {
-            return;
-        }
-        let queues = (!self.going.is_empty()).then_some(&self.going[..]);
-        for entry in self.pool.choices(queues).flat_map(|queue| queue.index) {
-            let Request { kind, lbn, count, .. } = self.pool.get(entry.slot).request;
-            if kind == Kind::Read && self.predictor.has_all(&self.model, lbn, count, self.now) {
-                self.hits.push(entry.slot);
-            }
-        }
     }
 
     /// The choice is committed: the request is taken out of those that wait, and ADMIT accounts for it.

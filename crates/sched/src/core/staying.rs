@@ -1,5 +1,5 @@
 //! Staying with a stream: while the drive reads one, nothing that leaves it is dispatched before its last read has
-//! ended.
+//! ended. The same holds for a stream of writes where the drive goes on from write to write.
 //!
 //! A program that reads in order with two requests outstanding submits the next one when the last but one has ended,
 //! and that is while the drive reads the last. A small read may be nearly over by then. Late commitment would dispatch
@@ -71,13 +71,13 @@ impl Staying {
 const _: () = assert!(REMEMBERED == u32::BITS);
 
 impl Core {
-    /// The only command at the drive and its queue, if it is a foreground read that begins where the read before it
-    /// ended.
+    /// The only command at the drive and its queue, if it is a foreground request that begins where the one before it
+    /// ended, and the drive goes on without a break from one to the next.
     fn stream_at_drive(&self) -> Option<(u64, u32)> {
         let [sent] = self.dispatch.at_drive() else { return None };
         let (Purpose::Request(slot) | Purpose::Merged(slot, ..)) = sent.purpose else { return None };
-        let goes_on =
-            !self.is_piece(slot) && self.dispatch.stream() == Some(sent.command.id) && self.model.reads_ahead();
+        let by_drive = if sent.command.kind.is_read() { self.model.reads_ahead() } else { self.writes_on() };
+        let goes_on = by_drive && !self.is_piece(slot) && self.dispatch.stream() == Some(sent.command.id);
         goes_on.then(|| (sent.command.id, self.pool.get(slot).queue))
     }
 

@@ -9,7 +9,7 @@
 //! positioning(b) + E[min(positioning(b -> c), positioning of the next arrival)] + back(b) - age(b) / (32 n)
 //! ```
 //!
-//! While the drive reads a stream, the next read of that stream costs nothing. Any other request `b` leaves the stream,
+//! While the drive reads a stream, or writes one without a break, the next request of that stream costs nothing. Any other request `b` leaves the stream,
 //! and `back(b)` is the positioning time from `b` to that read; the age then counts one part in 64 (`STREAM`). So of
 //! several streams one is read until another request has waited that many times as long as the move to it and the
 //! move back take. Where no waiting read continues a stream, `back(b)` is zero.
@@ -51,6 +51,10 @@ pub const MOST: usize = 32;
 /// the p99 0.65 to 0.95; with 384 1.01 to 1.67 and 0.75 to 1.10.
 pub const MANY: u64 = 256;
 
+/// A request that has waited this long goes first, as the firmware of drives does it. Reads that the cache answers, and
+/// what continues a stream, cost nothing: ages alone would not bound how long others wait for these.
+pub const LONGEST: Dur = Dur::from_secs(2);
+
 /// A request gains one part in `AGE` of the time that it has waited, divided by the number of requests. Measured against
 /// the drive's own queue with 3 to 32 random reads outstanding (four drives), six readers of one cylinder and three
 /// local readers beside three random ones. With 16 the p99 of random reads is lower (0.76 to 0.92 of the drive's
@@ -61,6 +65,9 @@ const AGE: i64 = 32;
 /// A stream is left for a request that has waited this many times as long as the moves to it and back take. So of
 /// several streams, leaving one for the next takes less than 1% of the time.
 const STREAM: i64 = 64;
+
+/// The same for a stream of writes that the drive's cache takes.
+const CACHED: i64 = 8;
 
 /// Arrivals that are remembered.
 const REMEMBERED: usize = 64;
@@ -134,10 +141,14 @@ pub fn next(view: &mut View) -> Option<u32> {
     if waiting > MOST {
         return aged(view);
     }
-    let gains = if view.stream.is_some() { STREAM } else { AGE * waiting as i64 };
+    let gains = match view.stream {
+        Some(_) if view.is_cached => CACHED,
+        Some(_) => STREAM,
+        None => AGE * waiting as i64,
+    };
     let mut count = 0;
     for queue in view.choices() {
-        for entry in queue.index {
+        for entry in queue.index.iter().filter(|entry| !view.later_hits.contains(&entry.slot)) {
             let slot = view.pool.get(entry.slot);
             let positioning = view.cost(entry).positioning;
             view.looked_at += 1;
@@ -152,6 +163,10 @@ pub fn next(view: &mut View) -> Option<u32> {
     let unseen = |from: u64| candidates.iter().flatten().filter(|c| c.seq >= from).min_by_key(|c| c.seq);
     while let Some(new) = unseen(view.arrivals.unseen) {
         view.arrivals.seen(new.seq, new.positioning);
+    }
+    let oldest = view.oldest_of(|queue| queue.oldest)?;
+    if view.now.saturating_since(view.pool.get(oldest).submitted) > LONGEST {
+        return Some(oldest);
     }
     candidates.sort_unstable_by_key(|c| c.map(|c| (c.cost, c.seq)));
     let continued = view.stream.and_then(|slot| candidates.iter().flatten().find(|c| c.entry.slot == slot));

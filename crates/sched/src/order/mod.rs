@@ -90,10 +90,15 @@ pub struct View<'a> {
     pub lbn: u64,
     /// The read that continues what the drive reads: it goes on for it without a break.
     pub goes_on: Option<u32>,
-    /// The same, if it is the foreground's: another request leaves that stream ([`Order::SptfAhead`]).
+    /// The same, or the write that the drive goes on to without a break, if it is the foreground's: another request
+    /// leaves that stream ([`Order::SptfAhead`]).
     pub stream: Option<u32>,
+    /// It is a stream of writes that the drive's cache takes: their client waits for none of them.
+    pub is_cached: bool,
     /// Reads that the drive's cache answers: the head moves for none of them ([`Order::SptfAhead`]).
     pub hits: &'a [u32],
+    /// Reads that it answers, too, but that wait until the head has moved for another request.
+    pub later_hits: &'a [u32],
     /// Of writes that continue each other the first goes first ([`Order::SptfAhead`]).
     pub writes_in_order: bool,
     /// How near those were that arrived before; [`Order::SptfAhead`] learns it.

@@ -1,0 +1,65 @@
+//! Reads that the drive's cache answers: which of them go before the requests that move the head.
+//!
+//! The head moves for none of them, so they go first. But a program whose data the cache holds submits the next read
+//! while others of its reads are answered: if each went first, the head would never move for anybody else. A drive
+//! with its own queue answers what has arrived by the time its head is free, and then moves it. The same holds here:
+//! reads that arrive after that wait behind one request that moves the head. (If they went first until that request
+//! had waited for four turns, 28 readers of cached data would have two to four times their requests, and two other
+//! readers 47 to 65% of theirs; measured on two drives.)
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::Time;
+
+use super::{Core, Order};
+use crate::order::ahead;
+use crate::request::{Prediction, Request};
+
+/// The eligible reads that the drive's cache answers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hits {
+    /// Those that go first.
+    pub first: Vec<u32>,
+    /// Those that wait behind a request that moves the head.
+    pub later: Vec<u32>,
+    /// When the command ended for which the head moved last.
+    moved: Time,
+}
+
+impl Hits {
+    /// A command has ended.
+    pub fn ended(&mut self, prediction: Option<&Prediction>, now: Time) {
+        if prediction.is_none_or(|p| !p.cached) {
+            self.moved = now;
+        }
+    }
+}
+
+impl Core {
+    /// Finds them, for an order that asks and where few are waiting.
+    pub(super) fn find_hits(&mut self) {
+        self.hits.first.clear();
+        self.hits.later.clear();
+        let asks = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
+        if !asks || !self.predictor.has_cache() {
+            return;
+        }
+        let queues = (!self.going.is_empty()).then_some(&self.going[..]);
+        let moves = !self.predictor.all_are_hits();
+        let mut others = false;
+        for entry in self.pool.choices(queues).flat_map(|queue| queue.index) {
+            let waiting = self.pool.get(entry.slot);
+            let Request { kind, lbn, count, .. } = waiting.request;
+            if kind != Kind::Read || !self.predictor.has_all(&self.model, lbn, count, self.now) {
+                others = true;
+            } else if moves || waiting.submitted <= self.hits.moved {
+                self.hits.first.push(entry.slot);
+            } else {
+                self.hits.later.push(entry.slot);
+            }
+        }
+        if !others {
+            let Hits { first, later, .. } = &mut self.hits;
+            first.append(later);
+        }
+    }
+}
