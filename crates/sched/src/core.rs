@@ -252,8 +252,10 @@ impl Core {
         self.drained = false;
         self.note_end_of_stream(command);
         let sent = self.dispatch.complete(command);
+        if !self.predictor.is_hit(command) {
+            self.hits.moved = now;
+        }
         let prediction = self.predictor.completed(&self.model, command, outcome, now);
-        self.hits.ended(prediction.as_ref(), now);
         if let Some(p) = &prediction {
             self.commit.completed(p);
         }

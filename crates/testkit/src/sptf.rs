@@ -45,6 +45,8 @@ pub struct Situation<'a> {
     pub goes_on: Option<u64>,
     /// Of writes that continue each other the first goes first.
     pub writes_in_order: bool,
+    /// ADMIT has applications apart: how long a request has waited is a matter of their turns.
+    pub shares: bool,
     /// What it took to position for the requests that arrived lately, this decision's included ([`Order::SptfAhead`]).
     pub arrivals: &'a [Dur],
 }
@@ -145,7 +147,7 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
         }
         Order::SptfAhead => {
             let oldest = waiting.iter().min_by_key(|w| w.seq)?;
-            if s.now.since(oldest.submitted) > ahead::LONGEST {
+            if !s.shares && s.now.since(oldest.submitted) > ahead::LONGEST {
                 return Some(oldest.id);
             }
             let first = |w: &&Waiting| !waiting.iter().any(|o| s.goes_behind(o, w));

@@ -175,6 +175,9 @@ impl Core {
     /// The write that continues the one which such a drive is writing back.
     pub(super) fn cached_behind(&self) -> Option<u32> {
         let slot = self.pool.write_at(self.dispatch.lbn()).filter(|_| self.writes_back_in_order())?;
+        if self.pool.get(slot).request.fua {
+            return None;
+        }
         (self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)).then_some(slot)
     }
 

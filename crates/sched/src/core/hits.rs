@@ -3,7 +3,8 @@
 //! The head moves for none of them, so they go first. But a program whose data the cache holds submits the next read
 //! while others of its reads are answered: if each went first, the head would never move for anybody else. A drive
 //! with its own queue answers what has arrived by the time its head is free, and then moves it. The same holds here:
-//! reads that arrive after that wait behind one request that moves the head. (If they went first until that request
+//! reads that arrive after that wait behind one request that moves the head, unless what continues a stream waits: the
+//! head moves for neither. (If they went first until that request
 //! had waited for four turns, 28 readers of cached data would have two to four times their requests, and two other
 //! readers 47 to 65% of theirs; measured on two drives.)
 
@@ -12,7 +13,7 @@ use headtime_disk::time::Time;
 
 use super::{Core, Order};
 use crate::order::ahead;
-use crate::request::{Prediction, Request};
+use crate::request::Request;
 
 /// The eligible reads that the drive's cache answers.
 #[derive(Clone, Debug, Default)]
@@ -22,16 +23,7 @@ pub(super) struct Hits {
     /// Those that wait behind a request that moves the head.
     pub later: Vec<u32>,
     /// When the command ended for which the head moved last.
-    moved: Time,
-}
-
-impl Hits {
-    /// A command has ended.
-    pub fn ended(&mut self, prediction: Option<&Prediction>, now: Time) {
-        if prediction.is_none_or(|p| !p.cached) {
-            self.moved = now;
-        }
-    }
+    pub moved: Time,
 }
 
 impl Core {
@@ -43,6 +35,7 @@ impl Core {
         if !asks || !self.predictor.has_cache() {
             return;
         }
+        let goes_on = self.continuation().or_else(|| self.write_behind()).is_some();
         let queues = (!self.going.is_empty()).then_some(&self.going[..]);
         let moves = !self.predictor.all_are_hits();
         let mut others = false;
@@ -57,7 +50,7 @@ impl Core {
                 self.hits.later.push(entry.slot);
             }
         }
-        if !others {
+        if goes_on || !others {
             let Hits { first, later, .. } = &mut self.hits;
             first.append(later);
         }

@@ -9,10 +9,13 @@
 //! positioning(b) + E[min(positioning(b -> c), positioning of the next arrival)] + back(b) - age(b) / (32 n)
 //! ```
 //!
-//! While the drive reads a stream, or writes one without a break, the next request of that stream costs nothing. Any other request `b` leaves the stream,
-//! and `back(b)` is the positioning time from `b` to that read; the age then counts one part in 64 (`STREAM`). So of
-//! several streams one is read until another request has waited that many times as long as the move to it and the
-//! move back take. Where no waiting read continues a stream, `back(b)` is zero.
+//! While the drive reads a stream, or writes one without a break, the next request of that stream costs nothing. Any
+//! other request `b` leaves the stream, and `back(b)` is the positioning time from `b` to that next request; the age
+//! then counts one part in 64 (`STREAM`; `CACHED` for writes that the drive caches). So of several streams one is
+//! served until another request has waited that many times as long as the move to it and the move back take. Where no
+//! waiting request continues a stream, `back(b)` is zero.
+//!
+//! After two seconds ([`LONGEST`]) the oldest request goes first.
 //!
 //! The term of the age is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on
 //! rotational position"): a request that lies badly gains on the others while it waits, so the largest response times
@@ -164,8 +167,9 @@ pub fn next(view: &mut View) -> Option<u32> {
     while let Some(new) = unseen(view.arrivals.unseen) {
         view.arrivals.seen(new.seq, new.positioning);
     }
+    // Among fair shares, how long a request waits is a matter of its application's turn.
     let oldest = view.oldest_of(|queue| queue.oldest)?;
-    if view.now.saturating_since(view.pool.get(oldest).submitted) > LONGEST {
+    if view.queues.is_none() && view.now.saturating_since(view.pool.get(oldest).submitted) > LONGEST {
         return Some(oldest);
     }
     candidates.sort_unstable_by_key(|c| c.map(|c| (c.cost, c.seq)));

@@ -33,6 +33,11 @@ impl Predictor {
         self.flights.iter().all(|f| f.is_hit() && f.there == Time::ZERO)
     }
 
+    /// Whether the drive's cache was believed to hold all that this command at the drive asks for.
+    pub fn is_hit(&self, command: u64) -> bool {
+        self.flights.iter().any(|f| f.command == command && f.is_hit() && f.there == Time::ZERO)
+    }
+
     /// Whether the drive has a cache.
     #[inline]
     pub fn has_cache(&self) -> bool {
