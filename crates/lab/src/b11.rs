@@ -29,7 +29,7 @@ static SPEC: Spec = Spec {
         rule: "within 3% over any 10 s",
         checks: &[
             Check {
-                what: "all in order: largest difference of anybody's sectors from what is due, in all",
+                what: "all in order: largest difference of an application's sectors from what is due, in all",
                 unit: "% of what is due",
                 test: Test::AtMost(3.0),
             },
@@ -39,7 +39,7 @@ static SPEC: Spec = Spec {
                 test: Test::AtMost(3.0),
             },
             Check {
-                what: "mixed: largest difference of anybody's time from what is due, in all",
+                what: "mixed: largest difference of an application's time from what is due, in all",
                 unit: "% of what is due",
                 test: Test::AtMost(3.0),
             },

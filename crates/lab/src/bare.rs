@@ -136,7 +136,7 @@ pub(crate) const COLUMNS: &[&str] = &[
     "early_p99_percent",
 ];
 
-/// Everybody in front of the drive, in percent of the bare drive.
+/// Each front, in percent of the bare drive.
 #[derive(Default)]
 pub(crate) struct Compared {
     /// [`Front::Headtime`].

@@ -68,7 +68,7 @@ static SPEC: Spec = Spec {
             rule: "within 3% over any 10 s",
             checks: &[
                 Check {
-                    what: "largest difference of anybody's sectors from what is due, in all",
+                    what: "largest difference of an application's sectors from what is due, in all",
                     unit: "% of what is due",
                     test: Test::AtMost(3.0),
                 },

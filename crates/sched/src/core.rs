@@ -4,7 +4,7 @@
 //! * `commit`: when the next command is dispatched
 //! * `chain`: more than two commands at the drive, where each continues the one before
 //! * `going`: which queues may dispatch, streams and ADMIT
-//! * `selection`: ORDER's choice among their requests
+//! * `selection`: ORDER's choice among their requests; `hits`: which reads that the cache answers go before others
 //! * `merged`: writes that go as one command
 //! * `handover`: when the drive orders commands itself
 //! * `filling`: what is put before them

@@ -155,6 +155,12 @@ impl Flight {
         matches!(self.served, Served::Cache)
     }
 
+    /// The same, and none of it has to be read ahead first.
+    #[inline]
+    pub fn is_held(&self) -> bool {
+        self.is_hit() && self.there == Time::ZERO
+    }
+
     /// Works out when it begins and how it ends behind what ended as `known`. `None` for a flush.
     #[inline]
     pub fn follow(&mut self, model: &Model, known: &Known) -> Option<Access> {

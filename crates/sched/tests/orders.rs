@@ -208,7 +208,6 @@ impl Run {
             lbn: self.lbn,
             goes_on: goes_on.map(|(_, id)| id),
             writes_in_order,
-            shares: self.queues > 0,
             arrivals: &[],
         };
         if self.order == Order::SptfAhead && slow.len() <= ahead::MOST {

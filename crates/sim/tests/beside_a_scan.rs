@@ -28,7 +28,7 @@ fn rate(drive: &str, front: Front, groups: &[GroupSpec], requests: u64) -> f64 {
     run(drive, front, groups, Limits { requests: Some(requests), ..Limits::default() }).per_second()
 }
 
-/// What is measured in so many seconds.
+/// What is measured in `seconds` seconds.
 fn stats(drive: &str, front: Front, groups: &[GroupSpec], seconds: u64) -> Stats {
     run(drive, front, groups, Limits { until: Some(Time::ZERO + Dur::from_secs(seconds)), ..Limits::default() })
 }

@@ -45,8 +45,6 @@ pub struct Situation<'a> {
     pub goes_on: Option<u64>,
     /// Of writes that continue each other the first goes first.
     pub writes_in_order: bool,
-    /// ADMIT has applications apart: how long a request has waited is a matter of their turns.
-    pub shares: bool,
     /// What it took to position for the requests that arrived lately, this decision's included ([`Order::SptfAhead`]).
     pub arrivals: &'a [Dur],
 }
@@ -146,10 +144,6 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
             Some(first)
         }
         Order::SptfAhead => {
-            let oldest = waiting.iter().min_by_key(|w| w.seq)?;
-            if !s.shares && s.now.since(oldest.submitted) > ahead::LONGEST {
-                return Some(oldest.id);
-            }
             let first = |w: &&Waiting| !waiting.iter().any(|o| s.goes_behind(o, w));
             all.filter(first).min_by_key(|w| (s.ahead(w, waiting), w.seq))
         }

@@ -208,7 +208,7 @@ impl Core {
         if !self.predictor.goes_on(&self.model, self.now) {
             return None;
         }
-        (self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)).then_some(slot)
+        self.may_go(slot).then_some(slot)
     }
 
     /// Whether a request continues the command at the drive. The drive goes on there without moving, if it has the request in time.

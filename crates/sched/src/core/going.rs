@@ -6,15 +6,19 @@
 use headtime_disk::command::Command;
 use headtime_disk::time::{Dur, Time};
 
-use super::Core;
+use super::{Core, Order};
 use crate::admit::das::admission::{Admitted, Disk};
 use crate::admit::das::stream::Stream;
 use crate::admit::das::streams::{BEST_EFFORT, NotOpened, Opened, Setup, Sizes, Standing, Streams};
 use crate::admit::{Turn, queue_of};
+use crate::order::ahead;
 use crate::request::{Action, Request};
 
-/// Starvation bound: among queues that are ordered together, a request that has waited longer than this is dispatched
-/// first. ORDER alone could pass over it for as long as better placed requests arrive.
+/// Starvation bound: among queues that are ordered together, and for `sptf-ahead` without ADMIT, a request that has
+/// waited longer than this is dispatched first, as by the firmware of drives. ORDER alone could pass over it for as long
+/// as better placed requests arrive: a read that the cache answers, and what continues a stream, cost nothing. Within an
+/// application's turn, how long its requests wait is a matter of its share. With more than [`ahead::MOST`] requests
+/// waiting, each may have waited as long; there ages bound it.
 const LONGEST: Dur = Dur::from_secs(2);
 
 /// Of a policy's turn: whose it is (`None`: that of all queues), and for how long its oldest request waits for an order to come to it.
@@ -129,6 +133,11 @@ impl Core {
         if self.streams.is_some() && self.admit.is_none() { BEST_EFFORT } else { queue_of(request) }
     }
 
+    /// Whether a request may go, of those that are eligible by the last decision.
+    pub(super) fn may_go(&self, slot: u32) -> bool {
+        self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)
+    }
+
     /// Who may go from now on, ADMIT hears of. A request whose time is over before it could go is given up.
     pub(super) fn tell_ready(&mut self) {
         self.tell_ready_but(None);
@@ -196,7 +205,10 @@ impl Core {
         let mut patience = None;
         match &mut self.admit {
             None if self.streams.is_some() => self.going.extend(best_effort.then_some(BEST_EFFORT)),
-            None => return Some(None),
+            None => {
+                let few = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
+                return Some(few.then_some((None, LONGEST)));
+            }
             Some(admit) => {
                 let turn = admit.turn(self.now);
                 let hurries = admit.hurries(self.now);

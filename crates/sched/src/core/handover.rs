@@ -81,8 +81,7 @@ impl Handover {
 
 impl Core {
     /// Sets the depth of the drive's own queue. The core sends up to `depth` commands while the drive's write cache may
-    /// hold data, and while each command is a read that continues the one before. Call it before the first request is
-    /// submitted.
+    /// hold data, and in chains ([`super::chain`]). Call it before the first request is submitted.
     #[must_use]
     pub fn handing_over(mut self, depth: u32) -> Core {
         if depth > self.config.max_outstanding {
@@ -156,15 +155,14 @@ impl Core {
     }
 
     /// Where ORDER is to take the head to be. A drive that takes one command at a time, and has cached the last write,
-    /// writes to the media in the order of arrival: it comes to the next command from the end of that write.
+    /// comes to the next command when it has written that: from its end, whatever the angle is now.
     pub(super) fn heads_to_choose_from(&mut self) -> (Head, Head) {
-        let (read, write) = self.predictor.next_heads(&self.model, self.now);
         if self.predictor.is_sure() || !self.writes_back_in_order() {
-            return (read, write);
+            return self.predictor.next_heads(&self.model, self.now);
         }
-        let (angle, (cylinder, surface)) = (self.handover.end_angle, self.handover.arm);
-        let there = |head: Head| Head { cylinder, surface, angle, ..head };
-        (there(read), there(write))
+        let (read, write) = self.likely_heads();
+        let angle = self.handover.end_angle;
+        (Head { angle, ..read }, Head { angle, ..write })
     }
 
     /// Whether the drive is writing to the media what it has answered last, and does that in the order of arrival.
@@ -175,10 +173,7 @@ impl Core {
     /// The write that continues the one which such a drive is writing back.
     pub(super) fn cached_behind(&self) -> Option<u32> {
         let slot = self.pool.write_at(self.dispatch.lbn()).filter(|_| self.writes_back_in_order())?;
-        if self.pool.get(slot).request.fua {
-            return None;
-        }
-        (self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)).then_some(slot)
+        (!self.pool.get(slot).request.fua && self.may_go(slot)).then_some(slot)
     }
 
     /// How many commands the drive is given now.

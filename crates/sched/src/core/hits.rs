@@ -1,12 +1,12 @@
 //! Reads that the drive's cache answers: which of them go before the requests that move the head.
 //!
 //! The head moves for none of them, so they go first. But a program whose data the cache holds submits the next read
-//! while others of its reads are answered: if each went first, the head would never move for anybody else. A drive
-//! with its own queue answers what has arrived by the time its head is free, and then moves it. The same holds here:
-//! reads that arrive after that wait behind one request that moves the head, unless what continues a stream waits: the
-//! head moves for neither. (If they went first until that request
-//! had waited for four turns, 28 readers of cached data would have two to four times their requests, and two other
-//! readers 47 to 65% of theirs; measured on two drives.)
+//! while others of its reads are answered: if each went first, the head would never move for another application. A
+//! drive with its own queue answers what has arrived by the time its head is free, and then moves it. The same holds
+//! here: reads that arrive after that wait behind one request that moves the head, unless what continues a stream
+//! waits, for which the head does not move either. (If they went first until the request had waited for four turns, 28
+//! readers of cached data would have two to four times their requests, and two other readers 47 to 65% of theirs;
+//! measured on two drives.)
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
@@ -27,15 +27,14 @@ pub(super) struct Hits {
 }
 
 impl Core {
-    /// Finds them, for an order that asks and where few are waiting.
-    pub(super) fn find_hits(&mut self) {
+    /// Finds them, for an order that asks and where few are waiting. `goes_on`: what continues a stream waits.
+    pub(super) fn find_hits(&mut self, goes_on: bool) {
         self.hits.first.clear();
         self.hits.later.clear();
         let asks = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
         if !asks || !self.predictor.has_cache() {
             return;
         }
-        let goes_on = self.continuation().or_else(|| self.write_behind()).is_some();
         let queues = (!self.going.is_empty()).then_some(&self.going[..]);
         let moves = !self.predictor.all_are_hits();
         let mut others = false;

@@ -38,7 +38,7 @@ impl Core {
         let last = &self.dispatch.at_drive().last().filter(|_| self.writes_on())?.command;
         let end = last.lbn + u64::from(last.count);
         let slot = self.pool.write_at(end).filter(|_| last.kind == Kind::Write && self.dispatch.lbn() == end)?;
-        (self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)).then_some(slot)
+        self.may_go(slot).then_some(slot)
     }
 
     /// Sends the request in `slot`, and what is merged into its command.

@@ -15,8 +15,6 @@
 //! served until another request has waited that many times as long as the move to it and the move back take. Where no
 //! waiting request continues a stream, `back(b)` is zero.
 //!
-//! After two seconds ([`LONGEST`]) the oldest request goes first.
-//!
 //! The term of the age is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on
 //! rotational position"): a request that lies badly gains on the others while it waits, so the largest response times
 //! fall. Ages grow with the number `n` of requests that wait; a request that has waited as long as first come, first
@@ -53,10 +51,6 @@ pub const MOST: usize = 32;
 /// times the requests a second, and a p99 of 0.70 to 1.03 times the drive's. With 192 the rate is 1.00 to 1.42 and
 /// the p99 0.65 to 0.95; with 384 1.01 to 1.67 and 0.75 to 1.10.
 pub const MANY: u64 = 256;
-
-/// A request that has waited this long goes first, as the firmware of drives does it. Reads that the cache answers, and
-/// what continues a stream, cost nothing: ages alone would not bound how long others wait for these.
-pub const LONGEST: Dur = Dur::from_secs(2);
 
 /// A request gains one part in `AGE` of the time that it has waited, divided by the number of requests. Measured against
 /// the drive's own queue with 3 to 32 random reads outstanding (four drives), six readers of one cylinder and three
@@ -166,11 +160,6 @@ pub fn next(view: &mut View) -> Option<u32> {
     let unseen = |from: u64| candidates.iter().flatten().filter(|c| c.seq >= from).min_by_key(|c| c.seq);
     while let Some(new) = unseen(view.arrivals.unseen) {
         view.arrivals.seen(new.seq, new.positioning);
-    }
-    // Among fair shares, how long a request waits is a matter of its application's turn.
-    let oldest = view.oldest_of(|queue| queue.oldest)?;
-    if view.queues.is_none() && view.now.saturating_since(view.pool.get(oldest).submitted) > LONGEST {
-        return Some(oldest);
     }
     candidates.sort_unstable_by_key(|c| c.map(|c| (c.cost, c.seq)));
     let continued = view.stream.and_then(|slot| candidates.iter().flatten().find(|c| c.entry.slot == slot));

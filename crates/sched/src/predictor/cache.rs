@@ -5,6 +5,7 @@ use headtime_disk::time::Time;
 
 use super::{Predictor, left_alone};
 use crate::cached::reads_further;
+use crate::flight::Flight;
 
 impl Predictor {
     /// Whether the drive's cache answers a read of these sectors that is sent now, or its read-ahead brings them within a turn;
@@ -30,12 +31,12 @@ impl Predictor {
 
     /// Whether the drive's cache holds what all commands at the drive ask for.
     pub fn all_are_hits(&self) -> bool {
-        self.flights.iter().all(|f| f.is_hit() && f.there == Time::ZERO)
+        self.flights.iter().all(Flight::is_held)
     }
 
     /// Whether the drive's cache was believed to hold all that this command at the drive asks for.
     pub fn is_hit(&self, command: u64) -> bool {
-        self.flights.iter().any(|f| f.command == command && f.is_hit() && f.there == Time::ZERO)
+        self.flights.iter().any(|f| f.command == command && f.is_held())
     }
 
     /// Whether the drive has a cache.
