@@ -13,11 +13,10 @@ impl Core {
         let patience = self.let_go()?;
         self.waits_until = None;
         let goes_on = self.continuation();
-        let by_drive = goes_on.or_else(|| self.write_behind());
-        self.find_hits(by_drive.is_some());
+        self.find_hits(goes_on.or_else(|| self.write_behind()).is_some());
         let (read, write) = self.heads_to_choose_from();
         let cached = self.cached_behind();
-        let stream = by_drive.or(cached).filter(|&slot| !self.is_piece(slot));
+        let stream = goes_on.or(cached).filter(|&slot| !self.is_piece(slot));
         let mut view = View {
             pool: &self.pool,
             queues: (!self.going.is_empty()).then_some(&self.going[..]),

@@ -90,8 +90,8 @@ pub struct View<'a> {
     pub lbn: u64,
     /// The read that continues what the drive reads: it goes on for it without a break.
     pub goes_on: Option<u32>,
-    /// The same, or the write that the drive goes on to without a break, if it is the foreground's: another request
-    /// leaves that stream ([`Order::SptfAhead`]).
+    /// The same, or the write that continues those which a drive without a queue has cached, if it is the foreground's:
+    /// another request leaves that stream ([`Order::SptfAhead`]).
     pub stream: Option<u32>,
     /// It is a stream of writes that the drive's cache takes: their client waits for none of them.
     pub is_cached: bool,
