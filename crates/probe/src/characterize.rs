@@ -197,11 +197,18 @@ fn take(profile: &mut Profile, writes: &Writes) {
         (&mut o.queued.write_read, through.write_read),
         (&mut o.queued.write_write, through.write_write),
     ] {
-        // Between a command and one that continues it, anything above zero is a turn. What is less than its own error
-        // is not known to be more than zero.
         if let Some(found) = found {
-            *figure = if found.time <= found.error { Dur::ZERO } else { found.time };
+            *figure = found.time;
         }
+    }
+    // Between a write and one that continues it, anything above zero is a turn, however small: writes in order tell
+    // whether it is zero.
+    if let Some(found) = through.write_write {
+        o.queued.write_write = match through.loses_turn {
+            Some(false) => Dur::ZERO,
+            Some(true) => found.time.max(found.error),
+            None => found.time,
+        };
     }
     for table in ["mechanics", "electronics"] {
         profile.sources.insert(table.into(), "measured with reads and writes".into());

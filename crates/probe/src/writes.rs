@@ -3,11 +3,12 @@
 //! By the same borders as for reads ([`crate::seeks`], [`crate::overheads`]): a write that comes a turn later was not ready in time. A drive
 //! that answers writes from its cache tells nothing of when they reach the media; of such a drive nothing is found.
 
-use headtime_disk::command::Kind;
+use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::time::Dur;
 
 use crate::border::{Border, SHOTS, Shot, find};
+use crate::device::Ask;
 use crate::habits::{Seen, write_cache};
 use crate::overheads::Found;
 use crate::pairs::{Pairs, When, holds_enough};
@@ -37,7 +38,15 @@ pub struct WriteThrough {
     pub write_read: Option<Found>,
     /// Between two writes.
     pub write_write: Option<Found>,
+    /// Whether it loses a turn between two writes of which one continues the other. `None`: it takes one command at a
+    /// time.
+    pub loses_turn: Option<bool>,
 }
+
+/// Writes that continue each other of which the gaps are looked at.
+const IN_ORDER: usize = 16;
+/// Sectors of each.
+const SHORT: u32 = 8;
 
 /// Shots for each figure: it is the difference of two or three borders.
 const MANY: u32 = 4 * SHOTS;
@@ -78,10 +87,14 @@ pub fn measure(
     let here = idle(0)?;
     let there = idle(distance)?;
     let settle = here.zip(there).map(|(h, t)| t.at - h.at - seeks.stop.0 as f64 - time);
+    let settle_error = here.zip(there).map_or(0.0, |(h, t)| h.error.hypot(t.error));
     let mut pair = |one, two| -> Result<Option<Found>, ProbeError> {
         let border = find(spindle.period_ns(), MANY, |aim| region.shot(sampler, spindle, (one, two), distance, aim))?;
-        let moves = time + if two == Kind::Write { settle.unwrap_or(0.0) } else { 0.0 };
-        Ok(border.map(|b| found(&b, moves, seek.error.0 as f64)))
+        let before_write = settle.filter(|_| two == Kind::Write);
+        let moves = time + before_write.unwrap_or(0.0);
+        let error = seek.error.0 as f64;
+        let error = before_write.map_or(error, |_| error.hypot(settle_error));
+        Ok(border.map(|b| found(&b, moves, error)))
     };
     let (read_write, write_read, write_write) =
         (pair(Kind::Read, Kind::Write)?, pair(Kind::Write, Kind::Read)?, pair(Kind::Write, Kind::Write)?);
@@ -93,6 +106,7 @@ pub fn measure(
             read_write,
             write_read,
             write_write,
+            loses_turn: region.loses_turn(sampler, Dur(spindle.period_ns() as u64))?,
         }),
     })
 }
@@ -101,7 +115,7 @@ pub fn measure(
 fn found(border: &Border, less: f64, error: f64) -> Found {
     Found {
         time: Dur((border.at - less).max(0.0).round() as u64),
-        error: Dur((border.error * border.error + error * error).sqrt().round() as u64),
+        error: Dur(border.error.hypot(error).round() as u64),
     }
 }
 
@@ -131,6 +145,27 @@ impl Region<'_, '_> {
     /// Whether all of a track, and nothing that was moved to it from elsewhere, lies in the region.
     fn holds(&self, t: &Track) -> bool {
         t.plain && t.first_lbn >= self.from && t.first_lbn + u64::from(t.lbns) <= self.to
+    }
+
+    /// Whether most writes that continue another, which is at the drive with them, end half of `turn` or more behind it.
+    fn loses_turn(&self, sampler: &mut Sampler, turn: Dur) -> Result<Option<bool>, ProbeError> {
+        let room = self.to.saturating_sub(self.from).checked_sub(u64::from(2 * SHORT)).filter(|&room| room > 0);
+        let Some(room) = room.filter(|_| sampler.depth() > 1) else { return Ok(None) };
+        let (mut lost, mut known) = (0, 0);
+        for _ in 0..IN_ORDER {
+            // From elsewhere: while the head moves to the first, the drive takes the data of the second.
+            let elsewhere = sampler.below(sampler.sectors());
+            sampler.read(elsewhere, 1)?;
+            let lbn = self.from + sampler.below(room);
+            let write = |lbn| Ask { kind: Kind::Write, ..Ask::read(lbn, SHORT) };
+            let answers = sampler.run(&[write(lbn), write(lbn + u64::from(SHORT))], 2)?;
+            let [first, second] = answers[..] else { continue };
+            if first.outcome == Outcome::Ok && second.outcome == Outcome::Ok {
+                known += 1;
+                lost += usize::from(second.done.saturating_since(first.done).0 >= turn.0 / 2);
+            }
+        }
+        Ok((known > 0).then_some(2 * lost > known))
     }
 
     /// A shot with two commands at the drive, at least one of them a write.

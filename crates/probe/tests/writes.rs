@@ -56,6 +56,7 @@ fn writes_are_within_30_us_and_stay_in_their_region() {
         println!("  settle {settle:.1} command {command:.1} pairs {pairs:.1?} us off");
         assert!(settle.abs() < 30.0 && command.abs() < 30.0, "{name}");
         assert!(pairs.iter().all(|p| p.abs() < 30.0), "{name}: {pairs:?}");
+        assert_eq!(w.loses_turn, Some(o.queued.write_write > Dur::ZERO), "{name}");
     }
 }
 

@@ -75,6 +75,26 @@ fn two_streams_are_not_left_after_every_two_reads() {
     assert!(share("nearline-20tb", Front::Headtime, &[stream(), stream()], 20_000) > 0.989);
 }
 
+/// Reads that the cache answers stand at the drive together with a chain of short reads or writes. Without that the
+/// stream waits while the drive answers them two at a time, and loses a turn each time: 0.21, 0.20 and 0.12 of the
+/// requests.
+#[test]
+fn reads_from_the_cache_and_a_chain_stand_together_at_the_drive() {
+    let hot = |n| group(n, 4, PlaceSpec::Part { from: 0.3, to: 0.300_001 }, 0);
+    let reads = |n| group(n, 4, PlaceSpec::SharedSequential, 0);
+    for load in [[hot(4), reads(8)], [hot(4), writes(8, 4, 0)], [hot(8), reads(4)]] {
+        assert!(share("atlas10k", Front::Headtime, &load, 20_000) > 0.98);
+    }
+}
+
+/// The same beside longer reads, two outstanding. Without it, and where the end of a stream's read is waited for before
+/// any such read goes: 0.56 of the requests.
+#[test]
+fn reads_from_the_cache_do_not_wait_for_the_end_of_a_streams_read() {
+    let hot = group(4, 4, PlaceSpec::Part { from: 0.3, to: 0.300_001 }, 100);
+    assert!(share("atlas10k", Front::Headtime, &[hot, group(2, 64, PlaceSpec::SharedSequential, 100)], 10_000) > 0.98);
+}
+
 /// The same for writes, on a drive that goes on from write to write: 0.06 of the requests.
 #[test]
 fn two_streams_of_writes_are_not_left_after_every_two_writes() {

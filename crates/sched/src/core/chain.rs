@@ -10,7 +10,9 @@
 //! drive loses a turn between them, they are merged ([`super::merged`]).
 //!
 //! And for reads that the drive's cache answers, while everything at the drive is one: the head moves for none of them,
-//! and with two at a time the drive would wait for the host.
+//! and with two at a time the drive would wait for the host. Where the drive needs no time between two commands, these
+//! reads and a chain stand together at the drive: what they cost the chain is then nothing. Otherwise the stream would
+//! wait at the host while the drive answers them two at a time, and lose a turn each time.
 //!
 //! Streams with guarantees exclude this: what they are promised was measured with fewer commands outstanding.
 
@@ -18,7 +20,8 @@ use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::Dur;
 
 use super::{Core, Order};
-use crate::overheads::{lead_in, to_drive};
+use crate::dispatch::Sent;
+use crate::overheads::{between, lead_in, to_drive};
 use crate::request::Request;
 
 impl Core {
@@ -50,13 +53,40 @@ impl Core {
         (goes_on && self.choose() == Some(next)).then_some(next)
     }
 
-    /// ORDER's choice, if the drive's cache answers it and all that is at the drive.
+    /// ORDER's choice, if the drive's cache answers it, and all that is at the drive or all but a chain.
     fn next_hit(&mut self) -> Option<u32> {
         if !self.predictor.all_are_hits() {
-            return None;
+            let last = self.last_moved().filter(|_| self.predictor.has_cache())?.command;
+            let end = last.lbn + u64::from(last.count);
+            if !self.is_unhindered_by_hits(last.kind) || !self.is_chain(last.kind, end) {
+                return None;
+            }
         }
+        self.chosen_hit()
+    }
+
+    /// ORDER's choice, if the drive's cache answers it.
+    pub(super) fn chosen_hit(&mut self) -> Option<u32> {
         let next = self.choose()?;
         (self.hits.first.contains(&next) && !self.is_piece(next)).then_some(next)
+    }
+
+    /// Whether a read that the cache answers costs nothing between two commands of `kind` that continue each other: the
+    /// drive needs no time between commands.
+    pub(super) fn is_unhindered_by_hits(&self, kind: Kind) -> bool {
+        between(&self.model, kind, Kind::Read) + between(&self.model, Kind::Read, kind) == Dur::ZERO
+    }
+
+    /// The last command at the drive for which the head moves.
+    pub(super) fn last_moved(&self) -> Option<&Sent> {
+        self.dispatch.at_drive().iter().rev().find(|s| !self.predictor.is_hit(s.command.id))
+    }
+
+    /// The same, if another command of its kind would continue it without a break, whatever was sent behind it.
+    pub(super) fn last_of_chain(&self) -> Option<&Sent> {
+        let last = self.last_moved()?;
+        let is_last = self.dispatch.at_drive().last().is_some_and(|s| s.command.id == last.command.id);
+        (is_last || self.is_unhindered_by_hits(last.command.kind)).then_some(last)
     }
 
     /// The write that continues the one sent last, where the drive may be done with all that it has before another
@@ -65,7 +95,9 @@ impl Core {
     fn short_write_behind(&self) -> Option<u32> {
         let slot = self.write_behind()?;
         let place = |c: &Command| self.model.place(c.lbn, c.count, c.kind);
-        let media: u64 = self.dispatch.at_drive().iter().filter_map(|s| place(&s.command)).map(|p| p.media.0).sum();
+        let moves = |s: &&Sent| !self.predictor.is_hit(s.command.id);
+        let at_drive = self.dispatch.at_drive().iter().filter(moves);
+        let media: u64 = at_drive.filter_map(|s| place(&s.command)).map(|p| p.media.0).sum();
         // What the host has heard of late is on the media already.
         let left = self.predictor.head_free_behind_all().map_or(media, |at| media.min(at.saturating_since(self.now).0));
         let count = self.pool.get(slot).request.count;
@@ -74,12 +106,14 @@ impl Core {
         (Dur(left) <= needs + needs).then_some(slot)
     }
 
-    /// Whether all commands at the drive are reads, or all are writes, each of which continues the one before, up to
-    /// `end`, where one of that kind begins.
+    /// Whether all commands at the drive for which the head moves are reads, or all are writes, each of which continues
+    /// the one before, up to `end`, where one of that kind begins.
     fn is_chain(&self, kind: Kind, end: u64) -> bool {
-        let at_drive = self.dispatch.at_drive();
-        let ends = |i: usize| at_drive[i].command.lbn + u64::from(at_drive[i].command.count);
-        let follows = |i: usize| ends(i) == at_drive.get(i + 1).map_or(end, |next| next.command.lbn);
-        (0..at_drive.len()).all(|i| at_drive[i].command.kind == kind && follows(i))
+        let mut begins = end;
+        self.dispatch.at_drive().iter().rev().filter(|s| !self.predictor.is_hit(s.command.id)).all(|s| {
+            let follows = s.command.kind == kind && s.command.lbn + u64::from(s.command.count) == begins;
+            begins = s.command.lbn;
+            follows
+        })
     }
 }
