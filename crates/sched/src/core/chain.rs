@@ -12,7 +12,8 @@
 //! And for reads that the drive's cache answers, while everything at the drive is one: the head moves for none of them,
 //! and with two at a time the drive would wait for the host. Where the drive needs no time between two commands, these
 //! reads and a chain stand together at the drive: what they cost the chain is then nothing. Otherwise the stream would
-//! wait at the host while the drive answers them two at a time, and lose a turn each time.
+//! wait at the host while the drive answers them two at a time, and lose a turn each time. This is so only while nothing
+//! else waits that moves the head, which would wait for both.
 //!
 //! Streams with guarantees exclude this: what they are promised was measured with fewer commands outstanding.
 
@@ -47,33 +48,63 @@ impl Core {
 
     /// ORDER's choice, if all that is at the drive is a chain and it continues that.
     fn next_of_chain(&mut self) -> Option<u32> {
-        let next = self.continuation().or_else(|| self.short_write_behind())?;
-        let Request { kind, lbn, .. } = self.pool.get(next).request;
-        let goes_on = !self.is_piece(next) && self.is_chain(kind, lbn);
-        (goes_on && self.choose() == Some(next)).then_some(next)
+        let next = self.continuation().or_else(|| self.write_behind()).or_else(|| self.behind_hits())?;
+        let Request { kind, lbn, count, .. } = self.pool.get(next).request;
+        let has_enough = kind == Kind::Write && !self.is_needed_now(count);
+        if has_enough || self.is_piece(next) || !self.is_chain(kind, lbn) || self.choose() != Some(next) {
+            return None;
+        }
+        (!self.ends_with_hit() || self.hits.alone).then_some(next)
     }
 
     /// ORDER's choice, if the drive's cache answers it, and all that is at the drive or all but a chain.
     fn next_hit(&mut self) -> Option<u32> {
-        if !self.predictor.all_are_hits() {
-            let last = self.last_moved().filter(|_| self.predictor.has_cache())?.command;
-            let end = last.lbn + u64::from(last.count);
-            if !self.is_unhindered_by_hits(last.kind) || !self.is_chain(last.kind, end) {
-                return None;
-            }
+        match self.predictor.all_are_hits() {
+            true => self.chosen_hit(),
+            false => self.hit_beside_chain(),
         }
-        self.chosen_hit()
+    }
+
+    /// The same beside a chain of two or more, those that wait to continue it included.
+    fn hit_beside_chain(&mut self) -> Option<u32> {
+        let last = self.last_moved().filter(|s| s.command.kind != Kind::Flush && self.predictor.has_cache())?.command;
+        let (kind, end) = (last.kind, end_of(&last));
+        if !self.is_unhindered_by_hits(kind) || !self.is_chain(kind, end) {
+            return None;
+        }
+        let before = self.dispatch.at_drive().iter().any(|s| end_of(&s.command) == last.lbn);
+        let goes_on = before || self.pool.begins_at(end);
+        self.chosen_hit().filter(|_| goes_on && self.hits.alone)
     }
 
     /// ORDER's choice, if the drive's cache answers it.
-    pub(super) fn chosen_hit(&mut self) -> Option<u32> {
+    fn chosen_hit(&mut self) -> Option<u32> {
         let next = self.choose()?;
         (self.hits.first.contains(&next) && !self.is_piece(next)).then_some(next)
     }
 
+    /// Whether ORDER's choice is a read that the cache answers and that costs the stream at the drive nothing.
+    pub(super) fn hit_goes_beside_stream(&mut self) -> bool {
+        let kind = self.dispatch.at_drive()[0].command.kind;
+        let may = self.predictor.has_cache() && self.is_unhindered_by_hits(kind);
+        may && self.chosen_hit().is_some() && self.hits.alone
+    }
+
+    /// What continues the last command for which the head moves, where reads that the cache answers were sent behind
+    /// that and cost nothing.
+    fn behind_hits(&self) -> Option<u32> {
+        let last = self.last_moved().filter(|_| self.ends_with_hit() && self.predictor.is_sure())?.command;
+        let slot = match last.kind {
+            Kind::Read => self.pool.read_at(end_of(&last)),
+            Kind::Write => self.pool.write_at(end_of(&last)).filter(|_| self.writes_on()),
+            Kind::Flush => None,
+        }?;
+        (self.is_unhindered_by_hits(last.kind) && self.may_go(slot)).then_some(slot)
+    }
+
     /// Whether a read that the cache answers costs nothing between two commands of `kind` that continue each other: the
     /// drive needs no time between commands.
-    pub(super) fn is_unhindered_by_hits(&self, kind: Kind) -> bool {
+    fn is_unhindered_by_hits(&self, kind: Kind) -> bool {
         between(&self.model, kind, Kind::Read) + between(&self.model, Kind::Read, kind) == Dur::ZERO
     }
 
@@ -82,28 +113,24 @@ impl Core {
         self.dispatch.at_drive().iter().rev().find(|s| !self.predictor.is_hit(s.command.id))
     }
 
-    /// The same, if another command of its kind would continue it without a break, whatever was sent behind it.
-    pub(super) fn last_of_chain(&self) -> Option<&Sent> {
-        let last = self.last_moved()?;
-        let is_last = self.dispatch.at_drive().last().is_some_and(|s| s.command.id == last.command.id);
-        (is_last || self.is_unhindered_by_hits(last.command.kind)).then_some(last)
+    /// Whether the cache answers the last command at the drive.
+    fn ends_with_hit(&self) -> bool {
+        self.dispatch.at_drive().last().is_some_and(|s| self.predictor.is_hit(s.command.id))
     }
 
-    /// The write that continues the one sent last, where the drive may be done with all that it has before another
-    /// command gets there. Two of the times that this takes are kept at the drive: how late the host was, and how far
-    /// completions were from their predictions, included.
-    fn short_write_behind(&self) -> Option<u32> {
-        let slot = self.write_behind()?;
+    /// Whether the drive may be done with all that it has before another write of `count` sectors gets there. Two of
+    /// the times that this takes are kept at the drive: how late the host was, and how far completions were from their
+    /// predictions, included.
+    fn is_needed_now(&self, count: u32) -> bool {
         let place = |c: &Command| self.model.place(c.lbn, c.count, c.kind);
         let moves = |s: &&Sent| !self.predictor.is_hit(s.command.id);
         let at_drive = self.dispatch.at_drive().iter().filter(moves);
         let media: u64 = at_drive.filter_map(|s| place(&s.command)).map(|p| p.media.0).sum();
         // What the host has heard of late is on the media already.
         let left = self.predictor.head_free_behind_all().map_or(media, |at| media.min(at.saturating_since(self.now).0));
-        let count = self.pool.get(slot).request.count;
         let arrives = lead_in(&self.model, Kind::Write, Kind::Write) + to_drive(&self.model, count);
         let needs = arrives + self.commit.lateness() + self.commit.error();
-        (Dur(left) <= needs + needs).then_some(slot)
+        Dur(left) <= needs + needs
     }
 
     /// Whether all commands at the drive for which the head moves are reads, or all are writes, each of which continues
@@ -111,9 +138,14 @@ impl Core {
     fn is_chain(&self, kind: Kind, end: u64) -> bool {
         let mut begins = end;
         self.dispatch.at_drive().iter().rev().filter(|s| !self.predictor.is_hit(s.command.id)).all(|s| {
-            let follows = s.command.kind == kind && s.command.lbn + u64::from(s.command.count) == begins;
+            let follows = s.command.kind == kind && end_of(&s.command) == begins;
             begins = s.command.lbn;
             follows
         })
     }
+}
+
+/// One past the last LBN of a command.
+fn end_of(command: &Command) -> u64 {
+    command.lbn + u64::from(command.count)
 }

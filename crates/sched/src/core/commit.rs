@@ -204,19 +204,11 @@ impl Core {
 
     /// The request that may go and for which the drive would go on reading without a break.
     pub(super) fn continuation(&mut self) -> Option<u32> {
-        let behind = self.pool.read_at(self.predictor.read_end()?);
-        let behind = behind.filter(|_| self.predictor.goes_on(&self.model, self.now));
-        let slot = behind.or_else(|| self.read_behind_hits())?;
+        let slot = self.pool.read_at(self.predictor.read_end()?)?;
+        if !self.predictor.goes_on(&self.model, self.now) {
+            return None;
+        }
         self.may_go(slot).then_some(slot)
-    }
-
-    /// The read that continues the last one for which the head moves, where reads that the cache answers were sent
-    /// behind that.
-    fn read_behind_hits(&self) -> Option<u32> {
-        let hit = self.dispatch.at_drive().last().is_some_and(|s| self.predictor.is_hit(s.command.id));
-        let last =
-            self.last_of_chain().filter(|s| hit && self.predictor.is_sure() && s.command.kind.is_read())?.command;
-        self.pool.read_at(last.lbn + u64::from(last.count))
     }
 
     /// Whether a request continues the command at the drive. The drive goes on there without moving, if it has the request in time.

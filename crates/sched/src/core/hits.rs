@@ -22,6 +22,9 @@ pub(super) struct Hits {
     pub first: Vec<u32>,
     /// Those that wait behind a request that moves the head.
     pub later: Vec<u32>,
+    /// Whether nothing else waits that moves the head, but for what continues the last command for which it moved, or
+    /// another request that waits.
+    pub alone: bool,
     /// When the command ended for which the head moved last.
     pub moved: Time,
 }
@@ -31,24 +34,28 @@ impl Core {
     pub(super) fn find_hits(&mut self, goes_on: bool) {
         self.hits.first.clear();
         self.hits.later.clear();
+        self.hits.alone = false;
         let asks = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
         if !asks || !self.predictor.has_cache() {
             return;
         }
         let queues = (!self.going.is_empty()).then_some(&self.going[..]);
         let moves = !self.predictor.all_are_hits();
-        let mut others = false;
+        let end = self.last_moved().map(|s| s.command.lbn + u64::from(s.command.count));
+        let (mut others, mut alone) = (false, true);
         for entry in self.pool.choices(queues).flat_map(|queue| queue.index) {
             let waiting = self.pool.get(entry.slot);
             let Request { kind, lbn, count, .. } = waiting.request;
             if kind != Kind::Read || !self.predictor.has_all(&self.model, lbn, count, self.now) {
                 others = true;
+                alone &= end == Some(lbn) || self.pool.ends_at(lbn).next().is_some();
             } else if moves || waiting.submitted <= self.hits.moved {
                 self.hits.first.push(entry.slot);
             } else {
                 self.hits.later.push(entry.slot);
             }
         }
+        self.hits.alone = alone;
         if goes_on || !others {
             let Hits { first, later, .. } = &mut self.hits;
             first.append(later);

@@ -35,9 +35,9 @@ impl Core {
 
     /// The write that continues the last command at the drive, if the drive writes on.
     pub(super) fn write_behind(&self) -> Option<u32> {
-        let last = self.last_of_chain().filter(|s| self.writes_on() && s.command.kind == Kind::Write)?;
-        let is_ours = !matches!(last.purpose, Purpose::Free(_));
-        let slot = self.pool.write_at(last.command.lbn + u64::from(last.command.count)).filter(|_| is_ours)?;
+        let last = &self.dispatch.at_drive().last().filter(|_| self.writes_on())?.command;
+        let end = last.lbn + u64::from(last.count);
+        let slot = self.pool.write_at(end).filter(|_| last.kind == Kind::Write && self.dispatch.lbn() == end)?;
         self.may_go(slot).then_some(slot)
     }
 

@@ -91,8 +91,7 @@ impl Core {
         if self.pool.begins_at(self.dispatch.lbn()) {
             return false;
         }
-        let kind = self.dispatch.at_drive()[0].command.kind;
-        if self.predictor.has_cache() && self.is_unhindered_by_hits(kind) && self.chosen_hit().is_some() {
+        if self.hit_goes_beside_stream() {
             return false;
         }
         let has_turn = self.admit.is_none() || self.let_go().is_some() && self.going == [queue];
