@@ -48,13 +48,18 @@ impl Core {
 
     /// ORDER's choice, if all that is at the drive is a chain and it continues that.
     fn next_of_chain(&mut self) -> Option<u32> {
-        let next = self.continuation().or_else(|| self.write_behind()).or_else(|| self.behind_hits())?;
-        let Request { kind, lbn, count, .. } = self.pool.get(next).request;
-        let has_enough = kind == Kind::Write && !self.is_needed_now(count);
-        if has_enough || self.is_piece(next) || !self.is_chain(kind, lbn) || self.choose() != Some(next) {
-            return None;
-        }
-        (!self.ends_with_hit() || self.hits.alone).then_some(next)
+        let behind_last = self.continuation().or_else(|| self.write_behind()).filter(|&slot| self.goes_on_chain(slot));
+        let behind_hits = self.behind_hits().filter(|&slot| self.goes_on_chain(slot));
+        behind_last.or(behind_hits)?;
+        let next = self.choose()?;
+        (Some(next) == behind_last || Some(next) == behind_hits && self.hits.alone).then_some(next)
+    }
+
+    /// Whether all that is at the drive is a chain that the request in `slot` continues, and it is needed there now.
+    fn goes_on_chain(&self, slot: u32) -> bool {
+        let Request { kind, lbn, count, .. } = self.pool.get(slot).request;
+        let is_early = kind == Kind::Write && !self.is_needed_now(count);
+        !is_early && !self.is_piece(slot) && self.is_chain(kind, lbn)
     }
 
     /// ORDER's choice, if the drive's cache answers it, and all that is at the drive or all but a chain.
@@ -133,14 +138,16 @@ impl Core {
         Dur(left) <= needs + needs
     }
 
-    /// Whether all commands at the drive for which the head moves are reads, or all are writes, each of which continues
-    /// the one before, up to `end`, where one of that kind begins.
+    /// Whether all commands at the drive are reads, or all are writes, each of which continues the one before, up to
+    /// `end`, where one of that kind begins; reads between them that the cache answers aside.
     fn is_chain(&self, kind: Kind, end: u64) -> bool {
         let mut begins = end;
-        self.dispatch.at_drive().iter().rev().filter(|s| !self.predictor.is_hit(s.command.id)).all(|s| {
+        self.dispatch.at_drive().iter().rev().all(|s| {
             let follows = s.command.kind == kind && end_of(&s.command) == begins;
-            begins = s.command.lbn;
-            follows
+            if follows {
+                begins = s.command.lbn;
+            }
+            follows || self.predictor.is_hit(s.command.id)
         })
     }
 }

@@ -60,6 +60,11 @@ pub const MANY: u64 = 256;
 /// With 64 the p99 rises to 1.04.
 const AGE: i64 = 32;
 
+/// The same where ADMIT lets applications go. Four to ten seeky applications that are ordered together: 99.4% of the
+/// requests of the drive's own queue, and a p99 that is no higher. With 32 99.6%, and a p99 of up to 1.03 times the
+/// drive's.
+const AGE_OF_APPLICATIONS: i64 = 16;
+
 /// A stream is left for a request that has waited this many times as long as the moves to it and back take. So of
 /// several streams, leaving one for the next takes less than 1% of the time.
 const STREAM: i64 = 64;
@@ -142,6 +147,7 @@ pub fn next(view: &mut View) -> Option<u32> {
     let gains = match view.stream {
         Some(_) if view.is_cached => CACHED,
         Some(_) => STREAM,
+        None if view.queues.is_some() => AGE_OF_APPLICATIONS * waiting as i64,
         None => AGE * waiting as i64,
     };
     let mut count = 0;
