@@ -208,6 +208,7 @@ impl Run {
             lbn: self.lbn,
             goes_on: goes_on.map(|(_, id)| id),
             writes_in_order,
+            of_applications: self.queues > 0,
             arrivals: &[],
         };
         if self.order == Order::SptfAhead && slow.len() <= ahead::MOST {

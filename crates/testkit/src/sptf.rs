@@ -45,6 +45,8 @@ pub struct Situation<'a> {
     pub goes_on: Option<u64>,
     /// Of writes that continue each other the first goes first.
     pub writes_in_order: bool,
+    /// ADMIT lets applications go: ages count twice as much ([`Order::SptfAhead`]).
+    pub of_applications: bool,
     /// What it took to position for the requests that arrived lately, this decision's included ([`Order::SptfAhead`]).
     pub arrivals: &'a [Dur],
 }
@@ -115,7 +117,10 @@ impl Situation<'_> {
         let left = waiting.iter().find(|o| self.goes_on == Some(o.id) && o.id != w.id);
         let back = left.map_or(0, |o| self.positioning_after(w, o).0);
         let age = self.now.since(w.submitted).0 as i64;
-        let gains = if self.goes_on.is_some() { 64 } else { 32 * waiting.len() as i64 };
+        let gains = match self.goes_on {
+            Some(_) => 64,
+            None => (if self.of_applications { 16 } else { 32 }) * waiting.len() as i64,
+        };
         self.positioning(w).0 as i64 + (after + back) as i64 - age / gains
     }
 }

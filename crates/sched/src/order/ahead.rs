@@ -9,6 +9,8 @@
 //! positioning(b) + E[min(positioning(b -> c), positioning of the next arrival)] + back(b) - age(b) / (32 n)
 //! ```
 //!
+//! For applications that ADMIT lets go the age counts twice as much.
+//!
 //! While the drive reads a stream, the next read of that stream costs nothing. Any other request `b` leaves the stream,
 //! and `back(b)` is the positioning time from `b` to that read; the age then counts one part in 64 (`STREAM`). So of
 //! several streams one is read until another request has waited that many times as long as the move to it and the
