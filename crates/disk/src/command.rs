@@ -36,6 +36,14 @@ pub struct Command {
     pub fua: bool,
 }
 
+impl Command {
+    /// One past the last logical block.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.lbn + u64::from(self.count)
+    }
+}
+
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {

@@ -192,11 +192,9 @@ fn take(profile: &mut Profile, writes: &Writes) {
         o.write_miss = ByLast { after_read: before, after_write: before };
     }
     profile.mechanics.write_settle_ns = through.settle_ns.unwrap_or(0);
-    for (figure, found) in [
-        (&mut o.queued.read_write, through.read_write),
-        (&mut o.queued.write_read, through.write_read),
-        (&mut o.queued.write_write, through.write_write),
-    ] {
+    for (figure, found) in
+        [(&mut o.queued.read_write, through.read_write), (&mut o.queued.write_read, through.write_read)]
+    {
         if let Some(found) = found {
             *figure = found.time;
         }

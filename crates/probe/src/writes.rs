@@ -39,7 +39,7 @@ pub struct WriteThrough {
     /// Between two writes.
     pub write_write: Option<Found>,
     /// Whether it loses a turn between two writes of which one continues the other. `None`: it takes one command at a
-    /// time.
+    /// time, or none of these writes succeeded.
     pub loses_turn: Option<bool>,
 }
 
@@ -90,10 +90,11 @@ pub fn measure(
     let settle_error = here.zip(there).map_or(0.0, |(h, t)| h.error.hypot(t.error));
     let mut pair = |one, two| -> Result<Option<Found>, ProbeError> {
         let border = find(spindle.period_ns(), MANY, |aim| region.shot(sampler, spindle, (one, two), distance, aim))?;
-        let before_write = settle.filter(|_| two == Kind::Write);
-        let moves = time + before_write.unwrap_or(0.0);
         let error = seek.error.0 as f64;
-        let error = before_write.map_or(error, |_| error.hypot(settle_error));
+        let (moves, error) = match settle {
+            Some(settle) if two == Kind::Write => (time + settle, error.hypot(settle_error)),
+            _ => (time, error),
+        };
         Ok(border.map(|b| found(&b, moves, error)))
     };
     let (read_write, write_read, write_write) =
@@ -106,7 +107,7 @@ pub fn measure(
             read_write,
             write_read,
             write_write,
-            loses_turn: region.loses_turn(sampler, Dur(spindle.period_ns() as u64))?,
+            loses_turn: region.loses_turn(sampler, spindle.period())?,
         }),
     })
 }

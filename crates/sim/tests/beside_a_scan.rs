@@ -87,10 +87,9 @@ fn reads_from_the_cache_and_a_chain_stand_together_at_the_drive() {
     }
 }
 
-/// The same beside longer reads, two outstanding. Without it, and where the end of a stream's read is waited for before
-/// any such read goes: 0.56 of the requests.
+/// The same beside longer reads, two outstanding: 0.56 of the requests.
 #[test]
-fn reads_from_the_cache_do_not_wait_for_the_end_of_a_streams_read() {
+fn reads_from_the_cache_stand_beside_longer_reads_in_order() {
     let hot = group(4, 4, PlaceSpec::Part { from: 0.3, to: 0.300_001 }, 100);
     assert!(share("atlas10k", Front::Headtime, &[hot, group(2, 64, PlaceSpec::SharedSequential, 100)], 10_000) > 0.98);
 }

@@ -38,7 +38,7 @@ impl Core {
         {
             return None;
         }
-        let next = self.next_of_chain().or_else(|| self.next_hit())?;
+        let next = self.next_of_chain()?;
         self.take(next);
         self.dispatch.set_limit(depth);
         let command = self.send_request(next);
@@ -46,65 +46,56 @@ impl Core {
         Some(command)
     }
 
-    /// ORDER's choice, if all that is at the drive is a chain and it continues that.
+    /// ORDER's choice, if it continues the chain that is at the drive, or the cache answers it and all that is at the
+    /// drive or all but a chain.
     fn next_of_chain(&mut self) -> Option<u32> {
-        let behind_last = self.continuation().or_else(|| self.write_behind()).filter(|&slot| self.goes_on_chain(slot));
-        let behind_hits = self.behind_hits().filter(|&slot| self.goes_on_chain(slot));
-        behind_last.or(behind_hits)?;
-        let next = self.choose()?;
-        (Some(next) == behind_last || Some(next) == behind_hits && self.hits.alone).then_some(next)
-    }
-
-    /// Whether all that is at the drive is a chain that the request in `slot` continues, and it is needed there now.
-    fn goes_on_chain(&self, slot: u32) -> bool {
-        let Request { kind, lbn, count, .. } = self.pool.get(slot).request;
-        let is_early = kind == Kind::Write && !self.is_needed_now(count);
-        !is_early && !self.is_piece(slot) && self.is_chain(kind, lbn)
-    }
-
-    /// ORDER's choice, if the drive's cache answers it, and all that is at the drive or all but a chain.
-    fn next_hit(&mut self) -> Option<u32> {
-        match self.predictor.all_are_hits() {
-            true => self.chosen_hit(),
-            false => self.hit_beside_chain(),
-        }
-    }
-
-    /// The same beside a chain of two or more, those that wait to continue it included.
-    fn hit_beside_chain(&mut self) -> Option<u32> {
-        let last = self.last_moved().filter(|s| s.command.kind != Kind::Flush && self.predictor.has_cache())?.command;
-        let (kind, end) = (last.kind, end_of(&last));
-        if !self.is_unhindered_by_hits(kind) || !self.is_chain(kind, end) {
+        let behind_last = self.continuation().or_else(|| self.write_behind());
+        let behind_last = behind_last.filter(|&slot| {
+            let Request { kind, lbn, .. } = self.pool.get(slot).request;
+            self.is_chain(kind, lbn) && self.is_wanted(slot)
+        });
+        let chain = self.chain_beside_hits();
+        let behind_hits = chain.and_then(|last| self.behind_hits(&last)).filter(|&slot| self.is_wanted(slot));
+        let only_hits = self.predictor.all_are_hits();
+        let takes_hits = only_hits || chain.is_some_and(|last| self.is_chain_of_two(&last));
+        if behind_last.or(behind_hits).is_none() && !takes_hits {
             return None;
         }
-        let before = self.dispatch.at_drive().iter().any(|s| end_of(&s.command) == last.lbn);
-        let goes_on = before || self.pool.begins_at(end);
-        self.chosen_hit().filter(|_| goes_on && self.hits.alone)
-    }
-
-    /// ORDER's choice, if the drive's cache answers it.
-    fn chosen_hit(&mut self) -> Option<u32> {
         let next = self.choose()?;
-        (self.hits.first.contains(&next) && !self.is_piece(next)).then_some(next)
+        let is_hit = takes_hits && self.hits.first.contains(&next) && !self.is_piece(next);
+        let beside = self.hits.alone && (is_hit || Some(next) == behind_hits);
+        (Some(next) == behind_last || only_hits && is_hit || beside).then_some(next)
     }
 
-    /// Whether ORDER's choice is a read that the cache answers and that costs the stream at the drive nothing.
-    pub(super) fn hit_goes_beside_stream(&mut self) -> bool {
-        let kind = self.dispatch.at_drive()[0].command.kind;
-        let may = self.predictor.has_cache() && self.is_unhindered_by_hits(kind);
-        may && self.chosen_hit().is_some() && self.hits.alone
+    /// Whether the request in `slot` may join a chain, and is needed at the drive now.
+    fn is_wanted(&self, slot: u32) -> bool {
+        let Request { kind, count, .. } = self.pool.get(slot).request;
+        !self.is_piece(slot) && (kind != Kind::Write || self.is_needed_now(count))
     }
 
-    /// What continues the last command for which the head moves, where reads that the cache answers were sent behind
-    /// that and cost nothing.
-    fn behind_hits(&self) -> Option<u32> {
-        let last = self.last_moved().filter(|_| self.ends_with_hit() && self.predictor.is_sure())?.command;
+    /// The last command of a chain at the drive beside which reads that the cache answers cost nothing.
+    fn chain_beside_hits(&self) -> Option<Command> {
+        let last = self.last_moved().filter(|s| s.command.kind != Kind::Flush && self.predictor.has_cache())?.command;
+        (self.is_unhindered_by_hits(last.kind) && self.is_chain(last.kind, last.end())).then_some(last)
+    }
+
+    /// Whether the chain that ends with `last` has two commands or more, one that waits included.
+    fn is_chain_of_two(&self, last: &Command) -> bool {
+        self.dispatch.at_drive().iter().any(|s| s.command.end() == last.lbn) || self.pool.begins_at(last.end())
+    }
+
+    /// What continues `last`, the last command of a chain, where reads that the cache answers were sent behind that.
+    fn behind_hits(&self, last: &Command) -> Option<u32> {
+        let ends_with_hit = self.dispatch.at_drive().last().is_some_and(|s| self.predictor.is_hit(s.command.id));
+        if !ends_with_hit || !self.predictor.is_sure() {
+            return None;
+        }
         let slot = match last.kind {
-            Kind::Read => self.pool.read_at(end_of(&last)),
-            Kind::Write => self.pool.write_at(end_of(&last)).filter(|_| self.writes_on()),
+            Kind::Read => self.pool.read_at(last.end()),
+            Kind::Write => self.pool.write_at(last.end()).filter(|_| self.writes_on()),
             Kind::Flush => None,
         }?;
-        (self.is_unhindered_by_hits(last.kind) && self.may_go(slot)).then_some(slot)
+        self.may_go(slot).then_some(slot)
     }
 
     /// Whether a read that the cache answers costs nothing between two commands of `kind` that continue each other: the
@@ -116,11 +107,6 @@ impl Core {
     /// The last command at the drive for which the head moves.
     pub(super) fn last_moved(&self) -> Option<&Sent> {
         self.dispatch.at_drive().iter().rev().find(|s| !self.predictor.is_hit(s.command.id))
-    }
-
-    /// Whether the cache answers the last command at the drive.
-    fn ends_with_hit(&self) -> bool {
-        self.dispatch.at_drive().last().is_some_and(|s| self.predictor.is_hit(s.command.id))
     }
 
     /// Whether the drive may be done with all that it has before another write of `count` sectors gets there. Two of
@@ -143,16 +129,11 @@ impl Core {
     fn is_chain(&self, kind: Kind, end: u64) -> bool {
         let mut begins = end;
         self.dispatch.at_drive().iter().rev().all(|s| {
-            let follows = s.command.kind == kind && end_of(&s.command) == begins;
+            let follows = s.command.kind == kind && s.command.end() == begins;
             if follows {
                 begins = s.command.lbn;
             }
             follows || self.predictor.is_hit(s.command.id)
         })
     }
-}
-
-/// One past the last LBN of a command.
-fn end_of(command: &Command) -> u64 {
-    command.lbn + u64::from(command.count)
 }

@@ -36,7 +36,7 @@ impl Core {
     /// The write that continues the last command at the drive, if the drive writes on.
     pub(super) fn write_behind(&self) -> Option<u32> {
         let last = &self.dispatch.at_drive().last().filter(|_| self.writes_on())?.command;
-        let end = last.lbn + u64::from(last.count);
+        let end = last.end();
         let slot = self.pool.write_at(end).filter(|_| last.kind == Kind::Write && self.dispatch.lbn() == end)?;
         self.may_go(slot).then_some(slot)
     }

@@ -91,9 +91,6 @@ impl Core {
         if self.pool.begins_at(self.dispatch.lbn()) {
             return false;
         }
-        if self.hit_goes_beside_stream() {
-            return false;
-        }
         let has_turn = self.admit.is_none() || self.let_go().is_some() && self.going == [queue];
         has_turn && self.staying.waits_behind(command)
     }

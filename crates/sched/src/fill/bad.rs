@@ -25,9 +25,8 @@ impl Bad {
     pub fn note(&mut self, c: &Command, outcome: Outcome) {
         match outcome {
             Outcome::Ok if c.kind != Kind::Flush && !self.sectors.is_empty() => {
-                let end = c.lbn + u64::from(c.count);
                 let at = |lbn| self.sectors.partition_point(|&b| b < lbn);
-                let (from, to) = (at(c.lbn), at(end));
+                let (from, to) = (at(c.lbn), at(c.end()));
                 self.sectors.drain(from..to);
             }
             Outcome::MediaError { lbn } => {
