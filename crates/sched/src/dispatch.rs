@@ -32,6 +32,8 @@ pub struct Sent {
     pub purpose: Purpose,
     /// When it was sent.
     pub at: Time,
+    /// One past its last LBN, and that of the commands that continued it and were completed before it was.
+    pub end: u64,
 }
 
 /// The commands at the drive, in the order in which they were sent.
@@ -105,7 +107,7 @@ impl Dispatch {
             fua: request.fua,
         };
         self.next_command += 1;
-        self.at_drive.push(Sent { command, purpose, at: now });
+        self.at_drive.push(Sent { command, purpose, at: now, end: command.end() });
         // An order that goes on from where it was goes on from the last foreground request.
         if request.kind != Kind::Flush && !matches!(purpose, Purpose::Free(_)) {
             self.stream = (request.kind == self.kind && request.lbn == self.lbn).then_some(command.id);
@@ -132,6 +134,12 @@ impl Dispatch {
     pub fn complete(&mut self, command: u64) -> Sent {
         let at = self.at_drive.iter().position(|s| s.command.id == command);
         let at = at.unwrap_or_else(|| panic!("command {command} is not at the drive"));
-        self.at_drive.remove(at)
+        let sent = self.at_drive.remove(at);
+        // The host may hear of a command before it hears of the one that it continued.
+        let continued = |s: &&mut Sent| s.command.kind == sent.command.kind && s.end == sent.command.lbn;
+        if let Some(before) = self.at_drive[..at].iter_mut().rev().find(continued) {
+            before.end = sent.end;
+        }
+        sent
     }
 }

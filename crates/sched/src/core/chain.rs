@@ -74,25 +74,26 @@ impl Core {
     }
 
     /// The last command of a chain at the drive beside which reads that the cache answers cost nothing.
-    fn chain_beside_hits(&self) -> Option<Command> {
-        let last = self.last_moved().filter(|s| s.command.kind != Kind::Flush && self.predictor.has_cache())?.command;
-        (self.is_unhindered_by_hits(last.kind) && self.is_chain(last.kind, last.end())).then_some(last)
+    fn chain_beside_hits(&self) -> Option<Sent> {
+        let last = *self.last_moved().filter(|s| s.command.kind != Kind::Flush && self.predictor.has_cache())?;
+        let kind = last.command.kind;
+        (self.is_unhindered_by_hits(kind) && self.is_chain(kind, last.end)).then_some(last)
     }
 
     /// Whether the chain that ends with `last` has two commands or more, one that waits included.
-    fn is_chain_of_two(&self, last: &Command) -> bool {
-        self.dispatch.at_drive().iter().any(|s| s.command.end() == last.lbn) || self.pool.begins_at(last.end())
+    fn is_chain_of_two(&self, last: &Sent) -> bool {
+        self.dispatch.at_drive().iter().any(|s| s.end == last.command.lbn) || self.pool.begins_at(last.end)
     }
 
     /// What continues `last`, the last command of a chain, where reads that the cache answers were sent behind that.
-    fn behind_hits(&self, last: &Command) -> Option<u32> {
+    fn behind_hits(&self, last: &Sent) -> Option<u32> {
         let ends_with_hit = self.dispatch.at_drive().last().is_some_and(|s| self.predictor.is_hit(s.command.id));
         if !ends_with_hit || !self.predictor.is_sure() {
             return None;
         }
-        let slot = match last.kind {
-            Kind::Read => self.pool.read_at(last.end()),
-            Kind::Write => self.pool.write_at(last.end()).filter(|_| self.writes_on()),
+        let slot = match last.command.kind {
+            Kind::Read => self.pool.read_at(last.end),
+            Kind::Write => self.pool.write_at(last.end).filter(|_| self.writes_on()),
             Kind::Flush => None,
         }?;
         self.may_go(slot).then_some(slot)
@@ -125,11 +126,12 @@ impl Core {
     }
 
     /// Whether all commands at the drive are reads, or all are writes, each of which continues the one before, up to
-    /// `end`, where one of that kind begins; reads between them that the cache answers aside.
+    /// `end`, where one of that kind begins; reads between them that the cache answers aside, and those of the chain
+    /// that the host heard of before.
     fn is_chain(&self, kind: Kind, end: u64) -> bool {
         let mut begins = end;
         self.dispatch.at_drive().iter().rev().all(|s| {
-            let follows = s.command.kind == kind && s.command.end() == begins;
+            let follows = s.command.kind == kind && s.end == begins;
             if follows {
                 begins = s.command.lbn;
             }

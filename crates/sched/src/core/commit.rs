@@ -214,6 +214,6 @@ impl Core {
     /// Whether a request continues the command at the drive. The drive goes on there without moving, if it has the request in time.
     fn continues(&self, request: &Request) -> bool {
         let last = self.dispatch.at_drive().last();
-        last.is_some_and(|s| s.command.kind == request.kind && s.command.end() == request.lbn)
+        last.is_some_and(|s| s.command.kind == request.kind && s.end == request.lbn)
     }
 }

@@ -35,9 +35,9 @@ impl Core {
 
     /// The write that continues the last command at the drive, if the drive writes on.
     pub(super) fn write_behind(&self) -> Option<u32> {
-        let last = &self.dispatch.at_drive().last().filter(|_| self.writes_on())?.command;
-        let end = last.end();
-        let slot = self.pool.write_at(end).filter(|_| last.kind == Kind::Write && self.dispatch.lbn() == end)?;
+        let last = self.dispatch.at_drive().last().filter(|_| self.writes_on())?;
+        let continues = last.command.kind == Kind::Write && self.dispatch.lbn() == last.end;
+        let slot = self.pool.write_at(last.end).filter(|_| continues)?;
         self.may_go(slot).then_some(slot)
     }
 
