@@ -180,6 +180,24 @@ impl Run {
         let reads = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Read && may_go(*slot));
         let goes_on =
             reads.max_by_key(|(_, w)| w.seq).filter(|_| self.id.is_multiple_of(3)).map(|(slot, w)| (*slot, w.id));
+        let few = self.order == Order::SptfAhead && slow.len() <= ahead::MOST;
+        // Or a write continues what the drive's cache takes.
+        let writes = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Write && may_go(*slot));
+        let cached =
+            writes.max_by_key(|(_, w)| w.seq).filter(|_| few && goes_on.is_none() && self.id.is_multiple_of(5));
+        let cached = cached.map(|(slot, w)| (*slot, w.id));
+        let stream = goes_on.or(cached);
+        // The cache answers some reads; of those some wait, if there is another request for which they can.
+        let (mut hits, mut later) = (vec![], vec![]);
+        for (slot, w) in self.waiting.iter().filter(|(slot, w)| few && w.kind == Kind::Read && may_go(*slot)) {
+            match self.dice.below(8) {
+                0 => hits.push((*slot, w.id)),
+                1 if later.len() + 1 < slow.len() && stream.is_none_or(|s| s.0 != *slot) => later.push((*slot, w.id)),
+                _ => {}
+            }
+        }
+        let slots = |of: &[(u32, u64)]| of.iter().map(|h| h.0).collect::<Vec<_>>();
+        let ids = |of: &[(u32, u64)]| of.iter().map(|h| h.1).collect::<Vec<_>>();
         let writes_in_order = self.dice.chance(50);
         let mut view = View {
             queues: (self.queues > 0).then_some(&queues[..]),
@@ -190,10 +208,10 @@ impl Run {
             write,
             lbn: self.lbn,
             goes_on: goes_on.map(|(slot, _)| slot),
-            stream: goes_on.map(|(slot, _)| slot),
-            is_cached: false,
-            hits: &[],
-            later_hits: &[],
+            stream: stream.map(|(slot, _)| slot),
+            is_cached: cached.is_some(),
+            hits: &slots(&hits),
+            later_hits: &slots(&later),
             writes_in_order,
             arrivals: &mut self.arrivals,
             looked_at: 0,
@@ -207,12 +225,16 @@ impl Run {
             write,
             lbn: self.lbn,
             goes_on: goes_on.map(|(_, id)| id),
+            stream: stream.map(|(_, id)| id),
+            hits: &ids(&hits),
+            later_hits: &ids(&later),
             writes_in_order,
             of_applications: self.queues > 0,
             arrivals: &[],
         };
-        if self.order == Order::SptfAhead && slow.len() <= ahead::MOST {
-            let mut new: Vec<&Waiting> = slow.iter().filter(|w| w.seq >= self.unseen).collect();
+        if few {
+            let is_new = |w: &&Waiting| w.seq >= self.unseen && !later.iter().any(|h| h.1 == w.id);
+            let mut new: Vec<&Waiting> = slow.iter().filter(is_new).collect();
             new.sort_by_key(|w| w.seq);
             self.seen.extend(new.iter().map(|w| situation.positioning(w)));
             self.unseen = new.last().map_or(self.unseen, |w| w.seq + 1);

@@ -43,6 +43,12 @@ pub struct Situation<'a> {
     pub lbn: u64,
     /// The id of the read for which the drive goes on reading without a break.
     pub goes_on: Option<u64>,
+    /// The same, or that of the write that continues a stream which the drive's cache takes ([`Order::SptfAhead`]).
+    pub stream: Option<u64>,
+    /// The ids of reads that the drive's cache answers ([`Order::SptfAhead`]).
+    pub hits: &'a [u64],
+    /// Of those that it answers, too, but that wait for another request ([`Order::SptfAhead`]).
+    pub later_hits: &'a [u64],
     /// Of writes that continue each other the first goes first.
     pub writes_in_order: bool,
     /// ADMIT lets applications go: ages count twice as much ([`Order::SptfAhead`]).
@@ -59,9 +65,19 @@ impl Situation<'_> {
         }
     }
 
+    /// Whether the head does not move for a request.
+    fn stays(&self, w: &Waiting) -> bool {
+        self.goes_on == Some(w.id) || self.hits.contains(&w.id)
+    }
+
+    /// Whether a request waits for another one, whatever it costs.
+    fn is_later(&self, w: &Waiting) -> bool {
+        self.later_hits.contains(&w.id)
+    }
+
     /// Seek time of one request.
     pub fn seek(&self, w: &Waiting) -> Dur {
-        if self.goes_on == Some(w.id) {
+        if self.stays(w) {
             return Dur::ZERO;
         }
         self.model.access(self.head(w), &w.place, w.kind).seek
@@ -70,7 +86,7 @@ impl Situation<'_> {
     /// Positioning time of one request: from the instant at which the first of a read and a write could begin, until
     /// its transfer would begin if it were done from front to back.
     pub fn positioning(&self, w: &Waiting) -> Dur {
-        if self.goes_on == Some(w.id) {
+        if self.stays(w) {
             return Dur::ZERO;
         }
         let head = self.head(w);
@@ -99,6 +115,9 @@ impl Situation<'_> {
         if self.follows(first, next) {
             return Dur::ZERO;
         }
+        if self.hits.contains(&first.id) || self.hits.contains(&next.id) {
+            return self.positioning(next);
+        }
         let mut head = self.model.access(self.head(first), &first.place, first.kind).end;
         let gap = overheads::between(self.model, first.kind, next.kind);
         head.angle = head.angle_at(head.at + gap, &self.model.mechanics.rotation);
@@ -109,15 +128,17 @@ impl Situation<'_> {
 
     /// What look-ahead makes of a request: the smaller, the sooner it goes.
     fn ahead(&self, w: &Waiting, waiting: &[Waiting]) -> i64 {
-        let others = waiting.iter().filter(|o| o.id != w.id);
+        let others = waiting.iter().filter(|o| o.id != w.id && !self.is_later(o));
         let after = others
             .map(|o| self.positioning_after(w, o).0)
             .min()
             .map_or(0, |after| self.arrivals.iter().map(|a| a.0.min(after)).sum::<u64>() / self.arrivals.len() as u64);
-        let left = waiting.iter().find(|o| self.goes_on == Some(o.id) && o.id != w.id);
+        let left = waiting.iter().find(|o| self.stream == Some(o.id) && o.id != w.id);
         let back = left.map_or(0, |o| self.positioning_after(w, o).0);
         let age = self.now.since(w.submitted).0 as i64;
-        let gains = match self.goes_on {
+        let gains = match self.stream {
+            // A write: the drive's cache takes the stream.
+            Some(_) if self.goes_on.is_none() => 8,
             Some(_) => 64,
             None => (if self.of_applications { 16 } else { 32 }) * waiting.len() as i64,
         };
@@ -149,8 +170,9 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
             Some(first)
         }
         Order::SptfAhead => {
-            let first = |w: &&Waiting| !waiting.iter().any(|o| s.goes_behind(o, w));
-            all.filter(first).min_by_key(|w| (s.ahead(w, waiting), w.seq))
+            let now = |w: &&Waiting| !s.is_later(w);
+            let first = |w: &&Waiting| !waiting.iter().filter(now).any(|o| s.goes_behind(o, w));
+            all.filter(now).filter(first).min_by_key(|w| (s.ahead(w, waiting), w.seq))
         }
         Order::SptfSw(percent) => {
             let shortest = waiting.iter().map(|w| s.positioning(w)).min()?;

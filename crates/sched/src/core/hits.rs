@@ -41,7 +41,7 @@ impl Core {
         }
         let queues = (!self.going.is_empty()).then_some(&self.going[..]);
         let moves = !self.predictor.all_are_hits();
-        let end = self.last_moved().map(|s| s.command.end());
+        let end = self.last_moved().map(|s| s.end);
         let (mut others, mut alone) = (false, true);
         for entry in self.pool.choices(queues).flat_map(|queue| queue.index) {
             let waiting = self.pool.get(entry.slot);
