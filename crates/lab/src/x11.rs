@@ -13,8 +13,10 @@ use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::idle::Thresholds;
 use headtime_sched::fill::idling::IdleConfig;
+use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
+use headtime_sim::filling::default_conservatism;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};
@@ -64,7 +66,8 @@ static SPEC: Spec = Spec {
                begins at once, whatever the last idle periods were, and the drive's own queue with a reader that is \
                never held back. \"idle-class reader\" is a reader paced like BFQ's idle class beside the drive's own \
                queue. \"all blocks wanted again\" shows how much of a low rate is due to blocks near the program being \
-               used up; it is no bound.",
+               used up; it is no bound. \"inside the drive\" is the same planner where it knows the truth: a rate that is \
+               not reached there either is not lost outside the drive.",
     }],
     alone: false,
 };
@@ -108,17 +111,20 @@ enum Case {
     /// The same, but each block is wanted again once it has been read: the scrub's rate if wanted blocks near the
     /// program never ran out.
     Again,
+    /// A scrub, placed inside the drive: what moves and turns take is known, and nothing varies.
+    Inside,
     /// A scrub, and idle work begins at once, whatever the last idle periods were.
     IdleAtOnce,
     /// The drive with its own queue, and a reader of the whole disk.
     Reader(Pace),
 }
 
-const CASES: [(&str, Case); 7] = [
+const CASES: [(&str, Case); 8] = [
     ("bare drive", Case::Bare),
     ("headtime", Case::Alone),
     ("headtime, scrub", Case::Scrub),
     ("headtime, all blocks wanted again", Case::Again),
+    ("headtime inside the drive, scrub", Case::Inside),
     ("headtime, scrub, idle work at once", Case::IdleAtOnce),
     ("bare drive, idle-class reader", Case::Reader(Pace::BFQ)),
     ("bare drive, plain reader", Case::Reader(Pace::Fast)),
@@ -192,8 +198,10 @@ fn replayed(profile: &Profile, recording: &Recording, case: Case, seed: u64) -> 
     let mut setup = Setup::new(profile, Order::SptfAhead, seed);
     match case {
         Case::Bare | Case::Reader(_) => setup.scheduling = Scheduling::Drive,
-        Case::Alone | Case::Scrub | Case::Again | Case::IdleAtOnce => {
-            let mut fill = FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) };
+        Case::Alone | Case::Scrub | Case::Again | Case::Inside | Case::IdleAtOnce => {
+            let placement = if case == Case::Inside { Placement::Firmware } else { Placement::Host };
+            let conservatism = default_conservatism(placement);
+            let mut fill = FillConfig { seed, placement, conservatism, ..FillConfig::new(Algorithm::Headtime) };
             if case == Case::IdleAtOnce {
                 let thresholds = Thresholds { short: Dur::ZERO, long: Dur::ZERO };
                 fill.idle = Some(IdleConfig { thresholds, thresholds_only: true, ..IdleConfig::default() });
@@ -217,7 +225,7 @@ fn replayed(profile: &Profile, recording: &Recording, case: Case, seed: u64) -> 
         _ => Box::new(playback),
     };
     let mut background: Box<dyn Background> = match case {
-        Case::Scrub | Case::IdleAtOnce => Box::new(Jobs::scan(target.capacity, UNIT)),
+        Case::Scrub | Case::Inside | Case::IdleAtOnce => Box::new(Jobs::scan(target.capacity, UNIT)),
         Case::Again => Box::new(Jobs::new(vec![Job { again: true, ..Job::scan(target.capacity, UNIT) }])),
         _ => Box::new(Nothing),
     };
