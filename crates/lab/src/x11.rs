@@ -66,8 +66,8 @@ static SPEC: Spec = Spec {
                begins at once, whatever the last idle periods were, and the drive's own queue with a reader that is \
                never held back. \"idle-class reader\" is a reader paced like BFQ's idle class beside the drive's own \
                queue. \"all blocks wanted again\" shows how much of a low rate is due to blocks near the program being \
-               used up; it is no bound. \"inside the drive\" is the same planner where it knows the truth: a rate that is \
-               not reached there either is not lost outside the drive.",
+               used up; it is no bound. \"inside the drive\" is the same planner where it knows the truth: where it \
+               does not reach a rate either, the loss is not due to being outside the drive.",
     }],
     alone: false,
 };

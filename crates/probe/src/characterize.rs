@@ -201,13 +201,12 @@ fn take(profile: &mut Profile, writes: &Writes) {
     }
     // Between a write and one that continues it, anything above zero is a turn, however small: writes in order tell
     // whether it is zero.
-    if let Some(found) = through.write_write {
-        o.queued.write_write = match through.loses_turn {
-            Some(false) => Dur::ZERO,
-            Some(true) => found.time.max(found.error),
-            None => found.time,
-        };
-    }
+    o.queued.write_write = match (through.loses_turn, through.write_write) {
+        (Some(false), _) => Dur::ZERO,
+        (Some(true), Some(found)) => found.time.max(found.error),
+        (None, Some(found)) => found.time,
+        (_, None) => o.queued.write_write,
+    };
     for table in ["mechanics", "electronics"] {
         profile.sources.insert(table.into(), "measured with reads and writes".into());
     }

@@ -150,14 +150,15 @@ impl Region<'_, '_> {
 
     /// Whether most writes that continue another, which is at the drive with them, end half of `turn` or more behind it.
     fn loses_turn(&self, sampler: &mut Sampler, turn: Dur) -> Result<Option<bool>, ProbeError> {
-        let room = self.to.saturating_sub(self.from).checked_sub(u64::from(2 * SHORT)).filter(|&room| room > 0);
+        let room = self.to.saturating_sub(self.from).checked_sub(u64::from(3 * SHORT)).filter(|&room| room > 0);
         let Some(room) = room.filter(|_| sampler.depth() > 1) else { return Ok(None) };
         let (mut lost, mut known) = (0, 0);
         for _ in 0..IN_ORDER {
             // From elsewhere: while the head moves to the first, the drive takes the data of the second.
             let elsewhere = sampler.below(sampler.sectors());
             sampler.read(elsewhere, 1)?;
-            let lbn = self.from + sampler.below(room);
+            // At multiples of a physical sector: a part of one is read before it is written.
+            let lbn = (self.from + sampler.below(room)).next_multiple_of(u64::from(SHORT));
             let write = |lbn| Ask { kind: Kind::Write, ..Ask::read(lbn, SHORT) };
             let answers = sampler.run(&[write(lbn), write(lbn + u64::from(SHORT))], 2)?;
             let [first, second] = answers[..] else { continue };

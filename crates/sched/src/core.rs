@@ -2,7 +2,7 @@
 //!
 //! * this file: foreground requests from submission to finish
 //! * `commit`: when the next command is dispatched
-//! * `chain`: more than two commands at the drive, where each continues the one before
+//! * `chain`: more than two commands at the drive, where each continues an earlier one, or the cache answers it
 //! * `going`: which queues may dispatch, streams and ADMIT
 //! * `selection`: ORDER's choice among their requests; `hits`: which reads that the cache answers go before others
 //! * `merged`: writes that go as one command
@@ -252,7 +252,8 @@ impl Core {
         self.drained = false;
         self.note_end_of_stream(command);
         let sent = self.dispatch.complete(command);
-        if !self.predictor.is_hit(command) {
+        // The predictor forgets the command below.
+        if !self.predictor.is_held(command) {
             self.hits.moved = now;
         }
         let prediction = self.predictor.completed(&self.model, command, outcome, now);

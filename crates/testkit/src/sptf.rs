@@ -47,7 +47,7 @@ pub struct Situation<'a> {
     pub stream: Option<u64>,
     /// The ids of reads that the drive's cache answers ([`Order::SptfAhead`]).
     pub hits: &'a [u64],
-    /// Of those that it answers, too, but that wait for another request ([`Order::SptfAhead`]).
+    /// The ids of reads that it answers, too, but that go only after another request ([`Order::SptfAhead`]).
     pub later_hits: &'a [u64],
     /// Of writes that continue each other the first goes first.
     pub writes_in_order: bool,
@@ -70,7 +70,7 @@ impl Situation<'_> {
         self.goes_on == Some(w.id) || self.hits.contains(&w.id)
     }
 
-    /// Whether a request waits for another one, whatever it costs.
+    /// Whether a request may not be chosen now.
     fn is_later(&self, w: &Waiting) -> bool {
         self.later_hits.contains(&w.id)
     }

@@ -1,4 +1,5 @@
-//! Chains: more than two commands at the drive where each continues the one before, or the cache answers all.
+//! Chains: more than two commands at the drive; each continues an earlier one, or is a read that the drive's cache
+//! answers.
 //!
 //! Two commands hide the overheads of requests that move the head. Short reads in order move nothing: a command of 4
 //! KiB passes under the head in some 20 us, less than it takes to reach the drive, and with two of them outstanding the
@@ -9,11 +10,11 @@
 //! The same holds for short writes in order on a drive without a write cache that goes on from write to write. Where a
 //! drive loses a turn between them, they are merged ([`super::merged`]).
 //!
-//! And for reads that the drive's cache answers, while everything at the drive is one: the head moves for none of them,
-//! and with two at a time the drive would wait for the host. Where the drive needs no time between two commands, these
-//! reads and a chain stand together at the drive: what they cost the chain is then nothing. Otherwise the stream would
-//! wait at the host while the drive answers them two at a time, and lose a turn each time. This is so only while nothing
-//! else waits that moves the head, which would wait for both.
+//! Reads that the drive's cache answers are sent likewise while all commands at the drive are such reads: the head moves
+//! for none of them, and with two at a time the drive would wait for the host. Where the drive needs no time between two
+//! commands, such reads and a chain are sent together, and the reads cost the chain nothing. Otherwise the stream would
+//! wait at the host while the drive answers the reads two at a time, and lose a turn each time. They are sent together
+//! only while no other request waits that moves the head: it would have to wait for the chain and for the reads.
 //!
 //! Streams with guarantees exclude this: what they are promised was measured with fewer commands outstanding.
 
@@ -22,6 +23,7 @@ use headtime_disk::time::Dur;
 
 use super::{Core, Order};
 use crate::dispatch::Sent;
+use crate::order::ahead;
 use crate::overheads::{between, lead_in, to_drive};
 use crate::request::Request;
 
@@ -46,8 +48,8 @@ impl Core {
         Some(command)
     }
 
-    /// ORDER's choice, if it continues the chain that is at the drive, or the cache answers it and all that is at the
-    /// drive or all but a chain.
+    /// ORDER's choice, if it continues the chain at the drive; or if the cache answers it, and the drive has only such
+    /// reads, or such reads and one chain.
     fn next_of_chain(&mut self) -> Option<u32> {
         let behind_last = self.continuation().or_else(|| self.write_behind());
         let behind_last = behind_last.filter(|&slot| {
@@ -56,15 +58,25 @@ impl Core {
         });
         let chain = self.chain_beside_hits();
         let behind_hits = chain.and_then(|last| self.behind_hits(&last)).filter(|&slot| self.is_wanted(slot));
-        let only_hits = self.predictor.all_are_hits();
+        let only_hits = self.predictor.all_are_held();
         let takes_hits = only_hits || chain.is_some_and(|last| self.is_chain_of_two(&last));
-        if behind_last.or(behind_hits).is_none() && !takes_hits {
+        if behind_last.or(behind_hits).is_none() && !(takes_hits && self.a_hit_waits()) {
             return None;
         }
         let next = self.choose()?;
         let is_hit = takes_hits && self.hits.first.contains(&next) && !self.is_piece(next);
         let beside = self.hits.alone && (is_hit || Some(next) == behind_hits);
         (Some(next) == behind_last || only_hits && is_hit || beside).then_some(next)
+    }
+
+    /// Whether ORDER is one that takes reads which the cache answers first, and one waits. Asked before ORDER and ADMIT
+    /// are, which takes longer.
+    fn a_hit_waits(&mut self) -> bool {
+        let asks = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
+        asks && self.pool.choices(None).flat_map(|queue| queue.index).any(|entry| {
+            let Request { kind, lbn, count, .. } = self.pool.get(entry.slot).request;
+            kind == Kind::Read && self.predictor.has_all(&self.model, lbn, count, self.now)
+        })
     }
 
     /// Whether the request in `slot` may join a chain, and is needed at the drive now.
@@ -87,7 +99,7 @@ impl Core {
 
     /// What continues `last`, the last command of a chain, where reads that the cache answers were sent behind that.
     fn behind_hits(&self, last: &Sent) -> Option<u32> {
-        let ends_with_hit = self.dispatch.at_drive().last().is_some_and(|s| self.predictor.is_hit(s.command.id));
+        let ends_with_hit = self.dispatch.at_drive().last().is_some_and(|s| self.predictor.is_held(s.command.id));
         if !ends_with_hit || !self.predictor.is_sure() {
             return None;
         }
@@ -107,15 +119,15 @@ impl Core {
 
     /// The last command at the drive for which the head moves.
     pub(super) fn last_moved(&self) -> Option<&Sent> {
-        self.dispatch.at_drive().iter().rev().find(|s| !self.predictor.is_hit(s.command.id))
+        self.dispatch.at_drive().iter().rev().find(|s| !self.predictor.is_held(s.command.id))
     }
 
-    /// Whether the drive may be done with all that it has before another write of `count` sectors gets there. Two of
-    /// the times that this takes are kept at the drive: how late the host was, and how far completions were from their
-    /// predictions, included.
+    /// Whether the drive may be done with all that it has before another write of `count` sectors gets there. The drive
+    /// is kept supplied for twice the time that this takes, which includes the host's lateness and the error of
+    /// predictions.
     fn is_needed_now(&self, count: u32) -> bool {
         let place = |c: &Command| self.model.place(c.lbn, c.count, c.kind);
-        let moves = |s: &&Sent| !self.predictor.is_hit(s.command.id);
+        let moves = |s: &&Sent| !self.predictor.is_held(s.command.id);
         let at_drive = self.dispatch.at_drive().iter().filter(moves);
         let media: u64 = at_drive.filter_map(|s| place(&s.command)).map(|p| p.media.0).sum();
         // What the host has heard of late is on the media already.
@@ -125,9 +137,8 @@ impl Core {
         Dur(left) <= needs + needs
     }
 
-    /// Whether all commands at the drive are reads, or all are writes, each of which continues the one before, up to
-    /// `end`, where one of that kind begins; reads between them that the cache answers aside, and those of the chain
-    /// that the host heard of before.
+    /// Whether the commands at the drive form one chain of `kind` that ends at `end`. Reads that the cache answers do not
+    /// count. Commands of the chain that completed early count by [`Sent::end`].
     fn is_chain(&self, kind: Kind, end: u64) -> bool {
         let mut begins = end;
         self.dispatch.at_drive().iter().rev().all(|s| {
@@ -135,7 +146,7 @@ impl Core {
             if follows {
                 begins = s.command.lbn;
             }
-            follows || self.predictor.is_hit(s.command.id)
+            follows || self.predictor.is_held(s.command.id)
         })
     }
 }

@@ -18,7 +18,7 @@ use crate::request::{Action, Request};
 /// waited longer than this is dispatched first, as by the firmware of drives. ORDER alone could pass over it for as long
 /// as better placed requests arrive: a read that the cache answers, and what continues a stream, cost nothing. Within an
 /// application's turn, how long its requests wait is a matter of its share. With more than [`ahead::MOST`] requests
-/// waiting, each may have waited as long; there ages bound it.
+/// waiting, the oldest may always be older than this; there only ages bound the wait.
 const LONGEST: Dur = Dur::from_secs(2);
 
 /// Of a policy's turn: whose it is (`None`: that of all queues), and for how long its oldest request waits for an order to come to it.
@@ -204,7 +204,10 @@ impl Core {
         }
         let mut patience = None;
         match &mut self.admit {
-            None if self.streams.is_some() => self.going.extend(best_effort.then_some(BEST_EFFORT)),
+            None if self.streams.is_some() => {
+                self.going.extend(best_effort.then_some(BEST_EFFORT));
+                patience = best_effort.then_some((Some(BEST_EFFORT), LONGEST));
+            }
             None => {
                 let few = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
                 return Some(few.then_some((None, LONGEST)));

@@ -22,8 +22,7 @@ pub(super) struct Hits {
     pub first: Vec<u32>,
     /// Those that wait behind a request that moves the head.
     pub later: Vec<u32>,
-    /// Whether nothing else waits that moves the head, but for what continues the last command for which it moved, or
-    /// another request that waits.
+    /// Whether each other waiting request continues the last command that moved the head, or another waiting request.
     pub alone: bool,
     /// When the command ended for which the head moved last.
     pub moved: Time,
@@ -40,15 +39,21 @@ impl Core {
             return;
         }
         let queues = (!self.going.is_empty()).then_some(&self.going[..]);
-        let moves = !self.predictor.all_are_hits();
-        let end = self.last_moved().map(|s| s.end);
+        let moves = !self.predictor.all_are_held();
+        let last = self.last_moved().map(|s| (s.command.kind, s.end));
         let (mut others, mut alone) = (false, true);
         for entry in self.pool.choices(queues).flat_map(|queue| queue.index) {
             let waiting = self.pool.get(entry.slot);
-            let Request { kind, lbn, count, .. } = waiting.request;
-            if kind != Kind::Read || !self.predictor.has_all(&self.model, lbn, count, self.now) {
+            let Request { kind, lbn, .. } = waiting.request;
+            let mut is_hit =
+                |r: &Request| r.kind == Kind::Read && self.predictor.has_all(&self.model, r.lbn, r.count, self.now);
+            if !is_hit(&waiting.request) {
                 others = true;
-                alone &= end == Some(lbn) || self.pool.ends_at(lbn).next().is_some();
+                alone &= last == Some((kind, lbn))
+                    || self.pool.ends_at(lbn).any(|before| {
+                        let before = &self.pool.get(before).request;
+                        before.kind == kind && !is_hit(before)
+                    });
             } else if moves || waiting.submitted <= self.hits.moved {
                 self.hits.first.push(entry.slot);
             } else {

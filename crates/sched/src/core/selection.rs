@@ -12,9 +12,9 @@ impl Core {
         }
         let patience = self.let_go()?;
         self.waits_until = None;
-        let goes_on = self.continuation();
-        self.find_hits(goes_on.or_else(|| self.write_behind()).is_some());
         let (read, write) = self.heads_to_choose_from();
+        let goes_on = self.continuation();
+        self.find_hits(goes_on.is_some());
         let cached = self.cached_behind();
         let stream = goes_on.or(cached).filter(|&slot| !self.is_piece(slot));
         let mut view = View {

@@ -1,4 +1,4 @@
-//! Staying with a stream: while the drive reads one, nothing that leaves it is dispatched before its last read has
+//! Staying with a stream: while the drive reads one, nothing that leaves it is dispatched before its last command has
 //! ended. The same holds for a stream of writes where the drive goes on from write to write.
 //!
 //! A program that reads in order with two requests outstanding submits the next one when the last but one has ended,

@@ -30,12 +30,12 @@ impl Predictor {
     }
 
     /// Whether the drive's cache holds what all commands at the drive ask for.
-    pub fn all_are_hits(&self) -> bool {
+    pub fn all_are_held(&self) -> bool {
         self.flights.iter().all(Flight::is_held)
     }
 
     /// Whether the drive's cache was believed to hold all that this command at the drive asks for.
-    pub fn is_hit(&self, command: u64) -> bool {
+    pub fn is_held(&self, command: u64) -> bool {
         self.flights.iter().any(|f| f.command == command && f.is_held())
     }
 
