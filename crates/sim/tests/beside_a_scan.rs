@@ -181,6 +181,19 @@ fn short_writes_in_order_do_not_run_dry() {
     assert!(share("cheetah73lp", Front::Headtime, &[writes(3, 4, 20)], 20_000) > 0.99);
 }
 
+/// A log: writes in order that have to be on the media, on drives with a write cache. With two at the drive at a time
+/// 0.01 to 0.5 of the requests.
+#[test]
+fn short_writes_of_a_log_do_not_run_dry() {
+    for drive in ["hitachi-7k1000c", "nearline-20tb", "maxtor-7l250s0"] {
+        for tasks in [4, 16] {
+            let mut log = writes(tasks, 4, 50);
+            log.pattern.fua = true;
+            assert!(share(drive, Front::Headtime, &[log], 20_000) > 0.99);
+        }
+    }
+}
+
 /// The host hears of commands in another order than that in which the drive carried them out. When a chain ended with
 /// each of those: 0.25, 0.42 and 0.61 of the requests.
 #[test]

@@ -105,7 +105,7 @@ impl Core {
         }
         let slot = match last.command.kind {
             Kind::Read => self.pool.read_at(last.end),
-            Kind::Write => self.pool.write_at(last.end).filter(|_| self.writes_on()),
+            Kind::Write => self.pool.write_at(last.end).filter(|_| self.writes_on(last.command.fua)),
             Kind::Flush => None,
         }?;
         self.may_go(slot).then_some(slot)

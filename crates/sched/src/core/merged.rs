@@ -23,22 +23,26 @@ impl Core {
     /// the clients of a merged command would all submit their next writes at its end, and the drive would have nothing
     /// to write until they have.
     pub(super) fn merges(&self) -> bool {
-        self.keeps_writes_in_order() && !self.model.cache.write_back && !self.writes_on()
+        self.keeps_writes_in_order() && !self.model.cache.write_back && !self.writes_on(false)
     }
 
-    /// Whether the drive goes on without a break from a write to one that continues it: it has no write cache, needs no
-    /// time between the two, and has a queue to which short writes can be sent in time ([`super::chain`]).
-    pub(super) fn writes_on(&self) -> bool {
+    /// Whether the drive goes on without a break from a write to one that continues it: both go to the media before they
+    /// are answered (it has no write cache, or they are `fua`), it needs no time between the two, and it has a queue to
+    /// which short writes can be sent in time ([`super::chain`]).
+    pub(super) fn writes_on(&self, fua: bool) -> bool {
         let no_time = between(&self.model, Kind::Write, Kind::Write) == Dur::ZERO;
-        self.chain > 0 && no_time && !self.model.cache.write_back && self.keeps_writes_in_order()
+        let to_media = fua || !self.model.cache.write_back;
+        let selects = self.config.order == Order::SptfAhead && self.streams.is_none();
+        self.chain > 0 && no_time && to_media && selects
     }
 
     /// The write that continues the last command at the drive, if the drive writes on.
     pub(super) fn write_behind(&self) -> Option<u32> {
-        let last = self.dispatch.at_drive().last().filter(|_| self.writes_on())?;
+        let last = self.dispatch.at_drive().last()?;
         let continues = last.command.kind == Kind::Write && self.dispatch.lbn() == last.end;
         let slot = self.pool.write_at(last.end).filter(|_| continues)?;
-        self.may_go(slot).then_some(slot)
+        let fua = last.command.fua && self.pool.get(slot).request.fua;
+        (self.writes_on(fua) && self.may_go(slot)).then_some(slot)
     }
 
     /// Sends the request in `slot`, and what is merged into its command.

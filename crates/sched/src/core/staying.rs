@@ -76,7 +76,8 @@ impl Core {
     fn stream_at_drive(&self) -> Option<(u64, u32)> {
         let [sent] = self.dispatch.at_drive() else { return None };
         let (Purpose::Request(slot) | Purpose::Merged(slot, ..)) = sent.purpose else { return None };
-        let by_drive = if sent.command.kind.is_read() { self.model.reads_ahead() } else { self.writes_on() };
+        let Command { kind, fua, .. } = sent.command;
+        let by_drive = if kind.is_read() { self.model.reads_ahead() } else { self.writes_on(fua) };
         let goes_on = by_drive && !self.is_piece(slot) && self.dispatch.stream() == Some(sent.command.id);
         goes_on.then(|| (sent.command.id, self.pool.get(slot).queue))
     }
