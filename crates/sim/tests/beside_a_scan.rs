@@ -194,6 +194,16 @@ fn short_writes_of_a_log_do_not_run_dry() {
     }
 }
 
+/// One stream of reads and writes, whose data share the bus. With two at the drive at a time 0.07 to 0.57 of the requests.
+#[test]
+fn a_stream_of_reads_and_writes_does_not_run_dry() {
+    for (drive, kib) in [("cheetah36es", 4), ("cheetah36es", 32), ("atlas10k", 4), ("atlas10k", 32)] {
+        let mut mixed = writes(4, kib, 20);
+        mixed.pattern.reads = Share::from_f64(0.5).expect("a share");
+        assert!(share(drive, Front::Headtime, &[mixed], 20_000) > 0.99);
+    }
+}
+
 /// The host hears of commands in another order than that in which the drive carried them out. When a chain ended with
 /// each of those: 0.25, 0.42 and 0.61 of the requests.
 #[test]

@@ -7,8 +7,10 @@
 //! before, and ORDER's choice continues the last, it is sent at once, up to the depth of the drive's queue. This gives
 //! up no choice: each command continues the one before, so there is nothing to reorder.
 //!
-//! The same holds for short writes in order on a drive without a write cache that goes on from write to write. Where a
-//! drive loses a turn between them, they are merged ([`super::merged`]).
+//! The same holds for short writes in order that go to the media before they are answered, on a drive that goes on from
+//! write to write, and for reads and writes in one order, where it goes on from one to the other. The data of a write
+//! cannot cross the bus while those of a read do; with one command waiting the drive would have to wait for them. Where
+//! a drive loses a turn between writes, they are merged ([`super::merged`]).
 //!
 //! Reads that the drive's cache answers are sent likewise while all commands at the drive are such reads: the head moves
 //! for none of them, and with two at a time the drive would wait for the host. Where the drive needs no time between two
@@ -51,7 +53,7 @@ impl Core {
     /// ORDER's choice, if it continues the chain at the drive; or if the cache answers it, and the drive has only such
     /// reads, or such reads and one chain.
     fn next_of_chain(&mut self) -> Option<u32> {
-        let behind_last = self.continuation().or_else(|| self.write_behind());
+        let behind_last = self.continuation().or_else(|| self.write_behind()).or_else(|| self.other_kind_behind());
         let behind_last = behind_last.filter(|&slot| {
             let Request { kind, lbn, .. } = self.pool.get(slot).request;
             self.is_chain(kind, lbn) && self.is_wanted(slot)
@@ -82,7 +84,8 @@ impl Core {
     /// Whether the request in `slot` may join a chain, and is needed at the drive now.
     fn is_wanted(&self, slot: u32) -> bool {
         let Request { kind, count, .. } = self.pool.get(slot).request;
-        !self.is_piece(slot) && (kind != Kind::Write || self.is_needed_now(count))
+        let writes = kind == Kind::Write && self.last_moved().is_none_or(|last| last.command.kind == kind);
+        !self.is_piece(slot) && (!writes || self.is_needed_now(count))
     }
 
     /// The last command of a chain at the drive beside which reads that the cache answers cost nothing.
@@ -137,14 +140,16 @@ impl Core {
         Dur(left) <= needs + needs
     }
 
-    /// Whether the commands at the drive form one chain of `kind` that ends at `end`. Reads that the cache answers do not
+    /// Whether the commands at the drive form one chain that ends at `end` with one of `kind`. Reads that the cache answers do not
     /// count. Commands of the chain that completed early count by [`Sent::end`].
     fn is_chain(&self, kind: Kind, end: u64) -> bool {
-        let mut begins = end;
+        let (mut begins, mut kind) = (end, kind);
         self.dispatch.at_drive().iter().rev().all(|s| {
-            let follows = s.command.kind == kind && s.end == begins;
+            // A write that the drive's cache takes was not sent behind two others.
+            let goes_on = s.command.kind == kind || self.goes_on_between(s.command.kind, kind, true);
+            let follows = goes_on && s.end == begins;
             if follows {
-                begins = s.command.lbn;
+                (begins, kind) = (s.command.lbn, s.command.kind);
             }
             follows || self.predictor.is_held(s.command.id)
         })

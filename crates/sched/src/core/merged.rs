@@ -26,11 +26,17 @@ impl Core {
         self.keeps_writes_in_order() && !self.model.cache.write_back && !self.writes_on(false)
     }
 
-    /// Whether the drive goes on without a break from a write to one that continues it: both go to the media before they
-    /// are answered (it has no write cache, or they are `fua`), it needs no time between the two, and it has a queue to
-    /// which short writes can be sent in time ([`super::chain`]).
+    /// Whether the drive goes on without a break from a write to one that continues it, if writes are `fua` or not.
     pub(super) fn writes_on(&self, fua: bool) -> bool {
-        let no_time = between(&self.model, Kind::Write, Kind::Write) == Dur::ZERO;
+        self.goes_on_between(Kind::Write, Kind::Write, fua)
+    }
+
+    /// Whether the drive goes on without a break from a command of one kind to one of the other that continues it, at
+    /// least one of them a write: writes go to the media before they are answered (it has no write cache, or they are
+    /// `fua`), it needs no time between the two, and it has a queue to which short commands can be sent in time
+    /// ([`super::chain`]).
+    pub(super) fn goes_on_between(&self, last: Kind, next: Kind, fua: bool) -> bool {
+        let no_time = between(&self.model, last, next) == Dur::ZERO;
         let to_media = fua || !self.model.cache.write_back;
         let selects = self.config.order == Order::SptfAhead && self.streams.is_none();
         self.chain > 0 && no_time && to_media && selects
@@ -43,6 +49,20 @@ impl Core {
         let slot = self.pool.write_at(last.end).filter(|_| continues)?;
         let fua = last.command.fua && self.pool.get(slot).request.fua;
         (self.writes_on(fua) && self.may_go(slot)).then_some(slot)
+    }
+
+    /// The write that continues the last command at the drive, a read, or the read that continues a write, if the drive
+    /// goes on from one to the other.
+    pub(super) fn other_kind_behind(&self) -> Option<u32> {
+        let last = self.dispatch.at_drive().last().filter(|last| self.dispatch.lbn() == last.end)?;
+        let (kind, fua) = (last.command.kind, last.command.fua);
+        let (slot, next) = match kind {
+            Kind::Read => (self.pool.write_at(last.end)?, Kind::Write),
+            Kind::Write => (self.pool.read_at(last.end)?, Kind::Read),
+            Kind::Flush => return None,
+        };
+        let fua = fua || self.pool.get(slot).request.fua;
+        (self.goes_on_between(kind, next, fua) && self.may_go(slot)).then_some(slot)
     }
 
     /// Sends the request in `slot`, and what is merged into its command.
