@@ -53,7 +53,7 @@ impl Core {
     /// ORDER's choice, if it continues the chain at the drive; or if the cache answers it, and the drive has only such
     /// reads, or such reads and one chain.
     fn next_of_chain(&mut self) -> Option<u32> {
-        let behind_last = self.continuation().or_else(|| self.write_behind()).or_else(|| self.other_kind_behind());
+        let behind_last = self.continuation().or_else(|| self.behind_or_before_write());
         let behind_last = behind_last.filter(|&slot| {
             let Request { kind, lbn, .. } = self.pool.get(slot).request;
             self.is_chain(kind, lbn) && self.is_wanted(slot)
@@ -69,6 +69,21 @@ impl Core {
         let is_hit = takes_hits && self.hits.first.contains(&next) && !self.is_piece(next);
         let beside = self.hits.alone && (is_hit || Some(next) == behind_hits);
         (Some(next) == behind_last || only_hits && is_hit || beside).then_some(next)
+    }
+
+    /// What continues the last command at the drive, where one of the two is a write, if the drive goes on from one to
+    /// the other without a break.
+    fn behind_or_before_write(&self) -> Option<u32> {
+        let last = self.dispatch.at_drive().last()?;
+        let Command { kind, fua, .. } = last.command;
+        if kind == Kind::Flush || self.dispatch.lbn() != last.end {
+            return None;
+        }
+        let read = || self.pool.read_at(last.end).filter(|_| kind == Kind::Write);
+        let slot = self.pool.write_at(last.end).or_else(read)?;
+        let next = &self.pool.get(slot).request;
+        let fua = if kind == next.kind { fua && next.fua } else { fua || next.fua };
+        (self.goes_on_between(kind, next.kind, fua) && self.may_go(slot)).then_some(slot)
     }
 
     /// Whether ORDER is one that takes reads which the cache answers first, and one waits. Asked before ORDER and ADMIT

@@ -42,29 +42,6 @@ impl Core {
         self.chain > 0 && no_time && to_media && selects
     }
 
-    /// The write that continues the last command at the drive, if the drive writes on.
-    pub(super) fn write_behind(&self) -> Option<u32> {
-        let last = self.dispatch.at_drive().last()?;
-        let continues = last.command.kind == Kind::Write && self.dispatch.lbn() == last.end;
-        let slot = self.pool.write_at(last.end).filter(|_| continues)?;
-        let fua = last.command.fua && self.pool.get(slot).request.fua;
-        (self.writes_on(fua) && self.may_go(slot)).then_some(slot)
-    }
-
-    /// The write that continues the last command at the drive, a read, or the read that continues a write, if the drive
-    /// goes on from one to the other.
-    pub(super) fn other_kind_behind(&self) -> Option<u32> {
-        let last = self.dispatch.at_drive().last().filter(|last| self.dispatch.lbn() == last.end)?;
-        let (kind, fua) = (last.command.kind, last.command.fua);
-        let (slot, next) = match kind {
-            Kind::Read => (self.pool.write_at(last.end)?, Kind::Write),
-            Kind::Write => (self.pool.read_at(last.end)?, Kind::Read),
-            Kind::Flush => return None,
-        };
-        let fua = fua || self.pool.get(slot).request.fua;
-        (self.goes_on_between(kind, next, fua) && self.may_go(slot)).then_some(slot)
-    }
-
     /// Sends the request in `slot`, and what is merged into its command.
     pub(super) fn send_request(&mut self, slot: u32) -> Command {
         let last = self.with_those_behind(slot);
