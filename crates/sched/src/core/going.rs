@@ -204,13 +204,13 @@ impl Core {
         }
         let mut patience = None;
         match &mut self.admit {
-            None if self.streams.is_some() => {
-                self.going.extend(best_effort.then_some(BEST_EFFORT));
-                patience = best_effort.then_some((Some(BEST_EFFORT), LONGEST));
-            }
             None => {
                 let few = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
-                return Some(few.then_some((None, LONGEST)));
+                if self.streams.is_none() {
+                    return Some(few.then_some((None, LONGEST)));
+                }
+                self.going.extend(best_effort.then_some(BEST_EFFORT));
+                patience = (few && best_effort).then_some((Some(BEST_EFFORT), LONGEST));
             }
             Some(admit) => {
                 let turn = admit.turn(self.now);
