@@ -21,7 +21,8 @@ pub fn text(path: &Path, most: u64) -> Result<String, String> {
     if read.map_err(|e| e.to_string())? as u64 > most {
         return Err(format!("expected at most {most} bytes, found more"));
     }
-    String::from_utf8(bytes).map_err(|e| format!("byte {} is not text", e.utf8_error().valid_up_to()))
+    let not_text = |at| format!("expected text in UTF-8, found other data at byte {at}");
+    String::from_utf8(bytes).map_err(|e| not_text(e.utf8_error().valid_up_to()))
 }
 
 #[cfg(test)]
@@ -35,7 +36,7 @@ mod tests {
         assert_eq!(text(&path, 8).unwrap(), "12345678");
         assert_eq!(text(&path, 7).unwrap_err(), "expected at most 7 bytes, found more");
         std::fs::write(&path, [b'a', 0xff]).unwrap();
-        assert_eq!(text(&path, 7).unwrap_err(), "byte 1 is not text");
+        assert_eq!(text(&path, 7).unwrap_err(), "expected text in UTF-8, found other data at byte 1");
         std::fs::remove_file(&path).unwrap();
     }
 
