@@ -204,7 +204,7 @@ fn files_that_are_no_profile_are_refused_with_file_and_line() {
     let e = headtime(&["profiles", "show", &toml]).refused();
     assert!(e.contains("bad.toml:2"), "{e}");
     std::fs::write(there.0.join("image.toml"), [0xff, 0xfe, 0x00]).unwrap();
-    assert!(headtime(&["profiles", "show", &there.path("image.toml")]).refused().contains("not text"));
+    assert!(headtime(&["profiles", "show", &there.path("image.toml")]).refused().contains("expected text in UTF-8"));
     assert!(headtime(&["profiles", "show", &there.path(".")]).refused().contains("directory"));
 }
 
