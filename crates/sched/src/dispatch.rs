@@ -136,7 +136,8 @@ impl Dispatch {
         let at = at.unwrap_or_else(|| panic!("command {command} is not at the drive"));
         let sent = self.at_drive.remove(at);
         // The host may hear of a command before it hears of the one that it continued.
-        let continued = |s: &&mut Sent| s.command.kind == sent.command.kind && s.end == sent.command.lbn;
+        let flush = |s: &Sent| s.command.kind == Kind::Flush;
+        let continued = |s: &&mut Sent| !flush(s) && !flush(&sent) && s.end == sent.command.lbn;
         if let Some(before) = self.at_drive[..at].iter_mut().rev().find(continued) {
             before.end = sent.end;
         }

@@ -4,7 +4,7 @@
 //! next. The first sector of the next one has passed by then, and it waits a turn; an order that takes another write
 //! instead overtakes this one, time after time. One command for all that wait loses one turn in all. Drives that need no
 //! such time and have a queue, drives with a write cache, which merge what they hold, and reads, for which drives read
-//! ahead, need no merging.
+//! ahead, need none.
 
 use headtime_disk::command::Kind;
 

@@ -15,7 +15,7 @@ use headtime_sim::result::{About, SimResult};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, SimError, Simulation};
 use headtime_sim::stats::Stats;
-use headtime_sim::workload::{GroupSpec, Population, StreamSpec, Streams, das};
+use headtime_sim::workload::{GroupSpec, PatternSpec, PlaceSpec, Population, StreamSpec, Streams, closed, das};
 
 const PERIOD: Dur = Dur::from_ms(500);
 
@@ -38,8 +38,12 @@ fn stream(name: &str, requests: u32, ppm: u32) -> StreamSpec {
 }
 
 fn run(setup: &Setup, streams: &[StreamSpec], beside: &GroupSpec, seconds: u64) -> Result<Stats, SimError> {
+    run_all(setup, streams, std::slice::from_ref(beside), seconds)
+}
+
+fn run_all(setup: &Setup, streams: &[StreamSpec], beside: &[GroupSpec], seconds: u64) -> Result<Stats, SimError> {
     let simulation = Simulation::new(setup)?;
-    let beside = Population::of(beside, simulation.target(), 1).expect("a load");
+    let beside = Population::new(beside, simulation.target(), 1).expect("a load");
     let mut all = Streams::new(streams, Some(Box::new(beside)), simulation.target(), 1).expect("streams");
     let limits = Limits { until: Some(Time::ZERO + Dur::from_secs(seconds)), ..Limits::default() };
     simulation.run(&mut all, limits, None, &mut ())
@@ -100,6 +104,24 @@ fn best_effort_is_ordered_by_any_policy_below() {
         assert_eq!((stats.streams[0].whole(), stats.streams[0].periods()), (60, 60), "{name}");
         assert!(stats.requests - stats.streams[0].asked > 1_000, "{name}: {}", stats.requests);
     }
+}
+
+/// Best effort beside a stream: local readers, and one far away, which with ages alone waits for up to 2.9 s.
+#[test]
+fn no_best_effort_request_beside_a_stream_waits_for_more_than_some_two_seconds() {
+    let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
+    let guarantees = Some(promises(&profile, Exhausted::Skip));
+    let setup = Setup { guarantees, ..Setup::new(&profile, Order::SptfAhead, 1) };
+    let part = |tasks, from, to| {
+        let pattern = PatternSpec { place: PlaceSpec::Part { from, to }, ..PatternSpec::random_reads(4096) };
+        GroupSpec { pattern, ..closed(tasks) }
+    };
+    let beside = [part(28, 0.0, 0.001), part(1, 0.9, 1.0)];
+    let stats = run_all(&setup, &[stream("film", 1, 1_000_000)], &beside, 300).expect("it runs");
+    let longest = stats.responses().max().expect("requests");
+    println!("{} requests, the longest took {longest:?}", stats.requests);
+    assert_eq!(stats.streams[0].late, 0);
+    assert!(longest < Dur::from_ms(2_200), "{longest:?}");
 }
 
 #[test]

@@ -12,11 +12,11 @@
 //! cannot cross the bus while those of a read do; with one command waiting the drive would have to wait for them. Where
 //! a drive loses a turn between writes, they are merged ([`super::merged`]).
 //!
-//! Reads that the drive's cache answers are sent likewise while all commands at the drive are such reads: the head moves
-//! for none of them, and with two at a time the drive would wait for the host. Where the drive needs no time between two
-//! commands, such reads and a chain are sent together, and the reads cost the chain nothing. Otherwise the stream would
-//! wait at the host while the drive answers the reads two at a time, and lose a turn each time. They are sent together
-//! only while no other request waits that moves the head: it would have to wait for the chain and for the reads.
+//! Reads that the drive's cache answers are sent likewise while all commands at the drive are such reads: the head
+//! moves for none of them, and with two at a time the drive would wait for the host. Where the drive needs no time
+//! between two commands, such reads and a chain are sent together, and the reads cost the chain nothing. Otherwise the
+//! stream would wait at the host while the drive answers the reads two at a time, and lose a turn each time. They are
+//! sent together only while no other request waits that moves the head: it would have to wait for all of them.
 //!
 //! Streams with guarantees exclude this: what they are promised was measured with fewer commands outstanding.
 
@@ -25,7 +25,6 @@ use headtime_disk::time::Dur;
 
 use super::{Core, Order};
 use crate::dispatch::Sent;
-use crate::order::ahead;
 use crate::overheads::{between, lead_in, to_drive};
 use crate::request::Request;
 
@@ -53,7 +52,7 @@ impl Core {
     /// ORDER's choice, if it continues the chain at the drive; or if the cache answers it, and the drive has only such
     /// reads, or such reads and one chain.
     fn next_of_chain(&mut self) -> Option<u32> {
-        let behind_last = self.continuation().or_else(|| self.behind_or_before_write());
+        let behind_last = self.continuation().or_else(|| self.behind_last());
         let behind_last = behind_last.filter(|&slot| {
             let Request { kind, lbn, .. } = self.pool.get(slot).request;
             self.is_chain(kind, lbn) && self.is_wanted(slot)
@@ -71,12 +70,17 @@ impl Core {
         (Some(next) == behind_last || only_hits && is_hit || beside).then_some(next)
     }
 
-    /// What continues the last command at the drive, where one of the two is a write, if the drive goes on from one to
-    /// the other without a break.
-    fn behind_or_before_write(&self) -> Option<u32> {
-        let last = self.dispatch.at_drive().last()?;
+    /// What continues the last command at the drive, where one of the two is a write.
+    fn behind_last(&self) -> Option<u32> {
+        let last = self.dispatch.at_drive().last().filter(|last| self.dispatch.lbn() == last.end)?;
+        self.goes_on_at_write(last)
+    }
+
+    /// What continues `last`, where one of the two is a write, if the drive goes on from one to the other without a
+    /// break.
+    fn goes_on_at_write(&self, last: &Sent) -> Option<u32> {
         let Command { kind, fua, .. } = last.command;
-        if kind == Kind::Flush || self.dispatch.lbn() != last.end {
+        if kind == Kind::Flush {
             return None;
         }
         let read = || self.pool.read_at(last.end).filter(|_| kind == Kind::Write);
@@ -84,16 +88,6 @@ impl Core {
         let next = &self.pool.get(slot).request;
         let fua = if kind == next.kind { fua && next.fua } else { fua || next.fua };
         (self.goes_on_between(kind, next.kind, fua) && self.may_go(slot)).then_some(slot)
-    }
-
-    /// Whether ORDER is one that takes reads which the cache answers first, and one waits. Asked before ORDER and ADMIT
-    /// are, which takes longer.
-    fn a_hit_waits(&mut self) -> bool {
-        let asks = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
-        asks && self.pool.choices(None).flat_map(|queue| queue.index).any(|entry| {
-            let Request { kind, lbn, count, .. } = self.pool.get(entry.slot).request;
-            kind == Kind::Read && self.predictor.has_all(&self.model, lbn, count, self.now)
-        })
     }
 
     /// Whether the request in `slot` may join a chain, and is needed at the drive now.
@@ -121,12 +115,8 @@ impl Core {
         if !ends_with_hit || !self.predictor.is_sure() {
             return None;
         }
-        let slot = match last.command.kind {
-            Kind::Read => self.pool.read_at(last.end),
-            Kind::Write => self.pool.write_at(last.end).filter(|_| self.writes_on(last.command.fua)),
-            Kind::Flush => None,
-        }?;
-        self.may_go(slot).then_some(slot)
+        let read = self.pool.read_at(last.end).filter(|&slot| last.command.kind.is_read() && self.may_go(slot));
+        read.or_else(|| self.goes_on_at_write(last))
     }
 
     /// Whether a read that the cache answers costs nothing between two commands of `kind` that continue each other: the

@@ -9,10 +9,12 @@
 //! measured on two drives.)
 
 use headtime_disk::command::Kind;
+use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
 use super::{Core, Order};
 use crate::order::ahead;
+use crate::predictor::Predictor;
 use crate::request::Request;
 
 /// The eligible reads that the drive's cache answers.
@@ -34,8 +36,7 @@ impl Core {
         self.hits.first.clear();
         self.hits.later.clear();
         self.hits.alone = false;
-        let asks = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
-        if !asks || !self.predictor.has_cache() {
+        if !self.asks_for_hits() {
             return;
         }
         let queues = (!self.going.is_empty()).then_some(&self.going[..]);
@@ -45,8 +46,7 @@ impl Core {
         for entry in self.pool.choices(queues).flat_map(|queue| queue.index) {
             let waiting = self.pool.get(entry.slot);
             let Request { kind, lbn, .. } = waiting.request;
-            let mut is_hit =
-                |r: &Request| r.kind == Kind::Read && self.predictor.has_all(&self.model, r.lbn, r.count, self.now);
+            let mut is_hit = |r: &Request| is_hit(&mut self.predictor, &self.model, r, self.now);
             if !is_hit(&waiting.request) {
                 others = true;
                 alone &= last == Some((kind, lbn))
@@ -66,4 +66,25 @@ impl Core {
             first.append(later);
         }
     }
+
+    /// Whether one waits that ORDER takes first, eligible or not. Asking ORDER and ADMIT takes longer.
+    pub(super) fn a_hit_waits(&mut self) -> bool {
+        let waiting = self.pool.choices(None).flat_map(|queue| queue.index);
+        self.asks_for_hits()
+            && waiting
+                .map(|entry| &self.pool.get(entry.slot).request)
+                .any(|r| is_hit(&mut self.predictor, &self.model, r, self.now))
+    }
+
+    /// Whether ORDER takes them first, and the drive has a cache.
+    fn asks_for_hits(&self) -> bool {
+        let few = self.pool.eligible() <= ahead::MOST;
+        self.config.order == Order::SptfAhead && few && self.predictor.has_cache()
+    }
+}
+
+/// Whether the drive's cache answers `request` if it is sent now.
+fn is_hit(predictor: &mut Predictor, model: &Model, request: &Request, now: Time) -> bool {
+    let Request { kind, lbn, count, .. } = *request;
+    kind == Kind::Read && predictor.has_all(model, lbn, count, now)
 }

@@ -26,15 +26,15 @@ impl Core {
         self.keeps_writes_in_order() && !self.model.cache.write_back && !self.writes_on(false)
     }
 
-    /// Whether the drive goes on without a break from a write to one that continues it, if writes are `fua` or not.
+    /// Whether the drive goes on without a break from a write to one that continues it; `fua`: both are.
     pub(super) fn writes_on(&self, fua: bool) -> bool {
         self.goes_on_between(Kind::Write, Kind::Write, fua)
     }
 
-    /// Whether the drive goes on without a break from a command of one kind to one of the other that continues it, at
-    /// least one of them a write: writes go to the media before they are answered (it has no write cache, or they are
-    /// `fua`), it needs no time between the two, and it has a queue to which short commands can be sent in time
-    /// ([`super::chain`]).
+    /// Whether the drive goes on without a break from a command of kind `last` to one of kind `next` that continues it,
+    /// where one of them is a write, or both: it needs no time between the two, what is written goes to the media before
+    /// it is answered (the drive has no write cache, or it is `fua`), and the drive has a queue to which short commands
+    /// can be sent in time ([`super::chain`]).
     pub(super) fn goes_on_between(&self, last: Kind, next: Kind, fua: bool) -> bool {
         let no_time = between(&self.model, last, next) == Dur::ZERO;
         let to_media = fua || !self.model.cache.write_back;

@@ -14,9 +14,10 @@
 //! While the drive reads a stream, the next read of that stream costs nothing. Any other request `b` leaves the stream,
 //! and `back(b)` is the positioning time from `b` to that read; the age then counts one part in 64 (`STREAM`). So of
 //! several streams one is read until another request has waited that many times as long as the move to it and the
-//! move back take. The same holds for a stream of writes that a drive without a queue caches, with one part in 8 (`CACHED`). Where no
-//! waiting request continues a stream, `back(b)` is zero. (Streams of writes on drives without a write cache have no such term:
-//! with it the writer had 1 to 3% more beside one or two random readers, and 3 to 5% less beside eight.)
+//! move back take. The same holds for a stream of writes that a drive without a queue caches, with one part in 8
+//! (`CACHED`). Where no waiting request continues a stream, `back(b)` is zero. (Streams of writes on drives without a
+//! write cache have no such term: with it the writer had 1 to 3% more beside one or two random readers, and 3 to 5% less
+//! beside eight.)
 //!
 //! The term of the age is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on
 //! rotational position"): a request that lies badly gains on the others while it waits, so the largest response times
