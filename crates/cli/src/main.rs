@@ -12,6 +12,7 @@ mod running;
 mod screen;
 mod words;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -80,6 +81,8 @@ fn main() -> ExitCode {
         // have one still works; it only leaves temporary files behind when it is stopped.
         let _ = ctrlc::set_handler(|| {
             headtime_lab::output::discard_unfinished();
+            // The terminal shows ^C or a bar in this line. Nobody may be there to read it.
+            let _ = std::io::stderr().write_all(b"\nheadtime: stopped by a signal; unfinished files were removed\n");
             std::process::exit(130);
         });
     }

@@ -131,7 +131,7 @@ fn stopped_by(signal: &str) {
     let there = Scratch::new(&format!("stopped{signal}"));
     let path = there.path("head.json");
     let mut c = command(&["simulate", "--workload", "closed:8", "--seconds", "300000000", "--perfetto", &path]);
-    let mut child = c.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = c.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
     while there.names().is_empty() {
         assert!(began.elapsed() < Duration::from_secs(60), "the program never began its file");
@@ -141,6 +141,9 @@ fn stopped_by(signal: &str) {
     let mut kill = std::process::Command::new("kill");
     kill.args([signal, &child.id().to_string()]);
     assert_eq!(run(kill).status, Some(0));
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{signal}");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.ends_with("headtime: stopped by a signal; unfinished files were removed\n"), "{said}");
     assert_eq!(there.names(), Vec::<String>::new());
 }

@@ -137,11 +137,12 @@ impl Run {
     fn submit(&mut self, places: Places) {
         let kind = if self.dice.chance(40) { Kind::Write } else { Kind::Read };
         let mut place = place(&mut self.dice, &self.model, places, kind);
-        // Some follow on another one that waits.
+        // Some follow on another one that waits, or end where one begins.
         let others = self.waiting.len() as u64;
-        if matches!(places, Places::Real) && others > 0 && self.dice.chance(30) {
+        if matches!(places, Places::Real) && others > 0 && self.dice.chance(40) {
             let other = self.waiting[self.dice.below(others) as usize].1.place;
-            let lbn = other.lbn + u64::from(other.count);
+            let before = other.lbn.saturating_sub(u64::from(place.count));
+            let lbn = if self.dice.chance(25) { before } else { other.lbn + u64::from(other.count) };
             place = self.model.place(lbn, place.count, kind).unwrap_or(place);
         }
         // Conflicts have tests of their own; here every request is eligible.

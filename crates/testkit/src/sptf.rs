@@ -103,11 +103,13 @@ impl Situation<'_> {
         reads && adjacent && self.model.cache.segments > 0 && self.model.cache.prefetch != Prefetch::None
     }
 
-    /// Whether `next` goes behind `first` without a choice: the drive reads it without a break, or both are writes.
+    /// Whether `next` goes behind `first` without a choice: it arrived later and the drive reads it without a break, or
+    /// both are writes.
     fn goes_behind(&self, first: &Waiting, next: &Waiting) -> bool {
         let writes = first.kind == Kind::Write && next.kind == Kind::Write && !first.fua && !next.fua;
         let adjacent = first.place.lbn + u64::from(first.place.count) == next.place.lbn;
-        self.follows(first, next) || self.writes_in_order && writes && adjacent && first.queue == next.queue
+        first.seq < next.seq && self.follows(first, next)
+            || self.writes_in_order && writes && adjacent && first.queue == next.queue
     }
 
     /// Positioning time of `next` from the end of `first`.

@@ -29,8 +29,9 @@
 //!
 //! Of waiting reads that continue each other, only the first is a candidate; the drive reads the others after it
 //! without a break. If ORDER started in the middle of such a run, the run would continue with reads that arrive at its
-//! end, and its first reads would be left behind. The same holds for writes on a drive without a write cache
-//! ([`crate::merge`]).
+//! end, and its first reads would be left behind. A run that arrived from its end to its start is that of a program that
+//! reads backwards: nothing will arrive at its end, and the head begins where it is soonest. The first alone is a
+//! candidate also of writes that continue each other, on a drive without a write cache ([`crate::merge`]).
 //!
 //! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while the drive is busy.
 //! All of it is exact for up to [`MOST`] requests; with more waiting one of them is always near: positioning time
@@ -248,12 +249,13 @@ fn goes_on(model: &Model, kind: Kind, end: u64, next: Kind, lbn: u64) -> bool {
     end == lbn && kind.is_read() && next.is_read() && model.reads_ahead()
 }
 
-/// Whether the request in slot `next` goes behind the one in `first`, which it continues: as a read that the drive
+/// Whether the request in slot `next` goes behind the one in `first`, which it continues: as a later read that the drive
 /// reads without a break, or as a write.
 fn goes_before(view: &View, first: u32, next: u32) -> bool {
     let (one, other) = (view.pool.get(first), view.pool.get(next));
     let of_another = view.queues.is_some() && one.queue != other.queue;
-    follows(view, first, next) || view.writes_in_order && !of_another && can_merge(&one.request, &other.request)
+    let in_order = one.seq < other.seq && follows(view, first, next);
+    in_order || view.writes_in_order && !of_another && can_merge(&one.request, &other.request)
 }
 
 /// Whether the drive reads `next` behind `first` without a break.
