@@ -1,15 +1,25 @@
-//! The file beneath a virtual drive: sparse, as long as the drive, and nobody else's.
+//! What is beneath a virtual drive: a sparse file as long as the drive, or a directory of segment files, and nobody else's.
+//!
+//! A drive can be larger than the largest file of a file system (ext4: 16 TiB less one block). Then its sectors are in the
+//! segment files of a directory (`segments`), which no single one of them has to be longer than [`SEGMENT`].
 
-use std::fs::{File, OpenOptions};
+mod segments;
+
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, SeekFrom, flock};
+use rustix::io::Errno;
 
-/// Why a file cannot be a drive's.
+/// Bytes of a segment file. Every file system with sparse files takes files of this size (the least are 2 TiB on ext3 and 3.9 TiB on
+/// F2FS), and a drive of 20 TB needs no more than 19 open files.
+pub const SEGMENT: u64 = 1 << 40;
+
+/// Why a file or a directory cannot be a drive's.
 #[derive(Debug, thiserror::Error)]
 pub enum BackingError {
     /// The system refuses.
@@ -20,9 +30,17 @@ pub enum BackingError {
         /// Why.
         why: io::Error,
     },
-    /// It is no plain file.
-    #[error("{}: expected a plain file, or none", .0.display())]
-    NoFile(PathBuf),
+    /// It is neither a plain file nor a directory, or a segment that is no plain file.
+    #[error("{}: expected {expected}, found something else", path.display())]
+    NoFile {
+        /// Which.
+        path: PathBuf,
+        /// What may be there.
+        expected: &'static str,
+    },
+    /// A path that ends in `/` leads to a file.
+    #[error("{}: expected a directory or nothing there, found a file", .0.display())]
+    NoDirectory(PathBuf),
     /// It is another drive's, or something else altogether.
     #[error("{}: expected an empty file or one of {expected} bytes, as the drive has, found {found}", path.display())]
     Length {
@@ -33,45 +51,221 @@ pub enum BackingError {
         /// Bytes of the file.
         found: u64,
     },
+    /// The file system has no files of this length.
+    #[error(
+        "{}: expected a file system with files of {bytes} bytes, as the drive has, found that its files are shorter; --backing DIR/ (in \
+         a configuration: backing = \"DIR/\") keeps the drive in files of 1 TiB",
+        path.display()
+    )]
+    TooLarge {
+        /// Which.
+        path: PathBuf,
+        /// Bytes of the drive.
+        bytes: u64,
+    },
+    /// A segment is another drive's, or was cut.
+    #[error(
+        "{}: expected {expected} bytes, as this segment of a drive of {drive} bytes has, found {found}",
+        path.display()
+    )]
+    SegmentLength {
+        /// Which.
+        path: PathBuf,
+        /// Bytes of the segment.
+        expected: u64,
+        /// Bytes of the drive.
+        drive: u64,
+        /// Bytes of the file.
+        found: u64,
+    },
+    /// A segment is not there, and others are.
+    #[error("{}: expected the segments of a drive of {drive} bytes ({count}), found no {name}", directory.display())]
+    Missing {
+        /// Where.
+        directory: PathBuf,
+        /// Segments of the drive.
+        count: u64,
+        /// Bytes of the drive.
+        drive: u64,
+        /// The segment.
+        name: String,
+    },
+    /// There are more segments than the drive has.
+    #[error("{}: expected the segments of a drive of {drive} bytes ({count}), found {name}, too", directory.display())]
+    Excess {
+        /// Where.
+        directory: PathBuf,
+        /// Segments of the drive.
+        count: u64,
+        /// Bytes of the drive.
+        drive: u64,
+        /// A segment beyond them.
+        name: String,
+    },
     /// Another program has it.
     #[error("{}: another virtual drive uses it", .0.display())]
     InUse(PathBuf),
 }
 
+impl BackingError {
+    fn io(path: &Path) -> impl Fn(io::Error) -> BackingError {
+        move |why| BackingError::Io { path: path.into(), why }
+    }
+}
+
+/// Open files that hold a drive's bytes one after the other. As long as it lives no other drive can use them.
+#[derive(Debug)]
+pub struct Backing {
+    files: Vec<File>,
+    /// Bytes of each but the last, whose end is for the kernel to say.
+    segment: u64,
+}
+
+/// Where a byte is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The number of its file.
+    pub file: usize,
+    /// The byte in that file.
+    pub offset: u64,
+    /// Bytes from there on that are in the same file; of the last file, whose end is not known here, the most there can be.
+    pub room: u64,
+}
+
+impl Backing {
+    /// Files of `segment` bytes each, of which the last may be shorter or longer.
+    pub(crate) fn of_segments(files: Vec<File>, segment: u64) -> Backing {
+        assert!(!files.is_empty() && segment > 0, "a drive has at least one file, and no file is empty");
+        Backing { files, segment }
+    }
+
+    /// How many files there are.
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// One of them. Panics when there are not as many.
+    pub fn file(&self, number: usize) -> BorrowedFd<'_> {
+        self.files[number].as_fd()
+    }
+
+    /// Where byte `at` of the drive is. What lies beyond the last file's end is in the last file.
+    pub fn place(&self, at: u64) -> Place {
+        let last = self.files.len() - 1;
+        let file = usize::try_from(at / self.segment).map_or(last, |n| n.min(last));
+        let offset = at - file as u64 * self.segment;
+        let room = if file == last { u64::MAX } else { self.segment - offset };
+        Place { file, offset, room }
+    }
+
+    /// Whether none of these bytes was ever written. False where the file system does not say, and where a file ends before them.
+    pub fn is_empty(&self, at: u64, len: u64) -> bool {
+        let end = at + len;
+        let mut from = at;
+        while from < end {
+            let place = self.place(from);
+            let here = place.room.min(end - from);
+            let file = self.file(place.file);
+            let empty = match rustix::fs::seek(file, SeekFrom::Data(place.offset)) {
+                Ok(data) => data >= place.offset + here,
+                // Nothing was written from here on, or the file ends before: that is not for zeros to hide.
+                Err(Errno::NXIO) => rustix::fs::fstat(file).is_ok_and(|s| s.st_size as u64 >= place.offset + here),
+                Err(_) => false,
+            };
+            if !empty {
+                return false;
+            }
+            from += here;
+        }
+        true
+    }
+}
+
+impl From<File> for Backing {
+    /// One file for everything.
+    fn from(file: File) -> Backing {
+        Backing::of_segments(vec![file], u64::MAX)
+    }
+}
+
 /// A server that was killed may be gone and its io_uring not yet: the kernel takes that down behind its back, and lets go of the file then.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// Opens or makes the file of a drive of so many bytes. As long as it is open no other drive can use it. An existing file
-/// of the right length is taken as it is.
-pub fn open(path: &Path, bytes: u64) -> Result<OwnedFd, BackingError> {
-    let failed = |why| BackingError::Io { path: path.into(), why };
-    // A pipe would make the open wait for a reader.
-    if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
-        return Err(BackingError::NoFile(path.into()));
-    }
-    let file: File =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
-    let patience = Instant::now() + LET_GO;
-    loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => break,
-            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < patience => std::thread::sleep(LET_GO / 50),
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(BackingError::InUse(path.into())),
-            Err(e) => return Err(failed(e.into())),
+/// Opens or makes what holds a drive of so many bytes. A directory, or a path that ends in `/`, holds it in segment files of
+/// [`SEGMENT`] bytes; any other path is one sparse file. As long as it is open no other drive can use it. What exists and is of
+/// the right length is taken as it is.
+pub fn open(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
+    match (std::fs::metadata(path), ends_in_slash(path)) {
+        (Ok(m), _) if m.is_dir() => segments::open(path, bytes, SEGMENT),
+        // A pipe would make the open wait for a reader.
+        (Ok(m), _) if !m.is_file() => {
+            Err(BackingError::NoFile { path: path.into(), expected: "a plain file or a directory, or nothing there" })
         }
+        (Err(e), true) if e.kind() == io::ErrorKind::NotFound => {
+            std::fs::create_dir(path).map_err(BackingError::io(path))?;
+            segments::open(path, bytes, SEGMENT)
+        }
+        (Err(e), true) if e.kind() == io::ErrorKind::NotADirectory && without_slash(path).exists() => {
+            Err(BackingError::NoDirectory(path.into()))
+        }
+        (Err(e), true) => Err(BackingError::io(path)(e)),
+        (_, false) | (Ok(_), true) => single(path, bytes),
     }
-    match file.metadata().map_err(failed)?.len() {
-        0 => file.set_len(bytes).map_err(failed)?,
+}
+
+fn ends_in_slash(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// The components do not know of a slash at the end.
+fn without_slash(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+fn single(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
+    let failed = BackingError::io(path);
+    let new = !path.exists();
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(&failed)?;
+    lock(&file, path)?;
+    match file.metadata().map_err(&failed)?.len() {
+        0 => {
+            if let Err(e) = file.set_len(bytes) {
+                // The name may be wanted for a directory now.
+                if new {
+                    let _ = std::fs::remove_file(path);
+                }
+                return Err(match e.kind() {
+                    io::ErrorKind::FileTooLarge => BackingError::TooLarge { path: path.into(), bytes },
+                    _ => failed(e),
+                });
+            }
+        }
         found if found == bytes => {}
         found => return Err(BackingError::Length { path: path.into(), expected: bytes, found }),
     }
     Ok(file.into())
 }
 
-/// Which file it is, as long as it is not copied: its file system, its number, and when it was made, where the file system knows
-/// that: a number is given again to the next file when one is removed.
+fn lock(file: &File, path: &Path) -> Result<(), BackingError> {
+    let patience = Instant::now() + LET_GO;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if Instant::now() < patience => std::thread::sleep(LET_GO / 50),
+            Err(Errno::WOULDBLOCK) => return Err(BackingError::InUse(path.into())),
+            Err(e) => return Err(BackingError::io(path)(e.into())),
+        }
+    }
+}
+
+/// Which file or directory it is, as long as it is not copied: its file system, its number, and when it was made, where the file
+/// system knows that: a number is given again to the next file when one is removed. A directory is known by its first segment, so
+/// that one whose segments were made anew is another.
 pub fn id(path: &Path) -> io::Result<String> {
-    let found = std::fs::metadata(path)?;
+    let mut found: Metadata = std::fs::metadata(path)?;
+    if found.is_dir() {
+        found = std::fs::metadata(path.join(segments::name(0)))?;
+    }
     let made = found.created().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     Ok(format!("file {:x}:{:x}:{:x}", found.dev(), found.ino(), made.as_nanos()))
 }
@@ -95,22 +289,52 @@ mod tests {
     fn a_file_that_was_made_anew_is_another() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("d");
-        let make = || {
-            drop(open(&path, 1 << 20).unwrap());
-            id(&path).unwrap()
-        };
-        let first = make();
-        assert_eq!(make(), first);
-        // The number is often the same again.
-        let mut ids = vec![first];
-        for _ in 0..5 {
-            std::fs::remove_file(&path).unwrap();
-            // File systems' clocks have steps of some milliseconds.
-            std::thread::sleep(std::time::Duration::from_millis(30));
-            let new = make();
-            assert!(!ids.contains(&new), "{new}");
-            ids.push(new);
+        let directory = dir.path().join("directory/");
+        for (drive, removed) in [(&path, &path), (&directory, &directory.join(segments::name(0)))] {
+            let make = || {
+                open(drive, 1 << 20).map(drop).unwrap();
+                id(drive).unwrap()
+            };
+            let first = make();
+            assert_eq!(make(), first);
+            // The number is often the same again.
+            let mut ids = vec![first];
+            for _ in 0..5 {
+                std::fs::remove_file(removed).unwrap();
+                // File systems' clocks have steps of some milliseconds.
+                std::thread::sleep(std::time::Duration::from_millis(30));
+                let new = make();
+                assert!(!ids.contains(&new), "{new}");
+                ids.push(new);
+            }
         }
+        assert_eq!(id(&directory).unwrap(), id(&dir.path().join("directory")).unwrap());
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_made_for_a_path_that_ends_in_a_slash() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("new/");
+        assert_eq!(open(&path, (2 << 40) + 512).unwrap().files(), 3);
+        let lengths = [0, 1, 2].map(|n| std::fs::metadata(path.join(segments::name(n))).map(|m| (m.len(), m.blocks())));
+        assert_eq!(lengths.map(Result::unwrap), [(1 << 40, 0), (1 << 40, 0), (512, 0)]);
+        assert_eq!(open(&dir.path().join("new"), (2 << 40) + 512).unwrap().files(), 3, "a directory needs no slash");
+        assert!(matches!(open(&dir.path().join("no/new/"), 512), Err(BackingError::Io { .. })));
+    }
+
+    #[test]
+    fn a_byte_is_found_in_its_file_whatever_the_kernel_says_of_the_last_ones_end() {
+        let files = || (0..3).map(|_| tempfile::tempfile().unwrap()).collect();
+        let three = Backing::of_segments(files(), 100);
+        let place = |file, offset, room| Place { file, offset, room };
+        assert_eq!([0, 99, 100].map(|at| three.place(at)), [place(0, 0, 100), place(0, 99, 1), place(1, 0, 100)]);
+        assert_eq!([200, 350].map(|at| three.place(at).offset), [0, 150]);
+        assert_eq!([200, 350, u64::MAX].map(|at| three.place(at).file), [2; 3]);
+        let one = Backing::from(tempfile::tempfile().unwrap());
+        assert_eq!(
+            [0, 1 << 50, u64::MAX].map(|at| (one.place(at).file, one.place(at).offset)),
+            [0, 1 << 50, u64::MAX].map(|at| (0, at))
+        );
     }
 
     #[test]
@@ -121,8 +345,11 @@ mod tests {
         let e = open(&path, 512).unwrap_err();
         assert!(matches!(e, BackingError::Length { expected: 512, found: 4, .. }), "{e}");
         assert_eq!(std::fs::read(&path).unwrap(), b"dear");
-        assert!(matches!(open(dir.path(), 512), Err(BackingError::NoFile(_))));
+        assert!(matches!(open(Path::new("/dev/null"), 512), Err(BackingError::NoFile { .. })));
         assert!(matches!(open(&dir.path().join("no/d"), 512), Err(BackingError::Io { .. })));
+        let e = open(&dir.path().join("letter/"), 512).unwrap_err();
+        assert!(e.to_string().ends_with("letter/: expected a directory or nothing there, found a file"), "{e}");
+        assert!(matches!(open(&dir.path().join("letter/d/"), 512), Err(BackingError::Io { .. })));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub struct Config {
 pub struct Disk {
     /// A built-in drive's name or a profile's file: what a virtual drive is, or what is known of a real one.
     pub drive: String,
-    /// A virtual drive's data.
+    /// A virtual drive's data: a file, or a directory of segment files.
     pub backing: Option<PathBuf>,
     /// A real one: a block device, or a file.
     pub device: Option<PathBuf>,

@@ -1,16 +1,19 @@
-//! Reads and writes of one file or device through io_uring.
+//! Reads and writes of one file or device, or of several files that hold one drive, through io_uring.
 //!
 //! The only unsafe code of the project: the kernel is given addresses of buffers and reads or fills them later. What makes
 //! that sound is that a buffer is owned by the ring from the moment its address is handed over until the kernel says that
 //! it is done with it, and that a ring with unfinished operations never frees anything ([`Drop`]).
 #![allow(unsafe_code)]
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use io_uring::{IoUring, opcode, squeue, types};
 
+use crate::backing::{Backing, Place};
 use crate::buffer::Aligned;
 
 /// A write is on the device, not only in its cache, when it completes.
@@ -29,7 +32,8 @@ struct Operation {
     token: u64,
     held: Held,
     offset: u64,
-    /// Bytes moved so far: the kernel may move fewer than asked for.
+    /// Bytes moved so far: the kernel may move fewer than asked for, and what lies in several files is moved file by file. Of a
+    /// flush: files done.
     moved: usize,
     fua: bool,
 }
@@ -71,10 +75,10 @@ pub struct Finished {
     pub result: io::Result<Bytes>,
 }
 
-/// A ring over one open file or device.
+/// A ring over one open file or device, or the files of one drive.
 pub struct Ring {
     ring: IoUring,
-    file: OwnedFd,
+    backing: Arc<Backing>,
     operations: Vec<Option<Operation>>,
     free: Vec<u32>,
     /// Filled in, and not yet handed to the kernel.
@@ -83,16 +87,21 @@ pub struct Ring {
 
 impl std::fmt::Debug for Ring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ring").field("file", &self.file).field("outstanding", &self.outstanding()).finish()
+        f.debug_struct("Ring").field("backing", &self.backing).field("outstanding", &self.outstanding()).finish()
     }
 }
 
 impl Ring {
     /// A ring for at most `depth` operations at a time. Fails where the kernel has no io_uring or does not allow it.
     pub fn new(file: OwnedFd, depth: u32) -> io::Result<Ring> {
+        Ring::over(Arc::new(File::from(file).into()), depth)
+    }
+
+    /// The same over what may be several files. Offsets are the drive's.
+    pub fn over(backing: Arc<Backing>, depth: u32) -> io::Result<Ring> {
         let ring = IoUring::new(depth.max(1).next_power_of_two())?;
         let operations = (0..depth).map(|_| None).collect();
-        Ok(Ring { ring, file, operations, free: (0..depth).rev().collect(), queued: 0 })
+        Ok(Ring { ring, backing, operations, free: (0..depth).rev().collect(), queued: 0 })
     }
 
     /// Operations that have not been reported as finished.
@@ -133,23 +142,25 @@ impl Ring {
         self.queue(slot);
     }
 
-    /// Fills in a submission for what is left of an operation.
+    /// Fills in a submission for what is left of an operation, to the end of the file in which that begins. So an operation is
+    /// with the kernel once at a time, however many files it is in, and ends with the first error.
     fn queue(&mut self, slot: u32) {
         let op = self.operations[slot as usize].as_mut().expect("an operation was begun in this slot");
-        let fd = types::Fd(self.file.as_raw_fd());
-        let at = op.offset + op.moved as u64;
+        let Place { file, offset, room } = self.backing.place(op.offset + op.moved as u64);
+        let fd = |file| types::Fd(self.backing.file(file).as_raw_fd());
         // One operation moves less than 4 GiB: a request's length in bytes is checked where it comes in.
+        let here = |rest: usize| rest.min(usize::try_from(room).unwrap_or(usize::MAX)) as u32;
         let entry: squeue::Entry = match &mut op.held {
             Held::Read(buffer) => {
                 let rest = &mut buffer.as_mut()[op.moved..];
-                opcode::Read::new(fd, rest.as_mut_ptr(), rest.len() as u32).offset(at).build()
+                opcode::Read::new(fd(file), rest.as_mut_ptr(), here(rest.len())).offset(offset).build()
             }
             Held::Write(data) => {
                 let rest = &data[op.moved..];
                 let flags = if op.fua { RWF_DSYNC } else { 0 };
-                opcode::Write::new(fd, rest.as_ptr(), rest.len() as u32).offset(at).rw_flags(flags).build()
+                opcode::Write::new(fd(file), rest.as_ptr(), here(rest.len())).offset(offset).rw_flags(flags).build()
             }
-            Held::Nothing => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
+            Held::Nothing => opcode::Fsync::new(fd(op.moved)).flags(types::FsyncFlags::DATASYNC).build(),
         };
         let entry = entry.user_data(u64::from(slot));
         // SAFETY: the buffer is owned by `self.operations[slot]`; it neither moves (its memory is on the heap) nor is it
@@ -184,13 +195,14 @@ impl Ring {
             let slot = entry.user_data() as u32;
             let op = self.operations[slot as usize].as_mut().expect("the kernel completed an operation that was begun");
             let result = match entry.result() {
-                n if n >= 0 => Ok(n as usize),
+                // A flush moves nothing: one more file is done.
+                n if n >= 0 => Ok(if matches!(op.held, Held::Nothing) { 1 } else { n as usize }),
                 n => Err(io::Error::from_raw_os_error(-n)),
             };
             let wanted = match &op.held {
                 Held::Read(b) => b.len(),
                 Held::Write(d) => d.len(),
-                Held::Nothing => 0,
+                Held::Nothing => self.backing.files(),
             };
             match &result {
                 Ok(n) => op.moved += n,
@@ -245,7 +257,6 @@ impl Drop for Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
     use std::io::{Read, Write};
 
     fn file() -> File {
@@ -274,6 +285,83 @@ mod tests {
         let read = next(&mut ring).result.unwrap();
         assert!(read[..4096].iter().all(|&b| b == 0) && read[4096..].iter().all(|&b| b == 5));
         assert_eq!(ring.outstanding(), 0);
+    }
+
+    /// Segments of 1,000 bytes, the last one shorter.
+    fn over_segments(files: Vec<File>, depth: u32) -> Ring {
+        Ring::over(Arc::new(Backing::of_segments(files, 1000)), depth).unwrap()
+    }
+
+    #[test]
+    fn data_in_several_files_is_what_it_would_be_in_memory() {
+        const BYTES: usize = 12_345;
+        let files: Vec<File> = (0..13).map(|_| file()).collect();
+        files.iter().enumerate().for_each(|(n, f)| f.set_len(if n < 12 { 1000 } else { 345 }).unwrap());
+        let lengths = files.iter().map(|f| f.try_clone().unwrap()).collect::<Vec<_>>();
+        let mut ring = over_segments(files, 3);
+        let (mut memory, mut seed) = (vec![0; BYTES], 1u64);
+        let mut chance = |of: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % of
+        };
+        for n in 0..3000 {
+            let at = chance(BYTES);
+            // Mostly about as long as a segment, some over many of them.
+            let len = 1 + chance(if n % 10 == 0 { BYTES } else { 1500 }).min(BYTES - at - 1);
+            if chance(2) == 0 {
+                let data = vec![1 + chance(255) as u8; len];
+                memory[at..at + len].copy_from_slice(&data);
+                ring.write(n, at as u64, data.into(), n % 7 == 0).unwrap();
+                assert!(next(&mut ring).result.unwrap().is_empty());
+            } else {
+                ring.read(n, at as u64, len).unwrap();
+                let f = next(&mut ring);
+                assert!(f.token == n && f.result.unwrap() == memory[at..at + len], "{len} bytes at {at}");
+            }
+        }
+        assert_eq!(ring.outstanding(), 0);
+        let lengths: Vec<u64> = lengths.iter().map(|f| f.metadata().unwrap().len()).collect();
+        assert_eq!(lengths, [vec![1000; 12], vec![345]].concat(), "no file has grown");
+    }
+
+    #[test]
+    fn an_error_in_any_of_several_files_is_the_answer() {
+        let full = || File::options().read(true).write(true).open("/dev/full").unwrap();
+        let data = || Bytes::from(vec![1; 200]);
+        for files in [vec![file(), full(), file()], vec![file(), file(), full()]] {
+            let mut ring = over_segments(files, 2);
+            ring.write(1, 900, data(), false).unwrap();
+            ring.write(2, 1900, data(), false).unwrap();
+            let mut results =
+                [next(&mut ring), next(&mut ring)].map(|f| (f.token, f.result.err().and_then(|e| e.raw_os_error())));
+            results.sort();
+            assert!(results.iter().any(|r| r.1 == Some(28)), "no space: {results:?}");
+        }
+        // Of a segment that is shorter than the others nothing is taken from the next one.
+        let files: Vec<File> = [1000, 500, 1000]
+            .map(|len| {
+                let f = file();
+                f.set_len(len).unwrap();
+                f
+            })
+            .into();
+        let mut ring = over_segments(files, 1);
+        ring.read(3, 900, 1500).unwrap();
+        assert_eq!(next(&mut ring).result.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_flush_is_one_of_every_file() {
+        // A pipe cannot be flushed.
+        for (pipe_at, expected) in [(0, Some(22)), (2, Some(22)), (3, None)] {
+            let mut files: Vec<File> = (0..3).map(|_| file()).collect();
+            let (reader, _writer) = std::io::pipe().unwrap();
+            files.insert(pipe_at, OwnedFd::from(reader).into());
+            files.truncate(3);
+            let mut ring = over_segments(files, 1);
+            ring.flush(1).unwrap();
+            assert_eq!(next(&mut ring).result.err().and_then(|e| e.raw_os_error()), expected);
+        }
     }
 
     #[test]

@@ -153,13 +153,13 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let hooks = Hooks { reload: Some(reload(&args.config, &config, &service.exports, reloading)), engine: None };
     match (&config.disk.backing, &config.disk.device) {
         (Some(path), _) => {
-            let file = backing::open(path, sectors * u64::from(sector_bytes)).map_err(Failure::input)?;
+            let backing = backing::open(path, sectors * u64::from(sector_bytes)).map_err(Failure::input)?;
             if let Some(control) = &mut service.control {
                 let failed = |e| Failure::Input(format!("{}: {e}", path.display()));
                 control.disk_id = backing::id(path).map_err(failed)?;
             }
             let noise = DriveConfig { seed: config.disk.seed, ..DriveConfig::default() };
-            let device = VirtualDrive::new(&profile, noise, file).map_err(Failure::input)?;
+            let device = VirtualDrive::new(&profile, noise, backing).map_err(Failure::input)?;
             real::become_user(account)?;
             let (core, _) = scheduler(core, model)?;
             running::serve(core, device, service, hooks, &profile.title, args.json)

@@ -6,6 +6,7 @@ mod crash;
 mod devices;
 mod nbd_client;
 mod recording;
+mod segments;
 mod streams;
 mod tools;
 mod watching;

@@ -1,7 +1,7 @@
 //! A virtual drive that spins in real time and really holds data.
 //!
-//! [`Drive`] says when each command is done; a backing file (sparse: sectors that were never written read as zeros) holds
-//! what was written. A command's data is moved to or from the file as soon as the command is sent, and the host hears of
+//! [`Drive`] says when each command is done; a backing file, or a directory of them (sparse: sectors that were never written read
+//! as zeros), holds what was written. A command's data is moved to or from the file as soon as the command is sent, and the host hears of
 //! it when the drive is done and the file is, too. So a command never completes before its data is where it survives the
 //! end of this program, and the file's own speed shows only as lateness, which is reported.
 //!
@@ -12,7 +12,8 @@
 //! which is why moving data early is allowed.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use headtime_disk::command::{Command, Completion, Kind, Outcome, SubmitError};
@@ -20,10 +21,9 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::ModelError;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Time;
-use rustix::fs::SeekFrom;
-use rustix::io::Errno;
 
 use super::{Device, Done, Fault, bytes_of};
+use crate::backing::Backing;
 use crate::ring::Ring;
 
 /// Commands outstanding at most, whatever the profile says: what the ring is made for.
@@ -47,8 +47,8 @@ pub struct VirtualDrive {
     sector_bytes: u32,
     depth: u32,
     flights: Vec<Flight>,
-    /// The backing file, to ask what of it was written.
-    backing: OwnedFd,
+    /// What is beneath, to ask what of it was written.
+    backing: Arc<Backing>,
     /// As many zeros as were read at once so far.
     zeros: Bytes,
 }
@@ -65,11 +65,12 @@ pub enum VirtualDriveError {
 }
 
 impl VirtualDrive {
-    /// A drive as `profile` describes it over `backing`, a file as long as the drive at least.
-    pub fn new(profile: &Profile, config: DriveConfig, backing: OwnedFd) -> Result<VirtualDrive, VirtualDriveError> {
+    /// A drive as `profile` describes it over `backing`, as long as the drive at least.
+    pub fn new(profile: &Profile, config: DriveConfig, backing: Backing) -> Result<VirtualDrive, VirtualDriveError> {
         let drive = Drive::new(profile, config)?;
         let depth = (drive.depth() as u32).min(DEEPEST);
-        let ring = backing.try_clone().and_then(|file| Ring::new(file, depth)).map_err(VirtualDriveError::Ring)?;
+        let backing = Arc::new(backing);
+        let ring = Ring::over(backing.clone(), depth).map_err(VirtualDriveError::Ring)?;
         let (sectors, sector_bytes) = (drive.capacity(), profile.sector_bytes);
         let flights = Vec::with_capacity(depth as usize);
         Ok(VirtualDrive { drive, ring, sectors, sector_bytes, depth, flights, backing, zeros: Bytes::new() })
@@ -77,12 +78,7 @@ impl VirtualDrive {
 
     /// What a read gets of a stretch that was never written; `None` where any of it was, or where the file system does not say.
     fn never_written(&mut self, offset: u64, len: usize) -> Option<Bytes> {
-        let empty = match rustix::fs::seek(self.backing.as_fd(), SeekFrom::Data(offset)) {
-            Ok(data) => data >= offset + len as u64,
-            // Nothing was written from here on, or the file ends before: that is not for zeros to hide.
-            Err(Errno::NXIO) => rustix::fs::fstat(&self.backing).is_ok_and(|s| s.st_size as u64 >= offset + len as u64),
-            Err(_) => false,
-        };
+        let empty = self.backing.is_empty(offset, len as u64);
         if empty && self.zeros.len() < len {
             self.zeros = vec![0; len].into();
         }
@@ -174,6 +170,9 @@ impl Device for VirtualDrive {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+    use std::fs::File;
+
     use headtime_disk::drive::Fault as Planted;
     use headtime_disk::profile;
 
@@ -243,6 +242,52 @@ mod tests {
         d.submit(&command(1, Kind::Read, 804), Bytes::new(), now);
         let read = next(&mut d, &mut now).data;
         assert!(read[..2048].iter().all(|&b| b == 6) && read[2048..].iter().all(|&b| b == 0));
+    }
+
+    #[test]
+    fn data_across_the_ends_of_segments_is_what_it_would_be_in_memory() {
+        let profile = profile::builtin("atlas10k").unwrap();
+        let sectors = Drive::new(&profile, DriveConfig::default()).unwrap().capacity();
+        // Ends of segments lie within sectors, too.
+        let (segment, bytes) = ((1 << 30) + 200, sectors * 512);
+        let files: Vec<File> = (0..bytes.div_ceil(segment))
+            .map(|n| {
+                let file = tempfile::tempfile().unwrap();
+                file.set_len(segment.min(bytes - n * segment)).unwrap();
+                file
+            })
+            .collect();
+        let ends = files.len() as u64;
+        let mut d = VirtualDrive::new(&profile, DriveConfig::default(), Backing::of_segments(files, segment)).unwrap();
+        let (mut now, mut memory, mut seed) = (Time::ZERO, BTreeMap::new(), 1u64);
+        let mut chance = |of: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % of
+        };
+        let (mut written, mut unwritten) = (0, 0);
+        for id in 0..3000 {
+            // Near an end of a segment, the drive's included: within 40 sectors before and behind it.
+            let end = (segment * (1 + chance(ends))).div_ceil(512).min(sectors);
+            let lbn = end - 40 + chance(72);
+            let count = 1 + chance(16);
+            if lbn + count > sectors {
+                continue;
+            }
+            let whole = Command { count: count as u32, ..command(id, Kind::Read, lbn) };
+            if chance(3) == 0 {
+                let filled = 1 + chance(255) as u8;
+                memory.extend((lbn..lbn + count).map(|s| (s, filled)));
+                let data = vec![filled; 512 * count as usize];
+                d.submit(&Command { kind: Kind::Write, ..whole }, data.into(), now);
+                assert_eq!(next(&mut d, &mut now).fault, None);
+            } else {
+                let expected: Vec<u8> = (lbn..lbn + count).flat_map(|s| [*memory.get(&s).unwrap_or(&0); 512]).collect();
+                d.submit(&whole, Bytes::new(), now);
+                *(if d.ring.outstanding() == 0 { &mut unwritten } else { &mut written }) += 1;
+                assert!(next(&mut d, &mut now).data == expected, "{count} sectors from {lbn}, beside {end}");
+            }
+        }
+        assert!(written > 500 && unwritten > 20, "of {written} and {unwritten} reads, some found nothing written");
     }
 
     #[test]

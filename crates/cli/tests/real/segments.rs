@@ -1,0 +1,109 @@
+//! A drive larger than the largest file of many file systems, in a directory of segments.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use super::nbd_client::Nbd;
+use super::{Server, finish, headtime, noise, scratch, socket};
+
+const BYTES: u64 = 4_882_956_288 * 4096;
+const SEGMENT: u64 = 1 << 40;
+const DATA: usize = 48 << 10;
+/// Near the beginning, across the ends of the first and of the last whole segment, and at the very end.
+const PLACES: [u64; 4] = [8192, SEGMENT - (20 << 10), 18 * SEGMENT - (32 << 10), BYTES - DATA as u64];
+
+fn disk(dir: &Path, drive: &str, backing: &str) -> Command {
+    let mut command = headtime();
+    command.args(["disk", drive, "--backing"]).arg(dir.join(backing));
+    command.arg("--nbd").arg(format!("unix:{}", socket(dir).display()));
+    command
+}
+
+fn refused(mut command: Command) -> String {
+    let (status, out, err) = finish(&mut command);
+    assert_eq!((status.code(), out.as_str(), err.lines().count()), (Some(2), "", 1), "{err}");
+    err
+}
+
+fn check(server: &Server) {
+    let mut nbd = Nbd::open(&server.socket(), "").unwrap();
+    assert_eq!(nbd.size, BYTES);
+    for (n, &at) in PLACES.iter().enumerate() {
+        assert!(nbd.read(at, DATA as u32).unwrap() == noise(DATA, n as u64), "at {at}");
+        let before = nbd.read(at - 4096, 8192).unwrap();
+        assert!(before[..4096] == [0; 4096] && before[4096..] == noise(DATA, n as u64)[..4096], "before {at}");
+    }
+    assert!(nbd.read(2 * SEGMENT - 4096, 8192).unwrap() == [0; 8192], "never written");
+}
+
+#[test]
+fn a_drive_of_20_tb_keeps_what_is_written_across_its_segments() {
+    let dir = scratch("segments");
+    let dir = dir.path();
+    let server = Server::start(dir, disk(dir, "nearline-20tb", "drive.d/"));
+    let mut nbd = Nbd::open(&server.socket(), "").unwrap();
+    for (n, &at) in PLACES.iter().enumerate() {
+        nbd.write(0, at, &noise(DATA, n as u64)).unwrap();
+    }
+    nbd.flush().unwrap();
+    check(&server);
+    let mut second = disk(dir, "nearline-20tb", "drive.d");
+    second.arg("--nbd").arg(format!("unix:{}", dir.join("other.sock").display()));
+    let e = refused(second);
+    assert!(e.contains("drive.d/segment-000000: another virtual drive uses it"), "{e}");
+    drop(nbd);
+    assert!(server.stop().0.success());
+
+    let mut files: Vec<_> = fs::read_dir(dir.join("drive.d")).unwrap().map(|e| e.unwrap()).collect();
+    files.sort_by_key(|f| f.file_name());
+    let found: Vec<_> = files.iter().map(|f| f.metadata().unwrap()).map(|m| (m.len(), m.blocks() > 0)).collect();
+    // 18 whole ones and the rest, and data where it was written.
+    let expected = |n: u64| (SEGMENT.min(BYTES - n * SEGMENT), [0, 1, 17, 18].contains(&n));
+    assert_eq!(found, (0..19).map(expected).collect::<Vec<_>>());
+
+    // A scheduler in front of it finds the same data.
+    let config = "[disk]\ndrive = \"nearline-20tb\"\nbacking = \"drive.d/\"\n[listen]\nnbd = [\"unix:nbd.sock\"]\ncontrol = \
+                  \"control.sock\"\n[[export]]\nname = \"\"\n";
+    fs::write(dir.join("serve.toml"), config).unwrap();
+    let mut serve = headtime();
+    serve.arg("serve").arg(dir.join("serve.toml"));
+    let server = Server::start(dir, serve);
+    check(&server);
+    assert!(server.stop().0.success());
+
+    let e = refused(disk(dir, "atlas10k", "drive.d/"));
+    let [expected, found] = ["bytes (1)", "found segment-000018, too"];
+    assert!(e.contains(expected) && e.contains(found), "{e}");
+    fs::remove_file(files[7].path()).unwrap();
+    let e = refused(disk(dir, "nearline-20tb", "drive.d/"));
+    let missing = format!("drive.d/: expected the segments of a drive of {BYTES} bytes (19), found no segment-000007");
+    assert!(e.contains(&missing), "{e}");
+}
+
+#[test]
+fn a_file_system_whose_files_are_too_short_for_the_drive_is_told_with_the_way_out() {
+    let dir = scratch("short-files");
+    let dir = dir.path();
+    // A limit of the process stands for the file system's: the kernel says the same.
+    let limited = |backing: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$@\"", "sh"]);
+        let disk = disk(dir, "nearline-20tb", backing);
+        command.arg(disk.get_program()).args(disk.get_args());
+        refused(command)
+    };
+    let e = limited("disk.img");
+    assert!(e.contains(&format!("disk.img: expected a file system with files of {BYTES} bytes")), "{e}");
+    assert!(e.contains("--backing DIR/") && e.contains("backing = \"DIR/\""), "{e}");
+    assert!(!dir.join("disk.img").exists(), "the name is free for a directory");
+    let e = limited("drive.d/");
+    assert!(e.contains("drive.d/segment-000001: File too large"), "{e}");
+    // Where files may be longer, the start that failed is gone on with.
+    let server = Server::start(dir, disk(dir, "nearline-20tb", "drive.d/"));
+    assert!(server.stop().0.success());
+    fs::write(dir.join("disk.img"), "a letter").unwrap();
+    let e = refused(disk(dir, "nearline-20tb", "disk.img/"));
+    assert!(e.contains("disk.img/: expected a directory or nothing there, found a file"), "{e}");
+}
