@@ -27,10 +27,16 @@ impl Freeblock {
         now: Time,
     ) -> Result<TaskId, TaskError> {
         let limit = self.limits.region_bytes;
-        if self.regions.bytes_at_most(session, &model.geometry, &spec.ranges) > limit {
+        let regions = self.regions.bytes_at_most(session, &model.geometry, &spec.ranges);
+        if regions > limit {
             return Err(TaskError::Full { what: "bytes of regions", limit });
         }
-        let task = self.tasks.register(session, spec)?;
+        self.tasks.set_beside(regions);
+        let registered = self.tasks.register(session, spec);
+        if registered.is_err() {
+            self.tasks.set_beside(self.regions.bytes_at_most(session, &model.geometry, &[]));
+        }
+        let task = registered?;
         self.regions.has_units(spec.min_pickup, &spec.ranges);
         for range in &spec.ranges {
             self.regions.add(session, &model.geometry, *range);

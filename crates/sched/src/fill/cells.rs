@@ -92,6 +92,12 @@ impl Cells {
         self.groups.map_or(cylinder, |g| cylinder / g.tracks)
     }
 
+    /// The group that a cell belongs to.
+    #[inline]
+    pub fn group_of_cell(&self, cell: u32) -> u32 {
+        self.groups.map_or(cell, |g| cell / (g.blocks * self.surfaces))
+    }
+
     /// How many groups there are.
     pub fn groups(&self) -> u32 {
         self.cylinders.checked_sub(1).map_or(0, |last| self.group_of(last) + 1)

@@ -11,6 +11,7 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::Prefetch;
 use headtime_disk::time::{Dur, Time};
 
+use super::banded::Banded;
 use super::conservatism::Margins;
 use super::gap::Leg;
 use super::idle::{Idle, State, Thresholds};
@@ -34,8 +35,8 @@ pub struct IdleConfig {
     pub thresholds_only: bool,
 }
 
-/// Of a range larger than this part of the disk, cells are looked at instead of tracks.
-const LARGE: u64 = 64;
+/// Of a range of up to so many sectors, tracks are looked at one by one.
+const SMALL: u64 = 1 << 14;
 /// Commands before it is another session's turn: on drives that read on by themselves what sixteen tracks take.
 const STREAK: u32 = 128;
 /// Cells looked at for one that still has something to offer, when what one has cannot be had now.
@@ -48,6 +49,7 @@ pub struct Idling {
     leave_windows: bool,
     idle: Idle,
     reach: Reach,
+    banded: Banded,
     wanted: Wanted,
     /// Where to go on looking when all the cells that were tried had nothing to offer.
     look_from: Option<u32>,
@@ -131,11 +133,13 @@ impl Idling {
         let thresholds = if reads_on { config.thresholds.behind_prefetch(turn) } else { config.thresholds };
         let idle = Idle::new(thresholds, Time::ZERO);
         let idle = if config.thresholds_only { idle.thresholds_only() } else { idle };
+        let reach = Reach::new(regions.cells().count(), &model.mechanics, model.geometry.cylinders());
         Idling {
             policy: config.policy,
             leave_windows: config.leave_windows,
             idle,
-            reach: Reach::new(regions.cells().count(), &model.mechanics, model.geometry.cylinders()),
+            banded: Banded::new(regions.cells(), &model.geometry, &reach),
+            reach,
             wanted: Wanted::new(),
             look_from: None,
             reads_on,
@@ -179,14 +183,27 @@ impl Idling {
 
     /// A range is wanted.
     pub fn registered(&mut self, model: &Model, regions: &Regions, range: Range) {
-        let reach = &mut self.reach;
-        by_cell(model, regions, range, |cell, sectors| reach.wanted(cell, sectors));
+        self.by_band(model, regions, range, Reach::wanted_in);
     }
 
     /// A range is wanted no more.
     pub fn gone(&mut self, model: &Model, regions: &Regions, range: Range, how: Gone) {
         let reach = &mut self.reach;
-        by_cell(model, regions, range, |cell, sectors| reach.gone(cell, sectors, how));
+        match how {
+            Gone::Otherwise => self.by_band(model, regions, range, Reach::dropped_in),
+            // How often something is brought counts, too.
+            Gone::Free | Gone::Idle => {
+                by_track(model, regions, range, |cell, sectors| reach.gone(cell, sectors, how));
+            }
+        }
+    }
+
+    fn by_band(&mut self, model: &Model, regions: &Regions, range: Range, tell: fn(&mut Reach, usize, u64)) {
+        let (cells, reach) = (regions.cells(), &mut self.reach);
+        match range.count <= SMALL {
+            true => by_track(model, regions, range, |cell, sectors| tell(reach, reach.band(cell), sectors)),
+            false => self.banded.each(cells, &model.geometry, range, |band, sectors| tell(reach, band, sectors)),
+        }
     }
 
     /// A command has completed, one of idle work or not: what the drive reads on behind it, and what it holds then.
@@ -349,23 +366,11 @@ impl Idling {
 }
 
 /// The cells that a range lies in, with how many of its sectors each has.
-fn by_cell(model: &Model, regions: &Regions, range: Range, mut f: impl FnMut(u32, u64)) {
-    let (geometry, cells) = (&model.geometry, regions.cells());
-    if range.count < geometry.capacity() / LARGE {
-        let mut lbn = range.lbn;
-        while let Some(track) = geometry.track_of(lbn).filter(|_| lbn < range.end()) {
-            let end = (track.first_lbn + u64::from(track.lbns)).min(range.end()).max(lbn + 1);
-            f(cells.of(track.cylinder, track.surface), end - lbn);
-            lbn = end;
-        }
-        return;
-    }
-    for cell in 0..cells.count() {
-        if let Some(all) = cells.lbns(geometry, cell) {
-            let sectors = all.end().min(range.end()).saturating_sub(all.lbn.max(range.lbn));
-            if sectors > 0 {
-                f(cell, sectors);
-            }
-        }
+fn by_track(model: &Model, regions: &Regions, range: Range, mut f: impl FnMut(u32, u64)) {
+    let mut lbn = range.lbn;
+    while let Some(track) = model.geometry.track_of(lbn).filter(|_| lbn < range.end()) {
+        let end = (track.first_lbn + u64::from(track.lbns)).min(range.end()).max(lbn + 1);
+        f(regions.cells().of(track.cylinder, track.surface), end - lbn);
+        lbn = end;
     }
 }

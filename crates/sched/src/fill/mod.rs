@@ -22,6 +22,7 @@ pub mod angle_ep_frag;
 pub mod angle_ep_greedy;
 pub mod backwards;
 pub mod bad;
+mod banded;
 mod bitmap;
 pub mod bw_ep_greedy;
 pub mod bw_greedy;

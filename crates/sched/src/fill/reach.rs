@@ -119,12 +119,12 @@ impl Reach {
 
     /// The band of a cell.
     #[inline]
-    fn band(&self, cell: u32) -> usize {
+    pub(super) fn band(&self, cell: u32) -> usize {
         (u64::from(cell.min(self.cells - 1)) * BANDS as u64 / u64::from(self.cells)) as usize
     }
 
     /// The first cell of a band.
-    fn first(&self, band: usize) -> u32 {
+    pub(super) fn first(&self, band: usize) -> u32 {
         (band as u64 * u64::from(self.cells)).div_ceil(BANDS as u64) as u32
     }
 
@@ -136,15 +136,24 @@ impl Reach {
 
     /// So many more sectors of `cell` are wanted.
     pub fn wanted(&mut self, cell: u32, sectors: u64) {
-        let band = self.band(cell);
+        self.wanted_in(self.band(cell), sectors);
+    }
+
+    /// So many more sectors of a band are wanted.
+    pub(super) fn wanted_in(&mut self, band: usize, sectors: u64) {
         self.wanted[band] += sectors;
     }
 
-    /// So many sectors of `cell` are wanted no more. When a task is aborted the whole of its ranges is told, with what had
-    /// been brought before: then a band counts too little, at most until its tasks have ended.
+    /// So many sectors of a band are wanted no more, and were not brought. When a task is aborted the whole of its ranges is
+    /// told, with what had been brought before: then a band counts too little, at most until its tasks have ended.
+    pub(super) fn dropped_in(&mut self, band: usize, sectors: u64) {
+        self.wanted[band] = self.wanted[band].saturating_sub(sectors);
+    }
+
+    /// So many sectors of `cell` are wanted no more.
     pub fn gone(&mut self, cell: u32, sectors: u64, how: Gone) {
         let band = self.band(cell);
-        self.wanted[band] = self.wanted[band].saturating_sub(sectors);
+        self.dropped_in(band, sectors);
         match how {
             Gone::Free => self.free[band] += sectors,
             Gone::Idle => self.idle += sectors,

@@ -48,14 +48,20 @@ pub(super) fn touched(
 ) {
     let end = range.end().min(geometry.capacity());
     let mut lbn = range.lbn;
+    // A group, and where it begins: to find that may take a walk over its cells, and its tracks are many.
+    let mut begins = (u32::MAX, None);
     while lbn < end {
         let Some(map) = TrackMap::of(geometry, lbn) else { return };
         let (cylinder, surface) = map.place();
         let group = cells.group_of(cylinder);
+        let covered = end - lbn > u64::from(map.track.lbns);
+        if covered && begins.0 != group {
+            begins = (group, cells.first_lbn(geometry, group));
+        }
         // Where a group begins, all groups that the range covers whole are touched as such.
-        if end - lbn > u64::from(map.track.lbns)
+        if covered
+            && begins.1 == Some(lbn)
             && let Some(after) = groups_within(cells, geometry, group, end)
-            && cells.first_lbn(geometry, group) == Some(lbn)
         {
             groups(cells, shift, all, geometry, (group, after), &mut found);
             // Groups without data may lie between.

@@ -106,6 +106,8 @@ pub struct TaskManager {
     /// Bytes of bits that are allocated, and that they may come to.
     pub(super) bits: usize,
     pub(super) bits_at_most: usize,
+    /// Bytes that the scheduling layer takes at most, of the same limit.
+    pub(super) beside: usize,
     /// Tasks registered so far.
     pub(super) serial: u64,
     pub(super) events: VecDeque<Event>,
@@ -133,6 +135,7 @@ impl TaskManager {
             marks: Marks::default(),
             bits: 0,
             bits_at_most: 0,
+            beside: 0,
             serial: 0,
             events: VecDeque::new(),
             changes: vec![],
@@ -403,10 +406,15 @@ impl TaskManager {
         }
     }
 
+    /// The scheduling layer takes so many bytes at most, which leaves less of the limit for tasks.
+    pub fn set_beside(&mut self, bytes: usize) {
+        self.beside = bytes;
+    }
+
     /// Refuses what does not fit into the limit beside all that is there, the bits at their largest.
     pub(super) fn check_bytes(&self, more: u64) -> Result<(), TaskError> {
         let limit = self.limits.bytes;
-        if self.memory().held() as u64 + more > limit as u64 {
+        if self.memory().held() as u64 + self.beside as u64 + more > limit as u64 {
             return Err(TaskError::Full { what: "bytes", limit });
         }
         Ok(())

@@ -188,9 +188,9 @@ pub struct Limits {
     pub tasks: usize,
     /// Ranges at most, over all tasks.
     pub ranges: usize,
-    /// Bytes that sessions, tasks and their bits may take in all.
+    /// Bytes that sessions, tasks, their bits and the scheduling layer's regions may take in all. Queues have bounds of their own.
     pub bytes: usize,
-    /// Bytes that the scheduling layer's regions may take beside these.
+    /// Of these, what the regions may take.
     pub region_bytes: usize,
     /// Events that may wait to be polled; while this many wait nothing more is picked up for anyone.
     pub events: usize,
@@ -202,7 +202,8 @@ impl Default for Limits {
             sessions: 1_024,
             tasks: 1 << 20,
             ranges: 1 << 22,
-            bytes: 128 << 20,
+            // With queues of 4 MiB that is 128 MiB, what a drive of 20 TB may need.
+            bytes: 124 << 20,
             region_bytes: 16 << 20,
             events: 1 << 16,
         }
