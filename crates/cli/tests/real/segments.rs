@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::nbd_client::Nbd;
-use super::{Server, finish, headtime, noise, scratch, socket};
+use super::{Server, finish, headtime, noise, run, scratch, socket};
+use crate::support::wait_until;
 
 const BYTES: u64 = 4_882_956_288 * 4096;
 const SEGMENT: u64 = 1 << 40;
@@ -19,6 +20,15 @@ fn disk(dir: &Path, drive: &str, backing: &str) -> Command {
     command.args(["disk", drive, "--backing"]).arg(dir.join(backing));
     command.arg("--nbd").arg(format!("unix:{}", socket(dir).display()));
     command
+}
+
+fn serve(dir: &Path) -> Command {
+    let config = "[disk]\ndrive = \"nearline-20tb\"\nbacking = \"drive.d/\"\n[listen]\nnbd = [\"unix:nbd.sock\"]\ncontrol = \
+                  \"control.sock\"\n[[export]]\nname = \"\"\n";
+    fs::write(dir.join("serve.toml"), config).unwrap();
+    let mut serve = headtime();
+    serve.arg("serve").arg(dir.join("serve.toml"));
+    serve
 }
 
 fn refused(mut command: Command) -> String {
@@ -64,12 +74,7 @@ fn a_drive_of_20_tb_keeps_what_is_written_across_its_segments() {
     assert_eq!(found, (0..19).map(expected).collect::<Vec<_>>());
 
     // A scheduler in front of it finds the same data.
-    let config = "[disk]\ndrive = \"nearline-20tb\"\nbacking = \"drive.d/\"\n[listen]\nnbd = [\"unix:nbd.sock\"]\ncontrol = \
-                  \"control.sock\"\n[[export]]\nname = \"\"\n";
-    fs::write(dir.join("serve.toml"), config).unwrap();
-    let mut serve = headtime();
-    serve.arg("serve").arg(dir.join("serve.toml"));
-    let server = Server::start(dir, serve);
+    let server = Server::start(dir, serve(dir));
     check(&server);
     assert!(server.stop().0.success());
 
@@ -80,6 +85,48 @@ fn a_drive_of_20_tb_keeps_what_is_written_across_its_segments() {
     let e = refused(disk(dir, "nearline-20tb", "drive.d/"));
     let missing = format!("drive.d/: expected the segments of a drive of {BYTES} bytes (19), found no segment-000007");
     assert!(e.contains(&missing), "{e}");
+}
+
+#[test]
+fn a_scrub_of_20_tb_goes_on_from_its_journal_after_the_server_was_killed() {
+    let dir = scratch("large-scrub");
+    let dir = dir.path();
+    // Scrubs until its journal was written so often, and is stopped then; what was done in all.
+    let scrub = |times: u32| {
+        let done = || fs::read(dir.join("journal")).map_or(0, |journal| done(&journal));
+        let (mut before, mut left) = (done(), times);
+        let mut command = headtime();
+        command.current_dir(dir).args(["scrub", "--control", "control.sock", "--journal", "journal", "--json"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let written = wait_until(|| {
+            let now = done();
+            left -= u32::from(now != before);
+            before = now;
+            left == 0
+        });
+        assert!(written, "it does nothing");
+        run(Command::new("kill").arg("-INT").arg(child.id().to_string()));
+        let report = child.wait_with_output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+        assert_eq!(report["complete"], false, "{report}");
+        report["bytes"].as_u64().unwrap()
+    };
+    let server = Server::start(dir, serve(dir));
+    let first = scrub(2);
+    server.kill();
+    let server = Server::start(dir, serve(dir));
+    // One that began anew would have done half as much when its journal is written first.
+    let second = scrub(1);
+    println!("{first} bytes, then {second}; the server takes {} bytes", server.memory());
+    assert!(first > 0 && second > first && second < BYTES / 1000, "{first} {second}");
+    assert!(server.stop().0.success());
+}
+
+/// Units that a journal says are done: the bits behind its two lines, before the checksum.
+fn done(journal: &[u8]) -> u64 {
+    let mut lines = journal.splitn(3, |&b| b == b'\n');
+    let bits = lines.nth(2).unwrap();
+    bits[..bits.len() - 8].iter().map(|b| u64::from(b.count_ones())).sum()
 }
 
 #[test]
