@@ -94,4 +94,5 @@ mod x3;
 mod x4;
 mod x8;
 mod x8c;
+mod x9;
 mod zone_scan;

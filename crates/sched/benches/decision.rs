@@ -121,6 +121,7 @@ impl Load {
             later_hits: &[],
             writes_in_order: false,
             arrivals: &mut self.arrivals,
+            ranked: &mut Vec::new(),
             looked_at: 0,
         };
         let slot = order.next(&mut view).expect("somebody waits");

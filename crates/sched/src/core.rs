@@ -21,6 +21,7 @@ mod going;
 mod handover;
 mod hits;
 mod idle_time;
+mod joint;
 mod merged;
 mod read_through;
 mod selection;
@@ -49,6 +50,7 @@ use commit::Commit;
 pub use commit::Commitment;
 use handover::Handover;
 use hits::Hits;
+use joint::Joint;
 use staying::Staying;
 
 /// How a core is set up.
@@ -135,6 +137,8 @@ pub struct Core {
     going: Vec<u32>,
     /// Requests that the drive's cache answers, of those that may be chosen now.
     hits: Hits,
+    /// What ORDER and FILL decide together.
+    joint: Joint,
     /// Requests of streams that were given up.
     given_up: VecDeque<u64>,
     /// ADMIT lets the disk wait for somebody until then.
@@ -167,6 +171,7 @@ impl Core {
             streams: None,
             going: Vec::new(),
             hits: Hits::default(),
+            joint: Joint::new(&model),
             given_up: VecDeque::new(),
             waits_until: None,
             now: Time::ZERO,
@@ -458,7 +463,7 @@ fn pool_for(config: &Config, depth: usize) -> Pool {
     // Held back: one. At the drive: each command and what was put at its front. And pieces of promoted tasks.
     let spare = if config.fill.is_some() { 1 + 2 * depth + MOST_PROMOTED } else { depth };
     let behind = match config.order {
-        Order::SptfAhead => config.max_outstanding as usize * (MOST_REQUESTS - 1),
+        Order::SptfAhead | Order::SptfJoint => config.max_outstanding as usize * (MOST_REQUESTS - 1),
         _ => 0,
     };
     Pool::new(config.capacity + spare + behind, config.order.key())

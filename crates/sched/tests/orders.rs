@@ -19,12 +19,13 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 const CYLINDERS: u32 = 2_000;
-const ORDERS: [Order; 10] = [
+const ORDERS: [Order; 11] = [
     Order::Fcfs,
     Order::Clook,
     Order::Sstf,
     Order::Sptf,
     Order::SptfAhead,
+    Order::SptfJoint,
     Order::SptfSw(0),
     Order::SptfSw(40),
     Order::SptfSw(300),
@@ -181,7 +182,7 @@ impl Run {
         let reads = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Read && may_go(*slot));
         let goes_on =
             reads.max_by_key(|(_, w)| w.seq).filter(|_| self.id.is_multiple_of(3)).map(|(slot, w)| (*slot, w.id));
-        let few = self.order == Order::SptfAhead && slow.len() <= ahead::MOST;
+        let few = self.order.looks_ahead() && slow.len() <= ahead::MOST;
         // Or a write continues what the drive's cache takes.
         let writes = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Write && may_go(*slot));
         let cached =
@@ -215,6 +216,7 @@ impl Run {
             later_hits: &slots(&later),
             writes_in_order,
             arrivals: &mut self.arrivals,
+            ranked: &mut Vec::new(),
             looked_at: 0,
         };
         let chosen = self.order.next(&mut view).expect("somebody waits");
@@ -246,7 +248,7 @@ impl Run {
         assert_eq!(got, expected, "{:?} of {} at {:?}", self.order, slow.len(), self.head);
         let passes = match self.order {
             Order::SptfSw(_) => 2,
-            Order::SptfAhead => slow.len().min(ahead::MOST) as u64 + 1,
+            Order::SptfAhead | Order::SptfJoint => slow.len().min(ahead::MOST) as u64 + 1,
             _ => 1,
         };
         let most = slow.len().max(queues.len()) as u64;

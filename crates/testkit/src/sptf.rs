@@ -128,13 +128,23 @@ impl Situation<'_> {
         gap + access.head_time().saturating_sub(next.place.transfer).max(access.seek)
     }
 
-    /// What look-ahead makes of a request: the smaller, the sooner it goes.
-    fn ahead(&self, w: &Waiting, waiting: &[Waiting]) -> i64 {
-        let others = waiting.iter().filter(|o| o.id != w.id && !self.is_later(o));
-        let after = others
-            .map(|o| self.positioning_after(w, o).0)
-            .min()
-            .map_or(0, |after| self.arrivals.iter().map(|a| a.0.min(after)).sum::<u64>() / self.arrivals.len() as u64);
+    /// The mean of the smaller of a time, nanoseconds, and what it took for a request that arrived lately.
+    fn or_sooner(&self, time: u64) -> u64 {
+        self.arrivals.iter().map(|a| a.0.min(time)).sum::<u64>() / self.arrivals.len() as u64
+    }
+
+    /// What look-ahead makes of a request: the smaller, the sooner it goes. `three`: over three requests.
+    fn ahead(&self, w: &Waiting, waiting: &[Waiting], three: bool) -> i64 {
+        let others = |of: &[u64]| -> Vec<&Waiting> {
+            waiting.iter().filter(|o| !of.contains(&o.id) && !self.is_later(o)).collect()
+        };
+        let three = three && others(&[]).len() <= ahead::MOST_FOR_THREE;
+        let third = |o: &Waiting| {
+            let time = others(&[w.id, o.id]).iter().map(|p| self.positioning_after(o, p).0).min();
+            time.filter(|_| three).map_or(0, |time| self.or_sooner(time) * 2 / 5)
+        };
+        let after = others(&[w.id]).iter().map(|o| self.positioning_after(w, o).0 + third(o)).min();
+        let after = after.map_or(0, |after| self.or_sooner(after));
         let left = waiting.iter().find(|o| self.stream == Some(o.id) && o.id != w.id);
         let back = left.map_or(0, |o| self.positioning_after(w, o).0);
         let age = self.now.since(w.submitted).0 as i64;
@@ -163,7 +173,7 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
         Order::Clook => all.min_by_key(|w| (w.place.lbn < s.lbn, w.place.lbn, w.seq)),
         Order::Sstf => all.min_by_key(|w| (w.place.cylinder.abs_diff(s.read.cylinder), w.seq)),
         Order::Sptf => all.min_by_key(|w| (s.positioning(w), w.seq)),
-        Order::SptfAhead if waiting.len() > ahead::MOST => {
+        Order::SptfAhead | Order::SptfJoint if waiting.len() > ahead::MOST => {
             let cost = |w: &Waiting| s.positioning(w).0 as i64 - (s.now.since(w.submitted).0 / ahead::MANY) as i64;
             let mut first = all.min_by_key(|w| (cost(w), w.seq))?;
             while let Some(before) = waiting.iter().filter(|o| s.goes_behind(o, first)).min_by_key(|o| o.seq) {
@@ -171,10 +181,11 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
             }
             Some(first)
         }
-        Order::SptfAhead => {
+        Order::SptfAhead | Order::SptfJoint => {
+            let three = order == Order::SptfJoint;
             let now = |w: &&Waiting| !s.is_later(w);
             let first = |w: &&Waiting| !waiting.iter().filter(now).any(|o| s.goes_behind(o, w));
-            all.filter(now).filter(first).min_by_key(|w| (s.ahead(w, waiting), w.seq))
+            all.filter(now).filter(first).min_by_key(|w| (s.ahead(w, waiting, three), w.seq))
         }
         Order::SptfSw(percent) => {
             let shortest = waiting.iter().map(|w| s.positioning(w)).min()?;

@@ -69,7 +69,7 @@ pub struct Simulate {
     /// [default: skip]
     #[arg(long, value_name = "HOW")]
     exhausted: Option<String>,
-    /// Who goes next: fcfs, clook, sstf, sptf, sptf-ahead, sptf-sw:N, satfuf:MS, or drive (its firmware) [default: sptf]
+    /// Who goes next: fcfs, clook, sstf, sptf, sptf-ahead, sptf-joint, sptf-sw:N, satfuf:MS, or drive (its firmware) [default: sptf]
     #[arg(long, value_name = "O")]
     order: Option<String>,
     /// What looks for background work that fits into rotational gaps and idle time: none, bw-greedy, bw-ep-greedy, angle-ep-greedy, angle-ep-frag,

@@ -107,6 +107,7 @@ impl Core {
                 Some(slot) => slot,
                 None => {
                     let slot = self.choose()?;
+                    let slot = self.weigh(slot);
                     let fill = self.fill.as_mut().expect("FILL is on");
                     fill.legs_before = 0;
                     fill.keeps_waiting(None, self.now);
@@ -139,13 +140,13 @@ impl Core {
 
     /// The track of the command before a gap, if that reads: what the drive did last decides what it makes of a second read
     /// on one track.
-    fn last_read(&self, gap: &Gap) -> Option<(u32, u16)> {
+    pub(super) fn last_read(&self, gap: &Gap) -> Option<(u32, u16)> {
         self.predictor.last_kind().is_read().then_some((gap.read.cylinder, gap.read.surface))
     }
 
     /// The gap before the request in `slot`, if it has one and it may be filled now. What must not be touched is set
     /// aside.
-    fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
+    pub(super) fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
         let fill = self.fill.as_mut().expect("FILL is on");
         fill.gate.set_overdue(self.predictor.is_overdue(self.now));
         if fill.legs_before == MOST_LEGS
@@ -268,7 +269,7 @@ impl Core {
     }
 
     /// Whether the drive's cache has a segment that the foreground does not come back to.
-    fn has_segment_to_spare(&self) -> bool {
+    pub(super) fn has_segment_to_spare(&self) -> bool {
         let oldest = self.fill.as_ref().and_then(|f| f.reuse.oldest());
         oldest.is_none_or(|oldest| self.predictor.has_room_for_background(oldest))
     }

@@ -6,7 +6,7 @@
 use headtime_disk::command::Command;
 use headtime_disk::time::{Dur, Time};
 
-use super::{Core, Order};
+use super::Core;
 use crate::admit::das::admission::{Admitted, Disk};
 use crate::admit::das::stream::Stream;
 use crate::admit::das::streams::{BEST_EFFORT, NotOpened, Opened, Setup, Sizes, Standing, Streams};
@@ -205,7 +205,7 @@ impl Core {
         let mut patience = None;
         match &mut self.admit {
             None => {
-                let few = self.config.order == Order::SptfAhead && self.pool.eligible() <= ahead::MOST;
+                let few = self.config.order.looks_ahead() && self.pool.eligible() <= ahead::MOST;
                 if self.streams.is_none() {
                     return Some(few.then_some((None, LONGEST)));
                 }

@@ -12,7 +12,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
-use super::{Core, Order};
+use super::Core;
 use crate::order::ahead;
 use crate::predictor::Predictor;
 use crate::request::Request;
@@ -79,7 +79,7 @@ impl Core {
     /// Whether ORDER takes them first, and the drive has a cache.
     fn asks_for_hits(&self) -> bool {
         let few = self.pool.eligible() <= ahead::MOST;
-        self.config.order == Order::SptfAhead && few && self.predictor.has_cache()
+        self.config.order.looks_ahead() && few && self.predictor.has_cache()
     }
 }
 

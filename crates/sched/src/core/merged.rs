@@ -6,7 +6,7 @@ use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::model::Place;
 use headtime_disk::time::Dur;
 
-use super::{Core, Order};
+use super::Core;
 use crate::dispatch::{Purpose, Sent};
 use crate::merge::{MOST_BYTES, MOST_REQUESTS, can_merge};
 use crate::overheads::between;
@@ -16,7 +16,7 @@ impl Core {
     /// Whether writes that continue each other keep their order: the drive does not merge them.
     pub(super) fn keeps_writes_in_order(&self) -> bool {
         let by_drive = self.model.cache.write_back && self.handover.orders();
-        self.config.order == Order::SptfAhead && !by_drive && self.streams.is_none()
+        self.config.order.looks_ahead() && !by_drive && self.streams.is_none()
     }
 
     /// Whether adjacent writes are also merged into one command: where the drive loses a turn between them. Elsewhere
@@ -38,7 +38,7 @@ impl Core {
     pub(super) fn goes_on_between(&self, last: Kind, next: Kind, fua: bool) -> bool {
         let no_time = between(&self.model, last, next) == Dur::ZERO;
         let to_media = fua || !self.model.cache.write_back;
-        let selects = self.config.order == Order::SptfAhead && self.streams.is_none();
+        let selects = self.config.order.looks_ahead() && self.streams.is_none();
         self.chain > 0 && no_time && to_media && selects
     }
 

@@ -32,6 +32,7 @@ impl Core {
             later_hits: &self.hits.later,
             writes_in_order: self.keeps_writes_in_order(),
             arrivals: &mut self.arrivals,
+            ranked: &mut self.joint.ranked,
             looked_at: 0,
         };
         let waited = |slot: u32| self.now.since(self.pool.get(slot).submitted);
@@ -42,6 +43,9 @@ impl Core {
             };
             oldest.filter(|&slot| waited(slot) > longest)
         });
+        if oldest.is_some() {
+            view.ranked.clear();
+        }
         let slot = oldest.or_else(|| self.config.order.next(&mut view));
         assert!(slot.is_some(), "queues {:?} have a turn, and nothing of them may go", self.going);
         self.stats.cost.looked_at += view.looked_at;

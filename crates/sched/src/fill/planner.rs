@@ -96,6 +96,20 @@ impl Planner {
         self.best(task)
     }
 
+    /// What the best plan is worth that a quick pass finds; nanoseconds of head time. `None`: the papers' algorithms do not
+    /// say.
+    pub fn worth<W: Wants>(&mut self, task: &Task<W>) -> Option<u64> {
+        let quick = u64::from(self.budget.0);
+        let Which::Own(planner, prices) = &mut self.which else { return None };
+        prices.grain.set(task.regions.grain());
+        let asked = asked(task, self.placement, prices, Who::Session(task.winner));
+        planner.begin(&asked, task.regions);
+        if !task.front_only {
+            planner.step(&asked, task.regions, quick);
+        }
+        Some(planner.best(&asked).map_or(0, |found| found.value))
+    }
+
     /// Begins to look for a plan.
     pub fn begin<W: Wants>(&mut self, task: &Task<W>) {
         let who = Who::Session(task.winner);

@@ -402,6 +402,18 @@ impl Freeblock {
         }
     }
 
+    /// What the best plan for a gap is worth, after a quick search; nanoseconds of head time. `None`: the algorithm does
+    /// not say. The rest is as for [`Freeblock::search`].
+    pub fn worth(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>, front_only: bool) -> Option<u64> {
+        // Drawn as for the search that will follow.
+        let winner = self.tasks.draw(mixed(self.random.wrapping_add(STEP)))?;
+        let wants = Offered { tasks: &self.tasks, reads_only: false };
+        let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
+        let task =
+            planner::Task { model, gap, wants: &wants, regions, winner, exclude, last_read, legs_before, front_only };
+        self.planner.worth(&task)
+    }
+
     /// The lottery: one of the sessions, the likelier the higher its priority (Thereska 2003 section 4.5).
     pub(super) fn draw(&mut self) -> Option<SessionId> {
         self.random = self.random.wrapping_add(STEP);

@@ -33,6 +33,10 @@
 //! reads backwards: nothing will arrive at its end, and the head begins where it is soonest. The first alone is a
 //! candidate also of writes that continue each other, on a drive without a write cache ([`crate::merge`]).
 //!
+//! [`Order::SptfJoint`] looks at a third request, too, and leaves what each candidate costs to FILL.
+//!
+//! [`Order::SptfJoint`]: super::Order::SptfJoint
+//!
 //! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while the drive is busy.
 //! All of it is exact for up to [`MOST`] requests; with more waiting one of them is always near: positioning time
 //! and age decide alone ([`MANY`]).
@@ -42,7 +46,7 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
 use headtime_disk::time::{Dur, Time};
 
-use super::View;
+use super::{Cost, View};
 use crate::merge::can_merge;
 use crate::overheads::between;
 use crate::pool::Entry;
@@ -131,18 +135,53 @@ impl Arrivals {
     }
 }
 
+/// How many requests are looked at: the next one, and those behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// The next one and the one behind it.
+    Two,
+    /// And the one behind that, where no more than [`MOST_FOR_THREE`] wait.
+    Three,
+}
+
+/// Requests among which the third is looked for. With `n` waiting that takes some `n` squared positioning times for each
+/// candidate that is followed; with more waiting a third one is always near.
+pub const MOST_FOR_THREE: usize = 16;
+
+/// Hundredths of the third request's positioning time that count: until it is served others will have arrived. Measured
+/// with oltp on an Atlas 10K, without FILL: 30 to 50 serve 0.1% more requests a second than two steps do, and the p99
+/// is 6% lower; 100 serves 0.6% fewer.
+const THIRD: u64 = 40;
+
+/// What a request costs if it goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ranked {
+    /// Its slot.
+    pub slot: u32,
+    /// Its place in the order of arrival.
+    pub seq: u64,
+    /// Its positioning time and that of those behind it, less what it gains by its age; nanoseconds.
+    pub cost: i64,
+    /// Its own positioning time.
+    pub positioning: Dur,
+    /// The seek in that.
+    pub seek: Dur,
+}
+
 /// A request that may go next.
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     entry: &'a Entry,
     positioning: Dur,
+    seek: Dur,
     /// Its positioning time less what it gains by its age.
     cost: i64,
     seq: u64,
 }
 
 /// The request that goes next; among equals the one that arrived first.
-pub fn next(view: &mut View) -> Option<u32> {
+pub fn next(view: &mut View, steps: Steps) -> Option<u32> {
+    view.ranked.clear();
     let mut candidates: [Option<Candidate>; MOST] = [None; MOST];
     let waiting: usize = view.choices().map(|queue| queue.index.len()).sum();
     if waiting > MOST {
@@ -158,11 +197,11 @@ pub fn next(view: &mut View) -> Option<u32> {
     for queue in view.choices() {
         for entry in queue.index.iter().filter(|entry| !view.later_hits.contains(&entry.slot)) {
             let slot = view.pool.get(entry.slot);
-            let positioning = view.cost(entry).positioning;
+            let Cost { positioning, seek } = view.cost(entry);
             view.looked_at += 1;
             let age = view.now.saturating_since(slot.submitted);
             let cost = positioning.0 as i64 - age.0 as i64 / gains;
-            candidates[count] = Some(Candidate { entry, positioning, cost, seq: slot.seq });
+            candidates[count] = Some(Candidate { entry, positioning, seek, cost, seq: slot.seq });
             count += 1;
         }
     }
@@ -176,25 +215,54 @@ pub fn next(view: &mut View) -> Option<u32> {
     let continued = view.stream.and_then(|slot| candidates.iter().flatten().find(|c| c.entry.slot == slot));
     let mut best: Option<(i64, u64, u32)> = None;
     for b in candidates.iter().flatten() {
-        // What follows takes some time, too.
-        if best.is_some_and(|(cost, ..)| b.cost > cost) {
+        // What follows takes some time, too. FILL may take one that costs more.
+        if steps == Steps::Two && best.is_some_and(|(cost, ..)| b.cost > cost) {
             break;
         }
         if candidates.iter().flatten().any(|c| goes_before(view, c.entry.slot, b.entry.slot)) {
             continue;
         }
-        let others = candidates.iter().flatten().filter(|c| c.entry.slot != b.entry.slot);
-        let after = others.map(|c| positioning_after(view, b.entry, c.entry)).min();
+        let after = match steps {
+            Steps::Three if count <= MOST_FOR_THREE => two_behind(view, candidates, b),
+            _ => behind(view, candidates, b.entry, None),
+        };
         view.looked_at += count as u64 - 1;
         let after = after.map_or(0, |after| view.arrivals.or_sooner(after).0 as i64);
         let left = continued.filter(|c| c.entry.slot != b.entry.slot);
         let back = left.map_or(0, |c| positioning_after(view, b.entry, c.entry).0 as i64);
         let cost = b.cost + after + back;
+        if steps == Steps::Three {
+            let Candidate { positioning, seek, seq, entry, .. } = *b;
+            view.ranked.push(Ranked { slot: entry.slot, seq, cost, positioning, seek });
+        }
         if best.is_none_or(|known| (cost, b.seq) < (known.0, known.1)) {
             best = Some((cost, b.seq, b.entry.slot));
         }
     }
     best.map(|(.., slot)| slot)
+}
+
+/// The positioning time of the nearest request from the end of `first`, without those in the slots `first` and `not`.
+fn behind(view: &View, candidates: &[Option<Candidate>], first: &Entry, not: Option<u32>) -> Option<Dur> {
+    let others = candidates.iter().flatten().filter(|c| c.entry.slot != first.slot && Some(c.entry.slot) != not);
+    others.map(|c| positioning_after(view, first, c.entry)).min()
+}
+
+/// The same of the request behind `first` and, in part ([`THIRD`]), of the one behind that: for the pair for which it is
+/// shortest.
+fn two_behind(view: &View, candidates: &[Option<Candidate>], first: &Candidate) -> Option<Dur> {
+    let mut shortest: Option<Dur> = None;
+    for second in candidates.iter().flatten().filter(|c| c.entry.slot != first.entry.slot) {
+        let time = positioning_after(view, first.entry, second.entry);
+        if shortest.is_some_and(|known| time >= known) {
+            continue;
+        }
+        let third = behind(view, candidates, second.entry, Some(first.entry.slot));
+        let third = third.map_or(Dur::ZERO, |third| view.arrivals.or_sooner(third));
+        let time = time + Dur(third.0 * THIRD / 100);
+        shortest = Some(shortest.map_or(time, |known| known.min(time)));
+    }
+    shortest
 }
 
 /// Of many waiting requests the one with the shortest positioning time less what it gains by its age; among equals

@@ -19,6 +19,7 @@ use headtime_disk::time::{Dur, Time};
 
 use crate::pool::{Entry, Key, Pool};
 use crate::queues::Eligible;
+use ahead::{Ranked, Steps};
 
 /// Who goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,9 @@ pub enum Order {
     SptfSw(u32),
     /// SPTF with look-ahead over the requests that wait, the next arrival, and ages.
     SptfAhead,
+    /// The same over three requests, deciding together with FILL ([`crate::core`]): among requests that cost the
+    /// foreground about the same, the one whose gap is worth most.
+    SptfJoint,
     /// SPTF, but a request that waited longer than this goes first.
     SatfUf(Dur),
 }
@@ -45,8 +49,15 @@ impl Order {
         match self {
             Order::Fcfs => Key::Arrival,
             Order::Clook => Key::Lbn,
-            Order::Sstf | Order::Sptf | Order::SptfSw(_) | Order::SatfUf(_) | Order::SptfAhead => Key::Cylinder,
+            Order::Sstf | Order::Sptf | Order::SptfSw(_) | Order::SatfUf(_) => Key::Cylinder,
+            Order::SptfAhead | Order::SptfJoint => Key::Cylinder,
         }
+    }
+
+    /// Whether it looks ahead of the next request.
+    #[inline]
+    pub fn looks_ahead(self) -> bool {
+        matches!(self, Order::SptfAhead | Order::SptfJoint)
     }
 
     /// The slot of the request that goes next; `None` when none is eligible.
@@ -65,7 +76,8 @@ impl Order {
             Order::Sstf => sstf::next(view),
             Order::Sptf => sptf::next(view),
             Order::SptfSw(percent) => sptf_sw::next(view, percent),
-            Order::SptfAhead => ahead::next(view),
+            Order::SptfAhead => ahead::next(view, Steps::Two),
+            Order::SptfJoint => ahead::next(view, Steps::Three),
             Order::SatfUf(threshold) => satfuf::next(view, threshold),
         }
     }
@@ -103,6 +115,8 @@ pub struct View<'a> {
     pub writes_in_order: bool,
     /// How near those were that arrived before; [`Order::SptfAhead`] learns it.
     pub arrivals: &'a mut ahead::Arrivals,
+    /// What each request that may go next costs, as [`Order::SptfJoint`] leaves it for FILL; empty where it has no choice.
+    pub ranked: &'a mut Vec<Ranked>,
     /// How many requests were looked at; orders count it up.
     pub looked_at: u64,
 }

@@ -195,7 +195,7 @@ impl Storm<'_> {
             shared: self.admit != Policy::None,
             promised: self.promises.is_some(),
             next_id: 0,
-            written_to: (self.order == Order::SptfAhead).then_some(0),
+            written_to: self.order.looks_ahead().then_some(0),
             willing: false,
         };
         run.shadow.tally.bytes.0 = run.bytes();

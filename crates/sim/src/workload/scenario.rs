@@ -104,7 +104,8 @@ pub struct Scenario {
 /// Names of ADMIT; behind `das:` stands the policy of best effort.
 pub const ADMITS: [&str; 6] = ["none", "cfq", "bfq", "bfq+", "das", "das:POLICY"];
 /// Names of ORDER; `drive` leaves the choice to the drive.
-pub const ORDERS: [&str; 8] = ["fcfs", "clook", "sstf", "sptf", "sptf-ahead", "sptf-sw:N", "satfuf:MS", "drive"];
+pub const ORDERS: [&str; 9] =
+    ["fcfs", "clook", "sstf", "sptf", "sptf-ahead", "sptf-joint", "sptf-sw:N", "satfuf:MS", "drive"];
 
 /// Longest file of a scenario, bytes.
 const LONGEST_FILE: u64 = 1 << 20;
@@ -124,6 +125,7 @@ pub fn order(name: &str) -> Result<Scheduling, WorkloadError> {
         ("sstf", None) => Order::Sstf,
         ("sptf" | "satf", None) => Order::Sptf,
         ("sptf-ahead", None) => Order::SptfAhead,
+        ("sptf-joint", None) => Order::SptfJoint,
         ("drive", None) => return Ok(Scheduling::Drive),
         ("sptf-sw", Some(f)) => match f.trim_end_matches('%').parse() {
             Ok(n) if n <= WIDEST_WINDOW => Order::SptfSw(n),
@@ -147,6 +149,7 @@ pub fn order_name(order: Order) -> String {
         Order::Sptf => "sptf".into(),
         Order::SptfSw(percent) => format!("sptf-sw:{percent}"),
         Order::SptfAhead => "sptf-ahead".into(),
+        Order::SptfJoint => "sptf-joint".into(),
         Order::SatfUf(after) => format!("satfuf:{}", after.as_ms_f64()),
     }
 }

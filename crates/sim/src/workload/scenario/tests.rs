@@ -121,7 +121,7 @@ fn mistakes_name_place_expectation_and_what_is_known() {
         ("disk = \"a\"\nfoo = 1\n", "s.toml:2: unknown key `foo`, expected one of `disk`"),
         ("disk = \n", "s.toml:1: "),
         ("depth = \"two\"\n", "s.toml:1: expected a whole number from 0 to 4294967295, found \"two\""),
-        ("order = \"elevator\"\n", "fcfs, clook, sstf, sptf, sptf-ahead, sptf-sw:N, satfuf:MS"),
+        ("order = \"elevator\"\n", "fcfs, clook, sstf, sptf, sptf-ahead, sptf-joint, sptf-sw:N, satfuf:MS"),
         ("order = \"sptf-sw:x\"\n", "expected 0 to 1000"),
         ("order = \"satfuf:-1\"\n", "expected 0 to"),
         ("admit = \"deadline\"\n", "known: none, cfq, bfq, bfq+"),

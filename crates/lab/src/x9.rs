@@ -1,0 +1,148 @@
+//! X9: ORDER and FILL decide together: a whole scan in less time, with the foreground that SPTF has without FILL.
+//!
+//! No paper has this. Lumb, Schindler, Riedel and Ganger (OSDI 2000, section 5.3) let ORDER decide alone, and compare orders.
+
+use headtime_disk::profile;
+use headtime_sched::core::Order;
+use headtime_sched::fill::Algorithm;
+use headtime_sim::background::scan_unit;
+
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+use crate::figure9::UNIT;
+use crate::filled::failed;
+use crate::scans::{Fill, Scan, Scanned, Window};
+
+/// The experiment.
+pub struct X9;
+
+static SPEC: Spec = Spec {
+    id: "X9",
+    title: "ORDER and FILL decide together",
+    source: "headtime's own; orders that decide alone: Lumb, Schindler, Riedel, Ganger, Towards Higher Disk Head Utilization (OSDI 2000), \
+             section 5.3",
+    drive: "atlas10k; nearline-20tb, one cylinder of 400, write-back off",
+    workload: "oltp; one read of the whole disk in the background, to its end; without it under SPTF",
+    claims: &[
+        Claim {
+            id: "X9a",
+            claim: "whole scan with sptf-joint, foreground as with SPTF alone: Atlas 10K",
+            paper: "-",
+            rule: "requests a second and mean no worse, p99 at most 2% higher, time at most 2,000 s",
+            checks: &[LOSS, MEAN, P99, Check { what: "time of the scan", unit: "s", test: Test::AtMost(2_000.0) }],
+            quick: false,
+            note: NOTE,
+        },
+        Claim {
+            id: "X9b",
+            claim: "the same on a modern drive",
+            paper: "-",
+            rule: "the same; time at most that of a scan under SPTF times 2,000 / 2,836, as on the Atlas 10K",
+            checks: &[
+                LOSS,
+                MEAN,
+                P99,
+                Check { what: "time, of that under SPTF", unit: "%", test: Test::AtMost(200_000.0 / 2_836.0) },
+            ],
+            quick: false,
+            note: NOTE,
+        },
+    ],
+    alone: false,
+};
+
+const LOSS: Check = Check { what: "fewer requests a second than SPTF alone", unit: "%", test: Test::AtMost(0.0) };
+const MEAN: Check = Check { what: "mean response above SPTF alone", unit: "%", test: Test::AtMost(0.0) };
+const P99: Check = Check { what: "p99 above SPTF alone", unit: "%", test: Test::AtMost(2.0) };
+
+const NOTE: &str = "sptf-ahead is the same without the joint decision. The orders that decide alone are in the table, all with headtime's \
+                    planner and adaptive conservatism. The modern drive is the profile's with one cylinder of 400, for a scan of the real \
+                    one takes days; its write-back cache is off.";
+
+/// A drive, what is left of its cylinders, and the claim.
+const DRIVES: [(&str, u32, &str); 2] = [("atlas10k", 1, "X9a"), ("nearline-20tb", 400, "X9b")];
+/// Virtual seconds of a scan at most, and of a run without one.
+const MOST_SECONDS: u64 = 20_000;
+const ALONE_SECONDS: u64 = 3_000;
+
+const SPTF: usize = 0;
+const JOINT: usize = 3;
+const ORDERS: [(&str, Order); 4] = [
+    ("sptf", Order::Sptf),
+    ("sptf-sw:20", Order::SptfSw(20)),
+    ("sptf-ahead", Order::SptfAhead),
+    ("sptf-joint", Order::SptfJoint),
+];
+
+impl Experiment for X9 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        (DRIVES.len() * (1 + ORDERS.len())) as u64
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let mut f = Findings::default();
+        let mut rows = Vec::new();
+        for (drive, narrowed, claim) in DRIVES {
+            let real = profile::builtin(drive).map_err(|e| failed(&SPEC, e))?;
+            let unit = match claim {
+                "X9a" => UNIT,
+                _ => scan_unit(real.geometry.usable_sectors(), real.sector_bytes),
+            };
+            let scan = |order| Scan {
+                narrowed,
+                write_through: true,
+                ..Scan::new(drive, unit, order, Window::Whole(MOST_SECONDS))
+            };
+            let alone = Scan { window: Window::First(ALONE_SECONDS), ..scan(Order::Sptf) }.measure(&SPEC, run)?;
+            let mut scans = Vec::new();
+            for (_, order) in ORDERS {
+                scans.push(scan(order).with(Fill::adaptive(Algorithm::Headtime)).measure(&SPEC, run)?);
+            }
+            let (sptf, joint) = (&scans[SPTF], &scans[JOINT]);
+            let time = match claim {
+                "X9a" => joint.seconds(),
+                _ => 100.0 * joint.seconds() / sptf.seconds(),
+            };
+            f.figure(
+                claim,
+                &[joint.loss(&alone), more(joint.response_ms, alone.response_ms), joint.p99_rise(&alone), time],
+            );
+            rows.push(row(drive, "sptf, no scan", &alone, &alone));
+            rows.extend(ORDERS.iter().zip(&scans).map(|((name, _), s)| row(drive, name, s, &alone)));
+        }
+        f.tables.push(Table {
+            name: "whole_scans",
+            columns: &[
+                "drive",
+                "order",
+                "half_s",
+                "to_90_percent_s",
+                "to_99_percent_s",
+                "to_99.9_percent_s",
+                "whole_s",
+                "free_mb_s",
+                "requests_per_second",
+                "response_ms",
+                "response_p99_ms",
+                "foreground_loss_percent",
+            ],
+            rows,
+        });
+        Ok(f)
+    }
+}
+
+/// By how much `this` is more than `that`, %.
+fn more(this: f64, that: f64) -> f64 {
+    100.0 * (this / that - 1.0)
+}
+
+fn row(drive: &str, order: &str, s: &Scanned, alone: &Scanned) -> Vec<Cell> {
+    let mut row = vec![Cell::from(drive), Cell::from(order)];
+    row.extend(s.marks.map(Cell::from));
+    row.extend([s.free_mb_s, s.per_second, s.response_ms, s.p99_ms, s.loss(alone)].map(Cell::from));
+    row
+}
