@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use headtime_sched::write_cache::{LEAST_MEMORY, MOST_MEMORY};
+use headtime_serve::config;
 use headtime_serve::net::address::{Address, BadAddress, BadSocket};
 use headtime_sim::workload::Bytes;
 
@@ -130,6 +132,12 @@ fn until(text: &str, now: u64) -> Result<Duration, String> {
     let seconds = time_of_day.or_else(duration);
     let expected = "expected a duration (90m, 36h, 2d; at most 366d) or a time of day in UTC (06:30)";
     seconds.map(Duration::from_secs).ok_or_else(|| expected.into())
+}
+
+/// Memory of a write cache, bytes.
+pub fn memory(text: &str) -> Result<u64, String> {
+    let within = config::bytes(text).filter(|b| (LEAST_MEMORY..=MOST_MEMORY).contains(b));
+    within.ok_or_else(|| "expected bytes, or a number and KiB, MiB or GiB, from 1 MiB to 16 GiB".into())
 }
 
 /// A file or directory to be written. `-` is refused: elsewhere it means standard output, where the results go already, and

@@ -33,3 +33,4 @@ pub mod request;
 pub mod scheduler;
 pub mod stats;
 pub mod tasks;
+pub mod write_cache;

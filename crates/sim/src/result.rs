@@ -33,6 +33,8 @@ pub struct SimResult {
     pub guarantees: Option<Guarantees>,
     /// What was done for free.
     pub freeblock: Freeblock,
+    /// What the host's write cache did; `null` where there is none. The drive's own cache is off where there is one.
+    pub write_cache: Option<WriteCache>,
     /// How good predictions were.
     pub prediction: PredictionResult,
     /// Shares of the head's time; they sum to 1.
@@ -114,6 +116,25 @@ pub struct Freeblock {
     pub not_filled: Option<NotFilled>,
     /// The same by session.
     pub by_session: BTreeMap<String, Session>,
+}
+
+/// What the host's write cache did: bytes and requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct WriteCache {
+    /// Bytes that it may take.
+    pub memory: u64,
+    /// Bytes that applications wrote.
+    pub accepted: u64,
+    /// Bytes written in gaps and in idle time that FILL found.
+    pub free: u64,
+    /// Bytes written by requests of the foreground: with FUA, for a flush, for want of memory, or without FILL.
+    pub through: u64,
+    /// Reads that the cache answered.
+    pub hits: u64,
+    /// Reads for which the disk was asked.
+    pub misses: u64,
+    /// Bytes that were not on the disk at the end.
+    pub dirty: u64,
 }
 
 /// Why no gap is filled at all.
@@ -244,6 +265,15 @@ impl SimResult {
             streams: streams::of(stats, about.sector_bytes),
             guarantees: streams::guarantees(stats),
             freeblock: freeblock(about, stats),
+            write_cache: stats.write_cache.map(|(limits, c)| WriteCache {
+                memory: limits.memory,
+                accepted: c.accepted,
+                free: c.free,
+                through: c.through,
+                hits: c.hits,
+                misses: c.misses,
+                dirty: c.dirty,
+            }),
             prediction: PredictionResult {
                 samples: p.samples,
                 within_50us: of_samples(p.within_50us),

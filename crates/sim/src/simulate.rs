@@ -1,5 +1,6 @@
 //! A whole simulation from a profile: drive, scheduler and event loop put together.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use headtime_disk::drive::{Drive, DriveConfig};
@@ -9,13 +10,15 @@ use headtime_sched::admit::{Policy, Share, das};
 use headtime_sched::core::{Commitment, Config, Core, Order};
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::write_cache;
+use headtime_sched::write_cache::front::Front;
 
 use crate::background::{Background, Nothing};
 use crate::observe::Observer;
 use crate::run::{Limits, RunError, WallClock, run_with};
 use crate::stats::Stats;
 use crate::workload::{Target, Workload};
-use headtime_sched::scheduler::Firmware;
+use headtime_sched::scheduler::{Firmware, Scheduler};
 
 /// Commands at the drive when nothing else is said: two hide the overheads and leave the drive no choice.
 pub const DEPTH: u32 = 2;
@@ -59,6 +62,8 @@ pub struct Setup<'a> {
     pub guarantees: Option<das::streams::Setup>,
     /// What applications are to have, where it is not the usual share.
     pub shares: Vec<(u32, Share)>,
+    /// A write-back cache in front of the scheduler, and the drive's own cache off; `None`: the drive's is as its profile says.
+    pub write_cache: Option<write_cache::Limits>,
 }
 
 impl<'a> Setup<'a> {
@@ -76,6 +81,7 @@ impl<'a> Setup<'a> {
             admit: Policy::None,
             guarantees: None,
             shares: Vec::new(),
+            write_cache: None,
         }
     }
 
@@ -153,18 +159,25 @@ pub struct Simulation {
     admit: Policy,
     guarantees: Option<das::streams::Setup>,
     shares: Vec<(u32, Share)>,
+    write_cache: Option<write_cache::Limits>,
 }
 
 impl Simulation {
     /// Compiles profiles and checks the setup.
-    pub fn new(setup: &Setup) -> Result<Simulation, SimError> {
+    pub fn new<'a>(setup: &Setup<'a>) -> Result<Simulation, SimError> {
         let fail = |p: &Profile| {
             let name = p.name.clone();
             move |source| SimError::Model { name, source }
         };
-        let drive = Drive::new(setup.profile, setup.drive.clone()).map_err(fail(setup.profile))?;
+        // A cache of the host's has the drive's own off, and the scheduler knows that.
+        let through = |p: &'a Profile| match setup.write_cache {
+            Some(_) if p.electronics.cache.write_back => Cow::Owned(written_through(p)),
+            _ => Cow::Borrowed(p),
+        };
+        let profile = through(setup.profile);
+        let drive = Drive::new(&profile, setup.drive.clone()).map_err(fail(setup.profile))?;
         let mut model = match setup.belief {
-            Some(p) => Model::new(p).map_err(fail(p))?,
+            Some(p) => Model::new(&through(p)).map_err(fail(p))?,
             None => drive.truth().clone(),
         };
         model.cache.same_track_prefetch_delays &= !setup.drive.inside;
@@ -224,6 +237,7 @@ impl Simulation {
             admit,
             guarantees,
             shares,
+            write_cache: setup.write_cache,
         })
     }
 
@@ -292,13 +306,41 @@ impl Simulation {
                 for &(owner, share) in &self.shares {
                     core.set_share(owner, share);
                 }
-                run_with(&mut drive, &mut core, workload, background, limits, clock, observer)?
+                self.go(&mut drive, core, workload, background, limits, clock, observer)?
             }
             Scheduling::Drive => {
-                let mut firmware = Firmware::new(self.depth, self.capacity);
-                run_with(&mut drive, &mut firmware, workload, background, limits, clock, observer)?
+                let firmware = Firmware::new(self.depth, self.capacity);
+                self.go(&mut drive, firmware, workload, background, limits, clock, observer)?
             }
         };
         Ok(stats)
     }
+
+    /// With a scheduler, and the write cache in front of it where there is one.
+    #[allow(clippy::too_many_arguments, reason = "what the event loop takes, handed on")]
+    fn go<S: Scheduler, W: Workload + ?Sized, O: Observer>(
+        &self,
+        drive: &mut Drive,
+        mut scheduler: S,
+        workload: &mut W,
+        background: &mut dyn Background,
+        limits: Limits,
+        clock: Option<WallClock>,
+        observer: &mut O,
+    ) -> Result<Stats, RunError> {
+        let Some(cache) = self.write_cache else {
+            return run_with(drive, &mut scheduler, workload, background, limits, clock, observer);
+        };
+        let mut front = Front::new(scheduler, self.target.sector_bytes, cache, self.capacity);
+        let mut stats = run_with(drive, &mut front, workload, background, limits, clock, observer)?;
+        stats.write_cache = Some((cache, front.counts()));
+        Ok(stats)
+    }
+}
+
+/// The same drive with its write cache off.
+pub fn written_through(profile: &Profile) -> Profile {
+    let mut profile = profile.clone();
+    profile.electronics.cache.write_back = false;
+    profile
 }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use headtime_host::systemd::Notice;
-use headtime_serve::config;
 use headtime_serve::destage::driver::{Left, Upstream};
 use headtime_serve::destage::server::{Destage as Cache, Setup};
-use headtime_serve::destage::{LEAST_MEMORY, Limits, MOST_MEMORY};
+use headtime_serve::destage::Limits;
 use headtime_serve::net::address::Address;
 use serde::Serialize;
 
@@ -34,18 +33,13 @@ pub struct Destage {
     #[arg(long, value_name = "ADDRESS", required = true, value_parser = figures::address)]
     nbd: Vec<Address>,
     /// Memory for dirty blocks: bytes, or a number with KiB, MiB or GiB
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = memory)]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = figures::memory)]
     memory: u64,
     #[command(flatten)]
     priority: Priority,
     /// Print one JSON object on stdout when it ends
     #[arg(long)]
     json: bool,
-}
-
-fn memory(text: &str) -> Result<u64, String> {
-    let within = config::bytes(text).filter(|b| (LEAST_MEMORY..=MOST_MEMORY).contains(b));
-    within.ok_or_else(|| "expected bytes, or a number and KiB, MiB or GiB, from 1 MiB to 16 GiB".into())
 }
 
 /// Serves until a signal; then writes everything out.

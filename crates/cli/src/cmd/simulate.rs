@@ -21,7 +21,7 @@ use headtime_sim::simulate::{DEPTH, Setup, SimError, Simulation};
 use headtime_sim::stats::{Done, Stats};
 use headtime_sim::timeline::Timeline;
 use headtime_sim::workload::Workload;
-use headtime_sim::workload::scenario::{Figure, Scenario};
+use headtime_sim::workload::scenario::{Bytes, Figure, Scenario};
 
 use crate::drive;
 use crate::failure::Failure;
@@ -88,6 +88,10 @@ pub struct Simulate {
     /// on the host, 0 in firmware]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     conservatism_us: Option<String>,
+    /// A write-back cache of so much memory in front of the scheduler, 1 MiB to 16 GiB: dirty blocks are written in gaps and in
+    /// idle time. The drive's own write cache is off then [default: none]
+    #[arg(long, value_name = "SIZE", value_parser = figures::memory)]
+    write_cache: Option<u64>,
     /// Commands at the drive at most [default: 2; with --order drive, all it takes]
     #[arg(long, value_name = "N", value_parser = figures::depth, allow_negative_numbers = true)]
     depth: Option<u32>,
@@ -139,6 +143,7 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
         setup.drive.noiseless |= inside;
         setup.drive.inside |= inside;
     }
+    setup.write_cache = scenario.write_cache().map_err(Failure::input)?;
     let simulation = Simulation::new(&setup).map_err(|e| {
         let key = if matches!(e, SimError::Model { .. }) { "disk" } else { "depth" };
         Failure::Input(scenario.fault_at(key, e))
@@ -218,6 +223,7 @@ fn scenario(args: &Simulate) -> Result<Scenario, Failure> {
         background: args.background.clone(),
         conservatism_us: args.conservatism_us.clone().map(Figure::Word),
         until_scanned: args.until_scanned.then_some(true),
+        write_cache: args.write_cache.map(Bytes),
         depth: args.depth,
         seconds: args.seconds,
         requests: args.requests,
@@ -364,6 +370,19 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
              unseen)\n",
             b.times_stopped,
             if b.stopped { ", and is stopped" } else { "" }
+        );
+    }
+    if let Some(c) = &r.write_cache {
+        let mb = |bytes: u64| format!("{:.2} MB", bytes as f64 / 1e6);
+        out += &format!(
+            "write cache: {} written, of them {} for free and {} in the foreground; {} not on the disk; {} of {} reads from the \
+             cache; the drive's own write cache is off\n",
+            mb(c.accepted),
+            mb(c.free),
+            mb(c.through),
+            mb(c.dirty),
+            c.hits,
+            c.hits + c.misses
         );
     }
     let p = &r.prediction;

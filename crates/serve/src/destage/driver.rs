@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use headtime_sched::write_cache::policy::TICK;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, channel};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -16,8 +17,8 @@ use crate::control::v1::{Export, InfoReply, SessionCall, SessionEvent};
 use crate::engine::telling::Telling;
 use crate::net::listener::Note;
 
-/// How long dirty data waits for more to go into one task.
-const BATCH: Duration = Duration::from_millis(50);
+/// How often the machine is told that time passes.
+const BATCH: Duration = Duration::from_nanos(TICK.0);
 /// How often what could not be written is tried again.
 const RETRY: Duration = Duration::from_secs(2);
 /// Pauses between attempts to reach the server.

@@ -115,7 +115,7 @@ impl Destage {
         let (no_more_clients, ends) = watch::channel(false);
         let (write_out, stop) = watch::channel(false);
         let (send, counts) = watch::channel(Counts::default());
-        let driver = Driver { machine: Machine::new(sector_bytes, limits), ingress, counts: send };
+        let driver = Driver { machine: Machine::new(sector_bytes, limits, true), ingress, counts: send };
         let driver = runtime.spawn(driver.run(upstream, found, stop, Arc::clone(&note)));
         let places = Arc::new(Semaphore::new(MOST_CLIENTS));
         let listeners = listening.into_iter().map(|l| {

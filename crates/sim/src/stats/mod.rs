@@ -12,6 +12,7 @@ use headtime_sched::admit::das::streams::Overdue;
 use headtime_sched::fill::report::Report;
 use headtime_sched::request::Prediction;
 use headtime_sched::stats::{PredictionStats, SubsetStats};
+use headtime_sched::write_cache;
 
 use confidence::BatchMeans;
 use headtime::HeadTime;
@@ -128,6 +129,8 @@ pub struct Stats {
     pub background: Progress,
     /// What the freeblock subsystem counted; `None` where there is none.
     pub freeblock: Option<Report>,
+    /// What the host's write cache may take and has done; `None` where there is none.
+    pub write_cache: Option<(write_cache::Limits, write_cache::Counts)>,
     /// What ADMIT took the disk's peak rate to be at the end, in sectors a second, where it measured one.
     pub peak_rate: Option<f64>,
     /// Requests of a trace that the disk has no sectors for.

@@ -37,12 +37,13 @@ use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::core::Order;
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::write_cache::{self, LEAST_MEMORY, MOST_MEMORY};
 
 use super::source::{Source, fault, sources};
 use super::stream_table::StreamTable;
 use super::suite::named::{self, Named};
 use super::task_table::TaskTable;
-pub use super::values::Figure;
+pub use super::values::{Bytes, Figure};
 use super::{Arrivals, HostTime, Mode, NAMES, Target, WorkloadError, by_name, das};
 use crate::background::Background;
 use crate::filling;
@@ -82,6 +83,9 @@ pub struct Scenario {
     pub conservatism_us: Option<Figure>,
     /// End of the run when the background work has all it wants.
     pub until_scanned: Option<bool>,
+    /// Memory of a write-back cache in front of the scheduler; the drive's own is off then.
+    #[serde(alias = "write-cache")]
+    pub write_cache: Option<Bytes>,
     /// Commands at the drive at most.
     pub depth: Option<u32>,
     /// End of the run in virtual seconds.
@@ -231,6 +235,7 @@ impl Scenario {
             background: self.background.or(other.background),
             conservatism_us: self.conservatism_us.or(other.conservatism_us),
             until_scanned,
+            write_cache: self.write_cache.or(other.write_cache),
             depth: self.depth.or(other.depth),
             seconds,
             requests,
@@ -262,6 +267,7 @@ impl Scenario {
             ("background", self.background.is_some()),
             ("conservatism_us", self.conservatism_us.is_some()),
             ("until_scanned", self.until_scanned.is_some()),
+            ("write_cache", self.write_cache.is_some()),
             ("depth", self.depth.is_some()),
             ("seconds", self.seconds.is_some()),
             ("requests", self.requests.is_some()),
@@ -345,6 +351,16 @@ impl Scenario {
         }
         self.scheduling()?;
         self.limits()?;
+        if self.write_cache()?.is_some() && das {
+            return Err(WorkloadError::Conflict(
+                "write_cache was given, and admit das: what a stream's writes are promised is that the drive has them".into(),
+            ));
+        }
+        if self.write_cache.is_some() && !self.stream.is_empty() {
+            return Err(WorkloadError::Conflict(
+                "write_cache was given, and streams: their periods are the disk's, and not the cache's".into(),
+            ));
+        }
         self.host()?;
         if self.host_us.is_some() && self.trace.is_some() {
             return Err(WorkloadError::Conflict("host_us was given, but a trace has its own pauses".into()));
@@ -422,6 +438,15 @@ impl Scenario {
     /// Who orders requests; SPTF when nothing was said.
     pub fn scheduling(&self) -> Result<Scheduling, WorkloadError> {
         order(self.order.as_deref().unwrap_or("sptf"))
+    }
+
+    /// What a write cache in front of the scheduler may take.
+    pub fn write_cache(&self) -> Result<Option<write_cache::Limits>, WorkloadError> {
+        let Some(Bytes(memory)) = self.write_cache else { return Ok(None) };
+        match (LEAST_MEMORY..=MOST_MEMORY).contains(&memory) {
+            true => Ok(Some(write_cache::Limits { memory })),
+            false => Err(WorkloadError::range("write_cache", format!("{memory} bytes"), "1 MiB", "16 GiB")),
+        }
     }
 
     /// When the run ends.

@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
-use headtime_sched::tasks::Range;
+use super::Traffic;
+use crate::tasks::Range;
 
 /// Bytes of one extent at most. What is cut from an extent is copied, so that a few sectors never keep the memory of a large
 /// write; this bounds what a cut costs.
@@ -31,9 +31,9 @@ pub enum State {
 
 /// A stretch of dirty sectors.
 #[derive(Clone, Debug)]
-pub struct Extent {
+pub struct Extent<D> {
     /// Its data: whole sectors.
-    pub data: Bytes,
+    pub data: D,
     /// The write that it came with.
     pub seq: u64,
     /// The oldest write whose sectors it is responsible for.
@@ -49,13 +49,13 @@ pub struct Extent {
 }
 
 /// A part of a lookup: with its data when it is dirty.
-pub type Part = (Range, Option<Bytes>);
+pub type Part<D> = (Range, Option<D>);
 
 /// All extents, and what is looked for among them.
 #[derive(Debug)]
-pub struct Cache {
+pub struct Cache<T: Traffic> {
     sector: u64,
-    extents: BTreeMap<u64, Extent>,
+    extents: BTreeMap<u64, Extent<T::Data>>,
     /// `since` and first sector of each.
     ages: BTreeSet<(u64, u64)>,
     /// The same of those that wait.
@@ -71,9 +71,9 @@ pub struct Cache {
     seq: u64,
 }
 
-impl Cache {
+impl<T: Traffic> Cache<T> {
     /// Nothing, of a disk with sectors of so many bytes.
-    pub fn new(sector_bytes: u32) -> Cache {
+    pub fn new(sector_bytes: u32) -> Cache<T> {
         Cache {
             sector: u64::from(sector_bytes),
             extents: BTreeMap::new(),
@@ -129,13 +129,13 @@ impl Cache {
     }
 
     /// The extent that begins at this sector. Panics when none does.
-    pub fn at(&self, lbn: u64) -> &Extent {
+    pub fn at(&self, lbn: u64) -> &Extent<T::Data> {
         &self.extents[&lbn]
     }
 
     /// Where it ends.
     pub fn range_of(&self, lbn: u64) -> Range {
-        Range { lbn, count: self.extents[&lbn].data.len() as u64 / self.sector }
+        Range { lbn, count: T::len(&self.extents[&lbn].data) / self.sector }
     }
 
     /// Whether an extent begins there, and in this state.
@@ -158,6 +158,11 @@ impl Cache {
         self.loose.iter().copied()
     }
 
+    /// The first of these at a sector or behind it, or the first of all.
+    pub fn next_loose(&self, from: u64) -> Option<u64> {
+        self.loose.range(from..).next().or_else(|| self.loose.first()).copied()
+    }
+
     /// Those that could not be written.
     pub fn failed(&self) -> Vec<u64> {
         self.failed.iter().copied().collect()
@@ -172,11 +177,11 @@ impl Cache {
     /// First sector of the extent that holds this sector.
     fn holding(&self, lbn: u64) -> Option<u64> {
         let (&from, e) = self.extents.range(..=lbn).next_back()?;
-        (lbn < from + e.data.len() as u64 / self.sector).then_some(from)
+        (lbn < from + T::len(&e.data) / self.sector).then_some(from)
     }
 
     /// Takes the data of a write; its sequence number. What it replaces is gone; where that was urgent, the new data is.
-    pub fn write(&mut self, range: &Range, data: &Bytes, state: State) -> u64 {
+    pub fn write(&mut self, range: &Range, data: &T::Data, state: State) -> u64 {
         self.seq += 1;
         let most = (LONGEST / self.sector).max(1);
         let mut at = range.lbn;
@@ -192,7 +197,7 @@ impl Cache {
                 }
             }
             let from = ((at - range.lbn) * self.sector) as usize;
-            let data = Bytes::copy_from_slice(&data[from..from + (piece.count * self.sector) as usize]);
+            let data = T::copy(data, from..from + (piece.count * self.sector) as usize);
             let new = Extent { data, seq: self.seq, since, state, task: None, alone: false, noted: false };
             self.insert(at, new);
             at = piece.end();
@@ -201,7 +206,7 @@ impl Cache {
     }
 
     /// A range in its parts, in order: dirty ones with their data, and what is between them.
-    pub fn look_up(&self, range: &Range) -> Vec<Part> {
+    pub fn look_up(&self, range: &Range) -> Vec<Part<T::Data>> {
         let (mut at, mut parts) = (range.lbn, Vec::new());
         for lbn in self.inside(range) {
             let e = self.range_of(lbn);
@@ -210,7 +215,7 @@ impl Cache {
             }
             let (from, to) = (e.lbn.max(range.lbn), e.end().min(range.end()));
             let bytes = ((from - lbn) * self.sector) as usize..((to - lbn) * self.sector) as usize;
-            parts.push((Range { lbn: from, count: to - from }, Some(self.extents[&lbn].data.slice(bytes))));
+            parts.push((Range { lbn: from, count: to - from }, Some(T::part(&self.extents[&lbn].data, bytes))));
             at = to;
         }
         if at < range.end() {
@@ -220,7 +225,7 @@ impl Cache {
     }
 
     /// Changes an extent. Panics when none begins there.
-    pub fn change(&mut self, lbn: u64, how: impl FnOnce(&mut Extent)) {
+    pub fn change(&mut self, lbn: u64, how: impl FnOnce(&mut Extent<T::Data>)) {
         let mut e = self.remove(lbn);
         how(&mut e);
         self.insert(lbn, e);
@@ -269,9 +274,9 @@ impl Cache {
     }
 
     /// Forgets an extent: it is on the disk. Panics when none begins there.
-    pub fn remove(&mut self, lbn: u64) -> Extent {
+    pub fn remove(&mut self, lbn: u64) -> Extent<T::Data> {
         let e = self.extents.remove(&lbn).expect("an extent begins there");
-        let cost = e.data.len() as u64 + OVERHEAD;
+        let cost = T::len(&e.data) + OVERHEAD;
         self.bytes -= cost;
         self.ages.remove(&(e.since, lbn));
         match e.state {
@@ -289,8 +294,8 @@ impl Cache {
         e
     }
 
-    fn insert(&mut self, lbn: u64, e: Extent) {
-        let cost = e.data.len() as u64 + OVERHEAD;
+    fn insert(&mut self, lbn: u64, e: Extent<T::Data>) {
+        let cost = T::len(&e.data) + OVERHEAD;
         self.bytes += cost;
         self.ages.insert((e.since, lbn));
         match e.state {
@@ -316,9 +321,9 @@ impl Cache {
             let Some(from) = self.holding(edge).filter(|&from| from < edge) else { continue };
             let whole = self.remove(from);
             let middle = ((edge - from) * self.sector) as usize;
-            let part = |data: &[u8]| Extent { data: Bytes::copy_from_slice(data), ..whole.clone() };
-            self.insert(from, part(&whole.data[..middle]));
-            self.insert(edge, part(&whole.data[middle..]));
+            let part = |bytes| Extent { data: T::copy(&whole.data, bytes), ..whole.clone() };
+            self.insert(from, part(0..middle));
+            self.insert(edge, part(middle..T::len(&whole.data) as usize));
         }
     }
 }

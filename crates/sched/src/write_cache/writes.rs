@@ -1,14 +1,13 @@
 //! How dirty data gets to the disk: for free, by tasks of many ranges, or in the foreground.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 
-use bytes::BytesMut;
-use headtime_sched::tasks::Range;
-
+use super::Traffic;
 use super::cache::{Cache, State};
-use super::machine::{Calls, Tokens, WRITE, foreground};
-use crate::control::v1::session_call::Call;
-use crate::control::v1::{self, Data, Register};
+use super::calls::Call;
+use super::machine::{Calls, Tokens, WRITE};
+use crate::tasks::Range;
 
 /// Bytes that upstream may have of tasks: it takes 64 MiB.
 const MOST_STAGED: u64 = 48 << 20;
@@ -39,7 +38,7 @@ struct Through {
 
 /// All that is under way.
 #[derive(Debug)]
-pub(super) struct Writes {
+pub(super) struct Writes<T> {
     sector: u64,
     /// Sectors of each task that upstream has data of.
     tasks: BTreeMap<u64, u64>,
@@ -48,10 +47,13 @@ pub(super) struct Writes {
     /// Their sectors: first, and one past the last. No two overlap.
     busy: BTreeMap<u64, u64>,
     next_task: u64,
+    /// Where idle time goes on.
+    reached: u64,
+    traffic: PhantomData<T>,
 }
 
-impl Writes {
-    pub(super) fn new(sector_bytes: u32) -> Writes {
+impl<T: Traffic> Writes<T> {
+    pub(super) fn new(sector_bytes: u32) -> Writes<T> {
         Writes {
             sector: u64::from(sector_bytes),
             tasks: BTreeMap::new(),
@@ -59,6 +61,8 @@ impl Writes {
             through: BTreeMap::new(),
             busy: BTreeMap::new(),
             next_task: 0,
+            reached: 0,
+            traffic: PhantomData,
         }
     }
 
@@ -68,12 +72,12 @@ impl Writes {
 
     /// Registers one task for what waits and is nobody's. Sectors that a foreground write is under way for are left for later,
     /// so that the older data cannot come behind the newer.
-    pub(super) fn register(&mut self, cache: &mut Cache, calls: &mut Calls) {
+    pub(super) fn register(&mut self, cache: &mut Cache<T>, calls: &mut Calls<T>) {
         if self.tasks.len() >= MOST_TASKS || calls.others.len() >= MOST_CALLS {
             return;
         }
         let room = MOST_STAGED.saturating_sub(self.staged * self.sector).min(MOST_TASK);
-        let (mut chosen, mut ranges, mut sectors) = (Vec::new(), Vec::<v1::Range>::new(), 0);
+        let (mut chosen, mut ranges, mut sectors) = (Vec::new(), Vec::<Range>::new(), 0);
         for lbn in cache.loose() {
             let r = cache.range_of(lbn);
             if (sectors + r.count) * self.sector > room || ranges.len() == MOST_RANGES {
@@ -83,8 +87,8 @@ impl Writes {
                 continue;
             }
             match ranges.last_mut() {
-                Some(last) if last.lbn + last.count == lbn => last.count += r.count,
-                _ => ranges.push(v1::Range { lbn, count: r.count }),
+                Some(last) if last.end() == lbn => last.count += r.count,
+                _ => ranges.push(r),
             }
             sectors += r.count;
             chosen.push(lbn);
@@ -95,16 +99,9 @@ impl Writes {
         self.next_task += 1;
         let task = self.next_task;
         let unit = (UNIT / self.sector).max(1) as u32;
-        calls.others.push_back(Call::Register(Register {
-            task,
-            kind: v1::Kind::Write.into(),
-            ranges,
-            blksize: unit,
-            min_pickup: unit,
-            point_in_time: false,
-        }));
+        calls.others.push_back(Call::Register { task, ranges, unit });
         for lbn in chosen {
-            calls.others.push_back(Call::Data(Data { task, lbn, data: cache.at(lbn).data.clone() }));
+            calls.others.push_back(Call::Data { task, lbn, data: cache.at(lbn).data.clone() });
             cache.change(lbn, |e| e.task = Some(task));
         }
         self.tasks.insert(task, sectors);
@@ -121,7 +118,7 @@ impl Writes {
     }
 
     /// These sectors of a task are on the disk.
-    pub(super) fn written(&mut self, cache: &mut Cache, task: u64, range: &Range) {
+    pub(super) fn written(&mut self, cache: &mut Cache<T>, task: u64, range: &Range) {
         self.dealt_with(task, range.count);
         for lbn in cache.of_task(range, task) {
             // One that is on its way in the foreground, too, is done when that is answered.
@@ -133,7 +130,7 @@ impl Writes {
     }
 
     /// These sectors of a task will not be written by it. What is still the newest goes another way.
-    pub(super) fn not_written(&mut self, cache: &mut Cache, task: u64, range: &Range, then: State) {
+    pub(super) fn not_written(&mut self, cache: &mut Cache<T>, task: u64, range: &Range, then: State) {
         self.dealt_with(task, range.count);
         for lbn in cache.of_task(range, task) {
             cache.change(lbn, |e| {
@@ -146,7 +143,7 @@ impl Writes {
     }
 
     /// A task has ended, or never was. All of it has been told of when it has ended in good order.
-    pub(super) fn ended(&mut self, cache: &mut Cache, task: u64, then: State) {
+    pub(super) fn ended(&mut self, cache: &mut Cache<T>, task: u64, then: State) {
         let Some(left) = self.tasks.remove(&task) else { return };
         self.staged -= left;
         if left > 0 {
@@ -156,7 +153,13 @@ impl Writes {
     }
 
     /// Sends what is urgent, oldest first and with its neighbours, as long as there is room.
-    pub(super) fn send(&mut self, cache: &mut Cache, tokens: &mut Tokens, calls: &mut Calls) {
+    pub(super) fn send(
+        &mut self,
+        cache: &mut Cache<T>,
+        tokens: &mut Tokens,
+        calls: &mut Calls<T>,
+        waited_for: bool,
+    ) {
         while self.through.len() < MOST_THROUGH {
             // Two writes of the same sectors go one after the other: each is answered before the next is sent.
             let next = cache.urgent().take(TRIES).find(|&lbn| !self.is_busy(&cache.range_of(lbn)));
@@ -176,11 +179,7 @@ impl Writes {
             let range = Range { lbn: first, count: end - first };
             let data = match &pieces[..] {
                 [one] => cache.at(one.lbn).data.clone(),
-                many => {
-                    let mut data = BytesMut::with_capacity((range.count * self.sector) as usize);
-                    many.iter().for_each(|r| data.extend_from_slice(&cache.at(r.lbn).data));
-                    data.freeze()
-                }
+                many => T::join(&many.iter().map(|r| &cache.at(r.lbn).data).collect::<Vec<_>>()),
             };
             let pieces: Vec<(Range, u64)> = pieces.into_iter().map(|r| (r, cache.at(r.lbn).seq)).collect();
             for (r, _) in &pieces {
@@ -188,8 +187,14 @@ impl Writes {
             }
             self.busy.insert(first, end);
             self.through.insert(token, Through { range, pieces });
-            calls.others.push_back(foreground(token, v1::Kind::Write, range, data));
+            self.reached = end;
+            calls.others.push_back(Call::Write { token, range, data, waited_for });
         }
+    }
+
+    /// The end of what was sent last.
+    pub(super) fn reached(&self) -> u64 {
+        self.reached
     }
 
     fn take(&mut self, token: u64) -> Option<Through> {
@@ -199,7 +204,7 @@ impl Writes {
     }
 
     /// A foreground write is on the disk; its bytes.
-    pub(super) fn answered(&mut self, cache: &mut Cache, token: u64) -> u64 {
+    pub(super) fn answered(&mut self, cache: &mut Cache<T>, token: u64) -> u64 {
         let Some(through) = self.take(token) else { return 0 };
         for lbn in cache.of_token(&through.range, token) {
             cache.remove(lbn);
@@ -211,7 +216,7 @@ impl Writes {
     }
 
     /// A foreground write failed. It is tried again in small pieces; when it was one, it is given up for now: what is given up.
-    pub(super) fn failed(&mut self, cache: &mut Cache, token: u64) -> Vec<u64> {
+    pub(super) fn failed(&mut self, cache: &mut Cache<T>, token: u64) -> Vec<u64> {
         let Some(Through { range, .. }) = self.take(token) else { return Vec::new() };
         let unit = (UNIT / self.sector).max(1);
         let small = range.count <= unit;
@@ -233,7 +238,7 @@ impl Writes {
     }
 
     /// What could not be written is tried once more.
-    pub(super) fn retry(&mut self, cache: &mut Cache) {
+    pub(super) fn retry(&mut self, cache: &mut Cache<T>) {
         for lbn in cache.failed() {
             cache.change(lbn, |e| e.state = State::Urgent);
         }
@@ -241,7 +246,7 @@ impl Writes {
 
     /// The session upstream is another. Nobody has anything, and what the last one may still be writing in the foreground is
     /// written over in the foreground: upstream carries those out in their order.
-    pub(super) fn forget_session(&mut self, cache: &mut Cache) {
+    pub(super) fn forget_session(&mut self, cache: &mut Cache<T>) {
         (self.staged, self.next_task) = (0, 0);
         self.tasks.clear();
         self.busy.clear();

@@ -1,0 +1,391 @@
+//! What is done with requests and with what comes of the machine's calls.
+//!
+//! Reads are in [`super::reads`], writes to the disk in [`super::writes`].
+
+use std::collections::{BTreeMap, VecDeque};
+
+use headtime_disk::command::Kind;
+
+use super::cache::{Cache, State};
+use super::calls::{Ask, Call, Event};
+use super::policy::Policy;
+use super::reads::Reads;
+use super::writes::Writes;
+use super::{Counts, Limits, Traffic};
+use crate::tasks::Range;
+
+/// Where each token came from: the lowest bits say it.
+const SORTS: u64 = 4;
+/// Tokens of reads.
+pub(super) const READ: u64 = 0;
+/// Tokens of writes.
+pub(super) const WRITE: u64 = 1;
+const FLUSH: u64 = 2;
+
+/// Answers that were not fetched yet.
+pub(super) type Answers<T> = VecDeque<Answer<T>>;
+
+/// A request's ticket and what became of it: a read's data, nothing for others.
+pub type Answer<T> = (<T as Traffic>::Ticket, Result<<T as Traffic>::Data, <T as Traffic>::Fault>);
+
+/// A request that is answered when what came before it is on the disk.
+#[derive(Debug)]
+struct Waiter<T: Traffic> {
+    /// Everything up to this write.
+    upto: u64,
+    /// In these sectors; everywhere for a flush.
+    range: Option<Range>,
+    /// `None`: the machine itself, which is to be empty.
+    ticket: Option<T::Ticket>,
+}
+
+/// Names for requests of its own.
+#[derive(Debug, Default)]
+pub(super) struct Tokens(u64);
+
+impl Tokens {
+    pub(super) fn next(&mut self, sort: u64) -> u64 {
+        self.0 += SORTS;
+        self.0 + sort
+    }
+}
+
+/// Calls that were not fetched yet.
+#[derive(Debug)]
+pub(super) struct Calls<T: Traffic> {
+    /// Reads: they may overtake everything, since nothing that waits is data of sectors that they are for.
+    pub(super) reads: VecDeque<Call<T>>,
+    /// All others, in their order.
+    pub(super) others: VecDeque<Call<T>>,
+}
+
+impl<T: Traffic> Default for Calls<T> {
+    fn default() -> Calls<T> {
+        Calls { reads: VecDeque::new(), others: VecDeque::new() }
+    }
+}
+
+/// The whole of it.
+#[derive(Debug)]
+pub struct Machine<T: Traffic> {
+    limits: Limits,
+    sector: u64,
+    pub(super) cache: Cache<T>,
+    /// Whether there is a session.
+    up: bool,
+    /// The device has gone: as good as there being no session.
+    gone: bool,
+    /// Whether there are write tasks: without FILL there are none.
+    fills: bool,
+    policy: Policy,
+    /// Whether tasks may be picked up, as the scheduler was told.
+    free: bool,
+    pub(super) calls: Calls<T>,
+    answers: Answers<T>,
+    tokens: Tokens,
+    reads: Reads<T>,
+    writes: Writes<T>,
+    waiters: Vec<Waiter<T>>,
+    /// Flushes under way, and whom they are for.
+    flushing: BTreeMap<u64, Vec<Waiter<T>>>,
+    /// Writes that wait for room in the cache.
+    blocked: VecDeque<Ask<T>>,
+    /// Everything is to be written out.
+    draining: bool,
+    /// The last flush failed.
+    unflushed: bool,
+    pub(super) counts: Counts,
+    notes: Vec<String>,
+}
+
+impl<T: Traffic> Machine<T> {
+    /// An empty cache for a disk with sectors of so many bytes. `fills`: the scheduler has FILL, and takes write tasks.
+    pub fn new(sector_bytes: u32, limits: Limits, fills: bool) -> Machine<T> {
+        Machine {
+            limits,
+            sector: u64::from(sector_bytes),
+            cache: Cache::new(sector_bytes),
+            up: false,
+            gone: false,
+            fills,
+            policy: Policy::default(),
+            free: true,
+            calls: Calls::default(),
+            answers: VecDeque::new(),
+            tokens: Tokens::default(),
+            reads: Reads::default(),
+            writes: Writes::new(sector_bytes),
+            waiters: Vec::new(),
+            flushing: BTreeMap::new(),
+            blocked: VecDeque::new(),
+            draining: false,
+            unflushed: false,
+            counts: Counts::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// A request of a client.
+    pub fn ask(&mut self, ask: Ask<T>) {
+        match ask.kind {
+            Kind::Read => {
+                let Machine { reads, cache, tokens, calls, answers, counts, .. } = self;
+                reads.begin(ask, cache, tokens, calls, answers, counts);
+                return;
+            }
+            Kind::Write => {
+                self.blocked.push_back(ask);
+                self.admit();
+            }
+            Kind::Flush => {
+                // What could not be written is tried once more for everyone who asks.
+                self.writes.retry(&mut self.cache);
+                self.policy.flushed();
+                self.waiters.push(Waiter { upto: self.cache.seq(), range: None, ticket: Some(ask.ticket) });
+            }
+        }
+        self.work();
+    }
+
+    /// Writes go into the cache in their order, as long as there is room. One that is larger than the cache has it alone.
+    fn admit(&mut self) {
+        while let Some(ask) = self.blocked.front() {
+            let full = self.cache.bytes() + Cache::<T>::cost(T::len(&ask.data)) > self.limits.memory;
+            if full && !self.cache.is_empty() {
+                return;
+            }
+            let ask = self.blocked.pop_front().expect("seen just now");
+            let range = Range { lbn: ask.lbn, count: u64::from(ask.count) };
+            let state = if ask.fua { State::Urgent } else { State::Waiting };
+            let upto = self.cache.write(&range, &ask.data, state);
+            self.counts.accepted += T::len(&ask.data);
+            match ask.fua {
+                true => self.waiters.push(Waiter { upto, range: Some(range), ticket: Some(ask.ticket) }),
+                false => self.answers.push_back((ask.ticket, Ok(T::Data::default()))),
+            }
+        }
+    }
+
+    /// There is a session, which knows nothing.
+    pub fn connected(&mut self) {
+        (self.up, self.gone, self.free) = (true, false, true);
+        self.calls = Calls::default();
+        self.writes.forget_session(&mut self.cache);
+        // Flushes are asked for anew: what was written meanwhile is on the disk.
+        self.waiters.extend(std::mem::take(&mut self.flushing).into_values().flatten());
+        self.reads.again(&mut self.calls);
+        self.work();
+    }
+
+    /// The session has ended. Everything waits for the next.
+    pub fn disconnected(&mut self) {
+        self.up = false;
+        self.calls = Calls::default();
+    }
+
+    /// Whether the device has gone, so that another session is to be tried after a while.
+    pub fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// The scheduler says something.
+    pub fn event(&mut self, event: Event<T>) {
+        match event {
+            Event::Written { task, range } => {
+                self.counts.free += range.count * self.sector;
+                self.writes.written(&mut self.cache, task, &range);
+            }
+            Event::NotWritten { task, range } => {
+                self.writes.not_written(&mut self.cache, task, &range, State::Waiting);
+            }
+            Event::Failed { task, range } => {
+                self.writes.not_written(&mut self.cache, task, &range, State::Urgent);
+            }
+            Event::Done { task } => self.writes.ended(&mut self.cache, task, State::Waiting),
+            // There is no room for it among the tasks: what it was to write goes in the foreground.
+            Event::Refused { task } => self.writes.ended(&mut self.cache, task, State::Urgent),
+            Event::Answered { token, answer } => self.answered(token, answer),
+            Event::Gone => self.gone = true,
+        }
+        self.admit();
+        self.work();
+    }
+
+    fn answered(&mut self, token: u64, answer: Result<T::Data, (T::Fault, String)>) {
+        match token % SORTS {
+            READ => self.reads.answered(token, answer.map_err(|e| e.0), &mut self.answers),
+            WRITE => match answer {
+                Ok(_) => self.counts.through += self.writes.answered(&mut self.cache, token),
+                Err((fault, why)) => self.failed(token, fault, &why),
+            },
+            _ => {
+                let waiters = self.flushing.remove(&token).unwrap_or_default();
+                self.unflushed = answer.is_err();
+                let answer = answer.map(|_| T::Data::default()).map_err(|e| e.0);
+                let tickets = waiters.into_iter().filter_map(|w| w.ticket);
+                self.answers.extend(tickets.map(|ticket| (ticket, answer.clone())));
+            }
+        }
+    }
+
+    /// A foreground write failed. Whoever waits for what is given up is told so.
+    fn failed(&mut self, token: u64, fault: T::Fault, why: &str) {
+        for lbn in self.writes.failed(&mut self.cache, token) {
+            let (e, range) = (self.cache.at(lbn), self.cache.range_of(lbn));
+            let (since, noted) = (e.since, e.noted);
+            if !noted {
+                self.cache.change(lbn, |e| e.noted = true);
+                self.notes.push(format!(
+                    "sectors {} to {} cannot be written ({why}); flushes fail until they are",
+                    range.lbn,
+                    range.end() - 1
+                ));
+            }
+            let hit = |w: &mut Waiter<T>| w.upto >= since && w.range.is_none_or(|r| r.overlaps(&range));
+            let tickets = self.waiters.extract_if(.., hit).filter_map(|w| w.ticket);
+            self.answers.extend(tickets.map(|ticket| (ticket, Err(fault))));
+        }
+    }
+
+    /// A tick has passed ([`super::policy::TICK`]): dirty data that nobody has yet is given to a task.
+    pub fn tick(&mut self) {
+        self.policy.tick(self.cache.seq());
+        if self.up && self.fills {
+            self.allow();
+            self.writes.register(&mut self.cache, &mut self.calls);
+        }
+    }
+
+    /// Tells the scheduler whether tasks may be picked up, if that has changed.
+    fn allow(&mut self) {
+        let free = self.policy.is_free(&self.limits, self.cache.bytes(), self.cache.oldest()) || self.draining;
+        if self.fills && std::mem::replace(&mut self.free, free) != free {
+            self.calls.others.push_back(Call::Free(free));
+        }
+    }
+
+    /// Whether a tick would make a difference: nothing is dirty when not.
+    pub fn wants_ticks(&self) -> bool {
+        self.up && !self.cache.is_empty()
+    }
+
+    /// The disk is idle, and there are no tasks: the next block in the order of the disk is written in the foreground. Whether
+    /// there is one.
+    pub fn use_idle_time(&mut self) -> bool {
+        let is_free = self.policy.is_free(&self.limits, self.cache.bytes(), self.cache.oldest());
+        let next = self.cache.next_loose(self.writes.reached()).filter(|_| is_free && self.up);
+        if let Some(lbn) = next {
+            self.cache.change(lbn, |e| e.state = State::Urgent);
+            self.work();
+        }
+        next.is_some()
+    }
+
+    /// What could not be written is tried again: by whoever has a slower clock than [`Machine::tick`]'s.
+    pub fn retry(&mut self) {
+        self.writes.retry(&mut self.cache);
+        self.work();
+    }
+
+    /// From now on everything is written out as soon as possible.
+    pub fn drain(&mut self) {
+        self.draining = true;
+        self.waiters.push(Waiter { upto: self.cache.seq(), range: None, ticket: None });
+        self.work();
+    }
+
+    /// Whether nothing is left to do.
+    pub fn is_idle(&self) -> bool {
+        self.cache.is_empty() && self.waiters.is_empty() && self.flushing.is_empty() && self.blocked.is_empty()
+    }
+
+    /// Whether everything is written and was flushed after that.
+    pub fn is_flushed(&self) -> bool {
+        self.is_idle() && !self.unflushed
+    }
+
+    /// Bytes that are not on the disk, and those of them that cannot be written.
+    pub fn left(&self) -> (u64, u64) {
+        let failed = self.cache.failed().iter().map(|&lbn| self.cache.range_of(lbn).count * self.sector).sum();
+        (self.cache.data_bytes(), failed)
+    }
+
+    fn work(&mut self) {
+        if !self.up {
+            return;
+        }
+        let asked = self.waiters.iter().filter(|w| w.range.is_none()).map(|w| w.upto).max();
+        let upto = if self.draining { Some(u64::MAX) } else { asked };
+        // Above the mark the oldest goes, and a write that waits for room gets what it needs.
+        let first = self.blocked.front().map_or(0, |a| Cache::<T>::cost(T::len(&a.data)));
+        let mark = self.limits.high().min(self.limits.memory.saturating_sub(first));
+        while let Some((since, lbn)) = self.cache.first_waiting() {
+            // What is on its way already will be gone.
+            let pressed = self.cache.bytes() - self.cache.leaving() > mark;
+            if !pressed && upto.is_none_or(|upto| since > upto) {
+                break;
+            }
+            self.cache.change(lbn, |e| e.state = State::Urgent);
+        }
+        self.writes.send(&mut self.cache, &mut self.tokens, &mut self.calls, !self.waiters.is_empty());
+        self.answer_waiters();
+    }
+
+    fn answer_waiters(&mut self) {
+        if self.waiters.is_empty() {
+            return;
+        }
+        let (cache, oldest) = (&self.cache, self.cache.oldest());
+        let written = |w: &mut Waiter<T>| match w.range {
+            None => oldest.is_none_or(|o| o > w.upto),
+            // The oldest of all is a quick answer for most.
+            Some(r) => oldest.is_none_or(|o| o > w.upto) || cache.oldest_in(&r).is_none_or(|o| o > w.upto),
+        };
+        let done: Vec<Waiter<T>> = self.waiters.extract_if(.., written).collect();
+        let (flushes, writes): (Vec<_>, Vec<_>) = done.into_iter().partition(|w| w.range.is_none());
+        self.answers.extend(writes.into_iter().filter_map(|w| w.ticket).map(|t| (t, Ok(T::Data::default()))));
+        if !flushes.is_empty() {
+            let token = self.tokens.next(FLUSH);
+            self.calls.others.push_back(Call::Flush { token });
+            self.flushing.insert(token, flushes);
+        }
+    }
+
+    /// The ticket of the read that a read of its own is for.
+    pub fn reads_for(&self, token: u64) -> Option<&T::Ticket> {
+        self.reads.ticket(token)
+    }
+
+    /// Whether something is to be said to the scheduler.
+    pub fn has_calls(&self) -> bool {
+        !self.calls.reads.is_empty() || !self.calls.others.is_empty()
+    }
+
+    /// What is to be said to the scheduler next.
+    pub fn next_call(&mut self) -> Option<Call<T>> {
+        self.calls.reads.pop_front().or_else(|| self.calls.others.pop_front())
+    }
+
+    /// What is to be said to the scheduler again, since it had no room for it.
+    pub fn put_back(&mut self, call: Call<T>) {
+        match call {
+            Call::Read { .. } => self.calls.reads.push_front(call),
+            _ => self.calls.others.push_front(call),
+        }
+    }
+
+    /// The next answer to a client.
+    pub fn next_answer(&mut self) -> Option<Answer<T>> {
+        self.answers.pop_front()
+    }
+
+    /// What is to be said to the operator.
+    pub fn notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> Counts {
+        Counts { dirty: self.cache.data_bytes(), ..self.counts }
+    }
+}
