@@ -61,6 +61,10 @@ fn figures_out_of_range_say_the_range() {
     for odd in ["-1", "0.3", "1000001", "exponential", ""] {
         assert!(said(&["--host-us", odd]).contains("expected 0 to 1000000, or \"exponential:MEAN\""), "{odd}");
     }
+    for odd in ["1", "17 GiB", "-1", "x", ""] {
+        let e = said(&["--write-cache", odd]);
+        assert!(e.contains("expected bytes, or a number and KiB, MiB or GiB, from 1 MiB to 16 GiB"), "{e}");
+    }
     for odd in ["scan:0", "scan:x", "scan:", "rescan:1025", "scan:-4"] {
         assert!(filled(&["--background", odd]).contains("expected 1 to 1024"), "{odd}");
     }

@@ -88,6 +88,7 @@ pub mod svg;
 mod tradeoffs;
 pub mod tuning;
 mod x1;
+mod x10;
 mod x11;
 mod x2;
 mod x3;

@@ -8,8 +8,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use headtime_sched::admit::Policy;
+use headtime_sched::write_cache::{LEAST_MEMORY, Limits, MOST_MEMORY};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
+use toml::Spanned;
 
 use crate::net::address::{Address, BadSocket};
 use crate::net::exports::ExportSpec;
@@ -133,6 +135,8 @@ pub struct Export {
     /// Nothing can be written.
     #[serde(default)]
     pub read_only: bool,
+    /// Memory of a write cache in front of it.
+    write_cache: Option<Spanned<Size>>,
     /// What its clients are promised.
     pub stream: Option<stream::StreamTable>,
 }
@@ -325,6 +329,31 @@ impl Config {
                 let found = config.scheduler.admit.as_deref().unwrap_or("nothing").escape_debug().to_string();
                 return Err(wrong(&key("stream"), "scheduler.admit = \"das\" beside it", found));
             }
+            if let Some(cache) = &e.write_cache {
+                let at = cache.span().start.min(text.len());
+                let odd = |expected: &str, found: String| ConfigError::Toml {
+                    file: name.clone(),
+                    line: 1 + text[..at].matches('\n').count(),
+                    why: format!("{}: expected {expected}, found {found}", key("write-cache")),
+                };
+                match cache.get_ref().bytes() {
+                    Some(bytes) if (LEAST_MEMORY..=MOST_MEMORY).contains(&bytes) => {}
+                    found => {
+                        let found = match (found, cache.get_ref()) {
+                            (None, Size::Text(text)) => format!("{text:?}"),
+                            (bytes, _) => format!("{} bytes", bytes.unwrap_or_default()),
+                        };
+                        return Err(odd("1 MiB to 16 GiB", found));
+                    }
+                }
+                if e.read_only {
+                    return Err(odd("an export that can be written", "read-only = true".into()));
+                }
+                if e.stream.is_some() {
+                    let why = "an export without a stream (what its writes are promised is that the disk has them)";
+                    return Err(odd(why, "export.stream".into()));
+                }
+            }
             for (k, size) in [("start", Some(&e.start)), ("size", e.size.as_ref())] {
                 if let Some(Size::Text(t)) = size.filter(|s| s.bytes().is_none()) {
                     return Err(wrong(&key(k), SIZE, format!("{t:?}")));
@@ -396,6 +425,13 @@ impl Config {
             ("user", self.user != other.user),
         ];
         parts.into_iter().filter(|p| p.1).map(|p| p.0).collect()
+    }
+
+    /// Exports with a write cache, by their numbers, and what each cache may take.
+    pub fn write_caches(&self) -> Vec<(u32, Limits)> {
+        let memory = |e: &Export| e.write_cache.as_ref().and_then(|c| c.get_ref().bytes());
+        let all = self.exports.iter().enumerate();
+        all.filter_map(|(at, e)| Some((at as u32, Limits { memory: memory(e)? }))).collect()
     }
 
     /// TLS, and whether clients must use it.

@@ -18,6 +18,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::clock::Clock;
 use crate::control;
+use crate::destage::inside::{Caches, MOST_CACHED, Working};
 use crate::device::Device;
 use crate::engine::gauges::Snapshot;
 use crate::engine::inbox::{Inbox, NotTold, Outbox, inbox};
@@ -27,7 +28,7 @@ use crate::metrics;
 use crate::net::address::{Address, ListenError};
 use crate::net::budget::Budget;
 use crate::net::connection::Shared;
-use crate::net::exports::Exports;
+use crate::net::exports::{ExportSpec, Exports};
 use crate::net::listener::{Note, accept};
 use crate::record::{NewRecording, Recorder, Recording};
 use crate::streams::Live;
@@ -36,7 +37,7 @@ use crate::streams::Live;
 pub const MOST_REQUESTS: usize = 4096;
 /// Requests that a core behind these must be able to hold: before each write one read may be needed ([`crate::engine::image`]),
 /// and the last flush.
-pub const CAPACITY: usize = 2 * MOST_REQUESTS + 1;
+pub const CAPACITY: usize = 2 * (MOST_REQUESTS + MOST_CACHED) + 1;
 /// Tellings beside requests that may wait for the engine.
 const MOST_CALLS: usize = 4096;
 /// How long clients may take to fetch their last answers when the server ends.
@@ -65,6 +66,8 @@ pub struct Service {
     pub tls: Option<(TlsAcceptor, bool)>,
     /// The control interface; `None`: there is none.
     pub control: Option<ControlAt>,
+    /// Which exports have a write cache.
+    pub caches: Caches,
     /// Where metrics are fetched, an address of this machine's own; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
     /// What streams are promised from; `None`: nothing is promised.
@@ -102,6 +105,7 @@ impl Service {
             handshake: Duration::from_secs(10),
             tls: None,
             control: None,
+            caches: Caches::default(),
             metrics: None,
             streams: None,
             record: None,
@@ -128,7 +132,6 @@ pub enum ServeError {
 type Run = Box<dyn FnOnce(Inbox<Telling>, Option<Recorder>) -> io::Result<End> + Send>;
 
 /// A server at work.
-#[derive(Debug)]
 pub struct Server {
     runtime: Runtime,
     engine: Option<JoinHandle<io::Result<End>>>,
@@ -140,6 +143,8 @@ pub struct Server {
     metrics_port: Option<u16>,
     streams: Option<Live>,
     recording: Option<Recording>,
+    caches: Working,
+    note: Note,
 }
 
 impl Server {
@@ -174,7 +179,8 @@ impl Server {
             None => None,
         };
         let metrics_port = metrics.as_ref().and_then(|l| l.port());
-        let (outbox, inbox) = inbox(MOST_REQUESTS + MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
+        let (outbox, inbox) =
+            inbox(MOST_REQUESTS + MOST_CACHED + MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
         let recording = service.record.map(|new| new.begin(Arc::clone(&service.note))).transpose();
         let (recorder, recording) = recording.map_err(|e| ServeError::System("the recording", e))?.unzip();
         let (over, ended) = oneshot::channel();
@@ -187,10 +193,29 @@ impl Server {
         let (end, ends) = watch::channel(false);
         // The control interface has a part of its own.
         let owners = service.exports.specs.len() + 1;
+        let budget = Budget::new(MOST_REQUESTS, service.bytes, owners);
+        let names: Arc<Mutex<BTreeMap<u32, String>>> = Arc::default();
+        let ends_at = |s: &ExportSpec| s.first + s.sectors;
+        let at = service.control.as_ref();
+        let interface = control::service::Service {
+            disk: at.map_or_else(String::new, |at| at.disk.clone()),
+            disk_id: at.map_or_else(String::new, |at| at.disk_id.clone()),
+            sectors: at.map_or_else(|| service.exports.specs.iter().map(ends_at).max().unwrap_or(0), |at| at.sectors),
+            exports: service.exports.clone(),
+            fills: at.is_some_and(|at| at.fills),
+            engine: outbox.clone(),
+            budget: budget.clone(),
+            names: Arc::clone(&names),
+            streams: None,
+            cache: None,
+        };
+        let caches = service.caches.start(&runtime, &interface, &service.note);
+        let caches = caches.map_err(|e| ServeError::System("a write cache", e))?;
         let shared = Shared {
             exports: service.exports,
             engine: outbox.clone(),
-            budget: Budget::new(MOST_REQUESTS, service.bytes, owners),
+            caches: caches.outboxes(),
+            budget,
             limits: service.limits,
             handshake: service.handshake,
             tls: service.tls,
@@ -201,23 +226,12 @@ impl Server {
         if streams.is_some() {
             runtime.spawn(watch_worst(outbox.clone(), service.note.clone()));
         }
-        let names: Arc<Mutex<BTreeMap<u32, String>>> = Arc::default();
         if let Some(listening) = metrics {
             let (exports, engine, names) = (shared.exports.clone(), outbox.clone(), Arc::clone(&names));
             runtime.spawn(metrics::serve(metrics::Source { exports, engine, names }, listening, ends.clone()));
         }
-        if let Some((at, listening)) = control {
-            let interface = control::service::Service {
-                disk: at.disk.clone(),
-                disk_id: at.disk_id.clone(),
-                sectors: at.sectors,
-                exports: shared.exports.clone(),
-                fills: at.fills,
-                engine: outbox.clone(),
-                budget: shared.budget.clone(),
-                names,
-                streams: streams.clone(),
-            };
+        if let Some((_, listening)) = control {
+            let interface = control::service::Service { streams: streams.clone(), ..interface };
             let (mut ends, note) = (ends.clone(), service.note.clone());
             runtime.spawn(async move {
                 let ended = async move { _ = ends.wait_for(|&end| end).await };
@@ -238,7 +252,21 @@ impl Server {
             runtime.spawn(accept(l, shared, places, ends.clone(), note))
         });
         let listeners = listeners.collect();
-        Ok(Server { runtime, engine, ended, outbox, end, listeners, ports, metrics_port, streams, recording })
+        let note = service.note;
+        Ok(Server {
+            runtime,
+            engine,
+            ended,
+            outbox,
+            end,
+            listeners,
+            ports,
+            metrics_port,
+            streams,
+            recording,
+            caches,
+            note,
+        })
     }
 
     /// The way to the engine.
@@ -278,9 +306,12 @@ impl Server {
     }
 
     /// Takes no more clients or requests, answers those that are under way, flushes the device, and ends: within seconds,
-    /// whatever device and clients do.
+    /// whatever device and clients do, but for what write caches hold, which is written first as long as that goes on.
     pub fn stop(mut self) -> Result<End, ServeError> {
         let _ = self.end.send(true);
+        if !self.caches.is_empty() {
+            self.write_out();
+        }
         let _ = self.outbox.tell(Telling::End);
         let engine = self.engine.take().expect("a server is stopped once");
         let end = engine.join().map_err(|_| ServeError::Engine);
@@ -288,6 +319,15 @@ impl Server {
             recording.finish();
         }
         let end = end?;
+        self.last_answers();
+        self.runtime.shutdown_timeout(Duration::from_millis(100));
+        end.map_err(|e| ServeError::System("waiting for the device", e))
+    }
+}
+
+impl Server {
+    /// Waits until clients have fetched their last answers, or for a while.
+    fn last_answers(&mut self) {
         let listeners = std::mem::take(&mut self.listeners);
         self.runtime.block_on(async {
             let _ = tokio::time::timeout(LAST_ANSWERS, async {
@@ -297,8 +337,23 @@ impl Server {
             })
             .await;
         });
-        self.runtime.shutdown_timeout(Duration::from_millis(100));
-        end.map_err(|e| ServeError::System("waiting for the device", e))
+    }
+
+    /// Writes out what the write caches hold, while the engine is there, and says what could not be written.
+    fn write_out(&mut self) {
+        self.last_answers();
+        let caches = std::mem::take(&mut self.caches);
+        for (_, left) in self.runtime.block_on(caches.finish()) {
+            match left {
+                Some(left) if left.bytes == 0 && left.flushed => {}
+                Some(left) if left.bytes == 0 => (self.note)("warning: the disk was not flushed at the end".into()),
+                Some(left) => (self.note)(format!(
+                    "warning: {} bytes that clients were told are written are not on the disk, {} of them because it did not take them",
+                    left.bytes, left.failed
+                )),
+                None => (self.note)("warning: a write cache failed; what was not flushed may be lost".into()),
+            }
+        }
     }
 }
 

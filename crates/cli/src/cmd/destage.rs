@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use headtime_host::systemd::Notice;
+use headtime_serve::destage::Limits;
 use headtime_serve::destage::driver::{Left, Upstream};
 use headtime_serve::destage::server::{Destage as Cache, Setup};
-use headtime_serve::destage::Limits;
 use headtime_serve::net::address::Address;
 use serde::Serialize;
 

@@ -12,6 +12,7 @@ use headtime_sched::admit::das::admission::Load;
 use headtime_sched::core::{Config as CoreConfig, Core};
 use headtime_serve::backing;
 use headtime_serve::config::Config;
+use headtime_serve::destage::inside::Caches;
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::exports::Exports;
@@ -19,7 +20,7 @@ use headtime_serve::net::tls;
 use headtime_serve::record::{Header, NewRecording};
 use headtime_serve::server::{CAPACITY, ControlAt, Service};
 use headtime_sim::filling;
-use headtime_sim::simulate::Scheduling;
+use headtime_sim::simulate::{Scheduling, written_through};
 use headtime_sim::workload::scenario::{beside, order};
 
 use crate::failure::Failure;
@@ -72,6 +73,14 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let wrong = |why: String| Failure::Input(format!("{}: {why}", args.config.display()));
     let folder = args.config.parent().unwrap_or(Path::new(""));
     let mut profile = drive::find(&beside(folder, config.disk.drive.clone()))?;
+    let caches = config.write_caches();
+    if !caches.is_empty() && config.disk.backing.is_some() && profile.electronics.cache.write_back {
+        // With it on nobody would know where the head is.
+        profile = written_through(&profile);
+        if !args.check {
+            screen::note("the virtual drive's own write cache is off: an export has one of the server's");
+        }
+    }
     let model = Model::new(&profile).map_err(Failure::input)?;
     let Scheduling::Host(order) = order(&config.scheduler.order).map_err(|e| wrong(e.to_string()))? else {
         return Err(wrong(
@@ -135,6 +144,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     service.clients = config.listen.clients;
     service.streams = promises.as_ref().map(|p| Arc::new(p.disk.clone()));
     service.tls = tls;
+    service.caches = Caches { exports: caches, fills };
     service.metrics = config.metrics().map_err(wrong)?;
     service.control = config.listen.control.clone().map(|path| ControlAt {
         path,
@@ -177,6 +187,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
             if !predictable {
                 core.fill = None;
             }
+            service.caches.fills &= predictable;
             if let Some(control) = &mut service.control {
                 control.fills &= predictable;
                 control.disk_id = id;

@@ -90,7 +90,7 @@ pub struct Simulate {
     conservatism_us: Option<String>,
     /// A write-back cache of so much memory in front of the scheduler, 1 MiB to 16 GiB: dirty blocks are written in gaps and in
     /// idle time. The drive's own write cache is off then [default: none]
-    #[arg(long, value_name = "SIZE", value_parser = figures::memory)]
+    #[arg(long, value_name = "SIZE", value_parser = figures::memory, allow_negative_numbers = true)]
     write_cache: Option<u64>,
     /// Commands at the drive at most [default: 2; with --order drive, all it takes]
     #[arg(long, value_name = "N", value_parser = figures::depth, allow_negative_numbers = true)]

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::nbd_client::{FLUSH, FUA, Nbd, WRITE};
-use super::{Server, disk, finish, next, run, scratch};
+use super::{SMALL, Server, disk, finish, next, run, scratch};
 use crate::support::{self, Process};
 
 const SECTOR: usize = 512;
@@ -162,17 +162,40 @@ fn fio(server: &Server, dir: &Path) -> Option<Process> {
 
 #[test]
 fn what_was_promised_before_kill_9_is_there_after_it() {
-    const NAME: &str = "what_was_promised_before_kill_9_is_there_after_it";
-    if let Some(why) = support::missing_program(&["fio"]) {
-        support::skipped(NAME, &format!("the part with fio beside it: {why}"));
-    }
     let dir = scratch("kill");
+    is_killed_again_and_again("what_was_promised_before_kill_9_is_there_after_it", dir.path(), Server::disk);
+}
+
+#[test]
+fn what_was_flushed_through_a_write_cache_is_there_after_kill_9() {
+    let dir = scratch("kill-cached");
+    is_killed_again_and_again("what_was_flushed_through_a_write_cache_is_there_after_kill_9", dir.path(), cached);
+}
+
+/// A server whose export has the smallest write cache there is.
+fn cached(dir: &Path) -> Server {
+    let config = dir.join("cached.toml");
+    let text = format!(
+        "[disk]\ndrive = \"{SMALL}\"\nbacking = \"disk.img\"\n[listen]\nnbd = [\"unix:nbd.sock\"]\n\
+         [[export]]\nwrite-cache = \"1 MiB\"\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let mut command = super::headtime();
+    command.arg("serve").arg(config);
+    Server::start(dir, command)
+}
+
+/// Starts a server, writes to it and kills it, several times, and looks for what was promised.
+fn is_killed_again_and_again(name: &str, dir: &Path, start: fn(&Path) -> Server) {
+    if let Some(why) = support::missing_program(&["fio"]) {
+        support::skipped(name, &format!("the part with fio beside it: {why}"));
+    }
     let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
     let asked = std::env::var("HEADTIME_KILLS").ok();
     let rounds = asked.map_or(ROUNDS, |n| n.parse().expect("HEADTIME_KILLS: expected a number"));
     for round in 0..rounds {
-        let server = Server::disk(dir.path());
-        let beside = fio(&server, dir.path());
+        let server = start(dir);
+        let beside = fio(&server, dir);
         let socket: PathBuf = server.socket();
         let writing = writers.into_iter().map(|mut w| {
             let socket = socket.clone();
@@ -187,12 +210,72 @@ fn what_was_promised_before_kill_9_is_there_after_it() {
         writers = writing.into_iter().map(|w| w.join().unwrap()).collect();
         drop(beside);
         assert!(socket.exists(), "a killed server leaves its socket");
-        let server = Server::disk(dir.path());
+        let server = start(dir);
         let mut nbd = Nbd::open(&server.socket(), "").unwrap();
         let promised: usize = writers.iter_mut().map(|w| w.check(&mut nbd)).sum();
         assert!(promised > 20, "only {promised} blocks were promised anything: nothing was tested");
         assert!(server.stop().0.success());
     }
+}
+
+#[test]
+fn a_write_cache_is_written_out_at_the_end_and_lost_only_with_kill_9_and_without_a_flush() {
+    let dir = scratch("cache-end");
+    let places: Vec<u64> = (0..32).map(|n| n * (1 << 20) + n * BLOCK).collect();
+    let all = |nbd: &mut Nbd| -> Vec<bool> {
+        let found = places.iter().enumerate();
+        found.map(|(n, at)| nbd.read(*at, BLOCK as u32).unwrap() == contents(n as u64, 1)).collect()
+    };
+    let write = |server: &Server| {
+        let mut nbd = Nbd::open(&server.socket(), "").unwrap();
+        for (n, at) in places.iter().enumerate() {
+            nbd.write(0, *at, &contents(n as u64, 1)).unwrap();
+        }
+        assert!(all(&mut nbd).iter().all(|found| *found), "what is read is what was written, on the disk or not");
+        nbd
+    };
+    let server = cached(dir.path());
+    let nbd = write(&server);
+    server.kill();
+    drop(nbd);
+    // Nothing was flushed, and a block is written only when it is old. This shows that the other tests show something.
+    let server = Server::disk(dir.path());
+    let kept = all(&mut Nbd::open(&server.socket(), "").unwrap());
+    assert!(kept.iter().all(|found| !found), "{kept:?}");
+    assert!(server.stop().0.success());
+    let server = cached(dir.path());
+    drop(write(&server));
+    assert!(server.stop().0.success());
+    let server = Server::disk(dir.path());
+    let kept = all(&mut Nbd::open(&server.socket(), "").unwrap());
+    assert!(kept.iter().all(|found| *found), "{kept:?}");
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn what_fio_synced_through_a_write_cache_before_kill_9_passes_its_verification() {
+    const NAME: &str = "what_fio_synced_through_a_write_cache_before_kill_9_passes_its_verification";
+    if let Some(why) = support::missing_program(&["fio"]) {
+        return support::skipped(NAME, &why);
+    }
+    let dir = scratch("cache-fio");
+    let fio = |server: &Server, more: &[&str]| {
+        let mut fio = Command::new("fio");
+        fio.current_dir(dir.path()).args(["--name=synced", "--ioengine=nbd", "--rw=randwrite", "--bsrange=4k-32k"]);
+        fio.args(["--size=4M", "--iodepth=8", "--verify=crc32c", "--verify_fatal=1", "--fsync=32", "--randseed=7"]);
+        fio.args(more).arg("--uri").arg(server.uri(""));
+        run(&mut fio)
+    };
+    let server = cached(dir.path());
+    fio(&server, &["--do_verify=0", "--end_fsync=1"]);
+    server.kill();
+    let server = cached(dir.path());
+    let report = fio(&server, &["--verify_only", "--output-format=json"]);
+    let report: serde_json::Value = serde_json::from_str(&report[report.find('{').unwrap()..]).unwrap();
+    let job = &report["jobs"][0];
+    assert_eq!(job["error"], 0, "{job}");
+    assert!(job["read"]["total_ios"].as_u64() > Some(100), "{job}");
+    assert!(server.stop().0.success());
 }
 
 #[test]

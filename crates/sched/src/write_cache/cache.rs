@@ -60,10 +60,12 @@ pub struct Cache<T: Traffic> {
     ages: BTreeSet<(u64, u64)>,
     /// The same of those that wait.
     waiting: BTreeSet<(u64, u64)>,
+    /// First sectors of those that wait.
+    places: BTreeSet<u64>,
     /// First sectors of those that wait and that no task has.
     loose: BTreeSet<u64>,
-    /// As `waiting`, of the urgent ones.
-    urgent: BTreeSet<(u64, u64)>,
+    /// The same of the urgent ones.
+    urgent: BTreeSet<u64>,
     failed: BTreeSet<u64>,
     bytes: u64,
     /// Of these, urgent and under way.
@@ -79,6 +81,7 @@ impl<T: Traffic> Cache<T> {
             extents: BTreeMap::new(),
             ages: BTreeSet::new(),
             waiting: BTreeSet::new(),
+            places: BTreeSet::new(),
             loose: BTreeSet::new(),
             urgent: BTreeSet::new(),
             failed: BTreeSet::new(),
@@ -148,9 +151,14 @@ impl<T: Traffic> Cache<T> {
         self.waiting.first().copied()
     }
 
-    /// The urgent ones, oldest first.
-    pub fn urgent(&self) -> impl Iterator<Item = u64> {
-        self.urgent.iter().map(|u| u.1)
+    /// The first that waits at a sector or behind it, or the first of all.
+    pub fn next_waiting(&self, from: u64) -> Option<u64> {
+        around(&self.places, from).next()
+    }
+
+    /// The urgent ones in the order of the disk, those at a sector and behind it first.
+    pub fn urgent(&self, from: u64) -> impl Iterator<Item = u64> {
+        around(&self.urgent, from)
     }
 
     /// Those that wait and that no task has, by sector.
@@ -160,7 +168,7 @@ impl<T: Traffic> Cache<T> {
 
     /// The first of these at a sector or behind it, or the first of all.
     pub fn next_loose(&self, from: u64) -> Option<u64> {
-        self.loose.range(from..).next().or_else(|| self.loose.first()).copied()
+        around(&self.loose, from).next()
     }
 
     /// Those that could not be written.
@@ -282,10 +290,11 @@ impl<T: Traffic> Cache<T> {
         match e.state {
             State::Waiting => {
                 self.waiting.remove(&(e.since, lbn));
+                self.places.remove(&lbn);
                 self.loose.remove(&lbn);
             }
             State::Urgent => {
-                self.urgent.remove(&(e.since, lbn));
+                self.urgent.remove(&lbn);
                 self.leaving -= cost;
             }
             State::Through(_) => self.leaving -= cost,
@@ -301,12 +310,13 @@ impl<T: Traffic> Cache<T> {
         match e.state {
             State::Waiting => {
                 self.waiting.insert((e.since, lbn));
+                self.places.insert(lbn);
                 if e.task.is_none() {
                     self.loose.insert(lbn);
                 }
             }
             State::Urgent => {
-                self.urgent.insert((e.since, lbn));
+                self.urgent.insert(lbn);
                 self.leaving += cost;
             }
             State::Through(_) => self.leaving += cost,
@@ -328,8 +338,14 @@ impl<T: Traffic> Cache<T> {
     }
 }
 
+/// Sectors in their order, those from one on first.
+fn around(all: &BTreeSet<u64>, from: u64) -> impl Iterator<Item = u64> {
+    all.range(from..).chain(all.range(..from)).copied()
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::tests::Plain;
     use super::*;
 
     fn range(lbn: u64, count: u64) -> Range {
@@ -337,15 +353,15 @@ mod tests {
     }
 
     /// A cache of sectors of two bytes.
-    fn cache() -> Cache {
+    fn cache() -> Cache<Plain> {
         Cache::new(2)
     }
 
-    fn write(c: &mut Cache, lbn: u64, count: u64, fill: u8) -> u64 {
-        c.write(&range(lbn, count), &vec![fill; 2 * count as usize].into(), State::Waiting)
+    fn write(c: &mut Cache<Plain>, lbn: u64, count: u64, fill: u8) -> u64 {
+        c.write(&range(lbn, count), &vec![fill; 2 * count as usize], State::Waiting)
     }
 
-    fn found(c: &Cache, lbn: u64, count: u64) -> Vec<(u64, u64, Option<u8>)> {
+    fn found(c: &Cache<Plain>, lbn: u64, count: u64) -> Vec<(u64, u64, Option<u8>)> {
         c.look_up(&range(lbn, count)).iter().map(|(r, d)| (r.lbn, r.count, d.as_ref().map(|d| d[0]))).collect()
     }
 
@@ -392,9 +408,9 @@ mod tests {
     #[test]
     fn what_replaces_something_urgent_is_urgent() {
         let mut c = cache();
-        c.write(&range(0, 4), &vec![1; 8].into(), State::Urgent);
+        c.write(&range(0, 4), &vec![1; 8], State::Urgent);
         write(&mut c, 2, 4, 2);
-        assert_eq!(c.urgent().collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(c.urgent(0).collect::<Vec<_>>(), [0, 2]);
         assert_eq!(c.leaving(), c.bytes());
     }
 

@@ -165,8 +165,7 @@ impl<S: Scheduler> Front<S> {
             }
             Call::Flush { token } => (token, own(Kind::Flush, none)),
             Call::Register { task, ref ranges, unit } => {
-                let spec =
-                    TaskSpec { kind: Kind::Write, ranges: ranges.clone(), blksize: unit, min_pickup: unit };
+                let spec = TaskSpec { kind: Kind::Write, ranges: ranges.clone(), blksize: unit, min_pickup: unit };
                 let (session, now) = (self.session, self.now);
                 let core = self.under.core().zip(session);
                 match core.and_then(|(core, session)| core.register(session, &spec, now).ok()) {

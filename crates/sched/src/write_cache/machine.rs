@@ -22,6 +22,10 @@ pub(super) const READ: u64 = 0;
 pub(super) const WRITE: u64 = 1;
 const FLUSH: u64 = 2;
 
+/// Blocks that go in the foreground together when the cache is above its high mark: enough to lie near each other, too few
+/// for reads to wait for long.
+const PRESSED: usize = 16;
+
 /// Answers that were not fetched yet.
 pub(super) type Answers<T> = VecDeque<Answer<T>>;
 
@@ -92,6 +96,8 @@ pub struct Machine<T: Traffic> {
     blocked: VecDeque<Ask<T>>,
     /// Everything is to be written out.
     draining: bool,
+    /// Where the next of those that go for want of memory is looked for.
+    swept: u64,
     /// The last flush failed.
     unflushed: bool,
     pub(super) counts: Counts,
@@ -119,10 +125,25 @@ impl<T: Traffic> Machine<T> {
             flushing: BTreeMap::new(),
             blocked: VecDeque::new(),
             draining: false,
+            swept: 0,
             unflushed: false,
             counts: Counts::default(),
             notes: Vec::new(),
         }
+    }
+
+    /// The same where blocks are written as soon as there is a gap for them, whatever that is good for ([`super::policy`]).
+    #[must_use]
+    pub fn eager(mut self) -> Machine<T> {
+        self.policy.set_eager();
+        self
+    }
+
+    /// The same where no request may have more bytes than that.
+    #[must_use]
+    pub fn with_requests_up_to(mut self, bytes: u64) -> Machine<T> {
+        self.writes.set_longest(bytes);
+        self
     }
 
     /// A request of a client.
@@ -316,19 +337,29 @@ impl<T: Traffic> Machine<T> {
         }
         let asked = self.waiters.iter().filter(|w| w.range.is_none()).map(|w| w.upto).max();
         let upto = if self.draining { Some(u64::MAX) } else { asked };
-        // Above the mark the oldest goes, and a write that waits for room gets what it needs.
+        // Above the mark some go, and a write that waits for room gets what it needs.
         let first = self.blocked.front().map_or(0, |a| Cache::<T>::cost(T::len(&a.data)));
         let mark = self.limits.high().min(self.limits.memory.saturating_sub(first));
-        while let Some((since, lbn)) = self.cache.first_waiting() {
-            // What is on its way already will be gone.
-            let pressed = self.cache.bytes() - self.cache.leaving() > mark;
-            if !pressed && upto.is_none_or(|upto| since > upto) {
-                break;
-            }
+        // What is on its way already will be gone.
+        while self.cache.bytes() - self.cache.leaving() > mark && self.press() {}
+        while let Some((since, lbn)) = self.cache.first_waiting()
+            && upto.is_some_and(|upto| since <= upto)
+        {
             self.cache.change(lbn, |e| e.state = State::Urgent);
         }
         self.writes.send(&mut self.cache, &mut self.tokens, &mut self.calls, !self.waiters.is_empty());
         self.answer_waiters();
+    }
+
+    /// Makes the next few that wait urgent, in the order of the disk: they lie near each other then. Whether there are any.
+    fn press(&mut self) -> bool {
+        let before = self.swept;
+        for _ in 0..PRESSED {
+            let Some(lbn) = self.cache.next_waiting(self.swept) else { break };
+            self.swept = lbn + 1;
+            self.cache.change(lbn, |e| e.state = State::Urgent);
+        }
+        self.swept != before
     }
 
     fn answer_waiters(&mut self) {

@@ -43,6 +43,8 @@ pub mod front;
 pub mod machine;
 pub mod policy;
 mod reads;
+#[cfg(test)]
+mod tests;
 mod writes;
 
 use std::fmt::Debug;

@@ -41,17 +41,24 @@ pub(super) struct Policy {
     flushed: Option<u64>,
     /// The cache was above its low mark, and has not been well below since.
     fills: bool,
+    /// Blocks are never put off.
+    eager: bool,
 }
 
 impl Policy {
+    /// From now on blocks are written as soon as they can be.
+    pub(super) fn set_eager(&mut self) {
+        self.eager = true;
+    }
+
     /// A tick. `seq`: the last write so far.
     pub(super) fn tick(&mut self, seq: u64) {
         self.now += 1;
         if self.notes.back().is_none_or(|n| n.0 + NOTE <= self.now) {
             self.notes.push_back((self.now, seq));
         }
-        while let Some(&(at, seq)) = self.notes.front().filter(|n| n.0 + OLD <= self.now) {
-            (self.old, _) = (seq, at);
+        while let Some(&(_, seq)) = self.notes.front().filter(|n| n.0 + OLD <= self.now) {
+            self.old = seq;
             self.notes.pop_front();
         }
     }
@@ -66,7 +73,7 @@ impl Policy {
         let well_below = limits.low() - limits.low() / 16;
         self.fills = bytes > if self.fills { well_below } else { limits.low() };
         let flushes = self.flushed.is_some_and(|at| self.now < at + FLUSHED);
-        self.fills || flushes || oldest.is_some_and(|o| o <= self.old)
+        self.eager || self.fills || flushes || oldest.is_some_and(|o| o <= self.old)
     }
 }
 

@@ -47,8 +47,10 @@ pub(super) struct Writes<T> {
     /// Their sectors: first, and one past the last. No two overlap.
     busy: BTreeMap<u64, u64>,
     next_task: u64,
-    /// Where idle time goes on.
+    /// Where what is sent next is looked for.
     reached: u64,
+    /// Bytes of a foreground write at most.
+    longest: u64,
     traffic: PhantomData<T>,
 }
 
@@ -62,8 +64,14 @@ impl<T: Traffic> Writes<T> {
             busy: BTreeMap::new(),
             next_task: 0,
             reached: 0,
+            longest: LONGEST_THROUGH,
             traffic: PhantomData,
         }
+    }
+
+    /// Neighbours are written together up to so many bytes, and no more than is usual.
+    pub(super) fn set_longest(&mut self, bytes: u64) {
+        self.longest = bytes.min(LONGEST_THROUGH);
     }
 
     fn is_busy(&self, range: &Range) -> bool {
@@ -152,24 +160,19 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// Sends what is urgent, oldest first and with its neighbours, as long as there is room.
-    pub(super) fn send(
-        &mut self,
-        cache: &mut Cache<T>,
-        tokens: &mut Tokens,
-        calls: &mut Calls<T>,
-        waited_for: bool,
-    ) {
+    /// Sends what is urgent in the order of the disk, each with its neighbours, as long as there is room: what is under way
+    /// together lies near each other, and the scheduler chooses among it.
+    pub(super) fn send(&mut self, cache: &mut Cache<T>, tokens: &mut Tokens, calls: &mut Calls<T>, waited_for: bool) {
         while self.through.len() < MOST_THROUGH {
             // Two writes of the same sectors go one after the other: each is answered before the next is sent.
-            let next = cache.urgent().take(TRIES).find(|&lbn| !self.is_busy(&cache.range_of(lbn)));
+            let next = cache.urgent(self.reached).take(TRIES).find(|&lbn| !self.is_busy(&cache.range_of(lbn)));
             let Some(first) = next else { return };
             let mut pieces = vec![cache.range_of(first)];
             let mut end = pieces[0].end();
             let alone = cache.at(first).alone;
             while !alone && cache.is(end, State::Urgent) && !cache.at(end).alone {
                 let r = cache.range_of(end);
-                if (r.end() - first) * self.sector > LONGEST_THROUGH || self.is_busy(&r) {
+                if (r.end() - first) * self.sector > self.longest || self.is_busy(&r) {
                     break;
                 }
                 pieces.push(r);

@@ -208,6 +208,29 @@ fn a_stream_that_cannot_be_is_said_with_its_place() {
 }
 
 #[test]
+fn an_export_may_have_a_write_cache_that_is_neither_too_small_nor_too_large() {
+    let cached = |size: &str| GOOD.replacen("name = \"a\"", &format!("name = \"a\"\n    write-cache = {size}"), 1);
+    assert_eq!(read(&cached("\"64 MiB\"")).unwrap().write_caches(), [(0, Limits { memory: 64 << 20 })]);
+    assert_eq!(read(&cached("1048576")).unwrap().write_caches(), [(0, Limits { memory: 1 << 20 })]);
+    assert!(read(GOOD).unwrap().write_caches().is_empty());
+    let line = 1 + cached("7").lines().position(|l| l.contains("write-cache")).unwrap();
+    let place = format!("/etc/headtime/serve.toml:{line}: export 1 (\"a\"), write-cache: expected ");
+    for (size, found) in [("1023", "1023 bytes"), ("\"17 GiB\"", "18253611008 bytes"), ("\"64 mb x\"", "\"64 mb x\"")] {
+        let e = read(&cached(size)).unwrap_err().to_string();
+        assert_eq!(e, format!("{place}1 MiB to 16 GiB, found {found}"));
+    }
+    let e = read(&cached("\"1 MiB\"\n    read-only = true")).unwrap_err().to_string();
+    assert_eq!(e, format!("{place}an export that can be written, found read-only = true"));
+    let streaming = STREAM.replacen("size = \"1 GiB\"", "size = \"1 GiB\"\n    write-cache = \"1 MiB\"", 1);
+    let e = read(&streaming).unwrap_err().to_string();
+    assert!(e.contains(":14: export 1 (\"film\"), write-cache: expected an export without a stream"), "{e}");
+    // An export beside streams may have one.
+    let beside = format!("{STREAM}    write-cache = \"1 MiB\"\n");
+    assert_eq!(read(&beside).unwrap().write_caches().len(), 1);
+    assert_eq!(read(GOOD).unwrap().differs_beside_weights(&read(&cached("1048576")).unwrap()), ["[[export]]"]);
+}
+
+#[test]
 fn streams_are_no_reason_for_a_new_start() {
     let (before, other) = (read(STREAM).unwrap(), read(&STREAM.replace("= 5\n", "= 6\n")).unwrap());
     assert_eq!(before.differs_beside_weights(&other), [""; 0]);

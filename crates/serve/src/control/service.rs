@@ -54,12 +54,23 @@ pub struct Service {
     pub names: Arc<Mutex<BTreeMap<u32, String>>>,
     /// Its streams; `None` where nothing is promised.
     pub streams: Option<Live>,
+    /// It is for a write cache of this program, and not for clients.
+    pub cache: Option<ForCache>,
+}
+
+/// What a session of a write cache has otherwise than a client's.
+#[derive(Clone, Copy, Debug)]
+pub struct ForCache {
+    /// The export's number: its requests count as the export's.
+    pub export: u32,
+    /// Foreground requests at a time.
+    pub most: usize,
 }
 
 impl Service {
     /// The number under which requests over this interface are counted.
     pub fn owner(&self) -> u32 {
-        self.exports.specs.len() as u32
+        self.cache.map_or(self.exports.specs.len() as u32, |c| c.export)
     }
 
     async fn snapshot(&self) -> Result<Snapshot, NotTold> {

@@ -30,11 +30,32 @@ const MOST_ANSWERS: usize = 4096;
 /// Bytes that a client may have asked for and not fetched yet before no more calls are heard.
 const MOST_OWED: u64 = 64 << 20;
 
+/// What a write cache's session is called where there is no background work.
+const NO_SESSION: SessionId = SessionId(u32::MAX);
+
 /// The way back to the client.
 type Out = Sender<Result<SessionEvent, Status>>;
 
+/// Where a session's calls come from: a client's connection, or this program.
+pub trait Calls: Send {
+    /// The next; `None` when no more come.
+    fn message(&mut self) -> impl Future<Output = Result<Option<SessionCall>, Status>> + Send;
+}
+
+impl Calls for Streaming<SessionCall> {
+    async fn message(&mut self) -> Result<Option<SessionCall>, Status> {
+        Streaming::message(self).await
+    }
+}
+
+impl Calls for Receiver<SessionCall> {
+    async fn message(&mut self) -> Result<Option<SessionCall>, Status> {
+        Ok(self.recv().await)
+    }
+}
+
 /// Serves one session until either side ends it.
-pub async fn run(service: Service, mut calls: Streaming<SessionCall>, out: Out) {
+pub async fn run<C: Calls>(service: Service, mut calls: C, out: Out) {
     let end = match open(&service, &mut calls).await {
         Ok((mut session, events)) => {
             let end = session.serve(calls, events, &out).await;
@@ -61,9 +82,11 @@ struct Session {
     next: u64,
     /// Requests whose answers the client has not fetched yet, and the bytes that it asked for with them.
     owed: (usize, u64),
+    /// Where there is no background work: nothing ever comes, and that is not its end.
+    _events: Option<Sender<Told>>,
 }
 
-async fn open(service: &Service, calls: &mut Streaming<SessionCall>) -> Result<(Session, Receiver<Told>), Status> {
+async fn open<C: Calls>(service: &Service, calls: &mut C) -> Result<(Session, Receiver<Told>), Status> {
     let first = calls.message().await?.and_then(|c| c.call);
     let Some(Says::Open(v1::Open { name, priority, window })) = first else {
         return Err(Status::invalid_argument("the first call of a session: expected open, found another"));
@@ -72,8 +95,18 @@ async fn open(service: &Service, calls: &mut Streaming<SessionCall>) -> Result<(
         return Err(Status::invalid_argument("window: expected 1 sector or more, found 0"));
     }
     let (events, told) = channel(MOST_EVENTS);
+    let sender = events.clone();
     let opened = call(&service.engine, |reply| Call::Open { priority, window, events, reply }).await.map_err(ended)?;
-    let id = opened.map_err(|e| Status::failed_precondition(e.to_string()))?;
+    let mut held = None;
+    let id = match opened {
+        Ok(id) => id,
+        // A write cache has foreground requests without background work, too.
+        Err(TaskError::NoFill) if service.cache.is_some() => {
+            held = Some(sender);
+            NO_SESSION
+        }
+        Err(e) => return Err(Status::failed_precondition(e.to_string())),
+    };
     let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
     service.names.lock().unwrap_or_else(|e| e.into_inner()).insert(id.0, name);
     let (reply, answers) = unbounded_channel();
@@ -87,6 +120,7 @@ async fn open(service: &Service, calls: &mut Streaming<SessionCall>) -> Result<(
         asked: BTreeMap::new(),
         next: 0,
         owed: (0, 0),
+        _events: held,
     };
     Ok((session, told))
 }
@@ -111,12 +145,7 @@ impl Session {
         Status::resource_exhausted(OVERRUN)
     }
 
-    async fn serve(
-        &mut self,
-        mut calls: Streaming<SessionCall>,
-        mut events: Receiver<Told>,
-        out: &Out,
-    ) -> Result<(), Status> {
+    async fn serve<C: Calls>(&mut self, mut calls: C, mut events: Receiver<Told>, out: &Out) -> Result<(), Status> {
         let exports = &self.service.exports;
         let opened =
             v1::Opened { session: self.id.0, sector_bytes: exports.sector_bytes, sectors: self.service.sectors };
@@ -126,7 +155,9 @@ impl Session {
         let mut unsaid = VecDeque::from([(Hears::Opened(opened), None::<u64>)]);
         loop {
             let room = unsaid.len() < MOST_UNSAID;
-            let listens = unsaid.len() < MOST_ANSWERS && self.owed.0 < MOST_ANSWERS && self.owed.1 < MOST_OWED;
+            let room_inside = self.service.cache.is_none_or(|c| self.asked.len() < c.most);
+            let listens =
+                room_inside && unsaid.len() < MOST_ANSWERS && self.owed.0 < MOST_ANSWERS && self.owed.1 < MOST_OWED;
             let hears = tokio::select! {
                 place = out.reserve(), if !unsaid.is_empty() => {
                     // A client that has gone: nothing is left to be done.
@@ -262,7 +293,12 @@ impl Session {
             let fault = v1::Fault::Invalid.into();
             return Ok(Some(Hears::Answered(v1::Answered { token: f.token, data: Bytes::new(), why_not, fault })));
         }
-        let share = self.service.budget.share(self.service.owner(), bytes).await;
+        // What a write cache asks for is bounded by its memory, and by the clients that wait for it: they have their shares, and
+        // would wait for ever if it had to wait for one.
+        let share = match self.service.cache {
+            Some(_) => None,
+            None => Some(self.service.budget.share(self.service.owner(), bytes).await),
+        };
         let answer = if kind == Kind::Read { bytes } else { 0 };
         self.next += 1;
         self.asked.insert(self.next, (f.token, answer));
@@ -276,7 +312,7 @@ impl Session {
             owner: self.service.owner(),
             data: f.data,
             reply: Some((self.reply.clone(), self.next)),
-            share: Some(share),
+            share,
             preserves: false,
         };
         self.service.engine.tell(Telling::Submit(ask)).map_err(ended)?;

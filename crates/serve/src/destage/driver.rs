@@ -1,19 +1,22 @@
-//! Between the machine and the server upstream: one session, and another when it is lost.
+//! Between the machine and a server, another program or this one: one session, and another when it is lost.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use headtime_sched::write_cache::policy::TICK;
-use tokio::sync::mpsc::{Sender, UnboundedReceiver, channel};
-use tokio::sync::watch;
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel};
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
-use tonic::Streaming;
+use tonic::{Status, Streaming};
 
 use super::Counts;
 use super::machine::Machine;
 use crate::control::client::{ClientError, Session, connect, in_time, info};
+use crate::control::service::Service;
+use crate::control::session;
+use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
-use crate::control::v1::{Export, InfoReply, SessionCall, SessionEvent};
+use crate::control::v1::{self, Export, InfoReply, SessionCall, SessionEvent};
 use crate::engine::telling::Telling;
 use crate::net::listener::Note;
 
@@ -27,6 +30,14 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)
 const LAST: Duration = Duration::from_secs(5);
 /// And then, how long one that is there may take without anything being written.
 const LAST_UP: Duration = Duration::from_secs(55);
+/// Calls and events that wait between a cache of this program and its session.
+const CALLS: usize = 64;
+const EVENTS: usize = 64;
+/// Its session's part of what is free: what background applications have when they do not say otherwise.
+const PRIORITY: u32 = 100;
+/// Without FILL: ticks without a request after which blocks are written, and how many in each.
+const QUIET: u32 = 1;
+const AT_ONCE: usize = 8;
 /// Tellings taken in one go.
 const MOST_A_ROUND: usize = 64;
 
@@ -58,6 +69,9 @@ pub enum UpstreamError {
         "the server does no background work: its scheduler.fill is \"none\", or its disk's write cache is on, or it is no rotating disk"
     )]
     NoFill,
+    /// The engine of this program has ended.
+    #[error("the scheduler has ended")]
+    Ended,
     /// After a new start of the server it is something else.
     #[error("export \"{0}\" is another than before; what is cached was meant for the old one")]
     Changed(String),
@@ -76,7 +90,86 @@ pub struct Left {
     pub counts: Counts,
 }
 
-type Link = (Sender<SessionCall>, Streaming<SessionEvent>);
+type Link = (Sender<SessionCall>, Events);
+
+/// What a session says.
+#[derive(Debug)]
+enum Events {
+    /// Another program's.
+    Far(Box<Streaming<SessionEvent>>),
+    /// This program's.
+    Near(Receiver<Result<SessionEvent, Status>>),
+}
+
+impl Events {
+    async fn message(&mut self) -> Result<Option<SessionEvent>, Status> {
+        match self {
+            Events::Far(events) => events.message().await,
+            Events::Near(events) => events.recv().await.transpose(),
+        }
+    }
+}
+
+/// Where sessions are.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In another program, whose export is as it was when it was looked at first.
+    Served {
+        /// Where.
+        upstream: Upstream,
+        /// The export, and the server's disk.
+        as_before: (Export, InfoReply),
+    },
+    /// In this one.
+    Inside(Box<Service>),
+}
+
+impl Place {
+    async fn open(&self) -> Result<Link, UpstreamError> {
+        match self {
+            Place::Served { upstream, as_before } => upstream.open(as_before).await,
+            Place::Inside(service) => {
+                let (asked, _) = oneshot::channel();
+                service.engine.tell(Telling::Snapshot(asked)).map_err(|_| UpstreamError::Ended)?;
+                let (calls, heard) = channel(CALLS);
+                let (out, events) = channel(EVENTS);
+                let name = service.cache.map_or("", |c| &service.exports.specs[c.export as usize].name);
+                let name = format!("write cache {name}");
+                // There is room for the first.
+                let _ = calls
+                    .try_send(SessionCall { call: Some(Call::Open(v1::Open { name, priority: PRIORITY, window: 1 })) });
+                tokio::spawn(session::run(Service::clone(service), heard, out));
+                Ok((calls, Events::Near(events)))
+            }
+        }
+    }
+
+    /// Tries until there is a session, or nobody waits for it any more.
+    async fn find(self, links: Sender<Link>, note: Note, first: Duration) {
+        let (mut pause, mut said) = (PAUSES[0], String::new());
+        sleep(first).await;
+        loop {
+            match self.open().await {
+                Ok(link) => {
+                    // Whoever does not wait for it any more is at its end.
+                    let _ = links.send(link).await;
+                    return;
+                }
+                Err(e) => {
+                    let why = e.to_string();
+                    if why != said {
+                        note(format!("the server cannot be reached: {why}; everything is kept, and tried again"));
+                        said = why;
+                    }
+                }
+            }
+            tokio::select! {
+                () = sleep(pause) => pause = (2 * pause).min(PAUSES[1]),
+                () = links.closed() => return,
+            }
+        }
+    }
+}
 
 impl Upstream {
     /// The export, if it can be destaged to, and if the server says so in time.
@@ -105,33 +198,8 @@ impl Upstream {
         let name = format!("destage {}", self.export);
         // Nothing is read in the background, so nothing is ever on its way.
         let session = Session::open(&mut control, &name, self.priority, 1).await?;
-        Ok(session.split())
-    }
-
-    /// Tries until there is a session, or nobody waits for it any more.
-    async fn find(self, as_before: (Export, InfoReply), links: Sender<Link>, note: Note, first: Duration) {
-        let (mut pause, mut said) = (PAUSES[0], String::new());
-        sleep(first).await;
-        loop {
-            match self.open(&as_before).await {
-                Ok(link) => {
-                    // Whoever does not wait for it any more is at its end.
-                    let _ = links.send(link).await;
-                    return;
-                }
-                Err(e) => {
-                    let why = e.to_string();
-                    if why != said {
-                        note(format!("the server cannot be reached: {why}; everything is kept, and tried again"));
-                        said = why;
-                    }
-                }
-            }
-            tokio::select! {
-                () = sleep(pause) => pause = (2 * pause).min(PAUSES[1]),
-                () = links.closed() => return,
-            }
-        }
+        let (calls, events) = session.split();
+        Ok((calls, Events::Far(Box::new(events))))
     }
 }
 
@@ -144,23 +212,29 @@ pub struct Driver {
     pub ingress: UnboundedReceiver<Telling>,
     /// Where counts go.
     pub counts: watch::Sender<Counts>,
+    /// Without FILL, ticks since a client asked for something; `None` with it.
+    quiet: Option<u32>,
 }
 
 impl Driver {
+    /// A machine, where requests come from, and where counts go.
+    pub fn new(machine: Machine, ingress: UnboundedReceiver<Telling>, counts: watch::Sender<Counts>) -> Driver {
+        Driver { machine, ingress, counts, quiet: None }
+    }
+
+    /// The same where there is no FILL: blocks are written when nobody asks for anything.
+    pub fn without_fill(self) -> Driver {
+        Driver { quiet: Some(0), ..self }
+    }
+
     /// Runs it.
-    pub async fn run(
-        mut self,
-        upstream: Upstream,
-        export: (Export, InfoReply),
-        mut stop: watch::Receiver<bool>,
-        note: Note,
-    ) -> Left {
+    pub async fn run(mut self, place: Place, mut stop: watch::Receiver<bool>, note: Note) -> Left {
         let (found, mut links) = channel::<Link>(1);
         let find = |pause| {
-            tokio::spawn(upstream.clone().find(export.clone(), found.clone(), note.clone(), pause));
+            tokio::spawn(place.clone().find(found.clone(), note.clone(), pause));
         };
         find(Duration::ZERO);
-        let (mut calls, mut events): (Option<Sender<SessionCall>>, Option<Streaming<SessionEvent>>) = (None, None);
+        let (mut calls, mut events): (Option<Sender<SessionCall>>, Option<Events>) = (None, None);
         let (mut batch, mut retry) = (interval(BATCH), interval(RETRY));
         batch.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut was_up, mut gives_up, mut was_left) = (false, None::<Instant>, 0);
@@ -196,6 +270,7 @@ impl Driver {
                 }
                 _ = batch.tick() => {
                     self.machine.tick();
+                    self.use_idle_time();
                     self.counts.send_replace(self.machine.counts());
                     let left = self.machine.left().0;
                     if std::mem::replace(&mut was_left, left) != left {
@@ -239,7 +314,17 @@ impl Driver {
         }
     }
 
+    /// Without FILL: a few blocks are written when nobody has asked for anything for a while.
+    fn use_idle_time(&mut self) {
+        let Some(quiet) = &mut self.quiet else { return };
+        *quiet += 1;
+        if *quiet > QUIET {
+            (0..AT_ONCE).for_each(|_| self.machine.use_idle_time());
+        }
+    }
+
     fn told(&mut self, telling: Telling) {
+        self.quiet = self.quiet.map(|_| 0);
         match telling {
             Telling::Submit(ask) => self.machine.ask(ask),
             // Whoever has no engine does no background work, and ends otherwise.
@@ -251,7 +336,7 @@ impl Driver {
 }
 
 /// The next event; never when there is no session.
-async fn hear(events: &mut Option<Streaming<SessionEvent>>) -> Result<Event, String> {
+async fn hear(events: &mut Option<Events>) -> Result<Event, String> {
     let Some(events) = events else { return std::future::pending().await };
     loop {
         match events.message().await {

@@ -46,6 +46,18 @@ impl Machine {
         Machine(write_cache::Machine::new(sector_bytes, limits, fills))
     }
 
+    /// The same where blocks are written as soon as there is a gap for them.
+    #[must_use]
+    pub fn eager(self) -> Machine {
+        Machine(self.0.eager())
+    }
+
+    /// The same where no request may have more bytes than that.
+    #[must_use]
+    pub fn with_requests_up_to(self, bytes: u64) -> Machine {
+        Machine(self.0.with_requests_up_to(bytes))
+    }
+
     /// A request of a client.
     pub fn ask(&mut self, mut ask: Ask) {
         let data = std::mem::take(&mut ask.data);

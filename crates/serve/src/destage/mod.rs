@@ -12,6 +12,7 @@
 //!   read returns old data, and what a flush that was answered covers
 //! * [`ingress`]: the engine's queue, as a tokio task reads it; [`driver`]: the session upstream, lost and found again;
 //!   [`server`]: all of it together
+//! * [`inside`]: the same machine within the server, for exports with a write cache of their own
 //!
 //! # What it costs to be promoted
 //!
@@ -21,6 +22,7 @@
 
 pub mod driver;
 pub mod ingress;
+pub mod inside;
 pub mod machine;
 pub mod server;
 

@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::driver::{Driver, Left, Upstream, UpstreamError};
+use super::driver::{Driver, Left, Place, Upstream, UpstreamError};
 use super::ingress::bridge;
 use super::machine::Machine;
 use super::{Counts, Limits};
@@ -107,6 +107,7 @@ impl Destage {
         let shared = Shared {
             exports,
             engine: outbox.clone(),
+            caches: Arc::default(),
             budget: Budget::new(MOST_REQUESTS, MOST_UNDER_WAY, 1),
             limits: ClientLimits::default(),
             handshake: HANDSHAKE,
@@ -115,8 +116,9 @@ impl Destage {
         let (no_more_clients, ends) = watch::channel(false);
         let (write_out, stop) = watch::channel(false);
         let (send, counts) = watch::channel(Counts::default());
-        let driver = Driver { machine: Machine::new(sector_bytes, limits, true), ingress, counts: send };
-        let driver = runtime.spawn(driver.run(upstream, found, stop, Arc::clone(&note)));
+        let driver = Driver::new(Machine::new(sector_bytes, limits, true).eager(), ingress, send);
+        let place = Place::Served { upstream, as_before: found };
+        let driver = runtime.spawn(driver.run(place, stop, Arc::clone(&note)));
         let places = Arc::new(Semaphore::new(MOST_CLIENTS));
         let listeners = listening.into_iter().map(|l| {
             let (shared, places, note) = (shared.clone(), Arc::clone(&places), Arc::clone(&note));

@@ -1,9 +1,10 @@
 //! One NBD client: a task that moves bytes between its socket and the protocol's state machine, and requests between
 //! that and the engine.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -36,6 +37,8 @@ pub struct Shared {
     pub exports: Exports,
     /// The way to the engine.
     pub engine: Outbox<Telling>,
+    /// The way to the write cache of an export, by the export's number, where it has one.
+    pub caches: Arc<BTreeMap<u32, Outbox<Telling>>>,
     /// What all together may have under way.
     pub budget: Budget,
     /// What one may.
@@ -283,7 +286,8 @@ impl Client<'_> {
             share: Some(share),
             preserves: false,
         };
-        if self.shared.engine.tell(Telling::Submit(ask)).is_err() {
+        let to = self.shared.caches.get(&owner).unwrap_or(&self.shared.engine);
+        if to.tell(Telling::Submit(ask)).is_err() {
             self.protocol.reply(request.token, Reply::Failed(Errno::Shutdown));
         }
     }

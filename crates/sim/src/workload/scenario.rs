@@ -353,7 +353,8 @@ impl Scenario {
         self.limits()?;
         if self.write_cache()?.is_some() && das {
             return Err(WorkloadError::Conflict(
-                "write_cache was given, and admit das: what a stream's writes are promised is that the drive has them".into(),
+                "write_cache was given, and admit das: what a stream's writes are promised is that the drive has them"
+                    .into(),
             ));
         }
         if self.write_cache.is_some() && !self.stream.is_empty() {

@@ -203,6 +203,7 @@ impl Scenario {
             ("host_us", Scenario { host_us: self.host_us.clone(), ..nothing() }),
             ("seconds", Scenario { seconds: self.seconds, ..nothing() }),
             ("requests", Scenario { requests: self.requests, ..nothing() }),
+            ("write_cache", Scenario { write_cache: self.write_cache, ..nothing() }),
             ("depth", Scenario { depth: self.depth, ..nothing() }),
             ("workload", Scenario { workload: self.workload.clone(), ..nothing() }),
             ("replay", Scenario { replay: self.replay.clone(), ..trace() }),

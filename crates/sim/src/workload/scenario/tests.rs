@@ -355,3 +355,25 @@ fn guarantees_are_asked_for_by_name() {
     assert!(unknown.check().unwrap_err().to_string().contains("known: skip, as-best-effort, before-best-effort"));
     assert!(Scenario { order: Some("drive".into()), ..of("das") }.check().is_err());
 }
+
+#[test]
+fn a_write_cache_has_a_size_and_goes_with_no_streams() {
+    let memory = |text: &str| Scenario::parse(text, "s.toml").unwrap().write_cache().unwrap().map(|l| l.memory);
+    assert_eq!(memory("write_cache = \"64 MiB\"\n"), Some(64 << 20));
+    assert_eq!(memory("write-cache = 2097152\n"), Some(2 << 20));
+    assert_eq!(memory("seconds = 1\n"), None);
+    let said = |text: &str| {
+        let checked = Scenario::parse(text, "s.toml").and_then(|s| s.check());
+        checked.unwrap_err().to_string()
+    };
+    for odd in ["1000", "\"17 GiB\""] {
+        let e = said(&format!("seed = 1\nwrite_cache = {odd}\n"));
+        assert!(e.starts_with("s.toml:2: ") && e.contains("1 MiB to 16 GiB"), "{e}");
+    }
+    assert!(said("write_cache = \"lots\"\n").contains("expected a number of bytes"));
+    assert!(said("write_cache = \"1m\"\nadmit = \"das\"\n").contains("admit das"));
+    // A flag wins over the file.
+    let flag = Scenario { write_cache: Some(Bytes(1 << 20)), ..Scenario::default() };
+    let both = flag.over(Scenario::parse("write_cache = \"64 MiB\"\n", "s.toml").unwrap());
+    assert_eq!(both.write_cache().unwrap().map(|l| l.memory), Some(1 << 20));
+}

@@ -1,0 +1,401 @@
+//! The machine against a plain model: clients, a scheduler that carries its calls out in every order that is allowed, a drive whose
+//! cache may forget, faults, lost sessions, and a power failure at any point.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range as Span;
+
+use headtime_disk::command::Kind;
+
+use super::{Ask, Call, Event, LEAST_MEMORY, Limits, Machine, Traffic};
+use crate::tasks::Range;
+
+/// Bytes, for clients with numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plain;
+
+impl Traffic for Plain {
+    type Data = Vec<u8>;
+    type Ticket = u64;
+    type Fault = &'static str;
+
+    fn len(data: &Vec<u8>) -> u64 {
+        data.len() as u64
+    }
+    fn part(data: &Vec<u8>, bytes: Span<usize>) -> Vec<u8> {
+        data[bytes].to_vec()
+    }
+    fn copy(data: &Vec<u8>, bytes: Span<usize>) -> Vec<u8> {
+        data[bytes].to_vec()
+    }
+    fn join(parts: &[&Vec<u8>]) -> Vec<u8> {
+        parts.iter().flat_map(|p| p.iter().copied()).collect()
+    }
+}
+
+/// Bytes of a sector: large, so that the smallest cache is soon full.
+const SECTOR: u32 = 8192;
+/// Sectors of the disk: few, so that requests meet.
+const SECTORS: u64 = 192;
+
+/// A seeded generator (splitmix64).
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// The number of the write that a sector's data is from.
+fn stamp(sector: &[u8]) -> u64 {
+    u64::from_le_bytes(sector[..8].try_into().expect("eight bytes"))
+}
+
+fn data(stamp: u64, count: u64) -> Vec<u8> {
+    let mut sector = vec![0; SECTOR as usize];
+    sector[..8].copy_from_slice(&stamp.to_le_bytes());
+    sector.repeat(count as usize)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sector {
+    /// What is on the media, and what a read brings.
+    media: u64,
+    there: u64,
+    /// What a client was told is safe, the newest that was acknowledged, the newest that was asked for.
+    floor: u64,
+    acknowledged: u64,
+    asked: u64,
+    /// The task that has data for it, and that data.
+    task: Option<(u64, Option<u64>)>,
+}
+
+/// What a client waits for.
+#[derive(Debug)]
+enum Waits {
+    Read { range: Range, least: Vec<u64> },
+    Write { range: Range, stamp: u64, fua: bool },
+    Flush { floors: Vec<u64> },
+}
+
+struct World {
+    machine: Machine<Plain>,
+    chance: Chance,
+    sectors: Vec<Sector>,
+    /// Foreground requests in the order in which they came.
+    foreground: VecDeque<Call<Plain>>,
+    /// Sectors of each task that are not dealt with.
+    tasks: BTreeMap<u64, u64>,
+    free: bool,
+    waits: BTreeMap<u64, Waits>,
+    next: u64,
+    /// What happened: answers of each kind, free and foreground sectors, faults.
+    seen: [u64; 6],
+}
+
+const READS: usize = 0;
+const FLUSHES: usize = 1;
+const FUAS: usize = 2;
+const FREE: usize = 3;
+const THROUGH: usize = 4;
+const FAULTS: usize = 5;
+
+impl World {
+    fn new(seed: u64, fills: bool) -> World {
+        let mut machine = Machine::new(SECTOR, Limits { memory: LEAST_MEMORY }, fills);
+        machine.connected();
+        let none = Sector { media: 0, there: 0, floor: 0, acknowledged: 0, asked: 0, task: None };
+        World {
+            machine,
+            chance: Chance(seed),
+            sectors: vec![none; SECTORS as usize],
+            foreground: VecDeque::new(),
+            tasks: BTreeMap::new(),
+            free: true,
+            waits: BTreeMap::new(),
+            next: 0,
+            seen: [0; 6],
+        }
+    }
+
+    fn of(&mut self, range: &Range) -> &mut [Sector] {
+        &mut self.sectors[range.lbn as usize..range.end() as usize]
+    }
+
+    /// A client asks for something.
+    fn client(&mut self) {
+        self.next += 1;
+        let (ticket, chance) = (self.next, &mut self.chance);
+        // Most are near each other, so that neighbours and overlaps are common.
+        let lbn = chance.below(SECTORS);
+        let count = (1 + chance.below(12)).min(SECTORS - lbn);
+        let range = Range { lbn, count };
+        let (kind, fua) = match chance.below(20) {
+            0..=7 => (Kind::Read, false),
+            8 => (Kind::Flush, false),
+            n => (Kind::Write, n == 9),
+        };
+        let mut bytes = Vec::new();
+        let waits = match kind {
+            Kind::Read => Waits::Read { range, least: self.of(&range).iter().map(|s| s.acknowledged).collect() },
+            Kind::Flush => Waits::Flush { floors: self.sectors.iter().map(|s| s.acknowledged).collect() },
+            Kind::Write => {
+                bytes = data(ticket, count);
+                self.of(&range).iter_mut().for_each(|s| s.asked = ticket);
+                Waits::Write { range, stamp: ticket, fua }
+            }
+        };
+        self.waits.insert(ticket, waits);
+        let (lbn, count) = if kind == Kind::Flush { (0, 0) } else { (lbn, count as u32) };
+        self.machine.ask(Ask { kind, lbn, count, fua, owner: 0, data: bytes, ticket });
+    }
+
+    /// Takes what the machine says; sometimes not all of it.
+    fn listen(&mut self) {
+        while let Some((ticket, answer)) = self.machine.next_answer() {
+            let waits = self.waits.remove(&ticket).expect("it is answered once");
+            match (waits, answer) {
+                (Waits::Read { range, least }, Ok(found)) => {
+                    let stamps: Vec<u64> = found.chunks(SECTOR as usize).map(stamp).collect();
+                    assert_eq!(stamps.len() as u64, range.count);
+                    for ((s, least), found) in self.of(&range).iter().zip(least).zip(stamps) {
+                        assert!(least <= found && found <= s.asked, "{least} <= {found} <= {}", s.asked);
+                    }
+                    self.seen[READS] += 1;
+                }
+                (Waits::Write { range, stamp, fua }, Ok(_)) => {
+                    for s in self.of(&range) {
+                        s.acknowledged = s.acknowledged.max(stamp);
+                        if fua {
+                            s.floor = s.floor.max(stamp);
+                        }
+                    }
+                    self.seen[FUAS] += u64::from(fua);
+                }
+                (Waits::Flush { floors }, Ok(_)) => {
+                    self.sectors.iter_mut().zip(floors).for_each(|(s, f)| s.floor = s.floor.max(f));
+                    self.seen[FLUSHES] += 1;
+                }
+                // Nothing was promised.
+                (_, Err(_)) => self.seen[FAULTS] += 1,
+            }
+        }
+        while !self.chance.one_in(8)
+            && let Some(call) = self.machine.next_call()
+        {
+            self.hear(call);
+        }
+    }
+
+    fn hear(&mut self, call: Call<Plain>) {
+        match call {
+            Call::Register { task, ranges, .. } => {
+                for range in &ranges {
+                    self.supersede(range);
+                    self.of(range).iter_mut().for_each(|s| s.task = Some((task, None)));
+                }
+                self.tasks.insert(task, ranges.iter().map(|r| r.count).sum());
+            }
+            Call::Data { task, lbn, data } => {
+                for (s, d) in self.sectors[lbn as usize..].iter_mut().zip(data.chunks(SECTOR as usize)) {
+                    if let Some((_, promised)) = s.task.as_mut().filter(|t| t.0 == task) {
+                        *promised = Some(stamp(d));
+                    }
+                }
+            }
+            Call::Free(free) => self.free = free,
+            Call::Write { range, .. } => {
+                self.supersede(&range);
+                self.foreground.push_back(call);
+            }
+            Call::Read { .. } | Call::Flush { .. } => self.foreground.push_back(call),
+        }
+    }
+
+    /// Older tasks lose these sectors.
+    fn supersede(&mut self, range: &Range) {
+        for lbn in range.lbn..range.end() {
+            if let Some((task, _)) = self.sectors[lbn as usize].task.take() {
+                self.machine.event(Event::NotWritten { task, range: Range { lbn, count: 1 } });
+                self.dealt_with(task);
+            }
+        }
+    }
+
+    fn dealt_with(&mut self, task: u64) {
+        let left = self.tasks.get_mut(&task).expect("a task that is registered");
+        *left -= 1;
+        if *left == 0 {
+            self.tasks.remove(&task);
+            self.machine.event(Event::Done { task });
+        }
+    }
+
+    /// A gap: some sector of a task is written, into the drive's cache.
+    fn gap(&mut self) {
+        let lbn = self.chance.below(SECTORS);
+        let Some((task, Some(stamp))) = self.sectors[lbn as usize].task.filter(|_| self.free) else { return };
+        let range = Range { lbn, count: 1 };
+        self.sectors[lbn as usize].task = None;
+        if self.chance.one_in(20) {
+            self.machine.event(Event::Failed { task, range });
+        } else {
+            self.sectors[lbn as usize].there = stamp;
+            self.seen[FREE] += 1;
+            self.machine.event(Event::Written { task, range });
+        }
+        self.dealt_with(task);
+    }
+
+    /// One of the foreground requests is carried out: any that overlaps none before it. Whether it is answered.
+    fn serve(&mut self, answers: bool) {
+        let at = self.chance.below(self.foreground.len() as u64 + 1) as usize;
+        let range = |c: &Call<Plain>| match c {
+            Call::Read { range, .. } | Call::Write { range, .. } => *range,
+            _ => Range { lbn: 0, count: 0 },
+        };
+        let Some(call) = self.foreground.get(at) else { return };
+        if self.foreground.iter().take(at).any(|before| range(before).overlaps(&range(call))) {
+            return;
+        }
+        let call = self.foreground.remove(at).expect("seen just now");
+        let fails = self.chance.one_in(30);
+        let (token, answer) = match call {
+            Call::Read { token, range, .. } => {
+                let found = self.of(&range).iter().flat_map(|s| data(s.there, 1)).collect();
+                (token, Ok(found))
+            }
+            Call::Write { token, range, data, .. } if !fails => {
+                for (s, d) in self.of(&range).iter_mut().zip(data.chunks(SECTOR as usize)) {
+                    (s.there, s.media) = (stamp(d), stamp(d));
+                }
+                self.seen[THROUGH] += range.count;
+                (token, Ok(Vec::new()))
+            }
+            Call::Flush { token } if !fails => {
+                self.sectors.iter_mut().for_each(|s| s.media = s.there);
+                (token, Ok(Vec::new()))
+            }
+            Call::Write { token, .. } | Call::Flush { token } => (token, Err(("no", "a test".into()))),
+            _ => unreachable!("no foreground request"),
+        };
+        if answers {
+            self.machine.event(Event::Answered { token, answer });
+        }
+    }
+
+    /// The session is lost: what was asked for in the foreground may still be carried out, in its order.
+    fn lose(&mut self) {
+        self.machine.disconnected();
+        while !self.foreground.is_empty() && !self.chance.one_in(4) {
+            self.serve(false);
+        }
+        self.foreground.clear();
+        self.tasks.clear();
+        self.sectors.iter_mut().for_each(|s| s.task = None);
+        self.free = true;
+        if self.chance.one_in(2) {
+            self.client();
+        }
+        self.machine.connected();
+    }
+
+    fn step(&mut self) {
+        match self.chance.below(40) {
+            0..=8 => self.client(),
+            9..=20 => self.serve(true),
+            21..=35 => self.gap(),
+            36..=38 => (0..self.chance.below(300)).for_each(|_| self.machine.tick()),
+            _ if self.chance.one_in(10) => self.lose(),
+            _ => self.machine.retry(),
+        }
+        self.listen();
+        self.power_fails();
+    }
+
+    /// If the power failed now, each sector would be as it is on the media, or as it is in the drive's cache.
+    fn power_fails(&self) {
+        for (lbn, s) in self.sectors.iter().enumerate() {
+            for left in [s.media, s.there] {
+                assert!(s.floor <= left && left <= s.asked, "sector {lbn}: {} <= {left} <= {}", s.floor, s.asked);
+            }
+        }
+    }
+}
+
+fn run(seed: u64, fills: bool) -> [u64; 6] {
+    let mut w = World::new(seed, fills);
+    (0..1500).for_each(|_| w.step());
+    w.machine.drain();
+    let mut steps = 0;
+    while !w.machine.is_flushed() {
+        w.serve(true);
+        w.gap();
+        w.machine.retry();
+        w.listen();
+        // The last flush failed.
+        if w.machine.is_idle() && !w.machine.is_flushed() {
+            w.machine.drain();
+        }
+        steps += 1;
+        assert!(steps < 200_000, "seed {seed}: it does not end: {:?}", w.machine.left());
+    }
+    w.power_fails();
+    for s in &w.sectors {
+        assert_eq!(s.there, s.asked, "the end writes everything");
+    }
+    w.seen
+}
+
+#[test]
+fn flushed_data_survives_a_power_failure_at_any_point_and_reads_are_current() {
+    for fills in [true, false] {
+        let mut seen = [0; 6];
+        for seed in 0..60 {
+            let one = run(seed, fills);
+            seen.iter_mut().zip(one).for_each(|(all, one)| *all += one);
+        }
+        let free = if fills { seen[FREE] > 1000 } else { seen[FREE] == 0 };
+        let all = seen[READS] > 1000 && seen[FLUSHES] > 100 && seen[FUAS] > 100 && seen[THROUGH] > 1000;
+        assert!(all && free && seen[FAULTS] > 10, "too little of something happened: {seen:?}");
+    }
+}
+
+#[test]
+fn a_cache_that_nothing_presses_writes_nothing_until_a_block_is_old() {
+    let mut w = World::new(1, true);
+    w.machine.ask(Ask { kind: Kind::Write, lbn: 5, count: 1, fua: false, owner: 0, data: data(1, 1), ticket: 1 });
+    assert!(matches!(w.machine.next_answer(), Some((1, Ok(_)))));
+    let mut calls = |ticks: u64| {
+        (0..ticks).for_each(|_| w.machine.tick());
+        std::iter::from_fn(|| w.machine.next_call()).collect::<Vec<_>>()
+    };
+    let first = calls(super::policy::OLD / 2);
+    assert!(matches!(first[..], [Call::Free(false), Call::Register { .. }, Call::Data { .. }]), "{first:?}");
+    let then = calls(super::policy::OLD);
+    assert!(matches!(then[..], [Call::Free(true)]), "{then:?}");
+}
+
+#[test]
+fn what_goes_for_want_of_memory_lies_in_the_order_of_the_disk() {
+    let mut w = World::new(1, false);
+    let places: Vec<u64> = (0..100).map(|i| i * 37 % 101).collect();
+    for (i, &lbn) in places.iter().enumerate() {
+        let ask = Ask { kind: Kind::Write, lbn, count: 1, fua: false, owner: 0, data: data(1, 1), ticket: i as u64 };
+        w.machine.ask(ask);
+    }
+    let sent = std::iter::from_fn(|| w.machine.next_call());
+    let sent: Vec<Range> =
+        sent.map(|c| if let Call::Write { range, .. } = c { range } else { panic!("{c:?}") }).collect();
+    let sectors: u64 = sent.iter().map(|r| r.count).sum();
+    assert!(sectors >= 4 && sent.is_sorted_by_key(|r| r.lbn), "{sent:?}");
+}

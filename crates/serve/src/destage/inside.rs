@@ -1,0 +1,93 @@
+//! Write caches of the server itself: one for each export that has one, between its clients and the engine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use headtime_sched::write_cache::{Counts, Limits};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::driver::{Driver, Left, Place};
+use super::ingress::bridge;
+use super::machine::Machine;
+use crate::control::service::{ForCache, Service};
+use crate::engine::inbox::{Outbox, inbox};
+use crate::engine::telling::Telling;
+use crate::net::listener::Note;
+use crate::server::MOST_REQUESTS;
+
+/// Foreground requests that all caches together may have at the engine.
+pub const MOST_CACHED: usize = 1024;
+
+/// Which exports have a cache.
+#[derive(Clone, Debug, Default)]
+pub struct Caches {
+    /// Exports by their numbers, and what the cache of each may take.
+    pub exports: Vec<(u32, Limits)>,
+    /// Whether the scheduler has FILL; without it dirty blocks are written when nobody asks for anything.
+    pub fills: bool,
+}
+
+/// The caches at work.
+#[derive(Debug)]
+pub struct Working {
+    outboxes: Arc<BTreeMap<u32, Outbox<Telling>>>,
+    drivers: Vec<(u32, JoinHandle<Left>)>,
+    write_out: watch::Sender<bool>,
+}
+
+impl Caches {
+    /// Begins them, in front of the engine of this service.
+    pub fn start(self, runtime: &Runtime, service: &Service, note: &Note) -> std::io::Result<Working> {
+        let (write_out, stop) = watch::channel(false);
+        let (mut outboxes, mut drivers) = (BTreeMap::new(), Vec::new());
+        let most = (MOST_CACHED / self.exports.len().max(1)).max(1);
+        for (export, limits) in self.exports {
+            let (outbox, inbox) = inbox(MOST_REQUESTS + 1)?;
+            let ingress = bridge(inbox)?;
+            let longest = service.exports.offered()[export as usize].blocks.maximum;
+            let machine = Machine::new(service.exports.sector_bytes, limits, self.fills);
+            let (counts, _) = watch::channel(Counts::default());
+            let driver = Driver::new(machine.with_requests_up_to(u64::from(longest)), ingress, counts);
+            let driver = if self.fills { driver } else { driver.without_fill() };
+            let place = Place::Inside(Box::new(Service { cache: Some(ForCache { export, most }), ..service.clone() }));
+            let name = service.exports.specs[export as usize].name.clone();
+            let note = Arc::clone(note);
+            let said: Note = Arc::new(move |line| note(format!("write cache of export \"{name}\": {line}")));
+            drivers.push((export, runtime.spawn(driver.run(place, stop.clone(), said))));
+            outboxes.insert(export, outbox);
+        }
+        Ok(Working { outboxes: Arc::new(outboxes), drivers, write_out })
+    }
+}
+
+impl Default for Working {
+    fn default() -> Working {
+        Working { outboxes: Arc::default(), drivers: Vec::new(), write_out: watch::channel(false).0 }
+    }
+}
+
+impl Working {
+    /// Where the requests of each export with a cache go.
+    pub fn outboxes(&self) -> Arc<BTreeMap<u32, Outbox<Telling>>> {
+        Arc::clone(&self.outboxes)
+    }
+
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.drivers.is_empty()
+    }
+
+    /// Writes everything out, flushes, and ends them; by export, what is left. `None`: its task panicked, which is a bug.
+    pub async fn finish(self) -> Vec<(u32, Option<Left>)> {
+        let _ = self.write_out.send(true);
+        let mut left = Vec::new();
+        for (export, driver) in self.drivers {
+            left.push((export, driver.await.ok()));
+        }
+        // The thread between ends with this.
+        self.outboxes.values().for_each(|o| _ = o.tell(Telling::End));
+        left
+    }
+}
