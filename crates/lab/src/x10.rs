@@ -61,7 +61,8 @@ static SPEC: Spec = Spec {
         note: "64 MiB; the order is SPTF-SW100%. What is compared with is the better of the bare drive that orders 32 commands itself and \
                of sptf-ahead, both without background work. Free bandwidth is the scan's alone: what is destaged in gaps does not count. The rate \
                is rounded to a tenth of a percent, for open:40 ends with a request more or less under way. A write is answered \
-               from memory: what was not flushed is lost with the power, as with the drive's own cache. With sptf-ahead, or plain \
+               from memory: what was not flushed is lost with the power, as with the drive's own cache. Under oltp reads \
+               alone wait longer than with the drive's cache, for this order prefers long gaps (table). With sptf-ahead, or plain \
                SPTF, gaps under oltp are too short for 50 MB/s, with or without the cache (table).",
     }],
     alone: false,

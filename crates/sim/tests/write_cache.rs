@@ -6,7 +6,7 @@ use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::write_cache::{Counts, Limits as Memory};
-use headtime_sim::background::{Background, Jobs, Nothing};
+use headtime_sim::background::{Background, Jobs, Nothing, scan_unit};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};
 use headtime_sim::stats::Stats;
@@ -39,7 +39,8 @@ fn run(case: &Case, load: &GroupSpec, seed: u64) -> Stats {
     }
     let simulation = Simulation::new(&setup).unwrap();
     let mut load = Population::of(load, simulation.target(), seed).unwrap();
-    let mut scan = Jobs::scan(simulation.target().capacity, 2);
+    let target = simulation.target();
+    let mut scan = Jobs::scan(target.capacity, scan_unit(target.capacity, target.sector_bytes));
     let background: &mut dyn Background = if case.fills { &mut scan } else { &mut Nothing };
     let limits = Limits { until: Some(Time::ZERO + Dur::from_secs(case.seconds)), ..Limits::default() };
     simulation.run_with(&mut load, background, limits, None, &mut ()).unwrap()

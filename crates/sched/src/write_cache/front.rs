@@ -9,6 +9,7 @@ use headtime_disk::time::{Dur, Time};
 
 use super::policy::TICK;
 use super::{Ask, Call, Counts, Event, Limits, Machine, Traffic};
+use crate::admit::ASYNCHRONOUS;
 use crate::core::{Core, Refused};
 use crate::fill::report::Report;
 use crate::request::{Action, Finished, Prediction, Request};
@@ -20,8 +21,8 @@ use crate::tasks::{Event as Told, Range, SessionId, TaskId, TaskSpec};
 pub const PRIORITY: u32 = 1;
 /// Without FILL, how long the disk is idle before a block is written.
 const IDLE: Dur = Dur::from_ms(20);
-/// The application of what is written because the cache says so.
-const NOBODY: u32 = u32::MAX;
+/// The application of what the cache writes, and of flushes.
+const CACHE: u32 = ASYNCHRONOUS - 1;
 
 /// Traffic without data.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +156,7 @@ impl<S: Scheduler> Front<S> {
             count: range.count as u32,
             fua: kind == Kind::Write,
             sync: true,
-            owner: NOBODY,
+            owner: CACHE,
         };
         let none = Range { lbn: 0, count: 0 };
         let (token, request) = match call {
