@@ -2,6 +2,7 @@
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::Policy;
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
@@ -122,4 +123,20 @@ fn the_same_seed_gives_the_same_run() {
     };
     assert_eq!(figures(3), figures(3));
     assert_ne!(figures(3), figures(4));
+}
+
+#[test]
+fn under_bfq_what_goes_for_want_of_memory_does_not_break_the_others_up_into_turns() {
+    let profile = nearline();
+    let write_cache = Some(Memory { memory: 1 << 20 });
+    let admit = Policy::named("bfq+").unwrap();
+    let rate = |write_cache| {
+        let setup = Setup { admit: admit.clone(), write_cache, ..Setup::new(&profile, Order::SptfAhead, 1) };
+        let simulation = Simulation::new(&setup).unwrap();
+        let mut load = Population::of(&oltp(), simulation.target(), 1).unwrap();
+        let limits = Limits { until: Some(Time::ZERO + Dur::from_secs(60)), ..Limits::default() };
+        simulation.run(&mut load, limits, None, &mut ()).unwrap().per_second()
+    };
+    let (ours, shipped) = (rate(write_cache), rate(None));
+    assert!(ours > 0.9 * shipped, "{ours} {shipped}");
 }

@@ -44,8 +44,6 @@ pub enum Call<T: Traffic> {
         range: Range,
         /// Its data.
         data: T::Data,
-        /// A client waits for it; else it is destaged for want of memory.
-        waited_for: bool,
     },
     /// Flushes the device.
     Flush {

@@ -21,7 +21,8 @@ use crate::tasks::{Event as Told, Range, SessionId, TaskId, TaskSpec};
 pub const PRIORITY: u32 = 1;
 /// Without FILL, how long the disk is idle before a block is written.
 const IDLE: Dur = Dur::from_ms(20);
-/// The application of what the cache writes, and of flushes.
+/// The application of what the cache writes, and of flushes: one that asks for something anywhere on the disk when it was
+/// answered. What is asynchronous would have turns of its own under BFQ, for which all others wait.
 const CACHE: u32 = ASYNCHRONOUS - 1;
 
 /// Traffic without data.
@@ -112,8 +113,12 @@ impl<S: Scheduler> Front<S> {
 
     fn told(&mut self, now: Time) {
         self.now = now;
+        // While nothing is dirty no time passes for the machine.
+        if !self.machine.wants_ticks() {
+            self.next_tick = self.next_tick.max(now);
+        }
         while self.next_tick <= now {
-            self.next_tick = self.next_tick + TICK;
+            self.next_tick += TICK;
             self.machine.tick();
         }
     }
@@ -161,9 +166,7 @@ impl<S: Scheduler> Front<S> {
         let none = Range { lbn: 0, count: 0 };
         let (token, request) = match call {
             Call::Read { token, range, owner } => (token, Request { owner, ..own(Kind::Read, range) }),
-            Call::Write { token, range, waited_for, .. } => {
-                (token, Request { sync: waited_for, ..own(Kind::Write, range) })
-            }
+            Call::Write { token, range, .. } => (token, own(Kind::Write, range)),
             Call::Flush { token } => (token, own(Kind::Flush, none)),
             Call::Register { task, ref ranges, unit } => {
                 let spec = TaskSpec { kind: Kind::Write, ranges: ranges.clone(), blksize: unit, min_pickup: unit };

@@ -347,7 +347,7 @@ impl<T: Traffic> Machine<T> {
         {
             self.cache.change(lbn, |e| e.state = State::Urgent);
         }
-        self.writes.send(&mut self.cache, &mut self.tokens, &mut self.calls, !self.waiters.is_empty());
+        self.writes.send(&mut self.cache, &mut self.tokens, &mut self.calls);
         self.answer_waiters();
     }
 

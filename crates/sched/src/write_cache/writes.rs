@@ -162,7 +162,7 @@ impl<T: Traffic> Writes<T> {
 
     /// Sends what is urgent in the order of the disk, each with its neighbours, as long as there is room: what is under way
     /// together lies near each other, and the scheduler chooses among it.
-    pub(super) fn send(&mut self, cache: &mut Cache<T>, tokens: &mut Tokens, calls: &mut Calls<T>, waited_for: bool) {
+    pub(super) fn send(&mut self, cache: &mut Cache<T>, tokens: &mut Tokens, calls: &mut Calls<T>) {
         while self.through.len() < MOST_THROUGH {
             // Two writes of the same sectors go one after the other: each is answered before the next is sent.
             let next = cache.urgent(self.reached).take(TRIES).find(|&lbn| !self.is_busy(&cache.range_of(lbn)));
@@ -191,7 +191,7 @@ impl<T: Traffic> Writes<T> {
             self.busy.insert(first, end);
             self.through.insert(token, Through { range, pieces });
             self.reached = end;
-            calls.others.push_back(Call::Write { token, range, data, waited_for });
+            calls.others.push_back(Call::Write { token, range, data });
         }
     }
 

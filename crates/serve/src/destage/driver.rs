@@ -118,7 +118,7 @@ pub enum Place {
         /// Where.
         upstream: Upstream,
         /// The export, and the server's disk.
-        as_before: (Export, InfoReply),
+        as_before: Box<(Export, InfoReply)>,
     },
     /// In this one.
     Inside(Box<Service>),

@@ -161,7 +161,7 @@ fn said(call: write_cache::Call<Real>) -> Call {
     };
     match call {
         write_cache::Call::Read { token, range, .. } => foreground(token, v1::Kind::Read, range, Bytes::new()),
-        write_cache::Call::Write { token, range, data, .. } => foreground(token, v1::Kind::Write, range, data),
+        write_cache::Call::Write { token, range, data } => foreground(token, v1::Kind::Write, range, data),
         write_cache::Call::Flush { token } => {
             foreground(token, v1::Kind::Flush, Range { lbn: 0, count: 0 }, Bytes::new())
         }

@@ -117,7 +117,7 @@ impl Destage {
         let (write_out, stop) = watch::channel(false);
         let (send, counts) = watch::channel(Counts::default());
         let driver = Driver::new(Machine::new(sector_bytes, limits, true).eager(), ingress, send);
-        let place = Place::Served { upstream, as_before: found };
+        let place = Place::Served { upstream, as_before: Box::new(found) };
         let driver = runtime.spawn(driver.run(place, stop, Arc::clone(&note)));
         let places = Arc::new(Semaphore::new(MOST_CLIENTS));
         let listeners = listening.into_iter().map(|l| {

@@ -66,7 +66,8 @@ impl Source {
     }
 
     fn line_of(&self, key: &str) -> Option<usize> {
-        self.keys.iter().find(|(k, _)| k == key).map(|(_, line)| *line)
+        // Some keys may be written as on the command line, too.
+        self.keys.iter().find(|(k, _)| k.replace('-', "_") == key).map(|(_, line)| *line)
     }
 
     /// The line of the key that a message is about.

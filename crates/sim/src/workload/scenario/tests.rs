@@ -370,6 +370,7 @@ fn a_write_cache_has_a_size_and_goes_with_no_streams() {
         let e = said(&format!("seed = 1\nwrite_cache = {odd}\n"));
         assert!(e.starts_with("s.toml:2: ") && e.contains("1 MiB to 16 GiB"), "{e}");
     }
+    assert!(said("seed = 1\nwrite-cache = 7\n").starts_with("s.toml:2: "));
     assert!(said("write_cache = \"lots\"\n").contains("expected a number of bytes"));
     assert!(said("write_cache = \"1m\"\nadmit = \"das\"\n").contains("admit das"));
     // A flag wins over the file.
