@@ -33,9 +33,9 @@ const MOST: usize = 10;
 const SHARE: u64 = 25;
 /// Thousandths of the positioning time that a choice may cost more than SPTF's. What look-ahead gains is not all in the
 /// cost of one choice: it also leaves the head near other requests, and SPTF does not. Measured with oltp: with 13 an Atlas
-/// 10K serves what it serves under SPTF (153.4 requests a second), with 0 0.9% more, with 30 1.1% fewer. A Barracuda 36ES2
-/// serves 0.3% more than under SPTF with 15.
-const ALLOWED: i64 = 13;
+/// 10K serves 0.2% more requests than under SPTF, a drive of 20 TB 0.3% fewer; with 0 the Atlas serves 0.9% more, with 30
+/// 1.1% fewer.
+const ALLOWED: i64 = 8;
 /// The last so many choices make the means.
 const CHOICES: i64 = 256;
 /// The weight is in parts of this.
