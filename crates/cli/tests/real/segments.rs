@@ -98,12 +98,14 @@ fn a_scrub_of_20_tb_goes_on_from_its_journal_after_the_server_was_killed() {
         let mut command = headtime();
         command.current_dir(dir).args(["scrub", "--control", "control.sock", "--journal", "journal", "--json"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let written = wait_until(|| {
+        let mut is_written = || {
             let now = done();
             left -= u32::from(now != before);
             before = now;
             left == 0
-        });
+        };
+        // A machine with other work may take several times as long.
+        let written = (0..5).any(|_| wait_until(&mut is_written));
         assert!(written, "it does nothing");
         run(Command::new("kill").arg("-INT").arg(child.id().to_string()));
         let report = child.wait_with_output().unwrap();
