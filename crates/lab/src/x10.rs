@@ -182,7 +182,7 @@ fn measure(run: &Run, profile: &Profile, way: &Way, load: &GroupSpec) -> Result<
     let mut load = Population::of(load, target, run.seed).map_err(|e| fail(&e))?;
     let mut scan = Jobs::scan(target.capacity, scan_unit(target.capacity, target.sector_bytes));
     let background: &mut dyn Background = if way.fills { &mut scan } else { &mut Nothing };
-    let until = Time::ZERO + Dur::from_secs(run.length(400, 120));
+    let until = Time::ZERO + Dur::from_secs(run.length(600, 120));
     let limits = Limits { until: Some(until), ..Limits::default() };
     let stats = simulation.run_with(&mut load, background, limits, None, &mut ()).map_err(|e| fail(&e))?;
     run.progress.advance(1);
