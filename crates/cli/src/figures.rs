@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use headtime_sched::write_cache::{LEAST_MEMORY, MOST_MEMORY};
+use headtime_sched::write_cache::Limits;
 use headtime_serve::config;
 use headtime_serve::net::address::{Address, BadAddress, BadSocket};
 use headtime_sim::workload::Bytes;
@@ -136,7 +136,7 @@ fn until(text: &str, now: u64) -> Result<Duration, String> {
 
 /// Memory of a write cache, bytes.
 pub fn memory(text: &str) -> Result<u64, String> {
-    let within = config::bytes(text).filter(|b| (LEAST_MEMORY..=MOST_MEMORY).contains(b));
+    let within = config::bytes(text).filter(|&b| Limits::new(b).is_some());
     within.ok_or_else(|| "expected bytes, or a number and KiB, MiB or GiB, from 1 MiB to 16 GiB".into())
 }
 

@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         // have one still works; it only leaves temporary files behind when it is stopped.
         let _ = ctrlc::set_handler(|| {
             headtime_lab::output::discard_unfinished();
-            // The terminal shows ^C or a bar in this line. Nobody may be there to read it.
+            // The terminal shows ^C or a bar in this line. An error is ignored: the terminal may have been closed.
             let _ = std::io::stderr().write_all(b"\nheadtime: stopped by a signal; unfinished files were removed\n");
             std::process::exit(130);
         });

@@ -1,8 +1,8 @@
-//! X10: a write cache in the host's memory in the place of the drive's own, so that gaps can be filled and writes are acknowledged
-//! at once.
+//! X10: a write cache in the host's memory in the place of the drive's own, so that gaps can be filled and writes are
+//! acknowledged at once.
 //!
-//! A drive that keeps writes in a cache of its own moves its arm when it sees fit, and nobody fills gaps on it (S13). With that
-//! cache off, a write waits for the media. No paper has this.
+//! A drive that keeps writes in a cache of its own moves its arm when it sees fit, and no gap can be filled on it
+//! (S13). With that cache off, a write waits for the media. No paper has this.
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
@@ -43,12 +43,14 @@ static SPEC: Spec = Spec {
     title: "A write cache in the host's memory instead of the drive's",
     source: "headtime's own; the drive: S13",
     drive: DRIVE,
-    workload: "oltp and open:40 (two reads to one write, 8 KiB on average, all over the disk); one read of the whole disk in the background",
+    workload: "oltp and open:40 (two reads to one write, 8 KiB on average, all over the disk); one read of the whole \
+               disk in the background",
     claims: &[Claim {
         id: "X10",
         claim: "a 20 TB drive with headtime's write cache, against the same drive with its own cache on",
         paper: "-",
-        rule: "requests a second at least 100%, mean response at most 100%, free bandwidth at least 50 MB/s, under oltp and under open:40",
+        rule: "requests a second at least 100%, mean response at most 100%, free bandwidth at least 50 MB/s, under \
+               oltp and under open:40",
         checks: &[
             RATE,
             Check { what: "mean response, oltp, of that with the drive's cache on", unit: "%", test: NO_MORE },
@@ -58,12 +60,13 @@ static SPEC: Spec = Spec {
             Check { what: "free bandwidth, open:40", unit: "MB/s", test: ENOUGH },
         ],
         quick: true,
-        note: "64 MiB; the order is SPTF-SW100%. What is compared with is the better of the bare drive that orders 32 commands itself and \
-               of sptf-ahead, both without background work. Free bandwidth is the scan's alone: what is destaged in gaps does not count. The rate \
-               is rounded to a tenth of a percent, for open:40 ends with a request more or less under way. A write is answered \
-               from memory: what was not flushed is lost with the power, as with the drive's own cache. Under oltp reads \
-               alone wait longer than with the drive's cache, for this order prefers long gaps (table). With sptf-ahead, or plain \
-               SPTF, gaps under oltp are too short for 50 MB/s, with or without the cache (table).",
+        note: "64 MiB; the order is SPTF-SW100%. What is compared with is the better of the bare drive that orders 32 \
+               commands itself and of sptf-ahead, both without background work. Free bandwidth is the scan's alone: \
+               what is destaged in gaps does not count. The rate is rounded to a tenth of a percent, for open:40 ends \
+               with a request more or less under way. A write is answered from memory: what was not flushed is lost \
+               with the power, as with the drive's own cache. Under oltp reads alone wait longer than with the drive's \
+               cache, for this order prefers long gaps (table). With sptf-ahead, or plain SPTF, gaps under oltp are \
+               too short for 50 MB/s, with or without the cache (table).",
     }],
     alone: false,
 };

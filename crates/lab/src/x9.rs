@@ -1,6 +1,7 @@
 //! X9: ORDER and FILL decide together: a whole scan in less time, with the foreground that SPTF has without FILL.
 //!
-//! No paper has this. Lumb, Schindler, Riedel and Ganger (OSDI 2000, section 5.3) let ORDER decide alone, and compare orders.
+//! No paper has this. Lumb, Schindler, Riedel and Ganger (OSDI 2000, section 5.3) let ORDER decide alone, and compare
+//! orders.
 
 use headtime_disk::profile;
 use headtime_sched::core::Order;
@@ -18,8 +19,8 @@ pub struct X9;
 static SPEC: Spec = Spec {
     id: "X9",
     title: "ORDER and FILL decide together",
-    source: "headtime's own; orders that decide alone: Lumb, Schindler, Riedel, Ganger, Towards Higher Disk Head Utilization (OSDI 2000), \
-             section 5.3",
+    source: "headtime's own; orders that decide alone: Lumb, Schindler, Riedel, Ganger, Towards Higher Disk Head \
+             Utilization (OSDI 2000), section 5.3",
     drive: "atlas10k; nearline-20tb, one cylinder of 400, write-back off",
     workload: "oltp; one read of the whole disk in the background, to its end; without it under SPTF",
     claims: &[
@@ -36,7 +37,8 @@ static SPEC: Spec = Spec {
             id: "X9b",
             claim: "the same on a modern drive",
             paper: "-",
-            rule: "requests a second and mean no worse, p99 at most 2% higher; time at most 70.5% of that under SPTF (2,000 of 2,836 s, as on the Atlas 10K)",
+            rule: "requests a second and mean no worse, p99 at most 2% higher; time at most 70.5% of that under SPTF \
+                   (2,000 of 2,836 s, as on the Atlas 10K)",
             checks: &[LOSS, MEAN, P99, Check { what: "time, of that under SPTF", unit: "%", test: Test::AtMost(70.5) }],
             quick: false,
             note: NOTE,
@@ -49,9 +51,9 @@ const LOSS: Check = Check { what: "fewer requests a second than SPTF alone", uni
 const MEAN: Check = Check { what: "mean response above SPTF alone", unit: "%", test: Test::AtMost(0.0) };
 const P99: Check = Check { what: "p99 above SPTF alone", unit: "%", test: Test::AtMost(2.0) };
 
-const NOTE: &str = "sptf-ahead is the same without the joint decision. The orders that decide alone are in the table, all with headtime's \
-                    planner and adaptive conservatism. The modern drive is the profile's with one cylinder of 400, for a scan of the real \
-                    one takes days; its write-back cache is off.";
+const NOTE: &str = "sptf-ahead is the same without the joint decision. The orders that decide alone are in the table, \
+                    all with headtime's planner and adaptive conservatism. The modern drive is the profile's with one \
+                    cylinder of 400, for a scan of the real one takes days; its write-back cache is off.";
 
 /// A drive, what is left of its cylinders, and the claim.
 const DRIVES: [(&str, u32, &str); 2] = [("atlas10k", 1, "X9a"), ("nearline-20tb", 400, "X9b")];

@@ -1,9 +1,9 @@
 //! What background work costs on a drive of 20 TB: memory, and the calls of applications.
 //!
-//! Run with `cargo bench -p headtime-sched --bench large_drive`. It registers ten tasks of the whole disk and 10,000 small ones, and
-//! then calls a core a million times: open, register, abort, promote, suspend, resume, close, windows, and requests of the
-//! foreground. It prints what tasks take and how long the calls of each kind took, mean and longest. Under `cargo test` it
-//! calls a thousand times.
+//! Run with `cargo bench -p headtime-sched --bench large_drive`. It registers ten tasks of the whole disk and 10,000
+//! small ones, and then calls a core a million times: open, register, abort, promote, suspend, resume, close, windows,
+//! and requests of the foreground. It prints what tasks take and how long the calls of each kind took, mean and
+//! longest. Under `cargo test` it calls a thousand times.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a benchmark reads the clock")]
 
 use std::collections::BTreeMap;
@@ -52,7 +52,8 @@ fn print(name: &str, report: &Report) {
     let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
     let (t, r) = (&report.tasks, &report.regions);
     println!(
-        "{name}: {} sessions, {} tasks; task manager {:.2} MiB (bits {:.2}, at most {:.2}; held {:.2}), regions {:.2} MiB; at most {:.2} MiB",
+        "{name}: {} sessions, {} tasks; task manager {:.2} MiB (bits {:.2}, at most {:.2}; held {:.2}), regions {:.2} \
+         MiB; at most {:.2} MiB",
         report.sessions.len(),
         report.sessions.iter().map(|s| s.tasks).sum::<u32>(),
         mib(t.total()),

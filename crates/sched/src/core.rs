@@ -462,9 +462,9 @@ impl Core {
 fn pool_for(config: &Config, depth: usize) -> Pool {
     // Held back: one. At the drive: each command and what was put at its front. And pieces of promoted tasks.
     let spare = if config.fill.is_some() { 1 + 2 * depth + MOST_PROMOTED } else { depth };
-    let behind = match config.order {
-        Order::SptfAhead | Order::SptfJoint => config.max_outstanding as usize * (MOST_REQUESTS - 1),
-        _ => 0,
+    let behind = match config.order.looks_ahead() {
+        true => config.max_outstanding as usize * (MOST_REQUESTS - 1),
+        false => 0,
     };
     Pool::new(config.capacity + spare + behind, config.order.key())
 }

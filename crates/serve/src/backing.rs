@@ -1,7 +1,8 @@
-//! What is beneath a virtual drive: a sparse file as long as the drive, or a directory of segment files, and nobody else's.
+//! What is beneath a virtual drive: a sparse file as long as the drive, or a directory of segment files, used by no
+//! other drive.
 //!
-//! A drive can be larger than the largest file of a file system (ext4: 16 TiB less one block). Then its sectors are in the
-//! segment files of a directory (`segments`), which no single one of them has to be longer than [`SEGMENT`].
+//! A drive can be larger than the largest file of a file system (ext4: 16 TiB less one block). Then its sectors are in
+//! the segment files of a directory (`segments`), which no single one of them has to be longer than [`SEGMENT`].
 
 mod segments;
 
@@ -15,8 +16,8 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, SeekFrom, flock};
 use rustix::io::Errno;
 
-/// Bytes of a segment file. Every file system with sparse files takes files of this size (the least are 2 TiB on ext3 and 3.9 TiB on
-/// F2FS), and a drive of 20 TB needs no more than 19 open files.
+/// Bytes of a segment file. Every file system with sparse files takes files of this size (the least are 2 TiB on ext3
+/// and 3.9 TiB on F2FS), and a drive of 20 TB needs no more than 19 open files.
 pub const SEGMENT: u64 = 1 << 40;
 
 /// Why a file or a directory cannot be a drive's.
@@ -53,8 +54,8 @@ pub enum BackingError {
     },
     /// The file system has no files of this length.
     #[error(
-        "{}: expected a file system with files of {bytes} bytes, as the drive has, found that its files are shorter; --backing DIR/ (in \
-         a configuration: backing = \"DIR/\") keeps the drive in files of 1 TiB",
+        "{}: expected a file system with files of {bytes} bytes, as the drive has, found that its files are shorter; \
+         --backing DIR/ (in a configuration: backing = \"DIR/\") keeps the drive in files of 1 TiB",
         path.display()
     )]
     TooLarge {
@@ -128,7 +129,8 @@ pub struct Place {
     pub file: usize,
     /// The byte in that file.
     pub offset: u64,
-    /// Bytes from there on that are in the same file; of the last file, whose end is not known here, the most there can be.
+    /// Bytes from there on that are in the same file; of the last file, whose end is not known here, the most there can
+    /// be.
     pub room: u64,
 }
 
@@ -158,7 +160,8 @@ impl Backing {
         Place { file, offset, room }
     }
 
-    /// Whether none of these bytes was ever written. False where the file system does not say, and where a file ends before them.
+    /// Whether none of these bytes was ever written. False where the file system does not say, and where a file ends
+    /// before them.
     pub fn is_empty(&self, at: u64, len: u64) -> bool {
         let end = at + len;
         let mut from = at;
@@ -191,9 +194,9 @@ impl From<File> for Backing {
 /// A server that was killed may be gone and its io_uring not yet: the kernel takes that down behind its back, and lets go of the file then.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// Opens or makes what holds a drive of so many bytes. A directory, or a path that ends in `/`, holds it in segment files of
-/// [`SEGMENT`] bytes; any other path is one sparse file. As long as it is open no other drive can use it. What exists and is of
-/// the right length is taken as it is.
+/// Opens or makes what holds a drive of `bytes` bytes. A directory, or a path that ends in `/`, holds it in segment
+/// files of [`SEGMENT`] bytes; any other path is one sparse file. As long as it is open no other drive can use it. What
+/// exists and is of the right length is taken as it is.
 pub fn open(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
     match (std::fs::metadata(path), ends_in_slash(path)) {
         (Ok(m), _) if m.is_dir() => segments::open(path, bytes, SEGMENT),
@@ -258,9 +261,9 @@ fn lock(file: &File, path: &Path) -> Result<(), BackingError> {
     }
 }
 
-/// Which file or directory it is, as long as it is not copied: its file system, its number, and when it was made, where the file
-/// system knows that: a number is given again to the next file when one is removed. A directory is known by its first segment, so
-/// that one whose segments were made anew is another.
+/// Which file or directory it is, as long as it is not copied: its file system, its number, and when it was made, where
+/// the file system knows that: a number is given again to the next file when one is removed. A directory is known by
+/// its first segment, so that one whose segments were made anew is another.
 pub fn id(path: &Path) -> io::Result<String> {
     let mut found: Metadata = std::fs::metadata(path)?;
     if found.is_dir() {

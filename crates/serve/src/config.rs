@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use headtime_sched::admit::Policy;
-use headtime_sched::write_cache::{LEAST_MEMORY, Limits, MOST_MEMORY};
+use headtime_sched::write_cache::Limits;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 use toml::Spanned;
@@ -337,7 +337,7 @@ impl Config {
                     why: format!("{}: expected {expected}, found {found}", key("write-cache")),
                 };
                 match cache.get_ref().bytes() {
-                    Some(bytes) if (LEAST_MEMORY..=MOST_MEMORY).contains(&bytes) => {}
+                    Some(bytes) if Limits::new(bytes).is_some() => {}
                     found => {
                         let found = match (found, cache.get_ref()) {
                             (None, Size::Text(text)) => format!("{text:?}"),
@@ -429,9 +429,9 @@ impl Config {
 
     /// Exports with a write cache, by their numbers, and what each cache may take.
     pub fn write_caches(&self) -> Vec<(u32, Limits)> {
-        let memory = |e: &Export| e.write_cache.as_ref().and_then(|c| c.get_ref().bytes());
+        let limits = |e: &Export| Limits::new(e.write_cache.as_ref()?.get_ref().bytes()?);
         let all = self.exports.iter().enumerate();
-        all.filter_map(|(at, e)| Some((at as u32, Limits { memory: memory(e)? }))).collect()
+        all.filter_map(|(at, e)| Some((at as u32, limits(e)?))).collect()
     }
 
     /// TLS, and whether clients must use it.

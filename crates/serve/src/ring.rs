@@ -32,8 +32,8 @@ struct Operation {
     token: u64,
     held: Held,
     offset: u64,
-    /// Bytes moved so far: the kernel may move fewer than asked for, and what lies in several files is moved file by file. Of a
-    /// flush: files done.
+    /// Bytes moved so far: the kernel may move fewer than asked for, and what lies in several files is moved file by
+    /// file. Of a flush: files done.
     moved: usize,
     fua: bool,
 }
@@ -142,8 +142,8 @@ impl Ring {
         self.queue(slot);
     }
 
-    /// Fills in a submission for what is left of an operation, to the end of the file in which that begins. So an operation is
-    /// with the kernel once at a time, however many files it is in, and ends with the first error.
+    /// Fills in a submission for what is left of an operation, to the end of the file in which that begins. So an
+    /// operation is with the kernel once at a time, however many files it is in, and ends with the first error.
     fn queue(&mut self, slot: u32) {
         let op = self.operations[slot as usize].as_mut().expect("an operation was begun in this slot");
         let Place { file, offset, room } = self.backing.place(op.offset + op.moved as u64);

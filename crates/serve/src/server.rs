@@ -348,7 +348,8 @@ impl Server {
                 Some(left) if left.bytes == 0 && left.flushed => {}
                 Some(left) if left.bytes == 0 => (self.note)("warning: the disk was not flushed at the end".into()),
                 Some(left) => (self.note)(format!(
-                    "warning: {} bytes that clients were told are written are not on the disk, {} of them because it did not take them",
+                    "warning: {} bytes that clients were told are written are not on the disk, {} of them because it \
+                     did not take them",
                     left.bytes, left.failed
                 )),
                 None => (self.note)("warning: a write cache failed; what was not flushed may be lost".into()),

@@ -62,7 +62,8 @@ pub struct Setup<'a> {
     pub guarantees: Option<das::streams::Setup>,
     /// What applications are to have, where it is not the usual share.
     pub shares: Vec<(u32, Share)>,
-    /// A write-back cache in front of the scheduler, and the drive's own cache off; `None`: the drive's is as its profile says.
+    /// A write-back cache in front of the scheduler, and the drive's own cache off; `None`: the drive's is as its
+    /// profile says.
     pub write_cache: Option<write_cache::Limits>,
 }
 

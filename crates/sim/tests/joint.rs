@@ -47,8 +47,8 @@ fn a_scan_reads_more_and_the_foreground_is_served_as_by_sptf_alone() {
     }
 }
 
-/// Where nothing is wanted nothing is spent. (FILL, which learns how the arm moves, may even gain.) If it were spent: 0.990
-/// of the requests.
+/// Where nothing is wanted nothing is spent. (FILL, which learns how the arm moves, may even gain.) If it were spent:
+/// 0.990 of the requests.
 #[test]
 fn the_foreground_is_served_as_without_fill_when_nothing_is_wanted() {
     let profile = profile::builtin("atlas10k").expect("a built-in drive");

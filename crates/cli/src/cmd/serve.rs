@@ -75,7 +75,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let mut profile = drive::find(&beside(folder, config.disk.drive.clone()))?;
     let caches = config.write_caches();
     if !caches.is_empty() && config.disk.backing.is_some() && profile.electronics.cache.write_back {
-        // With it on nobody would know where the head is.
+        // With that cache on, the position of the head is unknown.
         profile = written_through(&profile);
         if !args.check {
             screen::note("the virtual drive's own write cache is off: an export has one of the server's");

@@ -69,7 +69,8 @@ pub struct Simulate {
     /// [default: skip]
     #[arg(long, value_name = "HOW")]
     exhausted: Option<String>,
-    /// Who goes next: fcfs, clook, sstf, sptf, sptf-ahead, sptf-joint, sptf-sw:N, satfuf:MS, or drive (its firmware) [default: sptf]
+    /// Who goes next: fcfs, clook, sstf, sptf, sptf-ahead, sptf-joint, sptf-sw:N, satfuf:MS, or drive (its firmware)
+    /// [default: sptf]
     #[arg(long, value_name = "O")]
     order: Option<String>,
     /// What looks for background work that fits into rotational gaps and idle time: none, bw-greedy, bw-ep-greedy, angle-ep-greedy, angle-ep-frag,
@@ -88,8 +89,8 @@ pub struct Simulate {
     /// on the host, 0 in firmware]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     conservatism_us: Option<String>,
-    /// A write-back cache of so much memory in front of the scheduler, 1 MiB to 16 GiB: dirty blocks are written in gaps and in
-    /// idle time. The drive's own write cache is off then [default: none]
+    /// A write-back cache in front of the scheduler, with 1 MiB to 16 GiB of memory: dirty blocks are written in gaps
+    /// and in idle time. The drive's own write cache is off then [default: none]
     #[arg(long, value_name = "SIZE", value_parser = figures::memory, allow_negative_numbers = true)]
     write_cache: Option<u64>,
     /// Commands at the drive at most [default: 2; with --order drive, all it takes]
@@ -375,8 +376,8 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
     if let Some(c) = &r.write_cache {
         let mb = |bytes: u64| format!("{:.2} MB", bytes as f64 / 1e6);
         out += &format!(
-            "write cache: {} written, of them {} for free and {} in the foreground; {} not on the disk; {} of {} reads from the \
-             cache; the drive's own write cache is off\n",
+            "write cache: {} written, of them {} for free and {} in the foreground; {} not on the disk; {} of {} reads \
+             from the cache; the drive's own write cache is off\n",
             mb(c.accepted),
             mb(c.free),
             mb(c.through),

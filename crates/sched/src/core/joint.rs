@@ -1,8 +1,8 @@
 //! ORDER and FILL decide together which request goes next ([`Order::SptfJoint`]).
 //!
 //! ORDER says what each waiting request costs the foreground, FILL what the gap before it brings. A request a little
-//! dearer than the cheapest may leave a gap that brings much more: the time for its arm to move is shorter, and the head
-//! waits for the platter instead, which is what FILL uses. So the request goes next for which this is least:
+//! dearer than the cheapest may leave a gap that brings much more: the time for its arm to move is shorter, and the
+//! head waits for the platter instead, which is what FILL uses. So the request goes next for which this is least:
 //!
 //! ```text
 //! cost + weight * (seek - turn * SHARE * worth / mean worth)
@@ -14,9 +14,9 @@
 //!
 //! # What it may cost
 //!
-//! The foreground is to be served as by SPTF without FILL. Look-ahead makes it faster than that, and this is what may be
-//! spent: `weight` rises while the requests that were chosen cost less than those that SPTF would have chosen ([`ALLOWED`]
-//! more at most), and falls while they cost more.
+//! The foreground is to be served as by SPTF without FILL. Look-ahead makes it faster than that, and this is what may
+//! be spent: `weight` rises while the requests that were chosen cost less than those that SPTF would have chosen
+//! ([`ALLOWED`] more at most), and falls while they cost more.
 //!
 //! [`Order::SptfJoint`]: super::Order::SptfJoint
 
@@ -28,15 +28,15 @@ use crate::order::ahead::Ranked;
 
 /// Requests whose gaps are looked at, the cheapest first.
 const MOST: usize = 10;
-/// A gap of mean worth counts as much as so many hundredths of a turn. From 13 to 28 a scan of the Atlas 10K beside oltp
+/// Hundredths of a turn that a gap of mean worth counts as. From 13 to 28 a scan of the Atlas 10K beside oltp
 /// takes the same time, to 0.3%.
 const SHARE: u64 = 25;
 /// Thousandths of the positioning time that a choice may cost more than SPTF's. What look-ahead gains is not all in the
-/// cost of one choice: it also leaves the head near other requests, and SPTF does not. Measured with oltp: with 13 an Atlas
-/// 10K serves 0.2% more requests than under SPTF, a drive of 20 TB 0.3% fewer; with 0 the Atlas serves 0.9% more, with 30
-/// 1.1% fewer.
+/// cost of one choice: it also leaves the head near other requests, and SPTF does not. Measured with oltp: with 13 an
+/// Atlas 10K serves 0.2% more requests than under SPTF, a drive of 20 TB 0.3% fewer; with 0 the Atlas serves 0.9% more,
+/// with 30 1.1% fewer.
 const ALLOWED: i64 = 8;
-/// The last so many choices make the means.
+/// Choices over which the means are taken.
 const CHOICES: i64 = 256;
 /// The weight is in parts of this.
 const ONE: i64 = 1 << 12;

@@ -32,9 +32,9 @@ impl Core {
     }
 
     /// Whether the drive goes on without a break from a command of kind `last` to one of kind `next` that continues it,
-    /// where one of them is a write, or both: it needs no time between the two, what is written goes to the media before
-    /// it is answered (the drive has no write cache, or it is `fua`), and the drive has a queue to which short commands
-    /// can be sent in time ([`super::chain`]).
+    /// where one of them is a write, or both: it needs no time between the two, what is written goes to the media
+    /// before it is answered (the drive has no write cache, or it is `fua`), and the drive has a queue to which short
+    /// commands can be sent in time ([`super::chain`]).
     pub(super) fn goes_on_between(&self, last: Kind, next: Kind, fua: bool) -> bool {
         let no_time = between(&self.model, last, next) == Dur::ZERO;
         let to_media = fua || !self.model.cache.write_back;

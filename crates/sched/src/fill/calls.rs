@@ -31,12 +31,10 @@ impl Freeblock {
         if regions > limit {
             return Err(TaskError::Full { what: "bytes of regions", limit });
         }
-        self.tasks.set_beside(regions);
-        let registered = self.tasks.register(session, spec);
-        if registered.is_err() {
-            self.tasks.set_beside(self.regions.bytes_at_most(session, &model.geometry, &[]));
-        }
-        let task = registered?;
+        let before = self.tasks.set_beside(regions);
+        let task = self.tasks.register(session, spec).inspect_err(|_| {
+            self.tasks.set_beside(before);
+        })?;
         self.regions.has_units(spec.min_pickup, &spec.ranges);
         for range in &spec.ranges {
             self.regions.add(session, &model.geometry, *range);

@@ -35,7 +35,7 @@ pub struct IdleConfig {
     pub thresholds_only: bool,
 }
 
-/// Of a range of up to so many sectors, tracks are looked at one by one.
+/// Sectors of the longest range of which the tracks are looked at one by one.
 const SMALL: u64 = 1 << 14;
 /// Commands before it is another session's turn: on drives that read on by themselves what sixteen tracks take.
 const STREAK: u32 = 128;

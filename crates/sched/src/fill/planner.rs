@@ -88,6 +88,11 @@ impl Planner {
 
     /// The best plan for what is left of a gap: a quick pass, and as much refinement as is configured.
     pub fn plan<W: Wants>(&mut self, task: &Task<W>) -> Option<Plan> {
+        if let Which::Own(_, prices) = &mut self.which
+            && task.legs_before == 0
+        {
+            prices.bands.gap(task.gap.dest.lbn);
+        }
         self.begin(task);
         let (quick, more) = self.budget;
         if self.step(task, u64::from(quick)) {
@@ -96,18 +101,14 @@ impl Planner {
         self.best(task)
     }
 
-    /// What the best plan is worth that a quick pass finds; nanoseconds of head time. `None`: the papers' algorithms do not
-    /// say.
+    /// What the best plan is worth that a quick pass finds; nanoseconds of head time. `None`: the papers' algorithms do
+    /// not say.
     pub fn worth<W: Wants>(&mut self, task: &Task<W>) -> Option<u64> {
-        let quick = u64::from(self.budget.0);
-        let Which::Own(planner, prices) = &mut self.which else { return None };
-        prices.grain.set(task.regions.grain());
-        let asked = asked(task, self.placement, prices, Who::Session(task.winner));
-        planner.begin(&asked, task.regions);
-        if !task.front_only {
-            planner.step(&asked, task.regions, quick);
-        }
-        Some(planner.best(&asked).map_or(0, |found| found.value))
+        self.begin(task);
+        self.step(task, u64::from(self.budget.0));
+        let Which::Own(planner, prices) = &self.which else { return None };
+        let found = planner.best(&asked(task, self.placement, prices, Who::Session(task.winner)));
+        Some(found.map_or(0, |found| found.value))
     }
 
     /// Begins to look for a plan.
@@ -116,9 +117,6 @@ impl Planner {
         match &mut self.which {
             Which::Own(planner, prices) => {
                 prices.grain.set(task.regions.grain());
-                if task.legs_before == 0 {
-                    prices.bands.gap(task.gap.dest.lbn);
-                }
                 planner.begin(&asked(task, self.placement, prices, who), task.regions);
             }
             Which::Paper(paper) => {

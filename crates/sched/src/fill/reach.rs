@@ -139,18 +139,19 @@ impl Reach {
         self.wanted_in(self.band(cell), sectors);
     }
 
-    /// So many more sectors of a band are wanted.
+    /// Adds sectors that are wanted in a band.
     pub(super) fn wanted_in(&mut self, band: usize, sectors: u64) {
         self.wanted[band] += sectors;
     }
 
-    /// So many sectors of a band are wanted no more, and were not brought. When a task is aborted the whole of its ranges is
-    /// told, with what had been brought before: then a band counts too little, at most until its tasks have ended.
+    /// Removes sectors of a band that are no longer wanted and were not brought. When a task is aborted the whole of
+    /// its ranges is told, with what had been brought before: then a band counts too little, at most until its tasks
+    /// have ended.
     pub(super) fn dropped_in(&mut self, band: usize, sectors: u64) {
         self.wanted[band] = self.wanted[band].saturating_sub(sectors);
     }
 
-    /// So many sectors of `cell` are wanted no more.
+    /// Removes sectors of `cell` that are no longer wanted.
     pub fn gone(&mut self, cell: u32, sectors: u64, how: Gone) {
         let band = self.band(cell);
         self.dropped_in(band, sectors);

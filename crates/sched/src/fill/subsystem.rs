@@ -402,8 +402,8 @@ impl Freeblock {
         }
     }
 
-    /// What the best plan for a gap is worth, after a quick search; nanoseconds of head time. `None`: the algorithm does
-    /// not say. The rest is as for [`Freeblock::search`].
+    /// What the best plan for a gap is worth, after a quick search; nanoseconds of head time. `None`: the algorithm
+    /// does not say. The rest is as for [`Freeblock::search`].
     pub fn worth(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>, front_only: bool) -> Option<u64> {
         // Drawn as for the search that will follow.
         let winner = self.tasks.draw(mixed(self.random.wrapping_add(STEP)))?;

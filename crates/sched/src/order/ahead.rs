@@ -13,11 +13,11 @@
 //!
 //! While the drive reads a stream, the next read of that stream costs nothing. Any other request `b` leaves the stream,
 //! and `back(b)` is the positioning time from `b` to that read; the age then counts one part in 64 (`STREAM`). So of
-//! several streams one is read until another request has waited that many times as long as the move to it and the
-//! move back take. The same holds for a stream of writes that a drive without a queue caches, with one part in 8
-//! (`CACHED`). Where no waiting request continues a stream, `back(b)` is zero. (Streams of writes on drives without a
-//! write cache have no such term: with it the writer had 1 to 3% more beside one or two random readers, and 3 to 5% less
-//! beside eight.)
+//! several streams one is read until another request has waited that many times as long as the move to it and the move
+//! back take. The same holds for a stream of writes that a drive without a queue caches, with one part in 8 (`CACHED`).
+//! Where no waiting request continues a stream, `back(b)` is zero. (Streams of writes on drives without a write cache
+//! have no such term: with it the writer had 1 to 3% more beside one or two random readers, and 3 to 5% less beside
+//! eight.)
 //!
 //! The term of the age is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on
 //! rotational position"): a request that lies badly gains on the others while it waits, so the largest response times
@@ -29,8 +29,8 @@
 //!
 //! Of waiting reads that continue each other, only the first is a candidate; the drive reads the others after it
 //! without a break. If ORDER started in the middle of such a run, the run would continue with reads that arrive at its
-//! end, and its first reads would be left behind. A run that arrived from its end to its start is that of a program that
-//! reads backwards: nothing will arrive at its end, and the head begins where it is soonest. The first alone is a
+//! end, and its first reads would be left behind. A run that arrived from its end to its start is that of a program
+//! that reads backwards: nothing will arrive at its end, and the head begins where it is soonest. The first alone is a
 //! candidate also of writes that continue each other, on a drive without a write cache ([`crate::merge`]).
 //!
 //! [`Order::SptfJoint`] looks at a third request, too, and leaves what each candidate costs to FILL.
@@ -144,8 +144,8 @@ pub enum Steps {
     Three,
 }
 
-/// Requests among which the third is looked for. With `n` waiting that takes some `n` squared positioning times for each
-/// candidate that is followed; with more waiting a third one is always near.
+/// Requests among which the third is looked for. With `n` waiting that takes some `n` squared positioning times for
+/// each candidate that is followed; with more waiting a third one is always near.
 pub const MOST_FOR_THREE: usize = 16;
 
 /// Hundredths of the third request's positioning time that count: until it is served others will have arrived. Measured
@@ -248,8 +248,8 @@ fn behind(view: &View, candidates: &[Option<Candidate>], first: &Entry, not: Opt
     others.map(|c| positioning_after(view, first, c.entry)).min()
 }
 
-/// The same of the request behind `first` and, in part ([`THIRD`]), of the one behind that: for the pair for which it is
-/// shortest.
+/// The same of the request behind `first` and, in part ([`THIRD`]), of the one behind that: for the pair for which it
+/// is shortest.
 fn two_behind(view: &View, candidates: &[Option<Candidate>], first: &Candidate) -> Option<Dur> {
     let mut shortest: Option<Dur> = None;
     for second in candidates.iter().flatten().filter(|c| c.entry.slot != first.entry.slot) {
@@ -317,8 +317,8 @@ fn goes_on(model: &Model, kind: Kind, end: u64, next: Kind, lbn: u64) -> bool {
     end == lbn && kind.is_read() && next.is_read() && model.reads_ahead()
 }
 
-/// Whether the request in slot `next` goes behind the one in `first`, which it continues: as a later read that the drive
-/// reads without a break, or as a write.
+/// Whether the request in slot `next` goes behind the one in `first`, which it continues: as a later read that the
+/// drive reads without a break, or as a write.
 fn goes_before(view: &View, first: u32, next: u32) -> bool {
     let (one, other) = (view.pool.get(first), view.pool.get(next));
     let of_another = view.queues.is_some() && one.queue != other.queue;

@@ -115,7 +115,8 @@ pub struct View<'a> {
     pub writes_in_order: bool,
     /// How near those were that arrived before; [`Order::SptfAhead`] learns it.
     pub arrivals: &'a mut ahead::Arrivals,
-    /// What each request that may go next costs, as [`Order::SptfJoint`] leaves it for FILL; empty where it has no choice.
+    /// What each request that may go next costs, as [`Order::SptfJoint`] leaves it for FILL; empty where it has no
+    /// choice.
     pub ranked: &'a mut Vec<Ranked>,
     /// How many requests were looked at; orders count it up.
     pub looked_at: u64,

@@ -406,9 +406,10 @@ impl TaskManager {
         }
     }
 
-    /// The scheduling layer takes so many bytes at most, which leaves less of the limit for tasks.
-    pub fn set_beside(&mut self, bytes: usize) {
-        self.beside = bytes;
+    /// Sets the bytes that the scheduling layer takes at most, which leave less of the limit for tasks; returns what
+    /// they were.
+    pub fn set_beside(&mut self, bytes: usize) -> usize {
+        std::mem::replace(&mut self.beside, bytes)
     }
 
     /// Refuses what does not fit into the limit beside all that is there, the bits at their largest.

@@ -188,7 +188,8 @@ pub struct Limits {
     pub tasks: usize,
     /// Ranges at most, over all tasks.
     pub ranges: usize,
-    /// Bytes that sessions, tasks, their bits and the scheduling layer's regions may take in all. Queues have bounds of their own.
+    /// Bytes that sessions, tasks, their bits and the scheduling layer's regions may take in all. Queues have bounds of
+    /// their own.
     pub bytes: usize,
     /// Of these, what the regions may take.
     pub region_bytes: usize,

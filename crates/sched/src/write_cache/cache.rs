@@ -74,7 +74,7 @@ pub struct Cache<T: Traffic> {
 }
 
 impl<T: Traffic> Cache<T> {
-    /// Nothing, of a disk with sectors of so many bytes.
+    /// An empty cache of a disk with sectors of `sector_bytes`.
     pub fn new(sector_bytes: u32) -> Cache<T> {
         Cache {
             sector: u64::from(sector_bytes),
@@ -106,7 +106,7 @@ impl<T: Traffic> Cache<T> {
         self.bytes - self.extents.len() as u64 * OVERHEAD
     }
 
-    /// Memory that so many bytes of data would take.
+    /// Memory that `bytes` of data would take.
     pub fn cost(bytes: u64) -> u64 {
         bytes + bytes.div_ceil(LONGEST) * OVERHEAD
     }
@@ -271,7 +271,7 @@ impl<T: Traffic> Cache<T> {
         }
     }
 
-    /// Cuts the extents of a range into such of so many sectors.
+    /// Cuts the extents of a range into extents of `sectors` sectors.
     pub fn mince(&mut self, range: &Range, sectors: u64) {
         let mut at = range.lbn;
         while at < range.end() {

@@ -20,7 +20,7 @@ pub struct Ask<T: Traffic> {
     pub owner: u32,
     /// A write's data, exactly its sectors.
     pub data: T::Data,
-    /// Whom it is answered to.
+    /// Names the request when it is answered.
     pub ticket: T::Ticket,
 }
 

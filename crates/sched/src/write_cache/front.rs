@@ -1,4 +1,4 @@
-//! The machine in front of a scheduler, as a scheduler itself: what is told to it goes to the machine, the machine's calls go to
+//! The machine in front of a scheduler, as a scheduler itself: requests go to the machine, the machine's calls go to
 //! the scheduler beneath, and what the machine answers is finished. Only ranges go through it, no data.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,8 +21,8 @@ use crate::tasks::{Event as Told, Range, SessionId, TaskId, TaskSpec};
 pub const PRIORITY: u32 = 1;
 /// Without FILL, how long the disk is idle before a block is written.
 const IDLE: Dur = Dur::from_ms(20);
-/// The application of what the cache writes, and of flushes: one that asks for something anywhere on the disk when it was
-/// answered. What is asynchronous would have turns of its own under BFQ, for which all others wait.
+/// The application of what the cache writes, and of flushes: one that asks for something anywhere on the disk when it
+/// was answered. What is asynchronous would have turns of its own under BFQ, for which all others wait.
 const CACHE: u32 = ASYNCHRONOUS - 1;
 
 /// Traffic without data.
@@ -54,14 +54,9 @@ impl Traffic for Ranges {
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     submitted: Time,
-    /// When the last of its own commands was sent, and what was predicted of it; of a request that the cache answers neither.
+    /// When the last of its own commands was sent, and what was predicted of it; of a request that the cache answers
+    /// neither.
     sent: Option<(Time, Option<Prediction>)>,
-}
-
-/// A request of the machine that is not finished.
-#[derive(Clone, Copy, Debug)]
-struct Own {
-    bytes: u64,
 }
 
 /// A write-back cache in front of a scheduler.
@@ -75,7 +70,8 @@ pub struct Front<S> {
     /// Tasks of the session: the machine's names by the core's.
     names: BTreeMap<TaskId, u64>,
     asked: BTreeMap<u64, Asked>,
-    own: BTreeMap<u64, Own>,
+    /// Bytes of the machine's own requests that are not finished.
+    own: BTreeMap<u64, u64>,
     finished: VecDeque<Finished>,
     now: Time,
     next_tick: Time,
@@ -84,8 +80,8 @@ pub struct Front<S> {
 }
 
 impl<S: Scheduler> Front<S> {
-    /// An empty cache in front of a scheduler to which nothing was told yet, for sectors of so many bytes and at most so many
-    /// requests at a time.
+    /// An empty cache in front of a new scheduler, for sectors of `sector_bytes` and at most `capacity` requests at a
+    /// time.
     pub fn new(mut under: S, sector_bytes: u32, limits: Limits, capacity: usize) -> Front<S> {
         let session = under.core().and_then(|core| core.open(PRIORITY, Time::ZERO).ok());
         let mut machine = Machine::new(sector_bytes, limits, session.is_some());
@@ -123,7 +119,7 @@ impl<S: Scheduler> Front<S> {
         }
     }
 
-    /// Without FILL: whether nobody has asked for anything for a while, and nothing is being written.
+    /// Without FILL: whether no client has had a request for [`IDLE`], and nothing is being written.
     fn is_quiet(&self) -> bool {
         self.session.is_none() && self.asked.is_empty() && self.own.is_empty() && self.now >= self.quiet_since + IDLE
     }
@@ -189,7 +185,7 @@ impl<S: Scheduler> Front<S> {
         };
         match self.under.submit(Request { id: token, ..request }, self.now) {
             Ok(()) => {
-                self.own.insert(token, Own { bytes: u64::from(request.count) * self.sector });
+                self.own.insert(token, u64::from(request.count) * self.sector);
                 Ok(())
             }
             Err(Refused::Full { .. }) if !self.own.is_empty() => Err(call),
@@ -203,14 +199,14 @@ impl<S: Scheduler> Front<S> {
 
     /// A request of the machine is finished.
     fn answered(&mut self, f: &Finished) {
-        let Some(own) = self.own.remove(&f.request) else { return };
+        let Some(bytes) = self.own.remove(&f.request) else { return };
         if let Some(request) = self.machine.reads_for(f.request)
             && let Some(asked) = self.asked.get_mut(request)
         {
             asked.sent = Some((f.dispatched, f.prediction));
         }
         let answer = match f.outcome {
-            Outcome::Ok => Ok(own.bytes),
+            Outcome::Ok => Ok(bytes),
             outcome => Err((outcome, format!("{outcome:?}"))),
         };
         self.machine.event(Event::Answered { token: f.request, answer });

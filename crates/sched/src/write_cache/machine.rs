@@ -22,8 +22,8 @@ pub(super) const READ: u64 = 0;
 pub(super) const WRITE: u64 = 1;
 const FLUSH: u64 = 2;
 
-/// Blocks that go in the foreground together when the cache is above its high mark: enough to lie near each other, too few
-/// for reads to wait for long.
+/// Blocks that go in the foreground together when the cache is above its high mark: enough to lie near each other, too
+/// few for reads to wait for long.
 const PRESSED: usize = 16;
 
 /// Answers that were not fetched yet.
@@ -82,7 +82,7 @@ pub struct Machine<T: Traffic> {
     /// Whether there are write tasks: without FILL there are none.
     fills: bool,
     policy: Policy,
-    /// Whether tasks may be picked up, as the scheduler was told.
+    /// Whether tasks may be picked up, as the scheduler knows it.
     free: bool,
     pub(super) calls: Calls<T>,
     answers: Answers<T>,
@@ -90,7 +90,7 @@ pub struct Machine<T: Traffic> {
     reads: Reads<T>,
     writes: Writes<T>,
     waiters: Vec<Waiter<T>>,
-    /// Flushes under way, and whom they are for.
+    /// Flushes at the scheduler, with the requests that wait for each.
     flushing: BTreeMap<u64, Vec<Waiter<T>>>,
     /// Writes that wait for room in the cache.
     blocked: VecDeque<Ask<T>>,
@@ -105,7 +105,8 @@ pub struct Machine<T: Traffic> {
 }
 
 impl<T: Traffic> Machine<T> {
-    /// An empty cache for a disk with sectors of so many bytes. `fills`: the scheduler has FILL, and takes write tasks.
+    /// An empty cache for a disk with sectors of `sector_bytes`. `fills`: the scheduler has FILL, and takes write
+    /// tasks.
     pub fn new(sector_bytes: u32, limits: Limits, fills: bool) -> Machine<T> {
         Machine {
             limits,
@@ -132,7 +133,8 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// The same where blocks are written as soon as there is a gap for them, whatever that is good for ([`super::policy`]).
+    /// The same where blocks are written as soon as there is a gap for them, whatever that is good for
+    /// ([`super::policy`]).
     #[must_use]
     pub fn eager(mut self) -> Machine<T> {
         self.policy.set_eager();
@@ -168,7 +170,8 @@ impl<T: Traffic> Machine<T> {
         self.work();
     }
 
-    /// Writes go into the cache in their order, as long as there is room. One that is larger than the cache has it alone.
+    /// Writes go into the cache in their order, as long as there is room. One that is larger than the cache has it
+    /// alone.
     fn admit(&mut self) {
         while let Some(ask) = self.blocked.front() {
             let full = self.cache.bytes() + Cache::<T>::cost(T::len(&ask.data)) > self.limits.memory;
@@ -249,7 +252,7 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// A foreground write failed. Whoever waits for what is given up is told so.
+    /// A foreground write failed. The requests that wait for its sectors are answered with the fault.
     fn failed(&mut self, token: u64, fault: T::Fault, why: &str) {
         for lbn in self.writes.failed(&mut self.cache, token) {
             let (e, range) = (self.cache.at(lbn), self.cache.range_of(lbn));
@@ -268,7 +271,7 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// A tick has passed ([`super::policy::TICK`]): dirty data that nobody has yet is given to a task.
+    /// A tick has passed ([`super::policy::TICK`]): dirty data that no task has yet is given to one.
     pub fn tick(&mut self) {
         self.policy.tick(self.cache.seq());
         if self.up && self.fills {
@@ -277,7 +280,7 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// Tells the scheduler whether tasks may be picked up, if that has changed.
+    /// Calls the scheduler when it has changed whether tasks may be picked up.
     fn allow(&mut self) {
         let free = self.policy.is_free(&self.limits, self.cache.bytes(), self.cache.oldest()) || self.draining;
         if self.fills && std::mem::replace(&mut self.free, free) != free {
@@ -290,8 +293,8 @@ impl<T: Traffic> Machine<T> {
         self.up && !self.cache.is_empty()
     }
 
-    /// The disk is idle, and there are no tasks: the next block in the order of the disk is written in the foreground. Whether
-    /// there is one.
+    /// The disk is idle, and there are no tasks: the next block in the order of the disk is written in the foreground.
+    /// Whether there is one.
     pub fn use_idle_time(&mut self) -> bool {
         let is_free = self.policy.is_free(&self.limits, self.cache.bytes(), self.cache.oldest());
         let next = self.cache.next_loose(self.writes.reached()).filter(|_| is_free && self.up);
@@ -302,7 +305,7 @@ impl<T: Traffic> Machine<T> {
         next.is_some()
     }
 
-    /// What could not be written is tried again: by whoever has a slower clock than [`Machine::tick`]'s.
+    /// Tries again to write what could not be written. To be called less often than [`Machine::tick`].
     pub fn retry(&mut self) {
         self.writes.retry(&mut self.cache);
         self.work();
@@ -351,7 +354,8 @@ impl<T: Traffic> Machine<T> {
         self.answer_waiters();
     }
 
-    /// Makes the next few that wait urgent, in the order of the disk: they lie near each other then. Whether there are any.
+    /// Makes the next few that wait urgent, in the order of the disk: they lie near each other then. Whether there are
+    /// any.
     fn press(&mut self) -> bool {
         let before = self.swept;
         for _ in 0..PRESSED {

@@ -1,17 +1,17 @@
 //! When dirty blocks may be written in gaps and idle time.
 //!
-//! Every gap that a dirty block is written in is one that nothing is read in, so blocks are written only as far as that is
-//! good for something:
+//! Every gap that a dirty block is written in is one that nothing is read in, so blocks are written only as far as that
+//! is good for something:
 //!
-//! * The cache fills: above [`Limits::low`] blocks are written in gaps, until it has been a little below. Above [`Limits::high`]
-//!   the oldest go in the foreground. Between the two marks there are thousands of blocks to choose from for each gap, so that
-//!   one of them lies near the way of the head.
-//! * A block is old: after [`OLD`] ticks it is written when there is a gap for it, so that little is lost with the power
-//!   on a machine whose programs never flush.
-//! * A client flushes now and then: what is dirty at the next flush has to be written then, while a program waits. So for
-//!   [`FLUSHED`] ticks after a flush blocks are written as soon as there are gaps.
+//! * The cache fills: above [`Limits::low`] blocks are written in gaps, until it has been a little below. Above
+//!   [`Limits::high`] the oldest go in the foreground. Between the two marks there are thousands of blocks to choose
+//!   from for each gap, so that one of them lies near the way of the head.
+//! * A block is old: after [`OLD`] ticks it is written when there is a gap for it, so that little is lost with the
+//!   power on a machine whose programs never flush.
+//! * A client flushes now and then: what is dirty at the next flush has to be written then, while a program waits. So
+//!   for [`FLUSHED`] ticks after a flush blocks are written as soon as there are gaps.
 //!
-//! Time is counted in ticks, of which [`super::machine::Machine::tick`] is told one each [`TICK`].
+//! Time is counted in ticks: [`super::machine::Machine::tick`] is called once each [`TICK`].
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use headtime_disk::time::Dur;
 
 use super::Limits;
 
-/// How often the machine is to be told that time passes.
+/// Time between two ticks.
 pub const TICK: Dur = Dur::from_ms(50);
 /// Ticks (30 s, what Linux gives its dirty pages) after which a block is old.
 pub const OLD: u64 = 600;
@@ -68,7 +68,7 @@ impl Policy {
         self.flushed = Some(self.now);
     }
 
-    /// Whether blocks may be written in gaps: the cache takes so many bytes, and its oldest write is that.
+    /// Whether blocks may be written in gaps. `bytes`: memory that the cache takes; `oldest`: its oldest write.
     pub(super) fn is_free(&mut self, limits: &Limits, bytes: u64, oldest: Option<u64>) -> bool {
         let well_below = limits.low() - limits.low() / 16;
         self.fills = bytes > if self.fills { well_below } else { limits.low() };

@@ -1,5 +1,5 @@
-//! The machine against a plain model: clients, a scheduler that carries its calls out in every order that is allowed, a drive whose
-//! cache may forget, faults, lost sessions, and a power failure at any point.
+//! The machine against a plain model: clients, a scheduler that carries its calls out in every order that is allowed, a
+//! drive whose cache may forget, faults, lost sessions, and a power failure at any point.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range as Span;

@@ -69,7 +69,7 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// Neighbours are written together up to so many bytes, and no more than is usual.
+    /// Sets how many bytes of neighbours are written together at most; [`LONGEST_THROUGH`] remains a limit.
     pub(super) fn set_longest(&mut self, bytes: u64) {
         self.longest = bytes.min(LONGEST_THROUGH);
     }
@@ -160,8 +160,8 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// Sends what is urgent in the order of the disk, each with its neighbours, as long as there is room: what is under way
-    /// together lies near each other, and the scheduler chooses among it.
+    /// Sends what is urgent in the order of the disk, each with its neighbours, as long as there is room: what is under
+    /// way together lies near each other, and the scheduler chooses among it.
     pub(super) fn send(&mut self, cache: &mut Cache<T>, tokens: &mut Tokens, calls: &mut Calls<T>) {
         while self.through.len() < MOST_THROUGH {
             // Two writes of the same sectors go one after the other: each is answered before the next is sent.

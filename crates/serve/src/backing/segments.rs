@@ -1,9 +1,9 @@
 //! A drive in the segment files of a directory.
 //!
-//! Segment n holds the bytes from n times the segment's length on. All segments are made when the drive is, not when they are
-//! first written: being sparse they take no room, a read or write never has to open a file, what stands in the way is found at
-//! the start, and a segment that is not there was lost. The first one has no bytes until the others are complete, so that
-//! a start that was interrupted can be told from a loss and is gone on with.
+//! Segment n holds the bytes from n times the segment's length on. All segments are made when the drive is, not when
+//! they are first written: being sparse they take no room, a read or write never has to open a file, what stands in the
+//! way is found at the start, and a segment that is not there was lost. The first one has no bytes until the others are
+//! complete, so that a start that was interrupted can be told from a loss and is gone on with.
 //!
 //! Other files in the directory are left alone.
 
@@ -40,7 +40,8 @@ pub(super) fn open(directory: &Path, bytes: u64, segment: u64) -> Result<Backing
     if !found.is_empty() && !found.contains(&0) {
         return Err(missing(0));
     }
-    // Who has locked the first segment has them all to itself; the others are locked for those who take one for a drive's only file.
+    // Who has locked the first segment has them all to itself; the others are locked for those who take one for a
+    // drive's only file.
     let first = take(directory, 0, true)?.ok_or_else(|| missing(0))?;
     let unfinished = first.metadata().map_err(BackingError::io(&directory.join(name(0))))?.len() == 0;
     if !unfinished {

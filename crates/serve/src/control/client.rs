@@ -11,11 +11,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 use tonic::{Status, Streaming};
 
-use super::MOST_MESSAGE;
 use super::v1::control_client::ControlClient;
 use super::v1::session_call::Call;
 use super::v1::session_event::Event;
 use super::v1::{InfoReply, InfoRequest, Open, Opened, SessionCall, SessionEvent};
+use super::{CONNECTION_WINDOW, MOST_MESSAGE, STREAM_WINDOW};
 
 /// What a call that was refused is answered.
 pub type ClientStatus = Status;
@@ -86,7 +86,9 @@ pub type Control = ControlClient<Channel>;
 pub async fn connect(path: &Path) -> Result<Control, ClientError> {
     let socket: PathBuf = path.into();
     // The address means nothing: every connection goes to the socket.
-    let endpoint = Endpoint::from_static("http://headtime.invalid");
+    let endpoint = Endpoint::from_static("http://headtime.invalid")
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
     let connector = tower::service_fn(move |_: Uri| {
         let socket = socket.clone();
         async move { Ok::<_, io::Error>(TokioIo::new(UnixStream::connect(socket).await?)) }

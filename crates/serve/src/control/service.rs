@@ -12,7 +12,6 @@ use tokio_stream::Stream;
 use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::MOST_MESSAGE;
 use super::counts;
 use super::session;
 use super::streams;
@@ -21,6 +20,7 @@ use super::v1::{
     ChangeReply, ChangeRequest, CloseStreamReply, CloseStreamRequest, Export, InfoReply, InfoRequest, SessionCall,
     SessionEvent, Snapshot, StatisticsRequest, StreamReply, StreamRequest, change_request,
 };
+use super::{CONNECTION_WINDOW, MOST_MESSAGE, STREAM_WINDOW};
 use crate::engine::inbox::{NotTold, Outbox};
 use crate::engine::telling::{Call, Change, Telling};
 use crate::net::address::Listening;
@@ -191,6 +191,9 @@ pub async fn serve(service: Service, listening: Listening, end: impl Future<Outp
     let server =
         ControlServer::new(service).max_decoding_message_size(MOST_MESSAGE).max_encoding_message_size(MOST_MESSAGE);
     let incoming = UnixListenerStream::new(listener);
-    let serving = tonic::transport::Server::builder().add_service(server).serve_with_incoming_shutdown(incoming, end);
+    let mut builder = tonic::transport::Server::builder()
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    let serving = builder.add_service(server).serve_with_incoming_shutdown(incoming, end);
     serving.await.map_err(|e| e.to_string())
 }

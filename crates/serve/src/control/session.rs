@@ -293,8 +293,8 @@ impl Session {
             let fault = v1::Fault::Invalid.into();
             return Ok(Some(Hears::Answered(v1::Answered { token: f.token, data: Bytes::new(), why_not, fault })));
         }
-        // What a write cache asks for is bounded by its memory, and by the clients that wait for it: they have their shares, and
-        // would wait for ever if it had to wait for one.
+        // What a write cache asks for is bounded by its memory, and by the clients that wait for it: they have their
+        // shares, and would wait for ever if it had to wait for one.
         let share = match self.service.cache {
             Some(_) => None,
             None => Some(self.service.budget.share(self.service.owner(), bytes).await),

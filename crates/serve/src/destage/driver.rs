@@ -20,7 +20,7 @@ use crate::control::v1::{self, Export, InfoReply, SessionCall, SessionEvent};
 use crate::engine::telling::Telling;
 use crate::net::listener::Note;
 
-/// How often the machine is told that time passes.
+/// Time between two ticks of the machine.
 const BATCH: Duration = Duration::from_nanos(TICK.0);
 /// How often what could not be written is tried again.
 const RETRY: Duration = Duration::from_secs(2);
@@ -144,14 +144,14 @@ impl Place {
         }
     }
 
-    /// Tries until there is a session, or nobody waits for it any more.
+    /// Tries until there is a session, or the driver has ended.
     async fn find(self, links: Sender<Link>, note: Note, first: Duration) {
         let (mut pause, mut said) = (PAUSES[0], String::new());
         sleep(first).await;
         loop {
             match self.open().await {
                 Ok(link) => {
-                    // Whoever does not wait for it any more is at its end.
+                    // An error means that the driver has ended.
                     let _ = links.send(link).await;
                     return;
                 }
@@ -222,7 +222,7 @@ impl Driver {
         Driver { machine, ingress, counts, quiet: None }
     }
 
-    /// The same where there is no FILL: blocks are written when nobody asks for anything.
+    /// The same where there is no FILL: blocks are written while no client asks for anything.
     pub fn without_fill(self) -> Driver {
         Driver { quiet: Some(0), ..self }
     }
@@ -252,7 +252,7 @@ impl Driver {
                     Ok(event) => self.machine.event(event),
                     Err(why) => lost = Some(why),
                 },
-                // Whoever learns here that the session has ended learns it from its events, too.
+                // That a session has ended may be seen here first, or in its events.
                 there_is = room(&calls), if self.machine.has_calls() => if there_is && let Some(calls) = &calls {
                     while self.machine.has_calls() && let Ok(permit) = calls.try_reserve() {
                         permit.send(SessionCall { call: self.machine.next_call() });
@@ -314,7 +314,7 @@ impl Driver {
         }
     }
 
-    /// Without FILL: a few blocks are written when nobody has asked for anything for a while.
+    /// Without FILL: writes a few blocks when no client has asked for anything for more than [`QUIET`] ticks.
     fn use_idle_time(&mut self) {
         let Some(quiet) = &mut self.quiet else { return };
         *quiet += 1;
@@ -327,7 +327,7 @@ impl Driver {
         self.quiet = self.quiet.map(|_| 0);
         match telling {
             Telling::Submit(ask) => self.machine.ask(ask),
-            // Whoever has no engine does no background work, and ends otherwise.
+            // A cache does no background work, and has its own way to end.
             Telling::Call(call) => call.refuse_without_core(),
             Telling::Stream(call) => call.carry_out(None, headtime_disk::time::Time::ZERO),
             Telling::Shares(_) | Telling::Snapshot(_) | Telling::End => {}

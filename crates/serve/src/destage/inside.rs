@@ -25,7 +25,7 @@ pub const MOST_CACHED: usize = 1024;
 pub struct Caches {
     /// Exports by their numbers, and what the cache of each may take.
     pub exports: Vec<(u32, Limits)>,
-    /// Whether the scheduler has FILL; without it dirty blocks are written when nobody asks for anything.
+    /// Whether the scheduler has FILL; without it dirty blocks are written while no client asks for anything.
     pub fills: bool,
 }
 
@@ -79,7 +79,8 @@ impl Working {
         self.drivers.is_empty()
     }
 
-    /// Writes everything out, flushes, and ends them; by export, what is left. `None`: its task panicked, which is a bug.
+    /// Writes everything out, flushes, and ends them; by export, what is left. `None`: its task panicked, which is a
+    /// bug.
     pub async fn finish(self) -> Vec<(u32, Option<Left>)> {
         let _ = self.write_out.send(true);
         let mut left = Vec::new();

@@ -1,4 +1,5 @@
-//! The cache's state machine ([`headtime_sched::write_cache`]) with real data, answered to NBD clients, over a control session.
+//! The cache's state machine ([`headtime_sched::write_cache`]) with real data, answered to NBD clients, over a control
+//! session.
 
 use bytes::{Bytes, BytesMut};
 use headtime_sched::tasks::Range;
@@ -41,7 +42,7 @@ impl Traffic for Real {
 pub struct Machine(write_cache::Machine<Real>);
 
 impl Machine {
-    /// An empty cache for a disk with sectors of so many bytes. `fills`: the server has FILL.
+    /// An empty cache for a disk with sectors of `sector_bytes`. `fills`: the server has FILL.
     pub fn new(sector_bytes: u32, limits: Limits, fills: bool) -> Machine {
         Machine(write_cache::Machine::new(sector_bytes, limits, fills))
     }
@@ -95,12 +96,12 @@ impl Machine {
         self.0.tick();
     }
 
-    /// What could not be written is tried again: by whoever has a slower clock than [`Machine::tick`]'s.
+    /// Tries again to write what could not be written. To be called less often than [`Machine::tick`].
     pub fn retry(&mut self) {
         self.0.retry();
     }
 
-    /// Without FILL upstream: nobody has asked for anything for a while.
+    /// Without FILL upstream: the disk is idle, and a block may be written.
     pub fn use_idle_time(&mut self) {
         self.0.use_idle_time();
     }

@@ -8,8 +8,8 @@
 //! NBD clients ── net/connection ──► ingress ──► machine ──► driver ──► control session ──► serve
 //! ```
 //!
-//! * [`machine`]: the state machine, which is [`headtime_sched::write_cache`], with data and over a session; there is also why no
-//!   read returns old data, and what a flush that was answered covers
+//! * [`machine`]: the state machine, which is [`headtime_sched::write_cache`], with data and over a session; there is
+//!   also why no read returns old data, and what a flush that was answered covers
 //! * [`ingress`]: the engine's queue, as a tokio task reads it; [`driver`]: the session upstream, lost and found again;
 //!   [`server`]: all of it together
 //! * [`inside`]: the same machine within the server, for exports with a write cache of their own

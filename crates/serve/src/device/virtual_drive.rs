@@ -1,9 +1,10 @@
 //! A virtual drive that spins in real time and really holds data.
 //!
-//! [`Drive`] says when each command is done; a backing file, or a directory of them (sparse: sectors that were never written read
-//! as zeros), holds what was written. A command's data is moved to or from the file as soon as the command is sent, and the host hears of
-//! it when the drive is done and the file is, too. So a command never completes before its data is where it survives the
-//! end of this program, and the file's own speed shows only as lateness, which is reported.
+//! [`Drive`] says when each command is done; a backing file, or a directory of them (sparse: sectors that were never
+//! written read as zeros), holds what was written. A command's data is moved to or from the file as soon as the command
+//! is sent, and the host hears of it when the drive is done and the file is, too. So a command never completes before
+//! its data is where it survives the end of this program, and the file's own speed shows only as lateness, which is
+//! reported.
 //!
 //! Of what was never written the file is not asked at all: the kernel would fill its cache with zeros first, up to some tens of
 //! milliseconds for a MiB, and the command would be late by that.

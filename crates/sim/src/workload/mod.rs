@@ -14,6 +14,7 @@ mod host_time;
 mod micro;
 mod oltp;
 mod open;
+mod orders;
 mod playback;
 mod population;
 mod random;

@@ -34,22 +34,20 @@ use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::Policy;
 use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::core::Order;
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::write_cache::{self, LEAST_MEMORY, MOST_MEMORY};
+use headtime_sched::write_cache;
 
+pub use super::orders::{ORDERS, order, order_name};
 use super::source::{Source, fault, sources};
 use super::stream_table::StreamTable;
-use super::suite::named::{self, Named};
 use super::task_table::TaskTable;
 pub use super::values::{Bytes, Figure};
-use super::{Arrivals, HostTime, Mode, NAMES, Target, WorkloadError, by_name, das};
+use super::{HostTime, Mode, Target, WorkloadError};
 use crate::background::Background;
 use crate::filling;
 use crate::input;
 use crate::simulate::Scheduling;
-use crate::traces::{RECORDING, TraceFormat};
 
 /// Options of a simulation; what is `None` was not said.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -107,60 +105,10 @@ pub struct Scenario {
 
 /// Names of ADMIT; behind `das:` stands the policy of best effort.
 pub const ADMITS: [&str; 6] = ["none", "cfq", "bfq", "bfq+", "das", "das:POLICY"];
-/// Names of ORDER; `drive` leaves the choice to the drive.
-pub const ORDERS: [&str; 9] =
-    ["fcfs", "clook", "sstf", "sptf", "sptf-ahead", "sptf-joint", "sptf-sw:N", "satfuf:MS", "drive"];
-
 /// Longest file of a scenario, bytes.
 const LONGEST_FILE: u64 = 1 << 20;
-/// Largest N of `sptf-sw:N`, percent.
-const WIDEST_WINDOW: u32 = 1_000;
-/// Longest threshold of `satfuf:MS`, ms.
-pub(super) const LONGEST_WAIT_MS: f64 = 1e6;
 /// Longest run, virtual seconds (ten years).
 pub const LONGEST_RUN_S: f64 = 315_360_000.0;
-
-/// An order by its name. Unknown names list the known ones; figures out of range say the range.
-pub fn order(name: &str) -> Result<Scheduling, WorkloadError> {
-    let (word, figure) = name.split_once(':').map_or((name, None), |(w, f)| (w, Some(f)));
-    let order = match (word, figure) {
-        ("fcfs", None) => Order::Fcfs,
-        ("clook", None) => Order::Clook,
-        ("sstf", None) => Order::Sstf,
-        ("sptf" | "satf", None) => Order::Sptf,
-        ("sptf-ahead", None) => Order::SptfAhead,
-        ("sptf-joint", None) => Order::SptfJoint,
-        ("drive", None) => return Ok(Scheduling::Drive),
-        ("sptf-sw", Some(f)) => match f.trim_end_matches('%').parse() {
-            Ok(n) if n <= WIDEST_WINDOW => Order::SptfSw(n),
-            _ => return Err(WorkloadError::range("N of order sptf-sw:N (percent)", quoted(f), 0, WIDEST_WINDOW)),
-        },
-        ("satfuf", Some(f)) => match f.parse::<f64>() {
-            Ok(ms) if (0.0..=LONGEST_WAIT_MS).contains(&ms) => Order::SatfUf(Dur::from_ms_f64(ms)),
-            _ => return Err(WorkloadError::range("MS of order satfuf:MS", quoted(f), 0, LONGEST_WAIT_MS)),
-        },
-        _ => return Err(unknown("order", name, &ORDERS)),
-    };
-    Ok(Scheduling::Host(order))
-}
-
-/// The name of an order, as [`order`] takes it.
-pub fn order_name(order: Order) -> String {
-    match order {
-        Order::Fcfs => "fcfs".into(),
-        Order::Clook => "clook".into(),
-        Order::Sstf => "sstf".into(),
-        Order::Sptf => "sptf".into(),
-        Order::SptfSw(percent) => format!("sptf-sw:{percent}"),
-        Order::SptfAhead => "sptf-ahead".into(),
-        Order::SptfJoint => "sptf-joint".into(),
-        Order::SatfUf(after) => format!("satfuf:{}", after.as_ms_f64()),
-    }
-}
-
-fn quoted(text: &str) -> String {
-    format!("\"{text}\"")
-}
 
 pub(crate) fn unknown(what: &'static str, name: &str, known: &[&str]) -> WorkloadError {
     WorkloadError::Unknown { what, name: name.to_owned(), known: known.join(", ") }
@@ -311,131 +259,6 @@ impl Scenario {
         self.check_all().map_err(|e| self.source.fault_if_named(e))
     }
 
-    fn check_all(&self) -> Result<(), WorkloadError> {
-        self.policy()?;
-        let filled = self.fill(0)?.is_some();
-        let background = self.background.as_deref().unwrap_or("none");
-        filling::check_background(background)?;
-        // With `none` said in so many words, everything else is what the run is to be compared with.
-        let none = self.fill.as_deref() == Some("none");
-        let inside = self.placement.as_deref().is_some_and(|p| p != "host");
-        for (given, what) in [(self.conservatism_us.is_some(), "conservatism_us"), (inside, "a placement")] {
-            if given && !filled && !none {
-                return Err(WorkloadError::Conflict(format!("{what} was given, but no fill")));
-            }
-        }
-        let das = self.guarantees()?.is_some();
-        if self.exhausted.is_some() && !das {
-            return Err(WorkloadError::Conflict("exhausted was given, but not admit das".into()));
-        }
-        if (das || self.policy()? != Policy::None) && self.scheduling()? == Scheduling::Drive {
-            return Err(WorkloadError::Conflict(
-                "order drive leaves the choice to the drive, which knows no applications to admit".into(),
-            ));
-        }
-        if filled && self.scheduling()? == Scheduling::Drive {
-            return Err(WorkloadError::Conflict(
-                "order drive leaves the choice to the drive, which fills no gaps".into(),
-            ));
-        }
-        if self.until_scanned == Some(true) && none {
-            return Err(WorkloadError::Conflict(
-                "until_scanned: a run until the disk is scanned needs a fill that scans it, found \"none\"".into(),
-            ));
-        }
-        if self.until_scanned == Some(true) && !background.starts_with("scan") {
-            return Err(WorkloadError::Conflict(format!(
-                "until_scanned: a run until the disk is scanned needs background work that ends: scan or scan:KIB, found \
-                 \"{background}\""
-            )));
-        }
-        self.scheduling()?;
-        self.limits()?;
-        if self.write_cache()?.is_some() && das {
-            return Err(WorkloadError::Conflict(
-                "write_cache was given, and admit das: what a stream's writes are promised is that the drive has them"
-                    .into(),
-            ));
-        }
-        if self.write_cache.is_some() && !self.stream.is_empty() {
-            return Err(WorkloadError::Conflict(
-                "write_cache was given, and streams: their periods are the disk's, and not the cache's".into(),
-            ));
-        }
-        self.host()?;
-        if self.host_us.is_some() && self.trace.is_some() {
-            return Err(WorkloadError::Conflict("host_us was given, but a trace has its own pauses".into()));
-        }
-        let choices = [
-            (self.workload.is_some(), "a workload"),
-            (self.trace.is_some(), "a trace"),
-            (!self.task.is_empty(), "tasks"),
-        ];
-        let found: Vec<&str> = choices.iter().filter(|(given, _)| *given).map(|(_, what)| *what).collect();
-        if found.len() > 1 {
-            return Err(WorkloadError::Conflict(format!(
-                "give one of a workload, a trace and tasks, not several: found {}",
-                found.join(" and ")
-            )));
-        }
-        if self.trace.is_none() {
-            for (given, what) in [
-                (self.trace_format.is_some(), "a trace format"),
-                (self.device.is_some(), "a device"),
-                (self.replay.is_some(), "a way of replaying"),
-            ] {
-                if given {
-                    return Err(WorkloadError::Conflict(format!("{what} was given, but no trace")));
-                }
-            }
-        } else if self.trace_format.is_none() {
-            return Err(WorkloadError::Conflict(format!("a trace needs its format; known: {}", TraceFormat::known())));
-        }
-        match self.trace_format.as_deref() {
-            Some(RECORDING) if self.device.is_some() => {
-                let why = "a device was given: a recording is of one disk, and its clients cannot be replayed alone";
-                return Err(WorkloadError::Conflict(why.into()));
-            }
-            Some(RECORDING) | None => {}
-            Some(f) => _ = TraceFormat::from_name(f)?,
-        }
-        self.mode()?;
-        if let Some(w) = &self.workload {
-            match named::is_suite(w) {
-                true => _ = Named::parse(w)?,
-                false if das::is_das(w) => _ = das::by_name(w)?,
-                false => {
-                    let group = by_name(w).map_err(|e| match e {
-                        WorkloadError::Unknown { what, name, .. } => unknown(what, &name, &NAMES),
-                        other => other,
-                    })?;
-                    if self.host_us.is_some() && matches!(group.arrivals, Arrivals::Open { .. }) {
-                        return Err(WorkloadError::Conflict(format!(
-                            "host_us was given, but requests of \"{w}\" do not wait for answers"
-                        )));
-                    }
-                }
-            }
-        }
-        for (i, t) in self.task.iter().enumerate() {
-            t.group().map_err(|e| t.fault(e))?;
-            if self.task[..i].iter().any(|before| before.name == t.name) {
-                return Err(t.fault(WorkloadError::Conflict(format!("two tasks have the name \"{}\"", t.name))));
-            }
-        }
-        for (i, s) in self.stream.iter().enumerate() {
-            s.spec().map_err(|e| s.fault(e))?;
-            let taken = self.stream[..i].iter().map(|s| &s.name).chain(self.task.iter().map(|t| &t.name));
-            if taken.into_iter().any(|name| *name == s.name) {
-                return Err(s.fault(WorkloadError::Conflict(format!("two have the name \"{}\"", s.name))));
-            }
-        }
-        if self.depth == Some(0) {
-            return Err(WorkloadError::range("depth", 0, 1, u32::MAX));
-        }
-        Ok(())
-    }
-
     /// Who orders requests; SPTF when nothing was said.
     pub fn scheduling(&self) -> Result<Scheduling, WorkloadError> {
         order(self.order.as_deref().unwrap_or("sptf"))
@@ -444,10 +267,9 @@ impl Scenario {
     /// What a write cache in front of the scheduler may take.
     pub fn write_cache(&self) -> Result<Option<write_cache::Limits>, WorkloadError> {
         let Some(Bytes(memory)) = self.write_cache else { return Ok(None) };
-        match (LEAST_MEMORY..=MOST_MEMORY).contains(&memory) {
-            true => Ok(Some(write_cache::Limits { memory })),
-            false => Err(WorkloadError::range("write_cache", format!("{memory} bytes"), "1 MiB", "16 GiB")),
-        }
+        let limits = write_cache::Limits::new(memory);
+        let wrong = || WorkloadError::range("write_cache", format!("{memory} bytes"), "1 MiB", "16 GiB");
+        limits.ok_or_else(wrong).map(Some)
     }
 
     /// When the run ends.
@@ -498,5 +320,6 @@ impl Scenario {
 }
 
 mod build;
+mod checks;
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,9 @@ use serde::Deserialize;
 use headtime_disk::time::{Dur, Time};
 
 use super::generator::{PatternSpec, PlaceSpec};
+use super::orders::LONGEST_WAIT_MS;
 use super::population::{Arrivals, Gaps, GroupSpec, Think};
-use super::scenario::{LONGEST_RUN_S, LONGEST_WAIT_MS, unknown};
+use super::scenario::{LONGEST_RUN_S, unknown};
 use super::size::SizeSpec;
 use super::source::Source;
 use super::values::{Bytes, Sizes};
