@@ -225,8 +225,7 @@ impl Core {
             return Next::Request;
         };
         let last_read = self.last_read(&gap);
-        let backwards = self.fill.as_ref().is_some_and(|f| f.backwards.is_habit());
-        let front_only = backwards || !self.has_segment_to_spare();
+        let front_only = self.fills_front_only();
         let may_return = self.fill.as_ref().is_some_and(|f| f.reuse.may_return());
         for _ in 0..SEARCHES {
             self.stats.cost.fill_searches += 1;
@@ -268,8 +267,14 @@ impl Core {
         Next::Request
     }
 
+    /// Whether a gap is filled only at the front of the request's own command.
+    pub(super) fn fills_front_only(&self) -> bool {
+        let backwards = self.fill.as_ref().is_some_and(|f| f.backwards.is_habit());
+        backwards || !self.has_segment_to_spare()
+    }
+
     /// Whether the drive's cache has a segment that the foreground does not come back to.
-    pub(super) fn has_segment_to_spare(&self) -> bool {
+    fn has_segment_to_spare(&self) -> bool {
         let oldest = self.fill.as_ref().and_then(|f| f.reuse.oldest());
         oldest.is_none_or(|oldest| self.predictor.has_room_for_background(oldest))
     }

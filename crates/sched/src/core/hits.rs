@@ -67,7 +67,7 @@ impl Core {
         }
     }
 
-    /// Whether one waits that ORDER takes first, eligible or not. Asking ORDER and ADMIT takes longer.
+    /// Whether a read waits that ORDER would take first, eligible or not. Cheaper than asking ORDER and ADMIT.
     pub(super) fn a_hit_waits(&mut self) -> bool {
         let waiting = self.pool.choices(None).flat_map(|queue| queue.index);
         self.asks_for_hits()

@@ -106,8 +106,8 @@ impl Planner {
     pub fn worth<W: Wants>(&mut self, task: &Task<W>) -> Option<u64> {
         self.begin(task);
         self.step(task, u64::from(self.budget.0));
-        let Which::Own(planner, prices) = &self.which else { return None };
-        let found = planner.best(&asked(task, self.placement, prices, Who::Session(task.winner)));
+        let Which::Own(planner, prices) = &mut self.which else { return None };
+        let found = found(planner, prices, self.placement, self.budget, task);
         Some(found.map_or(0, |found| found.value))
     }
 
@@ -153,16 +153,7 @@ impl Planner {
     pub fn best<W: Wants>(&mut self, task: &Task<W>) -> Option<Plan> {
         match &mut self.which {
             Which::Own(planner, prices) => {
-                let found = planner.best(&asked(task, self.placement, prices, Who::Session(task.winner)));
-                // What the winner cannot use is not left to nobody.
-                let found = found.or_else(|| {
-                    let anyone = asked(task, self.placement, prices, Who::Anyone);
-                    let budget = u64::from(self.budget.0) + u64::from(self.budget.1);
-                    (task.regions.is_shared() && !task.front_only)
-                        .then(|| planner.search(&anyone, task.regions, budget))
-                        .flatten()
-                });
-                found.map(|f| f.plan)
+                found(planner, prices, self.placement, self.budget, task).map(|found| found.plan)
             }
             Which::Paper(paper) => {
                 let Some(search) = &paper.search else {
@@ -176,6 +167,22 @@ impl Planner {
             }
         }
     }
+}
+
+/// The best plan of headtime's own planner: of the winner's blocks, and where those fit nowhere of anyone's.
+fn found<W: Wants>(
+    planner: &mut headtime::Planner,
+    prices: &Prices,
+    placement: Placement,
+    budget: (u32, u32),
+    task: &Task<W>,
+) -> Option<headtime::Found> {
+    let found = planner.best(&asked(task, placement, prices, Who::Session(task.winner)));
+    found.or_else(|| {
+        let anyone = asked(task, placement, prices, Who::Anyone);
+        let budget = u64::from(budget.0) + u64::from(budget.1);
+        (task.regions.is_shared() && !task.front_only).then(|| planner.search(&anyone, task.regions, budget)).flatten()
+    })
 }
 
 fn asked<'a, W: Wants>(task: &'a Task<W>, placement: Placement, prices: &'a Prices, who: Who) -> Asked<'a> {

@@ -404,10 +404,17 @@ impl Freeblock {
 
     /// What the best plan for a gap is worth, after a quick search; nanoseconds of head time. `None`: the algorithm
     /// does not say. The rest is as for [`Freeblock::search`].
-    pub fn worth(&mut self, model: &Model, gap: &Gap, last_read: Option<(u32, u16)>, front_only: bool) -> Option<u64> {
+    pub fn worth(
+        &mut self,
+        model: &Model,
+        gap: &Gap,
+        last_read: Option<(u32, u16)>,
+        front_only: bool,
+        now: Time,
+    ) -> Option<u64> {
         // Drawn as for the search that will follow.
         let winner = self.tasks.draw(mixed(self.random.wrapping_add(STEP)))?;
-        let wants = Offered { tasks: &self.tasks, reads_only: false };
+        let wants = Offered { tasks: &self.tasks, reads_only: !self.may_ask(now) };
         let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
         let task =
             planner::Task { model, gap, wants: &wants, regions, winner, exclude, last_read, legs_before, front_only };

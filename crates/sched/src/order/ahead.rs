@@ -29,11 +29,13 @@
 //!
 //! Of waiting reads that continue each other, only the first is a candidate; the drive reads the others after it
 //! without a break. If ORDER started in the middle of such a run, the run would continue with reads that arrive at its
-//! end, and its first reads would be left behind. A run that arrived from its end to its start is that of a program
-//! that reads backwards: nothing will arrive at its end, and the head begins where it is soonest. The first alone is a
-//! candidate also of writes that continue each other, on a drive without a write cache ([`crate::merge`]).
+//! end, and its first reads would be left behind. A run that arrived in
+//! descending order belongs to a program that reads backwards: no later read continues it at its end, so any of its
+//! reads is a candidate. Of writes that continue each other only the first is a candidate, on a drive without a write
+//! cache ([`crate::merge`]).
 //!
-//! [`Order::SptfJoint`] looks at a third request, too, and leaves what each candidate costs to FILL.
+//! [`Order::SptfJoint`] looks at a third request, too: to `positioning(b -> c)` it adds a part ([`THIRD`]) of the
+//! positioning time from `c` to the nearest other request. It leaves what each candidate costs to FILL.
 //!
 //! [`Order::SptfJoint`]: super::Order::SptfJoint
 //!
@@ -140,12 +142,12 @@ impl Arrivals {
 pub enum Steps {
     /// The next one and the one behind it.
     Two,
-    /// And the one behind that, where no more than [`MOST_FOR_THREE`] wait.
+    /// And the one behind that, and all candidates are ranked, where no more than [`MOST_FOR_THREE`] wait.
     Three,
 }
 
-/// Requests among which the third is looked for. With `n` waiting that takes some `n` squared positioning times for
-/// each candidate that is followed; with more waiting a third one is always near.
+/// Requests among which the third is looked for. With `n` waiting that takes some `n` squared positioning times for each
+/// candidate; with more waiting a third one is always near, and [`Steps::Two`] are looked at.
 pub const MOST_FOR_THREE: usize = 16;
 
 /// Hundredths of the third request's positioning time that count: until it is served others will have arrived. Measured
@@ -160,7 +162,9 @@ pub struct Ranked {
     pub slot: u32,
     /// Its place in the order of arrival.
     pub seq: u64,
-    /// Its positioning time and that of those behind it, less what it gains by its age; nanoseconds.
+    /// Its positioning time and that of those behind it, nanoseconds.
+    pub time: i64,
+    /// The same, less what it gains by its age.
     pub cost: i64,
     /// Its own positioning time.
     pub positioning: Dur,
@@ -205,6 +209,7 @@ pub fn next(view: &mut View, steps: Steps) -> Option<u32> {
             count += 1;
         }
     }
+    let three = steps == Steps::Three && count <= MOST_FOR_THREE;
     let candidates = &mut candidates[..count];
     // In order of arrival; one at a time, because nearly always one has arrived.
     let unseen = |from: u64| candidates.iter().flatten().filter(|c| c.seq >= from).min_by_key(|c| c.seq);
@@ -216,24 +221,25 @@ pub fn next(view: &mut View, steps: Steps) -> Option<u32> {
     let mut best: Option<(i64, u64, u32)> = None;
     for b in candidates.iter().flatten() {
         // What follows takes some time, too. FILL may take one that costs more.
-        if steps == Steps::Two && best.is_some_and(|(cost, ..)| b.cost > cost) {
+        if !three && best.is_some_and(|(cost, ..)| b.cost > cost) {
             break;
         }
         if candidates.iter().flatten().any(|c| goes_before(view, c.entry.slot, b.entry.slot)) {
             continue;
         }
-        let after = match steps {
-            Steps::Three if count <= MOST_FOR_THREE => two_behind(view, candidates, b),
-            _ => behind(view, candidates, b.entry, None),
+        let after = match three {
+            true => two_behind(view, candidates, b),
+            false => behind(view, candidates, b.entry, None),
         };
         view.looked_at += count as u64 - 1;
         let after = after.map_or(0, |after| view.arrivals.or_sooner(after).0 as i64);
         let left = continued.filter(|c| c.entry.slot != b.entry.slot);
         let back = left.map_or(0, |c| positioning_after(view, b.entry, c.entry).0 as i64);
         let cost = b.cost + after + back;
-        if steps == Steps::Three {
+        if three {
             let Candidate { positioning, seek, seq, entry, .. } = *b;
-            view.ranked.push(Ranked { slot: entry.slot, seq, cost, positioning, seek });
+            let time = positioning.0 as i64 + after + back;
+            view.ranked.push(Ranked { slot: entry.slot, seq, time, cost, positioning, seek });
         }
         if best.is_none_or(|known| (cost, b.seq) < (known.0, known.1)) {
             best = Some((cost, b.seq, b.entry.slot));
