@@ -126,6 +126,9 @@ pub enum ServeError {
     /// The engine's thread panicked: a bug.
     #[error("the engine failed; what was acknowledged before is on the device as far as the device keeps it")]
     Engine,
+    /// What a write cache held could not be written.
+    #[error("{0} bytes were acknowledged and are not on the disk: they are lost")]
+    Lost(u64),
 }
 
 /// What the engine's thread does.
@@ -144,6 +147,7 @@ pub struct Server {
     streams: Option<Live>,
     recording: Option<Recording>,
     caches: Working,
+    export_names: Vec<String>,
     note: Note,
 }
 
@@ -209,6 +213,7 @@ impl Server {
             streams: None,
             cache: None,
         };
+        let export_names = service.exports.specs.iter().map(|s| s.name.clone()).collect();
         let caches = service.caches.start(&runtime, &interface, &service.note);
         let caches = caches.map_err(|e| ServeError::System("a write cache", e))?;
         let shared = Shared {
@@ -265,6 +270,7 @@ impl Server {
             streams,
             recording,
             caches,
+            export_names,
             note,
         })
     }
@@ -309,9 +315,7 @@ impl Server {
     /// whatever device and clients do, but for what write caches hold, which is written first as long as that goes on.
     pub fn stop(mut self) -> Result<End, ServeError> {
         let _ = self.end.send(true);
-        if !self.caches.is_empty() {
-            self.write_out();
-        }
+        let lost = if self.caches.is_empty() { 0 } else { self.write_out() };
         let _ = self.outbox.tell(Telling::End);
         let engine = self.engine.take().expect("a server is stopped once");
         let end = engine.join().map_err(|_| ServeError::Engine);
@@ -321,40 +325,51 @@ impl Server {
         let end = end?;
         self.last_answers();
         self.runtime.shutdown_timeout(Duration::from_millis(100));
-        end.map_err(|e| ServeError::System("waiting for the device", e))
+        match lost {
+            0 => end.map_err(|e| ServeError::System("waiting for the device", e)),
+            bytes => Err(ServeError::Lost(bytes)),
+        }
     }
 }
 
 impl Server {
     /// Waits until clients have fetched their last answers, or for a while.
     fn last_answers(&mut self) {
-        let listeners = std::mem::take(&mut self.listeners);
+        let listeners = &mut self.listeners;
         self.runtime.block_on(async {
             let _ = tokio::time::timeout(LAST_ANSWERS, async {
-                for l in listeners {
-                    let _ = l.await;
+                while let Some(listener) = listeners.last_mut() {
+                    let _ = listener.await;
+                    listeners.pop();
                 }
             })
             .await;
         });
     }
 
-    /// Writes out what the write caches hold, while the engine is there, and says what could not be written.
-    fn write_out(&mut self) {
+    /// Writes out what the write caches hold, while the engine is there, and says what could not be written. Returns its
+    /// bytes.
+    fn write_out(&mut self) -> u64 {
         self.last_answers();
         let caches = std::mem::take(&mut self.caches);
-        for (_, left) in self.runtime.block_on(caches.finish()) {
+        let mut lost = 0;
+        for (export, left) in self.runtime.block_on(caches.finish()) {
+            let note = |said: String| {
+                (self.note)(format!("warning: export \"{}\": {said}", self.export_names[export as usize]))
+            };
+            lost += left.map_or(0, |left| left.bytes);
             match left {
                 Some(left) if left.bytes == 0 && left.flushed => {}
-                Some(left) if left.bytes == 0 => (self.note)("warning: the disk was not flushed at the end".into()),
-                Some(left) => (self.note)(format!(
-                    "warning: {} bytes that clients were told are written are not on the disk, {} of them because it \
+                Some(left) if left.bytes == 0 => note("the disk was not flushed at the end".into()),
+                Some(left) => note(format!(
+                    "{} bytes that clients were told are written are not on the disk, {} of them because it \
                      did not take them",
                     left.bytes, left.failed
                 )),
-                None => (self.note)("warning: a write cache failed; what was not flushed may be lost".into()),
+                None => note("its write cache failed; what was not flushed may be lost".into()),
             }
         }
+        lost
     }
 }
 

@@ -56,16 +56,17 @@ pub type Part<D> = (Range, Option<D>);
 pub struct Cache<T: Traffic> {
     sector: u64,
     extents: BTreeMap<u64, Extent<T::Data>>,
-    /// `since` and first sector of each.
+    /// `since` and first sector of all extents.
     ages: BTreeSet<(u64, u64)>,
-    /// The same of those that wait.
+    /// `since` and first sector of extents that wait.
     waiting: BTreeSet<(u64, u64)>,
-    /// First sectors of those that wait.
+    /// First sectors of extents that wait.
     places: BTreeSet<u64>,
-    /// First sectors of those that wait and that no task has.
+    /// First sectors of extents that wait and that no task has.
     loose: BTreeSet<u64>,
-    /// The same of the urgent ones.
+    /// First sectors of urgent extents.
     urgent: BTreeSet<u64>,
+    /// First sectors of extents that could not be written.
     failed: BTreeSet<u64>,
     bytes: u64,
     /// Of these, urgent and under way.
@@ -171,6 +172,11 @@ impl<T: Traffic> Cache<T> {
         around(&self.loose, from).next()
     }
 
+    /// Whether there are extents, none of which could be written.
+    pub fn is_all_failed(&self) -> bool {
+        !self.extents.is_empty() && self.failed.len() == self.extents.len()
+    }
+
     /// Those that could not be written.
     pub fn failed(&self) -> Vec<u64> {
         self.failed.iter().copied().collect()
@@ -271,7 +277,7 @@ impl<T: Traffic> Cache<T> {
         }
     }
 
-    /// Cuts the extents of a range into extents of `sectors` sectors.
+    /// Splits the extents of a range into pieces of at most `sectors`.
     pub fn mince(&mut self, range: &Range, sectors: u64) {
         let mut at = range.lbn;
         while at < range.end() {

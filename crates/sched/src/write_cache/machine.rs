@@ -26,6 +26,9 @@ const FLUSH: u64 = 2;
 /// few for reads to wait for long.
 const PRESSED: usize = 16;
 
+/// Ranges that cannot be written of which each is named.
+const MOST_NAMED: u64 = 16;
+
 /// Answers that were not fetched yet.
 pub(super) type Answers<T> = VecDeque<Answer<T>>;
 
@@ -57,7 +60,7 @@ impl Tokens {
 /// Calls that were not fetched yet.
 #[derive(Debug)]
 pub(super) struct Calls<T: Traffic> {
-    /// Reads: they may overtake everything, since nothing that waits is data of sectors that they are for.
+    /// Reads may overtake all other calls: no queued write covers their sectors.
     pub(super) reads: VecDeque<Call<T>>,
     /// All others, in their order.
     pub(super) others: VecDeque<Call<T>>,
@@ -100,6 +103,12 @@ pub struct Machine<T: Traffic> {
     swept: u64,
     /// The last flush failed.
     unflushed: bool,
+    /// Ranges that were said to be unwritable.
+    named: u64,
+    /// Why the last foreground write failed.
+    fault: Option<T::Fault>,
+    /// The device will not come back: everything is answered with this.
+    dead: Option<T::Fault>,
     pub(super) counts: Counts,
     notes: Vec<String>,
 }
@@ -128,6 +137,9 @@ impl<T: Traffic> Machine<T> {
             draining: false,
             swept: 0,
             unflushed: false,
+            named: 0,
+            fault: None,
+            dead: None,
             counts: Counts::default(),
             notes: Vec::new(),
         }
@@ -150,6 +162,10 @@ impl<T: Traffic> Machine<T> {
 
     /// A request of a client.
     pub fn ask(&mut self, ask: Ask<T>) {
+        if let Some(fault) = self.dead {
+            self.answers.push_back((ask.ticket, Err(fault)));
+            return;
+        }
         match ask.kind {
             Kind::Read => {
                 let Machine { reads, cache, tokens, calls, answers, counts, .. } = self;
@@ -171,12 +187,15 @@ impl<T: Traffic> Machine<T> {
     }
 
     /// Writes go into the cache in their order, as long as there is room. One that is larger than the cache has it
-    /// alone.
+    /// alone. Where nothing that is in the cache could be written, there will be no room: then a write fails as that did.
     fn admit(&mut self) {
         while let Some(ask) = self.blocked.front() {
             let full = self.cache.bytes() + Cache::<T>::cost(T::len(&ask.data)) > self.limits.memory;
             if full && !self.cache.is_empty() {
-                return;
+                let Some(fault) = self.fault.filter(|_| self.cache.is_all_failed()) else { return };
+                let ask = self.blocked.pop_front().expect("seen just now");
+                self.answers.push_back((ask.ticket, Err(fault)));
+                continue;
             }
             let ask = self.blocked.pop_front().expect("seen just now");
             let range = Range { lbn: ask.lbn, count: u64::from(ask.count) };
@@ -239,7 +258,12 @@ impl<T: Traffic> Machine<T> {
         match token % SORTS {
             READ => self.reads.answered(token, answer.map_err(|e| e.0), &mut self.answers),
             WRITE => match answer {
-                Ok(_) => self.counts.through += self.writes.answered(&mut self.cache, token),
+                Ok(_) => {
+                    self.counts.through += self.writes.answered(&mut self.cache, token);
+                    if self.cache.is_empty() {
+                        self.named = 0;
+                    }
+                }
                 Err((fault, why)) => self.failed(token, fault, &why),
             },
             _ => {
@@ -254,20 +278,32 @@ impl<T: Traffic> Machine<T> {
 
     /// A foreground write failed. The requests that wait for its sectors are answered with the fault.
     fn failed(&mut self, token: u64, fault: T::Fault, why: &str) {
+        self.fault = Some(fault);
         for lbn in self.writes.failed(&mut self.cache, token) {
             let (e, range) = (self.cache.at(lbn), self.cache.range_of(lbn));
             let (since, noted) = (e.since, e.noted);
             if !noted {
                 self.cache.change(lbn, |e| e.noted = true);
-                self.notes.push(format!(
-                    "sectors {} to {} cannot be written ({why}); flushes fail until they are",
-                    range.lbn,
-                    range.end() - 1
-                ));
+                self.note_failed(&range, why);
             }
-            let hit = |w: &mut Waiter<T>| w.upto >= since && w.range.is_none_or(|r| r.overlaps(&range));
+            // A waiter without a ticket is the machine's own, and waits on.
+            let hit =
+                |w: &mut Waiter<T>| w.ticket.is_some() && w.upto >= since && w.range.is_none_or(|r| r.overlaps(&range));
             let tickets = self.waiters.extract_if(.., hit).filter_map(|w| w.ticket);
             self.answers.extend(tickets.map(|ticket| (ticket, Err(fault))));
+        }
+    }
+
+    /// Says what cannot be written: a few times, for on a full disk that is everything.
+    fn note_failed(&mut self, range: &Range, why: &str) {
+        let (first, last) = (range.lbn, range.end() - 1);
+        self.named += 1;
+        if self.named <= MOST_NAMED {
+            self.notes
+                .push(format!("sectors {first} to {last} cannot be written ({why}); flushes fail until they are"));
+        }
+        if self.named == MOST_NAMED {
+            self.notes.push("what else cannot be written is not named until the cache has been empty".into());
         }
     }
 
@@ -282,10 +318,27 @@ impl<T: Traffic> Machine<T> {
 
     /// Calls the scheduler when it has changed whether tasks may be picked up.
     fn allow(&mut self) {
-        let free = self.policy.is_free(&self.limits, self.cache.bytes(), self.cache.oldest()) || self.draining;
+        let free = self.may_write_in_gaps() || self.draining;
         if self.fills && std::mem::replace(&mut self.free, free) != free {
             self.calls.others.push_back(Call::Free(free));
         }
+    }
+
+    /// What could not be written does not make the policy hurry: it is not written in gaps.
+    fn may_write_in_gaps(&mut self) -> bool {
+        let oldest = self.cache.first_waiting().map(|(since, _)| since);
+        self.policy.is_free(&self.limits, self.cache.bytes(), oldest)
+    }
+
+    /// The device is gone and will not come back: what waits is answered with `fault`, and so is every later request.
+    pub fn abandon(&mut self, fault: T::Fault) {
+        (self.up, self.dead, self.unflushed) = (false, Some(fault), true);
+        self.calls = Calls::default();
+        self.reads.fail(fault, &mut self.answers);
+        let flushing = std::mem::take(&mut self.flushing).into_values().flatten();
+        let waiting = std::mem::take(&mut self.waiters).into_iter().chain(flushing).filter_map(|w| w.ticket);
+        let blocked = std::mem::take(&mut self.blocked).into_iter().map(|ask| ask.ticket);
+        self.answers.extend(waiting.chain(blocked).map(|ticket| (ticket, Err(fault))));
     }
 
     /// Whether a tick would make a difference: nothing is dirty when not.
@@ -293,11 +346,13 @@ impl<T: Traffic> Machine<T> {
         self.up && !self.cache.is_empty()
     }
 
-    /// The disk is idle, and there are no tasks: the next block in the order of the disk is written in the foreground.
-    /// Whether there is one.
+    /// To be called when the disk is idle and there is no FILL: writes the next block in the order of the disk, if no other
+    /// is being written. Returns whether there is one.
     pub fn use_idle_time(&mut self) -> bool {
-        let is_free = self.policy.is_free(&self.limits, self.cache.bytes(), self.cache.oldest());
-        let next = self.cache.next_loose(self.writes.reached()).filter(|_| is_free && self.up);
+        if !self.up || self.cache.leaving() > 0 || !self.may_write_in_gaps() {
+            return false;
+        }
+        let next = self.cache.next_loose(self.writes.reached());
         if let Some(lbn) = next {
             self.cache.change(lbn, |e| e.state = State::Urgent);
             self.work();
@@ -318,14 +373,21 @@ impl<T: Traffic> Machine<T> {
         self.work();
     }
 
-    /// Whether nothing is left to do.
+    /// Whether nothing is left to do, or can be done.
     pub fn is_idle(&self) -> bool {
-        self.cache.is_empty() && self.waiters.is_empty() && self.flushing.is_empty() && self.blocked.is_empty()
+        let done =
+            self.cache.is_empty() && self.waiters.is_empty() && self.flushing.is_empty() && self.blocked.is_empty();
+        done || self.dead.is_some()
     }
 
     /// Whether everything is written and was flushed after that.
     pub fn is_flushed(&self) -> bool {
         self.is_idle() && !self.unflushed
+    }
+
+    /// Whether a write to the disk has failed.
+    pub fn has_failed(&self) -> bool {
+        self.fault.is_some()
     }
 
     /// Bytes that are not on the disk, and those of them that cannot be written.

@@ -92,7 +92,7 @@ impl Limits {
         (LEAST_MEMORY..=MOST_MEMORY).contains(&memory).then_some(Limits { memory })
     }
 
-    /// Above this the oldest blocks do not wait for gaps any more.
+    /// Above this some blocks are written in the foreground, in the order of the disk.
     pub fn high(&self) -> u64 {
         self.memory / 4 * 3
     }

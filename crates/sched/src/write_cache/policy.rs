@@ -4,7 +4,7 @@
 //! is good for something:
 //!
 //! * The cache fills: above [`Limits::low`] blocks are written in gaps, until it has been a little below. Above
-//!   [`Limits::high`] the oldest go in the foreground. Between the two marks there are thousands of blocks to choose
+//!   [`Limits::high`] some go in the foreground, in the order of the disk. Between the two marks there are thousands of blocks to choose
 //!   from for each gap, so that one of them lies near the way of the head.
 //! * A block is old: after [`OLD`] ticks it is written when there is a gap for it, so that little is lost with the
 //!   power on a machine whose programs never flush.

@@ -101,6 +101,13 @@ impl<T: Traffic> Reads<T> {
         self.readings.get(&miss.reading).map(|r| &r.ticket)
     }
 
+    /// Fails them all.
+    pub(super) fn fail(&mut self, fault: T::Fault, answers: &mut Answers<T>) {
+        self.misses.clear();
+        let readings = std::mem::take(&mut self.readings);
+        answers.extend(readings.into_values().map(|read| (read.ticket, Err(fault))));
+    }
+
     /// A new session was told nothing yet.
     pub(super) fn again(&mut self, calls: &mut Calls<T>) {
         self.misses.retain(|_, m| self.readings.contains_key(&m.reading));

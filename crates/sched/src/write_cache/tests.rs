@@ -401,3 +401,59 @@ fn what_goes_for_want_of_memory_lies_in_the_order_of_the_disk() {
     // Neighbours, and not those that came first, which lie all over.
     assert!(sent.iter().all(|r| r.end() < 30), "{sent:?}");
 }
+
+/// A write of one sector, with its number as ticket.
+fn write(lbn: u64) -> Ask<Plain> {
+    Ask { kind: Kind::Write, lbn, count: 1, fua: false, owner: 0, data: data(1, 1), ticket: lbn }
+}
+
+fn answers(machine: &mut Machine<Plain>) -> Vec<(u64, bool)> {
+    std::iter::from_fn(|| machine.next_answer()).map(|(ticket, answer)| (ticket, answer.is_ok())).collect()
+}
+
+/// Answers all writes of the machine like this.
+fn answer_writes(machine: &mut Machine<Plain>, answer: Result<(), &'static str>) {
+    while let Some(call) = machine.next_call() {
+        let Call::Write { token, .. } = call else { continue };
+        let answer = answer.map(|()| Vec::new()).map_err(|fault| (fault, String::new()));
+        machine.event(Event::Answered { token, answer });
+    }
+}
+
+#[test]
+fn a_write_fails_when_nothing_in_a_full_cache_can_be_written() {
+    let mut m = World::new(1, false).machine;
+    (0..150).for_each(|i| m.ask(write(2 * i)));
+    let taken = answers(&mut m).len();
+    assert!((100..150).contains(&taken), "{taken} writes fit");
+    // Each fails with its neighbours, and then alone.
+    for _ in 0..50 {
+        answer_writes(&mut m, Err("full"));
+        m.retry();
+    }
+    answer_writes(&mut m, Err("full"));
+    let failed = answers(&mut m);
+    assert_eq!(failed.len(), 150 - taken);
+    assert!(failed.iter().all(|&(_, is_ok)| !is_ok), "{failed:?}");
+    // What is there is kept, and goes when it can; then there is room again.
+    m.retry();
+    answer_writes(&mut m, Ok(()));
+    m.ask(write(1));
+    assert_eq!(answers(&mut m), [(1, true)]);
+}
+
+#[test]
+fn everything_that_waits_fails_when_the_device_is_gone_for_good() {
+    let mut m = World::new(1, true).machine;
+    m.ask(write(3));
+    m.ask(Ask { kind: Kind::Flush, ticket: 100, ..write(0) });
+    m.ask(Ask { kind: Kind::Read, lbn: 50, ticket: 101, ..write(0) });
+    m.ask(Ask { fua: true, lbn: 60, ticket: 102, ..write(0) });
+    assert_eq!(answers(&mut m), [(3, true)]);
+    m.abandon("gone");
+    m.ask(write(7));
+    let mut failed = answers(&mut m);
+    failed.sort_unstable();
+    assert_eq!(failed, [(7, false), (100, false), (101, false), (102, false)]);
+    assert!(m.is_idle() && !m.is_flushed() && m.left().0 > 0);
+}

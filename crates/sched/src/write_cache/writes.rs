@@ -13,8 +13,8 @@ use crate::tasks::Range;
 const MOST_STAGED: u64 = 48 << 20;
 /// Bytes given to one task: what is sent in one go must not be much, for foreground writes come behind it.
 const MOST_TASK: u64 = 4 << 20;
-/// Ranges of one task.
-const MOST_RANGES: usize = 4096;
+/// Ranges of one task, each sent in one call: the requests of other clients wait behind them.
+const MOST_RANGES: usize = 256;
 /// Tasks upstream.
 const MOST_TASKS: usize = 1024;
 /// Calls that may wait before another task is registered.
@@ -78,7 +78,7 @@ impl<T: Traffic> Writes<T> {
         self.busy.range(..range.end()).next_back().is_some_and(|(_, &end)| end > range.lbn)
     }
 
-    /// Registers one task for what waits and is nobody's. Sectors that a foreground write is under way for are left for later,
+    /// Registers one task for what waits and what no task has. Sectors that a foreground write is under way for are left for later,
     /// so that the older data cannot come behind the newer.
     pub(super) fn register(&mut self, cache: &mut Cache<T>, calls: &mut Calls<T>) {
         if self.tasks.len() >= MOST_TASKS || calls.others.len() >= MOST_CALLS {
@@ -88,7 +88,8 @@ impl<T: Traffic> Writes<T> {
         let (mut chosen, mut ranges, mut sectors) = (Vec::new(), Vec::<Range>::new(), 0);
         for lbn in cache.loose() {
             let r = cache.range_of(lbn);
-            if (sectors + r.count) * self.sector > room || ranges.len() == MOST_RANGES {
+            let continues = ranges.last().is_some_and(|last| last.end() == lbn);
+            if (sectors + r.count) * self.sector > room || ranges.len() == MOST_RANGES && !continues {
                 break;
             }
             if self.is_busy(&r) {
@@ -107,9 +108,15 @@ impl<T: Traffic> Writes<T> {
         self.next_task += 1;
         let task = self.next_task;
         let unit = (UNIT / self.sector).max(1) as u32;
-        calls.others.push_back(Call::Register { task, ranges, unit });
+        calls.others.push_back(Call::Register { task, ranges: ranges.clone(), unit });
+        let mut rest = &chosen[..];
+        for range in ranges {
+            let (pieces, others) = rest.split_at(rest.partition_point(|&lbn| lbn < range.end()));
+            rest = others;
+            let data = joined(cache, pieces);
+            calls.others.push_back(Call::Data { task, lbn: range.lbn, data });
+        }
         for lbn in chosen {
-            calls.others.push_back(Call::Data { task, lbn, data: cache.at(lbn).data.clone() });
             cache.change(lbn, |e| e.task = Some(task));
         }
         self.tasks.insert(task, sectors);
@@ -180,10 +187,7 @@ impl<T: Traffic> Writes<T> {
             }
             let token = tokens.next(WRITE);
             let range = Range { lbn: first, count: end - first };
-            let data = match &pieces[..] {
-                [one] => cache.at(one.lbn).data.clone(),
-                many => T::join(&many.iter().map(|r| &cache.at(r.lbn).data).collect::<Vec<_>>()),
-            };
+            let data = joined(cache, &pieces.iter().map(|r| r.lbn).collect::<Vec<_>>());
             let pieces: Vec<(Range, u64)> = pieces.into_iter().map(|r| (r, cache.at(r.lbn).seq)).collect();
             for (r, _) in &pieces {
                 cache.change(r.lbn, |e| e.state = State::Through(token));
@@ -263,5 +267,13 @@ impl<T: Traffic> Writes<T> {
                 }
             }
         }
+    }
+}
+
+/// The data of extents that follow each other.
+fn joined<T: Traffic>(cache: &Cache<T>, extents: &[u64]) -> T::Data {
+    match extents {
+        [one] => cache.at(*one).data.clone(),
+        many => T::join(&many.iter().map(|&lbn| &cache.at(lbn).data).collect::<Vec<_>>()),
     }
 }

@@ -53,6 +53,11 @@ pub(super) fn open(directory: &Path, bytes: u64, segment: u64) -> Result<Backing
         fit(&file, directory, n, length(n), bytes, unfinished)?;
         files.push(file);
     }
+    if unfinished {
+        // The first one has its length only where the others are found after a power failure.
+        let failed = BackingError::io(directory);
+        files.iter().try_for_each(File::sync_all).and_then(|()| File::open(directory)?.sync_all()).map_err(failed)?;
+    }
     fit(&files[0], directory, 0, length(0), bytes, unfinished)?;
     Ok(Backing::of_segments(files, segment))
 }

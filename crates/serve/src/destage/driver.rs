@@ -10,13 +10,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tonic::{Status, Streaming};
 
 use super::Counts;
-use super::machine::Machine;
+use super::machine::{Machine, asked, heard, said};
 use crate::control::client::{ClientError, Session, connect, in_time, info};
 use crate::control::service::Service;
 use crate::control::session;
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Export, InfoReply, SessionCall, SessionEvent};
+use crate::device::Fault;
 use crate::engine::telling::Telling;
 use crate::net::listener::Note;
 
@@ -35,9 +36,8 @@ const CALLS: usize = 64;
 const EVENTS: usize = 64;
 /// Its session's part of what is free: what background applications have when they do not say otherwise.
 const PRIORITY: u32 = 100;
-/// Without FILL: ticks without a request after which blocks are written, and how many in each.
+/// Without FILL: ticks without a request after which blocks are written.
 const QUIET: u32 = 1;
-const AT_ONCE: usize = 8;
 /// Tellings taken in one go.
 const MOST_A_ROUND: usize = 64;
 
@@ -238,6 +238,7 @@ impl Driver {
         let (mut batch, mut retry) = (interval(BATCH), interval(RETRY));
         batch.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut was_up, mut gives_up, mut was_left) = (false, None::<Instant>, 0);
+        let mut found_at = Instant::now();
         loop {
             let mut lost = None;
             tokio::select! {
@@ -249,13 +250,13 @@ impl Driver {
                     }
                 }
                 event = hear(&mut events) => match event {
-                    Ok(event) => self.machine.event(event),
+                    Ok(event) => heard(event).into_iter().for_each(|event| self.machine.event(event)),
                     Err(why) => lost = Some(why),
                 },
                 // That a session has ended may be seen here first, or in its events.
                 there_is = room(&calls), if self.machine.has_calls() => if there_is && let Some(calls) = &calls {
                     while self.machine.has_calls() && let Ok(permit) = calls.try_reserve() {
-                        permit.send(SessionCall { call: self.machine.next_call() });
+                        permit.send(SessionCall { call: self.machine.next_call().map(said) });
                     }
                 } else {
                     lost = Some("the session has ended".into());
@@ -266,14 +267,15 @@ impl Driver {
                         note("the server is there again".into());
                     }
                     self.machine.connected();
-                    gives_up = gives_up.map(|_| Instant::now() + LAST);
+                    found_at = Instant::now();
                 }
                 _ = batch.tick() => {
                     self.machine.tick();
-                    self.use_idle_time();
+                    self.quiet = self.quiet.map(|ticks| ticks + 1);
                     self.counts.send_replace(self.machine.counts());
                     let left = self.machine.left().0;
-                    if std::mem::replace(&mut was_left, left) != left {
+                    // As long as something is written, it goes on.
+                    if std::mem::replace(&mut was_left, left) > left {
                         gives_up = gives_up.map(|_| Instant::now() + LAST);
                     }
                     if gives_up.is_some_and(|at| self.is_over(events.is_some(), at)) {
@@ -289,44 +291,51 @@ impl Driver {
                     }
                 }
             }
+            // Without FILL: a block, and the next one when that is written.
+            if self.quiet.is_some_and(|ticks| ticks > QUIET) {
+                self.machine.use_idle_time();
+            }
             self.machine.notes().into_iter().for_each(|n| note(n));
             if self.machine.is_gone() && events.is_some() {
                 lost = Some("its device is gone".into());
             }
             if let Some(why) = lost.filter(|_| events.is_some()) {
                 (calls, events) = (None, None);
-                self.machine.disconnected();
-                note(format!("the server is gone ({why}); requests wait until it is there again"));
-                find(PAUSES[0]);
+                match place {
+                    // Another server may start again; the device of this one does not come back.
+                    Place::Inside(_) => {
+                        self.machine.abandon(Fault::Gone);
+                        note(format!("the disk is gone ({why}); requests fail"));
+                    }
+                    Place::Served { .. } => {
+                        self.machine.disconnected();
+                        note(format!("the server is gone ({why}); requests wait until it is there again"));
+                        // One that ends each session at once is not asked without a pause.
+                        find(if found_at.elapsed() < PAUSES[1] { PAUSES[1] } else { PAUSES[0] });
+                    }
+                }
+            }
+            while let Some((ask, answer)) = self.machine.next_answer() {
+                ask.answer(answer);
             }
         }
     }
 
     /// At the end: whether nothing more can be done.
     fn is_over(&self, up: bool, gives_up: Instant) -> bool {
-        let (bytes, failed) = self.machine.left();
         let late = Instant::now() >= gives_up;
         match up {
             _ if self.machine.is_idle() => true,
             // What does not work is tried for as long as a server would be waited for; what does is waited for.
-            true => late && failed > 0 && bytes == failed || Instant::now() >= gives_up + LAST_UP,
+            true => late && self.machine.has_failed() || Instant::now() >= gives_up + LAST_UP,
             false => late,
-        }
-    }
-
-    /// Without FILL: writes a few blocks when no client has asked for anything for more than [`QUIET`] ticks.
-    fn use_idle_time(&mut self) {
-        let Some(quiet) = &mut self.quiet else { return };
-        *quiet += 1;
-        if *quiet > QUIET {
-            (0..AT_ONCE).for_each(|_| self.machine.use_idle_time());
         }
     }
 
     fn told(&mut self, telling: Telling) {
         self.quiet = self.quiet.map(|_| 0);
         match telling {
-            Telling::Submit(ask) => self.machine.ask(ask),
+            Telling::Submit(ask) => self.machine.ask(asked(ask)),
             // A cache does no background work, and has its own way to end.
             Telling::Call(call) => call.refuse_without_core(),
             Telling::Stream(call) => call.carry_out(None, headtime_disk::time::Time::ZERO),

@@ -1,9 +1,9 @@
-//! The cache's state machine ([`headtime_sched::write_cache`]) with real data, answered to NBD clients, over a control
-//! session.
+//! The cache's state machine ([`headtime_sched::write_cache`]) with real data: requests of NBD clients, and the calls and
+//! events of a control session.
 
 use bytes::{Bytes, BytesMut};
 use headtime_sched::tasks::Range;
-use headtime_sched::write_cache::{self, Counts, Limits, Traffic};
+use headtime_sched::write_cache::{self, Traffic};
 
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
@@ -37,125 +37,18 @@ impl Traffic for Real {
     }
 }
 
-/// The whole of it.
-#[derive(Debug)]
-pub struct Machine(write_cache::Machine<Real>);
+/// The machine.
+pub type Machine = write_cache::Machine<Real>;
 
-impl Machine {
-    /// An empty cache for a disk with sectors of `sector_bytes`. `fills`: the server has FILL.
-    pub fn new(sector_bytes: u32, limits: Limits, fills: bool) -> Machine {
-        Machine(write_cache::Machine::new(sector_bytes, limits, fills))
-    }
-
-    /// The same where blocks are written as soon as there is a gap for them.
-    #[must_use]
-    pub fn eager(self) -> Machine {
-        Machine(self.0.eager())
-    }
-
-    /// The same where no request may have more bytes than that.
-    #[must_use]
-    pub fn with_requests_up_to(self, bytes: u64) -> Machine {
-        Machine(self.0.with_requests_up_to(bytes))
-    }
-
-    /// A request of a client.
-    pub fn ask(&mut self, mut ask: Ask) {
-        let data = std::mem::take(&mut ask.data);
-        let Ask { kind, lbn, count, fua, owner, .. } = ask;
-        self.0.ask(write_cache::Ask { kind, lbn, count, fua, owner, data, ticket: ask });
-        self.answer();
-    }
-
-    /// There is a session upstream, which knows nothing.
-    pub fn connected(&mut self) {
-        self.0.connected();
-        self.answer();
-    }
-
-    /// The session upstream has ended. Everything waits for the next.
-    pub fn disconnected(&mut self) {
-        self.0.disconnected();
-    }
-
-    /// Whether upstream's device has gone, so that another session is to be tried after a while.
-    pub fn is_gone(&self) -> bool {
-        self.0.is_gone()
-    }
-
-    /// Upstream says something.
-    pub fn event(&mut self, event: Event) {
-        if let Some(event) = heard(event) {
-            self.0.event(event);
-            self.answer();
-        }
-    }
-
-    /// Time passes: to be called once each [`write_cache::policy::TICK`].
-    pub fn tick(&mut self) {
-        self.0.tick();
-    }
-
-    /// Tries again to write what could not be written. To be called less often than [`Machine::tick`].
-    pub fn retry(&mut self) {
-        self.0.retry();
-    }
-
-    /// Without FILL upstream: the disk is idle, and a block may be written.
-    pub fn use_idle_time(&mut self) {
-        self.0.use_idle_time();
-    }
-
-    /// From now on everything is written out as soon as possible.
-    pub fn drain(&mut self) {
-        self.0.drain();
-        self.answer();
-    }
-
-    /// Whether nothing is left to do.
-    pub fn is_idle(&self) -> bool {
-        self.0.is_idle()
-    }
-
-    /// Whether everything is written and was flushed after that.
-    pub fn is_flushed(&self) -> bool {
-        self.0.is_flushed()
-    }
-
-    /// Bytes that are not on the disk, and those of them that cannot be written.
-    pub fn left(&self) -> (u64, u64) {
-        self.0.left()
-    }
-
-    /// Whether something is to be said upstream.
-    pub fn has_calls(&self) -> bool {
-        self.0.has_calls()
-    }
-
-    /// What is to be said upstream next.
-    pub fn next_call(&mut self) -> Option<Call> {
-        self.0.next_call().map(said)
-    }
-
-    /// What is to be said to the operator.
-    pub fn notes(&mut self) -> Vec<String> {
-        self.0.notes()
-    }
-
-    /// What was done so far.
-    pub fn counts(&self) -> Counts {
-        self.0.counts()
-    }
-
-    fn answer(&mut self) {
-        while let Some((ask, answer)) = self.0.next_answer() {
-            ask.answer(answer);
-        }
-    }
+/// A request as the machine takes it.
+pub fn asked(mut ask: Ask) -> write_cache::Ask<Real> {
+    let data = std::mem::take(&mut ask.data);
+    let Ask { kind, lbn, count, fua, owner, .. } = ask;
+    write_cache::Ask { kind, lbn, count, fua, owner, data, ticket: ask }
 }
 
 /// A call of the machine's as the control interface has it.
-fn said(call: write_cache::Call<Real>) -> Call {
+pub fn said(call: write_cache::Call<Real>) -> Call {
     let foreground = |token, kind: v1::Kind, range: Range, data| {
         let fua = kind == v1::Kind::Write;
         Call::Foreground(Foreground { token, kind: kind.into(), lbn: range.lbn, count: range.count as u32, fua, data })
@@ -181,7 +74,7 @@ fn said(call: write_cache::Call<Real>) -> Call {
 }
 
 /// An event of the control interface as the machine hears it; `None` when it does not matter.
-fn heard(event: Event) -> Option<write_cache::Event<Real>> {
+pub fn heard(event: Event) -> Option<write_cache::Event<Real>> {
     let range = |lbn, count| Range { lbn, count };
     Some(match event {
         Event::Written(p) => write_cache::Event::Written { task: p.task, range: range(p.lbn, p.count) },

@@ -1,18 +1,17 @@
-//! `headtime destage`: an export with a write-back cache in memory whose dirty blocks are written for free.
+//! A write-back cache in memory whose dirty blocks are written for free: in a program of its own (`headtime destage`), or
+//! within the server for an export with `write-cache`.
 //!
-//! It is a client of the control interface and nothing else: to its own clients it is an NBD server, upstream it has one
-//! session of a `headtime serve`, in which read misses, writes with FUA and flushes are foreground requests, and dirty blocks are
-//! write tasks that wait for gaps.
+//! To its clients it is an NBD server. To the scheduler it is one session of the control interface, in which read
+//! misses, writes with FUA and flushes are foreground requests, and dirty blocks are write tasks that wait for gaps.
 //!
 //! ```text
 //! NBD clients ── net/connection ──► ingress ──► machine ──► driver ──► control session ──► serve
 //! ```
 //!
-//! * [`machine`]: the state machine, which is [`headtime_sched::write_cache`], with data and over a session; there is
-//!   also why no read returns old data, and what a flush that was answered covers
-//! * [`ingress`]: the engine's queue, as a tokio task reads it; [`driver`]: the session upstream, lost and found again;
-//!   [`server`]: all of it together
-//! * [`inside`]: the same machine within the server, for exports with a write cache of their own
+//! * [`machine`]: the state machine, which is [`headtime_sched::write_cache`], with real data; why no read returns old
+//!   data, and what an answered flush covers, is said there
+//! * [`ingress`]: the engine's queue, as a tokio task reads it; [`driver`]: the session upstream, lost and found again
+//! * [`server`]: `headtime destage`; [`inside`]: the same within the server
 //!
 //! # What it costs to be promoted
 //!
