@@ -1,6 +1,7 @@
 //! One run of any load beside any background work, on a drive that may be another than it is believed to be: what the
 //! experiments on idle time, caches and sessions are made of.
 
+use headtime_disk::drive::Fault;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Order;
@@ -34,6 +35,8 @@ pub(crate) struct Beside {
     pub limits: Limits,
     /// Seed of load, noise and lottery.
     pub seed: u64,
+    /// What goes wrong with the drive, and when.
+    pub faults: Vec<Fault>,
 }
 
 impl Beside {
@@ -41,7 +44,7 @@ impl Beside {
     pub(crate) fn new(spec: &Spec, seed: u64) -> Result<Beside, RunError> {
         let profile = profile::builtin(DRIVE).map_err(|e| failed(spec, e))?;
         let fill = Some(FillConfig { seed, ..FillConfig::new(Algorithm::AngleEpFrag) });
-        Ok(Beside { profile, belief: None, fill, limits: Limits::default(), seed })
+        Ok(Beside { profile, belief: None, fill, limits: Limits::default(), seed, faults: Vec::new() })
     }
 
     /// The same without background work.
@@ -57,6 +60,7 @@ impl Beside {
 
     fn simulation(&self, spec: &Spec) -> Result<Simulation, RunError> {
         let mut setup = Setup { belief: self.belief.as_ref(), ..Setup::new(&self.profile, Order::Sptf, self.seed) };
+        setup.drive.faults.clone_from(&self.faults);
         if let Some(fill) = &self.fill {
             setup = setup.filled(fill.clone());
         }

@@ -7,6 +7,7 @@
 //! * `selection`: ORDER's choice among their requests; `hits`: which reads that the cache answers go before others
 //! * `merged`: writes that go as one command
 //! * `handover`: when the drive orders commands itself
+//! * `write_policy`: whether its write cache is on
 //! * `filling`: what is put before them
 //! * `idle_time`: what an idle drive is given
 //! * `read_through`: what the drive reads ahead on the way to a request
@@ -26,6 +27,7 @@ mod merged;
 mod read_through;
 mod selection;
 mod staying;
+mod write_policy;
 
 use std::collections::VecDeque;
 
@@ -52,6 +54,7 @@ use handover::Handover;
 use hits::Hits;
 use joint::Joint;
 use staying::Staying;
+use write_policy::WritePolicy;
 
 /// How a core is set up.
 #[derive(Clone, Debug)]
@@ -120,6 +123,10 @@ pub struct Core {
     staying: Staying,
     /// When the drive orders commands itself.
     handover: Handover,
+    /// What answers to writes show of the drive's write cache.
+    write_policy: WritePolicy,
+    /// Whether it was said to be on.
+    stated_write_back: bool,
     /// Commands at the drive at most where each continues the one before.
     chain: usize,
     /// Requests merged into another's command, with the command's number; in the order of their LBNs.
@@ -162,6 +169,8 @@ impl Core {
             commit: Commit::new(config.max_outstanding),
             staying: Staying::default(),
             handover: Handover::default(),
+            write_policy: WritePolicy::default(),
+            stated_write_back: model.cache.write_back,
             chain: 0,
             behind: Vec::new(),
             again: VecDeque::new(),
@@ -265,6 +274,7 @@ impl Core {
         if let Some(p) = &prediction {
             self.commit.completed(p);
         }
+        self.note_write_policy(&sent, outcome, prediction.as_ref());
         self.note_cached(&sent, outcome);
         self.limit_outstanding();
         let untried = matches!((sent.purpose, outcome), (Purpose::Merged(_, _, front), Outcome::MediaError { lbn })

@@ -27,6 +27,10 @@ pub trait Scheduler {
     fn prediction(&self) -> Option<&PredictionStats> {
         None
     }
+    /// Whether the drive's write cache is on, where its answers contradict what was said of it; `None`: they do not.
+    fn write_cache(&self) -> Option<bool> {
+        None
+    }
     /// Sectors at the front of a command at the drive that are moved for free; all of them when nothing else is.
     fn free_sectors(&self, _command: u64) -> u32 {
         0
@@ -77,6 +81,9 @@ impl Scheduler for Core {
     }
     fn prediction(&self) -> Option<&PredictionStats> {
         Some(&self.stats().prediction)
+    }
+    fn write_cache(&self) -> Option<bool> {
+        self.stats().write_cache
     }
     #[inline]
     fn free_sectors(&self, command: u64) -> u32 {

@@ -145,6 +145,8 @@ pub struct Stats {
     pub cost: Cost,
     /// Active subsets.
     pub subset: SubsetStats,
+    /// Whether the drive's write cache is on, where its answers contradict its profile; `None`: they do not.
+    pub write_cache: Option<bool>,
 }
 
 #[cfg(test)]

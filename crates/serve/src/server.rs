@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use headtime_nbd::Limits;
 use headtime_sched::admit::das::admission::Disk;
@@ -43,8 +43,9 @@ const MOST_CALLS: usize = 4096;
 /// How long clients may take to fetch their last answers when the server ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether the drive took longer than its worst case, and how long nothing is said once that was said.
-const OVERDUE_LOOK: Duration = Duration::from_millis(500);
+/// How often it is looked whether the drive is what it is taken to be.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long nothing more is said of commands that took longer than the worst case.
 const OVERDUE_AGAIN: Duration = Duration::from_secs(10);
 
 /// How clients are served.
@@ -228,9 +229,7 @@ impl Server {
         // It has only just begun, and has room; that it has ended already is heard of later.
         let _ = outbox.tell(Telling::Shares(shared.exports.shares()));
         let streams = service.streams.map(|disk| Live::new(outbox.clone(), disk, shared.exports.clone()));
-        if streams.is_some() {
-            runtime.spawn(watch_worst(outbox.clone(), service.note.clone()));
-        }
+        runtime.spawn(watch(outbox.clone(), service.note.clone()));
         if let Some(listening) = metrics {
             let (exports, engine, names) = (shared.exports.clone(), outbox.clone(), Arc::clone(&names));
             runtime.spawn(metrics::serve(metrics::Source { exports, engine, names }, listening, ends.clone()));
@@ -373,20 +372,36 @@ impl Server {
     }
 }
 
-/// Says that the drive took longer than its worst case, with the last command that showed it, until the engine ends.
-async fn watch_worst(engine: Outbox<Telling>, note: Note) {
-    let mut said = 0;
+/// Says where the drive is not what it is taken to be, until the engine ends: it took longer than its worst case, with the
+/// last command that showed it, or its write cache is in another state.
+async fn watch(engine: Outbox<Telling>, note: Note) {
+    let (mut said, mut cache, mut quiet_until) = (0, None, Instant::now());
     while let Ok(s) = snapshot(&engine).await {
         if let (times, Some(last)) = s.overdue
             && times > said
+            && Instant::now() >= quiet_until
         {
             note(format!("warning: {last} ({times} times since the start): what streams are promised does not hold"));
             said = times;
-            tokio::time::sleep(OVERDUE_AGAIN).await;
+            quiet_until = Instant::now() + OVERDUE_AGAIN;
         }
-        tokio::time::sleep(OVERDUE_LOOK).await;
+        if s.write_cache != cache {
+            cache = s.write_cache;
+            note(match cache {
+                Some(true) => format!("warning: {HIDDEN_CACHE}"),
+                Some(false) => NO_CACHE.into(),
+                None => "the drive's write cache is again as its profile or the kernel says".into(),
+            });
+        }
+        tokio::time::sleep(LOOK).await;
     }
 }
+
+const HIDDEN_CACHE: &str = "the drive answers writes before they can be on the disk: its write cache is on, although its \
+    profile or the kernel says that it is off. Gaps are not filled while the cache may hold data, and what was not \
+    flushed is lost in a power failure";
+const NO_CACHE: &str = "the drive answers writes when they are on the disk: its write cache is off, although its profile or \
+    the kernel says that it is on";
 
 /// Asks the engine what it has counted.
 pub async fn snapshot(engine: &Outbox<Telling>) -> Result<Snapshot, NotTold> {

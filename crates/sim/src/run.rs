@@ -181,6 +181,7 @@ pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     if let Some(p) = scheduler.prediction() {
         stats.prediction = p.clone();
     }
+    stats.drive_write_cache = scheduler.write_cache();
     stats.end = end;
     stats.ended_at = if end == End::Time { until } else { now };
     let ended_at = stats.ended_at;

@@ -176,26 +176,27 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         }
         (None, device) => {
             let path = device.as_deref().expect("checked when the configuration was read");
-            let real::Real { device, id, tuning, predictable } = real::open(path, sectors, sector_bytes, depth)?;
-            if !predictable && promises.is_some() {
+            let real::Real { device, id, tuning, rotates, write_back } =
+                real::open(path, sectors, sector_bytes, depth)?;
+            if (write_back || !rotates) && promises.is_some() {
                 return Err(wrong(
                     "scheduler.admit: \"das\" expected a disk of which the profile says how long its commands take, found a file, or a \
                      disk whose write cache is on (hdparm -W0 turns it off)"
                         .into(),
                 ));
             }
-            if !predictable {
+            if !rotates {
                 core.fill = None;
             }
-            service.caches.fills &= predictable;
+            service.caches.fills &= rotates;
             if let Some(control) = &mut service.control {
-                control.fills &= predictable;
+                control.fills &= rotates;
                 control.disk_id = id;
             }
             real::become_user(account)?;
             // What the disk says of its write cache counts, not what its profile says.
             let mut model = model;
-            model.cache.write_back = !predictable;
+            model.cache.write_back = write_back || !rotates;
             let (core, _) = scheduler(core, model)?;
             let done = running::serve(core, device, service, hooks, &profile.title, args.json);
             if let Some(tuning) = tuning {

@@ -40,6 +40,13 @@ pub enum Fault {
         /// When.
         at: Time,
     },
+    /// From `at` on the write cache is on or off, whatever the profile says.
+    WriteCache {
+        /// When.
+        at: Time,
+        /// Whether it is on.
+        on: bool,
+    },
 }
 
 /// Turns a drive spends trying again before it gives a sector up.
@@ -119,6 +126,14 @@ impl Faults {
             Some(Fault::Hang { takes, .. }) => takes,
             _ => Dur::ZERO,
         }
+    }
+
+    /// Whether the write cache is switched on or off by `now`; each switch happens once.
+    pub fn write_cache(&mut self, now: Time) -> Option<bool> {
+        let due = |f: &Fault| matches!(f, Fault::WriteCache { at, .. } if *at <= now);
+        let (switched, others) = std::mem::take(&mut self.list).into_iter().partition(due);
+        self.list = others;
+        switched.into_iter().next_back().map(|f| matches!(f, Fault::WriteCache { on: true, .. }))
     }
 
     /// Whether the drive is dead at `now`.

@@ -263,6 +263,11 @@ impl Drive {
         self.free_up(now);
         self.now = now;
         self.mech.spindle.wander_to(now, &mut self.mech.noise);
+        if !self.mech.faults.is_empty()
+            && let Some(on) = self.mech.faults.write_cache(now)
+        {
+            self.switch_write_cache(on, now);
+        }
         if self.mech.faults.dead(now) {
             self.finish(command.id, Outcome::Dead, now, None);
             return Ok(());

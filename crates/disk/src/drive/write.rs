@@ -19,6 +19,18 @@ impl Drive {
         self.cache_spec.write_back && self.cache_spec.dirty_segments > 1 && self.cache.exists()
     }
 
+    /// Turns the write cache on or off. What it holds goes to the media as before.
+    pub(super) fn switch_write_cache(&mut self, on: bool, now: Time) {
+        self.cache_spec.write_back = on;
+        // Writes that waited for room in the cache bring their data now.
+        for i in 0..self.queue.len() {
+            let Waiting { command, fed, .. } = self.queue[i];
+            if command.kind == Kind::Write && fed.is_none() && self.completes_on_media(&command) {
+                self.queue[i].fed = Some(self.feed_through(&command, now));
+            }
+        }
+    }
+
     /// Write-through: the bus begins to bring the data when the command has arrived.
     pub(super) fn feed_through(&mut self, command: &Command, now: Time) -> Time {
         let asked = now + self.overheads.per_request;

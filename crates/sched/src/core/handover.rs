@@ -87,18 +87,26 @@ impl Core {
         if depth > self.config.max_outstanding {
             self.chain = depth as usize;
             self.enlarge(depth as usize);
-            if self.model.cache.write_back {
-                self.handover.depth = depth as usize;
-            }
+            self.set_handover(self.model.cache.write_back);
         }
         self
+    }
+
+    /// The drive's write cache is on, or off.
+    pub(super) fn set_handover(&mut self, write_back: bool) {
+        self.handover.depth = if write_back { self.chain } else { 0 };
+        if !write_back {
+            self.handover.dirty = None;
+            self.handover.at_drive.clear();
+        }
     }
 
     /// Whether the drive orders commands itself now. From the arrival of a write on that it may cache: the drive takes
     /// that in a tenth of a millisecond, whatever else it has to do.
     pub(super) fn hands_over(&self) -> bool {
         let caches = self.pool.has_cacheable_writes() || self.dirty_until().is_some();
-        self.handover.depth > 0 && caches && self.streams.is_none() && self.admit.is_none()
+        let drive_orders = self.handover.depth > 0 && !self.write_policy.is_on_trial();
+        drive_orders && caches && self.streams.is_none() && self.admit.is_none()
     }
 
     /// Until when the drive's write cache may hold data; `None`: it holds none.

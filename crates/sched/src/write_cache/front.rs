@@ -292,6 +292,9 @@ impl<S: Scheduler> Scheduler for Front<S> {
     fn prediction(&self) -> Option<&PredictionStats> {
         self.under.prediction()
     }
+    fn write_cache(&self) -> Option<bool> {
+        self.under.write_cache()
+    }
     fn free_sectors(&self, command: u64) -> u32 {
         self.under.free_sectors(command)
     }

@@ -71,5 +71,6 @@ pub fn message(s: &Snapshot, exports: &[String], sessions: &BTreeMap<u32, String
         streams: s.streams.iter().map(|s| streams::counts(s, exports, sector_bytes)).collect(),
         overdue: s.overdue.0,
         last_overdue: s.overdue.1.as_ref().map(streams::overdue),
+        write_cache: s.write_cache,
     }
 }

@@ -106,6 +106,8 @@ pub struct Snapshot {
     pub predictions: (u64, u64),
     /// What the freeblock subsystem says of itself; `None` without one.
     pub freeblock: Option<Report>,
+    /// Whether the drive's write cache is on, where its answers contradict what was said of it.
+    pub write_cache: Option<bool>,
     /// The streams at work, and how they fare.
     pub streams: Vec<Standing>,
     /// Commands for which the device took longer than its worst case, and the last of them.
@@ -208,6 +210,7 @@ impl Gauges {
             free_sectors: self.free_sectors,
             predictions: core.prediction().map_or((0, 0), |p| (p.samples, p.within_150us)),
             freeblock: core.freeblock(),
+            write_cache: core.write_cache(),
             streams: core.standings(),
             overdue: self.overdue,
         }

@@ -110,6 +110,8 @@ fn drive(o: &mut String, s: &Snapshot) {
     metric(o, "headtime_busy_seconds_total", "counter", help).sample(&[], s.busy_ns as f64 / NS);
     let help = "Predictions that were compared with what happened.";
     metric(o, "headtime_predictions_total", "counter", help).sample(&[], s.predictions);
+    let help = "1 while answers to writes contradict what the profile or the kernel says of the drive's write cache.";
+    metric(o, "headtime_write_cache_contradicted", "gauge", help).sample(&[], u8::from(s.write_cache.is_some()));
     let help = "Predictions that were right to 150 microseconds.";
     metric(o, "headtime_predictions_within_150us_total", "counter", help).sample(&[], s.predictions_within_150us);
 }

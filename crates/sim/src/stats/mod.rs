@@ -114,6 +114,8 @@ pub struct Stats {
     pub head: HeadTime,
     /// How good predictions were, as the scheduler counted them; empty where it makes none.
     pub prediction: PredictionStats,
+    /// Whether the drive's write cache is on, as the scheduler found it, where that is not what it was told.
+    pub drive_write_cache: Option<bool>,
     /// Commands the scheduler chose.
     pub decisions: u64,
     /// Wall time it took to choose those that were timed, when the caller passed a clock.

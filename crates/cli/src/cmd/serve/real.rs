@@ -22,8 +22,10 @@ pub struct Real {
     pub id: String,
     /// Its queue as we set it; what it was before comes back when this goes.
     pub tuning: Option<Tuning>,
-    /// Whether the moment at which it answers says where its head is.
-    pub predictable: bool,
+    /// Whether it has a head: a rotating disk, not a file.
+    pub rotates: bool,
+    /// Whether it may answer writes before they are on the medium.
+    pub write_back: bool,
 }
 
 /// Opens a device of which the profile says that it has so many sectors. Must be called before there are threads.
@@ -52,7 +54,7 @@ pub fn open(path: &Path, sectors: u64, sector_bytes: u32, depth: u32) -> Result<
             path.display()
         ));
         let id = backing::id(path).map_err(|e| Failure::Input(format!("{}: {e}", path.display())))?;
-        return Ok(Real { device, id, tuning: None, predictable: false });
+        return Ok(Real { device, id, tuning: None, rotates: false, write_back: true });
     };
     let tuning = Tuning::apply(&sys, found, &state_dir).map_err(Failure::input)?;
     for s in tuning.settings() {
@@ -60,7 +62,8 @@ pub fn open(path: &Path, sectors: u64, sector_bytes: u32, depth: u32) -> Result<
     }
     // Without a serial number the name is as good as it gets: a loop device's, or a virtual machine's disk.
     let id = found.serial().map_err(Failure::input)?.unwrap_or_else(|| found.name.clone());
-    Ok(Real { device, id, tuning: Some(tuning), predictable: predictable(found) })
+    let (rotates, write_back) = (rotates(found), write_back(found));
+    Ok(Real { device, id, tuning: Some(tuning), rotates, write_back })
 }
 
 /// Puts back what an earlier process left that was killed, whatever is served or measured now.
@@ -99,23 +102,28 @@ fn suits(device: &BlockDevice, sector_bytes: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A write that is answered from a cache says nothing of the head; nor does a disk without one. On a virtual drive
-/// filling pauses until the write cache is empty; on a real disk it is off while the cache is on.
-fn predictable(device: &BlockDevice) -> bool {
-    let name = device.path.display();
+/// Whether gaps can be filled at all.
+fn rotates(device: &BlockDevice) -> bool {
     if !device.rotational {
-        screen::note(&format!("{name}: not a rotating disk, as far as the kernel knows; nothing is filled"));
-        return false;
+        screen::note(&format!(
+            "{}: not a rotating disk, as far as the kernel knows; nothing is filled",
+            device.path.display()
+        ));
     }
-    match device.write_cache {
-        WriteCache::Through => true,
-        WriteCache::Back => {
-            screen::note(&format!(
-                "{name}: its write cache is on, so the moment at which a write is answered says nothing of the head; nothing is filled until it is off (hdparm -W0)"
-            ));
-            false
-        }
+    device.rotational
+}
+
+/// Whether the kernel says that the disk's write cache is on. Filling then pauses whenever it may hold data.
+fn write_back(device: &BlockDevice) -> bool {
+    let on = device.write_cache == WriteCache::Back;
+    if on && device.rotational {
+        screen::note(&format!(
+            "{}: its write cache is on: nothing is filled while it may hold data. With hdparm -W0, and `write-cache` for \
+             the exports, more is read for free",
+            device.path.display()
+        ));
     }
+    on
 }
 
 /// Becomes an ordinary user for good. Must be called before there are threads.

@@ -176,6 +176,8 @@ pub struct Fill {
     pub stopped: bool,
     /// How often it was.
     pub times_stopped: u64,
+    /// Whether the drive's write cache is on, where its answers contradict its profile or the kernel.
+    pub write_cache: Option<bool>,
 }
 
 /// One freeblock session.
@@ -273,7 +275,12 @@ impl History {
             free_mb_s: per_second(now.free_bytes, before.free_bytes) / MB,
             free_bytes: now.free_bytes,
             predicted_within_150us: ratio(within, predictions),
-            fill: Fill { fills: self.fills, stopped: now.fill_stopped, times_stopped: now.times_stopped },
+            fill: Fill {
+                fills: self.fills,
+                stopped: now.fill_stopped,
+                times_stopped: now.times_stopped,
+                write_cache: now.write_cache,
+            },
             sessions,
             streams: now.streams.iter().map(stream).collect(),
             overdue: now.overdue,

@@ -53,6 +53,10 @@ pub fn lines(view: &View) -> Vec<String> {
         (true, false, n) => format!("filling (was stopped {n} times since start)"),
     };
     lines.push(format!("free       {:.2} MB/s, {} since start; {fill}", view.free_mb_s, bytes(view.free_bytes)));
+    if let Some(on) = view.fill.write_cache {
+        let (is, said) = if on { ("ON", "off") } else { ("OFF", "on") };
+        lines.push(format!("cache      the drive's write cache is {is}, by its answers; it was said to be {said}"));
+    }
     let predicted = match view.predicted_within_150us {
         Some(share) => format!("{:.1}% within 150 us", share * 100.0),
         None => "none in this interval".into(),
@@ -184,7 +188,7 @@ mod tests {
     fn a_page_says_what_is_wrong() {
         let mut view = View { disk: "Atlas".into(), ..View::default() };
         assert!(page(&view).contains("nothing fills gaps"), "{}", page(&view));
-        view.fill = Fill { fills: true, stopped: true, times_stopped: 3 };
+        view.fill = Fill { fills: true, stopped: true, times_stopped: 3, write_cache: Some(true) };
         view.failed_commands = 2;
         let text = page(&view);
         assert!(text.contains("STOPPED") && text.contains("2 FAILED"), "{text}");
