@@ -332,13 +332,13 @@ fn the_demo_prints_the_readmes_table_and_draws_its_picture() {
     let there = Scratch::new("demo");
     let svg = there.path("d.svg");
     let text = headtime(&["demo", "-o", &svg]).ok();
-    for word in ["alone", "idle class", "limited", "headtime", "Picture: "] {
+    for word in ["bare drive", "idle class", "limited", "headtime", "Picture: "] {
         assert!(text.contains(word), "{text}");
     }
     let drawn = std::fs::read_to_string(&svg).unwrap();
     assert!(drawn.contains("data for the scan") && drawn.ends_with("</svg>\n"));
     let table = table(text.lines());
-    assert_eq!(table.lines().count(), 5, "{text}");
+    assert_eq!(table.lines().count(), 6, "{text}");
 
     let path = |name: &str| format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
     let readme = std::fs::read_to_string(path("README.md")).unwrap();

@@ -8,7 +8,7 @@ use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
 use headtime_sim::workload::READER;
 
-use super::runs::Row;
+use super::runs::{Row, Rows};
 use super::table;
 
 /// The picture begins after this: the ten programs are out of step by then.
@@ -108,11 +108,11 @@ impl Stretch {
 }
 
 /// The picture.
-pub fn draw(rows: &[Row; 4]) -> Timeline {
-    let [alone, idle, limited, free] = rows;
+pub fn draw(rows: &Rows) -> Timeline {
+    let Rows { bare, idle, limited, free, .. } = rows;
     let stretch = Stretch::around_first_read(limited);
     // The idle class reads once in 200 ms: its stretch would look like the one without a scan.
-    let shown = [alone, limited, free];
+    let shown = [bare, limited, free];
     let heads = Panel {
         title: format!("What the head does in the same {:.0} milliseconds", STRETCH.as_ms_f64()),
         axis: Axis::range("ms", 0.0, STRETCH.as_ms_f64()),
@@ -123,7 +123,7 @@ pub fn draw(rows: &[Row; 4]) -> Timeline {
         title: "How long it takes to read the whole disk, and what it costs the programs".into(),
         axis: Axis::from_zero("minutes"),
         lane_height: 24.0,
-        lanes: [idle, limited, free].iter().map(|r| scan_lane(r, alone)).collect(),
+        lanes: [idle, limited, free].iter().map(|r| scan_lane(r, bare)).collect(),
     };
     let mut subtitle = String::from(
         "A Quantum Atlas 10K (1999, 10,025 turns a minute), kept busy by ten programs that ask for random blocks. A scan that \
@@ -159,14 +159,14 @@ fn head_lane(row: &Row, stretch: &Stretch) -> Lane {
     Lane { label: row.name.clone(), note: format!("{done} requests"), spans }
 }
 
-fn scan_lane(row: &Row, alone: &Row) -> Lane {
+fn scan_lane(row: &Row, bare: &Row) -> Lane {
     let mut spans = Vec::new();
     let minutes = row.scan_seconds().map_or(f64::INFINITY, |s| s / 60.0);
     if minutes.is_finite() {
         let hint = format!("{:.2} MB/s", row.scan_mb_s());
         spans.push(Span { from: 0.0, to: minutes, kind: SCAN, hint });
     }
-    let cost = table::change(row.per_second(), alone.per_second());
+    let cost = table::change(row.per_second(), bare.per_second());
     Lane { label: row.name.clone(), note: format!("{}, requests/s {cost}", table::duration(row)), spans }
 }
 

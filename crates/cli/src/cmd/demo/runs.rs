@@ -1,4 +1,5 @@
-//! The demo's runs: the same programs on the same drive, with nothing beside them and with a scan done in several ways.
+//! The demo's runs: the same programs on the same drive, with nothing beside them and with a scan done in several ways;
+//! first by the drive's own queue, then by headtime.
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
@@ -10,7 +11,7 @@ use headtime_sched::tasks::Event;
 use headtime_sim::background::{Jobs, PROMOTED, scan_unit};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
-use headtime_sim::simulate::{Setup, Simulation};
+use headtime_sim::simulate::{Scheduling, Setup, Simulation};
 use headtime_sim::stats::histogram::Histogram;
 use headtime_sim::stats::{Done, Stats};
 use headtime_sim::workload::{Beside, Pace, Population, READER, ReaderSpec, oltp};
@@ -19,15 +20,15 @@ use super::picture::Window;
 use crate::failure::Failure;
 use crate::screen::Bar;
 
-/// Who is next in every run.
-pub const ORDER: Order = Order::Sptf;
+/// Who is next where headtime decides.
+const ORDER: Order = Order::SptfJoint;
 /// How long the programs run alone.
 const ALONE: Dur = Dur::from_secs(3600);
 /// A scan that is not through after so long is given up.
 const LONGEST: Dur = Dur::from_secs(12 * 3600);
 
 /// Steps of the progress bar: about the time that each run takes.
-const STEPS: [u64; 4] = [40, 190, 70, 700];
+const STEPS: [u64; 5] = [30, 150, 50, 60, 710];
 
 /// One run.
 pub struct Row {
@@ -54,6 +55,27 @@ pub struct Scan {
     pub done_at: Option<Time>,
 }
 
+/// What is compared.
+pub struct Rows {
+    /// The drive with its own queue, nothing beside the programs.
+    pub bare: Row,
+    /// The same with a reader of the idle class.
+    pub idle: Row,
+    /// The same with a reader at a rate: the one that headtime reaches.
+    pub limited: Row,
+    /// headtime, nothing beside the programs.
+    pub alone: Row,
+    /// headtime, and what it reads for free.
+    pub free: Row,
+}
+
+impl Rows {
+    /// In the order of the table; the first is what the others are compared with.
+    pub fn in_order(&self) -> [&Row; 5] {
+        [&self.bare, &self.idle, &self.limited, &self.alone, &self.free]
+    }
+}
+
 impl Row {
     /// The programs' requests a second.
     pub fn per_second(&self) -> f64 {
@@ -73,12 +95,15 @@ impl Row {
     }
 }
 
-/// All runs: alone, idle class, limited rate, free; two at a time.
-pub fn all(profile: &Profile, seed: u64) -> Result<[Row; 4], Failure> {
-    let bar = Bar::new(STEPS.iter().sum(), "a disk is read four times");
+/// All runs, two at a time.
+pub fn all(profile: &Profile, seed: u64) -> Result<Rows, Failure> {
+    let bar = Bar::new(STEPS.iter().sum(), "a disk is read three times");
     let lab = Bench { profile, seed, bar: &bar };
-    let politely =
-        || -> Result<[Row; 2], Failure> { Ok([lab.alone()?, lab.reader("idle class".into(), Pace::BFQ, STEPS[1])?]) };
+    let politely = || -> Result<[Row; 3], Failure> {
+        let bare = lab.alone("bare drive", Scheduling::Drive, STEPS[0])?;
+        let idle = lab.reader("idle class".into(), Pace::BFQ, STEPS[1])?;
+        Ok([bare, idle, lab.alone("headtime, no scan", Scheduling::Host(ORDER), STEPS[3])?])
+    };
     // The limited reader gets what filling gaps gets, so it comes after.
     let freely = || -> Result<[Row; 2], Failure> {
         let free = lab.free()?;
@@ -91,8 +116,8 @@ pub fn all(profile: &Profile, seed: u64) -> Result<[Row; 4], Failure> {
         let second = freely();
         (first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), second)
     });
-    let ([alone, idle], [limited, free]) = (first?, second?);
-    Ok([alone, idle, limited, free])
+    let ([bare, idle, alone], [limited, free]) = (first?, second?);
+    Ok(Rows { bare, idle, limited, alone, free })
 }
 
 struct Bench<'a> {
@@ -102,8 +127,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn setup(&self) -> Setup<'_> {
-        Setup::new(self.profile, ORDER, self.seed)
+    fn setup(&self, scheduling: Scheduling) -> Setup<'_> {
+        Setup { scheduling, ..Setup::new(self.profile, ORDER, self.seed) }
     }
 
     fn programs(&self, simulation: &Simulation) -> Result<Population, Failure> {
@@ -114,17 +139,17 @@ impl Bench<'_> {
         (Window::new(), Watch { bar: self.bar, steps, shown: 0, of, sectors: 0 })
     }
 
-    fn alone(&self) -> Result<Row, Failure> {
-        let simulation = Simulation::new(&self.setup()).map_err(Failure::input)?;
+    fn alone(&self, name: &str, scheduling: Scheduling, steps: u64) -> Result<Row, Failure> {
+        let simulation = Simulation::new(&self.setup(scheduling)).map_err(Failure::input)?;
         let mut programs = self.programs(&simulation)?;
         let limits = Limits { until: Some(Time::ZERO + ALONE), ..Limits::default() };
-        let mut watch = self.watch(STEPS[0], Measure::Time(ALONE));
+        let mut watch = self.watch(steps, Measure::Time(ALONE));
         let stats = simulation.run(&mut programs, limits, None, &mut watch).map_err(Failure::input)?;
-        Ok(row("alone".into(), &stats, None, watch))
+        Ok(row(name.into(), &stats, None, watch))
     }
 
     fn reader(&self, name: String, pace: Pace, steps: u64) -> Result<Row, Failure> {
-        let simulation = Simulation::new(&self.setup()).map_err(Failure::input)?;
+        let simulation = Simulation::new(&self.setup(Scheduling::Drive)).map_err(Failure::input)?;
         let spec = ReaderSpec { ends_run: true, ..ReaderSpec::new(pace) };
         let programs = self.programs(&simulation)?;
         let mut both = Beside::new(programs, simulation.target(), spec).map_err(Failure::input)?;
@@ -137,13 +162,13 @@ impl Bench<'_> {
 
     fn free(&self) -> Result<Row, Failure> {
         let fill = FillConfig { seed: self.seed, ..FillConfig::new(Algorithm::Headtime) };
-        let simulation = Simulation::new(&self.setup().filled(fill)).map_err(Failure::input)?;
+        let simulation = Simulation::new(&self.setup(Scheduling::Host(ORDER)).filled(fill)).map_err(Failure::input)?;
         let mut programs = self.programs(&simulation)?;
         let capacity = simulation.target().capacity;
         let unit = scan_unit(capacity, simulation.target().sector_bytes);
         let mut scan = Jobs::scan(capacity, unit).promoting_last(capacity / PROMOTED);
         let limits = Limits { until: Some(Time::ZERO + LONGEST), until_scanned: true, ..Limits::default() };
-        let mut watch = self.watch(STEPS[3], Measure::Sectors(capacity));
+        let mut watch = self.watch(STEPS[4], Measure::Sectors(capacity));
         let stats = simulation.run_with(&mut programs, &mut scan, limits, None, &mut watch).map_err(Failure::input)?;
         let p = &stats.background;
         let sector = u64::from(simulation.target().sector_bytes);

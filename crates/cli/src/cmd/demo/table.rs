@@ -7,58 +7,59 @@ use headtime_disk::time::Dur;
 
 use headtime_sim::background::PROMOTED;
 
-use super::runs::Row;
+use super::runs::{Row, Rows};
 use crate::screen::columns;
 
 /// The demo's text.
-pub fn text(profile: &Profile, rows: &[Row; 4], picture: &Path) -> String {
-    let [alone, _, limited, free] = rows;
+pub fn text(profile: &Profile, rows: &Rows, picture: &Path) -> String {
+    let free = &rows.free;
     let title = profile.title.split(',').next().unwrap_or(&profile.name);
     let gigabytes = free.scan.map_or(0.0, |s| s.of as f64 / 1e9);
     format!(
         "A busy disk: ten programs ask a {title} for random blocks, wait for the answer, think for 30 ms\n\
          and ask again. Meanwhile all of its {gigabytes:.1} GB are to be read, as a backup or a scrub does:\n\n{}\n\
-         alone       nothing is read beside the programs\n\
-         idle class  reads of 128 KiB when nobody else waits, or once in 200 ms (ionice -c3 with Linux's bfq)\n\
-         limited     such reads at a rate: the one that headtime reaches\n\
+         bare drive  its own queue orders the requests, 32 at a time; nothing is read beside the programs\n\
+         idle class  the same, and reads of 128 KiB when no other request waits, or once in 200 ms\n\
+         \x20           (ionice -c3 with Linux's bfq)\n\
+         limited     the same, and such reads at a rate: the one that headtime reaches\n\
          headtime    reads, in any order, what passes under the head while it waits for a program's block\n\n\
          {}\n\
          Picture: {}\n\
          Next: headtime simulate --fill headtime --background scan, headtime reproduce, headtime --help\n",
         columns(&cells(rows), &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
-        moral(alone, limited, free),
+        moral(&rows.bare, &rows.limited, free),
         picture.display()
     )
 }
 
 /// What the figures say, whichever way they fell out.
-fn moral(alone: &Row, limited: &Row, free: &Row) -> String {
+fn moral(bare: &Row, limited: &Row, free: &Row) -> String {
     let late = |r: &Row| ms(r.responses.quantile(990));
-    let slower = match late(free) / late(alone) - 1.0 {
+    let slower = match late(free) / late(bare) - 1.0 {
         d if d < 0.005 => String::new(),
         _ => format!(
             " (the slowest in a hundred come {} later)",
-            change(late(free), late(alone)).trim_start_matches('+')
+            change(late(free), late(bare)).trim_start_matches('+')
         ),
     };
     format!(
         "Reading the disk at {:.1} MB/s costs the programs {} of their requests when it takes its turn,\n\
          and {} when it fits into the gaps{slower}.\n\
-         The last blocks, one in {}, which hardly any gap reaches, are asked for in turn. In every run the\n\
-         request soonest under the head is next (--order sptf).\n",
+         The last blocks, one in {}, which hardly any gap reaches, are asked for in turn. headtime selects\n\
+         requests and gaps together (--order sptf-joint).\n",
         free.scan_mb_s(),
-        lost(alone, limited),
-        lost(alone, free),
+        lost(bare, limited),
+        lost(bare, free),
         thousands(PROMOTED),
     )
 }
 
 /// The table with its headings.
-fn cells(rows: &[Row; 4]) -> Vec<Vec<String>> {
+fn cells(rows: &Rows) -> Vec<Vec<String>> {
     let heads = ["", "requests/s", "", "mean ms", "", "p95 ms", "", "p99 ms", "", "scan MB/s", "disk read in"];
     let mut table = vec![heads.map(String::from).to_vec()];
-    let alone = &rows[0];
-    for (i, row) in rows.iter().enumerate() {
+    let bare = &rows.bare;
+    for (i, row) in rows.in_order().into_iter().enumerate() {
         let mut cells = vec![row.name.clone()];
         let figures: [fn(&Row) -> f64; 4] = [
             Row::per_second,
@@ -68,7 +69,7 @@ fn cells(rows: &[Row; 4]) -> Vec<Vec<String>> {
         ];
         for figure in figures {
             cells.push(format!("{:.1}", figure(row)));
-            cells.push(if i == 0 { String::new() } else { change(figure(row), figure(alone)) });
+            cells.push(if i == 0 { String::new() } else { change(figure(row), figure(bare)) });
         }
         cells.push(if row.scan.is_some() { format!("{:.2}", row.scan_mb_s()) } else { "-".into() });
         cells.push(duration(row));
@@ -89,8 +90,8 @@ pub fn change(now: f64, before: f64) -> String {
 }
 
 /// What a run loses of the programs' requests, in words.
-fn lost(alone: &Row, row: &Row) -> String {
-    let percent = 100.0 * (1.0 - row.per_second() / alone.per_second());
+fn lost(bare: &Row, row: &Row) -> String {
+    let percent = 100.0 * (1.0 - row.per_second() / bare.per_second());
     if percent < 0.05 { "none".into() } else { format!("{percent:.1}%") }
 }
 
