@@ -37,10 +37,9 @@ fn moral(bare: &Row, limited: &Row, free: &Row) -> String {
     let late = |r: &Row| ms(r.responses.quantile(990));
     let slower = match late(free) / late(bare) - 1.0 {
         d if d < 0.005 => String::new(),
-        _ => format!(
-            " (the slowest in a hundred come {} later)",
-            change(late(free), late(bare)).trim_start_matches('+')
-        ),
+        _ => {
+            format!(" (the slowest in a hundred come {} later)", change(late(free), late(bare)).trim_start_matches('+'))
+        }
     };
     format!(
         "Reading the disk at {:.1} MB/s costs the programs {} of their requests when it takes its turn,\n\
