@@ -54,11 +54,14 @@ pub(super) struct WritePolicy {
     try_after: u32,
     /// Writes that are left of a trial.
     trial: u32,
+    /// Where the latest writes ended.
+    ends: [u64; 16],
+    written: usize,
 }
 
 impl Default for WritePolicy {
     fn default() -> WritePolicy {
-        WritePolicy { early: 0, as_predicted: 0, slow: 0, try_after: SLOW, trial: 0 }
+        WritePolicy { early: 0, as_predicted: 0, slow: 0, try_after: SLOW, trial: 0, ends: [u64::MAX; 16], written: 0 }
     }
 }
 
@@ -66,6 +69,15 @@ impl WritePolicy {
     /// Whether the core orders commands although the drive's write cache may hold data.
     pub(super) fn is_on_trial(&self) -> bool {
         self.trial > 0
+    }
+
+    /// Whether a write goes on where one of the latest ended. A stream of cached writes is answered at the rate of the
+    /// media, as one without a cache is.
+    fn continues(&mut self, lbn: u64, count: u32) -> bool {
+        let continues = self.ends.contains(&lbn);
+        self.ends[self.written % 16] = lbn + u64::from(count);
+        self.written += 1;
+        continues
     }
 
     /// Counts a write that was answered after `took`, on a drive that is believed to cache it.
@@ -104,6 +116,9 @@ impl Core {
     /// A command was answered.
     pub(super) fn note_write_policy(&mut self, sent: &Sent, outcome: Outcome, prediction: Option<&Prediction>) {
         if sent.command.kind != Kind::Write || sent.command.fua || outcome != Outcome::Ok {
+            return;
+        }
+        if self.write_policy.continues(sent.command.lbn, sent.command.count) {
             return;
         }
         let believed = self.model.cache.write_back;
