@@ -109,8 +109,8 @@ start() {
     device=$("$headtime" attach "$export" --socket "$dir/nbd.sock" --name "programs-$$" 2>"$dir/attach.log") || { cat "$dir/attach.log" >&2; die "cannot attach"; }
 }
 
-# What ext4 does by itself some seconds after it was mounted, and would be measured with the program or not, by chance: it
-# fills inode tables, and since 5.13 reads block bitmaps in advance (466 reads on 1 TB; `find` takes 2 or 5 s).
+# Work that ext4 does by itself some seconds after a mount would be measured with the program or not, by chance. It
+# fills inode tables, and since Linux 5.13 reads block bitmaps in advance (466 reads on 1 TB: `find` takes 2 or 5 s).
 quiet_ext4=noinit_itable
 printf '5.13\n%s\n' "$(uname -r)" | sort -CV && quiet_ext4=$quiet_ext4,no_prefetch_block_bitmaps
 mount_options() { case $1 in ext4) echo "noatime,$quiet_ext4" ;; *) echo noatime ;; esac; }

@@ -1,9 +1,9 @@
-//! S13: a drive with a write-back cache cannot be predicted, and the subsystem leaves it alone for as long as that is on.
+//! S13: a drive with a write-back cache cannot be predicted, and the subsystem leaves it alone while that is on.
 //!
 //! Thereska et al. (CMU-PDL-03-107), section 4.8, figure 13: the drive reports a write when its cache has it, and moves its
 //! arm to write it out when it sees fit. "If the mispredictions persist, the freeblock subsystem does not attempt to schedule
-//! background tasks." Here the cache is on at the beginning and is switched off for the last third, and the scheduler is told
-//! nothing of the switch; in one run it is also told at the beginning that the cache is off.
+//! background tasks." Here the cache is on at the beginning and is switched off for the last third. The scheduler does
+//! not hear of the switch; in one run its profile says from the beginning that the cache is off.
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::drive::Fault;
@@ -31,8 +31,8 @@ static SPEC: Spec = Spec {
         id: "S13",
         claim: "predictions with a write-back cache in the drive",
         paper: "deteriorate",
-        rule: "under half of the requests within 150 us while it is on (the share predicted, and right of those, in the table); \
-               filling stops within 5 s, starts again within 10 s once it is off; foreground loss under 1%",
+        rule: "under half of the requests within 150 us while it is on (the share predicted, and right of those, in \
+               the table); filling stops within 5 s, starts again within 10 s once it is off; foreground loss under 1%",
         checks: &[
             Check { what: "requests predicted within 150 us", unit: "%", test: Test::Below(50.0) },
             Check { what: "until filling stops", unit: "s", test: Test::AtMost(5.0) },
@@ -45,8 +45,8 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "The worse of two runs: told at the beginning that the cache is on, and that it is off. A request that no \
-               prediction was made for, because nobody knew where the head was, is not one that was predicted.",
+        note: "The worse of two runs: the profile says at the beginning that the cache is on, and that it is off. A \
+               request without a prediction, because the position of the head was unknown, was not predicted.",
     }],
     alone: false,
 };
@@ -91,8 +91,8 @@ impl Experiment for S13 {
         let sets: Vec<(&str, &[f64])> = all.iter().map(|(name, m, _)| (*name, &m.watch.errors[..])).collect();
         f.charts.push(Chart::Xy(XyChart::cdf(
             "Prediction error by write policy, Cheetah 36ES",
-            "Observed less predicted head time of foreground requests while the cache is on: near zero when every write goes to the \
-             media first.",
+            "Observed less predicted head time of foreground requests while the cache is on: near zero when every \
+             write goes to the media first.",
             Axis::range("error, ms", -15.0, 15.0),
             &sets,
         )));
@@ -172,7 +172,7 @@ fn setup(run: &Run, write_back: bool) -> Result<Beside, RunError> {
     Ok(setup)
 }
 
-/// Without background work, by a scheduler that is told the truth at the beginning.
+/// Without background work, by a scheduler whose profile is true at the beginning.
 fn alone(run: &Run, write_back: bool) -> Result<Stats, RunError> {
     go(run, &setup(run, write_back)?.alone(), &mut Nothing, &mut ())
 }

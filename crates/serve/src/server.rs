@@ -372,8 +372,8 @@ impl Server {
     }
 }
 
-/// Says where the drive is not what it is taken to be, until the engine ends: it took longer than its worst case, with the
-/// last command that showed it, or its write cache is in another state.
+/// Reports where the drive is not what it is taken to be, until the engine ends: it took longer than its worst case,
+/// with the last command that showed it, or its write cache is in another state.
 async fn watch(engine: Outbox<Telling>, note: Note) {
     let (mut said, mut cache, mut quiet_until) = (0, None, Instant::now());
     while let Ok(s) = snapshot(&engine).await {
@@ -397,11 +397,11 @@ async fn watch(engine: Outbox<Telling>, note: Note) {
     }
 }
 
-const HIDDEN_CACHE: &str = "the drive answers writes before they can be on the disk: its write cache is on, although its \
-    profile or the kernel says that it is off. Gaps are not filled while the cache may hold data, and what was not \
+const HIDDEN_CACHE: &str = "the drive answers writes before they can be on the disk: its write cache is on, although \
+    its profile or the kernel says that it is off. Gaps are not filled while the cache may hold data, and what was not \
     flushed is lost in a power failure";
-const NO_CACHE: &str = "the drive answers writes when they are on the disk: its write cache is off, although its profile or \
-    the kernel says that it is on";
+const NO_CACHE: &str = "the drive answers writes when they are on the disk: its write cache is off, although its \
+    profile or the kernel says that it is on";
 
 /// Asks the engine what it has counted.
 pub async fn snapshot(engine: &Outbox<Telling>) -> Result<Snapshot, NotTold> {

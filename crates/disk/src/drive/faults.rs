@@ -128,12 +128,13 @@ impl Faults {
         }
     }
 
-    /// Whether the write cache is switched on or off by `now`; each switch happens once.
+    /// What the write cache is switched to by `now`; each switch happens once.
     pub fn write_cache(&mut self, now: Time) -> Option<bool> {
-        let due = |f: &Fault| matches!(f, Fault::WriteCache { at, .. } if *at <= now);
-        let (switched, others) = std::mem::take(&mut self.list).into_iter().partition(due);
-        self.list = others;
-        switched.into_iter().next_back().map(|f| matches!(f, Fault::WriteCache { on: true, .. }))
+        let found = self.list.iter().position(|f| matches!(f, Fault::WriteCache { at, .. } if *at <= now));
+        match found.map(|i| self.list.remove(i)) {
+            Some(Fault::WriteCache { on, .. }) => Some(on),
+            _ => None,
+        }
     }
 
     /// Whether the drive is dead at `now`.

@@ -263,9 +263,7 @@ impl Drive {
         self.free_up(now);
         self.now = now;
         self.mech.spindle.wander_to(now, &mut self.mech.noise);
-        if !self.mech.faults.is_empty()
-            && let Some(on) = self.mech.faults.write_cache(now)
-        {
+        while let Some(on) = self.mech.faults.write_cache(now) {
             self.switch_write_cache(on, now);
         }
         if self.mech.faults.dead(now) {

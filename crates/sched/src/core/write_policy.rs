@@ -1,20 +1,20 @@
 //! Whether the drive's write cache is on, as its answers show.
 //!
-//! The profile, or the kernel, says whether the drive caches writes. That can be wrong: some bridges and controllers hide
-//! the cache, some firmware ignores the setting, and it can be switched while the disk is in use. Scheduling for the wrong
-//! policy is expensive. A drive that caches writes moves its head when it sees fit, so gaps are filled at the wrong place;
-//! and a drive that is taken to cache, and does not, orders everything itself for no reason.
+//! The profile, or the kernel, says whether the drive caches writes. That can be wrong: some bridges and controllers
+//! hide the cache, some firmware ignores the setting, and it can be switched while the disk is in use. Scheduling for
+//! the wrong policy is expensive. A drive that caches writes moves its head at times of its own, so gaps are filled at
+//! the wrong place. A drive that is believed to cache, and does not, orders everything itself without need.
 //!
-//! A write that has to move the arm shows the policy. Through to the media it cannot be answered before the arm has moved,
-//! and it is answered when predicted. A cached one is answered when its data is in the cache. Writes that move no arm
-//! show nothing: a stream of cached writes is answered at the rate of the media, too. Once most of the last [`WINDOW`]
-//! such writes contradict what is believed, the core changes its belief and reports it ([`Stats::write_cache`]). From
-//! then on FILL pauses while the cache may hold data ([`super::handover`]).
+//! A write that has to move the arm shows the policy. Through to the media it cannot be answered before the arm has
+//! moved, and it is answered when predicted. A cached one is answered when its data is in the cache. Writes that move
+//! no arm, and those that continue another, show nothing: a stream of cached writes is answered at the rate of the
+//! media, too. Once most of the last [`WINDOW`] writes contradict what is believed, the core changes its belief and
+//! reports it ([`Stats::write_cache`]). From then on FILL pauses while the cache may hold data ([`super::handover`]).
 //!
-//! While the drive orders commands itself, few answers can be compared with a prediction. There a cache shows in another
-//! way: it answers some writes at once, unless it is always full. So when [`SLOW`] writes in a row took longer, the core
-//! orders commands itself for the next [`TRIAL`] writes. If they are as predicted, the cache is off. Otherwise the drive
-//! goes on as before, and the next trial needs [`RARER`] times as many slow writes.
+//! While the drive orders commands itself, few answers can be compared with a prediction. There a cache shows in
+//! another way: it answers some writes at once, unless it is always full. So when [`SLOW`] writes in a row took longer, the
+//! core orders commands itself for the next [`TRIAL`] writes. If they are as predicted, the cache is off. Otherwise the
+//! drive orders them again, and the next trial needs [`RARER`] times as many slow writes.
 //!
 //! [`Stats::write_cache`]: crate::stats::Stats::write_cache
 
@@ -27,11 +27,11 @@ use crate::request::{Prediction, Surprise};
 
 /// The latest writes that are looked at.
 const WINDOW: u32 = 32;
-/// That many early answers among them show a cache. An arm that is faster than believed answers a few writes early; with
-/// more than half of them early every prediction is worthless, cache or not.
+/// That many early answers among them show a cache. An arm that is faster than believed answers a few writes early;
+/// with half of them early, every prediction is worthless, cache or not.
 const EARLY: u32 = 16;
-/// That many answers at the predicted time show that there is none. Answers from a full cache are at the predicted time by
-/// accident: 150 us either way of a turn of 4 to 11 ms.
+/// That many answers at the predicted time show that there is none. Answers from a full cache are at the predicted time
+/// by accident: 150 us either way of a turn of 4 to 11 ms.
 const AS_PREDICTED: u32 = 24;
 
 /// Writes in a row that a cache did not answer at once, before the first trial. With 256 a 20 TB drive whose cache is
@@ -41,6 +41,9 @@ const SLOW: u32 = 1_024;
 const TRIAL: u32 = 48;
 /// By how much the trials of a drive whose cache is always full become rarer.
 const RARER: u32 = 16;
+
+/// Ends of writes that are remembered: that many streams are recognised when they take turns.
+const STREAMS: usize = 16;
 
 /// How writes were answered.
 #[derive(Clone, Copy, Debug)]
@@ -55,13 +58,21 @@ pub(super) struct WritePolicy {
     /// Writes that are left of a trial.
     trial: u32,
     /// Where the latest writes ended.
-    ends: [u64; 16],
+    ends: [u64; STREAMS],
     written: usize,
 }
 
 impl Default for WritePolicy {
     fn default() -> WritePolicy {
-        WritePolicy { early: 0, as_predicted: 0, slow: 0, try_after: SLOW, trial: 0, ends: [u64::MAX; 16], written: 0 }
+        WritePolicy {
+            early: 0,
+            as_predicted: 0,
+            slow: 0,
+            try_after: SLOW,
+            trial: 0,
+            ends: [u64::MAX; STREAMS],
+            written: 0,
+        }
     }
 }
 
@@ -75,7 +86,7 @@ impl WritePolicy {
     /// media, as one without a cache is.
     fn continues(&mut self, lbn: u64, count: u32) -> bool {
         let continues = self.ends.contains(&lbn);
-        self.ends[self.written % 16] = lbn + u64::from(count);
+        self.ends[self.written % STREAMS] = lbn + u64::from(count);
         self.written += 1;
         continues
     }
@@ -106,7 +117,8 @@ impl WritePolicy {
             false => self.early.count_ones() >= EARLY,
         };
         wrong.then(|| {
-            *self = WritePolicy::default();
+            // Trials stay as rare as they have become: a drive must not be taken for one and the other in turn.
+            (self.early, self.as_predicted, self.slow, self.trial) = (0, 0, 0, 0);
             !believed
         })
     }

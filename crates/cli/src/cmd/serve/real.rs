@@ -118,8 +118,8 @@ fn write_back(device: &BlockDevice) -> bool {
     let on = device.write_cache == WriteCache::Back;
     if on && device.rotational {
         screen::note(&format!(
-            "{}: its write cache is on: nothing is filled while it may hold data. With hdparm -W0, and `write-cache` for \
-             the exports, more is read for free",
+            "{}: its write cache is on: nothing is filled while it may hold data. With hdparm -W0, and `write-cache` \
+             for the exports, more is read for free",
             device.path.display()
         ));
     }
