@@ -12,9 +12,9 @@
 //! reports it ([`Stats::write_cache`]). From then on FILL pauses while the cache may hold data ([`super::handover`]).
 //!
 //! While the drive orders commands itself, few answers can be compared with a prediction. There a cache shows in
-//! another way: it answers some writes at once, unless it is always full. So when [`SLOW`] writes in a row took longer, the
-//! core orders commands itself for the next [`TRIAL`] writes. If they are as predicted, the cache is off. Otherwise the
-//! drive orders them again, and the next trial needs [`RARER`] times as many slow writes.
+//! another way: it answers some writes at once, unless it is always full. So when [`SLOW`] writes in a row took
+//! longer, the core orders commands itself for the next [`TRIAL`] writes. If they are as predicted, the cache is off.
+//! Otherwise the drive orders them again, and the next trial needs [`RARER`] times as many slow writes.
 //!
 //! [`Stats::write_cache`]: crate::stats::Stats::write_cache
 
