@@ -105,8 +105,7 @@ impl Core {
     /// that in a tenth of a millisecond, whatever else it has to do.
     pub(super) fn hands_over(&self) -> bool {
         let caches = self.pool.has_cacheable_writes() || self.dirty_until().is_some();
-        let drive_orders = self.handover.depth > 0 && !self.write_policy.is_on_trial();
-        drive_orders && caches && self.streams.is_none() && self.admit.is_none()
+        self.handover.depth > 0 && caches && self.streams.is_none() && self.admit.is_none()
     }
 
     /// Until when the drive's write cache may hold data; `None`: it holds none.
