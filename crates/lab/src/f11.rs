@@ -274,7 +274,7 @@ mod tests {
                 headtime_sched::fill::subsystem::Conservatism::Adaptive,
             )
             .seconds(SECONDS.1);
-        let (stats, _) = plain.scan(&SPEC, 8).unwrap();
+        let (stats, _) = plain.scan(&SPEC, 8, &mut ()).unwrap();
         assert_eq!((spent.requests, spent.searches), (stats.requests, stats.freeblock.unwrap().searches));
         assert!(u64::from(spent.calls) > 4 * spent.requests, "{} calls", spent.calls);
     }

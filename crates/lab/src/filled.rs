@@ -89,9 +89,9 @@ impl Filled {
     }
 
     /// Runs it with one scan of the whole disk in units of so many sectors in the background.
-    pub(crate) fn scan(&self, spec: &Spec, unit: u32) -> Result<(Stats, Jobs), RunError> {
+    pub(crate) fn scan<O: Observer>(&self, spec: &Spec, unit: u32, watch: &mut O) -> Result<(Stats, Jobs), RunError> {
         let jobs = Jobs::scan(self.capacity(spec)?, unit);
-        self.run(spec, jobs, &mut ())
+        self.run(spec, jobs, watch)
     }
 
     /// Runs it with these jobs in the background, watched.

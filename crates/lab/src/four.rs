@@ -143,7 +143,7 @@ fn whole(spec: &Spec, key: Key) -> Result<Scan, RunError> {
     let (stats, scan) = run(spec, &with, Cut::whole(UNIT))?;
     alone.limits.until = Some(Time::ZERO + stats.ended_at.since(Time::ZERO).max(Dur::from_secs(1)));
     let p99 = |stats: &Stats| stats.responses().quantile(990).map_or(f64::NAN, Dur::as_ms_f64);
-    let without = alone.scan(spec, UNIT)?.0;
+    let without = alone.scan(spec, UNIT, &mut ())?.0;
     let per_second = (stats.per_second(), without.per_second());
     let p99_ms = (p99(&stats), p99(&without));
     Ok(Scan { stats, scan, per_second, p99_ms })

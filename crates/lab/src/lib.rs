@@ -82,6 +82,7 @@ mod s6;
 mod s7;
 mod s8;
 mod s9;
+mod scan_bound;
 mod scan_report;
 mod scans;
 pub mod svg;

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Order;
@@ -19,6 +20,7 @@ use crate::characterised::{self, By, Which};
 use crate::experiment::{Run, RunError, Spec};
 use crate::filled::{self, Filled, Towards};
 use crate::narrowed::narrowed;
+use crate::scan_bound::{Bound, GapBound, SHARES};
 
 /// What is scanned, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,6 +48,8 @@ pub(crate) struct Scan {
     pub towards: Option<Towards>,
     /// Which part of the scan.
     pub window: Window,
+    /// It is worked out how soon it could have been over ([`GapBound`]).
+    pub bounded: bool,
 }
 
 /// The foreground.
@@ -147,6 +151,8 @@ pub(crate) struct Scanned {
     pub early_turns: f64,
     /// Megabytes (10^6) per second that pass under a head that stays on its track, the mean over all tracks.
     pub media_mb_s: f64,
+    /// How soon it could have been over, with the gaps of this run.
+    pub bound: Bound,
 }
 
 impl Scanned {
@@ -166,16 +172,14 @@ impl Scanned {
     }
 }
 
-/// Shares of the disk at which the time is noted, in thousandths; the last is when the scan ends.
-const MARKS: [u64; 4] = [500, 900, 990, 999];
-
 impl Scan {
     /// Of a drive as it is, beside `oltp`, without FILL.
     pub(crate) fn new(drive: &'static str, unit: u32, order: Order, window: Window) -> Scan {
         let (load, errors) = (Load::Oltp, Errors::AsProfile);
         let (fill, towards) = (None, None);
         let (narrowed, write_through, characterised) = (1, false, None);
-        Scan { drive, narrowed, write_through, unit, order, load, errors, characterised, fill, towards, window }
+        let bounded = false;
+        Scan { drive, narrowed, write_through, unit, order, load, errors, characterised, fill, towards, window, bounded }
     }
 
     /// The drive of the run.
@@ -234,8 +238,11 @@ impl Scan {
             Window::Whole(most) => filled.until_scanned(most),
         };
         let media_mb_s = filled.simulation(spec)?.media_bytes_per_second() / 1e6;
-        let (stats, jobs) = filled.scan(spec, self.unit)?;
-        Ok(scanned(&stats, &jobs, filled.capacity(spec)?, filled.profile.sector_bytes, media_mb_s))
+        let model = Model::new(&filled.profile).map_err(|e| filled::failed(spec, e))?;
+        let mut bound = self.bounded.then(|| GapBound::new(model));
+        let (stats, jobs) = filled.scan(spec, self.unit, &mut bound)?;
+        let scanned = scanned(&stats, &jobs, filled.capacity(spec)?, filled.profile.sector_bytes, media_mb_s);
+        Ok(Scanned { bound: bound.map_or_else(Bound::default, |b| *b.bound()), ..scanned })
     }
 }
 
@@ -245,7 +252,7 @@ fn scanned(stats: &Stats, jobs: &Jobs, capacity: u64, sector_bytes: u32, media_m
         let point = jobs.curve().iter().find(|(_, sectors)| *sectors >= wanted);
         point.map_or(f64::NAN, |(t, _)| t.as_secs_f64())
     };
-    let [half, most, nearly, last] = MARKS.map(at);
+    let [half, most, nearly, last, _] = SHARES.map(at);
     let done = stats.background.done_at.map_or(f64::NAN, Time::as_secs_f64);
     let p = &stats.prediction;
     Scanned {
@@ -260,6 +267,7 @@ fn scanned(stats: &Stats, jobs: &Jobs, capacity: u64, sector_bytes: u32, media_m
         extra_turns: p.extra_turn as f64 / p.samples as f64,
         early_turns: p.early_turn as f64 / p.samples as f64,
         media_mb_s,
+        bound: Bound::default(),
     }
 }
 

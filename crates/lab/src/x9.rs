@@ -4,6 +4,7 @@
 //! orders.
 
 use headtime_disk::profile;
+use headtime_disk::time::Time;
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sim::background::scan_unit;
@@ -11,6 +12,7 @@ use headtime_sim::background::scan_unit;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::figure9::UNIT;
 use crate::filled::failed;
+use crate::scan_bound::SHARES;
 use crate::scans::{Fill, Scan, Scanned, Window};
 
 /// The experiment.
@@ -81,7 +83,7 @@ impl Experiment for X9 {
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let mut f = Findings::default();
-        let mut rows = Vec::new();
+        let (mut rows, mut bounds) = (Vec::new(), Vec::new());
         for (drive, narrowed, claim) in DRIVES {
             let real = profile::builtin(drive).map_err(|e| failed(&SPEC, e))?;
             let unit = match claim {
@@ -96,7 +98,8 @@ impl Experiment for X9 {
             let alone = Scan { window: Window::First(ALONE_SECONDS), ..scan(Order::Sptf) }.measure(&SPEC, run)?;
             let mut scans = Vec::new();
             for (_, order) in ORDERS {
-                scans.push(scan(order).with(Fill::adaptive(Algorithm::Headtime)).measure(&SPEC, run)?);
+                let scan = Scan { bounded: true, ..scan(order) };
+                scans.push(scan.with(Fill::adaptive(Algorithm::Headtime)).measure(&SPEC, run)?);
             }
             let (sptf, joint) = (&scans[SPTF], &scans[JOINT]);
             let time = match claim {
@@ -109,6 +112,7 @@ impl Experiment for X9 {
             );
             rows.push(row(drive, "sptf, no scan", &alone, &alone));
             rows.extend(ORDERS.iter().zip(&scans).map(|((name, _), s)| row(drive, name, s, &alone)));
+            bounds.extend(ORDERS.iter().zip(&scans).flat_map(|((name, _), s)| stages(drive, name, s)));
         }
         f.tables.push(Table {
             name: "whole_scans",
@@ -128,6 +132,11 @@ impl Experiment for X9 {
             ],
             rows,
         });
+        f.tables.push(Table {
+            name: "bounds",
+            columns: &["drive", "order", "percent_read", "after_s", "bound_s", "bound_percent"],
+            rows: bounds,
+        });
         Ok(f)
     }
 }
@@ -135,6 +144,16 @@ impl Experiment for X9 {
 /// By how much `this` is more than `that`, %.
 fn more(this: f64, that: f64) -> f64 {
     100.0 * (this / that - 1.0)
+}
+
+/// When each share of the disk was read, and when it could have been at the earliest ([`crate::scan_bound`]).
+fn stages(drive: &str, order: &str, s: &Scanned) -> Vec<Vec<Cell>> {
+    let stage = |i: usize| {
+        let bound = s.bound[i].map_or(f64::NAN, Time::as_secs_f64);
+        let figures = [SHARES[i] as f64 / 10.0, s.marks[i], bound, 100.0 * bound / s.marks[i]];
+        [drive, order].map(Cell::from).into_iter().chain(figures.map(Cell::from)).collect()
+    };
+    (0..SHARES.len()).map(stage).collect()
 }
 
 fn row(drive: &str, order: &str, s: &Scanned, alone: &Scanned) -> Vec<Cell> {
