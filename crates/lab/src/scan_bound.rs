@@ -235,7 +235,9 @@ mod tests {
         let band_of = |cylinder: u32| bound.bands.iter().position(|b| b.last >= cylinder).unwrap();
         assert_eq!((free[band_of(2_000)], free[band_of(2_500)]), (usable, usable));
         assert_eq!(free[band_of(9_000)], Dur::ZERO);
-        assert!(free[band_of(2_600) + 1] < usable && free.is_sorted_by(|a, b| a >= b || *a == Dur::ZERO || *b <= usable));
+        assert!(
+            free[band_of(2_600) + 1] < usable && free.is_sorted_by(|a, b| a >= b || *a == Dur::ZERO || *b <= usable)
+        );
         let media: u64 = bound.bands.iter().map(|b| b.media.0).sum();
         assert_eq!(media, bound.whole.media.0);
     }

@@ -179,7 +179,20 @@ impl Scan {
         let (fill, towards) = (None, None);
         let (narrowed, write_through, characterised) = (1, false, None);
         let bounded = false;
-        Scan { drive, narrowed, write_through, unit, order, load, errors, characterised, fill, towards, window, bounded }
+        Scan {
+            drive,
+            narrowed,
+            write_through,
+            unit,
+            order,
+            load,
+            errors,
+            characterised,
+            fill,
+            towards,
+            window,
+            bounded,
+        }
     }
 
     /// The drive of the run.

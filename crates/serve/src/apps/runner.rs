@@ -232,6 +232,7 @@ impl Runner<'_> {
                     let came = d.data.len() as u64;
                     tasks.roles.insert(d.task, Role::Pushed(left.saturating_sub(came)));
                     self.progress.notes.promoted_bytes += came;
+                    self.debt.promoted(came);
                 }
                 match role {
                     Some(Role::Narrow) => self.narrowed(tasks, range, Some(&d.data))?,
