@@ -93,6 +93,8 @@ pub struct Debt {
     owed: f64,
     /// Bytes to promote for the deadline; negative: more than that were.
     due: f64,
+    /// Bytes a second that are promoted for it.
+    rate: f64,
     /// Bytes that have come, and those of them that were promoted.
     came: u64,
     promoted: u64,
@@ -106,7 +108,7 @@ impl Debt {
     /// Nothing is owed yet.
     pub fn new(floor: Floor) -> Debt {
         let (zero, free) = (Duration::ZERO, Rates::default());
-        Debt { floor, owed: 0.0, due: 0.0, came: 0, promoted: 0, free, worked: zero, last: zero }
+        Debt { floor, owed: 0.0, due: 0.0, rate: 0.0, came: 0, promoted: 0, free, worked: zero, last: zero }
     }
 
     /// So many bytes have come.
@@ -152,6 +154,9 @@ impl Debt {
         // What gaps bring is known from some time on.
         if let Some(time) = self.time_left(wall).filter(|_| self.worked >= LEAST) {
             let rate = spread(self.free.lately(), left as f64, time.as_secs_f64());
+            // A rate that fell with what is left would never come to the end.
+            self.rate = if time == NEAREST { rate.max(self.rate) } else { rate };
+            let rate = self.rate;
             self.due = (self.due + rate * step).clamp(-rate * MOST_AHEAD, rate * MOST_OWED);
         }
         let rate = self.floor.bytes_s.map_or(0.0, |_| self.owed);
@@ -318,6 +323,20 @@ mod tests {
             let most = if part < 0.8 { peak(&late) / 1.5 } else { 0.02e9 };
             assert!(peak(&tenths) < most, "{marks:?}, {part}: {late:.0?}, {tenths:.0?}");
         }
+    }
+
+    #[test]
+    fn a_scan_of_two_minutes_is_done_about_in_time() {
+        let within = 121.0;
+        let mut debt = Debt::new(Floor { bytes_s: None, within: Some(s(within)) });
+        let (_, done) = scan([68.0, 153.0, 206.0, 236.0, 243.0], within, |second, left, came| {
+            debt.came(came as u64);
+            let owed = debt.owes(s(second), left as u64, true);
+            debt.came(owed);
+            debt.promoted(owed);
+            owed as f64
+        });
+        assert!((within - 5.0..within + 3.0).contains(&done), "{done}");
     }
 
     #[test]
