@@ -76,7 +76,7 @@ const LONGEST_STEP: Duration = Duration::from_secs(1);
 /// A deadline that is nearer than this counts as this far: the rate would become infinite.
 const NEAREST: Duration = Duration::from_secs(10);
 
-/// One part in this of the time up to a deadline is kept in reserve: what gaps bring is known from the last minutes only.
+/// One part in this of the time up to a deadline is kept in reserve: the rate of the gaps is the mean of the last minutes.
 const RESERVE: u32 = 50;
 
 /// Reckons what has to be promoted.
@@ -111,13 +111,13 @@ impl Debt {
         Debt { floor, owed: 0.0, due: 0.0, rate: 0.0, came: 0, promoted: 0, free, worked: zero, last: zero }
     }
 
-    /// So many bytes have come.
+    /// Counts delivered bytes.
     pub fn came(&mut self, bytes: u64) {
         self.owed -= bytes as f64;
         self.came += bytes;
     }
 
-    /// So many bytes of promoted tasks have come. They count as [come](Debt::came), too.
+    /// Counts bytes that promoted tasks delivered. They count as [delivered](Debt::came), too.
     pub fn promoted(&mut self, bytes: u64) {
         self.due -= bytes as f64;
         self.promoted += bytes;
@@ -151,7 +151,7 @@ impl Debt {
         if let Some(rate) = self.floor.bytes_s {
             self.owed = (self.owed + rate * step).clamp(-rate * MOST_AHEAD, rate * MOST_OWED);
         }
-        // What gaps bring is known from some time on.
+        // The rate of the gaps is not known before.
         if let Some(time) = self.time_left(wall).filter(|_| self.worked >= LEAST) {
             let rate = spread(self.free.lately(), left as f64, time.as_secs_f64());
             // A rate that fell with what is left would never come to the end.
@@ -164,7 +164,7 @@ impl Debt {
     }
 }
 
-/// What gaps bring alone takes so many times as long as it would at the rate of now ([`spread`]).
+/// Time that gaps need for the rest of a scan, as a multiple of the rest divided by their present rate ([`spread`]).
 const SLOWS: f64 = 1.75;
 /// Parts of the integral in [`spread`].
 const PARTS: usize = 64;
@@ -274,7 +274,7 @@ mod tests {
     }
 
     /// Bytes promoted in each tenth of the time, and when it is done, of a scan of a GB of which gaps alone would bring 50,
-    /// 90, 99, 99.9 and 100% in so many seconds; `owes`: bytes to promote, told the time and what is left.
+    /// 90, 99, 99.9 and 100% after `marks` seconds; `owes`: bytes to promote, given the time, what is left, and what gaps just brought.
     fn scan(marks: [f64; 5], within: f64, mut owes: impl FnMut(f64, f64, f64) -> f64) -> ([f64; 10], f64) {
         let at = [1e9, 5e8, 1e8, 1e7, 1e6, 0.0];
         let (mut left, mut tenths, mut second) = (1e9, [0.0; 10], 0.0);
@@ -294,6 +294,17 @@ mod tests {
         (tenths, second)
     }
 
+    /// What `debt` has promoted, all of which comes at once.
+    fn promoting(debt: &mut Debt) -> impl FnMut(f64, f64, f64) -> f64 + '_ {
+        |second, left, came| {
+            debt.came(came as u64);
+            let owed = debt.owes(s(second), left as u64, true);
+            debt.came(owed);
+            debt.promoted(owed);
+            owed as f64
+        }
+    }
+
     #[test]
     fn a_deadline_is_paid_for_all_the_time_and_not_at_its_end() {
         // X9: sptf-joint and sptf-ahead on an Atlas 10K, the same on a 20 TB drive; ten times as long.
@@ -306,13 +317,7 @@ mod tests {
         for (marks, part) in scans.into_iter().flat_map(|m| [0.5, 0.7, 0.85].map(|part| (m.map(|t| 10.0 * t), part))) {
             let within = marks[4] * part;
             let mut debt = Debt::new(Floor { bytes_s: None, within: Some(s(within)) });
-            let (tenths, done) = scan(marks, within, |second, left, came| {
-                debt.came(came as u64);
-                let owed = debt.owes(s(second), left as u64, true);
-                debt.came(owed);
-                debt.promoted(owed);
-                owed as f64
-            });
+            let (tenths, done) = scan(marks, within, promoting(&mut debt));
             assert!(done <= within, "{marks:?}, {part}: {done} of {within}");
             // What would be promoted if the rate of the gaps were taken to stay, as it is.
             let (late, _) = scan(marks, within, |second, left, came| {
@@ -329,13 +334,7 @@ mod tests {
     fn a_scan_of_two_minutes_is_done_about_in_time() {
         let within = 121.0;
         let mut debt = Debt::new(Floor { bytes_s: None, within: Some(s(within)) });
-        let (_, done) = scan([68.0, 153.0, 206.0, 236.0, 243.0], within, |second, left, came| {
-            debt.came(came as u64);
-            let owed = debt.owes(s(second), left as u64, true);
-            debt.came(owed);
-            debt.promoted(owed);
-            owed as f64
-        });
+        let (_, done) = scan([68.0, 153.0, 206.0, 236.0, 243.0], within, promoting(&mut debt));
         assert!((within - 5.0..within + 3.0).contains(&done), "{done}");
     }
 
@@ -343,10 +342,7 @@ mod tests {
     fn a_deadline_that_gaps_keep_costs_nothing() {
         let marks = [6_830.0, 15_280.0, 20_630.0, 23_650.0, 24_270.0];
         let mut debt = Debt::new(Floor { bytes_s: None, within: Some(s(32_000.0)) });
-        let (tenths, done) = scan(marks, 32_000.0, |second, left, came| {
-            debt.came(came as u64);
-            debt.owes(s(second), left as u64, true) as f64
-        });
+        let (tenths, done) = scan(marks, 32_000.0, promoting(&mut debt));
         assert!(tenths.iter().sum::<f64>() < 2e6 && done < 24_300.0, "{tenths:?}");
         assert_eq!((spread(0.0, 1e6, 100.0), spread(2e4, 1e6, 100.0)), (1e4, 0.0));
     }
