@@ -8,6 +8,9 @@ use crate::time::Dur;
 /// Distances are looked up through this many buckets of equal width.
 const BUCKETS: usize = 2048;
 
+/// So many of the shortest distances, where curves bend most and schedulers ask most, have a bucket each.
+const NEAR: u32 = 2048;
+
 /// Seek time as a function of distance in cylinders, for one kind of access. Distance 0 takes no time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeekCurve {
@@ -16,6 +19,8 @@ pub struct SeekCurve {
     /// For each bucket of distances, the segment that its first distance lies in.
     index: Vec<u16>,
     shift: u32,
+    /// The segment that each of the shortest distances lies in.
+    near: Vec<u16>,
     /// The longest distance that will be asked for.
     end: u32,
 }
@@ -145,15 +150,9 @@ impl SeekCurve {
         }
         let shift = (32 - end.leading_zeros()).saturating_sub(BUCKETS.trailing_zeros());
         let buckets = ((end >> shift) + 1) as usize;
-        let mut index = Vec::with_capacity(buckets);
-        let mut at = 0usize;
-        for b in 0..buckets {
-            while at + 1 < segments.len() && segments[at + 1].from <= (b as u32) << shift {
-                at += 1;
-            }
-            index.push(at as u16);
-        }
-        SeekCurve { segments, index, shift, end }
+        let index = segments_of(&segments, (0..buckets as u32).map(|b| b << shift));
+        let near = segments_of(&segments, 0..NEAR.min(end.saturating_add(1)));
+        SeekCurve { segments, index, shift, near, end }
     }
 
     /// The same curve for a drive whose seeks were found to differ from it: every time longer by `scale_ppm` parts in
@@ -210,6 +209,9 @@ impl SeekCurve {
 
     #[inline]
     fn segment(&self, distance: u32) -> &Segment {
+        if let Some(&i) = self.near.get(distance as usize) {
+            return &self.segments[usize::from(i)];
+        }
         let bucket = ((distance >> self.shift) as usize).min(self.index.len() - 1);
         let mut i = self.index[bucket] as usize;
         while i + 1 < self.segments.len() && self.segments[i + 1].from <= distance {
@@ -239,8 +241,20 @@ impl SeekCurve {
 
     /// Bytes this curve takes.
     pub fn memory_bytes(&self) -> usize {
-        self.segments.len() * size_of::<Segment>() + self.index.len() * 2
+        self.segments.len() * size_of::<Segment>() + (self.index.len() + self.near.len()) * 2
     }
+}
+
+/// The segment that each of these distances, which rise, lies in.
+fn segments_of(segments: &[Segment], distances: impl Iterator<Item = u32>) -> Vec<u16> {
+    let mut at = 0;
+    let segment = |distance| {
+        while at + 1 < segments.len() && segments[at + 1].from <= distance {
+            at += 1;
+        }
+        at as u16
+    };
+    distances.map(segment).collect()
 }
 
 impl Segment {

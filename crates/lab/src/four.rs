@@ -45,7 +45,7 @@ pub(crate) const DRIVE: &str = "cheetah36es";
 pub(crate) const UNIT: u32 = 64;
 
 /// Tracks and questions that a search may cost: quick pass, refinement. What the paper's machine could do with 8% of its
-/// processor, and the default.
+/// processor, and what the papers' algorithms have by default.
 pub(crate) const AT_8_PERCENT: (u32, u32) = (64, 192);
 /// The same with 2%.
 pub(crate) const AT_2_PERCENT: (u32, u32) = (64, 0);

@@ -20,6 +20,7 @@ use headtime_sched::fill::headtime::visit::Asked;
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::regions::Regions;
 use headtime_sched::fill::search::{Scene, Search};
+use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::tasks::wanted::Wanted;
 use headtime_sched::tasks::{Range, SessionId, Wants, Who};
 use headtime_testkit::profiles::{between, rng};
@@ -28,8 +29,11 @@ fn main() {
     divan::main();
 }
 
-/// What a search may cost: quick pass and refinement as FILL is set up by default.
-const BUDGET: u64 = 64 + 192;
+/// What a search may cost: quick pass and refinement, as FILL is set up by default.
+fn budget(algorithm: Algorithm) -> u64 {
+    let (quick, more) = FillConfig::new(algorithm).budget;
+    u64::from(quick) + u64::from(more)
+}
 
 /// Gaps that are searched in turn.
 const GAPS: usize = 512;
@@ -55,8 +59,8 @@ impl Mixed {
         };
         match self.permille {
             1_000 => u64::MAX,
-            // Eight bits to a byte each.
-            500 => (0..8).filter(|b| mixed(0) >> (40 + b) & 1 == 1).map(|b| 0xff << (8 * b)).sum(),
+            // Every eighth bit of a number stands for the seven above it, too.
+            500 => (mixed(0) >> 24 & 0x0101_0101_0101_0101) * 0xff,
             _ => (0..7).fold(u64::MAX, |word, salt| word & mixed(salt)),
         }
     }
@@ -150,6 +154,7 @@ fn headtime(bencher: Bencher, case: (&str, u64, u64)) {
         prices.bands.gone(Range { lbn, count: ((1 << 14) * (1_000 - wants.permille) / 1_000).min(capacity - lbn) });
     }
     (0..256).for_each(|i| prices.bands.gap(capacity / 256 * i));
+    let budget = budget(Algorithm::Headtime);
     bencher.bench_local(|| {
         let (gap, last_read) = &gaps[next.get() % GAPS];
         next.set(next.get() + 1);
@@ -157,14 +162,14 @@ fn headtime(bencher: Bencher, case: (&str, u64, u64)) {
         let (wants, who) = (&wants, Who::Anyone);
         let widest = wants.unit as u32;
         let asked = Asked { model: &model, gap, habit, wants, who, exclude: &[], widest, prices: &prices };
-        planner.search(&asked, &regions, BUDGET)
+        planner.search(&asked, &regions, budget)
     });
 }
 
 fn papers(bencher: Bencher, case: (&str, u64, u64), algorithm: Algorithm) {
     let Case { model, wants, regions, gaps } = Case::new(case);
     let policy = algorithm.policy().expect("one of the papers' algorithms");
-    let next = Cell::new(0);
+    let (next, budget) = (Cell::new(0), budget(algorithm));
     bencher.bench_local(|| {
         let (gap, _) = &gaps[next.get() % GAPS];
         next.set(next.get() + 1);
@@ -173,7 +178,7 @@ fn papers(bencher: Bencher, case: (&str, u64, u64), algorithm: Algorithm) {
         let look = Look { model, wants, gap, exclude: &[], rules, by_angle: false };
         let scene = Scene { look, regions: &regions, winner: Who::Anyone };
         let mut search = Search::begin(policy, &scene);
-        search.step(&scene, BUDGET);
+        search.step(&scene, budget);
         search.best()
     });
 }

@@ -25,7 +25,7 @@ use headtime_testkit::profiles::{between, layouts, plain_cache, plain_profile, r
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// What a search may cost: quick pass and refinement as FILL is set up by default.
-const BUDGET: u64 = 64 + 192;
+const BUDGET: u64 = 64 + 128;
 
 /// A small drive on a fast bus, with the habit of reading on.
 fn drive(layout: usize, seed: u64) -> Profile {

@@ -159,6 +159,32 @@ impl Wanted {
         }
     }
 
+    /// How many wanted stretches `lo..hi` holds, without finding where each of them lies.
+    #[inline]
+    pub fn stretches(&self, lo: u64, hi: u64) -> u32 {
+        let lo = lo.max(self.from);
+        let hi = hi.min(self.end());
+        if lo >= hi {
+            return 0;
+        }
+        let (a, b) = ((lo - self.from) as usize, (hi - self.from) as usize);
+        let (first, last) = (a / 64, (b - 1) / 64);
+        let (mut found, mut before) = (0, 0);
+        for (i, word) in (first..).zip(&self.words[first..=last]) {
+            let mut word = *word;
+            if i == first {
+                word &= u64::MAX << (a % 64);
+            }
+            if i == last {
+                word &= u64::MAX >> (63 - (b - 1) % 64);
+            }
+            // A stretch begins where a bit is set and the one before it is not.
+            found += (word & !(word << 1 | before)).count_ones();
+            before = word >> 63;
+        }
+        found
+    }
+
     /// The wanted stretches of `lo..hi`, ascending: first LBN, one past the last.
     pub fn runs(&self, lo: u64, hi: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let hi = hi.min(self.end());
@@ -215,6 +241,7 @@ mod tests {
             assert_eq!(w.last_end(hi), last.map(|l| l + 1));
             let in_runs: u64 = w.runs(lo, hi).map(|(a, b)| b - a).sum();
             assert_eq!(in_runs as usize, expected);
+            assert_eq!(w.stretches(lo, hi) as usize, w.runs(lo, hi).count());
         }
     }
 }

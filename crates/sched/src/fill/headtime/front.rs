@@ -136,15 +136,10 @@ impl Front {
                 over = prev.crossing;
             }
         }
-        let runs = out.runs(first, end).take(2).count() as i64;
+        let runs = i64::from(out.stretches(first, end).min(2));
         let left = asked.left_beside(self.kind, (first, end), (low, end), near);
         let value = asked.prices.value(self.dest.track.cylinder, self.dest.takes(sectors), over, runs - left);
         Some(Merged { leg, sectors, value })
-    }
-
-    /// The best that merging brings to a head that comes from `from`.
-    pub fn best(&self, asked: &Asked, from: &Point, out: &mut Wanted, near: &mut Wanted) -> Option<Merged> {
-        self.merged(asked, self.reaches(asked, from)?, out, near)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! * [`walk`]: which tracks are looked at, those first where most can be won
 //! * [`visit`]: the legs that a track offers, also on to the next track
+//! * `pairs`: two legs put together, of which the second follows as it stands
 //! * [`front`]: sectors merged with the request, also from the track before
 //! * [`habit`]: what the drive does behind two reads on one track, and the last word on a plan
 //! * [`prices`], [`bands`]: what a block is worth
@@ -18,26 +19,27 @@
 //! # Cost
 //!
 //! One for each cell entered, two for each track looked at and each leg that is looked for or cut behind another. Putting
-//! together what was offered is bounded by itself ([`PAIRS`]).
+//! together what was offered is bounded by itself (`pairs`).
 
 pub mod bands;
 pub mod front;
 pub mod grain;
 pub mod habit;
 pub mod line;
+mod pairs;
 pub mod prices;
 pub mod visit;
 pub mod walk;
 
 use headtime_disk::command::Kind;
 use headtime_disk::rotation::JUST_PASSED;
-use headtime_disk::time::Time;
 
 use super::gap::{Plan, Window};
 use crate::fill::regions::Regions;
 use crate::tasks::wanted::Wanted;
 use front::{Front, Merged};
 use line::Line;
+use pairs::Ranked;
 use visit::{Asked, Point, Visit};
 use walk::{Land, Stop, Walk};
 
@@ -58,7 +60,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { beam: 2, second: 6, cuts: 2, slack_permille: 5, patience: 144 }
+        Settings { beam: 2, second: 6, cuts: 2, slack_permille: 5, patience: 128 }
     }
 }
 
@@ -80,6 +82,8 @@ pub struct Planner {
     /// Sectors of the request itself that may complete a unit.
     own: u32,
     front: Option<Front>,
+    /// What merging is worth at most, wherever the head comes from.
+    front_most: u64,
     /// Read, write: does anyone asked about want any?
     kinds: [bool; 2],
     windows: [[Option<Cached>; 4]; 2],
@@ -92,9 +96,8 @@ pub struct Planner {
     /// All legs that were offered, and how many there were when they were put together last.
     offered: Vec<Visit>,
     paired: usize,
-    /// Which of them may come first, by value, best first, with the instant at which they end; and which second, with that
-    /// at which they begin.
-    pairs: [Vec<(u64, Time, u16)>; 2],
+    /// Which of them may come first, best first, and which second ([`Ranked`]).
+    pairs: [Vec<Ranked>; 2],
     /// The best plans, best first.
     best: Vec<Found>,
     cost: u64,
@@ -107,10 +110,6 @@ pub struct Planner {
 
 /// Plans kept, for when the best does not hold.
 const KEPT: usize = 6;
-/// Legs that are remembered for putting them together.
-const OFFERED: usize = 128;
-/// Pairs of them that are followed, best first, each time that a search stops for a while.
-const PAIRS: u32 = 128;
 /// What a track looked at costs.
 const LOOK: u64 = 2;
 const KINDS: [Kind; 2] = [Kind::Read, Kind::Write];
@@ -144,9 +143,17 @@ impl Planner {
         self.kinds = KINDS.map(|k| asked.wants.any(asked.who, k));
         self.front = Front::new(asked);
         let start = Point::start(asked);
-        let merged = self.front.as_ref().and_then(|f| f.best(asked, &start, &mut self.wanted, &mut self.near));
-        if let Some(m) = merged {
-            self.keep(Plan::of(m.leg, m.sectors), m.value);
+        self.front_most = 0;
+        if let Some(front) = self.front {
+            // Behind a leg the head comes later: it reaches less, but may leave no fragment where it left one.
+            let lo = front.reaches(asked, &start);
+            match lo.and_then(|lo| front.merged(asked, lo, &mut self.wanted, &mut self.near)) {
+                Some(m) => {
+                    self.keep(Plan::of(m.leg, m.sectors), m.value);
+                    self.front_most = m.value + asked.prices.fragment_on(asked.gap.dest.cylinder);
+                }
+                None => self.front = None,
+            }
         }
         self.own = front::own(asked);
         self.walk.begin(&land(asked, regions), self.kinds);
@@ -317,7 +324,10 @@ impl Planner {
     #[inline]
     fn front_at_most(&self, asked: &Asked, end: &Point) -> u64 {
         let left = asked.gap.starts.saturating_since(end.head.at);
-        self.front.as_ref().map_or(0, |_| asked.prices.most_at(left, asked.gap.dest.cylinder, self.own))
+        match self.front {
+            Some(_) => asked.prices.most_at(left, asked.gap.dest.cylinder, self.own).min(self.front_most),
+            None => 0,
+        }
     }
 
     /// A plan so far, with the request's command made to begin earlier behind it.
@@ -359,55 +369,9 @@ impl Planner {
     }
 
     fn offer(&mut self, v: Visit) {
-        if self.offered.len() < OFFERED {
+        if self.offered.len() < pairs::OFFERED {
             self.offered.push(v);
         }
-    }
-
-    /// Puts together what was offered, two and two, where the second leg can follow as it stands.
-    fn pair(&mut self, asked: &Asked) {
-        let offered = std::mem::take(&mut self.offered);
-        let mut lists = std::mem::take(&mut self.pairs);
-        let most = offered.iter().map(|v| v.value).max().unwrap_or(0);
-        // Where much is wanted, all end as late as they may, and nothing can follow.
-        let first_end = offered.iter().map(|v| v.end.head.at).min().unwrap_or(Time::ZERO);
-        let last_begin = offered.iter().map(|v| v.begins).max().unwrap_or(Time::ZERO);
-        for (list, second) in lists.iter_mut().zip([false, true]) {
-            list.clear();
-            for (v, i) in offered.iter().zip(0u16..) {
-                let (at, fits) =
-                    if second { (v.begins, v.begins > first_end) } else { (v.end.head.at, v.end.head.at < last_begin) };
-                if fits && self.could_gain(v.value + most) {
-                    list.push((v.value, at, i));
-                }
-            }
-            list.sort_unstable_by_key(|&(value, _, i)| (std::cmp::Reverse(value), i));
-        }
-        let mut tries = PAIRS;
-        for &(a, ends, first) in &lists[0] {
-            for &(b, begins, second) in &lists[1] {
-                if tries == 0 || !self.could_gain(a + b) {
-                    break;
-                }
-                if begins <= ends {
-                    continue;
-                }
-                tries -= 1;
-                let (first, second) = (&offered[usize::from(first)], &offered[usize::from(second)]);
-                if !asked.follows(first, second) {
-                    continue;
-                }
-                // What they leave beside them may not have been looked at yet.
-                let (mut a, mut b) = (*first, *second);
-                asked.appraise(&mut a, &mut self.near);
-                asked.appraise(&mut b, &mut self.near);
-                if let Some(plan) = Plan::of(a.leg, a.sectors).and(b.leg, b.sectors) {
-                    self.keep(plan, a.value + b.value);
-                    self.finish(asked, plan, a.value + b.value, &b.end);
-                }
-            }
-        }
-        (self.offered, self.pairs) = (offered, lists);
     }
 
     /// Looks at one track for a second leg.

@@ -64,6 +64,13 @@ impl Prices {
         self.fragment.0 * u64::from(level.clears) / u64::from(ONE)
     }
 
+    /// What a fragment is worth on a cylinder.
+    #[inline]
+    pub fn fragment_on(&self, cylinder: u32) -> u64 {
+        let level = self.bands.level(cylinder);
+        self.clearing(level).saturating_mul(u64::from(level.price)) / u64::from(ONE)
+    }
+
     /// The most that a leg that takes so much time can be expected to be worth, where a grain takes such times and at this
     /// level; 0 when no unit there is that short. `own`: sectors of the request itself that may complete a unit.
     #[inline]

@@ -243,7 +243,7 @@ impl Asked<'_> {
             let ended = s.at + line.takes(behind.saturating_sub(s.sector));
             over = begins.saturating_since(ended);
         }
-        let runs = out.runs(first, last).take(3).count() as u32;
+        let runs = out.stretches(first, last).min(3);
         let begins = match &s.next {
             Some((next, begins)) if first >= line.end() => {
                 let [from, to] = [next.track.first_lbn, first].map(|lbn| next.sector_of(&self.model.geometry, lbn));
@@ -268,8 +268,23 @@ impl Asked<'_> {
             Some((next, _)) if v.leg.range().end() > v.line.end() => (v.line.track.first_lbn, next.end()),
             _ => (v.line.track.first_lbn, v.line.end()),
         };
+        let (low, high) = self.unsure(v, (low, high));
         let left = self.left_beside(v.leg.kind, (v.leg.lbn, v.leg.range().end()), (low, high), near);
         v.value = self.worth(v, i64::from(v.runs) - left);
+    }
+
+    /// A leg goes from the first wanted sector of its stretch to the last: where more than a unit lies between the leg and
+    /// the stretch's end, the neighbour is not wanted, and need not be asked about. Not so where something is excluded, and
+    /// where a write takes one run of several.
+    #[inline]
+    fn unsure(&self, v: &Visit, (low, high): (u64, u64)) -> (u64, u64) {
+        let (first, last, widest) = (v.leg.lbn, v.leg.range().end(), u64::from(self.widest.max(1)));
+        if !v.leg.kind.is_read() || !self.exclude.is_empty() {
+            return (low, high);
+        }
+        let low = if v.stretch.lo + widest <= first { first } else { low };
+        let high = if last + widest <= v.stretch.hi { last } else { high };
+        (low, high)
     }
 
     /// How many of the two neighbours of the sectors `first..last` are wanted within `low..high`.
