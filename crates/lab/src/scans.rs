@@ -12,7 +12,8 @@ use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::Conservatism;
-use headtime_sim::background::Jobs;
+use headtime_sched::tasks::Range;
+use headtime_sim::background::{Job, Jobs};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::{Arrivals, GroupSpec, PatternSpec, SizeSpec, Think, oltp};
 
@@ -48,8 +49,40 @@ pub(crate) struct Scan {
     pub towards: Option<Towards>,
     /// Which part of the scan.
     pub window: Window,
+    /// Who wants the disk.
+    pub readers: Readers,
     /// It is worked out how soon it could have been over ([`GapBound`]).
     pub bounded: bool,
+}
+
+/// The background applications, all of the same priority and from the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// One that wants the whole disk.
+    One,
+    /// Two that want the whole disk each.
+    Two,
+    /// Four that want a quarter of the LBNs each.
+    Quarters,
+}
+
+impl Readers {
+    /// Their jobs on a drive of so many sectors, in units of `unit`.
+    fn jobs(self, capacity: u64, unit: u32) -> Jobs {
+        let whole = || Job::scan(capacity, unit);
+        let quarter = |n: u64| {
+            let edge = |n: u64| capacity / 4 * n / u64::from(unit) * u64::from(unit);
+            let (lbn, end) = (edge(n), if n == 3 { capacity } else { edge(n + 1) });
+            let mut job = whole();
+            job.tasks[0].ranges = vec![Range { lbn, count: end - lbn }];
+            job
+        };
+        Jobs::new(match self {
+            Readers::One => vec![whole()],
+            Readers::Two => vec![whole(), whole()],
+            Readers::Quarters => (0..4).map(quarter).collect(),
+        })
+    }
 }
 
 /// The foreground.
@@ -143,7 +176,7 @@ pub(crate) struct Scanned {
     pub progress_mb_s: f64,
     /// Share of the disk that was read.
     pub share: f64,
-    /// Seconds until 50, 90, 99, 99.9 and 100% of the disk were read.
+    /// Seconds until 50, 90, 99, 99.9 and 100% of what is wanted were read.
     pub marks: [f64; 5],
     /// Foreground requests that came a turn later than foreseen, share.
     pub extra_turns: f64,
@@ -178,7 +211,7 @@ impl Scan {
         let (load, errors) = (Load::Oltp, Errors::AsProfile);
         let (fill, towards) = (None, None);
         let (narrowed, write_through, characterised) = (1, false, None);
-        let bounded = false;
+        let (readers, bounded) = (Readers::One, false);
         Scan {
             drive,
             narrowed,
@@ -191,6 +224,7 @@ impl Scan {
             fill,
             towards,
             window,
+            readers,
             bounded,
         }
     }
@@ -253,16 +287,18 @@ impl Scan {
         let media_mb_s = filled.simulation(spec)?.media_bytes_per_second() / 1e6;
         let model = Model::new(&filled.profile).map_err(|e| filled::failed(spec, e))?;
         let mut bound = self.bounded.then(|| GapBound::new(model));
-        let (stats, jobs) = filled.scan(spec, self.unit, &mut bound)?;
-        let scanned = scanned(&stats, &jobs, filled.capacity(spec)?, filled.profile.sector_bytes, media_mb_s);
+        let capacity = filled.capacity(spec)?;
+        let (stats, jobs) = filled.run(spec, self.readers.jobs(capacity, self.unit), &mut bound)?;
+        let wanted = if self.readers == Readers::Two { 2 * capacity } else { capacity };
+        let scanned = scanned(&stats, &jobs, wanted, filled.profile.sector_bytes, media_mb_s);
         Ok(Scanned { bound: bound.map_or_else(Bound::default, |b| *b.bound()), ..scanned })
     }
 }
 
-fn scanned(stats: &Stats, jobs: &Jobs, capacity: u64, sector_bytes: u32, media_mb_s: f64) -> Scanned {
+fn scanned(stats: &Stats, jobs: &Jobs, sectors: u64, sector_bytes: u32, media_mb_s: f64) -> Scanned {
     let at = |permille: u64| {
-        let wanted = capacity * permille / 1000;
-        let point = jobs.curve().iter().find(|(_, sectors)| *sectors >= wanted);
+        let wanted = sectors * permille / 1000;
+        let point = jobs.curve().iter().find(|(_, moved)| *moved >= wanted);
         point.map_or(f64::NAN, |(t, _)| t.as_secs_f64())
     };
     let [half, most, nearly, last, _] = SHARES.map(at);

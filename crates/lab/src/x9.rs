@@ -13,7 +13,7 @@ use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError,
 use crate::figure9::UNIT;
 use crate::filled::failed;
 use crate::scan_bound::SHARES;
-use crate::scans::{Fill, Scan, Scanned, Window};
+use crate::scans::{Fill, Readers, Scan, Scanned, Window};
 
 /// The experiment.
 pub struct X9;
@@ -72,18 +72,22 @@ const ORDERS: [(&str, Order); 4] = [
     ("sptf-joint", Order::SptfJoint),
 ];
 
+/// Several applications at a time.
+const SEVERAL: [(&str, Readers); 2] =
+    [("two, the whole disk each", Readers::Two), ("four, a quarter each", Readers::Quarters)];
+
 impl Experiment for X9 {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
     fn steps(&self) -> u64 {
-        (DRIVES.len() * (1 + ORDERS.len())) as u64
+        (DRIVES.len() * (1 + ORDERS.len() + SEVERAL.len())) as u64
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let mut f = Findings::default();
-        let (mut rows, mut bounds) = (Vec::new(), Vec::new());
+        let (mut rows, mut bounds, mut several) = (Vec::new(), Vec::new(), Vec::new());
         for (drive, narrowed, claim) in DRIVES {
             let real = profile::builtin(drive).map_err(|e| failed(&SPEC, e))?;
             let unit = match claim {
@@ -110,6 +114,11 @@ impl Experiment for X9 {
                 claim,
                 &[joint.loss(&alone), more(joint.response_ms, alone.response_ms), joint.p99_rise(&alone), time],
             );
+            several.push(course(drive, "one, the whole disk", joint, &alone));
+            for (name, readers) in SEVERAL {
+                let scan = Scan { readers, ..scan(Order::SptfJoint) }.with(Fill::adaptive(Algorithm::Headtime));
+                several.push(course(drive, name, &scan.measure(&SPEC, run)?, &alone));
+            }
             rows.push(row(drive, "sptf, no scan", &alone, &alone));
             rows.extend(ORDERS.iter().zip(&scans).map(|((name, _), s)| row(drive, name, s, &alone)));
             bounds.extend(ORDERS.iter().zip(&scans).flat_map(|((name, _), s)| stages(drive, name, s)));
@@ -133,6 +142,23 @@ impl Experiment for X9 {
             rows,
         });
         f.tables.push(Table {
+            name: "several_readers",
+            columns: &[
+                "drive",
+                "readers",
+                "half_s",
+                "to_90_percent_s",
+                "to_99_percent_s",
+                "to_99.9_percent_s",
+                "whole_s",
+                "requests_per_second",
+                "response_ms",
+                "response_p99_ms",
+                "foreground_loss_percent",
+            ],
+            rows: several,
+        });
+        f.tables.push(Table {
             name: "bounds",
             columns: &["drive", "order", "percent_read", "after_s", "bound_s", "bound_percent"],
             rows: bounds,
@@ -154,6 +180,14 @@ fn stages(drive: &str, order: &str, s: &Scanned) -> Vec<Vec<Cell>> {
         [drive, order].map(Cell::from).into_iter().chain(figures.map(Cell::from)).collect()
     };
     (0..SHARES.len()).map(stage).collect()
+}
+
+/// How several readers came on. The free bandwidth is left out: what two readers wanted counts twice there.
+fn course(drive: &str, readers: &str, s: &Scanned, alone: &Scanned) -> Vec<Cell> {
+    let mut row = vec![Cell::from(drive), Cell::from(readers)];
+    row.extend(s.marks.map(Cell::from));
+    row.extend([s.per_second, s.response_ms, s.p99_ms, s.loss(alone)].map(Cell::from));
+    row
 }
 
 fn row(drive: &str, order: &str, s: &Scanned, alone: &Scanned) -> Vec<Cell> {

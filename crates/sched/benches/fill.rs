@@ -98,13 +98,19 @@ struct Case {
 }
 
 /// Drive, bytes of a unit, thousandths of the units that are wanted.
-const CASES: [(&str, u64, u64); 12] = [
+const CASES: [(&str, u64, u64); 18] = [
     ("atlas10k", 4_096, 1_000),
     ("atlas10k", 4_096, 500),
     ("atlas10k", 4_096, 10),
     ("atlas10k", 65_536, 1_000),
     ("atlas10k", 65_536, 500),
     ("atlas10k", 65_536, 10),
+    ("hitachi-7k1000c", 4_096, 1_000),
+    ("hitachi-7k1000c", 4_096, 500),
+    ("hitachi-7k1000c", 4_096, 10),
+    ("hitachi-7k1000c", 65_536, 1_000),
+    ("hitachi-7k1000c", 65_536, 500),
+    ("hitachi-7k1000c", 65_536, 10),
     ("nearline-20tb", 4_096, 1_000),
     ("nearline-20tb", 4_096, 500),
     ("nearline-20tb", 4_096, 10),
