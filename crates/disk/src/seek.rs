@@ -161,7 +161,7 @@ impl SeekCurve {
     /// nearest one counts. No time becomes less than zero or more than [`LONGEST_SEEK`] (behind the last point: than
     /// the line leads to). Thereska 2003 section 4.8: what is added to predicted seeks should closely track the true ones.
     ///
-    /// It takes a pass over the points and the index, some microseconds for a usual table, so that it can be done anew
+    /// It takes a pass over the points and the indexes, some microseconds for a usual table, so that it can be done anew
     /// every few dozen requests. The floor is worked out anew with it.
     pub fn corrected(&self, scale_ppm: i64, offsets: &[(u32, i64)]) -> SeekCurve {
         debug_assert!(offsets.windows(2).all(|w| w[0].0 < w[1].0), "offsets must ascend");
@@ -297,6 +297,22 @@ mod tests {
             let exact = (d..=80).map(|x| c.time(x)).min().unwrap();
             if d > 0 {
                 assert_eq!(c.floor(d), exact, "{d}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_distance_is_found_in_its_segment() {
+        let bends = [1, 9, 2_046, 2_047, 2_048, 2_049, 2_050, 5_000, 5_001, 30_000, 39_999];
+        let point = |(i, &d): (usize, &u32)| (d, ms(1.0 + 0.7 * (i % 3) as f64 + f64::from(d) / 4e3));
+        let points: Vec<(u32, Dur)> = bends.iter().enumerate().map(point).collect();
+        let curve = SeekCurve::from_points(&points, 40_000).unwrap();
+        for curve in [curve.corrected(10_000, &[(2_048, 50_000), (20_000, -50_000)]), curve] {
+            let last = curve.segments.len() - 1;
+            for d in 1..=45_000 {
+                let slow = curve.segments.iter().rev().find(|s| s.from <= d).unwrap_or(&curve.segments[last]);
+                assert_eq!(curve.time(d).0, u64::from(slow.at(d)), "{d}");
+                assert_eq!(curve.floor(d).0, u64::from(slow.at(d).min(slow.floor_after_ns)), "{d}");
             }
         }
     }

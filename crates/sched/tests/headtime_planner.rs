@@ -9,14 +9,16 @@ use headtime_disk::time::{Dur, Time};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::conservatism::Margins;
 use headtime_sched::fill::gap::{Gap, Leg, Plan};
+use headtime_sched::fill::headtime::front::Front;
 use headtime_sched::fill::headtime::habit::{Habit, holds};
 use headtime_sched::fill::headtime::prices::Prices;
-use headtime_sched::fill::headtime::visit::Asked;
+use headtime_sched::fill::headtime::visit::{Asked, Point};
 use headtime_sched::fill::headtime::{Planner, Settings};
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::planner as fill_planner;
 use headtime_sched::fill::regions::Regions;
 use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::tasks::wanted::Wanted;
 use headtime_sched::tasks::{Range, SessionId, Who};
 use headtime_testkit::gap::{Wish, Wishes, any_gap};
 use headtime_testkit::gap_exhaustive::{UnitList, best_plan};
@@ -24,8 +26,11 @@ use headtime_testkit::gap_replay::Situation;
 use headtime_testkit::profiles::{between, layouts, plain_cache, plain_profile, rng, small_geometry};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// What a search may cost: quick pass and refinement as FILL is set up by default.
-const BUDGET: u64 = 64 + 128;
+/// What a search may cost: quick pass and refinement, as FILL is set up by default.
+fn budget() -> u64 {
+    let (quick, more) = FillConfig::new(Algorithm::Headtime).budget;
+    u64::from(quick) + u64::from(more)
+}
 
 /// A small drive on a fast bus, with the habit of reading on.
 fn drive(layout: usize, seed: u64) -> Profile {
@@ -100,7 +105,7 @@ fn no_plan_makes_the_request_or_the_one_behind_it_later() {
                     widest: 4,
                     prices: &prices,
                 };
-                let Some(found) = planner.search(&q, &regions, BUDGET) else { continue };
+                let Some(found) = planner.search(&q, &regions, budget()) else { continue };
                 let legs = found.plan.legs();
                 let (with, without) = (s.replay(legs), s.replay(&[]));
                 assert!(with.request <= without.request + Dur(2_000), "{legs:?} {with:?} {without:?}");
@@ -176,7 +181,7 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
                 worse += usize::from(found < best);
                 ours += found;
                 quickly +=
-                    quick.search(&q, &regions, BUDGET).map_or(0, |f| f.plan.legs().iter().map(value).sum::<u64>());
+                    quick.search(&q, &regions, budget()).map_or(0, |f| f.plan.legs().iter().map(value).sum::<u64>());
                 best_of_all += best;
             }
         }
@@ -185,6 +190,77 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
     println!("as set by default: {quickly}");
     assert!(ours * 100 >= best_of_all * 99, "{ours} of {best_of_all} ns");
     assert!(quickly * 100 >= best_of_all * 99, "as set by default: {quickly} of {best_of_all} ns");
+}
+
+/// Prices of a drive of which so many of a hundred sectors are wanted, everywhere alike.
+fn prices_at(model: &Model, percent: u64, unit: u64) -> Prices {
+    let capacity = model.geometry.capacity();
+    let mut prices = Prices::new(model);
+    prices.grain.set(unit as u32);
+    for lbn in (0..capacity).step_by(100) {
+        prices.bands.wanted(Range { lbn, count: percent.min(capacity - lbn) });
+    }
+    (0..256).for_each(|i| prices.bands.gap(capacity / 256 * i));
+    prices
+}
+
+/// A search does not ask for the neighbours of a leg where it knows them, nor for what merging brings where too little
+/// can be had. Both only spare questions.
+#[test]
+fn what_a_search_does_not_ask_for_changes_nothing() {
+    let (mut legs, mut fronts) = (0, 0);
+    for layout in 0..layouts().len() {
+        for seed in 0..8u64 {
+            let model = Model::new(&drive(layout, seed)).unwrap();
+            let mut rng = rng(3_000 + seed);
+            // With something excluded, wherever it is, every neighbour is asked for.
+            let beyond = [Range { lbn: model.geometry.capacity() + 1_000, count: 1 }];
+            for (unit, percent) in [(1, 40), (4, 10), (8, 3), (8, 60), (32, 30)] {
+                let prices = prices_at(&model, percent, unit);
+                let wanted = |_: u64| between(&mut rng, 1, 100) <= percent;
+                let units = UnitList::of_disk(model.geometry.capacity(), unit, Kind::Read, wanted);
+                let regions = regions(&model, &units, unit);
+                for _ in 0..8 {
+                    let (kind, lbn, count) = asked(&mut rng, &model);
+                    let head = Head {
+                        cylinder: between(&mut rng, 0, 39) as u32,
+                        surface: between(&mut rng, 0, 2) as u16,
+                        angle: Angle(between(&mut rng, 0, u64::MAX - 1)),
+                        at: Time(1_000_000_000),
+                    };
+                    let dest = model.place(lbn, count, kind).unwrap();
+                    let margins = Margins::fixed(Dur::from_us(50));
+                    let gap = Gap::before(&model, (head, head), &dest, kind, Time::ZERO, &margins);
+                    let Some(gap) = gap else { continue };
+                    let q = Asked {
+                        model: &model,
+                        gap: &gap,
+                        habit: Habit::before(&model, Placement::Host, Some((head.cylinder, head.surface))),
+                        wants: &units,
+                        who: Who::Anyone,
+                        exclude: &[],
+                        widest: unit as u32,
+                        prices: &prices,
+                    };
+                    let found = Planner::default().search(&q, &regions, budget());
+                    let asking = Planner::default().search(&Asked { exclude: &beyond, ..q }, &regions, budget());
+                    assert_eq!(found, asking, "layout {layout} seed {seed} unit {unit}");
+                    legs += usize::from(found.is_some_and(|f| !f.plan.legs()[0].merged));
+                    // The earlier the request's command may begin, the more merging is worth, but for one fragment.
+                    let Some(front) = Front::new(&q) else { continue };
+                    let merged = |lo| front.merged(&q, lo, &mut Wanted::new(), &mut Wanted::new());
+                    let Some(first) = front.reaches(&q, &Point::start(&q)) else { continue };
+                    let most = merged(first).map_or(0, |m| m.value + prices.fragment_on(gap.dest.cylinder));
+                    for lo in first..lbn {
+                        assert!(merged(lo).is_none_or(|m| m.value <= most), "{lo}, from {first} on {most}");
+                    }
+                    fronts += 1;
+                }
+            }
+        }
+    }
+    println!("{legs} plans with a command of their own, {fronts} fronts");
+    assert!(legs > 400 && fronts > 200);
 }
 
 /// Two reads that end on one track, of which the second does not end with the track, delay what follows.

@@ -212,6 +212,7 @@ impl Server {
             budget: budget.clone(),
             names: Arc::clone(&names),
             streams: None,
+            cached: control::caches::Cached::new(service.caches.exports.iter().map(|e| e.0)),
             cache: None,
         };
         let export_names = service.exports.specs.iter().map(|s| s.name.clone()).collect();

@@ -16,14 +16,14 @@
 //!
 //! The foreground is to be served as by SPTF without FILL. Look-ahead makes it faster than that, and this is what may be
 //! spent: `weight` rises while the requests that were chosen take less time, with those behind them, than those that SPTF
-//! would have chosen, and falls while they take more. Without background work SPTF's choices also leave the head further
-//! from the other requests, which is not counted: so the foreground is rather faster. Measured against SPTF without FILL
+//! would have chosen, and falls while they take more. What is not counted is that SPTF's own choices leave the head further
+//! from the other requests, so the foreground gains a little. Measured against SPTF without FILL
 //! with oltp and 3, 8 and 16 random reads outstanding (atlas10k, hitachi-7k1000c, nearline-20tb, write cache off): -0.1 to
 //! +1.8% of the requests, 0.88 to 1.01 times the p99, and 1.1 to 1.5 times what a scan reads with `sptf-ahead`.
 //!
-//! That holds with up to [`MOST_FOR_THREE`] requests waiting. With 31, preferring short seeks left the head
-//! further from the others than this can see (-2 to -3% of the requests): with more waiting ORDER decides alone, as
-//! [`Order::SptfAhead`] does.
+//! That holds with up to [`MOST_FOR_THREE`] requests waiting. With more ORDER decides alone, as [`Order::SptfAhead`]
+//! does: with 31, preferring short seeks left the head further from the others than the weight can see, and 2 to 3% of the
+//! requests were lost.
 //!
 //! [`MOST_FOR_THREE`]: crate::order::ahead::MOST_FOR_THREE
 //! [`Order::SptfAhead`]: super::Order::SptfAhead
@@ -36,7 +36,7 @@ use super::Core;
 use crate::order::ahead::Ranked;
 
 /// Requests whose gaps are looked at, the cheapest first.
-const MOST: usize = 10;
+const CANDIDATES: usize = 10;
 /// Hundredths of a turn that a gap of mean worth counts as. From 13 to 28 a scan of the Atlas 10K beside oltp
 /// takes the same time, to 0.3%.
 const SHARE: u64 = 25;
@@ -64,7 +64,7 @@ impl Joint {
         Joint { ranked: Vec::new(), turn, worth: turn.0 as i64 / 4, spared: 0, weight: 0 }
     }
 
-    /// What a request costs both.
+    /// What a request costs the foreground, less what its gap is worth.
     fn cost(&self, of: &Ranked, worth: u64) -> i64 {
         let bonus = self.turn.0 * SHARE / 100;
         let bonus = u128::from(bonus) * u128::from(worth) / self.worth.max(1) as u128;
@@ -101,7 +101,7 @@ impl Core {
         self.fill.as_mut()?.legs_before = 0;
         let mut best: Option<(i64, u64, &Ranked)> = None;
         let mut brings = false;
-        for r in ranked.iter().take(MOST) {
+        for r in ranked.iter().take(CANDIDATES) {
             let worth = self.worth_before(r.slot)?;
             brings |= worth > 0;
             let cost = self.joint.cost(r, worth);

@@ -4,12 +4,15 @@ use super::Core;
 use crate::order::View;
 
 impl Core {
-    /// ORDER's choice among the requests that ADMIT lets go. Nothing is committed by it ([`Core::take`]).
+    /// ORDER's choice among the eligible requests. It is tentative: [`Core::take`] commits it. With
+    /// [`Order::SptfJoint`](super::Order::SptfJoint) it leaves in `joint.ranked` what [`Core::weigh`] then chooses from.
     pub(super) fn choose(&mut self) -> Option<u32> {
+        self.joint.ranked.clear();
         self.waits_until = None;
         if self.pool.eligible() == 0 {
             return None;
         }
+        // Streams may set an instant here, which counts only where nothing is chosen.
         let patience = self.let_go()?;
         self.waits_until = None;
         let (read, write) = self.heads_to_choose_from();

@@ -50,7 +50,7 @@ pub struct FillConfig {
     pub conservatism: Conservatism,
     /// Angular regions a cell: a power of two.
     pub regions: u32,
-    /// Tracks and tasks that the quick pass of a search may look at, and the refinement after it.
+    /// What the quick pass of a search may cost, and the refinement after it; in units of each algorithm's own.
     pub budget: (u32, u32),
     /// What is bounded.
     pub limits: Limits,

@@ -7,7 +7,7 @@ use std::ops::Range as Span;
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
 
-use super::policy::TICK;
+use super::policy::{QUIET, TICK};
 use super::{Ask, Call, Counts, Event, Limits, Machine, Traffic};
 use crate::admit::ASYNCHRONOUS;
 use crate::core::{Core, Refused};
@@ -20,9 +20,9 @@ use crate::tasks::{Event as Told, Range, SessionId, TaskId, TaskSpec};
 /// Part of what is free that destaging has beside sessions of priority 1.
 pub const PRIORITY: u32 = 1;
 /// Without FILL, how long the disk is idle before a block is written.
-const IDLE: Dur = Dur::from_ms(20);
-/// The application of what the cache writes, and of flushes: one that asks for something anywhere on the disk when it
-/// was answered. What is asynchronous would have turns of its own under BFQ, for which all others wait.
+const IDLE: Dur = Dur(TICK.0 * QUIET as u64);
+/// The owner of what the cache writes, and of flushes: a synchronous application with random requests. Asynchronous
+/// work has turns of its own under BFQ, for which all others would wait.
 const CACHE: u32 = ASYNCHRONOUS - 1;
 
 /// Traffic without data.

@@ -25,6 +25,8 @@ pub const TICK: Dur = Dur::from_ms(50);
 pub const OLD: u64 = 600;
 /// Ticks (60 s) for which a flush is taken to be followed by another.
 pub const FLUSHED: u64 = 1_200;
+/// Ticks without a request of a client after which blocks are written on a disk whose gaps nothing fills: 0.1 s.
+pub const QUIET: u32 = 2;
 /// Ticks between two notes of what was written last.
 const NOTE: u64 = 20;
 

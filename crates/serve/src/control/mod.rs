@@ -4,6 +4,7 @@
 //!   [`counts`]: what it counts, as messages
 //! * [`client`]: the client's side, as the background applications use it
 
+pub mod caches;
 pub mod client;
 pub mod counts;
 pub mod service;

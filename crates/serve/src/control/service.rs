@@ -12,6 +12,7 @@ use tokio_stream::Stream;
 use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
 use tonic::{Request, Response, Status, Streaming};
 
+use super::caches::Cached;
 use super::counts;
 use super::session;
 use super::streams;
@@ -54,6 +55,8 @@ pub struct Service {
     pub names: Arc<Mutex<BTreeMap<u32, String>>>,
     /// Its streams; `None` where nothing is promised.
     pub streams: Option<Live>,
+    /// What has a write cache of this program.
+    pub cached: Cached,
     /// It is for a write cache of this program, and not for clients.
     pub cache: Option<ForCache>,
 }
@@ -91,9 +94,12 @@ impl Service {
     }
 }
 
-/// The engine has ended.
-pub fn ended(_: NotTold) -> Status {
-    Status::unavailable("the server ends")
+/// Why the engine was not told.
+pub fn ended(why: NotTold) -> Status {
+    match why {
+        NotTold::Full => Status::resource_exhausted("the server has more calls under way than it takes"),
+        NotTold::Ended => Status::unavailable("the server ends"),
+    }
 }
 
 /// Tells the engine something that has an answer, and waits for it.
@@ -117,6 +123,7 @@ impl Control for Service {
             sectors: s.sectors,
             read_only: s.read_only,
             weight: self.exports.weight(at),
+            write_cache: self.cached.has(at as u32),
         });
         Ok(Response::new(InfoReply {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -160,6 +167,10 @@ impl Control for Service {
             Some(change_request::Change::Close(_)) => Change::Close(session),
             None => return Err(Status::invalid_argument("expected a change, found none")),
         };
+        if self.cached.owns(session) {
+            let why = "is that of a write cache: it lasts as long as the server";
+            return Err(Status::failed_precondition(format!("session {} {why}", session.0)));
+        }
         let done = call(&self.engine, |reply| Call::Change { what, reply }).await.map_err(ended)?;
         done.map_err(|e| Status::failed_precondition(e.to_string()))?;
         if let Change::Close(session) = what {

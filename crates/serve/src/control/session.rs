@@ -107,6 +107,9 @@ async fn open<C: Calls>(service: &Service, calls: &mut C) -> Result<(Session, Re
         }
         Err(e) => return Err(Status::failed_precondition(e.to_string())),
     };
+    if service.cache.is_some() {
+        service.cached.opened(id);
+    }
     let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
     service.names.lock().unwrap_or_else(|e| e.into_inner()).insert(id.0, name);
     let (reply, answers) = unbounded_channel();
@@ -128,6 +131,7 @@ async fn open<C: Calls>(service: &Service, calls: &mut C) -> Result<(Session, Re
 impl Session {
     async fn close(self) {
         self.service.names.lock().unwrap_or_else(|e| e.into_inner()).remove(&self.id.0);
+        self.service.cached.closed(self.id);
         let what = Change::Close(self.id);
         // It may have been closed by an operator, and the engine may have ended.
         let _ = call(&self.service.engine, |reply| Call::Change { what, reply }).await;
@@ -235,7 +239,12 @@ impl Session {
             Ok(v1::Kind::Write) => Kind::Write,
             Ok(v1::Kind::Flush) | Err(_) => return Ok(refused(task, &TaskError::Kind.to_string())),
         };
-        let ranges = r.ranges.iter().map(|r| Range { lbn: r.lbn, count: r.count }).collect();
+        let ranges: Vec<Range> = r.ranges.iter().map(|r| Range { lbn: r.lbn, count: r.count }).collect();
+        if kind == Kind::Write
+            && let Some(why) = self.forbids(&ranges)
+        {
+            return Ok(refused(task, &why));
+        }
         let spec = TaskSpec { kind, ranges, blksize: r.blksize, min_pickup: r.min_pickup };
         let (session, point_in_time) = (self.id, r.point_in_time);
         let registered =
@@ -248,6 +257,12 @@ impl Session {
             }
             Err(why) => refused(task, &why.to_string()),
         })
+    }
+
+    /// Why a write here is none of this session's business.
+    fn forbids(&self, ranges: &[Range]) -> Option<String> {
+        let client = self.service.cache.is_none();
+        client.then(|| self.service.cached.forbids(&self.service.exports, ranges)).flatten()
     }
 
     async fn change(&self, task: u64, what: fn(SessionId, TaskId) -> Change) -> Result<Result<(), String>, Status> {
@@ -288,8 +303,10 @@ impl Session {
             Ok(v1::Kind::Flush) => (Kind::Flush, f.data.is_empty()),
             Err(_) => (Kind::Flush, false),
         };
-        if !right {
-            let why_not = "a request: expected sectors of the disk and a write's data, found something else".into();
+        let past = kind == Kind::Write && right;
+        let past = past.then(|| self.forbids(&[Range { lbn: f.lbn, count: u64::from(f.count) }])).flatten();
+        let wrong = "a request: expected sectors of the disk and a write's data, found something else";
+        if let Some(why_not) = past.or((!right).then(|| wrong.into())) {
             let fault = v1::Fault::Invalid.into();
             return Ok(Some(Hears::Answered(v1::Answered { token: f.token, data: Bytes::new(), why_not, fault })));
         }

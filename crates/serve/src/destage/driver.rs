@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use headtime_sched::write_cache::policy::TICK;
+use headtime_sched::write_cache::policy::{QUIET, TICK};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -36,8 +36,6 @@ const CALLS: usize = 64;
 const EVENTS: usize = 64;
 /// Its session's part of what is free: what background applications have when they do not say otherwise.
 const PRIORITY: u32 = 100;
-/// Without FILL: ticks without a request after which blocks are written.
-const QUIET: u32 = 1;
 /// Tellings taken in one go.
 const MOST_A_ROUND: usize = 64;
 
@@ -64,6 +62,9 @@ pub enum UpstreamError {
     /// Nothing can be written to it.
     #[error("export \"{0}\" is read-only")]
     ReadOnly(String),
+    /// It has a write cache of the server's.
+    #[error("export \"{0}\" has a write cache of the server's: another one in front of it would gain nothing")]
+    Cached(String),
     /// Nothing is written for free there.
     #[error(
         "the server does no background work: its scheduler.fill is \"none\", or its disk's write cache is on, or it is no rotating disk"
@@ -125,6 +126,14 @@ pub enum Place {
 }
 
 impl Place {
+    /// What may be lost and come back.
+    fn what(&self) -> &'static str {
+        match self {
+            Place::Served { .. } => "the server",
+            Place::Inside(_) => "the session with the scheduler",
+        }
+    }
+
     async fn open(&self) -> Result<Link, UpstreamError> {
         match self {
             Place::Served { upstream, as_before } => upstream.open(as_before).await,
@@ -144,15 +153,15 @@ impl Place {
         }
     }
 
-    /// Tries until there is a session, or the driver has ended.
-    async fn find(self, links: Sender<Link>, note: Note, first: Duration) {
+    /// Tries until there is a session, there can be none any more, or the driver has ended.
+    async fn find(self, links: Sender<Result<Link, UpstreamError>>, note: Note, first: Duration) {
         let (mut pause, mut said) = (PAUSES[0], String::new());
         sleep(first).await;
         loop {
             match self.open().await {
-                Ok(link) => {
+                found @ (Ok(_) | Err(UpstreamError::Ended)) => {
                     // An error means that the driver has ended.
-                    let _ = links.send(link).await;
+                    let _ = links.send(found).await;
                     return;
                 }
                 Err(e) => {
@@ -183,6 +192,7 @@ impl Upstream {
         let export = found.ok_or_else(|| UpstreamError::NoExport(self.export.clone()))?;
         match (export.read_only, info.fills) {
             (true, _) => Err(UpstreamError::ReadOnly(self.export.clone())),
+            _ if export.write_cache => Err(UpstreamError::Cached(self.export.clone())),
             (_, false) => Err(UpstreamError::NoFill),
             _ => Ok((export, info)),
         }
@@ -229,7 +239,7 @@ impl Driver {
 
     /// Runs it.
     pub async fn run(mut self, place: Place, mut stop: watch::Receiver<bool>, note: Note) -> Left {
-        let (found, mut links) = channel::<Link>(1);
+        let (found, mut links) = channel::<Result<Link, UpstreamError>>(1);
         let find = |pause| {
             tokio::spawn(place.clone().find(found.clone(), note.clone(), pause));
         };
@@ -261,14 +271,17 @@ impl Driver {
                 } else {
                     lost = Some("the session has ended".into());
                 },
-                Some(link) = links.recv(), if events.is_none() => {
+                Some(link) = links.recv(), if events.is_none() => match link {
+                    Ok(link) => {
                     (calls, events) = (Some(link.0), Some(link.1));
                     if std::mem::replace(&mut was_up, true) {
-                        note("the server is there again".into());
+                        note(format!("{} is there again", place.what()));
                     }
                     self.machine.connected();
                     found_at = Instant::now();
-                }
+                    }
+                    Err(why) => self.end(&why.to_string(), &note),
+                },
                 _ = batch.tick() => {
                     self.machine.tick();
                     self.quiet = self.quiet.map(|ticks| ticks + 1);
@@ -292,24 +305,22 @@ impl Driver {
                 }
             }
             // Without FILL: a block, and the next one when that is written.
-            if self.quiet.is_some_and(|ticks| ticks > QUIET) {
+            if self.quiet.is_some_and(|ticks| ticks >= QUIET) {
                 self.machine.use_idle_time();
             }
             self.machine.notes().into_iter().for_each(|n| note(n));
-            if self.machine.is_gone() && events.is_some() {
+            let gone = self.machine.is_gone();
+            if gone && events.is_some() {
                 lost = Some("its device is gone".into());
             }
             if let Some(why) = lost.filter(|_| events.is_some()) {
                 (calls, events) = (None, None);
                 match place {
                     // Another server may start again; the device of this one does not come back.
-                    Place::Inside(_) => {
-                        self.machine.abandon(Fault::Gone);
-                        note(format!("the disk is gone ({why}); requests fail"));
-                    }
-                    Place::Served { .. } => {
+                    Place::Inside(_) if gone => self.end(&why, &note),
+                    _ => {
                         self.machine.disconnected();
-                        note(format!("the server is gone ({why}); requests wait until it is there again"));
+                        note(format!("{} is gone ({why}); requests wait until it is there again", place.what()));
                         // One that ends each session at once is not asked without a pause.
                         find(if found_at.elapsed() < PAUSES[1] { PAUSES[1] } else { PAUSES[0] });
                     }
@@ -319,6 +330,12 @@ impl Driver {
                 ask.answer(answer);
             }
         }
+    }
+
+    /// The disk of this program will not come back.
+    fn end(&mut self, why: &str, note: &Note) {
+        self.machine.abandon(Fault::Gone);
+        note(format!("the disk is gone ({why}); requests fail"));
     }
 
     /// At the end: whether nothing more can be done.

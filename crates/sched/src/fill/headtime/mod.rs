@@ -18,7 +18,7 @@
 //!
 //! # Cost
 //!
-//! One for each cell entered, two for each track looked at and each leg that is looked for or cut behind another. Putting
+//! One for each cell that the walk comes to, two for each track looked at and each leg that is looked for or cut behind another. Putting
 //! together what was offered is bounded by itself (`pairs`).
 
 pub mod bands;
@@ -39,7 +39,7 @@ use crate::fill::regions::Regions;
 use crate::tasks::wanted::Wanted;
 use front::{Front, Merged};
 use line::Line;
-use pairs::Ranked;
+use pairs::Rank;
 use visit::{Asked, Point, Visit};
 use walk::{Land, Stop, Walk};
 
@@ -96,13 +96,13 @@ pub struct Planner {
     /// All legs that were offered, and how many there were when they were put together last.
     offered: Vec<Visit>,
     paired: usize,
-    /// Which of them may come first, best first, and which second ([`Ranked`]).
-    pairs: [Vec<Ranked>; 2],
+    /// Which of them may come first, best first, and which second ([`Rank`]).
+    pairs: [Vec<Rank>; 2],
     /// The best plans, best first.
     best: Vec<Found>,
     cost: u64,
-    /// What it had cost when a better plan was found last.
-    gained: u64,
+    /// From which cost on patience counts.
+    patient_from: u64,
     /// First legs were found that have not been followed further.
     fresh: bool,
     through: bool,
@@ -114,7 +114,7 @@ const KEPT: usize = 6;
 const LOOK: u64 = 2;
 const KINDS: [Kind; 2] = [Kind::Read, Kind::Write];
 
-/// The time on a cylinder, for a kind: surfaces share it, but for those of the ends.
+/// The time on a cylinder, for a kind: the same on all its surfaces, but for those of the gap's two ends.
 #[derive(Clone, Copy, Debug)]
 struct Cached {
     cylinder: u32,
@@ -133,7 +133,7 @@ impl Planner {
     /// Begins a search. `asked` and `regions` are to be the same in every step.
     pub fn begin(&mut self, asked: &Asked, regions: &Regions) {
         self.best.clear();
-        self.gained = 0;
+        self.patient_from = 0;
         self.firsts.clear();
         self.lines.clear();
         self.offered.clear();
@@ -173,9 +173,9 @@ impl Planner {
                 self.enter(asked, regions, &land, &stop);
             }
             // Where a plan is known and so much has brought no better one, it is time to make do.
-            if self.cost > self.gained.saturating_add(self.settings.patience) {
+            if self.cost > self.patient_from.saturating_add(self.settings.patience) {
                 self.through = self.best(asked).is_some();
-                self.gained = self.cost;
+                self.patient_from = self.cost;
             }
         }
         let before = self.cost;
@@ -187,7 +187,7 @@ impl Planner {
             self.pair(asked);
         }
         // Following what was found further is not looking in vain.
-        self.gained += self.cost - before;
+        self.patient_from += self.cost - before;
     }
 
     /// Whether there is nothing left to look at that could be better.
@@ -221,7 +221,7 @@ impl Planner {
         }
         let at = self.best.partition_point(|f| f.value >= value);
         if at == 0 {
-            self.gained = self.cost;
+            self.patient_from = self.cost;
         }
         self.best.truncate(KEPT - 1);
         self.best.insert(at, Found { plan, value });

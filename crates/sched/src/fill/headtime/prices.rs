@@ -88,17 +88,17 @@ impl Prices {
         (time + self.clearing(level)).saturating_mul(u64::from(level.price)) / u64::from(ONE)
     }
 
-    /// The same were any sector wanted by itself: for comparing places.
+    /// [`Prices::most`] on a cylinder.
+    #[inline]
+    pub fn most_at(&self, time: Dur, cylinder: u32, own: u32) -> u64 {
+        self.most(time, self.grain.at(cylinder), own, self.bands.level(cylinder))
+    }
+
+    /// The same were any sector wanted by itself, not whole units: for comparing places.
     #[inline]
     pub fn chance(&self, time: Dur, cylinder: u32) -> u64 {
         let level = self.bands.level(cylinder);
         (time.0 + self.clearing(level)).saturating_mul(u64::from(level.price)) / u64::from(ONE)
-    }
-
-    /// The same on a cylinder.
-    #[inline]
-    pub fn most_at(&self, time: Dur, cylinder: u32, own: u32) -> u64 {
-        self.most(time, self.grain.at(cylinder), own, self.bands.level(cylinder))
     }
 }
 

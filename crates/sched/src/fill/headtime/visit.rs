@@ -268,16 +268,16 @@ impl Asked<'_> {
             Some((next, _)) if v.leg.range().end() > v.line.end() => (v.line.track.first_lbn, next.end()),
             _ => (v.line.track.first_lbn, v.line.end()),
         };
-        let (low, high) = self.unsure(v, (low, high));
+        let (low, high) = self.to_be_asked(v, (low, high));
         let left = self.left_beside(v.leg.kind, (v.leg.lbn, v.leg.range().end()), (low, high), near);
         v.value = self.worth(v, i64::from(v.runs) - left);
     }
 
-    /// A leg goes from the first wanted sector of its stretch to the last: where more than a unit lies between the leg and
-    /// the stretch's end, the neighbour is not wanted, and need not be asked about. Not so where something is excluded, and
-    /// where a write takes one run of several.
+    /// Where neighbours of a leg have to be asked for. A read goes from the first wanted sector of its stretch to the last:
+    /// with room for a whole unit between its end and the stretch's, the neighbour is known not to be wanted. With
+    /// something excluded, and of a write, which takes one run of several, nothing is known.
     #[inline]
-    fn unsure(&self, v: &Visit, (low, high): (u64, u64)) -> (u64, u64) {
+    fn to_be_asked(&self, v: &Visit, (low, high): (u64, u64)) -> (u64, u64) {
         let (first, last, widest) = (v.leg.lbn, v.leg.range().end(), u64::from(self.widest.max(1)));
         if !v.leg.kind.is_read() || !self.exclude.is_empty() {
             return (low, high);
