@@ -57,8 +57,8 @@ pub struct Pool {
     most: usize,
     free: Vec<u32>,
     next_seq: u64,
-    /// Unfinished writes that a drive may cache.
-    cacheable_writes: usize,
+    /// Unfinished writes without FUA, and with it.
+    writes_by_fua: [usize; 2],
     waiting: usize,
     /// Eligible requests by arrival, flushes included.
     eligible: List,
@@ -84,7 +84,7 @@ impl Pool {
             most: slots,
             free: Vec::with_capacity(slots),
             next_seq: 0,
-            cacheable_writes: 0,
+            writes_by_fua: [0; 2],
             waiting: 0,
             eligible: List::new(slots),
             flushes: List::new(slots),
@@ -183,7 +183,7 @@ impl Pool {
         }
         if request.kind == Kind::Write {
             self.writes.push_back(slot);
-            self.cacheable_writes += usize::from(!request.fua);
+            self.writes_by_fua[usize::from(request.fua)] += 1;
         }
         match blocker {
             Some(older) => self.wait_for(slot, older),
@@ -222,7 +222,7 @@ impl Pool {
         self.overlaps.insert(slot, request.kind, request.lbn, request.count, seq);
         if request.kind == Kind::Write {
             self.writes.push_back(slot);
-            self.cacheable_writes += usize::from(!request.fua);
+            self.writes_by_fua[usize::from(request.fua)] += 1;
         }
         slot
     }
@@ -267,10 +267,10 @@ impl Pool {
         !self.writes.is_empty()
     }
 
-    /// Whether a write is unfinished that a drive may cache: one without FUA.
+    /// Whether a write is unfinished that a drive may cache: one without FUA, or any where the drive ignores that.
     #[inline]
-    pub fn has_cacheable_writes(&self) -> bool {
-        self.cacheable_writes > 0
+    pub fn has_cacheable_writes(&self, ignores_fua: bool) -> bool {
+        self.writes_by_fua[0] > 0 || ignores_fua && self.writes_by_fua[1] > 0
     }
 
     /// Marks an eligible request as sent to the drive.
@@ -303,7 +303,7 @@ impl Pool {
         }
         if gone.request.kind == Kind::Write {
             self.writes.remove(slot);
-            self.cacheable_writes -= usize::from(!gone.request.fua);
+            self.writes_by_fua[usize::from(gone.request.fua)] -= 1;
         }
         let mut waiter = gone.first_waiter;
         while waiter != NONE {

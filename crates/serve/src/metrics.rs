@@ -17,6 +17,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Semaphore, watch};
 
+use crate::control::caches::Cached;
 use crate::control::counts;
 use crate::engine::inbox::Outbox;
 use crate::engine::telling::Telling;
@@ -45,6 +46,8 @@ pub struct Source {
     pub engine: Outbox<Telling>,
     /// What clients call their sessions.
     pub names: Arc<Mutex<BTreeMap<u32, String>>>,
+    /// What has a write cache.
+    pub cached: Cached,
 }
 
 /// An answer.
@@ -153,7 +156,7 @@ async fn answer(head: &[u8], source: &Source) -> Answer {
     if target.split('?').next() != Some("/metrics") {
         return Answer { head_only, ..plain("404 Not Found", "the metrics are at /metrics\n") };
     }
-    match counts::take(&source.engine, &source.exports, &source.names).await {
+    match counts::take(&source.engine, &source.exports, &source.names, &source.cached).await {
         Ok(snapshot) => {
             let kind = "text/plain; version=0.0.4; charset=utf-8";
             Answer { status: "200 OK", kind, body: exposition::page(&snapshot), head_only }

@@ -233,7 +233,8 @@ impl Server {
         runtime.spawn(watch(outbox.clone(), service.note.clone()));
         if let Some(listening) = metrics {
             let (exports, engine, names) = (shared.exports.clone(), outbox.clone(), Arc::clone(&names));
-            runtime.spawn(metrics::serve(metrics::Source { exports, engine, names }, listening, ends.clone()));
+            let source = metrics::Source { exports, engine, names, cached: interface.cached.clone() };
+            runtime.spawn(metrics::serve(source, listening, ends.clone()));
         }
         if let Some((_, listening)) = control {
             let interface = control::service::Service { streams: streams.clone(), ..interface };

@@ -15,7 +15,7 @@ use headtime_serve::server::{CAPACITY, Server, Service};
 use rig::{SECTOR, core, drive};
 
 /// What a server says of its drive while a client writes and reads at random places.
-fn said_of(faults: Vec<Fault>, until: impl Fn(&[String]) -> bool, at_most: Duration) -> Vec<String> {
+fn said_of(faults: Vec<Fault>, fua: bool, until: impl Fn(&[String]) -> bool, at_most: Duration) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let (device, _file) = drive(DriveConfig { faults, ..DriveConfig::default() });
     let (name, description) = ("data".into(), String::new());
@@ -34,7 +34,7 @@ fn said_of(faults: Vec<Fault>, until: impl Fn(&[String]) -> bool, at_most: Durat
             at = (at + SECTORS * 382 / 1000) % (SECTORS - 8) / 8 * 8;
             match read {
                 true => _ = client.read(at, 8).unwrap(),
-                false => client.write(at, &[1; 8 * SECTOR], false).unwrap(),
+                false => client.write(at, &[1; 8 * SECTOR], fua).unwrap(),
             }
         }
     }
@@ -47,12 +47,22 @@ fn said_of(faults: Vec<Fault>, until: impl Fn(&[String]) -> bool, at_most: Durat
 #[test]
 fn a_write_cache_that_is_on_against_the_profile_is_reported() {
     let on = Fault::WriteCache { at: Time::ZERO, on: true };
-    let said = said_of(vec![on], |said| !said.is_empty(), Duration::from_secs(30));
+    let said = said_of(vec![on], false, |said| !said.is_empty(), Duration::from_secs(30));
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].starts_with("warning: the drive answers writes before they can be on the disk"), "{said:?}");
 }
 
+/// A write cache of the server's writes with FUA only, and would find nothing if that showed nothing.
+#[test]
+fn so_is_one_that_takes_writes_with_fua_and_one_that_writes_them_first_is_not() {
+    let on = Fault::WriteCache { at: Time::ZERO, on: true };
+    let ignores = vec![on.clone(), Fault::IgnoresFua];
+    let said = said_of(ignores, true, |said| !said.is_empty(), Duration::from_secs(30));
+    assert!(said[0].starts_with("warning: the drive answers writes before they can be on the disk"), "{said:?}");
+    assert_eq!(said_of(vec![on], true, |_| false, Duration::from_secs(3)), Vec::<String>::new());
+}
+
 #[test]
 fn a_drive_that_is_as_its_profile_says_is_not_reported() {
-    assert_eq!(said_of(vec![], |_| false, Duration::from_secs(3)), Vec::<String>::new());
+    assert_eq!(said_of(vec![], false, |_| false, Duration::from_secs(3)), Vec::<String>::new());
 }

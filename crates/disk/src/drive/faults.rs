@@ -47,6 +47,9 @@ pub enum Fault {
         /// Whether it is on.
         on: bool,
     },
+    /// FUA is ignored: such writes are cached like all others. A kernel that takes a write cache to be off drops FUA on the
+    /// way, with the same effect.
+    IgnoresFua,
 }
 
 /// Turns a drive spends trying again before it gives a sector up.
@@ -135,6 +138,11 @@ impl Faults {
             Some(Fault::WriteCache { on, .. }) => Some(on),
             _ => None,
         }
+    }
+
+    /// Whether FUA is ignored.
+    pub fn ignores_fua(&self) -> bool {
+        self.list.contains(&Fault::IgnoresFua)
     }
 
     /// Whether the drive is dead at `now`.

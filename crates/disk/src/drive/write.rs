@@ -11,7 +11,8 @@ impl Drive {
     /// cannot hold it.
     pub(super) fn completes_on_media(&self, command: &Command) -> bool {
         let spec = &self.cache_spec;
-        command.fua || !spec.write_back || !self.cache.exists() || command.count > spec.segment_sectors
+        let fua = command.fua && !self.mech.faults.ignores_fua();
+        fua || !spec.write_back || !self.cache.exists() || command.count > spec.segment_sectors
     }
 
     /// A drive with room for several cached writes, as all since about 2005.

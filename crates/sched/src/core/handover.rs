@@ -104,8 +104,13 @@ impl Core {
     /// Whether the drive orders commands itself now. From the arrival of a write on that it may cache: the drive takes
     /// that in a tenth of a millisecond, whatever else it has to do.
     pub(super) fn hands_over(&self) -> bool {
-        let caches = self.pool.has_cacheable_writes() || self.dirty_until().is_some();
+        let caches = self.pool.has_cacheable_writes(self.write_policy.ignores_fua()) || self.dirty_until().is_some();
         self.handover.depth > 0 && caches && self.streams.is_none() && self.admit.is_none()
+    }
+
+    /// Whether a drive whose cache is on may cache a write, which has FUA or not.
+    fn may_cache(&self, fua: bool) -> bool {
+        !fua || self.write_policy.ignores_fua()
     }
 
     /// Until when the drive's write cache may hold data; `None`: it holds none.
@@ -120,7 +125,7 @@ impl Core {
             return;
         }
         match sent.command.kind {
-            Kind::Write if !sent.command.fua => {
+            Kind::Write if self.may_cache(sent.command.fua) => {
                 let at = self.handover.at_drive.iter().position(|w| w.0 == sent.command.id);
                 let takes = at.map_or(Dur::ZERO, |at| self.handover.at_drive.swap_remove(at).1);
                 let before = self.dirty_until().and(self.handover.dirty);
@@ -142,7 +147,7 @@ impl Core {
         let moves = mechanics.reposition((head.cylinder, head.surface), (place.cylinder, place.surface), Kind::Write);
         let takes =
             lead_in(&self.model, Kind::Write, Kind::Write) + moves + mechanics.rotation.period() + place.transfer;
-        if !command.fua {
+        if self.may_cache(command.fua) {
             self.handover.at_drive.push((command.id, takes));
         }
         self.handover.arm = (place.end_cylinder, place.end_surface);
@@ -180,7 +185,7 @@ impl Core {
     /// The write that continues the one which such a drive is writing back.
     pub(super) fn cached_behind(&self) -> Option<u32> {
         let slot = self.pool.write_at(self.dispatch.lbn()).filter(|_| self.writes_back_in_order())?;
-        (!self.pool.get(slot).request.fua && self.may_go(slot)).then_some(slot)
+        (self.may_cache(self.pool.get(slot).request.fua) && self.may_go(slot)).then_some(slot)
     }
 
     /// How many commands the drive is given now.

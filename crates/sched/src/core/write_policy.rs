@@ -8,11 +8,13 @@
 //! A write that has to move the arm shows the policy. Through to the media it cannot be answered before the arm has
 //! moved, and it is answered when predicted. A cached one is answered when its data is in the cache. Writes that move
 //! no arm, and those that continue another, show nothing: a stream of cached writes is answered at the rate of the
-//! media, too. Once most of the last [`WINDOW`] writes contradict what is believed, the core changes its belief and
+//! media, too. With FUA the drive is to write to the media first whatever its cache is, so such a write shows something
+//! only if it is answered early: that the cache is on, and that FUA is ignored (by a kernel, too, that takes the cache to
+//! be off). Once most of the last [`WINDOW`] writes contradict what is believed, the core changes its belief and
 //! reports it ([`Stats::write_cache`]). From then on FILL pauses while the cache may hold data ([`super::handover`]).
 //!
-//! While the drive orders commands itself, few answers can be compared with a prediction: a cache that is off against
-//! what is said is found once few commands wait. (Ordering some commands outside from time to time, only to see, raised
+//! While the drive orders commands itself, few answers can be compared with a prediction: a cache that is wrongly believed
+//! to be on is found once few commands wait. (Ordering some commands outside from time to time, only to see, raised
 //! the p99 of a drive whose cache is always full: 103.6% of the bare drive's in 20 s of `oltp`.)
 //!
 //! [`Stats::write_cache`]: crate::stats::Stats::write_cache
@@ -42,6 +44,9 @@ pub(super) struct WritePolicy {
     /// The latest writes that had to move the arm, the last one in the lowest bit.
     early: u32,
     as_predicted: u32,
+    /// Those of the early ones that had FUA.
+    early_fua: u32,
+    ignores_fua: bool,
     /// Where the latest writes ended.
     ends: [u64; STREAMS],
     written: usize,
@@ -49,7 +54,14 @@ pub(super) struct WritePolicy {
 
 impl Default for WritePolicy {
     fn default() -> WritePolicy {
-        WritePolicy { early: 0, as_predicted: 0, ends: [u64::MAX; STREAMS], written: 0 }
+        WritePolicy {
+            early: 0,
+            as_predicted: 0,
+            early_fua: 0,
+            ignores_fua: false,
+            ends: [u64::MAX; STREAMS],
+            written: 0,
+        }
     }
 }
 
@@ -64,8 +76,15 @@ impl WritePolicy {
     }
 
     /// Adds a write; what the last ones show if that is not what is believed.
-    fn add(&mut self, surprise: Surprise, believed: bool) -> Option<bool> {
-        self.early = self.early << 1 | u32::from(surprise == Surprise::CacheHit);
+    fn add(&mut self, surprise: Surprise, fua: bool, believed: bool) -> Option<bool> {
+        let early = surprise == Surprise::CacheHit;
+        // A drive whose cache is on writes these to the media first, unless it ignores FUA: one that is answered when
+        // predicted says nothing of the others.
+        if fua && (believed || !early) {
+            return None;
+        }
+        self.early = self.early << 1 | u32::from(early);
+        self.early_fua = self.early_fua << 1 | u32::from(early && fua);
         self.as_predicted = self.as_predicted << 1 | u32::from(surprise == Surprise::None);
         const { assert!(WINDOW == u32::BITS, "a bit for each write") };
         let wrong = match believed {
@@ -73,16 +92,23 @@ impl WritePolicy {
             false => self.early.count_ones() >= EARLY,
         };
         wrong.then(|| {
-            (self.early, self.as_predicted) = (0, 0);
+            self.ignores_fua = !believed && self.early_fua > 0;
+            (self.early, self.as_predicted, self.early_fua) = (0, 0, 0);
             !believed
         })
+    }
+
+    /// Whether the drive's cache, which is on, takes writes with FUA as well.
+    #[inline]
+    pub(super) fn ignores_fua(&self) -> bool {
+        self.ignores_fua
     }
 }
 
 impl Core {
     /// A command was answered.
     pub(super) fn note_write_policy(&mut self, sent: &Sent, outcome: Outcome, prediction: Option<&Prediction>) {
-        if sent.command.kind != Kind::Write || sent.command.fua || outcome != Outcome::Ok {
+        if sent.command.kind != Kind::Write || outcome != Outcome::Ok {
             return;
         }
         if self.write_policy.continues(sent.command.lbn, sent.command.count) {
@@ -90,7 +116,7 @@ impl Core {
         }
         let believed = self.model.cache.write_back;
         let Some(p) = prediction.filter(|p| p.seek > Dur::ZERO) else { return };
-        if let Some(on) = self.write_policy.add(p.surprise, believed) {
+        if let Some(on) = self.write_policy.add(p.surprise, sent.command.fua, believed) {
             self.model.cache.write_back = on;
             self.set_handover(on);
             self.stats.write_cache = (on != self.stated_write_back).then_some(on);
@@ -105,7 +131,7 @@ mod tests {
     /// The belief after the answers, and how many it took to change it the last time.
     fn believes(believed: bool, answers: impl Iterator<Item = Surprise>) -> (bool, usize) {
         let mut policy = WritePolicy::default();
-        answers.enumerate().fold((believed, 0), |(now, at), (i, surprise)| match policy.add(surprise, now) {
+        answers.enumerate().fold((believed, 0), |(now, at), (i, surprise)| match policy.add(surprise, false, now) {
             Some(on) => (on, i + 1),
             None => (now, at),
         })
@@ -116,6 +142,18 @@ mod tests {
         assert_eq!(believes(false, [Surprise::CacheHit].into_iter().cycle().take(100)), (true, EARLY as usize));
         let every_second = [Surprise::CacheHit, Surprise::Other].into_iter().cycle();
         assert_eq!(believes(false, every_second.take(100)), (true, 31));
+    }
+
+    #[test]
+    fn with_fua_only_an_early_answer_shows_something() {
+        let mut policy = WritePolicy::default();
+        let heeded = (0..1_000).find_map(|_| policy.add(Surprise::None, true, false));
+        assert_eq!((heeded, policy.ignores_fua()), (None, false));
+        let ignored = (0..100).find_map(|_| policy.add(Surprise::CacheHit, true, false));
+        assert_eq!((ignored, policy.ignores_fua()), (Some(true), true));
+        assert_eq!((0..1_000).find_map(|_| policy.add(Surprise::None, true, true)), None, "its cache may be full");
+        let off = (0..100).find_map(|_| policy.add(Surprise::None, false, true));
+        assert_eq!((off, policy.ignores_fua()), (Some(false), false));
     }
 
     #[test]

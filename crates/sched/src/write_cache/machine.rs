@@ -105,7 +105,7 @@ pub struct Machine<T: Traffic> {
     unflushed: bool,
     /// Ranges that were said to be unwritable.
     named: u64,
-    /// Why the last foreground write failed.
+    /// Why the last foreground write failed; none once a later one succeeded and nothing is left that failed.
     fault: Option<T::Fault>,
     /// The device will not come back: everything is answered with this.
     dead: Option<T::Fault>,
@@ -263,6 +263,9 @@ impl<T: Traffic> Machine<T> {
                     if self.cache.is_empty() {
                         self.named = 0;
                     }
+                    if self.cache.failed().is_empty() {
+                        self.fault = None;
+                    }
                 }
                 Err((fault, why)) => self.failed(token, fault, &why),
             },
@@ -385,7 +388,7 @@ impl<T: Traffic> Machine<T> {
         self.is_idle() && !self.unflushed
     }
 
-    /// Whether a write to the disk has failed.
+    /// Whether a write to the disk has failed, and nothing shows that this is over.
     pub fn has_failed(&self) -> bool {
         self.fault.is_some()
     }

@@ -435,9 +435,11 @@ fn a_write_fails_when_nothing_in_a_full_cache_can_be_written() {
     let failed = answers(&mut m);
     assert_eq!(failed.len(), 150 - taken);
     assert!(failed.iter().all(|&(_, is_ok)| !is_ok), "{failed:?}");
+    assert!(m.has_failed());
     // What is there is kept, and goes when it can; then there is room again.
     m.retry();
     answer_writes(&mut m, Ok(()));
+    assert!(!m.has_failed(), "a disk that could be written again is not given up early at the end");
     m.ask(write(1));
     assert_eq!(answers(&mut m), [(1, true)]);
 }

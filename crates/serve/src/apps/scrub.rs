@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn a_place_is_told_as_the_export_sees_it() {
         let export =
-            |name: &str, first, sectors| Export { name: name.into(), first, sectors, read_only: false, weight: 1 };
+            |name: &str, first, sectors| Export { name: name.into(), first, sectors, weight: 1, ..Export::default() };
         let info = InfoReply {
             sector_bytes: 512,
             sectors: 100,

@@ -3,10 +3,12 @@
 //! A cache holds data that its export's clients were told is written. A write to the disk past it would be lost when the
 //! cache writes its own, older data; and without its session it could write nothing any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headtime_sched::tasks::{Range, SessionId};
+use headtime_sched::write_cache::Counts;
+use tokio::sync::watch;
 
 use crate::net::exports::Exports;
 
@@ -15,12 +17,13 @@ use crate::net::exports::Exports;
 pub struct Cached {
     exports: Arc<BTreeSet<u32>>,
     sessions: Arc<Mutex<BTreeSet<SessionId>>>,
+    counts: Arc<Mutex<BTreeMap<u32, watch::Receiver<Counts>>>>,
 }
 
 impl Cached {
     /// Of these exports, by their numbers.
     pub fn new(exports: impl Iterator<Item = u32>) -> Cached {
-        Cached { exports: Arc::new(exports.collect()), sessions: Arc::default() }
+        Cached { exports: Arc::new(exports.collect()), ..Cached::default() }
     }
 
     /// Whether an export has a cache.
@@ -37,6 +40,17 @@ impl Cached {
         };
         let name = &exports.specs[*self.exports.iter().find(cached)? as usize].name;
         Some(format!("export \"{name}\" has a write cache: only its own clients may write there"))
+    }
+
+    /// The cache of this export counts there.
+    pub fn counts_in(&self, export: u32, counts: watch::Receiver<Counts>) {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).insert(export, counts);
+    }
+
+    /// Bytes in the cache of an export that are not on the disk; `None` where it has none.
+    pub fn dirty(&self, export: u32) -> Option<u64> {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.get(&export).map(|c| c.borrow().dirty)
     }
 
     /// A cache has opened this session.

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use headtime_sched::tasks::SessionId;
+
+use super::caches::Cached;
 use super::{streams, v1};
 use crate::engine::gauges::{Snapshot, Spread};
 use crate::engine::inbox::{NotTold, Outbox};
@@ -15,11 +18,18 @@ pub async fn take(
     engine: &Outbox<Telling>,
     exports: &Exports,
     sessions: &Mutex<BTreeMap<u32, String>>,
+    cached: &Cached,
 ) -> Result<v1::Snapshot, NotTold> {
     let all = server::snapshot(engine).await?;
     let names: Vec<String> = exports.specs.iter().map(|s| s.name.clone()).collect();
     let sessions = sessions.lock().unwrap_or_else(|e| e.into_inner());
-    Ok(message(&all, &names, &sessions, exports.sector_bytes))
+    let mut message = message(&all, &names, &sessions, exports.sector_bytes);
+    for (&owner, counts) in all.owners.keys().zip(&mut message.exports) {
+        counts.dirty_bytes = cached.dirty(owner);
+    }
+    // A cache that waits for its blocks to be worth a gap suspends its session itself.
+    message.sessions.iter_mut().filter(|s| cached.owns(SessionId(s.session))).for_each(|s| s.suspended = false);
+    Ok(message)
 }
 
 fn spread(s: &Spread) -> v1::Spread {
@@ -38,6 +48,7 @@ pub fn message(s: &Snapshot, exports: &[String], sessions: &BTreeMap<u32, String
         failed: o.failed,
         bytes: bytes(o.sectors),
         response: Some(spread(&o.response)),
+        dirty_bytes: None,
     });
     let report = s.freeblock.as_ref();
     let at_work = report.into_iter().flat_map(|r| &r.sessions).map(|i| v1::SessionCounts {

@@ -77,7 +77,7 @@ impl Service {
     }
 
     async fn snapshot(&self) -> Result<Snapshot, NotTold> {
-        counts::take(&self.engine, &self.exports, &self.names).await
+        counts::take(&self.engine, &self.exports, &self.names, &self.cached).await
     }
 
     async fn send_statistics(self, every: Option<Duration>, out: Sender<Result<Snapshot, Status>>) {

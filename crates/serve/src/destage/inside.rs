@@ -48,7 +48,8 @@ impl Caches {
             let ingress = bridge(inbox)?;
             let longest = service.exports.offered()[export as usize].blocks.maximum;
             let machine = Machine::new(service.exports.sector_bytes, limits, self.fills);
-            let (counts, _) = watch::channel(Counts::default());
+            let (counts, counted) = watch::channel(Counts::default());
+            service.cached.counts_in(export, counted);
             let driver = Driver::new(machine.with_requests_up_to(u64::from(longest)), ingress, counts);
             let driver = if self.fills { driver } else { driver.without_fill() };
             let place = Place::Inside(Box::new(Service { cache: Some(ForCache { export, most }), ..service.clone() }));

@@ -89,6 +89,11 @@ fn exports(o: &mut String, s: &Snapshot) {
     for e in &s.exports {
         response.summary(&[("export", &e.name)], e.response.as_ref());
     }
+    let help = "Bytes in an export's write cache that are not on the disk.";
+    let mut dirty = metric(o, "headtime_write_cache_dirty_bytes", "gauge", help);
+    for (e, bytes) in s.exports.iter().filter_map(|e| Some((e, e.dirty_bytes?))) {
+        dirty.sample(&[("export", &e.name)], bytes);
+    }
     metric(o, "headtime_requests_under_way", "gauge", "Requests that wait or are at the drive.")
         .sample(&[], s.under_way);
 }

@@ -135,6 +135,8 @@ pub struct Export {
     pub response: Distribution,
     /// Requests that failed since the server began.
     pub failed: u64,
+    /// Bytes in its write cache that are not on the disk; none where it has none.
+    pub dirty_bytes: Option<u64>,
 }
 
 /// A distribution since the server began.
@@ -248,6 +250,7 @@ impl History {
                 response_mean_ms: mean_between(e.response.as_ref(), b.response.as_ref()),
                 response: distribution(e.response.as_ref()),
                 failed: e.failed,
+                dirty_bytes: e.dirty_bytes,
             }
         });
         let exports = exports.collect();

@@ -216,7 +216,7 @@ fn body(frame: &mut Frame<'_>, area: Rect, view: &View, selected: &mut TableStat
     frame.render_widget(Paragraph::new(lines.into_iter().map(Line::from).collect::<Vec<_>>()), words);
     let heads = |names: &[&'static str]| Row::new(names.to_vec()).style(Style::new().add_modifier(Modifier::BOLD));
     let rows = view.exports.iter().map(|e| Row::new(text::export(e)));
-    let widths = [20, 9, 9, 9, 9, 14, 7].map(Constraint::Length);
+    let widths = [20, 9, 9, 9, 9, 14, 7, 12].map(Constraint::Length);
     frame.render_widget(Table::new(rows, widths).header(heads(&text::EXPORT_HEADS)), exports);
     let rows = view.streams.iter().map(|s| Row::new(text::stream(s)));
     let widths = [20, 9, 7, 12, 14, 9, 8, 9, 9].map(Constraint::Length);

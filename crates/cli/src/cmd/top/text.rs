@@ -15,7 +15,7 @@ pub fn page(view: &View) -> String {
         text += &format!("{line}\n");
     }
     text += "\n";
-    text += &columns(&table(EXPORT_HEADS, view.exports.iter().map(export)), &[1, 2, 3, 4, 5, 6]);
+    text += &columns(&table(EXPORT_HEADS, view.exports.iter().map(export)), &[1, 2, 3, 4, 5, 6, 7]);
     if !view.streams.is_empty() {
         text += "\n";
         text += &columns(&table(STREAM_HEADS, view.streams.iter().map(stream)), &[1, 2, 3, 4, 5, 6, 7, 8]);
@@ -83,10 +83,11 @@ pub fn lines(view: &View) -> Vec<String> {
 }
 
 /// Heads of [`export`]'s columns.
-pub const EXPORT_HEADS: [&str; 7] = ["export", "reads/s", "writes/s", "MB/s", "mean ms", "p99 ms (start)", "failed"];
+pub const EXPORT_HEADS: [&str; 8] =
+    ["export", "reads/s", "writes/s", "MB/s", "mean ms", "p99 ms (start)", "failed", "unwritten MB"];
 
 /// One export in columns.
-pub fn export(e: &Export) -> [String; 7] {
+pub fn export(e: &Export) -> [String; 8] {
     [
         if e.name.is_empty() { "(unnamed)".into() } else { e.name.clone() },
         format!("{:.1}", e.reads_per_second),
@@ -95,6 +96,7 @@ pub fn export(e: &Export) -> [String; 7] {
         e.response_mean_ms.map_or("-".into(), |ms| format!("{ms:.2}")),
         if e.response.count > 0 { format!("{:.2}", e.response.p99_ms) } else { "-".into() },
         e.failed.to_string(),
+        e.dirty_bytes.map_or("-".into(), |bytes| format!("{:.2}", bytes as f64 / 1e6)),
     ]
 }
 
