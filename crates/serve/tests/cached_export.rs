@@ -11,6 +11,8 @@ use destaging::{Client, FIRST, SECTORS};
 use headtime_disk::drive::DriveConfig;
 use headtime_sched::tasks::SessionId;
 use headtime_sched::write_cache::Limits;
+use headtime_serve::apps::backup::{self, Backup, Step};
+use headtime_serve::apps::job::Job;
 use headtime_serve::control::caches::Cached;
 use headtime_serve::control::client::{Control, Session, connect, info};
 use headtime_serve::control::v1::change_request::Change;
@@ -154,6 +156,21 @@ fn nobody_else_ends_a_cache_or_writes_past_it() {
             Event::Answered(a) => assert!(a.why_not.is_empty() && a.data.len() == 8 * SECTOR, "{a:?}"),
             other => panic!("{other:?}"),
         }
+        // Of what is dirty in the cache a backup knows that it may be missing.
+        let backup = Backup {
+            job: Job::new(dir.path().join("control"), "backup"),
+            export: Some("data".into()),
+            image: dir.path().join("image"),
+            live: true,
+            unit: None,
+            overwrite: false,
+            restart: false,
+            verify_disk: false,
+        };
+        let mut cached = false;
+        let mut watch = |step: Step<'_>| cached |= matches!(step, Step::Cached("data"));
+        backup::run(&backup, &mut watch, tokio::sync::watch::channel(false).1).await.unwrap();
+        assert!(cached);
         let upstream = Upstream { control: dir.path().join("control"), export: "data".into(), priority: 100 };
         assert!(matches!(upstream.look().await, Err(UpstreamError::Cached(_))));
     });

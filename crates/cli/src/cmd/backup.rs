@@ -123,6 +123,9 @@ struct Show {
 impl Show {
     fn see(&mut self, step: Step) {
         match step {
+            Step::Cached(export) => screen::note(&format!(
+                "export {export:?} has a write cache: what its clients have not flushed may not be in the image"
+            )),
             Step::Begins(moment, done) => {
                 let what = match moment {
                     Moment::PointInTime => "an image of this moment",

@@ -99,6 +99,8 @@ impl Report {
 /// What a backup is doing, for whoever watches.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
+    /// This export of what is read has a write cache in the server: what is dirty there is not on the disk.
+    Cached(&'a str),
     /// It begins, or goes on, with so many bytes done.
     Begins(Moment, u64),
     /// Reading the disk.
@@ -167,6 +169,11 @@ pub async fn run(
     name_fits(&b.image)?;
     let (_, info) = answer(&b.job.control, &stop, look(&b.job.control)).await?;
     let (what, range) = covered(&info, b.export.as_deref())?;
+    for e in info.exports.iter().filter(|e| e.write_cache) {
+        if range.overlaps(&Range { lbn: e.first, count: e.sectors }) {
+            watch(Step::Cached(&e.name));
+        }
+    }
     let read_only = match &b.export {
         Some(name) => export(&info, name)?.read_only,
         None => false,
