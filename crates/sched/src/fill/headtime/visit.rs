@@ -268,7 +268,7 @@ impl Asked<'_> {
             Some((next, _)) if v.leg.range().end() > v.line.end() => (v.line.track.first_lbn, next.end()),
             _ => (v.line.track.first_lbn, v.line.end()),
         };
-        let (low, high) = self.to_be_asked(v, (low, high));
+        let (low, high) = self.neighbours_to_ask(v, (low, high));
         let left = self.left_beside(v.leg.kind, (v.leg.lbn, v.leg.range().end()), (low, high), near);
         v.value = self.worth(v, i64::from(v.runs) - left);
     }
@@ -277,7 +277,7 @@ impl Asked<'_> {
     /// with room for a whole unit between its end and the stretch's, the neighbour is known not to be wanted. With
     /// something excluded, and of a write, which takes one run of several, nothing is known.
     #[inline]
-    fn to_be_asked(&self, v: &Visit, (low, high): (u64, u64)) -> (u64, u64) {
+    fn neighbours_to_ask(&self, v: &Visit, (low, high): (u64, u64)) -> (u64, u64) {
         let (first, last, widest) = (v.leg.lbn, v.leg.range().end(), u64::from(self.widest.max(1)));
         if !v.leg.kind.is_read() || !self.exclude.is_empty() {
             return (low, high);
