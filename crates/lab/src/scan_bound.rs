@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_never_bring_more_than_the_bound_and_nearly_that_while_all_is_wanted() {
+    fn gaps_never_bring_more_than_the_bound_and_most_of_it_while_all_is_wanted() {
         for profile in drives(10) {
             let bound = GapBound::new(Model::new(&profile).unwrap());
             let mut watch = Compare { bound, brought: [Dur::ZERO; BANDS], compared: 0, closest: 0.0 };
@@ -215,7 +215,9 @@ mod tests {
             for (share, earliest) in SHARES.into_iter().zip(bound.bound) {
                 let read = jobs.curve().iter().find(|(_, sectors)| sectors * 1_000 >= capacity * share);
                 let (read, earliest) = (read.map_or(stats.ended_at, |(t, _)| *t), earliest.unwrap());
-                assert!(earliest <= read && earliest > Time(read.0 / 10), "{}: {share}: {read}", profile.name);
+                // At the end few gaps lie where anything is wanted; the first half comes about as soon as it can.
+                let part = if share == 500 { 2 } else { 10 };
+                assert!(earliest <= read && earliest > Time(read.0 / part), "{}: {share}: {read}", profile.name);
             }
         }
     }

@@ -67,6 +67,14 @@ pub(crate) enum Readers {
 }
 
 impl Readers {
+    /// Sectors that they want, all together, of a drive of so many.
+    fn wanted(self, capacity: u64) -> u64 {
+        match self {
+            Readers::One | Readers::Quarters => capacity,
+            Readers::Two => 2 * capacity,
+        }
+    }
+
     /// Their jobs on a drive of so many sectors, in units of `unit`.
     fn jobs(self, capacity: u64, unit: u32) -> Jobs {
         let whole = || Job::scan(capacity, unit);
@@ -289,8 +297,7 @@ impl Scan {
         let mut bound = self.bounded.then(|| GapBound::new(model));
         let capacity = filled.capacity(spec)?;
         let (stats, jobs) = filled.run(spec, self.readers.jobs(capacity, self.unit), &mut bound)?;
-        let wanted = if self.readers == Readers::Two { 2 * capacity } else { capacity };
-        let scanned = scanned(&stats, &jobs, wanted, filled.profile.sector_bytes, media_mb_s);
+        let scanned = scanned(&stats, &jobs, self.readers.wanted(capacity), filled.profile.sector_bytes, media_mb_s);
         Ok(Scanned { bound: bound.map_or_else(Bound::default, |b| *b.bound()), ..scanned })
     }
 }

@@ -9,7 +9,7 @@ use super::calls::Call;
 use super::machine::{Calls, Tokens, WRITE};
 use crate::tasks::Range;
 
-/// Bytes that upstream may have of tasks: it takes 64 MiB.
+/// Bytes of tasks that the scheduler may hold; it takes 64 MiB at most.
 const MOST_STAGED: u64 = 48 << 20;
 /// Bytes given to one task: what is sent in one go must not be much, for foreground writes come behind it.
 const MOST_TASK: u64 = 4 << 20;
@@ -222,7 +222,8 @@ impl<T: Traffic> Writes<T> {
         through.range.count * self.sector
     }
 
-    /// A foreground write failed. It is tried again in small pieces; when it was one, it is given up for now: what is given up.
+    /// A foreground write failed. It is tried again in small pieces; one that was such a piece is marked as failed until the
+    /// next attempt. Returns what is marked so.
     pub(super) fn failed(&mut self, cache: &mut Cache<T>, token: u64) -> Vec<u64> {
         let Some(Through { range, .. }) = self.take(token) else { return Vec::new() };
         let unit = (UNIT / self.sector).max(1);
