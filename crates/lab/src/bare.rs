@@ -57,7 +57,7 @@ impl Point {
     /// Runs its loads together.
     pub fn measure(&self, profile: &Profile, front: Front, seed: u64) -> Result<Measured, String> {
         let text = |e: &dyn std::fmt::Display| e.to_string();
-        let order = if front == Front::Early { Order::Sptf } else { Order::SptfAhead };
+        let order = if front == Front::Early { Order::Sptf } else { Order::SptfJoint };
         let mut setup = Setup::new(profile, order, seed);
         match front {
             Front::Bare => setup.scheduling = Scheduling::Drive,

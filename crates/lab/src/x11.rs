@@ -195,7 +195,7 @@ fn measure(profile: &Profile, recording: &Recording, case: Case, run: &Run) -> R
 /// One replay: what the program saw, MB/s of the background, and how often filling was stopped.
 fn replayed(profile: &Profile, recording: &Recording, case: Case, seed: u64) -> Result<(Program, f64, f64), RunError> {
     let fail = |e: &dyn std::fmt::Display| failed(&SPEC, e);
-    let mut setup = Setup::new(profile, Order::SptfAhead, seed);
+    let mut setup = Setup::new(profile, Order::SptfJoint, seed);
     match case {
         Case::Bare | Case::Reader(_) => setup.scheduling = Scheduling::Drive,
         Case::Alone | Case::Scrub | Case::Again | Case::Inside | Case::IdleAtOnce => {

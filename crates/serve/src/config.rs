@@ -77,8 +77,9 @@ impl Default for Scheduler {
             admit: None,
             best_effort: None,
             exhausted: None,
-            // The shortest first, but nobody for ever: so long waits what a drive's own firmware takes next.
-            order: "sptf-ahead".into(),
+            // The shortest first, with look-ahead and ages, and together with what fills gaps: the foreground is served as
+            // by SPTF alone and better (experiments X8 and X9).
+            order: "sptf-joint".into(),
             fill: "headtime".into(),
             conservatism_us: "adaptive".into(),
             outstanding: 2,
