@@ -194,6 +194,7 @@ mod tests {
                 writes: 1,
                 bytes: 16_384,
                 response: Some(spread),
+                dirty_bytes: Some(4_096),
                 ..ExportCounts::default()
             }],
             seek_ns: 250_000_000,
@@ -222,6 +223,7 @@ mod tests {
             r#"headtime_response_seconds{export="a \"b\"\n\\c",quantile="0.99"} 0.009"#,
             r#"headtime_response_seconds_sum{export="a \"b\"\n\\c"} 0.01"#,
             r#"headtime_response_seconds_count{export="a \"b\"\n\\c"} 4"#,
+            r#"headtime_write_cache_dirty_bytes{export="a \"b\"\n\\c"} 4096"#,
             r#"headtime_head_time_seconds_total{part="seek"} 0.25"#,
             r#"headtime_session_suspended{session="9",name="scrub"} 1"#,
             "headtime_service_seconds_count 0",
