@@ -8,7 +8,7 @@ use crate::time::Dur;
 /// Distances are looked up through this many buckets of equal width.
 const BUCKETS: usize = 2048;
 
-/// So many of the shortest distances, where curves bend most and schedulers ask most, have a bucket each.
+/// The number of shortest distances, where curves bend most and schedulers ask most, that have a bucket each.
 const NEAR: u32 = 2048;
 
 /// Seek time as a function of distance in cylinders, for one kind of access. Distance 0 takes no time.
@@ -161,8 +161,8 @@ impl SeekCurve {
     /// nearest one counts. No time becomes less than zero or more than [`LONGEST_SEEK`] (behind the last point: than
     /// the line leads to). Thereska 2003 section 4.8: what is added to predicted seeks should closely track the true ones.
     ///
-    /// It takes a pass over the points and the indexes, some microseconds for a usual table, so that it can be done anew
-    /// every few dozen requests. The floor is worked out anew with it.
+    /// It takes a pass over the points and the indexes, some microseconds for a usual table, so that it can be done
+    /// anew every few dozen requests. The floor is worked out anew with it.
     pub fn corrected(&self, scale_ppm: i64, offsets: &[(u32, i64)]) -> SeekCurve {
         debug_assert!(offsets.windows(2).all(|w| w[0].0 < w[1].0), "offsets must ascend");
         let longest = LONGEST_SEEK.0 as i64;

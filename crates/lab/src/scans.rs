@@ -67,7 +67,7 @@ pub(crate) enum Readers {
 }
 
 impl Readers {
-    /// Sectors that they want, all together, of a drive of so many.
+    /// Sectors that they want, all together, of a drive of `capacity` sectors.
     fn wanted(self, capacity: u64) -> u64 {
         match self {
             Readers::One | Readers::Quarters => capacity,
@@ -75,7 +75,7 @@ impl Readers {
         }
     }
 
-    /// Their jobs on a drive of so many sectors, in units of `unit`.
+    /// Their jobs on a drive of `capacity` sectors, in units of `unit` sectors.
     fn jobs(self, capacity: u64, unit: u32) -> Jobs {
         let whole = || Job::scan(capacity, unit);
         let quarter = |n: u64| {

@@ -67,6 +67,23 @@ fn asked(rng: &mut Xoshiro256PlusPlus, model: &Model) -> (Kind, u64, u32) {
     (if between(rng, 0, 2) == 0 { Kind::Write } else { Kind::Read }, lbn, count as u32)
 }
 
+/// A gap between a read somewhere and a request somewhere, the drive's habit in it, and the request; `None`: there is no
+/// gap.
+fn gap_behind_a_read(rng: &mut Xoshiro256PlusPlus, model: &Model) -> Option<(Gap, Habit, (Kind, u64, u32))> {
+    let (kind, lbn, count) = asked(rng, model);
+    let head = Head {
+        cylinder: between(rng, 0, 39) as u32,
+        surface: between(rng, 0, 2) as u16,
+        angle: Angle(between(rng, 0, u64::MAX - 1)),
+        at: Time(1_000_000_000),
+    };
+    let dest = model.place(lbn, count, kind).unwrap();
+    let margins = Margins::fixed(Dur::from_us(50));
+    let gap = Gap::before(model, (head, head), &dest, kind, Time::ZERO, &margins)?;
+    let habit = Habit::before(model, Placement::Host, Some((head.cylinder, head.surface)));
+    Some((gap, habit, (kind, lbn, count)))
+}
+
 #[test]
 fn no_plan_makes_the_request_or_the_one_behind_it_later() {
     let (mut plans, mut own, mut merged, mut several) = (0, 0, 0, 0);
@@ -138,18 +155,8 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
                 let unit = 8;
                 let units =
                     UnitList::of_disk(model.geometry.capacity(), unit, Kind::Read, |_| between(&mut rng, 0, 3) == 0);
-                let (kind, lbn, count) = asked(&mut rng, &model);
-                let head = Head {
-                    cylinder: between(&mut rng, 0, 39) as u32,
-                    surface: between(&mut rng, 0, 2) as u16,
-                    angle: Angle(between(&mut rng, 0, u64::MAX - 1)),
-                    at: Time(1_000_000_000),
-                };
-                let dest = model.place(lbn, count, kind).unwrap();
-                let margins = Margins::fixed(Dur::from_us(50));
-                let Some(gap) = Gap::before(&model, (head, head), &dest, kind, Time::ZERO, &margins) else { continue };
+                let Some((gap, habit, (kind, lbn, count))) = gap_behind_a_read(&mut rng, &model) else { continue };
                 let regions = regions(&model, &units, unit);
-                let habit = Habit::before(&model, Placement::Host, Some((head.cylinder, head.surface)));
                 let q = Asked {
                     model: &model,
                     gap: &gap,
@@ -192,7 +199,7 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
     assert!(quickly * 100 >= best_of_all * 99, "as set by default: {quickly} of {best_of_all} ns");
 }
 
-/// Prices of a drive of which so many of a hundred sectors are wanted, everywhere alike.
+/// Prices of a drive of which `percent` of the sectors are wanted, everywhere alike.
 fn prices_at(model: &Model, percent: u64, unit: u64) -> Prices {
     let capacity = model.geometry.capacity();
     let mut prices = Prices::new(model);
@@ -221,21 +228,11 @@ fn what_a_search_does_not_ask_for_changes_nothing() {
                 let units = UnitList::of_disk(model.geometry.capacity(), unit, Kind::Read, wanted);
                 let regions = regions(&model, &units, unit);
                 for _ in 0..8 {
-                    let (kind, lbn, count) = asked(&mut rng, &model);
-                    let head = Head {
-                        cylinder: between(&mut rng, 0, 39) as u32,
-                        surface: between(&mut rng, 0, 2) as u16,
-                        angle: Angle(between(&mut rng, 0, u64::MAX - 1)),
-                        at: Time(1_000_000_000),
-                    };
-                    let dest = model.place(lbn, count, kind).unwrap();
-                    let margins = Margins::fixed(Dur::from_us(50));
-                    let gap = Gap::before(&model, (head, head), &dest, kind, Time::ZERO, &margins);
-                    let Some(gap) = gap else { continue };
+                    let Some((gap, habit, (_, lbn, _))) = gap_behind_a_read(&mut rng, &model) else { continue };
                     let q = Asked {
                         model: &model,
                         gap: &gap,
-                        habit: Habit::before(&model, Placement::Host, Some((head.cylinder, head.surface))),
+                        habit,
                         wants: &units,
                         who: Who::Anyone,
                         exclude: &[],

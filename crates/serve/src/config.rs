@@ -77,8 +77,8 @@ impl Default for Scheduler {
             admit: None,
             best_effort: None,
             exhausted: None,
-            // The shortest first, with look-ahead and ages, and together with what fills gaps: the foreground is served as
-            // by SPTF alone and better (experiments X8 and X9).
+            // The shortest first, with look-ahead and ages, and together with what fills gaps: the foreground is
+            // served as by SPTF alone and better (experiments X8 and X9).
             order: "sptf-joint".into(),
             fill: "headtime".into(),
             conservatism_us: "adaptive".into(),

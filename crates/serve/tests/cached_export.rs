@@ -108,14 +108,14 @@ fn requests_fail_and_the_server_ends_when_the_disk_is_gone() {
 
 /// What a client of the control interface is answered that asks for this in a session of its own.
 async fn answer(control: &mut Control, call: Call) -> Event {
-    let mut session = Session::open(control, "somebody", 100, 64).await.unwrap();
+    let mut session = Session::open(control, "another client", 100, 64).await.unwrap();
     session.say(call).await.unwrap();
     session.next().await.unwrap()
 }
 
 /// An operator and other programs see a cache's session and its export. What they do must not lose what it holds.
 #[test]
-fn nobody_else_ends_a_cache_or_writes_past_it() {
+fn other_clients_neither_end_a_cache_nor_write_past_it() {
     let dir = tempfile::tempdir().unwrap();
     let (device, file) = drive(DriveConfig::default());
     let (server, said) = server(&dir, device);

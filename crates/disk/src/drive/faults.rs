@@ -47,8 +47,8 @@ pub enum Fault {
         /// Whether it is on.
         on: bool,
     },
-    /// FUA is ignored: such writes are cached like all others. A kernel that takes a write cache to be off drops FUA on the
-    /// way, with the same effect.
+    /// FUA is ignored: such writes are cached like all others. A kernel that takes a write cache to be off drops FUA
+    /// on the way, with the same effect.
     IgnoresFua,
 }
 

@@ -121,8 +121,8 @@ impl Commit {
         self.waits = false;
     }
 
-    /// A command ended: how far from its prediction. Errors of either sign count, for behind a completion that was reported
-    /// late the next commands seem to begin late.
+    /// A command ended: how far from its prediction. Errors of either sign count, for behind a completion that was
+    /// reported late the next commands seem to begin late.
     #[inline]
     pub(super) fn completed(&mut self, p: &Prediction) {
         if self.late && p.surprise == Surprise::None {

@@ -14,11 +14,11 @@ use crate::admit::{Turn, queue_of};
 use crate::order::ahead;
 use crate::request::{Action, Request};
 
-/// Starvation bound: among queues that are ordered together, and for `sptf-ahead` and `sptf-joint` without ADMIT, a request that has
-/// waited longer than this is dispatched first, as by the firmware of drives. ORDER alone could pass over it for as long
-/// as better placed requests arrive: a read that the cache answers, and what continues a stream, cost nothing. Within an
-/// application's turn, how long its requests wait is a matter of its share. With more than [`ahead::MOST`] requests
-/// waiting, the oldest may always be older than this; there only ages bound the wait.
+/// Starvation bound: among queues that are ordered together, and for `sptf-ahead` and `sptf-joint` without ADMIT, a
+/// request that has waited longer than this is dispatched first, as by the firmware of drives. ORDER alone could pass
+/// over it for as long as better placed requests arrive: a read that the cache answers, and what continues a stream,
+/// cost nothing. Within an application's turn, how long its requests wait is a matter of its share. With more than
+/// [`ahead::MOST`] requests waiting, the oldest may always be older than this; there only ages bound the wait.
 const LONGEST: Dur = Dur::from_secs(2);
 
 /// Of a policy's turn: whose it is (`None`: that of all queues), and for how long its oldest request waits for an order to come to it.

@@ -5,7 +5,8 @@ use crate::order::View;
 
 impl Core {
     /// ORDER's choice among the eligible requests. It is tentative: [`Core::take`] commits it. With
-    /// [`Order::SptfJoint`](super::Order::SptfJoint) it leaves in `joint.ranked` what [`Core::weigh`] then chooses from.
+    /// [`Order::SptfJoint`](super::Order::SptfJoint) it leaves in `joint.ranked` what [`Core::weigh`] then chooses
+    /// from.
     pub(super) fn choose(&mut self) -> Option<u32> {
         self.joint.ranked.clear();
         self.waits_until = None;

@@ -8,14 +8,15 @@
 //! A write that has to move the arm shows the policy. Through to the media it cannot be answered before the arm has
 //! moved, and it is answered when predicted. A cached one is answered when its data is in the cache. Writes that move
 //! no arm, and those that continue another, show nothing: a stream of cached writes is answered at the rate of the
-//! media, too. With FUA the drive is to write to the media first whatever its cache is, so such a write shows something
-//! only if it is answered early: that the cache is on, and that FUA is ignored (by a kernel, too, that takes the cache to
-//! be off). Once most of the last [`WINDOW`] writes contradict what is believed, the core changes its belief and
-//! reports it ([`Stats::write_cache`]). From then on FILL pauses while the cache may hold data ([`super::handover`]).
+//! media, too. With FUA the drive is to write to the media first whatever its cache is, so such a write shows
+//! something only if it is answered early: that the cache is on, and that FUA is ignored (by a kernel, too, that
+//! takes the cache to be off). Once most of the last [`WINDOW`] writes contradict what is believed, the core changes
+//! its belief and reports it ([`Stats::write_cache`]). From then on FILL pauses while the cache may hold data
+//! ([`super::handover`]).
 //!
-//! While the drive orders commands itself, few answers can be compared with a prediction: a cache that is wrongly believed
-//! to be on is found once few commands wait. (Ordering some commands outside from time to time, only to see, raised
-//! the p99 of a drive whose cache is always full: 103.6% of the bare drive's in 20 s of `oltp`.)
+//! While the drive orders commands itself, few answers can be compared with a prediction: a cache that is wrongly
+//! believed to be on is found once few commands wait. (Ordering some commands outside from time to time, only to see,
+//! raised the p99 of a drive whose cache is always full: 103.6% of the bare drive's in 20 s of `oltp`.)
 //!
 //! [`Stats::write_cache`]: crate::stats::Stats::write_cache
 

@@ -62,8 +62,8 @@ pub struct FillConfig {
     pub seed: u64,
 }
 
-/// Of headtime's own searches. With a fifth more, whole scans of an Atlas 10K and of a 20 TB drive take as long to half a
-/// per cent (seeds differ by 2%); with a sixth less they take 1 to 1.5% longer under SPTF.
+/// Of headtime's own searches. With a fifth more, whole scans of an Atlas 10K and of a 20 TB drive take as long to
+/// half a per cent (seeds differ by 2%); with a sixth less they take 1 to 1.5% longer under SPTF.
 const BUDGET: (u32, u32) = (64, 160);
 /// Of the papers' algorithms: what their authors' machine could do with 8% of its processor.
 const PAPERS_BUDGET: (u32, u32) = (64, 192);

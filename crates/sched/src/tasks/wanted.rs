@@ -56,17 +56,20 @@ impl Wanted {
         self.each(lo, hi, |word, mask| *word &= !mask);
     }
 
+    /// The first and the last word of `lo..hi`, and the bits of each that belong to it; `None`: there are none.
     #[inline]
-    fn each(&mut self, lo: u64, hi: u64, f: impl Fn(&mut u64, u64)) {
-        let lo = lo.max(self.from);
-        let hi = hi.min(self.end());
+    fn words_of(&self, lo: u64, hi: u64) -> Option<(usize, usize, u64, u64)> {
+        let (lo, hi) = (lo.max(self.from), hi.min(self.end()));
         if lo >= hi {
-            return;
+            return None;
         }
         let (a, b) = ((lo - self.from) as usize, (hi - self.from) as usize);
-        let (first, last) = (a / 64, (b - 1) / 64);
-        let head = u64::MAX << (a % 64);
-        let tail = u64::MAX >> (63 - (b - 1) % 64);
+        Some((a / 64, (b - 1) / 64, u64::MAX << (a % 64), u64::MAX >> (63 - (b - 1) % 64)))
+    }
+
+    #[inline]
+    fn each(&mut self, lo: u64, hi: u64, f: impl Fn(&mut u64, u64)) {
+        let Some((first, last, head, tail)) = self.words_of(lo, hi) else { return };
         if first == last {
             return f(&mut self.words[first], head & tail);
         }
@@ -90,15 +93,7 @@ impl Wanted {
     /// How many of `lo..hi` are wanted.
     #[inline]
     pub fn count(&self, lo: u64, hi: u64) -> u32 {
-        let lo = lo.max(self.from);
-        let hi = hi.min(self.end());
-        if lo >= hi {
-            return 0;
-        }
-        let (a, b) = ((lo - self.from) as usize, (hi - self.from) as usize);
-        let (first, last) = (a / 64, (b - 1) / 64);
-        let head = u64::MAX << (a % 64);
-        let tail = u64::MAX >> (63 - (b - 1) % 64);
+        let Some((first, last, head, tail)) = self.words_of(lo, hi) else { return 0 };
         if first == last {
             return (self.words[first] & head & tail).count_ones();
         }
@@ -162,21 +157,15 @@ impl Wanted {
     /// How many wanted stretches `lo..hi` holds, without finding where each of them lies.
     #[inline]
     pub fn stretches(&self, lo: u64, hi: u64) -> u32 {
-        let lo = lo.max(self.from);
-        let hi = hi.min(self.end());
-        if lo >= hi {
-            return 0;
-        }
-        let (a, b) = ((lo - self.from) as usize, (hi - self.from) as usize);
-        let (first, last) = (a / 64, (b - 1) / 64);
+        let Some((first, last, head, tail)) = self.words_of(lo, hi) else { return 0 };
         let (mut found, mut before) = (0, 0);
         for (i, word) in (first..).zip(&self.words[first..=last]) {
             let mut word = *word;
             if i == first {
-                word &= u64::MAX << (a % 64);
+                word &= head;
             }
             if i == last {
-                word &= u64::MAX >> (63 - (b - 1) % 64);
+                word &= tail;
             }
             // A stretch begins where a bit is set and the one before it is not.
             found += (word & !(word << 1 | before)).count_ones();

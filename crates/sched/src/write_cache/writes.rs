@@ -222,8 +222,8 @@ impl<T: Traffic> Writes<T> {
         through.range.count * self.sector
     }
 
-    /// A foreground write failed. It is tried again in small pieces; one that was such a piece is marked as failed until the
-    /// next attempt. Returns what is marked so.
+    /// A foreground write failed. It is tried again in small pieces; one that was such a piece is marked as failed
+    /// until the next attempt. Returns what is marked so.
     pub(super) fn failed(&mut self, cache: &mut Cache<T>, token: u64) -> Vec<u64> {
         let Some(Through { range, .. }) = self.take(token) else { return Vec::new() };
         let unit = (UNIT / self.sector).max(1);

@@ -76,16 +76,17 @@ const LONGEST_STEP: Duration = Duration::from_secs(1);
 /// A deadline that is nearer than this counts as this far: the rate would become infinite.
 const NEAREST: Duration = Duration::from_secs(10);
 
-/// One part in this of the time up to a deadline is kept in reserve: the rate of the gaps is the mean of the last minutes.
+/// One part in this of the time up to a deadline is kept in reserve: the rate of the gaps is the mean of the last
+/// minutes.
 const RESERVE: u32 = 50;
 
 /// Reckons what has to be promoted.
 ///
 /// A rate is kept as a debt: it grows with time, and shrinks with what comes, whether for free or not.
 ///
-/// A deadline is not a rate. What gaps bring falls while a scan comes to its end, and a rate that counts on what they bring
-/// now would have all that is missing promoted in the last part of the time, at once. So as much is promoted from the
-/// beginning as will be needed all the time ([`spread`]).
+/// A deadline is not a rate. What gaps bring falls while a scan comes to its end, and a rate that counts on what they
+/// bring now would have all that is missing promoted in the last part of the time, at once. So as much is promoted
+/// from the beginning as will be needed all the time ([`spread`]).
 #[derive(Clone, Debug)]
 pub struct Debt {
     floor: Floor,
@@ -170,14 +171,14 @@ const SLOWS: f64 = 1.75;
 /// Parts of the integral in [`spread`].
 const PARTS: usize = 64;
 
-/// Bytes a second to promote from now on, always as many, so that `left` bytes are done after `time` seconds, gaps bringing
-/// `free` bytes a second now.
+/// Bytes a second to promote from now on, always as many, so that `left` bytes are done after `time` seconds, gaps
+/// bringing `free` bytes a second now.
 ///
 /// What gaps bring falls with the share f of `left` that is left, about as f to the power of 3/7: alone they take
-/// [`SLOWS`] = 7/4 times as long as at the rate of now (below, s = f^(4/7)). So a scan takes 1.53 times as long as at the mean rate of its first
-/// half. Measured were 1.5 to 1.9 times (`oltp`, Atlas 10K and 20 TB drive, sptf-joint and sptf-ahead; `headtime
-/// reproduce X9`); a law in the middle of these promotes more at the beginning than is needed later. With r the rate of
-/// gaps now and x that of promotion,
+/// [`SLOWS`] = 7/4 times as long as at the rate of now (below, s = f^(4/7)). So a scan takes 1.53 times as long as at
+/// the mean rate of its first half. Measured were 1.5 to 1.9 times (`oltp`, Atlas 10K and 20 TB drive, sptf-joint and
+/// sptf-ahead; `headtime reproduce X9`); a law in the middle of these promotes more at the beginning than is needed
+/// later. With r the rate of gaps now and x that of promotion,
 ///
 /// ```text
 /// left * df/dt = -(r f^(3/7) + x),  time = SLOWS left / r * integral from 0 to 1 of s^(3/4) / (s^(3/4) + x / r) ds
@@ -284,8 +285,9 @@ mod tests {
         assert!(d.owes(s(9000.0), u64::MAX, true) <= 2 * MB, "nor a night of sleep of the whole machine");
     }
 
-    /// Bytes promoted in each tenth of the time, and when it is done, of a scan of a GB of which gaps alone would bring 50,
-    /// 90, 99, 99.9 and 100% after `marks` seconds; `owes`: bytes to promote, given the time, what is left, and what gaps just brought.
+    /// Bytes promoted in each tenth of the time, and when it is done, of a scan of a GB of which gaps alone would
+    /// bring 50, 90, 99, 99.9 and 100% after `marks` seconds; `owes`: bytes to promote, given the time, what is left,
+    /// and what gaps just brought.
     fn scan(marks: [f64; 5], within: f64, mut owes: impl FnMut(f64, f64, f64) -> f64) -> ([f64; 10], f64) {
         let at = [1e9, 5e8, 1e8, 1e7, 1e6, 0.0];
         let (mut left, mut tenths, mut second) = (1e9, [0.0; 10], 0.0);

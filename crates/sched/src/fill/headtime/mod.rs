@@ -18,8 +18,8 @@
 //!
 //! # Cost
 //!
-//! One for each cell that the walk comes to, two for each track looked at and each leg that is looked for or cut behind another. Putting
-//! together what was offered is bounded by itself (`pairs`).
+//! One for each cell that the walk comes to, two for each track looked at and each leg that is looked for or cut
+//! behind another. Putting together what was offered is bounded by itself (`pairs`).
 
 pub mod bands;
 pub mod front;

@@ -273,9 +273,9 @@ impl Asked<'_> {
         v.value = self.worth(v, i64::from(v.runs) - left);
     }
 
-    /// Where neighbours of a leg have to be asked for. A read goes from the first wanted sector of its stretch to the last:
-    /// with room for a whole unit between its end and the stretch's, the neighbour is known not to be wanted. With
-    /// something excluded, and of a write, which takes one run of several, nothing is known.
+    /// Where neighbours of a leg have to be asked for. A read goes from the first wanted sector of its stretch to the
+    /// last: with room for a whole unit between its end and the stretch's, the neighbour is known not to be wanted.
+    /// With something excluded, and of a write, which takes one run of several, nothing is known.
     #[inline]
     fn neighbours_to_ask(&self, v: &Visit, (low, high): (u64, u64)) -> (u64, u64) {
         let (first, last, widest) = (v.leg.lbn, v.leg.range().end(), u64::from(self.widest.max(1)));
