@@ -67,8 +67,7 @@ fn asked(rng: &mut Xoshiro256PlusPlus, model: &Model) -> (Kind, u64, u32) {
     (if between(rng, 0, 2) == 0 { Kind::Write } else { Kind::Read }, lbn, count as u32)
 }
 
-/// A gap between a read somewhere and a request somewhere, the drive's habit in it, and the request; `None`: there is no
-/// gap.
+/// A gap between a read and a request at random places, the habit of the drive in it, and the request; `None`: no gap.
 fn gap_behind_a_read(rng: &mut Xoshiro256PlusPlus, model: &Model) -> Option<(Gap, Habit, (Kind, u64, u32))> {
     let (kind, lbn, count) = asked(rng, model);
     let head = Head {
