@@ -86,13 +86,13 @@ impl<'a> Drive<'a> {
         for bytes in lacking {
             let (outstanding, waiting) = (self.outstanding, service::WAITING.max(self.outstanding));
             let load = Load { outstanding, waiting, ..Load::reads(bytes, seed) };
-            let times = service::measure(profile, &load).map_err(Failure::input)?.times;
+            let times = service::families(profile, &load).map_err(Failure::input)?;
             screen::note(&format!(
                 "the profile of {} has no service times for requests of {bytes} bytes: measured on its virtual drive",
                 profile.name
             ));
-            measured.push(times.sectors);
-            profile.service_times.push(times);
+            measured.push((bytes / u64::from(profile.sector_bytes)) as u32);
+            profile.service_times.extend(times.into_iter().map(|m| m.times));
         }
         Ok(measured)
     }

@@ -160,7 +160,7 @@ fn off(ours: f64, theirs: f64) -> f64 {
 }
 
 fn figures(paper: &Paper, x: &Service, m: &Measured) -> Vec<Cell> {
-    let ms = |ppm| Cell::from(x.times.quantile(ppm).as_ms_f64());
+    let ms = |ppm| Cell::from(x.times.most().quantile(ppm).as_ms_f64());
     let (ours, longest) = (m.mean.as_ms_f64().into(), m.longest.as_ms_f64().into());
     let mb_s = m.bytes_per_second(512) / 1e6;
     vec![paper.drive.into(), paper.mean_ms().into(), ours, ms(500_000), ms(990_000), ms(999_000), longest, mb_s.into()]

@@ -105,8 +105,14 @@ struct Took {
 /// What a decision takes with `requests` waiting in `streams`.
 fn microseconds(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunError> {
     let times = Distribution::from_samples(&[WORST], WORST, WORST).map_err(|e| failed(&SPEC, e))?;
-    let service = Service { sectors: 1, worst: WORST, times };
-    let rules = Rules { outstanding: 2, best_effort: WORST, exhausted: Exhausted::Skip, moves_on: Dur::ZERO };
+    let service = Service { sectors: 1, worst: WORST, times: times.into() };
+    let rules = Rules {
+        outstanding: 2,
+        best_effort: WORST,
+        exhausted: Exhausted::Skip,
+        crossing: Dur::ZERO,
+        moves_on: Dur::ZERO,
+    };
     let mut subset = Subset::new(rules);
     // In one long period all of them wait, and each that is done is followed by another of the same stream.
     let period = Dur::from_secs(10);

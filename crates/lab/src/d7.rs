@@ -174,7 +174,7 @@ fn most(disk: &Disk, ppm: u32) -> Result<u32, String> {
     let x = disk.largest();
     let quality = Quality::from_ppm(ppm).map_err(|e| e.to_string())?;
     // More than the drive can do in a period even if every one takes its least time.
-    let least = x.times.masses().find(|m| m.1 > 0).map_or(1, |m| m.0 as u64).max(1) * x.times.bin().0;
+    let least = x.times.most().masses().find(|m| m.1 > 0).map_or(1, |m| m.0 as u64).max(1) * x.times.bin().0;
     let beyond = PERIOD.0 / least * 1_000_000 / u64::from(ppm) + 2;
     let stream = Stream::new(beyond as u32, PERIOD, quality, x.sectors).map_err(|e| e.to_string())?;
     match admission::admit(disk, &[stream]) {
@@ -185,7 +185,7 @@ fn most(disk: &Disk, ppm: u32) -> Result<u32, String> {
 
 /// For each k, the probability that k requests one after another are over in a period.
 fn done_in_a_period(disk: &Disk) -> Result<Vec<f64>, String> {
-    let x = &disk.largest().times;
+    let x = disk.largest().times.most();
     // In wider bins than admission's: this explains a figure and is none.
     const WIDER: usize = 5;
     let bin = Dur(x.bin().0 * WIDER as u64);

@@ -172,7 +172,7 @@ fn total(name: &'static str, waiting: u32, disk: &Disk, stats: &Stats) -> Vec<Ce
     let subset = stats.subset.unwrap_or_default();
     let figures = [
         f64::from(waiting),
-        disk.largest().times.mean().as_ms_f64(),
+        disk.largest().times.most().mean().as_ms_f64(),
         mbyte_s(stats),
         kbyte_s(best_effort_sectors(stats), stats) / 1e3,
         margin(stats),

@@ -175,16 +175,17 @@ pub(crate) fn measured(
     let mut all = Vec::with_capacity(sizes.len());
     for &bytes in sizes {
         let load = Load { waiting, requests, ..Load::reads(bytes, seed) };
-        let mut times = service::measure(profile, &load).map_err(|e| failed(spec, e))?.times;
-        // Times are rounded up to the end of their bin, so what is in the last of several is in the wide one.
-        let mut counts: Vec<u32> = Vec::new();
-        for (bin, n) in times.counts() {
-            let wide = bin.div_ceil(merged) as usize;
-            counts.resize(counts.len().max(wide + 1), 0);
-            counts[wide] += n;
+        for mut times in service::families(profile, &load).map_err(|e| failed(spec, e))?.into_iter().map(|m| m.times) {
+            // Times are rounded up to the end of their bin, so what is in the last of several is in the wide one.
+            let mut counts: Vec<u32> = Vec::new();
+            for (bin, n) in times.counts() {
+                let wide = bin.div_ceil(merged) as usize;
+                counts.resize(counts.len().max(wide + 1), 0);
+                counts[wide] += n;
+            }
+            (times.bin, times.runs) = (Dur(times.bin.0 * u64::from(merged)), profile::Run::of(&counts));
+            all.push(times);
         }
-        (times.bin, times.runs) = (Dur(times.bin.0 * u64::from(merged)), profile::Run::of(&counts));
-        all.push(times);
     }
     Ok(Profile { service_times: all, ..profile.clone() })
 }

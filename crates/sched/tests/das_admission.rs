@@ -3,10 +3,12 @@
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Disk, DiskError, Nearest, Service, Why, admit};
 use headtime_sched::admit::das::distribution::Distribution;
+use headtime_sched::admit::das::family::Family;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_testkit::das_admission::Case;
 use headtime_testkit::das_rig::made_up_times;
 use headtime_testkit::profiles::{between, rng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A power of two, so that shares of a period are whole.
 const BIN: Dur = Dur(1 << 20);
@@ -24,9 +26,12 @@ fn stream(requests: u32, period: Dur, quality: u32, sectors: u32) -> Stream {
 }
 
 fn disk(case: &Case) -> Disk {
-    let samples: Vec<Dur> = case.times.iter().map(|&t| bins(t)).collect();
-    let times = Distribution::from_samples(&samples, BIN, bins(case.worst)).expect("samples");
-    assert_eq!(times.quantile(900_000), bins(case.likely));
+    let member = |times: &Vec<u64>| {
+        let samples: Vec<Dur> = times.iter().map(|&t| bins(t)).collect();
+        Distribution::from_samples(&samples, BIN, bins(case.worst)).expect("samples")
+    };
+    let times = Family::new((1..).zip(case.times.iter().map(member)).collect()).expect("a family");
+    assert_eq!(times.fewest().quantile(900_000), bins(case.likely));
     Disk::new(vec![Service { sectors: 128, worst: bins(case.worst), times }], case.outstanding as u32).expect("a drive")
 }
 
@@ -64,12 +69,23 @@ fn case(seed: u64) -> Case {
         // The least that nine in ten do not exceed: of 16 the last but one.
         likely: times[if kinds == 16 { 14 } else { times.len() - 1 }],
         worst: times[times.len() - 1] + between(rng, 0, 4),
-        times,
+        times: fewer_take_longer(rng, times),
         outstanding: outstanding as usize,
         period: 1 << between(rng, 3, 5),
         mandatory: mandatory as usize,
         optional,
     }
+}
+
+/// Times by the number of candidates, one of `alone`, each time less or as long with one more to choose from.
+fn fewer_take_longer(rng: &mut Xoshiro256PlusPlus, alone: Vec<u64>) -> Vec<Vec<u64>> {
+    let mut all = vec![alone];
+    for _ in 0..between(rng, 0, 3) {
+        let mut more: Vec<u64> = all[all.len() - 1].iter().map(|&t| between(rng, t.div_ceil(2), t)).collect();
+        more.sort_unstable();
+        all.push(more);
+    }
+    all
 }
 
 #[test]
@@ -81,7 +97,8 @@ fn reservations_are_those_of_enumerating_every_outcome() {
         let found = admit(&disk(&case), &all);
         let expected = case.admit();
         match (&found, &expected) {
-            (Ok(found), Some(expected)) => {
+            (Ok(found), Some((expected, crossing))) => {
+                assert_eq!(found.crossing, *crossing, "seed {seed}: {case:?}");
                 let optional: Vec<Dur> = found.reservations.iter().flatten().copied().collect();
                 let expected: Vec<Dur> = expected.iter().map(|&r| bins(r)).collect();
                 assert_eq!(optional, expected, "seed {seed}: {case:?}");
@@ -131,9 +148,9 @@ fn the_best_quality_that_can_be_had_is_that_of_enumerating_every_outcome() {
         let mut case = case(seed);
         let most = if case.outstanding == 1 { 3 } else { 2 };
         (case.mandatory, case.optional) = (0, vec![(most, 999_999)]);
-        case.period = case.times.iter().sum::<u64>() * most as u64 / 16 + case.likely;
+        case.period = case.times[0].iter().sum::<u64>() * most as u64 / 16 + case.likely;
         let Err(refused) = admit(&disk(&case), &streams(&case)) else { continue };
-        let (done, outcomes) = case.done(&[case.period + 1], 0);
+        let (done, outcomes) = case.done(&[case.period + 1], 0, false);
         let best = done * 1_000_000 / (outcomes * most as u64);
         assert_eq!(refused.nearest.quality.map(|q| u64::from(q.ppm())), Some(best), "seed {seed}: {case:?}");
         asked += 1;
@@ -152,7 +169,7 @@ fn bell(mean_us: f64, sd_us: f64, worst: Dur) -> Service {
         })
         .collect();
     let times = Distribution::from_samples(&samples, Dur::from_us(20), worst).expect("samples");
-    Service { sectors: 128, worst, times }
+    Service { sectors: 128, worst, times: times.into() }
 }
 
 /// Table 2: requests in 500 ms, quality, and reservation times in ms for the two drives.
@@ -188,7 +205,7 @@ fn d7_an_optional_stream_can_have_nearly_all_of_the_disk_and_a_mandatory_one_lit
         (bell(4_250.0, 1_200.0, Dur::from_us(29_690)), "Ultrastar"),
         (bell(7_520.0, 2_400.0, Dur::from_us(31_110)), "Barracuda"),
     ] {
-        let (mean, worst) = (service.times.mean(), service.worst);
+        let (mean, worst) = (service.times.most().mean(), service.worst);
         let disk = Disk::new(vec![service], 2).expect("a drive");
         let most = |quality| {
             let fits = |c: u32| admit(&disk, &[stream(c, Dur::from_ms(500), quality, 128)]);
@@ -211,7 +228,7 @@ fn several_periods_and_sizes_are_admitted_together() {
     let of = |sectors, mean, worst: u64, rng: &mut _| {
         let samples = made_up_times(rng, 2_000, bin, (20, mean), worst);
         let times = Distribution::from_samples(&samples, bin, Dur(worst * bin.0)).expect("samples");
-        Service { sectors, worst: Dur(worst * bin.0), times }
+        Service { sectors, worst: Dur(worst * bin.0), times: times.into() }
     };
     let services = vec![of(16, 50, 200, rng), of(128, 70, 300, rng)];
     let disk = Disk::new(services, 2).expect("a drive");
@@ -253,7 +270,7 @@ fn optional_streams_are_admitted_although_mandatory_ones_fill_the_period_by_thei
 #[test]
 fn a_drive_that_could_choose_among_commands_is_promised_from_with_none_of_them_waiting_behind_another() {
     let times = Distribution::from_samples(&[bins(1)], BIN, bins(3)).expect("a sample");
-    let service = Service { sectors: 128, worst: bins(3), times };
+    let service = Service { sectors: 128, worst: bins(3), times: times.into() };
     for found in [0, 3, 32] {
         let refused = Disk::new(vec![service.clone()], found).map(|_| ());
         assert_eq!(refused, Err(DiskError::Outstanding { found }));

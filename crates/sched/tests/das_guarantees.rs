@@ -17,7 +17,7 @@ const CHOICES: [Choice; 2] = [Choice::Spiteful, Choice::Anybody];
 fn service(rng: &mut Xoshiro256PlusPlus, sectors: u32, mean: u64, worst: u64) -> (Service, Vec<Dur>) {
     let samples = made_up_times(rng, 1_000, BIN, (mean / 3, mean), worst);
     let times = Distribution::from_samples(&samples, BIN, Dur(worst * BIN.0)).expect("samples");
-    (Service { sectors, worst: Dur(worst * BIN.0), times }, samples)
+    (Service { sectors, worst: Dur(worst * BIN.0), times: times.into() }, samples)
 }
 
 /// Streams that come one after another, as many as are admitted.
@@ -50,6 +50,7 @@ fn admitted(
 
 fn open(rig: &mut Rig, disk: &Disk, all: &[Stream], after: &[Dur]) {
     let found = admit(disk, all).expect("they were admitted");
+    rig.subset.set_crossing(found.crossing);
     for (number, (stream, reservation)) in all.iter().zip(found.reservations).enumerate() {
         let service = disk.service(stream.sectors).expect("it is known");
         rig.open(number as u32, *stream, service, reservation, after[number % after.len()]);
@@ -69,6 +70,7 @@ fn no_mandatory_request_is_late_whatever_the_drive_does_within_its_worst_case() 
             outstanding,
             best_effort: large.worst,
             exhausted: Exhausted::BeforeBestEffort,
+            crossing: large.worst,
             moves_on: Dur::ZERO,
         };
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");
@@ -111,7 +113,13 @@ fn every_optional_stream_has_its_quality_whoever_goes() {
         let (large, large_times) = service(rng, 128, 70, 300);
         let outstanding = between(rng, 1, 2) as u32;
         // Nothing helps a stream whose reservation is used up.
-        let rules = Rules { outstanding, best_effort: large.worst, exhausted: Exhausted::Skip, moves_on: Dur::ZERO };
+        let rules = Rules {
+            outstanding,
+            best_effort: large.worst,
+            exhausted: Exhausted::Skip,
+            crossing: large.worst,
+            moves_on: Dur::ZERO,
+        };
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");
         let periods: &[u64] = if seed % 2 == 0 { &[500] } else { &[200, 400] };
         let all = admitted(rng, &disk, periods, |rng| {

@@ -21,11 +21,16 @@ fn span(ms: u64) -> Dur {
 /// Requests that are likely to take `likely` ms, and `worst` ms at most.
 fn service(likely: u64, worst: u64) -> Service {
     let times = Distribution::from_samples(&[span(likely)], span(1), span(worst)).expect("a sample");
-    Service { sectors: 128, worst: span(worst), times }
+    Service { sectors: 128, worst: span(worst), times: times.into() }
 }
 
-const RULES: Rules =
-    Rules { outstanding: 1, best_effort: Dur::from_ms(30), exhausted: Exhausted::Skip, moves_on: Dur::ZERO };
+const RULES: Rules = Rules {
+    outstanding: 1,
+    best_effort: Dur::from_ms(30),
+    exhausted: Exhausted::Skip,
+    crossing: Dur::ZERO,
+    moves_on: Dur::ZERO,
+};
 
 fn mandatory(requests: u32, period: u64) -> Stream {
     Stream::new(requests, span(period), Quality::MANDATORY, 128).expect("a stream")
@@ -251,9 +256,12 @@ fn every_decision_is_that_of_walking_all_requests() {
             outstanding: between(rng, 1, 3) as u32,
             best_effort: Dur(UNIT * between(rng, 1, 3)),
             exhausted: policy,
+            crossing: Dur(UNIT * between(rng, 1, 3)),
             moves_on: Dur(between(rng, 0, 1) * between(rng, 0, UNIT)),
         };
         let (mut subset, mut walk) = (Subset::new(rules), Walk::new(rules));
+        walk.crossing = between(rng, 0, 1) == 0;
+        subset.set_crossing(walk.crossing);
         let mut now = Time(between(rng, 0, UNIT));
         let mut streams = 0u32;
         let mut all: Vec<Member> = Vec::new();
@@ -269,7 +277,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                 let worst = between(rng, 1, 3);
                 let samples = [Dur(UNIT * between(rng, 1, worst))];
                 let times = Distribution::from_samples(&samples, Dur(UNIT), Dur(UNIT * worst)).expect("a sample");
-                let service = Service { sectors: 128, worst: Dur(UNIT * worst), times };
+                let service = Service { sectors: 128, worst: Dur(UNIT * worst), times: times.into() };
                 let period = Dur(UNIT * if one_period { period } else { 4 << between(rng, 0, 3) });
                 let hard = between(rng, 0, 1) == 0;
                 let q = Quality::from_ppm(if hard { 1_000_000 } else { 900_000 }).expect("a quality");

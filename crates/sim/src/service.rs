@@ -12,6 +12,10 @@ use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::worst::{WorstCase, WorstError};
 use headtime_sched::core::Order;
 
+mod family;
+
+pub use family::{KINDS, families, family};
+
 use crate::observe::Observer;
 use crate::run::Limits;
 use crate::simulate::{DEPTH, Setup, SimError, Simulation};
@@ -67,20 +71,20 @@ impl Load {
             seed,
         }
     }
+}
 
-    /// What is asked for and where, in words.
-    fn words(&self) -> String {
-        let kind = match self.reads_ppm {
-            1_000_000 => "reads",
-            0 => "writes",
-            _ => "reads and writes",
-        };
-        let size = match self.bytes {
-            b if b.is_multiple_of(1024) => format!("{} KiB", b / 1024),
-            b => format!("{b} bytes"),
-        };
-        format!("{kind} of {size}, each somewhere on the whole drive")
-    }
+/// What is asked for and where, in words.
+fn words(load: &Load) -> String {
+    let kind = match load.reads_ppm {
+        1_000_000 => "reads",
+        0 => "writes",
+        _ => "reads and writes",
+    };
+    let size = match load.bytes {
+        b if b.is_multiple_of(1024) => format!("{} KiB", b / 1024),
+        b => format!("{b} bytes"),
+    };
+    format!("{kind} of {size}, each somewhere on the whole drive")
 }
 
 /// What was measured.
@@ -181,10 +185,7 @@ pub fn measure(profile: &Profile, load: &Load) -> Result<Measured, MeasureError>
     let group = GroupSpec { pattern, ..closed(load.waiting) };
     let mut workload = Population::of(&group, simulation.target(), load.seed)?;
     let sectors = (load.bytes / u64::from(profile.sector_bytes)) as u32;
-    let name = || profile.name.clone();
-    let model = Model::new(profile).map_err(|source| MeasureError::Model { name: name(), source })?;
-    let worst =
-        WorstCase::of(profile, &model, sectors).map_err(|source| MeasureError::Worst { name: name(), source })?;
+    let worst = worst_of(profile, sectors)?;
     let mut busy = Busy::new(u64::from(load.waiting) * SETTLE, load.requests, worst.total());
     let limits = Limits { requests: Some(busy.skip + load.requests), ..Limits::default() };
     simulation.run(&mut workload, limits, None, &mut busy)?;
@@ -196,9 +197,10 @@ pub fn measure(profile: &Profile, load: &Load) -> Result<Measured, MeasureError>
         times: ServiceTimes {
             sectors,
             load: ServiceLoad {
-                words: load.words(),
+                words: words(load),
                 reads_ppm: load.reads_ppm,
                 waiting: load.waiting,
+                candidates: load.waiting - load.outstanding + 1,
                 order: order_name(load.order),
                 outstanding: load.outstanding,
             },
@@ -211,6 +213,12 @@ pub fn measure(profile: &Profile, load: &Load) -> Result<Measured, MeasureError>
         mean: Dur(busy.sum.0 / of),
         longest: busy.longest,
     })
+}
+
+fn worst_of(profile: &Profile, sectors: u32) -> Result<WorstCase, MeasureError> {
+    let name = || profile.name.clone();
+    let model = Model::new(profile).map_err(|source| MeasureError::Model { name: name(), source })?;
+    WorstCase::of(profile, &model, sectors).map_err(|source| MeasureError::Worst { name: name(), source })
 }
 
 /// Counts how long the drive is busy with each command.

@@ -58,6 +58,8 @@ pub struct Walk {
     last_done: Time,
     /// The arm may move by itself until then, behind the command that was done last.
     moves_until: Time,
+    /// Whether periods have room for what is at the drive when they begin.
+    pub crossing: bool,
 }
 
 impl Walk {
@@ -71,6 +73,7 @@ impl Walk {
             held: None,
             last_done: Time::ZERO,
             moves_until: Time::ZERO,
+            crossing: false,
         }
     }
 
@@ -292,36 +295,39 @@ impl Walk {
             })
             .collect();
         let claimed = |d: Time| claims.iter().filter(|c| c.1 <= d).map(|c| i128::from(c.2.0)).sum::<i128>();
-        // Whatever any stream can ask for before `d`: what waits, and what comes with each period that begins before.
-        let wanted = |d: Time| {
-            let comes = |s: usize, each: u64| match d > self.end(s, now) {
-                true => {
-                    let since = i128::from(d.since(self.end(s, now)).0);
-                    i128::from(each) + i128::from(each) * since / i128::from(self.streams[s].stream.period.0)
-                }
-                false => 0,
-            };
-            let all = |o: &Open| o.worst.0 * u64::from(o.stream.requests);
-            let of = |(s, o): (usize, &Open)| {
-                i128::from((self.left(s, now) + self.late(s, now)) * o.worst.0) + comes(s, all(o))
-            };
-            let mandatory: i128 = self.mandatory().map(of).sum();
-            let of = |&(s, _, claim): &(usize, Time, Dur)| {
-                let o = &self.streams[s];
-                let each = self.claim(s, o.reservation.unwrap_or_default(), u64::from(o.stream.requests));
-                i128::from(claim.0) + comes(s, each.0)
-            };
-            mandatory + claims.iter().map(of).sum::<i128>()
-        };
         let from = self.free(now);
-        let of_mandatory = deadlines.iter().map(|&d| mandatory(d) - claimed(d));
-        let of_optional = claims.iter().filter(|c| c.2 > Dur::ZERO);
-        let of_optional = of_optional.map(|c| i128::from(c.1.0) - i128::from(from.0) - wanted(c.1));
-        let all = of_mandatory.chain(of_optional).min();
-        let may_cross = |w: Dur| {
-            let over = self.optional().all(|(s, _)| from + w <= self.end(s, now));
-            all.is_none_or(|all| all >= i128::from(w.0)) && (self.is_roomy(w) || over)
+        // What may go before `d`, as far as it is reserved: of optional streams what is due by then, of mandatory ones all that they
+        // can ask for, whenever it is due.
+        let left_at = |d: Time| {
+            let mandatory = self.mandatory().map(|(s, o)| {
+                let each = i128::from(o.worst.0 * u64::from(o.stream.requests));
+                let there = i128::from((self.left(s, now) + self.late(s, now)) * o.worst.0);
+                let end = self.end(s, now);
+                there
+                    + if d > end { each + each * i128::from(d.since(end).0) / i128::from(o.stream.period.0) } else { 0 }
+            });
+            let optional = claims.iter().map(|&(s, end, claim)| {
+                let o = &self.streams[s];
+                let (all, t) = (u64::from(o.stream.requests), o.stream.period);
+                let each = i128::from(self.claim(s, o.reservation.unwrap_or_default(), all).0);
+                let more =
+                    if d >= end + t { each + each * i128::from(d.since(end + t).0) / i128::from(t.0) } else { 0 };
+                if d >= end { i128::from(claim.0) + more } else { 0 }
+            });
+            i128::from(d.0) - i128::from(from.0) - mandatory.sum::<i128>() - optional.sum::<i128>()
         };
+        let claiming = || claims.iter().filter(|c| c.2 > Dur::ZERO);
+        let of_mandatory = deadlines.iter().map(|&d| mandatory(d) - claimed(d));
+        let all = of_mandatory.chain(claiming().map(|c| left_at(c.1))).min();
+        let next = claims.iter().map(|&(s, end, _)| {
+            left_at(end + self.streams[s].stream.period).max(i128::from(end.saturating_since(from).0))
+        });
+        let next = next.min();
+        let may_cross = |w: Dur| {
+            let fits = |slack: Option<i128>| slack.is_none_or(|slack| slack >= i128::from(w.0));
+            fits(all) && (self.crossing && w <= self.rules.crossing || fits(next))
+        };
+        let before = |end: Time| claiming().filter(|c| c.1 < end).map(|c| left_at(c.1)).min();
         let mut chosen = Vec::new();
         let mut exhausted = false;
         let may_go = |r: &Asked| matches!(r.is, Is::Waiting | Is::Excused);
@@ -354,7 +360,8 @@ impl Walk {
                         may
                     } else {
                         let some_left = used + Dur(open.likely.0 * there) < reservation;
-                        some_left && likely && everywhere.is_none_or(|slack| slack >= w)
+                        let first = before(self.end(r.stream, now)).is_none_or(|left| left >= w);
+                        some_left && likely && first && everywhere.is_none_or(|slack| slack >= w)
                     }
                 }
             };
@@ -375,21 +382,6 @@ impl Walk {
         };
         let excused = || oldest(Is::Excused).map(|period| (period, false));
         oldest(Is::Waiting).map(|period| (period, true)).or_else(excused)
-    }
-
-    /// Whether at every period's length all streams' periods of that length and less leave room for a request of `worst`.
-    fn is_roomy(&self, worst: Dur) -> bool {
-        let each = |s: usize, o: &Open| match o.reservation {
-            None => o.worst.0 * u64::from(o.stream.requests),
-            Some(r) => self.claim(s, r, u64::from(o.stream.requests)).0,
-        };
-        self.streams.iter().all(|of| {
-            let t = of.stream.period;
-            let shorter = self.streams.iter().enumerate().filter(|(_, o)| o.stream.period <= t);
-            let taken: u128 =
-                shorter.map(|(s, o)| u128::from(each(s, o)) * u128::from(t.0) / u128::from(o.stream.period.0)).sum();
-            taken + u128::from(worst.0) <= u128::from(t.0)
-        })
     }
 
     /// Requests that were not done in their periods.

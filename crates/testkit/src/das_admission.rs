@@ -4,8 +4,9 @@
 /// A set of streams on a drive with times in whole bins.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// X: times that are equally likely, in bins; twice the same is twice as likely.
-    pub times: Vec<u64>,
+    /// X by the number of candidates, from one on: times that are equally likely, ascending, in bins; of each as many, and none longer
+    /// than that of fewer candidates. With more candidates the last holds.
+    pub times: Vec<Vec<u64>>,
     /// w, in bins.
     pub worst: u64,
     /// x, in bins: with less left nothing is begun.
@@ -22,32 +23,39 @@ pub struct Case {
 
 /// What a request can take, one after another: digits of `outcome`.
 struct Outcome<'a> {
-    times: &'a [u64],
+    times: &'a [Vec<u64>],
     rest: u64,
 }
 
 impl Outcome<'_> {
-    fn next(&mut self) -> u64 {
-        let n = self.times.len() as u64;
-        let time = self.times[(self.rest % n) as usize];
+    /// The time of a request that is chosen from so many.
+    fn next(&mut self, candidates: usize) -> u64 {
+        let times = &self.times[candidates.min(self.times.len()) - 1];
+        let n = times.len() as u64;
+        let time = times[(self.rest % n) as usize];
         self.rest /= n;
         time
     }
 }
 
 impl Case {
-    /// The reservations in bins, `None`: it cannot be had.
-    pub fn admit(&self) -> Option<Vec<u64>> {
+    /// The reservations in bins, and whether periods have room for whole requests at the drive when they begin; `None`: it cannot be had.
+    pub fn admit(&self) -> Option<(Vec<u64>, bool)> {
         if self.mandatory as u64 * self.worst > self.period {
             return None;
         }
+        let with = |crossing| self.reserved(crossing).map(|reserved| (reserved, crossing));
+        with(true).or_else(|| with(false))
+    }
+
+    fn reserved(&self, crossing: bool) -> Option<Vec<u64>> {
         let mut reserved = vec![0; self.optional.len()];
         loop {
             let before = reserved.clone();
             for i in 0..reserved.len() {
                 reserved[i] = (0..=self.period + 1).find(|&r| {
                     reserved[i] = r;
-                    self.is_enough(&reserved, i)
+                    self.is_enough(&reserved, i, crossing)
                 })?;
             }
             if reserved == before {
@@ -57,27 +65,28 @@ impl Case {
     }
 
     /// Whether stream `i` has its quality.
-    fn is_enough(&self, reserved: &[u64], i: usize) -> bool {
-        let (done, outcomes) = self.done(reserved, i);
+    fn is_enough(&self, reserved: &[u64], i: usize, crossing: bool) -> bool {
+        let (done, outcomes) = self.done(reserved, i, crossing);
         let (requests, ppm) = self.optional[i];
         u128::from(done) * 1_000_000 >= requests as u128 * u128::from(ppm) * u128::from(outcomes)
     }
 
     /// Requests of stream `i` that are done, over all outcomes, and how many outcomes there are.
-    pub fn done(&self, reserved: &[u64], i: usize) -> (u64, u64) {
+    pub fn done(&self, reserved: &[u64], i: usize, crossing: bool) -> (u64, u64) {
         let draws = self.mandatory + self.outstanding + self.optional.iter().map(|o| o.0).sum::<usize>();
-        let outcomes = (self.times.len() as u64).pow(draws as u32);
+        let outcomes = (self.times[0].len() as u64).pow(draws as u32);
         let free = self.worst.saturating_sub(self.period - self.mandatory as u64 * self.worst);
         let chance = self.likely.max(if self.mandatory > 0 { free } else { 0 });
         let mut done = 0;
         for rest in 0..outcomes {
             let mut outcome = Outcome { times: &self.times, rest };
-            let mut busy: u64 = (0..self.outstanding).map(|_| outcome.next().saturating_sub(self.likely)).sum();
-            busy += (0..self.mandatory).map(|_| outcome.next()).sum::<u64>();
+            let likely = if crossing { 0 } else { self.likely };
+            let mut busy: u64 = (0..self.outstanding).map(|_| outcome.next(1).saturating_sub(likely)).sum();
+            busy += (1..=self.mandatory).map(|left| outcome.next(left)).sum::<u64>();
             // The others of the optional streams come before it, too.
             let mut own = Vec::new();
             for (j, &(requests, _)) in self.optional.iter().enumerate() {
-                let times: Vec<u64> = (0..requests).map(|_| outcome.next()).collect();
+                let times: Vec<u64> = (1..=requests).rev().map(|left| outcome.next(left)).collect();
                 if j == i {
                     own = times;
                     continue;

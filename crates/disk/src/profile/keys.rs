@@ -148,7 +148,18 @@ pub const NOISE: TableKeys = (
 /// An entry of `service_times`.
 pub const SERVICE_TIMES: TableKeys = (
     "service times",
-    &["sectors", "workload", "reads", "waiting", "order", "outstanding", "samples", "bin_us", "histogram"],
+    &[
+        "sectors",
+        "workload",
+        "reads",
+        "waiting",
+        "candidates",
+        "order",
+        "outstanding",
+        "samples",
+        "bin_us",
+        "histogram",
+    ],
 );
 
 /// All of them.

@@ -1,4 +1,5 @@
-//! How long commands of a drive do take: measured distributions of service times, one a request size.
+//! How long commands of a drive do take: measured distributions of service times, by request size, share of reads and number of
+//! requests that one is chosen from.
 //!
 //! Reuther and Pohlack 2003 (section 3.1.2) measure this once for each drive, under a load like the one that is expected, and
 //! admit streams by it. A distribution says nothing without its load, so the load stands beside it, in words and in figures. The
@@ -43,10 +44,19 @@ pub struct ServiceLoad {
     pub reads_ppm: u32,
     /// Requests that were always in the system, those at the drive included.
     pub waiting: u32,
+    /// From how many of them each that was measured was chosen, those at the drive not among them.
+    pub candidates: u32,
     /// Who chose the next of them: an ORDER by its name.
     pub order: String,
     /// Commands at the drive at most.
     pub outstanding: u32,
+}
+
+impl ServiceLoad {
+    /// From how many a request is chosen where so many wait at all times.
+    pub fn all_of(waiting: u32, outstanding: u32) -> u32 {
+        waiting.saturating_sub(outstanding).saturating_add(1)
+    }
 }
 
 /// Neighbouring bins of a histogram.
@@ -117,14 +127,18 @@ fn one(t: &Table) -> Result<ServiceTimes, ProfileError> {
         let first = first.int(1, i64::from(MOST_BINS))? as u32;
         runs.push(Run { first, counts: counts.iter().map(count).collect::<Result<_, _>>()? });
     }
+    let (waiting, outstanding) = (commands("waiting")?, commands("outstanding")?);
     Ok(ServiceTimes {
         sectors: commands("sectors")?,
         load: ServiceLoad {
             words: t.need("workload")?.text()?.to_string(),
             reads_ppm: t.need("reads")?.units(6, 0, i64::from(ALL_PPM))? as u32,
-            waiting: commands("waiting")?,
+            waiting,
+            candidates: t.or("candidates", ServiceLoad::all_of(waiting, outstanding), |v| {
+                v.int(1, i64::from(u32::MAX)).map(|n| n as u32)
+            })?,
             order: t.need("order")?.text()?.to_string(),
-            outstanding: commands("outstanding")?,
+            outstanding,
         },
         samples: figure("samples", i64::MAX)? as u64,
         bin: t.need("bin_us")?.time(US, Dur::from_secs(1))?,
@@ -137,10 +151,26 @@ pub(super) fn check(list: &[ServiceTimes], capacity: u64, places: &Places) -> Re
     for (i, x) in list.iter().enumerate() {
         let at = |key: &str| places.key(&place(i, key));
         let before = i.checked_sub(1).and_then(|b| list.get(b));
-        let after = before.map_or(0, |b| b.sectors);
-        if x.sectors <= after || u64::from(x.sectors) > capacity {
-            let range = format!("between {} (sizes ascend) and the drive's {capacity}", u64::from(after) + 1);
+        let after = before.map_or(1, |b| b.sectors);
+        if x.sectors < after || u64::from(x.sectors) > capacity {
+            let range = format!("between {after} (sizes ascend) and the drive's {capacity}");
             return Err(ProfileError::range(at("sectors"), "sectors", x.sectors, range));
+        }
+        if let Some(b) = before.filter(|b| b.sectors == x.sectors) {
+            let share = |ppm: u32| f64::from(ppm) / f64::from(ALL_PPM);
+            let (found, last) = (x.load.reads_ppm, b.load.reads_ppm);
+            if found > last {
+                let range = format!("at most {} (of one size they descend)", share(last));
+                return Err(ProfileError::range(at("reads"), "reads", share(found), range));
+            }
+            if found == last && x.load.candidates <= b.load.candidates {
+                let range = format!("more than {} (of one size and share of reads they ascend)", b.load.candidates);
+                return Err(ProfileError::range(at("candidates"), "candidates", x.load.candidates, range));
+            }
+        }
+        if x.load.candidates > x.load.waiting {
+            let range = format!("at most what waited ({})", x.load.waiting);
+            return Err(ProfileError::range(at("candidates"), "candidates", x.load.candidates, range));
         }
         if x.bin == Dur::ZERO {
             return Err(ProfileError::range(at("bin_us"), "bin_us", 0, "more than 0"));

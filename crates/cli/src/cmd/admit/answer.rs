@@ -2,7 +2,9 @@
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, ServiceTimes};
+use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Admitted, Disk, Refusal, Service, Why};
+use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::worst::{WorstCase, WorstError};
 use headtime_sim::streams::Asked;
@@ -36,9 +38,12 @@ struct Size<'a> {
     bytes: u64,
     worst_ms: f64,
     worst: Terms,
+    /// Of reads, if they were measured, chosen from the most.
     mean_ms: f64,
     p999_ms: f64,
     samples: u64,
+    /// All that was measured.
+    family: Vec<Member>,
     workload: &'a str,
     reads: f64,
     waiting: u32,
@@ -46,6 +51,16 @@ struct Size<'a> {
     outstanding: u32,
     /// Not from the profile, but by simulation just now.
     measured_now: bool,
+}
+
+/// Times of requests of one share of reads that were chosen from so many.
+#[derive(Serialize)]
+struct Member {
+    reads: f64,
+    candidates: u32,
+    mean_ms: f64,
+    p999_ms: f64,
+    samples: u64,
 }
 
 /// The terms of w (Reuther and Pohlack 2003, equation 5).
@@ -104,10 +119,11 @@ impl<'a> Answer<'a> {
             streams.is_empty()
                 || streams.iter().any(|r| disk.service(r.sectors).is_some_and(|of| of.sectors == s.sectors))
         };
-        let known = profile.service_times.iter().filter_map(|x| Some((x, disk.service(x.sectors)?)));
-        let sizes = known.filter(|(_, s)| used(s)).map(|(x, s)| {
-            let worst = WorstCase::of(profile, model, x.sectors)?;
-            Ok(size(profile, x, s, worst, measured.contains(&x.sectors)))
+        let of_sizes = profile.service_times.chunk_by(|a, b| a.sectors == b.sectors);
+        let known = of_sizes.filter_map(|of| Some((of, disk.service(of[0].sectors)?)));
+        let sizes = known.filter(|(_, s)| used(s)).map(|(of, s)| {
+            let worst = WorstCase::of(profile, model, s.sectors)?;
+            Ok(size(profile, of, s, worst, measured.contains(&s.sectors)))
         });
         let reserved = said.as_ref().map(|a| a.reservations.clone()).unwrap_or_default();
         let rows = asked.iter().zip(streams).enumerate().map(|(i, (a, s))| Row {
@@ -176,7 +192,7 @@ fn why(why: &Why, name: &impl Fn(usize) -> String) -> String {
                 name(*stream)
             );
         }
-        Why::Between { stream, .. } | Why::Quality { stream, .. } => *stream,
+        Why::Between { stream, .. } | Why::Quality { stream, .. } | Why::Kinds { stream, .. } => *stream,
     };
     match text.strip_prefix(&format!("stream {stream}: ")) {
         Some(rest) => format!("Stream {}: {rest}", name(stream)),
@@ -184,7 +200,12 @@ fn why(why: &Why, name: &impl Fn(usize) -> String) -> String {
     }
 }
 
-fn size<'a>(profile: &Profile, x: &'a ServiceTimes, s: &Service, worst: WorstCase, now: bool) -> Size<'a> {
+fn size<'a>(profile: &Profile, of: &'a [ServiceTimes], s: &Service, worst: WorstCase, now: bool) -> Size<'a> {
+    let family: Vec<Member> = of.iter().map(|x| member(x, s.worst)).collect();
+    // The first share of reads is the largest, and its last member that of the most candidates.
+    let usual = of.iter().take_while(|x| x.load.reads_ppm == of[0].load.reads_ppm).count() - 1;
+    let x = &of[usual];
+    let (mean_ms, p999_ms) = (family[usual].mean_ms, family[usual].p999_ms);
     Size {
         sectors: x.sectors,
         bytes: u64::from(x.sectors) * u64::from(profile.sector_bytes),
@@ -202,15 +223,29 @@ fn size<'a>(profile: &Profile, x: &'a ServiceTimes, s: &Service, worst: WorstCas
             detours_ms: worst.detours.as_ms_f64(),
             recalibration_ms: worst.away.as_ms_f64(),
         },
-        mean_ms: s.times.mean().as_ms_f64(),
-        p999_ms: s.times.quantile(999_000).as_ms_f64(),
+        mean_ms,
+        p999_ms,
         samples: x.samples,
+        family,
         workload: &x.load.words,
         reads: share(x.load.reads_ppm.into()),
         waiting: x.load.waiting,
         order: &x.load.order,
         outstanding: x.load.outstanding,
         measured_now: now,
+    }
+}
+
+fn member(x: &ServiceTimes, worst: Dur) -> Member {
+    // What makes no distribution has been refused already.
+    let times = Distribution::from_counts(x.counts(), x.bin, worst).ok();
+    let ms = |of: fn(&Distribution) -> Dur| times.as_ref().map_or(f64::NAN, |t| of(t).as_ms_f64());
+    Member {
+        reads: share(x.load.reads_ppm.into()),
+        candidates: x.load.candidates,
+        mean_ms: ms(Distribution::mean),
+        p999_ms: ms(|t| t.quantile(999_000)),
+        samples: x.samples,
     }
 }
 
@@ -237,6 +272,16 @@ impl Size<'_> {
         }
         rows.push(row("  X, how long they do take: mean".into(), self.mean_ms));
         rows.push(row("    99.9% of them within".into(), self.p999_ms));
+        for kind in self.family.chunk_by(|a, b| a.reads == b.reads) {
+            let of = match kind[0].reads {
+                r if r == 1.0 => "reads".into(),
+                0.0 => "writes".into(),
+                r => format!("{}% reads", 100.0 * r),
+            };
+            let one = |m: &Member| format!("{} of {}", format_args!("{:.2}", m.mean_ms), m.candidates);
+            let means: Vec<String> = kind.iter().map(one).collect();
+            rows.push(vec![format!("    {of}, by how many to choose from"), means.join(", ")]);
+        }
         let now = if self.measured_now { ", measured just now on the virtual drive" } else { "" };
         format!(
             "\nRequests of up to {} bytes ({} sectors)\n{}    {} samples{now}: {}; {} waiting, {}, {} at the drive\n",

@@ -6,7 +6,7 @@
 use headtime_disk::model::Model;
 use headtime_probe::{Finding, Found};
 use headtime_sched::admit::das::worst::WorstCase;
-use headtime_sim::service::{BYTES, Load, measure};
+use headtime_sim::service::{BYTES, Load, Measured, families};
 
 /// Adds them to what was found, where the profile gives them. `thorough`: turns to settle were looked for.
 pub fn add(found: &mut Found, seed: u64, thorough: bool) {
@@ -31,18 +31,20 @@ pub fn add(found: &mut Found, seed: u64, thorough: bool) {
     let usual = Load::reads(BYTES, seed);
     // A drive without a queue takes one command at a time.
     let load = Load { outstanding: usual.outstanding.min(found.profile.electronics.queue.depth), ..usual };
-    match measure(&found.profile, &load) {
+    match families(&found.profile, &load) {
         Err(e) => tell("service times (X)", format!("not given: {e}"), "a virtual drive of this profile", "-"),
         Ok(measured) => {
-            let value = format!(
-                "mean {:.2} ms for 64 KiB, longest {:.2}",
-                measured.mean.as_ms_f64(),
-                measured.longest.as_ms_f64()
-            );
+            // The last of the reads are those of a load that always waits.
+            let usual = measured.iter().rfind(|m| m.times.load.reads_ppm == load.reads_ppm).unwrap_or(&measured[0]);
+            let value =
+                format!("mean {:.2} ms for 64 KiB, longest {:.2}", usual.mean.as_ms_f64(), usual.longest.as_ms_f64());
             tell("service times (X)", value, "a virtual drive of this profile", "not timed on the drive");
-            let mut times = measured.times;
-            times.load.words += "; of a virtual drive of this profile";
-            found.profile.service_times = vec![times];
+            let words = |m: Measured| {
+                let mut times = m.times;
+                times.load.words += "; of a virtual drive of this profile";
+                times
+            };
+            found.profile.service_times = measured.into_iter().map(words).collect();
             found.profile.sources.insert("service_times".into(), "foretold with this profile".into());
         }
     }

@@ -8,6 +8,7 @@ use headtime_disk::profile::{self, Profile};
 use headtime_lab::experiment::Progress;
 use headtime_lab::output;
 use headtime_sched::admit::das::admission::Disk;
+use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sim::service::{self, Load, Measured};
 use headtime_sim::simulate::DEPTH;
 use serde::Serialize;
@@ -26,10 +27,11 @@ pub struct Measure {
     /// Sizes of requests, in bytes or with k or m behind them, separated by commas; each has times of its own
     #[arg(long, value_name = "S", value_delimiter = ',', default_value = "64k", value_parser = figures::bytes)]
     sizes: Vec<u64>,
-    /// Requests that always wait: random reads of one size, of which SPTF chooses, with two at the drive (one, where it takes no more)
+    /// Requests of one size that always wait, or of the largest batch, at random: SPTF chooses, with two at the drive (one, where it takes no more).
+    /// Measured are reads, writes and both, chosen from any number up to this
     #[arg(long, value_name = "N", default_value_t = service::WAITING, value_parser = figures::waiting, allow_negative_numbers = true)]
     waiting: u32,
-    /// Requests to measure, for each size
+    /// Requests to measure while all wait, for each size and kind; batches come besides
     #[arg(long, value_name = "N", default_value_t = service::REQUESTS, value_parser = figures::measured, allow_negative_numbers = true)]
     requests: u64,
     /// Seed of the requests and of the drive's noise
@@ -40,10 +42,12 @@ pub struct Measure {
     output: Option<PathBuf>,
 }
 
-/// What `--json` prints of each size.
+/// What `--json` prints of each size, share of reads and number of requests to choose from.
 #[derive(Serialize)]
 struct Row {
     sectors: u32,
+    reads: f64,
+    candidates: u32,
     samples: u64,
     mean_ms: f64,
     p999_ms: f64,
@@ -61,7 +65,7 @@ pub fn run(args: &Measure, json: bool) -> Result<(), Failure> {
     let bar = Bar::new(sizes.len() as u64, "sizes");
     let mut all: Vec<Measured> = Vec::new();
     for &bytes in &sizes {
-        all.push(one(&profile, bytes, args.waiting, args.requests, args.seed)?);
+        all.extend(one(&profile, bytes, args.waiting, args.requests, args.seed)?);
         bar.advance(1);
     }
     drop(bar);
@@ -81,11 +85,11 @@ pub fn run(args: &Measure, json: bool) -> Result<(), Failure> {
     screen::print(&text(&rows))
 }
 
-/// Times of requests of one size on the virtual drive of `profile`.
-fn one(profile: &Profile, bytes: u64, waiting: u32, requests: u64, seed: u64) -> Result<Measured, Failure> {
+/// Times of requests of one size on the virtual drive of `profile`, of all kinds.
+fn one(profile: &Profile, bytes: u64, waiting: u32, requests: u64, seed: u64) -> Result<Vec<Measured>, Failure> {
     let outstanding = outstanding(profile);
     let load = Load { waiting, requests, outstanding, ..Load::reads(bytes, seed) };
-    service::measure(profile, &load).map_err(Failure::input)
+    service::families(profile, &load).map_err(Failure::input)
 }
 
 /// Commands at the drive while it is measured, and when promises are made from that.
@@ -98,14 +102,18 @@ fn rows(profile: &Profile, all: &[Measured]) -> Result<Vec<Row>, Failure> {
     // What will be read back, so that what is printed is what admission will reckon with.
     let disk = Disk::of(profile, &model, outstanding(profile)).map_err(Failure::input)?;
     let row = |m: &Measured| {
-        let service = disk.service(m.times.sectors)?;
+        let x = &m.times;
+        let worst = disk.service(x.sectors)?.worst;
+        let times = Distribution::from_counts(x.counts(), x.bin, worst).ok()?;
         Some(Row {
-            sectors: m.times.sectors,
-            samples: m.times.samples,
-            mean_ms: service.times.mean().as_ms_f64(),
-            p999_ms: service.times.quantile(999_000).as_ms_f64(),
+            sectors: x.sectors,
+            reads: f64::from(x.load.reads_ppm) / 1e6,
+            candidates: x.load.candidates,
+            samples: x.samples,
+            mean_ms: times.mean().as_ms_f64(),
+            p999_ms: times.quantile(999_000).as_ms_f64(),
             longest_ms: m.longest.as_ms_f64(),
-            worst_ms: service.worst.as_ms_f64(),
+            worst_ms: worst.as_ms_f64(),
             mb_s: m.bytes_per_second(profile.sector_bytes) / 1e6,
         })
     };
@@ -113,12 +121,15 @@ fn rows(profile: &Profile, all: &[Measured]) -> Result<Vec<Row>, Failure> {
 }
 
 fn text(rows: &[Row]) -> String {
-    let head = ["sectors", "samples", "mean ms", "99.9% within", "longest", "worst case", "MB/s"];
+    let head =
+        ["sectors", "reads", "chosen from", "samples", "mean ms", "99.9% within", "longest", "worst case", "MB/s"];
     let mut table = vec![head.map(String::from).to_vec()];
     for r in rows {
         let ms = |v: f64| format!("{v:.2}");
         let times = [r.mean_ms, r.p999_ms, r.longest_ms, r.worst_ms, r.mb_s].map(ms);
-        table.push([r.sectors.to_string(), r.samples.to_string()].into_iter().chain(times).collect());
+        let reads = format!("{:.0}%", 100.0 * r.reads);
+        let first = [r.sectors.to_string(), reads, r.candidates.to_string(), r.samples.to_string()];
+        table.push(first.into_iter().chain(times).collect());
     }
-    screen::columns(&table, &[0, 1, 2, 3, 4, 5, 6])
+    screen::columns(&table, &[0, 1, 2, 3, 4, 5, 6, 7, 8])
 }

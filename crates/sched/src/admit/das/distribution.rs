@@ -17,6 +17,9 @@ use headtime_disk::time::Dur;
 /// Mass of something certain: probabilities are in 2^-62.
 pub const CERTAIN: u64 = 1 << 62;
 
+/// Sums of times leave out what is less likely than this at either end, 2^-40: it counts as time without end.
+const NEGLIGIBLE: u64 = 1 << 22;
+
 /// Bins of a distribution at most; 2^20 of 10 us are ten seconds.
 pub const MOST_BINS: u64 = 1 << 20;
 
@@ -190,22 +193,47 @@ impl Distribution {
     }
 
     /// The sum of this and another, independent time of the same bin, as far as bin `limit`; what is longer is left out, and so
-    /// counts as never.
+    /// counts as never. So do both ends where they hold next to nothing.
     pub fn plus(&self, other: &Distribution, limit: usize) -> Distribution {
         assert!(self.bin == other.bin, "times in bins of {} and of {}", self.bin, other.bin);
+        let (sparse, dense) =
+            if self.bins_with_mass() < other.bins_with_mass() { (self, other) } else { (other, self) };
         let first = self.first + other.first;
         let bins = (self.mass.len() + other.mass.len()).saturating_sub(1).min((limit + 1).saturating_sub(first));
         // Sums of products of masses are at most CERTAIN squared, 2^124.
         let mut sums = vec![0u128; bins];
-        for (i, &a) in self.mass.iter().enumerate().take(bins) {
+        for (i, &a) in sparse.mass.iter().enumerate().take(bins) {
             if a > 0 {
-                for (sum, &b) in sums[i..].iter_mut().zip(&other.mass) {
+                for (sum, &b) in sums[i..].iter_mut().zip(&dense.mass) {
                     *sum += u128::from(a) * u128::from(b);
                 }
             }
         }
         let mass = sums.into_iter().map(|s| (s >> 62) as u64).collect();
-        Distribution { bin: self.bin, first, mass }.trimmed()
+        Distribution { bin: self.bin, first, mass }.without_ends()
+    }
+
+    fn bins_with_mass(&self) -> usize {
+        self.mass.iter().filter(|m| **m > 0).count()
+    }
+
+    /// Without what both ends hold that is less than [`NEGLIGIBLE`] together: it counts as never.
+    fn without_ends(mut self) -> Distribution {
+        let cut = |masses: &mut dyn Iterator<Item = u64>| {
+            let mut sum = 0u64;
+            masses
+                .take_while(|m| {
+                    sum = sum.saturating_add(*m);
+                    sum < NEGLIGIBLE
+                })
+                .count()
+        };
+        let above = cut(&mut self.mass.iter().rev().copied());
+        self.mass.truncate(self.mass.len() - above);
+        let below = cut(&mut self.mass.iter().copied());
+        self.mass.drain(..below);
+        self.first += below;
+        self.trimmed()
     }
 
     /// The sum of `n` independent times like this one, as far as bin `limit`.
@@ -228,6 +256,27 @@ impl Distribution {
         let mut mass = vec![0u64; self.end().saturating_sub(bins).max(1)];
         self.masses().for_each(|(bin, m)| mass[bin.saturating_sub(bins)] += m);
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
+    }
+
+    /// The same, but never more than `bins` bins.
+    pub(super) fn at_most_bins(&self, bins: usize) -> Distribution {
+        let mut mass = vec![0u64; self.end().min(bins + 1).max(1)];
+        self.masses().for_each(|(bin, m)| mass[bin.min(bins)] += m);
+        Distribution { bin: self.bin, first: 0, mass }.trimmed()
+    }
+
+    /// The same time in bins of `bin`, a multiple or a part of this one's, as far as bin `limit`: rounded up if they are wider.
+    pub(super) fn in_bins(&self, bin: Dur, limit: usize) -> Distribution {
+        if bin >= self.bin {
+            assert!(bin.0.is_multiple_of(self.bin.0), "bins of {} in bins of {bin}", self.bin);
+            return self.coarser((bin.0 / self.bin.0) as usize);
+        }
+        assert!(self.bin.0.is_multiple_of(bin.0), "bins of {} in bins of {bin}", self.bin);
+        let parts = (self.bin.0 / bin.0) as usize;
+        let within = || self.masses().map(|(at, m)| (at * parts, m)).take_while(|m| m.0 <= limit);
+        let mut mass = vec![0u64; within().last().map_or(1, |m| m.0 + 1)];
+        within().for_each(|(at, m)| mass[at] += m);
+        Distribution { bin, first: 0, mass }.trimmed()
     }
 
     /// The same in bins that are `factor` times as wide: times are rounded up again.

@@ -3,9 +3,11 @@
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, ServiceTimes};
+use headtime_disk::time::Dur;
 
 use super::admission::{Disk, DiskError, Service};
 use super::distribution::{Distribution, DistributionError};
+use super::family::{Family, FamilyError};
 use super::worst::{WorstCase, WorstError};
 
 /// Why a profile does not say enough to admit streams.
@@ -51,6 +53,16 @@ pub enum KnownError {
         /// Why not.
         source: DistributionError,
     },
+    /// Those of different numbers of candidates do not go together.
+    #[error("disk {name}, {sectors} sectors: {source}")]
+    Family {
+        /// The profile's name.
+        name: String,
+        /// Of requests of this size.
+        sectors: u32,
+        /// Why not.
+        source: FamilyError,
+    },
     /// They do not go together.
     #[error("disk {name}: {source}")]
     Disk {
@@ -72,29 +84,75 @@ impl Disk {
         if profile.service_times.is_empty() {
             return Err(KnownError::NoTimes { name: name() });
         }
-        let service = |x: &ServiceTimes| {
-            let sectors = x.sectors;
+        let mut sizes: Vec<u32> = profile.service_times.iter().map(|x| x.sectors).collect();
+        sizes.dedup();
+        let mut services = [Vec::new(), Vec::new(), Vec::new()];
+        for sectors in sizes {
             let worst = WorstCase::of(profile, model, sectors);
             let worst = worst.map_err(|source| KnownError::Worst { name: name(), sectors, source })?.total();
-            if x.load.outstanding > outstanding {
+            let of_size: Vec<&ServiceTimes> = profile.service_times.iter().filter(|x| x.sectors == sectors).collect();
+            if let Some(x) = of_size.iter().find(|x| x.load.outstanding > outstanding) {
                 let measured = x.load.outstanding;
                 return Err(KnownError::Outstanding { name: name(), sectors, measured, asked: outstanding });
             }
-            let times = Distribution::from_counts(x.counts(), x.bin, worst);
-            let times = times.map_err(|source| KnownError::Times { name: name(), sectors, source })?;
-            Ok(Service { sectors, worst, times })
-        };
-        let services = profile.service_times.iter().map(service).collect::<Result<Vec<_>, _>>()?;
-        Disk::new(services, outstanding).map_err(|source| KnownError::Disk { name: name(), source })
+            for (times, services) in by_kinds(&name(), &of_size, worst)?.into_iter().zip(&mut services) {
+                let Some(mut times) = times else { continue };
+                // A larger request is never quicker.
+                if let Some(smaller) = services.last() {
+                    let smaller: &Service = smaller;
+                    if smaller.times.bin() == times.bin() {
+                        times = times.longer_of(&smaller.times);
+                    }
+                }
+                services.push(Service { sectors, worst, times });
+            }
+        }
+        Disk::by_kinds(services, outstanding).map_err(|source| KnownError::Disk { name: name(), source })
     }
+}
+
+/// X of requests of one size for streams of any kind, of reads and of writes; `None`: not measured.
+///
+/// A stream that may do either has the longest of all that was measured, if that has reads and writes, or a mix of both alone.
+fn by_kinds(name: &str, all: &[&ServiceTimes], worst: Dur) -> Result<[Option<Family>; 3], KnownError> {
+    let (mut reads, mut writes, mut mixed) = (None, None, None);
+    for of_share in all.chunk_by(|a, b| a.load.reads_ppm == b.load.reads_ppm) {
+        let family = family(name, of_share, worst)?;
+        match of_share[0].load.reads_ppm {
+            1_000_000 => reads = Some(family),
+            0 => writes = Some(family),
+            _ => mixed = Some(mixed.map_or(family.clone(), |m: Family| m.longer_of(&family))),
+        }
+    }
+    let any = match (&reads, &writes, &mixed) {
+        (Some(r), Some(w), None) => Some(r.longer_of(w)),
+        (Some(r), Some(w), Some(m)) => Some(r.longer_of(w).longer_of(m)),
+        (None, None, Some(m)) => Some(m.clone()),
+        _ => None,
+    };
+    Ok([any, reads, writes])
+}
+
+/// X of requests of one size and share of reads. Of fewer candidates than were measured each counts with its worst case.
+fn family(name: &str, all: &[&ServiceTimes], worst: Dur) -> Result<Family, KnownError> {
+    let sectors = all[0].sectors;
+    let mut members = Vec::with_capacity(all.len() + 1);
+    for x in all {
+        let times = Distribution::from_counts(x.counts(), x.bin, worst);
+        let times = times.map_err(|source| KnownError::Times { name: name.into(), sectors, source })?;
+        members.push((x.load.candidates, times));
+    }
+    if members[0].0 > 1 {
+        let bin = members[0].1.bin();
+        members.insert(0, (1, Distribution::certain(bin, worst.0.div_ceil(bin.0) as usize)));
+    }
+    Family::new(members).map_err(|source| KnownError::Family { name: name.into(), sectors, source })
 }
 
 #[cfg(test)]
 mod tests {
-    use headtime_disk::profile::{Run, ServiceLoad, builtin};
-    use headtime_disk::time::Dur;
-
     use super::*;
+    use headtime_disk::profile::{Run, ServiceLoad, builtin};
 
     /// Ten commands of so many sectors, of 3 ms and 9 ms.
     fn times(sectors: u32) -> ServiceTimes {
@@ -102,8 +160,9 @@ mod tests {
             sectors,
             load: ServiceLoad {
                 words: "made up".into(),
-                reads_ppm: 1_000_000,
+                reads_ppm: 500_000,
                 waiting: 8,
+                candidates: 7,
                 order: "sptf".into(),
                 outstanding: 2,
             },
@@ -124,7 +183,7 @@ mod tests {
         let (profile, model) = drive(vec![times(8), times(128)]);
         let disk = Disk::of(&profile, &model, 2).expect("a disk");
         let small = disk.service(1).expect("a size");
-        assert_eq!((small.sectors, small.times.mean(), disk.largest().sectors), (8, Dur(5_400_001), 128));
+        assert_eq!((small.sectors, small.times.most().mean(), disk.largest().sectors), (8, Dur(5_400_001), 128));
         for size in [8, 128] {
             let worst = WorstCase::of(&profile, &model, size).expect("it writes through").total();
             assert_eq!(disk.service(size).expect("a size").worst, worst);

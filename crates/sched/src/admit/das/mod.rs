@@ -12,8 +12,11 @@
 
 pub mod admission;
 pub mod at_drive;
+mod demand;
 pub mod distribution;
+pub mod family;
 pub mod known;
+pub mod ledger;
 pub mod periods;
 pub mod reserve;
 pub mod stream;

@@ -2,9 +2,13 @@
 //!
 //! # What is counted
 //!
-//! A stream has c requests in a period; Y_1, Y_2, ... are the times that they take one after another, independent and distributed
-//! as X, and S_k = Y_1 + ... + Y_k. A command at a drive cannot be taken back. So a request that was *begun* while something of the
-//! reservation was left is carried through, and what it takes beyond r is not its stream's fault: request k is begun when S_(k-1) < r. It is of use when it is
+//! A stream has c requests in a period; Y_1, Y_2, ... are the times that they take one after another, and S_k = Y_1 + ... + Y_k.
+//! Where the drive has time for this stream alone, the scheduler chooses request k from the c - k + 1 that are left, so Y_k is
+//! distributed as X of that number of candidates ([`super::family`]), independent of the others; with more to choose from it is
+//! shorter. The paper has one X for all of them.
+//!
+//! A command at a drive cannot be taken back. So a request that was *begun* while something of the reservation was left is carried
+//! through, and what it takes beyond r is not its stream's fault: request k is begun when S_(k-1) < r. It is of use when it is
 //! over before the period is. With V the time that the drive has been busy with others by then,
 //!
 //! > A >= k   when   S_(k-1) < r,  V + S_(k-1) + x <= t,  and  V + S_k <= t
@@ -15,72 +19,63 @@
 //!
 //! # How it is computed
 //!
-//! Times are positive, so that at most one k has S_(k-1) = s, and the probability that some request begins when s has been used is
-//! h(s) = sum over k of P(S_(k-1) = s), a sum of c convolutions. With g(z) = P(V <= z - x and V + Y <= z),
+//! Let h_n(s) be the probability that a request which is chosen from n begins when s has been used: sums of P(S_(k-1) = s), by c
+//! convolutions. With g_n(z) = P(V <= z - x and V + Y <= z), Y distributed as X of n candidates,
 //!
-//! > E A(r) = sum over s < r of h(s) g(t - s)
+//! > E A(r) = sum over n and s < r of h_n(s) g_n(t - s)
 //!
 //! grows with r, and the smallest r that reaches q c is found in one walk over s. What the stream itself takes of
-//! the others' time is S_(k-1) + Y_k for the last request k that is begun: [`Work::stopped`], one more convolution.
+//! the others' time is S_(k-1) + Y_k for the last request k that is begun: [`Work::stopped`].
 //!
 //! All of it is rounded to the safe side ([`super::distribution`]).
 
-use super::distribution::{CERTAIN, Distribution};
+use headtime_disk::time::Dur;
 
-/// What a stream does in one of its periods if nobody stops it.
+use super::distribution::{CERTAIN, Distribution};
+use super::family::Family;
+
+/// Requests of a stream that are chosen from equally many, as far as X can tell: when they begin.
 #[derive(Clone, Debug)]
-pub struct Work {
-    service: Distribution,
-    /// h: the probability that a request begins when so many bins have been used, in 2^-62.
-    begins: Vec<u64>,
-    /// S_c: the time of all its requests.
-    all: Distribution,
+struct Begins {
+    /// Which member of the family their times are.
+    times: Distribution,
+    /// The first bin at which one may begin, and from there on the probability that one does, in 2^-62.
+    first: usize,
+    at: Vec<u64>,
 }
 
-/// S_0, S_1, S_2, ... of one X: sums of its times, made as they are asked for and kept.
+/// What a stream does in one of its periods if nothing stops it.
 #[derive(Clone, Debug)]
-pub struct Sums {
-    service: Distribution,
-    sums: Vec<Distribution>,
+pub struct Work {
+    begins: Vec<Begins>,
+    /// S_c: the time of all its requests.
+    all: Distribution,
     limit: usize,
 }
 
-impl Sums {
-    /// Of times distributed as `service`; sums beyond bin `limit` are not of interest.
-    pub fn new(service: Distribution, limit: usize) -> Sums {
-        let none = Distribution::certain(service.bin(), 0);
-        Sums { service, sums: vec![none], limit }
-    }
-
-    /// X.
-    pub fn service(&self) -> &Distribution {
-        &self.service
-    }
-
-    /// S_n.
-    fn of(&mut self, n: usize) -> &Distribution {
-        while self.sums.len() <= n {
-            let last = &self.sums[self.sums.len() - 1];
-            self.sums.push(last.plus(&self.service, self.limit));
-        }
-        &self.sums[n]
-    }
-}
-
 impl Work {
-    /// The work of `requests` requests that take what `sums` are of.
-    pub fn new(sums: &mut Sums, requests: u32) -> Work {
-        let mut begins = vec![0u64; sums.limit + 1];
-        for k in 0..requests as usize {
-            let before = sums.of(k);
-            if before.end() == 0 {
+    /// The work of `requests` requests whose times are of `family`; sums beyond bin `limit` are not of interest.
+    pub fn new(family: &Family, requests: u32, limit: usize) -> Work {
+        let numbers: Vec<u32> = family.members().map(|m| m.0).collect();
+        let mut at = vec![vec![0u64; limit + 1]; numbers.len()];
+        let mut used = Distribution::certain(family.bin(), 0);
+        for left in (1..=requests).rev() {
+            if used.end() == 0 {
                 break;
             }
-            before.masses().for_each(|(bin, mass)| begins[bin] += mass);
+            let member = numbers.partition_point(|n| *n <= left) - 1;
+            used.masses().for_each(|(bin, mass)| at[member][bin] += mass);
+            used = used.plus(family.of(left), limit);
         }
-        assert!(begins.iter().all(|&p| p <= CERTAIN), "times of nothing are not positive");
-        let all = sums.of(requests as usize).clone();
-        Work { service: sums.service.clone(), begins, all }
+        let all = (0..=limit).map(|bin| at.iter().map(|a| u128::from(a[bin])).sum::<u128>());
+        assert!(all.into_iter().all(|p| p <= u128::from(CERTAIN)), "times of nothing are not positive");
+        let begins = numbers.iter().zip(at).filter_map(|(&n, mut at)| {
+            let first = at.iter().position(|p| *p > 0)?;
+            at.truncate(at.iter().rposition(|p| *p > 0)? + 1);
+            at.drain(..first);
+            Some(Begins { times: family.of(n).clone(), first, at })
+        });
+        Work { begins: begins.collect(), all: used, limit }
     }
 
     /// The time that all of its requests take.
@@ -88,93 +83,123 @@ impl Work {
         &self.all
     }
 
+    /// The last bin that is of interest.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The bins in which it is reckoned with.
+    pub fn bin(&self) -> Dur {
+        self.all.bin()
+    }
+
     /// The time that those of its requests take that are begun within a reservation of `bins`.
     pub fn stopped(&self, bins: usize) -> Distribution {
         if bins == 0 {
-            return Distribution::certain(self.service.bin(), 0);
+            return Distribution::certain(self.bin(), 0);
         }
-        let limit = self.begins.len() - 1;
-        let begun = Distribution::from_begun(&self.service, &self.begins[..bins.min(limit + 1)]);
-        let mut mass = vec![0u64; limit + 1];
+        let mut sums = vec![0u128; self.limit + 1];
         // Within the reservation only the last of all can end.
-        let within = self.all.masses().filter(|m| m.0 < bins);
-        let beyond = begun.into_iter().enumerate().filter(|m| m.0 >= bins);
-        for (bin, m) in within.chain(beyond).filter(|m| m.0 <= limit) {
-            mass[bin] += m;
+        for (bin, m) in self.all.masses().take_while(|m| m.0 < bins.min(self.limit + 1)) {
+            sums[bin] += u128::from(m) << 62;
         }
-        Distribution::from_mass(self.service.bin(), mass)
+        // Beyond, the one that crosses its end.
+        for b in &self.begins {
+            let from = (bins + 1).saturating_sub(b.times.end()).max(b.first);
+            for (at, &p) in b.at.iter().enumerate().skip(from - b.first).filter(|p| *p.1 > 0) {
+                let begun = b.first + at;
+                if begun >= bins {
+                    break;
+                }
+                let crossing = b.times.masses().skip_while(|m| begun + m.0 < bins);
+                for (bin, m) in crossing.take_while(|m| begun + m.0 <= self.limit) {
+                    sums[begun + bin] += u128::from(p) * u128::from(m);
+                }
+            }
+        }
+        Distribution::from_mass(self.bin(), sums.into_iter().map(|s| (s >> 62) as u64).collect())
     }
 
-    /// E A of a reservation of `bins`, in 2^-62; `fits(s)` is the probability that a request that begins when the stream has used
-    /// `s` bins is over in time.
-    pub fn expected(&self, bins: usize, fits: impl Fn(usize) -> u64) -> u128 {
-        self.begins.iter().take(bins).enumerate().map(|(s, &p)| product(p, fits(s))).sum()
-    }
-
-    /// The least reservation, in bins, with E A of at least `wanted` (in 2^-62). If there is none, what is reached at most.
-    pub fn reservation(&self, wanted: u128, fits: impl Fn(usize) -> u64) -> Result<usize, u128> {
+    /// The least reservation, in bins, from `least` on, with E A of at least `wanted` (in 2^-62). If there is none, what is reached at
+    /// most. `fits(n, s)` is the probability that a request is over in time that begins when the stream has used `s` bins, for the
+    /// n-th of the distributions of [`Work::times`].
+    pub fn reservation(
+        &self,
+        least: usize,
+        wanted: u128,
+        mut fits: impl FnMut(usize, usize) -> u64,
+    ) -> Result<usize, u128> {
         let mut expected = 0;
-        for (s, &p) in self.begins.iter().enumerate() {
-            expected += product(p, fits(s));
-            if expected >= wanted {
+        let end = self.begins.iter().map(|b| b.first + b.at.len()).max().unwrap_or(0);
+        for s in 0..end.max(least) {
+            for (n, b) in self.begins.iter().enumerate() {
+                if let Some(&p) = s.checked_sub(b.first).and_then(|at| b.at.get(at)).filter(|p| **p > 0) {
+                    expected += (u128::from(p) * u128::from(fits(n, s))) >> 62;
+                }
+            }
+            if expected >= wanted && s + 1 >= least {
                 return Ok(s + 1);
             }
         }
         Err(expected)
     }
-}
 
-fn product(a: u64, b: u64) -> u128 {
-    (u128::from(a) * u128::from(b)) >> 62
-}
-
-impl Distribution {
-    /// When requests that begin at these bins, with these probabilities, end. More than one may, so that this is no distribution.
-    fn from_begun(service: &Distribution, begins: &[u64]) -> Vec<u64> {
-        let mut sums = vec![0u128; begins.len() + service.end()];
-        for (at, &p) in begins.iter().enumerate().filter(|b| *b.1 > 0) {
-            for (bin, m) in service.masses() {
-                sums[at + bin] += u128::from(p) * u128::from(m);
-            }
-        }
-        sums.into_iter().map(|s| (s >> 62) as u64).collect()
+    /// The distributions that its requests' times are of.
+    pub fn times(&self) -> impl ExactSizeIterator<Item = &Distribution> {
+        self.begins.iter().map(|b| &b.times)
     }
 }
 
 /// The room that others leave in a period: g by the bins that a stream has used itself.
 #[derive(Clone, Debug)]
 pub struct Room {
-    /// g(z) in wide bins.
-    fits: Vec<u64>,
+    /// P(Y <= y) in wide bins, of each distribution of the stream's times.
+    services: Vec<Vec<u64>>,
+    /// V, up to which it counts: bins and mass.
+    others: Vec<(usize, u64)>,
+    /// g as far as it was asked for, in wide bins.
+    fits: Vec<Vec<Option<u64>>>,
     factor: usize,
+    /// x in wide bins.
+    chance: usize,
     /// t in fine bins.
     period: usize,
 }
 
 impl Room {
-    /// Of a period of `period` fine bins, when others take `others`, in bins `factor` times as wide. `service` is the stream's X in
-    /// fine bins, and `chance` x, in fine bins: later than that before the period's end nothing is begun.
-    pub fn new(period: usize, factor: usize, others: &Distribution, service: &Distribution, chance: usize) -> Room {
+    /// Of a period of `period` fine bins, when others take `others`, in bins `factor` times as wide, beside the stream of `work`.
+    /// `chance`: x, in fine bins. Later than that before the period's end nothing is begun.
+    pub fn new(period: usize, factor: usize, others: &Distribution, work: &Work, chance: usize) -> Room {
         let wide = period / factor;
-        let (service, chance) = (service.coarser(factor).cumulated(wide + 1), chance.div_ceil(factor));
-        let fits = (0..=wide).map(|z| {
-            let before = others.masses().take_while(|m| m.0 + chance <= z);
-            let sum: u128 = before.map(|(v, m)| u128::from(m) * u128::from(service[z - v])).sum();
-            (sum >> 62) as u64
-        });
-        Room { fits: fits.collect(), factor, period }
+        let services: Vec<Vec<u64>> = work.times().map(|x| x.coarser(factor).cumulated(wide + 1)).collect();
+        Room {
+            fits: vec![vec![None; wide + 1]; services.len()],
+            services,
+            others: others.masses().filter(|m| m.1 > 0).collect(),
+            factor,
+            chance: chance.div_ceil(factor),
+            period,
+        }
     }
 
-    /// The probability that a request is begun and over in time, when its stream has used `used` fine bins.
-    pub fn after(&self, used: usize) -> u64 {
-        self.period.checked_sub(used).map_or(0, |left| self.fits[left / self.factor])
+    /// The probability that a request, whose times are the `n`-th distribution of the work, is begun and over in time, when its stream
+    /// has used `used` fine bins.
+    pub fn after(&mut self, n: usize, used: usize) -> u64 {
+        let Some(left) = self.period.checked_sub(used) else { return 0 };
+        let z = left / self.factor;
+        if let Some(known) = self.fits[n][z] {
+            return known;
+        }
+        let before = self.others.iter().take_while(|m| m.0 + self.chance <= z);
+        let sum: u128 = before.map(|&(v, m)| u128::from(m) * u128::from(self.services[n][z - v])).sum();
+        let fits = (sum >> 62) as u64;
+        self.fits[n][z] = Some(fits);
+        fits
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use headtime_disk::time::Dur;
-
     use super::*;
 
     const BIN: Dur = Dur::from_us(10);
@@ -184,32 +209,58 @@ mod tests {
         Distribution::from_mass(BIN, vec![0, CERTAIN / 2, 0, CERTAIN / 2])
     }
 
+    fn bins(n: usize) -> Distribution {
+        Distribution::certain(BIN, n)
+    }
+
+    fn begins(work: &Work) -> Vec<u64> {
+        let mut all = vec![0; 8];
+        for b in &work.begins {
+            b.at.iter().enumerate().for_each(|(at, p)| all[b.first + at] += p);
+        }
+        all
+    }
+
     #[test]
     fn requests_begin_where_those_before_them_end() {
-        let work = Work::new(&mut Sums::new(coin(), 20), 3);
+        let work = Work::new(&Family::flat(coin()), 3, 20);
         // 0; 1 or 3; 2, 4, 4 or 6.
         let eighth = CERTAIN / 8;
-        assert_eq!(work.begins[..8], [8 * eighth, 4 * eighth, 2 * eighth, 4 * eighth, 4 * eighth, 0, 2 * eighth, 0]);
+        assert_eq!(begins(&work), [8 * eighth, 4 * eighth, 2 * eighth, 4 * eighth, 4 * eighth, 0, 2 * eighth, 0]);
         assert_eq!(work.all().masses().filter(|m| m.1 > 0).map(|m| m.0).collect::<Vec<_>>(), [3, 5, 7, 9]);
     }
 
     #[test]
+    fn the_fewer_are_left_the_longer_each_takes() {
+        let family = Family::new(vec![(1, bins(5)), (2, bins(2)), (3, bins(1))]).expect("a family");
+        let work = Work::new(&family, 4, 20);
+        // Chosen from four and from three: 1 each; from two: 2; the last: 5.
+        let begun: Vec<usize> = begins(&work).iter().enumerate().filter(|p| *p.1 > 0).map(|p| p.0).collect();
+        assert_eq!((begun, work.all().end()), (vec![0, 1, 2, 4], 10));
+        assert_eq!(work.stopped(4).end(), 5);
+        assert_eq!(work.stopped(5).end(), 10);
+        assert_eq!(work.reservation(0, 4 * u128::from(CERTAIN), |_, _| CERTAIN), Ok(5));
+    }
+
+    #[test]
     fn a_reservation_is_the_least_that_begins_enough() {
-        let work = Work::new(&mut Sums::new(coin(), 20), 3);
-        let always = |_| CERTAIN;
+        let work = Work::new(&Family::flat(coin()), 3, 20);
+        let always = |_, _| CERTAIN;
         let wanted = |eighths: u128| eighths * u128::from(CERTAIN / 8);
         // One begins with any reservation; the second at 1 or 3.
-        assert_eq!(work.reservation(wanted(8), always), Ok(1));
-        assert_eq!(work.reservation(wanted(9), always), Ok(2));
-        assert_eq!(work.reservation(wanted(16), always), Ok(4));
-        assert_eq!(work.reservation(wanted(24), always), Ok(7));
-        assert_eq!(work.reservation(wanted(25), always), Err(wanted(24)));
-        assert_eq!(work.expected(4, always), wanted(18));
+        assert_eq!(work.reservation(0, wanted(8), always), Ok(1));
+        assert_eq!(work.reservation(0, wanted(9), always), Ok(2));
+        assert_eq!(work.reservation(0, wanted(16), always), Ok(4));
+        assert_eq!(work.reservation(0, wanted(24), always), Ok(7));
+        assert_eq!(work.reservation(0, wanted(25), always), Err(wanted(24)));
+        // A reservation that was made is not taken back.
+        assert_eq!(work.reservation(6, wanted(9), always), Ok(6));
+        assert_eq!(work.reservation(15, wanted(9), always), Ok(15));
     }
 
     #[test]
     fn a_stream_stops_with_the_request_that_uses_its_reservation_up() {
-        let work = Work::new(&mut Sums::new(coin(), 20), 3);
+        let work = Work::new(&Family::flat(coin()), 3, 20);
         // With two bins: 3 at once; or 1, and then 2 or 4; from 2 on nothing is begun.
         let quarter = CERTAIN / 4;
         let stopped: Vec<_> = work.stopped(2).masses().filter(|m| m.1 > 0).collect();
@@ -222,13 +273,13 @@ mod tests {
     fn room_is_what_others_leave() {
         // Others take 2 or 4 bins; ten bins, nothing is begun in the last two.
         let others = Distribution::from_mass(BIN, vec![0, 0, CERTAIN / 2, 0, CERTAIN / 2]);
-        let room = Room::new(10, 1, &others, &coin(), 2);
-        let quarters = |used| room.after(used) / (CERTAIN / 4);
+        let work = Work::new(&Family::flat(coin()), 1, 10);
+        let mut room = Room::new(10, 1, &others, &work, 2);
         // Left are 8 or 6; of one bin or three.
-        assert_eq!([0, 3, 4, 5, 6, 7, 8].map(quarters), [4, 4, 3, 2, 1, 0, 0]);
-        assert_eq!(room.after(11), 0);
+        assert_eq!([0, 3, 4, 5, 6, 7, 8].map(|used| room.after(0, used) / (CERTAIN / 4)), [4, 4, 3, 2, 1, 0, 0]);
+        assert_eq!(room.after(0, 11), 0);
         // In wider bins there is never more.
-        let wide = Room::new(10, 2, &others.coarser(2), &coin(), 2);
-        assert!((0..12).all(|used| wide.after(used) <= room.after(used)));
+        let mut wide = Room::new(10, 2, &others.coarser(2), &work, 2);
+        assert!((0..12).all(|used| wide.after(0, used) <= room.after(0, used)));
     }
 }

@@ -37,6 +37,35 @@ impl Quality {
     }
 }
 
+/// What a stream's requests are: X differs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kinds {
+    /// Reads, writes, or both.
+    #[default]
+    Any,
+    /// Reads only.
+    Reads,
+    /// Writes only.
+    Writes,
+}
+
+impl Kinds {
+    /// All of them.
+    pub const ALL: [Kinds; 3] = [Kinds::Any, Kinds::Reads, Kinds::Writes];
+    /// What they are called.
+    pub const NAMES: [&str; 3] = ["any", "reads", "writes"];
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<Kinds> {
+        Kinds::ALL.into_iter().zip(Kinds::NAMES).find(|k| k.1 == name).map(|k| k.0)
+    }
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        Kinds::NAMES[self as usize]
+    }
+}
+
 /// What a stream asks for (c, t, q and the size that X and w are for).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
@@ -48,6 +77,8 @@ pub struct Stream {
     pub quality: Quality,
     /// Sectors of its largest request.
     pub sectors: u32,
+    /// What its requests are.
+    pub kinds: Kinds,
 }
 
 /// Requests in a period at most.
@@ -100,7 +131,13 @@ impl Stream {
         if sectors == 0 {
             return Err(StreamError::Sectors);
         }
-        Ok(Stream { requests, period, quality, sectors })
+        Ok(Stream { requests, period, quality, sectors, kinds: Kinds::Any })
+    }
+
+    /// The same stream of requests of these kinds only; without this they may be any.
+    #[must_use]
+    pub fn only(self, kinds: Kinds) -> Stream {
+        Stream { kinds, ..self }
     }
 
     /// Whether each of its requests must be done in its period.

@@ -171,6 +171,7 @@ impl Streams {
             outstanding: setup.disk.outstanding(),
             best_effort: setup.worsts.get(u32::MAX),
             exhausted: setup.exhausted,
+            crossing: setup.disk.largest().worst,
             moves_on: setup.worsts.moves_on(),
         };
         Streams {
@@ -230,7 +231,7 @@ impl Streams {
         assert!(owner < BEST_EFFORT, "owner {owner} is one of the queues");
         let (&reservation, others) = admitted.reservations.split_last().expect("one stream at least was admitted");
         assert!(others.len() == self.open.len(), "admitted beside {} streams, not {}", others.len(), self.open.len());
-        let service = self.disk.service(stream.sectors).expect("it was admitted");
+        let service = self.disk.service_of(&stream).expect("it was admitted");
         let begins = self.subset.open(owner, stream, service, reservation, now)?;
         for (open, &reservation) in self.open.iter_mut().zip(others) {
             assert!(open.reservation.is_some() == reservation.is_some(), "admitted beside other streams");
@@ -239,6 +240,7 @@ impl Streams {
                 self.subset.set_reservation(open.owner, reservation);
             }
         }
+        self.subset.set_crossing(admitted.crossing);
         self.open.push(Open { owner, stream, reservation, closing: false, unfinished: 0 });
         Ok(Opened { begins, reservation, load: admitted.load })
     }

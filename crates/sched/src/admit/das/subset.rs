@@ -64,6 +64,24 @@ struct Open {
     claim_rate: u64,
 }
 
+/// What there is beyond reservations, in ns; below zero where there is less than they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Claims {
+    /// At the least end of a period under way for which something is claimed.
+    now: i64,
+    /// At the least end of a period after that, or until it begins if that is longer.
+    next: i64,
+}
+
+/// What happens at an end of a period, in the order in which it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// The one under way of a stream ends.
+    Ends,
+    /// The one after it does.
+    NextEnds,
+}
+
 /// Streams at work, what is at the drive, and who may go.
 #[derive(Clone, Debug)]
 pub struct Subset {
@@ -75,8 +93,12 @@ pub struct Subset {
     stale: bool,
     /// The first end of a period.
     next_end: Time,
-    /// What may still be at the drive, at its worst, when reservations begin: they have room enough for it.
-    room: Dur,
+    /// Whether periods have room for what is at the drive when they begin ([`Rules::crossing`]).
+    crossing: bool,
+    /// For each stream what claims leave at ends before its own, in ns, by the last decision.
+    before: Vec<i64>,
+    /// Ends of periods, in order; kept for its room.
+    ends: Vec<(Time, Step, usize)>,
     active: Active,
     /// The longest best-effort request that the last decision let go.
     decided_for: Dur,
@@ -94,7 +116,9 @@ impl Subset {
             order: Vec::new(),
             stale: true,
             next_end: Time::NEVER,
-            room: Dur(u64::MAX),
+            crossing: false,
+            before: Vec::new(),
+            ends: Vec::new(),
             active: Active::default(),
             decided_for: Dur::ZERO,
             events: Vec::new(),
@@ -244,6 +268,8 @@ impl Subset {
         self.decided_for = best_effort;
         self.tick(now);
         let slack = self.slack(now);
+        let claims = self.claims(slack.from);
+        let slack = (&slack, &claims);
         let likely_free = self.at_drive.likely_free_by(now);
         self.active.members.clear();
         let mut exhausted = false;
@@ -258,43 +284,41 @@ impl Subset {
                     let charged = periods.used() + Dur(open.likely.0 * u64::from(periods.at_drive()));
                     let likely = likely_free + open.likely <= periods.end();
                     if periods.used() >= reservation {
-                        let may = self.rules.exhausted != Exhausted::Skip && self.may_cross(&slack, open.worst);
+                        let may = self.rules.exhausted != Exhausted::Skip && self.may_cross(slack, open.worst);
                         exhausted |= may;
                         if may {
                             self.active.members.push(under_way);
                         }
-                    } else if charged < reservation && likely && slack.mandatory >= w {
+                    } else if charged < reservation && likely && slack.0.mandatory >= w && self.before[at.stream] >= w {
                         self.active.members.push(under_way);
                     }
                 }
-                None if periods.has_excused() && self.may_cross(&slack, open.worst) => {
+                None if periods.has_excused() && self.may_cross(slack, open.worst) => {
                     self.active.members.push(under_way);
                 }
                 _ => {}
             }
             let owed = |counted: bool| counted && open.reservation.is_none();
             let late = periods.oldest_late();
-            let late = late.filter(|(_, counted)| owed(*counted) || self.may_cross(&slack, open.worst));
+            let late = late.filter(|(_, counted)| owed(*counted) || self.may_cross(slack, open.worst));
             self.active.members.extend(late.map(|(period, _)| Member { stream: open.number, period }));
         }
         let first = exhausted && self.rules.exhausted == Exhausted::BeforeBestEffort;
-        self.active.best_effort = !first && self.may_cross(&slack, best_effort);
+        self.active.best_effort = !first && self.may_cross(slack, best_effort);
         &self.active
     }
 
-    /// Whether something that is nobody's may go with a worst case of `worst`.
-    fn may_cross(&self, slack: &Slack, worst: Dur) -> bool {
-        let claims = worst <= self.room
-            || self.streams.iter().all(|s| s.reservation.is_none() || slack.from + worst <= s.periods.end());
-        slack.all >= signed(worst) && claims
+    /// Whether something that belongs to no reservation may go with a worst case of `worst`.
+    fn may_cross(&self, (slack, claims): (&Slack, &Claims), worst: Dur) -> bool {
+        let now = slack.all.min(claims.now) >= signed(worst);
+        now && (self.crossing && worst <= self.rules.crossing || claims.next >= signed(worst))
     }
 
     /// What may be put before or between the requests now, at its worst.
     pub fn spare(&mut self, now: Time) -> Spare {
         self.tick(now);
         let slack = self.slack(now);
-        let optional = self.streams.iter().filter(|s| s.reservation.is_some());
-        let releases = optional.map(|s| s.periods.end().saturating_since(slack.from)).min();
+        let claims = self.claims(slack.from);
         // What is held has left the account of its stream, but must be done in its period all the same.
         let due = self.at_drive.held().filter_map(|(what, late)| match what {
             Sent::Stream(member) if !late => self.due(member),
@@ -302,8 +326,8 @@ impl Subset {
         });
         let before = due.min().map_or(Dur(u64::MAX), |due| due.saturating_since(slack.from));
         let span = |slack: i64| Dur(slack.max(0) as u64).min(before);
-        let all = span(slack.all).min(releases.unwrap_or(Dur(u64::MAX)).max(self.room));
-        Spare { from: slack.from, mandatory: span(slack.mandatory), all }
+        let all = slack.all.min(claims.now).min(claims.next);
+        Spare { from: slack.from, mandatory: span(slack.mandatory), all: span(all) }
     }
 
     /// When it is to be asked again, if nothing happens before: periods end.

@@ -2,7 +2,8 @@
 
 use headtime_disk::time::{Dur, Time};
 
-use super::super::admission::{Service, worst_rate};
+use super::super::admission::Service;
+use super::super::demand::worst_rate;
 use super::super::periods::{Periods, Tally};
 use super::super::stream::Stream;
 use super::terms::OpenError;
@@ -83,6 +84,11 @@ impl Subset {
         self.reckon();
     }
 
+    /// Whether periods of optional streams have room for what is at the drive when they begin ([`super::Rules::crossing`]).
+    pub fn set_crossing(&mut self, crossing: bool) {
+        self.crossing = crossing;
+    }
+
     /// A stream ends. What of it is not sent is the caller's to withdraw; what is at the drive counts until it is done.
     pub fn close(&mut self, number: u32) -> Tally {
         let at = self.find(number);
@@ -99,15 +105,6 @@ impl Subset {
             let claim = open.reservation.map_or(Dur::ZERO, |r| self.claim(open, r, stream.requests));
             (self.streams[at].claim, self.streams[at].claim_rate) = (claim, worst_rate(1, claim, stream.period));
         }
-        let all = &self.streams;
-        let room = all.iter().map(|s| {
-            let period = s.periods.stream().period;
-            let shorter = all.iter().filter(|o| o.periods.stream().period <= period);
-            let rate: u64 = shorter.map(|o| o.rate + o.claim_rate).sum();
-            let taken = (u128::from(period.0) * u128::from(rate)).div_ceil(1 << 32) as u64;
-            Dur(period.0.saturating_sub(taken))
-        });
-        self.room = room.min().unwrap_or(Dur(u64::MAX));
         self.next_end = self.streams.iter().map(|s| s.periods.end()).min().unwrap_or(Time::NEVER);
         self.changed();
     }

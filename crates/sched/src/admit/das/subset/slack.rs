@@ -3,7 +3,7 @@
 use headtime_disk::time::{Dur, Time};
 
 use super::super::sweep::{At, Demand, Slack, bounded, fine, grown, sweep};
-use super::{Open, Subset};
+use super::{Claims, Open, Step, Subset, signed};
 
 impl Subset {
     /// What an optional stream can take of a reservation of `left` at most, with so many requests: the last commands are carried
@@ -67,40 +67,88 @@ impl Subset {
     }
 
     fn swept(&mut self, now: Time) -> Slack {
-        let late = self.streams.iter().filter(|s| s.reservation.is_none());
-        let late = Dur(late.map(|s| u64::from(s.periods.late()) * s.worst.0).sum());
-        let mut slack = sweep(&mut self.order, self.at_drive.free_by(now), late);
-        let mut last = None;
-        for at in &self.order {
-            if let Demand::Optional { by, work } = at.demand
-                && work > Dur::ZERO
-                && last != Some(by)
-            {
-                last = Some(by);
-                let left = ((i128::from(by.0) - i128::from(slack.from.0)) << 32) - fine(late) - self.wanted_before(by);
-                slack.all = slack.all.min(bounded(left));
-            }
-        }
-        slack
+        let late = self.late_work();
+        sweep(&mut self.order, self.at_drive.free_by(now), late)
     }
 
-    /// Everything that streams can ask for before `end`, whenever it is to be done, in 2^-32 ns.
-    fn wanted_before(&self, end: Time) -> i128 {
-        let wanted = |at: &At| {
-            let open = &self.streams[at.stream];
-            let (now, each, rate) = match at.demand {
-                Demand::Optional { work, .. } => (work, open.claim, open.claim_rate),
-                Demand::Mandatory { work, .. } => {
-                    let all = Dur(open.worst.0 * u64::from(open.periods.stream().requests));
-                    // Of a stream that waits for nothing it is what comes with its next period.
-                    (if open.periods.left() > 0 { work } else { Dur::ZERO }, all, open.rate)
+    /// Mandatory requests that are late, at their worst.
+    fn late_work(&self) -> Dur {
+        let late = self.streams.iter().filter(|s| s.reservation.is_none());
+        Dur(late.map(|s| u64::from(s.periods.late()) * s.worst.0).sum())
+    }
+
+    /// How much time there is beyond what optional streams have reserved, from `from` on.
+    ///
+    /// At each end of an optional stream's period count what streams with this end, or an earlier one, can take by then, and everything that
+    /// mandatory streams can ask for before it, for these may go first whenever it is due. Of the period after the one under way all
+    /// is counted at its end, and from there on as growing evenly, as in [`sweep`].
+    pub(super) fn claims(&mut self, from: Time) -> Claims {
+        let mut ends = std::mem::take(&mut self.ends);
+        ends.clear();
+        for (at, open) in self.streams.iter().enumerate() {
+            let end = open.periods.end();
+            ends.push((end, Step::Ends, at));
+            if open.reservation.is_some() {
+                ends.push((end + open.periods.stream().period, Step::NextEnds, at));
+            }
+        }
+        ends.sort_unstable();
+        self.before.clear();
+        self.before.resize(self.streams.len(), i64::MAX);
+        let mut claims = Claims { now: i64::MAX, next: i64::MAX };
+        let waits = self.streams.iter().filter(|s| s.reservation.is_none());
+        let waits = waits.map(|s| fine(Dur(s.worst.0 * u64::from(s.periods.left())))).sum::<i128>();
+        let (mut must, mut rate, mut last) = (fine(self.late_work()) + waits, 0u64, Time::ZERO);
+        for here in ends.chunk_by(|a, b| a.0 == b.0) {
+            let end = here[0].0;
+            must += grown(rate, end.since(last).0);
+            last = end;
+            let least = claims.now;
+            let (mut claimed, mut begins) = (false, None);
+            for &(_, step, at) in here {
+                let open = &self.streams[at];
+                match (step, open.reservation) {
+                    (Step::Ends, Some(reserved)) => {
+                        self.before[at] = least;
+                        let work = self.claimed(open, reserved, open.periods.left());
+                        must += fine(work);
+                        claimed |= work > Dur::ZERO;
+                    }
+                    (Step::NextEnds, _) => {
+                        must += fine(open.claim);
+                        let begin = open.periods.end().saturating_since(from);
+                        begins = Some(begins.map_or(begin, |b: Dur| b.min(begin)));
+                    }
+                    (Step::Ends, None) => {}
                 }
-            };
-            let release = open.periods.end();
-            let again = if release < end { fine(each) + grown(rate, end.since(release).0) } else { 0 };
-            fine(now) + again
-        };
-        self.order.iter().map(wanted).sum()
+            }
+            let left = bounded(((i128::from(end.0) - i128::from(from.0)) << 32) - must);
+            if claimed {
+                claims.now = claims.now.min(left);
+            }
+            if let Some(begins) = begins {
+                claims.next = claims.next.min(left.max(signed(begins)));
+            }
+            // What comes from here on is due later.
+            for &(_, step, at) in here {
+                let open = &self.streams[at];
+                let (more, grows) = match (step, open.reservation) {
+                    (Step::Ends, None) => (open.worst.0 * u64::from(open.periods.stream().requests), open.rate),
+                    (Step::NextEnds, _) => (0, open.claim_rate),
+                    (Step::Ends, Some(_)) => (0, 0),
+                };
+                must += fine(Dur(more));
+                rate = rate.saturating_add(grows);
+            }
+        }
+        self.ends = ends;
+        claims
+    }
+
+    /// What an optional stream can still take of its reservation in the period under way, at its worst.
+    fn claimed(&self, open: &Open, reservation: Dur, left: u32) -> Dur {
+        let reserved = reservation.saturating_sub(open.periods.used());
+        if left > 0 && reserved > Dur::ZERO { self.claim(open, reserved, left) } else { Dur::ZERO }
     }
 
     /// Deadlines as they are, or as they would be with more requests of one stream.
@@ -121,12 +169,7 @@ impl Subset {
         match open.reservation {
             None if left > 0 => Demand::Mandatory { by: end, work: work(left), rate: open.rate },
             None => Demand::Mandatory { by: end + stream.period, work: work(stream.requests), rate: open.rate },
-            Some(reservation) => {
-                let reserved = reservation.saturating_sub(open.periods.used());
-                let claims = left > 0 && reserved > Dur::ZERO;
-                let work = if claims { self.claim(open, reserved, left) } else { Dur::ZERO };
-                Demand::Optional { by: end, work }
-            }
+            Some(reservation) => Demand::Optional { by: end, work: self.claimed(open, reservation, left) },
         }
     }
 }

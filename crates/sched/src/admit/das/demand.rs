@@ -1,0 +1,126 @@
+//! Mandatory streams: condition 2 of Reuther and Pohlack 2003, as a demand test over all periods.
+//!
+//! > sum of c_i w_i / t_i <= 1
+//!
+//! with the worst case of each stream's own request size. With one period for all that is the paper's condition. With several it
+//! is enough, too, because [`super::subset`] looks at the deadlines of all of them: taking the demand of a stream behind the end of
+//! its period as growing evenly by c w in each t is never too little, since it is released in steps that the line touches from
+//! below. If all are released at once, what must be done by the end of the period of stream i is then t_i times U_i, the sum over the
+//! streams with shorter periods or the same, which is t_i at most.
+//!
+//! But a command that was begun is not taken back, so with several periods one thing more is needed: that a request of a longer
+//! period finds room between those of the shorter ones,
+//!
+//! > t_i (1 - U_i) >= w_k   for all streams k with t_k > t_i
+//!
+//! Then the disk is never idle while a mandatory request waits. Let k be the stream with the earliest deadline of those that wait,
+//! and d an earlier deadline of streams that wait for nothing, whose next periods begin now or later. With m the longest period of
+//! these, d is at least t_m away, and the slack there at least t_m (1 - U), U being theirs alone. If t_m < t_k that is w_k by the
+//! condition; else U_k is not in it, and t_m U_k is c_k w_k at least.
+
+use headtime_disk::time::Dur;
+
+use super::admission::Why;
+use super::stream::Stream;
+
+/// A set of streams with the worst case of each one's requests, mandatory ones by their periods.
+pub(super) struct Demand {
+    /// Each period with how much of the time streams of up to this period demand, U, in 2^-32, and what they leave free of it.
+    periods: Vec<(Dur, u64, Dur)>,
+    /// The left side of condition 2, in parts per million.
+    needed_ppm: u64,
+}
+
+/// The left side of condition 2 for one stream, in 2^-32, rounded up.
+pub(super) fn worst_rate(requests: u32, worst: Dur, period: Dur) -> u64 {
+    let work = (u128::from(requests) * u128::from(worst.0)) << 32;
+    u64::try_from(work.div_ceil(u128::from(period.0))).unwrap_or(u64::MAX)
+}
+
+impl Demand {
+    /// What the mandatory ones of these streams demand; each comes with the worst case of its requests.
+    ///
+    /// # Errors
+    /// More than there is, or a request of a longer period without room between those of shorter ones.
+    pub(super) fn of(all: &[(Stream, Dur)]) -> Result<Demand, Why> {
+        let mut order: Vec<usize> = (0..all.len()).filter(|&i| all[i].0.is_mandatory()).collect();
+        order.sort_by_key(|&i| (all[i].0.period, i));
+        let needed = |&i: &usize| {
+            let (stream, worst) = &all[i];
+            let work = u128::from(stream.requests) * u128::from(worst.0) * 1_000_000;
+            work.div_ceil(u128::from(stream.period.0)) as u64
+        };
+        let needed_ppm = order.iter().map(needed).sum();
+        let mut demand = Demand { periods: Vec::new(), needed_ppm };
+        let mut between = None;
+        // Rates are rounded up one by one, as the subset has them; with one period for all no rate counts, and the sum is exact.
+        let (mut rates, mut work) = (0u64, 0u64);
+        let first = order.first().map(|&i| all[i].0.period);
+        for group in order.chunk_by(|&a, &b| all[a].0.period == all[b].0.period) {
+            let period = all[group[0]].0.period;
+            for &i in group {
+                let (stream, worst) = &all[i];
+                rates = rates.saturating_add(worst_rate(stream.requests, *worst, period));
+                work = work.saturating_add(worst.0.saturating_mul(u64::from(stream.requests)));
+            }
+            let used = if Some(period) == first { worst_rate(1, Dur(work), period) } else { rates };
+            let taken = (u128::from(period.0) * u128::from(used)).div_ceil(1 << 32);
+            let free = Dur(period.0.saturating_sub(u64::try_from(taken).unwrap_or(u64::MAX)));
+            if let Some(least) = demand.least_free() {
+                let longer = group.iter().filter(|&&i| least < all[i].1);
+                let longer = longer.min().map(|&stream| Why::Between { stream, worst: all[stream].1, free: least });
+                between = between.or(longer);
+            }
+            demand.periods.push((period, used, free));
+        }
+        match demand.periods.last() {
+            Some((_, used, _)) if *used > 1 << 32 => Err(Why::Worst { needed_ppm }),
+            _ => between.map_or(Ok(demand), Err),
+        }
+    }
+
+    /// The left side of condition 2, in parts per million.
+    pub(super) fn needed_ppm(&self) -> u64 {
+        self.needed_ppm
+    }
+
+    /// The least that mandatory streams leave free in one of their periods; `None`: there are none.
+    fn least_free(&self) -> Option<Dur> {
+        self.periods.iter().map(|p| p.2).min()
+    }
+
+    /// For how long before mandatory streams are released, at most, nothing else with a worst case of `worst` may be begun: what they
+    /// leave free is less than that.
+    pub(super) fn kept_free(&self, worst: Dur) -> Dur {
+        self.least_free().map_or(Dur::ZERO, |least| worst.saturating_sub(least))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stream::Quality;
+    use super::*;
+
+    fn every(requests: u32, ms: u64) -> (Stream, Dur) {
+        (Stream::new(requests, Dur::from_ms(ms), Quality::MANDATORY, 128).expect("a stream"), Dur::from_ms(10))
+    }
+
+    #[test]
+    fn with_one_period_all_of_it_may_be_demanded() {
+        let demand = Demand::of(&[every(6, 100), every(4, 100)]).expect("all of it");
+        assert_eq!((demand.needed_ppm(), demand.kept_free(Dur::from_ms(10))), (1_000_000, Dur::from_ms(10)));
+        assert_eq!(Demand::of(&[every(6, 100), every(5, 100)]).err(), Some(Why::Worst { needed_ppm: 1_100_000 }));
+        assert_eq!(Demand::of(&[]).map(|d| d.kept_free(Dur::from_ms(10))), Ok(Dur::ZERO));
+    }
+
+    #[test]
+    fn a_longer_period_needs_room_between_the_shorter_ones() {
+        // 8 of 10 requests of 10 ms leave room for two; with all 10 there is none, however little the other wants.
+        assert!(Demand::of(&[every(1, 1_000), every(8, 100)]).is_ok());
+        let none = Demand::of(&[every(1, 10_000), every(10, 100)]).err();
+        assert_eq!(none, Some(Why::Worst { needed_ppm: 1_001_000 }));
+        let (mut large, small) = (every(1, 1_000), every(8, 100));
+        large.1 = Dur::from_ms(21);
+        assert!(matches!(Demand::of(&[small, large]), Err(Why::Between { stream: 1, .. })));
+    }
+}

@@ -1,0 +1,377 @@
+//! Optional streams: condition 3 of Reuther and Pohlack 2003, over all streams of a drive.
+//!
+//! [`super::reserve`] has the maths of one stream. Here is what V is, the time for which others keep the drive busy in a period of
+//! stream i, in the worst order: everything else first. It is the sum, as of independent times, of
+//!
+//! * the requests of each mandatory stream in all of its periods that touch this one ([`Stream::touched_by`]), at their real times X,
+//!   not their worst ones (section 2: so optional streams may be admitted although mandatory ones fill the period by their worst
+//!   cases), chosen from their own stream's alone;
+//! * what each other optional stream takes with its reservation, the last request's overrun included, in each of its periods
+//!   that ends within this one. [`super::subset`] lets nothing with a later deadline go before what this stream has reserved, at its
+//!   worst, fits behind it. A period that began before this one counts only for the time that is left of it;
+//! * what is still at the drive when the period begins, one for each command that may be outstanding. Where there is room for it
+//!   that is a whole request of the largest size ("crossing"): then best effort may be sent whatever begins while the drive is busy
+//!   with it. Else nothing is sent but what was likely to be done by then, and takes no longer beyond it than X - x.
+//!
+//! When the mandatory streams have less than a worst case to spare, nothing else is begun shortly before they are released; that is
+//! taken off the period.
+//!
+//! More reservation for one stream is less room for the others, so reservations are looked for from below: each is the least that the
+//! others' leave room for, again until none grows. That gives the least of all sets that are possible, or shows that none is. A
+//! stream that comes raises those that are there, so the search for both begins with them ([`Ledger::add`]).
+//!
+//! Streams that ask for the same have the same reservation. Where more than a few streams share a drive, a small one's V is the time of all
+//! of them, itself included, which is a little more than that of the others; one sum then serves all of one period.
+//!
+//! Best-effort requests are not in V otherwise, because the subset begins none that could, in the worst case, keep a stream from its
+//! reservation.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use headtime_disk::time::Dur;
+
+use super::admission::{Admitted, Disk, Load, Nearest, NotKnown, Refusal, Service, Why};
+use super::demand::Demand;
+use super::distribution::{CERTAIN, Distribution};
+use super::reserve::{Room, Work};
+use super::stream::{Quality, Stream};
+
+/// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones.
+const FINE: u64 = 1 << 14;
+const WIDE: usize = 1 << 11;
+
+/// Up to so many streams each one's V is that of the others alone.
+const FEW: usize = 16;
+/// With more, it is for those that take more than one in so many parts of the time.
+const LARGE: u64 = 32;
+/// With more, the nearest quality is looked for in steps of so many parts per million.
+const STEP_PPM: u32 = 1_000;
+
+/// The streams that a drive has been promised to, with what each has reserved.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    disk: Disk,
+    streams: Vec<Stream>,
+    /// The group of each stream.
+    group: Vec<usize>,
+    groups: Vec<Group>,
+    crossing: bool,
+    worst_ppm: u64,
+}
+
+/// Streams that ask for the same.
+#[derive(Clone, Debug)]
+struct Group {
+    stream: Stream,
+    /// How many there are, and the first of them.
+    count: u64,
+    first: usize,
+    service: Service,
+    work: Arc<Work>,
+    grid: Grid,
+    /// r in fine bins; of mandatory streams nothing.
+    reserved: usize,
+    /// What one of them takes, in fine bins.
+    takes: Distribution,
+}
+
+/// The bins in which a period is reckoned with.
+#[derive(Clone, Copy, Debug)]
+struct Grid {
+    fine: Dur,
+    /// t in fine bins.
+    period: usize,
+    /// Fine bins of a wide one.
+    factor: usize,
+}
+
+impl Grid {
+    /// Of a drive whose times come in bins of `bin`. All grids' bins are multiples of each other.
+    fn of(period: Dur, bin: Dur) -> Grid {
+        let fine = Dur(bin.0 * (period.0 / bin.0).div_ceil(FINE).max(1).next_power_of_two());
+        let period = (period.0 / fine.0) as usize;
+        Grid { fine, period, factor: period.div_ceil(WIDE).max(1).next_power_of_two() }
+    }
+
+    fn wide(&self) -> Dur {
+        Dur(self.fine.0 * self.factor as u64)
+    }
+
+    /// The last wide bin of a period.
+    fn limit(&self) -> usize {
+        self.period / self.factor
+    }
+
+    /// A time in wide bins, rounded up.
+    fn in_wide(&self, time: Dur) -> usize {
+        time.0.div_ceil(self.wide().0) as usize
+    }
+}
+
+/// V of all streams together, by period and worst case.
+type Totals = BTreeMap<(Dur, Dur), Distribution>;
+
+impl Ledger {
+    /// Of a drive that was promised to nothing.
+    pub fn new(disk: Disk) -> Ledger {
+        Ledger { disk, streams: Vec::new(), group: Vec::new(), groups: Vec::new(), crossing: true, worst_ppm: 0 }
+    }
+
+    /// What is known of the drive.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// The streams, in the order in which they came.
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    /// The answer for the streams that there are.
+    pub fn admitted(&self) -> Admitted {
+        let reservation = |&g: &usize| {
+            let group = &self.groups[g];
+            (!group.stream.is_mandatory()).then(|| Dur(group.grid.fine.0 * group.reserved as u64))
+        };
+        let expected = self.groups.iter().map(|g| {
+            let mean = g.service.times.of(g.stream.requests).mean();
+            let each = u128::from(g.stream.wanted_millionths()) * u128::from(mean.0);
+            g.count * each.div_ceil(u128::from(g.stream.period.0)) as u64
+        });
+        Admitted {
+            reservations: self.group.iter().map(reservation).collect(),
+            load: Load { worst_ppm: self.worst_ppm, expected_ppm: expected.sum() },
+            crossing: self.crossing,
+        }
+    }
+
+    /// One more stream, if it can be had beside the others.
+    ///
+    /// # Errors
+    /// Why not, and what could be had of it; nothing has changed then.
+    pub fn add(&mut self, stream: Stream) -> Result<(), Refusal> {
+        let with = |stream: Stream| {
+            let mut ledger = self.clone();
+            ledger.extend(&[stream]).map(|()| ledger)
+        };
+        match with(stream) {
+            Ok(ledger) => {
+                *self = ledger;
+                Ok(())
+            }
+            Err(why) => Err(Refusal { why, nearest: self.nearest(stream, why, |s| with(s).is_ok()) }),
+        }
+    }
+
+    /// More streams, if all of them can be had.
+    ///
+    /// # Errors
+    /// Why not; what is left then is of no use.
+    pub fn extend(&mut self, streams: &[Stream]) -> Result<(), Why> {
+        for &stream in streams {
+            self.push(stream)?;
+        }
+        self.settle()
+    }
+
+    /// A stream has gone: the others' reservations are found anew. Panics when there is none such.
+    pub fn remove(&mut self, at: usize) {
+        let mut left = self.streams.clone();
+        left.remove(at);
+        let mut ledger = Ledger::new(self.disk.clone());
+        ledger.extend(&left).expect("what could be had beside one more can be had without it");
+        *self = ledger;
+    }
+
+    fn nearest(&self, last: Stream, why: Why, mut fits: impl FnMut(Stream) -> bool) -> Nearest {
+        if matches!(why, Why::Size { .. } | Why::Kinds { .. }) {
+            return Nearest::default();
+        }
+        let step = if self.streams.len() < FEW { 1 } else { STEP_PPM };
+        let requests = most(last.requests - 1, |requests| fits(Stream { requests, ..last }));
+        let quality = |steps: u32| Quality::from_ppm(steps * step).expect("between 1 and all");
+        let lower = most((last.quality.ppm() - 1) / step, |n| fits(Stream { quality: quality(n), ..last }));
+        Nearest { requests, quality: lower.map(quality) }
+    }
+
+    fn push(&mut self, stream: Stream) -> Result<(), Why> {
+        let at = self.streams.len();
+        let group = match self.groups.iter().position(|g| g.stream == stream) {
+            Some(group) => {
+                self.groups[group].count += 1;
+                group
+            }
+            None => {
+                let group = self.open(stream, at)?;
+                self.groups.push(group);
+                self.groups.len() - 1
+            }
+        };
+        self.streams.push(stream);
+        self.group.push(group);
+        Ok(())
+    }
+
+    fn open(&self, stream: Stream, first: usize) -> Result<Group, Why> {
+        let service = self.disk.service_of(&stream).map_err(|e| match e {
+            NotKnown::Kinds => Why::Kinds { stream: first, kinds: stream.kinds },
+            NotKnown::Size { most } => Why::Size { stream: first, most, found: stream.sectors },
+        })?;
+        let grid = Grid::of(stream.period, service.times.bin());
+        let same = self.groups.iter().find(|g| {
+            let alike = (g.stream.requests, g.stream.kinds) == (stream.requests, stream.kinds);
+            alike && g.grid.fine == grid.fine && g.work.limit() >= grid.period && g.service.sectors == service.sectors
+        });
+        let work = match same {
+            Some(same) => same.work.clone(),
+            None => {
+                let factor = (grid.fine.0 / service.times.bin().0) as usize;
+                Arc::new(Work::new(&service.times.coarser(factor), stream.requests, grid.period))
+            }
+        };
+        let takes = if stream.is_mandatory() { work.all().clone() } else { work.stopped(0) };
+        Ok(Group { stream, count: 1, first, service: service.clone(), work, grid, reserved: 0, takes })
+    }
+
+    /// Finds reservations with which all have what they ask for.
+    fn settle(&mut self) -> Result<(), Why> {
+        let worsts: Vec<(Stream, Dur)> =
+            self.streams.iter().zip(&self.group).map(|(s, &g)| (*s, self.groups[g].service.worst)).collect();
+        let demand = Demand::of(&worsts)?;
+        self.worst_ppm = demand.needed_ppm();
+        if self.crossing {
+            if self.grow(&demand).is_ok() {
+                return Ok(());
+            }
+            self.crossing = false;
+            self.groups.iter_mut().for_each(|g| _ = g.reserve(0));
+        }
+        self.grow(&demand)
+    }
+
+    /// Raises reservations until each is enough beside the others, or one cannot be.
+    fn grow(&mut self, demand: &Demand) -> Result<(), Why> {
+        loop {
+            let mut grown = false;
+            let mut totals = Totals::new();
+            for i in 0..self.groups.len() {
+                if self.groups[i].stream.is_mandatory() {
+                    continue;
+                }
+                let least = self.least(i, demand, &mut totals)?;
+                let group = &mut self.groups[i];
+                if least > group.reserved {
+                    grown |= group.reserve(least);
+                }
+            }
+            if !grown {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The least reservation of a group's streams beside the others as they are now, and not less than they have.
+    fn least(&self, i: usize, demand: &Demand, totals: &mut Totals) -> Result<usize, Why> {
+        let me = &self.groups[i];
+        let grid = me.grid;
+        let busy = me.grid.fine.0 * me.takes.end() as u64 * LARGE > me.stream.period.0;
+        let others = if self.streams.len() <= FEW || busy {
+            &self.sum(i, true, demand)
+        } else {
+            totals.entry((me.stream.period, me.service.worst)).or_insert_with(|| self.sum(i, false, demand))
+        };
+        let chance = me.service.likely().max(demand.kept_free(me.service.worst)).0.div_ceil(grid.fine.0) as usize;
+        let mut room = Room::new(grid.period, grid.factor, others, &me.work, chance);
+        let wanted = (u128::from(me.stream.wanted_millionths()) * u128::from(CERTAIN)).div_ceil(1_000_000);
+        me.work.reservation(me.reserved, wanted, |n, used| room.after(n, used)).map_err(|reached| {
+            let reached_ppm = ((reached * 1_000_000) >> 62) as u64 / u64::from(me.stream.requests);
+            Why::Quality { stream: me.first, asked: me.stream.quality, reached_ppm }
+        })
+    }
+
+    /// V of a stream of group `i`, in wide bins of its grid; without itself, or with.
+    fn sum(&self, i: usize, without: bool, demand: &Demand) -> Distribution {
+        let me = &self.groups[i];
+        let (grid, limit) = (me.grid, me.grid.limit() + 1);
+        let mut sum = self.at_drive(grid);
+        let free = demand.kept_free(me.service.worst);
+        for (j, other) in self.groups.iter().enumerate() {
+            let count = other.count - u64::from(without && j == i);
+            if count == 0 {
+                continue;
+            }
+            let often = me.stream.touched_by(&other.stream);
+            if other.stream.is_mandatory() {
+                let all = other.takes.in_bins(grid.wide(), limit).times(often * count, limit);
+                sum = sum.plus(&all, limit);
+                // The release at the period's own end is in the chance that a request must have.
+                let (ours, theirs) = (me.stream.period.0, other.stream.period.0);
+                let aligned = ours.is_multiple_of(theirs) || theirs.is_multiple_of(ours);
+                let idle = Dur(free.0 * (often - u64::from(aligned)));
+                sum = sum.plus(&Distribution::certain(grid.wide(), grid.in_wide(idle)), limit);
+            } else {
+                sum = sum.plus(&other.within(&me.stream, grid).times(count, limit), limit);
+            }
+        }
+        sum
+    }
+
+    /// What is at the drive when a period begins.
+    fn at_drive(&self, grid: Grid) -> Distribution {
+        let outstanding = u64::from(self.disk.outstanding());
+        let limit = grid.limit() + 1;
+        if self.crossing {
+            let whole = self.disk.largest().times.fewest();
+            return whole.in_bins(grid.wide(), limit).times(outstanding, limit);
+        }
+        let optional = self.groups.iter().filter(|g| !g.stream.is_mandatory());
+        let late = optional.map(Group::late).reduce(|a, b| a.longer_of(&b)).expect("one is asked about");
+        late.in_bins(grid.wide(), limit).times(outstanding, limit)
+    }
+}
+
+impl Group {
+    /// Whether what one of them takes has changed with its reservation.
+    fn reserve(&mut self, bins: usize) -> bool {
+        // Reckoned with in whole wide bins, so that a reservation that grows by little changes nothing for others.
+        let wide = |bins: usize| bins.next_multiple_of(self.grid.factor);
+        let (was, is) = (wide(self.reserved), wide(bins));
+        self.reserved = bins;
+        if was != is {
+            self.takes = self.work.stopped(is);
+        }
+        was != is
+    }
+
+    /// How much longer than it was likely to one of its requests takes.
+    fn late(&self) -> Distribution {
+        let times = self.service.times.fewest();
+        times.beyond((self.service.likely().0 / times.bin().0) as usize)
+    }
+
+    /// What one of these streams takes in a period of `stream`, whose grid is `grid`: in its periods that end within it.
+    fn within(&self, stream: &Stream, grid: Grid) -> Distribution {
+        let (limit, wide) = (grid.limit() + 1, grid.wide());
+        let (ours, theirs) = (stream.period.0, self.stream.period.0);
+        let takes = self.takes.in_bins(wide, limit);
+        let whole = takes.times(ours / theirs, limit);
+        let rest = grid.in_wide(Dur(ours % theirs));
+        if rest == 0 {
+            return whole;
+        }
+        // One more ends soon after this period's beginning: it has no longer than until then, and its last request's overrun.
+        let cut = takes.at_most_bins(rest).plus(&self.late().in_bins(wide, limit), limit);
+        whole.plus(if rest + 1 < takes.end() { &cut } else { &takes }, limit)
+    }
+}
+
+/// The largest number from 1 to `upto` that fits, if those below one that fits do, too.
+fn most(upto: u32, mut fits: impl FnMut(u32) -> bool) -> Option<u32> {
+    let (mut good, mut bad) = (0, upto + 1);
+    while bad - good > 1 {
+        let mid = good + (bad - good) / 2;
+        if fits(mid) { good = mid } else { bad = mid }
+    }
+    (good > 0).then_some(good)
+}

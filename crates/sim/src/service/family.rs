@@ -1,0 +1,236 @@
+//! X by the number of requests that one is chosen from: the family that admission reckons with
+//! ([`headtime_sched::admit::das::family`]), measured on a virtual drive.
+//!
+//! A stream has its requests at the beginning of a period, and fewer and fewer of them until its end. So batches of requests are given
+//! to an idle drive, each somewhere on the whole drive, and each command's time counts for the number that it was chosen from. What a
+//! batch leaves for its end is where the head was not, so the size of the batch matters as well: batches are of 1, 2, 4 requests and
+//! so on up to the largest, and of each number of candidates the longest times count, taken one by one in the order of their lengths.
+//! For as many candidates as the load keeps waiting at all times, and for more, [`super::measure`] says how long they take.
+
+use headtime_disk::command::{Command, Completion, Kind};
+use headtime_disk::profile::{Profile, Run, ServiceLoad, ServiceTimes};
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::at_drive::AtDrive;
+use headtime_sched::admit::das::distribution::Distribution;
+
+use super::{Load, MeasureError, Measured, measure, words, worst_of};
+use crate::observe::Observer;
+use crate::run::Limits;
+use crate::simulate::{Setup, Simulation};
+use crate::workload::scenario::order_name;
+use crate::workload::variates::{Share, Variates};
+use crate::workload::{Ask, Workload, WorkloadError};
+
+/// Shares of reads that are measured for all kinds of streams, in parts per million: reads, both, writes.
+pub const KINDS: [u32; 3] = [1_000_000, 500_000, 0];
+/// Numbers of candidates that have times of their own, below what is kept waiting.
+const NUMBERS: [u32; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192];
+/// For so many commands that a load measures there is one batch of each size.
+const COMMANDS_PER_BATCH: u64 = 50;
+
+/// What was measured, by ascending numbers of candidates. The last is of what the load keeps waiting.
+///
+/// # Errors
+/// As of [`measure`].
+pub fn family(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureError> {
+    let closed = measure(profile, load)?;
+    let most = closed.times.load.candidates;
+    let numbers: Vec<u32> = NUMBERS.into_iter().filter(|n| *n < most).collect();
+    let mut longest: Vec<Vec<Dur>> = vec![Vec::new(); numbers.len()];
+    let sizes = std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < load.waiting).chain([load.waiting]);
+    for size in sizes {
+        for (times, longest) in batches(profile, load, size, &numbers)?.into_iter().zip(&mut longest) {
+            let mut times = times;
+            times.sort_unstable();
+            if longest.is_empty() {
+                *longest = times;
+            } else if !times.is_empty() {
+                longest.iter_mut().zip(times).for_each(|(l, t)| *l = t.max(*l));
+            }
+        }
+    }
+    let member = |(&candidates, times): (&u32, &Vec<Dur>)| of(load, &closed, candidates, times);
+    Ok(numbers.iter().zip(&longest).map(member).chain([closed.clone()]).collect())
+}
+
+/// The families of all kinds of requests, in the order in which profiles keep them.
+///
+/// # Errors
+/// As of [`measure`].
+pub fn families(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureError> {
+    let each = KINDS.map(|reads_ppm| family(profile, &Load { reads_ppm, ..*load }));
+    Ok(each.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// Times of commands that were chosen from so many.
+fn of(load: &Load, closed: &Measured, candidates: u32, times: &[Dur]) -> Measured {
+    let mut counts = Vec::new();
+    for time in times {
+        let bin = time.0.div_ceil(Distribution::BIN.0).max(1) as usize;
+        counts.resize(counts.len().max(bin + 1), 0u32);
+        counts[bin] += 1;
+    }
+    let sum: Dur = times.iter().copied().sum();
+    Measured {
+        times: ServiceTimes {
+            sectors: closed.times.sectors,
+            load: ServiceLoad {
+                words: format!("{}, in batches of 1 to {}", words(load), load.waiting),
+                reads_ppm: load.reads_ppm,
+                waiting: load.waiting,
+                candidates,
+                order: order_name(load.order),
+                outstanding: load.outstanding,
+            },
+            samples: times.len() as u64,
+            bin: Distribution::BIN,
+            runs: Run::of(&counts),
+        },
+        worst: closed.worst,
+        span: sum,
+        mean: Dur(sum.0 / times.len().max(1) as u64),
+        longest: times.iter().copied().max().unwrap_or(Dur::ZERO),
+    }
+}
+
+/// Times of commands of batches of `size` requests, for each of `numbers` those of commands that were chosen from so many.
+fn batches(profile: &Profile, load: &Load, size: u32, numbers: &[u32]) -> Result<Vec<Vec<Dur>>, MeasureError> {
+    let setup = Setup { depth: Some(load.outstanding), ..Setup::new(profile, load.order, load.seed) };
+    let simulation = Simulation::new(&setup)?;
+    let sectors = (load.bytes / u64::from(profile.sector_bytes)) as u32;
+    let worst = worst_of(profile, sectors)?.total();
+    let batches = (load.requests / COMMANDS_PER_BATCH).max(1);
+    let mut workload = Batches {
+        size,
+        reads: Share::new(load.reads_ppm, 1_000_000).ok_or(MeasureError::Reads { found: load.reads_ppm })?,
+        sectors,
+        places: (simulation.target().capacity / u64::from(sectors)).max(1),
+        rng: Variates::new(load.seed, 1 << 52 | u64::from(size)),
+        due: size,
+        unfinished: size,
+        now: Time::ZERO,
+    };
+    let mut seen = Seen {
+        size,
+        left: size,
+        drive: AtDrive::default(),
+        sent: Vec::new(),
+        worst,
+        beyond: None,
+        numbers,
+        times: vec![Vec::new(); numbers.len()],
+    };
+    let limits = Limits { requests: Some(batches * u64::from(size)), ..Limits::default() };
+    simulation.run(&mut workload, limits, None, &mut seen)?;
+    match seen.beyond {
+        Some(found) => Err(MeasureError::Beyond { sectors, worst, found }),
+        None => Ok(seen.times),
+    }
+}
+
+/// Batches of requests, one when all of the one before are finished.
+struct Batches {
+    size: u32,
+    reads: Share,
+    sectors: u32,
+    places: u64,
+    rng: Variates,
+    due: u32,
+    unfinished: u32,
+    now: Time,
+}
+
+impl Workload for Batches {
+    fn next_due(&self) -> Option<Time> {
+        (self.due > 0).then_some(self.now)
+    }
+
+    fn take(&mut self) -> Result<Ask, WorkloadError> {
+        self.due -= 1;
+        let lbn = self.rng.below(self.places) * u64::from(self.sectors);
+        let kind = if self.rng.chance(self.reads) { Kind::Read } else { Kind::Write };
+        Ok(Ask { due: self.now, kind, lbn, count: self.sectors, fua: false, sync: true, owner: 0, class: 0 })
+    }
+
+    fn finished(&mut self, _owner: u32, now: Time) {
+        self.unfinished -= 1;
+        if self.unfinished == 0 {
+            (self.now, self.due, self.unfinished) = (now, self.size, self.size);
+        }
+    }
+
+    fn endless(&self) -> bool {
+        true
+    }
+}
+
+/// Counts how long each command took, by how many it was chosen from.
+struct Seen<'a> {
+    size: u32,
+    /// Requests of the batch that were not sent.
+    left: u32,
+    drive: AtDrive<()>,
+    sent: Vec<(u64, u32)>,
+    worst: Dur,
+    beyond: Option<Dur>,
+    numbers: &'a [u32],
+    times: Vec<Vec<Dur>>,
+}
+
+impl Observer for Seen<'_> {
+    fn issued(&mut self, command: &Command, now: Time) {
+        self.drive.sent(command.id, (), (self.worst, self.worst), now);
+        self.sent.push((command.id, self.left));
+        self.left = if self.left == 1 { self.size } else { self.left - 1 };
+    }
+
+    fn completed(&mut self, command: &Command, _free: u32, completion: &Completion) {
+        let took = self.drive.done(command.id, Dur::ZERO, completion.at).took;
+        let at = self.sent.iter().position(|s| s.0 == command.id).expect("it was sent");
+        let candidates = self.sent.swap_remove(at).1;
+        if took > self.worst {
+            self.beyond = self.beyond.or(Some(took));
+        }
+        if let Ok(number) = self.numbers.binary_search(&candidates) {
+            self.times[number].push(took);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::profile::builtin;
+
+    use super::super::BYTES;
+    use super::*;
+
+    fn load(waiting: u32) -> Load {
+        Load { waiting, requests: 20_000, ..Load::reads(BYTES, 1) }
+    }
+
+    #[test]
+    fn the_fewer_there_are_to_choose_from_the_longer_a_command_takes() {
+        let profile = builtin("ultrastar36z15").expect("a built-in drive");
+        let all = family(&profile, &load(32)).expect("measured");
+        let candidates: Vec<u32> = all.iter().map(|m| m.times.load.candidates).collect();
+        assert_eq!(candidates, [1, 2, 3, 4, 6, 8, 12, 16, 24, 31]);
+        assert!(all.windows(2).all(|pair| pair[0].mean > pair[1].mean), "{all:?}");
+        assert!(all.iter().all(|m| m.longest <= m.worst.total()));
+        // One batch of each size for 50 commands.
+        assert!(all[..9].iter().all(|m| m.times.samples == 400));
+        assert!(all[0].mean.0 > 2 * all[9].mean.0 * 9 / 10, "{} and {}", all[0].mean, all[9].mean);
+    }
+
+    #[test]
+    fn all_kinds_are_measured_in_the_order_of_profiles() {
+        let profile = builtin("barracuda36es2").expect("a built-in drive");
+        let all = families(&profile, &load(2)).expect("measured");
+        let of: Vec<(u32, u32)> = all.iter().map(|m| (m.times.load.reads_ppm, m.times.load.candidates)).collect();
+        assert_eq!(of, [(1_000_000, 1), (500_000, 1), (0, 1)]);
+        let all = families(&profile, &load(4)).expect("measured");
+        assert_eq!(all.len(), 9);
+        let profile = Profile { service_times: all.into_iter().map(|m| m.times).collect(), ..profile };
+        let text = headtime_disk::profile::write(&profile);
+        assert_eq!(headtime_disk::profile::read("drive.toml", &text).map(|l| l.profile), Ok(profile));
+    }
+}
