@@ -58,6 +58,8 @@ pub struct Ledger {
     groups: Vec<Group>,
     crossing: bool,
     worst_ppm: u64,
+    /// Goes up when something changes that others' reservations depend on.
+    version: u64,
 }
 
 /// Streams that ask for the same.
@@ -74,6 +76,8 @@ struct Group {
     reserved: usize,
     /// What one of them takes, in fine bins.
     takes: Distribution,
+    /// The version at which what it has reserved was found to be enough.
+    enough_at: u64,
 }
 
 /// The bins in which a period is reckoned with.
@@ -109,13 +113,21 @@ impl Grid {
     }
 }
 
-/// V of all streams together, by period and worst case.
-type Totals = BTreeMap<(Dur, Dur), Distribution>;
+/// What all streams together leave, by period, size and kinds.
+type Rooms = BTreeMap<(Dur, u32, usize), Room>;
 
 impl Ledger {
     /// Of a drive that was promised to nothing.
     pub fn new(disk: Disk) -> Ledger {
-        Ledger { disk, streams: Vec::new(), group: Vec::new(), groups: Vec::new(), crossing: true, worst_ppm: 0 }
+        Ledger {
+            disk,
+            streams: Vec::new(),
+            group: Vec::new(),
+            groups: Vec::new(),
+            crossing: true,
+            worst_ppm: 0,
+            version: 1,
+        }
     }
 
     /// What is known of the drive.
@@ -175,13 +187,17 @@ impl Ledger {
         self.settle()
     }
 
-    /// A stream has gone: the others' reservations are found anew. Panics when there is none such.
-    pub fn remove(&mut self, at: usize) {
-        let mut left = self.streams.clone();
-        left.remove(at);
-        let mut ledger = Ledger::new(self.disk.clone());
-        ledger.extend(&left).expect("what could be had beside one more can be had without it");
-        *self = ledger;
+    /// Makes it one of these streams, all of which are at work and so can be had together; those that there are keep what they have
+    /// if these are the same, or more. If a stream has gone all reservations are found anew.
+    pub fn become_of(&mut self, streams: &[Stream]) {
+        let mut known = self.streams.len();
+        if !streams.starts_with(&self.streams) {
+            *self = Ledger::new(self.disk.clone());
+            known = 0;
+        }
+        if streams.len() > known {
+            self.extend(&streams[known..]).expect("what is at work was admitted");
+        }
     }
 
     fn nearest(&self, last: Stream, why: Why, mut fits: impl FnMut(Stream) -> bool) -> Nearest {
@@ -200,11 +216,13 @@ impl Ledger {
         let group = match self.groups.iter().position(|g| g.stream == stream) {
             Some(group) => {
                 self.groups[group].count += 1;
+                self.version += 1;
                 group
             }
             None => {
                 let group = self.open(stream, at)?;
                 self.groups.push(group);
+                self.version += 1;
                 self.groups.len() - 1
             }
         };
@@ -231,7 +249,7 @@ impl Ledger {
             }
         };
         let takes = if stream.is_mandatory() { work.all().clone() } else { work.stopped(0) };
-        Ok(Group { stream, count: 1, first, service: service.clone(), work, grid, reserved: 0, takes })
+        Ok(Group { stream, count: 1, first, service: service.clone(), work, grid, reserved: 0, takes, enough_at: 0 })
     }
 
     /// Finds reservations with which all have what they ask for.
@@ -245,6 +263,7 @@ impl Ledger {
                 return Ok(());
             }
             self.crossing = false;
+            self.version += 1;
             self.groups.iter_mut().for_each(|g| _ = g.reserve(0));
         }
         self.grow(&demand)
@@ -252,37 +271,47 @@ impl Ledger {
 
     /// Raises reservations until each is enough beside the others, or one cannot be.
     fn grow(&mut self, demand: &Demand) -> Result<(), Why> {
-        loop {
-            let mut grown = false;
-            let mut totals = Totals::new();
-            for i in 0..self.groups.len() {
-                if self.groups[i].stream.is_mandatory() {
+        let stale = |all: &Ledger, i: usize| {
+            let group = &all.groups[i];
+            !group.stream.is_mandatory() && group.enough_at < all.version
+        };
+        while (0..self.groups.len()).any(|i| stale(self, i)) {
+            // Sums that serve several are of when they were made: who is found to have enough by one is looked at again if others
+            // have grown since.
+            let (mut rooms, mut made_at) = (Rooms::new(), self.version);
+            // Who came last has nothing yet; the others may have enough as it is.
+            for i in (0..self.groups.len()).rev() {
+                if !stale(self, i) {
                     continue;
                 }
-                let least = self.least(i, demand, &mut totals)?;
+                let least = self.least(i, demand, &mut rooms)?;
                 let group = &mut self.groups[i];
-                if least > group.reserved {
-                    grown |= group.reserve(least);
+                group.enough_at = made_at;
+                if least > group.reserved && group.reserve(least) {
+                    self.version += 1;
+                    if i + 1 == self.groups.len() {
+                        rooms.clear();
+                        made_at = self.version;
+                    }
                 }
             }
-            if !grown {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     /// The least reservation of a group's streams beside the others as they are now, and not less than they have.
-    fn least(&self, i: usize, demand: &Demand, totals: &mut Totals) -> Result<usize, Why> {
+    fn least(&self, i: usize, demand: &Demand, rooms: &mut Rooms) -> Result<usize, Why> {
         let me = &self.groups[i];
         let grid = me.grid;
-        let busy = me.grid.fine.0 * me.takes.end() as u64 * LARGE > me.stream.period.0;
-        let others = if self.streams.len() <= FEW || busy {
-            &self.sum(i, true, demand)
-        } else {
-            totals.entry((me.stream.period, me.service.worst)).or_insert_with(|| self.sum(i, false, demand))
-        };
         let chance = me.service.likely().max(demand.kept_free(me.service.worst)).0.div_ceil(grid.fine.0) as usize;
-        let mut room = Room::new(grid.period, grid.factor, others, &me.work, chance);
+        let room = |without| Room::new(grid.period, grid.factor, &self.sum(i, without, demand), &me.work, chance);
+        let busy = me.grid.fine.0 * me.takes.end() as u64 * LARGE > me.stream.period.0;
+        let room = if self.streams.len() <= FEW || busy {
+            &mut room(true)
+        } else {
+            let key = (me.stream.period, me.service.sectors, me.stream.kinds as usize);
+            rooms.entry(key).or_insert_with(|| room(false))
+        };
         let wanted = (u128::from(me.stream.wanted_millionths()) * u128::from(CERTAIN)).div_ceil(1_000_000);
         me.work.reservation(me.reserved, wanted, |n, used| room.after(n, used)).map_err(|reached| {
             let reached_ppm = ((reached * 1_000_000) >> 62) as u64 / u64::from(me.stream.requests);

@@ -69,11 +69,11 @@ impl Work {
         }
         let all = (0..=limit).map(|bin| at.iter().map(|a| u128::from(a[bin])).sum::<u128>());
         assert!(all.into_iter().all(|p| p <= u128::from(CERTAIN)), "times of nothing are not positive");
-        let begins = numbers.iter().zip(at).filter_map(|(&n, mut at)| {
-            let first = at.iter().position(|p| *p > 0)?;
-            at.truncate(at.iter().rposition(|p| *p > 0)? + 1);
-            at.drain(..first);
-            Some(Begins { times: family.of(n).clone(), first, at })
+        let begins = numbers.iter().zip(at).map(|(&n, mut at)| {
+            let first = at.iter().position(|p| *p > 0).unwrap_or(0);
+            at.truncate(at.iter().rposition(|p| *p > 0).map_or(0, |last| last + 1));
+            at.drain(..first.min(at.len()));
+            Begins { times: family.of(n).clone(), first, at }
         });
         Work { begins: begins.collect(), all: used, limit }
     }
@@ -144,7 +144,7 @@ impl Work {
         Err(expected)
     }
 
-    /// The distributions that its requests' times are of.
+    /// The distributions of the family that its requests' times are of.
     pub fn times(&self) -> impl ExactSizeIterator<Item = &Distribution> {
         self.begins.iter().map(|b| &b.times)
     }

@@ -9,7 +9,8 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
 
-use super::admission::{Admitted, Disk, Load, Refusal, admit};
+use super::admission::{Admitted, Disk, Load, Refusal};
+use super::ledger::Ledger;
 use super::periods::Tally;
 use super::stream::Stream;
 use super::subset::{Event, Exhausted, Member, OpenError, Rules, Sent, Subset};
@@ -147,7 +148,8 @@ struct Queue {
 /// The streams of a core.
 #[derive(Debug)]
 pub struct Streams {
-    disk: Disk,
+    /// The streams as admission has them; brought up to date when one more is asked for.
+    ledger: Ledger,
     worsts: Worsts,
     rules: Rules,
     subset: Subset,
@@ -175,7 +177,7 @@ impl Streams {
             moves_on: setup.worsts.moves_on(),
         };
         Streams {
-            disk: setup.disk.clone(),
+            ledger: Ledger::new(setup.disk.clone()),
             best_effort: vec![0; setup.worsts.classes().len()],
             worsts: setup.worsts.clone(),
             rules,
@@ -192,11 +194,11 @@ impl Streams {
 
     /// What is known of the drive.
     pub fn disk(&self) -> &Disk {
-        &self.disk
+        self.ledger.disk()
     }
 
     /// The streams that were promised something, in the order in which they came. Whether one more can be had beside them is
-    /// [`admit`]'s to say of these and the new one behind them.
+    /// [`super::admission::admit`]'s to say of these and the new one behind them.
     pub fn declared(&self) -> impl Iterator<Item = Stream> + '_ {
         self.open.iter().map(|o| o.stream)
     }
@@ -217,9 +219,13 @@ impl Streams {
     /// # Errors
     /// It cannot be had, with what is nearest; or `owner` has a stream.
     pub fn admit(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
-        let all: Vec<Stream> = self.declared().chain([stream]).collect();
-        let admitted = admit(&self.disk, &all)?;
-        self.begin(owner, stream, &admitted, now)
+        let declared: Vec<Stream> = self.declared().collect();
+        self.ledger.become_of(&declared);
+        let mut ledger = self.ledger.clone();
+        ledger.add(stream)?;
+        let opened = self.begin(owner, stream, &ledger.admitted(), now)?;
+        self.ledger = ledger;
+        Ok(opened)
     }
 
     /// The same for a stream of which admission has said that it can be had beside those of [`Streams::declared`]. Panics when it
@@ -231,7 +237,7 @@ impl Streams {
         assert!(owner < BEST_EFFORT, "owner {owner} is one of the queues");
         let (&reservation, others) = admitted.reservations.split_last().expect("one stream at least was admitted");
         assert!(others.len() == self.open.len(), "admitted beside {} streams, not {}", others.len(), self.open.len());
-        let service = self.disk.service_of(&stream).expect("it was admitted");
+        let service = self.ledger.disk().service_of(&stream).expect("it was admitted");
         let begins = self.subset.open(owner, stream, service, reservation, now)?;
         for (open, &reservation) in self.open.iter_mut().zip(others) {
             assert!(open.reservation.is_some() == reservation.is_some(), "admitted beside other streams");
