@@ -5,8 +5,10 @@ use std::fmt;
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_sched::admit::das::admission::{Disk, Load as Taken};
+use headtime_sched::admit::das::admission::{Admitted, Disk};
+use headtime_sched::admit::das::forecast::{BestEffort, Forecast, USUAL_WAITING, forecast};
 use headtime_sched::admit::das::known::KnownError;
+use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::Setup;
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sim::service::{self, Load};
@@ -17,29 +19,41 @@ use crate::failure::Failure;
 use crate::screen;
 use crate::words::ppm;
 
-/// How much of a drive's time a set of streams takes, as shares of it.
+/// How much of a drive's time a set of streams takes, and what best effort has beside it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Shares {
+    /// Of the drive's time mandatory requests take so much at their worst.
     mandatory_at_worst: f64,
+    /// What is expected to be done of all streams takes so much of it.
     expected: f64,
+    /// Best effort has so much of it, if it always waits; the rest is idle.
     best_effort: f64,
-    /// The same in parts per million.
+    best_effort_per_second: f64,
+    /// Requests of it that are taken to wait.
+    best_effort_waiting: u32,
+    /// The shares in parts per million.
     #[serde(skip)]
     ppm: [u64; 3],
 }
 
 impl Shares {
-    /// Mandatory requests at their worst, what is expected of all, and what is left, in parts per million.
-    pub fn of(worst: u64, expected: u64, left: u64) -> Shares {
+    /// Mandatory requests at their worst, and what is expected of all, in parts per million; and what best effort has.
+    pub fn of(worst: u64, expected: u64, forecast: Forecast) -> Shares {
         let share = |ppm: u64| ppm as f64 / 1e6;
-        let (mandatory_at_worst, best_effort) = (share(worst), share(left));
-        Shares { mandatory_at_worst, expected: share(expected), best_effort, ppm: [worst, expected, left] }
+        Shares {
+            mandatory_at_worst: share(worst),
+            expected: share(expected),
+            best_effort: share(forecast.best_effort_ppm),
+            best_effort_per_second: forecast.per_1000_s as f64 / 1e3,
+            best_effort_waiting: USUAL_WAITING,
+            ppm: [worst, expected, forecast.best_effort_ppm],
+        }
     }
-}
 
-impl From<Taken> for Shares {
-    fn from(load: Taken) -> Shares {
-        Shares::of(load.worst_ppm, load.expected_ppm, load.left_ppm())
+    /// Of a set of streams that was admitted.
+    pub fn admitted(disk: &Disk, streams: &[Stream], admitted: &Admitted, exhausted: Exhausted) -> Shares {
+        let forecast = forecast(disk, streams, admitted, exhausted, BestEffort::usual(disk)).unwrap_or_default();
+        Shares::of(admitted.load.worst_ppm, admitted.load.expected_ppm, forecast)
     }
 }
 
@@ -48,8 +62,9 @@ impl fmt::Display for Shares {
         let [worst, expected, left] = self.ppm.map(ppm);
         write!(
             f,
-            "mandatory requests take {worst} of the time at their worst; what is expected of all streams takes {expected}, and {left} is left \
-             for best effort"
+            "mandatory requests take {worst} of the time at their worst; what is expected of all streams takes {expected}. Best effort has \
+             {left} of it, {:.1} requests a second, if {} always wait",
+            self.best_effort_per_second, self.best_effort_waiting
         )
     }
 }

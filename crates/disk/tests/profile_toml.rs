@@ -248,7 +248,7 @@ fn every_fault_of_service_times_names_its_line_and_its_reason() {
             "sectors = 16\nworkload = \"reads somewhere else\"\nreads = 1\nwaiting = 1",
             "sectors = 8\nworkload = \"reads somewhere else\"\nreads = 0.75\nwaiting = 20\ncandidates = 19",
             18,
-            "candidates is 19; it must be more than 19 (of one size and share of reads they ascend)",
+            "candidates is 19; it must be more than 19, or that with more than 20 waiting (of one size",
         ),
         ("waiting = 20", "waiting = 20\ncandidates = 21", 7, "candidates is 21; it must be at most what waited (20)"),
         ("waiting = 20", "waiting = 20\ncandidates = 0", 7, "candidates is 0; it must be between 1"),

@@ -105,7 +105,7 @@ struct Took {
 /// What a decision takes with `requests` waiting in `streams`.
 fn microseconds(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunError> {
     let times = Distribution::from_samples(&[WORST], WORST, WORST).map_err(|e| failed(&SPEC, e))?;
-    let service = Service { sectors: 1, worst: WORST, times: times.into() };
+    let service = Service::new(1, WORST, times);
     let rules = Rules {
         outstanding: 2,
         best_effort: WORST,

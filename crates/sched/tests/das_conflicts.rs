@@ -40,7 +40,7 @@ impl Rig {
         let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
         let model = Model::new(&profile).expect("a drive that works");
         let times = Distribution::from_samples(&[Dur::from_ms(8)], Dur::from_ms(1), W).expect("a sample");
-        let service = Service { sectors: SECTORS, worst: W, times: times.into() };
+        let service = Service::new(SECTORS, W, times);
         let setup = Setup {
             disk: Disk::new(vec![service], 2).expect("a drive"),
             worsts: Worsts::flat(W, SECTORS),

@@ -17,7 +17,7 @@ const CHOICES: [Choice; 2] = [Choice::Spiteful, Choice::Anybody];
 fn service(rng: &mut Xoshiro256PlusPlus, sectors: u32, mean: u64, worst: u64) -> (Service, Vec<Dur>) {
     let samples = made_up_times(rng, 1_000, BIN, (mean / 3, mean), worst);
     let times = Distribution::from_samples(&samples, BIN, Dur(worst * BIN.0)).expect("samples");
-    (Service { sectors, worst: Dur(worst * BIN.0), times: times.into() }, samples)
+    (Service::new(sectors, Dur(worst * BIN.0), times), samples)
 }
 
 /// Streams that come one after another, as many as are admitted.

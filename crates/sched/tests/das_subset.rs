@@ -21,7 +21,7 @@ fn span(ms: u64) -> Dur {
 /// Requests that are likely to take `likely` ms, and `worst` ms at most.
 fn service(likely: u64, worst: u64) -> Service {
     let times = Distribution::from_samples(&[span(likely)], span(1), span(worst)).expect("a sample");
-    Service { sectors: 128, worst: span(worst), times: times.into() }
+    Service::new(128, span(worst), times)
 }
 
 const RULES: Rules = Rules {
@@ -277,7 +277,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                 let worst = between(rng, 1, 3);
                 let samples = [Dur(UNIT * between(rng, 1, worst))];
                 let times = Distribution::from_samples(&samples, Dur(UNIT), Dur(UNIT * worst)).expect("a sample");
-                let service = Service { sectors: 128, worst: Dur(UNIT * worst), times: times.into() };
+                let service = Service::new(128, Dur(UNIT * worst), times);
                 let period = Dur(UNIT * if one_period { period } else { 4 << between(rng, 0, 3) });
                 let hard = between(rng, 0, 1) == 0;
                 let q = Quality::from_ppm(if hard { 1_000_000 } else { 900_000 }).expect("a quality");

@@ -213,8 +213,8 @@ fn main() {
         Err((at, why)) => return println!("{films} films cannot be had: {}: {why}", export(at as u64 / 3, at % 3)),
     };
     println!(
-        "{films} films, {readers} readers, {seconds} s; {:.0}% of the drive is left for best effort",
-        load.left_ppm() as f64 / 1e4
+        "{films} films, {readers} readers, {seconds} s; streams are expected to take {:.0}% of the drive",
+        load.expected_ppm as f64 / 1e4
     );
     let drive = VirtualDrive::new(&profile, DriveConfig::default(), file.into()).expect("a drive");
     let note: Note = Arc::new(|line| eprintln!("{line}"));

@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::admission::{Admitted, Disk, Load, Refusal, admit};
+use headtime_sched::admit::das::forecast::{BestEffort, Forecast, forecast};
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::{NotOpened, Standing};
+use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::core::Core;
 use tokio::sync::oneshot;
 
@@ -80,6 +82,8 @@ pub struct Promised {
     pub reservations: Vec<(Option<u32>, Option<Dur>)>,
     /// How much of the drive is taken.
     pub load: Load,
+    /// What best effort has beside it.
+    pub forecast: Forecast,
 }
 
 /// The streams of a server that runs. Its calls wait for answers, and some reckon for long: they are not for tasks.
@@ -132,7 +136,7 @@ impl Live {
         stream.as_ref().map_or(Ok(()), |s| self.fits(s))?;
         let standings = self.standings()?;
         let all: Vec<Stream> = standings.iter().map(|s| s.stream).chain(stream).collect();
-        Ok(promised(&standings, None, &admit(&self.disk, &all)?))
+        Ok(promised(&self.disk, &all, &standings, None, &admit(&self.disk, &all)?))
     }
 
     /// Makes an export a stream, if that can be had beside those that there are.
@@ -147,7 +151,7 @@ impl Live {
             let beside: Vec<Stream> = standings.iter().map(|s| s.stream).collect();
             let all: Vec<Stream> = beside.iter().copied().chain([stream]).collect();
             let admitted = admit(&self.disk, &all)?;
-            let said = promised(&standings, Some(export), &admitted);
+            let said = promised(&self.disk, &all, &standings, Some(export), &admitted);
             match self.call(|reply| StreamCall::Begin { owner: export, stream, beside, admitted, reply })? {
                 Ok(_) => {
                     self.exports.set_most_sectors(export as usize, Some(stream.sectors));
@@ -176,7 +180,12 @@ impl Live {
     }
 }
 
-fn promised(standings: &[Standing], last: Option<u32>, admitted: &Admitted) -> Promised {
+fn promised(disk: &Disk, all: &[Stream], standings: &[Standing], last: Option<u32>, admitted: &Admitted) -> Promised {
     let owners = standings.iter().map(|s| Some(s.owner)).chain([last]);
-    Promised { reservations: owners.zip(admitted.reservations.iter().copied()).collect(), load: admitted.load }
+    let forecast = forecast(disk, all, admitted, Exhausted::default(), BestEffort::usual(disk)).unwrap_or_default();
+    Promised {
+        reservations: owners.zip(admitted.reservations.iter().copied()).collect(),
+        load: admitted.load,
+        forecast,
+    }
 }

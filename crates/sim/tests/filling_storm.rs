@@ -169,7 +169,7 @@ fn nothing_is_lost_of_streams_and_of_what_is_beside_them() {
         let (worst, bin) = (worsts.get(24), Dur::from_ms(1));
         let times: Vec<Dur> = (2..12).map(Dur::from_ms).collect();
         let times = Distribution::from_samples(&times, bin, worst).expect("samples");
-        let disk = Disk::new(vec![Service { sectors: 24, worst, times: times.into() }], 2).expect("a drive");
+        let disk = Disk::new(vec![Service::new(24, worst, times)], 2).expect("a drive");
         for area in [1_500, 20_000] {
             let promises = Some(Setup { disk: disk.clone(), worsts: worsts.clone(), exhausted });
             let admit = Policy::named(name).expect("a policy");

@@ -29,7 +29,7 @@ fn promises(profile: &Profile, exhausted: Exhausted) -> Promises {
     let worst = WorstCase::of(profile, &model, 128).expect("it writes through").total();
     let samples: Vec<Dur> = (0..100).map(|i| Dur::from_us(2_000 + 45 * i)).collect();
     let times = Distribution::from_samples(&samples, Dur::from_us(100), worst).expect("samples");
-    let disk = Disk::new(vec![Service { sectors: 128, worst, times: times.into() }], 2).expect("a drive");
+    let disk = Disk::new(vec![Service::new(128, worst, times)], 2).expect("a drive");
     Promises::of(disk, profile, &model, exhausted).expect("it writes through")
 }
 

@@ -28,13 +28,30 @@ struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
+    /// One of so many possibilities.
+    fn one_of(&mut self, n: u64) -> u64 {
+        let one = self.rest % n;
+        self.rest /= n;
+        one
+    }
+
+    /// What is left, at some instant, of a request that is the only one: each bin of each of its times alike.
+    fn residual(&mut self) -> u64 {
+        let times = &self.times[0];
+        let mut at = self.one_of(times.iter().sum());
+        for &time in times {
+            if at < time {
+                return time - at;
+            }
+            at -= time;
+        }
+        unreachable!("an instant within one of the times")
+    }
+
     /// The time of a request that is chosen from so many.
     fn next(&mut self, candidates: usize) -> u64 {
         let times = &self.times[candidates.min(self.times.len()) - 1];
-        let n = times.len() as u64;
-        let time = times[(self.rest % n) as usize];
-        self.rest /= n;
-        time
+        times[self.one_of(times.len() as u64) as usize]
     }
 }
 
@@ -74,14 +91,18 @@ impl Case {
     /// Requests of stream `i` that are done, over all outcomes, and how many outcomes there are.
     pub fn done(&self, reserved: &[u64], i: usize, crossing: bool) -> (u64, u64) {
         let draws = self.mandatory + self.outstanding + self.optional.iter().map(|o| o.0).sum::<usize>();
-        let outcomes = (self.times[0].len() as u64).pow(draws as u32);
+        let whole = draws - usize::from(crossing);
+        let outcomes = (self.times[0].len() as u64).pow(whole as u32);
+        let outcomes = if crossing { outcomes * self.times[0].iter().sum::<u64>() } else { outcomes };
         let free = self.worst.saturating_sub(self.period - self.mandatory as u64 * self.worst);
         let chance = self.likely.max(if self.mandatory > 0 { free } else { 0 });
         let mut done = 0;
         for rest in 0..outcomes {
             let mut outcome = Outcome { times: &self.times, rest };
-            let likely = if crossing { 0 } else { self.likely };
-            let mut busy: u64 = (0..self.outstanding).map(|_| outcome.next(1).saturating_sub(likely)).sum();
+            let mut busy: u64 = match crossing {
+                true => outcome.residual() + (1..self.outstanding).map(|_| outcome.next(1)).sum::<u64>(),
+                false => (0..self.outstanding).map(|_| outcome.next(1).saturating_sub(self.likely)).sum(),
+            };
             busy += (1..=self.mandatory).map(|left| outcome.next(left)).sum::<u64>();
             // The others of the optional streams come before it, too.
             let mut own = Vec::new();

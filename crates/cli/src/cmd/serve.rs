@@ -136,8 +136,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         Ok::<(Core, Load), Failure>((core, load))
     };
     if args.check {
-        let (core, load) = scheduler(core, model)?;
-        let promised = promises.as_ref().map(|p| streams::said(p, &core.standings(), load, &exports));
+        let (core, _) = scheduler(core, model)?;
+        let promised = promises.as_ref().map(|p| streams::said(p, &core.standings(), &exports)).transpose()?;
         return checked(&profile, &exports, &promised.unwrap_or_default());
     }
     let mut service = Service::new(config.addresses(), exports.clone(), running::note());

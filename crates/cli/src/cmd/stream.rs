@@ -15,6 +15,8 @@ use serde::Serialize;
 use crate::background;
 use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
+use headtime_sched::admit::das::forecast::Forecast;
+
 use crate::promises::Shares;
 use crate::screen::{self, columns};
 use crate::words::ppm;
@@ -116,7 +118,9 @@ fn message(asked: &Asked) -> Result<v1::Stream, Failure> {
 }
 
 fn load(r: &StreamReply) -> Shares {
-    Shares::of(r.worst_ppm, r.expected_ppm, r.left_ppm)
+    let forecast =
+        Forecast { per_1000_s: r.best_effort_per_1000_s, best_effort_ppm: r.left_ppm, ..Forecast::default() };
+    Shares::of(r.worst_ppm, r.expected_ppm, forecast)
 }
 
 fn ms(ns: u64) -> f64 {

@@ -57,6 +57,11 @@ impl ServiceLoad {
     pub fn all_of(waiting: u32, outstanding: u32) -> u32 {
         waiting.saturating_sub(outstanding).saturating_add(1)
     }
+
+    /// Whether as many waited at all times as it was chosen from.
+    pub fn is_steady(&self) -> bool {
+        self.candidates == ServiceLoad::all_of(self.waiting, self.outstanding)
+    }
 }
 
 /// Neighbouring bins of a histogram.
@@ -163,8 +168,12 @@ pub(super) fn check(list: &[ServiceTimes], capacity: u64, places: &Places) -> Re
                 let range = format!("at most {} (of one size they descend)", share(last));
                 return Err(ProfileError::range(at("reads"), "reads", share(found), range));
             }
-            if found == last && x.load.candidates <= b.load.candidates {
-                let range = format!("more than {} (of one size and share of reads they ascend)", b.load.candidates);
+            let order = |of: &ServiceTimes| (of.load.candidates, of.load.waiting);
+            if found == last && order(x) <= order(b) {
+                let (candidates, waiting) = order(b);
+                let range = format!(
+                    "more than {candidates}, or that with more than {waiting} waiting (of one size and share of reads they ascend)"
+                );
                 return Err(ProfileError::range(at("candidates"), "candidates", x.load.candidates, range));
             }
         }

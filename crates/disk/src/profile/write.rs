@@ -7,8 +7,8 @@ use super::check::unused_cylinders;
 use super::decimal::Decimal;
 use super::{
     BusSpec, ByLast, CacheSpec, Electronics, ExtraDisconnect, FirmwareOrder, HeadOrder, Layout, MechanicsSpec,
-    NoiseSpec, Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads, ServiceLoad, ServiceTimes, Skew, Slip,
-    SpareUnit, ZoneSpec, skew, toml,
+    NoiseSpec, Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads, ServiceTimes, Skew, Slip, SpareUnit, ZoneSpec,
+    skew, toml,
 };
 use crate::time::Dur;
 
@@ -401,7 +401,7 @@ fn service_times(w: &mut Writer, x: &ServiceTimes) {
     w.line(&format!("workload = {}", text(&x.load.words)));
     w.line(&format!("reads = {}", Decimal::from_units(x.load.reads_ppm.into(), 6)));
     w.line(&format!("waiting = {}", x.load.waiting));
-    if x.load.candidates != ServiceLoad::all_of(x.load.waiting, x.load.outstanding) {
+    if !x.load.is_steady() {
         w.line(&format!("candidates = {}", x.load.candidates));
     }
     w.line(&format!("order = {}", text(&x.load.order)));

@@ -99,7 +99,7 @@ impl Rig {
         let samples: Vec<Dur> = (0..100).map(|i| Dur(setting.mean.0 / 2 + setting.mean.0 * i / 100)).collect();
         let times = Distribution::from_samples(&samples, BIN, worst).expect("samples");
         let setup = Setup {
-            disk: Disk::new(vec![Service { sectors: SECTORS, worst, times: times.into() }], 2).expect("a drive"),
+            disk: Disk::new(vec![Service::new(SECTORS, worst, times)], 2).expect("a drive"),
             worsts: Worsts::of(setting.belief, &model, 256).expect("a worst case"),
             exhausted: setting.exhausted,
         };

@@ -70,7 +70,8 @@ fn reply(live: &Live, exports: &Exports, stream: Option<&Stream>, promised: &Pro
         reserved: reserved.filter(|r| stream.is_some() || r.export.is_some()).collect(),
         worst_ppm: load.worst_ppm,
         expected_ppm: load.expected_ppm,
-        left_ppm: load.left_ppm(),
+        left_ppm: promised.forecast.best_effort_ppm,
+        best_effort_per_1000_s: promised.forecast.per_1000_s,
         worst_ns: stream.and_then(|s| live.disk().service(s.sectors)).map_or(0, |s| s.worst.0),
         ..v1::StreamReply::default()
     }

@@ -5,7 +5,7 @@
 //! to an idle drive, each somewhere on the whole drive, and each command's time counts for the number that it was chosen from. What a
 //! batch leaves for its end is where the head was not, so the size of the batch matters as well: batches are of 1, 2, 4 requests and
 //! so on up to the largest, and of each number of candidates the longest times count, taken one by one in the order of their lengths.
-//! For as many candidates as the load keeps waiting at all times, and for more, [`super::measure`] says how long they take.
+//! Beside them stand times of loads that keep as many waiting at all times ([`super::measure`]), which are what is usual.
 
 use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::profile::{Profile, Run, ServiceLoad, ServiceTimes};
@@ -25,32 +25,48 @@ use crate::workload::{Ask, Workload, WorkloadError};
 pub const KINDS: [u32; 3] = [1_000_000, 500_000, 0];
 /// Numbers of candidates that have times of their own, below what is kept waiting.
 const NUMBERS: [u32; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192];
-/// For so many commands that a load measures there is one batch of each size.
-const COMMANDS_PER_BATCH: u64 = 50;
+/// For so many commands that a load measures there is one batch of each size up to [`SMALL`], and of each larger one.
+const COMMANDS_PER_BATCH: (u64, u64) = (50, 200);
+const SMALL: u32 = 8;
+/// Numbers of candidates for which it is measured as well how long they take where as many wait at all times, with one in so many of
+/// the commands.
+const STEADY: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+const STEADY_PART: u64 = 10;
+/// The largest batch, unless more wait at all times. With more to choose from a request takes less time by little: on the two drives
+/// of the paper's table 1 a tenth less with twice as many.
+const LARGEST: u32 = 64;
 
-/// What was measured, by ascending numbers of candidates. The last is of what the load keeps waiting.
+/// What was measured, by ascending numbers of candidates, for each first what is usual.
 ///
 /// # Errors
 /// As of [`measure`].
 pub fn family(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureError> {
     let closed = measure(profile, load)?;
-    let most = closed.times.load.candidates;
-    let numbers: Vec<u32> = NUMBERS.into_iter().filter(|n| *n < most).collect();
+    let largest = load.waiting.max(LARGEST);
+    let numbers: Vec<u32> = NUMBERS.into_iter().filter(|n| *n <= largest).collect();
     let mut longest: Vec<Vec<Dur>> = vec![Vec::new(); numbers.len()];
-    let sizes = std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < load.waiting).chain([load.waiting]);
+    let sizes = std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < largest).chain([largest]);
     for size in sizes {
-        for (times, longest) in batches(profile, load, size, &numbers)?.into_iter().zip(&mut longest) {
-            let mut times = times;
+        for (mut times, longest) in batches(profile, load, size, &numbers)?.into_iter().zip(&mut longest) {
             times.sort_unstable();
             if longest.is_empty() {
                 *longest = times;
             } else if !times.is_empty() {
-                longest.iter_mut().zip(times).for_each(|(l, t)| *l = t.max(*l));
+                let of = longest.len();
+                // Where there are fewer batches of a size, each stands for several.
+                longest.iter_mut().enumerate().for_each(|(i, l)| *l = times[i * times.len() / of].max(*l));
             }
         }
     }
-    let member = |(&candidates, times): (&u32, &Vec<Dur>)| of(load, &closed, candidates, times);
-    Ok(numbers.iter().zip(&longest).map(member).chain([closed.clone()]).collect())
+    let measured = numbers.iter().zip(&longest).filter(|of| !of.1.is_empty());
+    let mut all: Vec<Measured> = measured.map(|(&n, times)| of(load, &closed, n, largest, times)).collect();
+    for waiting in STEADY.map(|n| n + load.outstanding - 1).into_iter().filter(|n| *n != load.waiting) {
+        let requests = (load.requests / STEADY_PART).max(1);
+        all.push(measure(profile, &Load { waiting, requests, ..*load })?);
+    }
+    all.push(closed);
+    all.sort_by_key(|m| (m.times.load.candidates, m.times.load.waiting));
+    Ok(all)
 }
 
 /// The families of all kinds of requests, in the order in which profiles keep them.
@@ -63,7 +79,7 @@ pub fn families(profile: &Profile, load: &Load) -> Result<Vec<Measured>, Measure
 }
 
 /// Times of commands that were chosen from so many.
-fn of(load: &Load, closed: &Measured, candidates: u32, times: &[Dur]) -> Measured {
+fn of(load: &Load, closed: &Measured, candidates: u32, largest: u32, times: &[Dur]) -> Measured {
     let mut counts = Vec::new();
     for time in times {
         let bin = time.0.div_ceil(Distribution::BIN.0).max(1) as usize;
@@ -75,9 +91,9 @@ fn of(load: &Load, closed: &Measured, candidates: u32, times: &[Dur]) -> Measure
         times: ServiceTimes {
             sectors: closed.times.sectors,
             load: ServiceLoad {
-                words: format!("{}, in batches of 1 to {}", words(load), load.waiting),
+                words: format!("{}, in batches of 1 to {largest}", words(load)),
                 reads_ppm: load.reads_ppm,
-                waiting: load.waiting,
+                waiting: largest,
                 candidates,
                 order: order_name(load.order),
                 outstanding: load.outstanding,
@@ -99,7 +115,8 @@ fn batches(profile: &Profile, load: &Load, size: u32, numbers: &[u32]) -> Result
     let simulation = Simulation::new(&setup)?;
     let sectors = (load.bytes / u64::from(profile.sector_bytes)) as u32;
     let worst = worst_of(profile, sectors)?.total();
-    let batches = (load.requests / COMMANDS_PER_BATCH).max(1);
+    let commands = if size > SMALL { COMMANDS_PER_BATCH.1 } else { COMMANDS_PER_BATCH.0 };
+    let batches = (load.requests / commands).max(1);
     let mut workload = Batches {
         size,
         reads: Share::new(load.reads_ppm, 1_000_000).ok_or(MeasureError::Reads { found: load.reads_ppm })?,
@@ -212,23 +229,27 @@ mod tests {
     fn the_fewer_there_are_to_choose_from_the_longer_a_command_takes() {
         let profile = builtin("ultrastar36z15").expect("a built-in drive");
         let all = family(&profile, &load(32)).expect("measured");
-        let candidates: Vec<u32> = all.iter().map(|m| m.times.load.candidates).collect();
-        assert_eq!(candidates, [1, 2, 3, 4, 6, 8, 12, 16, 24, 31]);
-        assert!(all.windows(2).all(|pair| pair[0].mean > pair[1].mean), "{all:?}");
+        let (steady, batches): (Vec<_>, Vec<_>) = all.iter().partition(|m| m.times.load.is_steady());
+        let candidates = |of: &[&Measured]| of.iter().map(|m| m.times.load.candidates).collect::<Vec<_>>();
+        assert_eq!(candidates(&batches), [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]);
+        assert_eq!(candidates(&steady), [1, 2, 4, 8, 16, 31, 32, 64]);
+        // The last of a batch size are the first of their batches, for which the head comes from anywhere.
+        for of in [&steady, &batches[..9].to_vec()] {
+            assert!(of.windows(2).all(|pair| pair[0].mean.0 > pair[1].mean.0 * 97 / 100), "{of:?}");
+        }
         assert!(all.iter().all(|m| m.longest <= m.worst.total()));
-        // One batch of each size for 50 commands.
-        assert!(all[..9].iter().all(|m| m.times.samples == 400));
-        assert!(all[0].mean.0 > 2 * all[9].mean.0 * 9 / 10, "{} and {}", all[0].mean, all[9].mean);
+        // One batch of each small size for 50 commands.
+        assert!(batches[..6].iter().all(|m| m.times.samples == 400));
+        assert!(batches[0].mean.0 > 2 * batches[11].mean.0 * 9 / 10, "{} and {}", batches[0].mean, batches[11].mean);
     }
 
     #[test]
     fn all_kinds_are_measured_in_the_order_of_profiles() {
         let profile = builtin("barracuda36es2").expect("a built-in drive");
-        let all = families(&profile, &load(2)).expect("measured");
-        let of: Vec<(u32, u32)> = all.iter().map(|m| (m.times.load.reads_ppm, m.times.load.candidates)).collect();
-        assert_eq!(of, [(1_000_000, 1), (500_000, 1), (0, 1)]);
         let all = families(&profile, &load(4)).expect("measured");
-        assert_eq!(all.len(), 9);
+        let of: Vec<(u32, u32)> = all.iter().map(|m| (m.times.load.reads_ppm, m.times.load.candidates)).collect();
+        assert!(of.windows(2).all(|p| p[0].0 > p[1].0 || p[0].0 == p[1].0 && p[0].1 <= p[1].1), "{of:?}");
+        assert_eq!((of.len(), of[0], of[of.len() - 1]), (60, (1_000_000, 1), (0, 64)));
         let profile = Profile { service_times: all.into_iter().map(|m| m.times).collect(), ..profile };
         let text = headtime_disk::profile::write(&profile);
         assert_eq!(headtime_disk::profile::read("drive.toml", &text).map(|l| l.profile), Ok(profile));

@@ -6,6 +6,7 @@ use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Admitted, Disk, Refusal, Service, Why};
 use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::stream::Stream;
+use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::admit::das::worst::{WorstCase, WorstError};
 use headtime_sim::streams::Asked;
 use serde::Serialize;
@@ -144,7 +145,7 @@ impl<'a> Answer<'a> {
             sizes: sizes.collect::<Result<_, WorstError>>()?,
             admitted: refusal.is_none(),
             streams: rows.collect(),
-            load: said.as_ref().ok().map(|a| a.load.into()),
+            load: said.as_ref().ok().map(|a| Shares::admitted(disk, streams, a, Exhausted::default())),
             why: refusal.map(|r| why(&r.why, &name)),
             nearest: refusal.map(|r| Nearest {
                 stream: name(asked.len().saturating_sub(1)),

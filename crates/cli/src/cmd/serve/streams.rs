@@ -63,7 +63,7 @@ fn words(why: &NotOpened) -> String {
 }
 
 /// What `--check` says: the streams, their numbers, and what is left.
-pub fn said(setup: &Setup, standings: &[Standing], load: Load, exports: &Exports) -> String {
+pub fn said(setup: &Setup, standings: &[Standing], exports: &Exports) -> Result<String, Failure> {
     let head = ["stream", "requests", "period", "quality", "bytes", "w", "reserved in each period"];
     let mut rows = vec![head.map(String::from).to_vec()];
     rows.extend(standings.iter().map(|s| {
@@ -85,8 +85,10 @@ pub fn said(setup: &Setup, standings: &[Standing], load: Load, exports: &Exports
     }));
     rows[0][0] = "    stream".into();
     let most = u64::from(setup.worsts.most_sectors()) * u64::from(exports.sector_bytes);
-    let load = Shares::from(load);
-    format!("{}    {load}, in requests of at most {most} bytes\n", columns(&rows, &[1, 2, 3, 4, 5]))
+    let streams: Vec<Stream> = standings.iter().map(|s| s.stream).collect();
+    let admitted = admit(&setup.disk, &streams).map_err(Failure::input)?;
+    let load = Shares::admitted(&setup.disk, &streams, &admitted, setup.exhausted);
+    Ok(format!("{}    {load}; its requests may have at most {most} bytes\n", columns(&rows, &[1, 2, 3, 4, 5])))
 }
 
 /// Takes over the streams of a configuration that was read again: those that are gone end, those that are new or others begin, if all of

@@ -24,8 +24,10 @@ pub struct Service {
     pub sectors: u32,
     /// w.
     pub worst: Dur,
-    /// X by the number of requests that one is chosen from, in this drive's bin.
+    /// X by the number of requests that one is chosen from, in this drive's bin: the longest that was measured.
     pub times: Family,
+    /// The same where as many wait at all times, if that was measured: what is usual.
+    pub steady: Option<Family>,
 }
 
 /// What is known of a drive's times.
@@ -34,6 +36,8 @@ pub struct Disk {
     /// By kinds ([`Kinds::ALL`]), and there by ascending sizes; empty where nothing was measured.
     services: [Vec<Service>; 3],
     outstanding: u32,
+    /// How long after it began with a command the drive may move its arm for itself, though the command is done.
+    pub(super) moves_on: Dur,
 }
 
 /// Figures of a drive that do not go together.
@@ -113,7 +117,7 @@ impl Disk {
                 return Err(DiskError::Beyond { sectors: s.sectors, worst: s.worst, found });
             }
         }
-        Ok(Disk { services, outstanding })
+        Ok(Disk { services, outstanding, moves_on: Dur::ZERO })
     }
 
     /// Commands at the drive at most.
@@ -161,6 +165,11 @@ pub enum NotKnown {
 }
 
 impl Service {
+    /// Of requests with these times.
+    pub fn new(sectors: u32, worst: Dur, times: impl Into<Family>) -> Service {
+        Service { sectors, worst, times: times.into(), steady: None }
+    }
+
     /// x: with so much time left a request is likely to be done.
     pub fn likely(&self) -> Dur {
         self.times.fewest().quantile(LIKELY).min(self.worst)
@@ -185,13 +194,6 @@ pub struct Load {
     pub worst_ppm: u64,
     /// All requests that are expected to be done, at their mean times.
     pub expected_ppm: u64,
-}
-
-impl Load {
-    /// What is left for best effort on the average.
-    pub fn left_ppm(&self) -> u64 {
-        1_000_000u64.saturating_sub(self.expected_ppm)
-    }
 }
 
 /// Why a set cannot be had.

@@ -258,6 +258,20 @@ impl Distribution {
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
     }
 
+    /// How long one of such times still lasts at an instant that has nothing to do with it, if one follows the other: r is as likely as that
+    /// a time is r or longer.
+    pub(super) fn residual(&self) -> Distribution {
+        let mut tail: u64 = self.mass.iter().sum();
+        let mut tails = vec![0u64];
+        for bin in 1..self.end() {
+            tails.push(tail);
+            tail -= bin.checked_sub(self.first).and_then(|i| self.mass.get(i)).copied().unwrap_or(0);
+        }
+        let all: u128 = tails.iter().map(|&t| u128::from(t)).sum();
+        let mass = tails.into_iter().map(|t| (u128::from(t) * u128::from(CERTAIN) / all.max(1)) as u64).collect();
+        Distribution { bin: self.bin, first: 0, mass }.trimmed()
+    }
+
     /// The same, but never more than `bins` bins.
     pub(super) fn at_most_bins(&self, bins: usize) -> Distribution {
         let mut mass = vec![0u64; self.end().min(bins + 1).max(1)];
@@ -355,6 +369,17 @@ mod tests {
         let one_by_one = x.plus(&x, 100).plus(&x, 100).plus(&x, 100).plus(&x, 100);
         assert_eq!(x.times(5, 100), one_by_one);
         assert_eq!(x.times(0, 100), Distribution::certain(BIN, 0));
+    }
+
+    #[test]
+    fn what_is_left_of_a_time_at_any_instant_is_every_part_of_it_alike() {
+        // Of times of one bin and of three, as likely, an instant is in the third bin of a long one once in four.
+        let eighth = CERTAIN / 8;
+        assert_eq!(
+            of(&[10, 30]).residual().masses().collect::<Vec<_>>(),
+            [(1, 4 * eighth), (2, 2 * eighth), (3, 2 * eighth)]
+        );
+        assert_eq!(Distribution::certain(BIN, 4).residual().mean(), Dur::from_us(25));
     }
 
     #[test]

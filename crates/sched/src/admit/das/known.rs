@@ -8,7 +8,7 @@ use headtime_disk::time::Dur;
 use super::admission::{Disk, DiskError, Service};
 use super::distribution::{Distribution, DistributionError};
 use super::family::{Family, FamilyError};
-use super::worst::{WorstCase, WorstError};
+use super::worst::{WorstCase, WorstError, moves_on};
 
 /// Why a profile does not say enough to admit streams.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,7 +95,10 @@ impl Disk {
                 let measured = x.load.outstanding;
                 return Err(KnownError::Outstanding { name: name(), sectors, measured, asked: outstanding });
             }
-            for (times, services) in by_kinds(&name(), &of_size, worst)?.into_iter().zip(&mut services) {
+            let always: Vec<&ServiceTimes> = of_size.iter().copied().filter(|x| x.load.is_steady()).collect();
+            let steady = by_kinds(&name(), &always, worst)?;
+            let longest = by_kinds(&name(), &of_size, worst)?;
+            for ((times, steady), services) in longest.into_iter().zip(steady).zip(&mut services) {
                 let Some(mut times) = times else { continue };
                 // A larger request is never quicker.
                 if let Some(smaller) = services.last() {
@@ -104,10 +107,13 @@ impl Disk {
                         times = times.longer_of(&smaller.times);
                     }
                 }
-                services.push(Service { sectors, worst, times });
+                services.push(Service { sectors, worst, times, steady });
             }
         }
-        Disk::by_kinds(services, outstanding).map_err(|source| KnownError::Disk { name: name(), source })
+        let disk = Disk::by_kinds(services, outstanding);
+        let mut disk = disk.map_err(|source| KnownError::Disk { name: name(), source })?;
+        disk.moves_on = moves_on(profile, model);
+        Ok(disk)
     }
 }
 
@@ -136,11 +142,14 @@ fn by_kinds(name: &str, all: &[&ServiceTimes], worst: Dur) -> Result<[Option<Fam
 /// X of requests of one size and share of reads. Of fewer candidates than were measured each counts with its worst case.
 fn family(name: &str, all: &[&ServiceTimes], worst: Dur) -> Result<Family, KnownError> {
     let sectors = all[0].sectors;
-    let mut members = Vec::with_capacity(all.len() + 1);
+    let mut members: Vec<(u32, Distribution)> = Vec::with_capacity(all.len() + 1);
     for x in all {
         let times = Distribution::from_counts(x.counts(), x.bin, worst);
         let times = times.map_err(|source| KnownError::Times { name: name.into(), sectors, source })?;
-        members.push((x.load.candidates, times));
+        match members.last_mut() {
+            Some((candidates, last)) if *candidates == x.load.candidates => *last = last.longer_of(&times),
+            _ => members.push((x.load.candidates, times)),
+        }
     }
     if members[0].0 > 1 {
         let bin = members[0].1.bin();

@@ -10,8 +10,8 @@
 //!   that ends within this one. [`super::subset`] lets nothing with a later deadline go before what this stream has reserved, at its
 //!   worst, fits behind it. A period that began before this one counts only for the time that is left of it;
 //! * what is still at the drive when the period begins, one for each command that may be outstanding. Where there is room for it
-//!   that is a whole request of the largest size ("crossing"): then best effort may be sent whatever begins while the drive is busy
-//!   with it. Else nothing is sent but what was likely to be done by then, and takes no longer beyond it than X - x.
+//!   that is the rest of a request of the largest size, at any instant of it, and whole ones for the others ("crossing"): then best effort may be
+//!   sent whatever begins while the drive is busy with it. Else nothing is sent but what was likely to be done by then, and takes no longer beyond it than X - x.
 //!
 //! When the mandatory streams have less than a worst case to spare, nothing else is begun shortly before they are released; that is
 //! taken off the period.
@@ -351,8 +351,10 @@ impl Ledger {
         let outstanding = u64::from(self.disk.outstanding());
         let limit = grid.limit() + 1;
         if self.crossing {
+            // One is under way, and the others wait for it.
             let whole = self.disk.largest().times.fewest();
-            return whole.in_bins(grid.wide(), limit).times(outstanding, limit);
+            let left = whole.residual().in_bins(grid.wide(), limit);
+            return left.plus(&whole.in_bins(grid.wide(), limit).times(outstanding - 1, limit), limit);
         }
         let optional = self.groups.iter().filter(|g| !g.stream.is_mandatory());
         let late = optional.map(Group::late).reduce(|a, b| a.longer_of(&b)).expect("one is asked about");

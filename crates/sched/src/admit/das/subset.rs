@@ -335,6 +335,18 @@ impl Subset {
         (self.next_end < Time::NEVER).then_some(self.next_end)
     }
 
+    /// Requests of a period that may go.
+    pub(super) fn waiting_of(&self, member: Member) -> u32 {
+        let periods = &self.streams[self.find(member.stream)].periods;
+        if member.period == periods.current() { periods.waiting() } else { 1 }
+    }
+
+    /// The oldest period before the one under way of which a request of this stream may go.
+    pub(super) fn late_of(&self, number: u32) -> Option<Member> {
+        let late = self.streams[self.find(number)].periods.oldest_late();
+        late.map(|(period, _)| Member { stream: number, period })
+    }
+
     /// What a stream has asked for and had.
     pub fn tally(&self, number: u32) -> Option<Tally> {
         self.streams.iter().find(|s| s.number == number).map(|s| s.periods.tally())
