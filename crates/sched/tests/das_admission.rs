@@ -150,7 +150,7 @@ fn the_best_quality_that_can_be_had_is_that_of_enumerating_every_outcome() {
         (case.mandatory, case.optional) = (0, vec![(most, 999_999)]);
         case.period = case.times[0].iter().sum::<u64>() * most as u64 / 16 + case.likely;
         let Err(refused) = admit(&disk(&case), &streams(&case)) else { continue };
-        let (done, outcomes) = case.done(&[case.period + 1], 0, false);
+        let (done, outcomes) = case.done(&[case.period + 1], 0, 0);
         let best = done * 1_000_000 / (outcomes * most as u64);
         assert_eq!(refused.nearest.quality.map(|q| u64::from(q.ppm())), Some(best), "seed {seed}: {case:?}");
         asked += 1;

@@ -260,7 +260,7 @@ fn every_decision_is_that_of_walking_all_requests() {
             moves_on: Dur(between(rng, 0, 1) * between(rng, 0, UNIT)),
         };
         let (mut subset, mut walk) = (Subset::new(rules), Walk::new(rules));
-        walk.crossing = between(rng, 0, 1) == 0;
+        walk.crossing = between(rng, 0, 3) as u32;
         subset.set_crossing(walk.crossing);
         let mut now = Time(between(rng, 0, UNIT));
         let mut streams = 0u32;

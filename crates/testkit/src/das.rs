@@ -58,8 +58,8 @@ pub struct Walk {
     last_done: Time,
     /// The arm may move by itself until then, behind the command that was done last.
     moves_until: Time,
-    /// Whether periods have room for what is at the drive when they begin.
-    pub crossing: bool,
+    /// For how many commands that are at the drive when they begin periods have room.
+    pub crossing: u32,
 }
 
 impl Walk {
@@ -73,7 +73,7 @@ impl Walk {
             held: None,
             last_done: Time::ZERO,
             moves_until: Time::ZERO,
-            crossing: false,
+            crossing: 0,
         }
     }
 
@@ -325,7 +325,9 @@ impl Walk {
         let next = next.min();
         let may_cross = |w: Dur| {
             let fits = |slack: Option<i128>| slack.is_none_or(|slack| slack >= i128::from(w.0));
-            fits(all) && (self.crossing && w <= self.rules.crossing || fits(next))
+            let there = self.drive.len() + usize::from(self.held.is_some());
+            let room = there < self.crossing as usize && w <= self.rules.crossing;
+            fits(all) && (room || fits(next))
         };
         let before = |end: Time| claiming().filter(|c| c.1 < end).map(|c| left_at(c.1)).min();
         let mut chosen = Vec::new();

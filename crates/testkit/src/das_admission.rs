@@ -56,16 +56,16 @@ impl Outcome<'_> {
 }
 
 impl Case {
-    /// The reservations in bins, and whether periods have room for whole requests at the drive when they begin; `None`: it cannot be had.
-    pub fn admit(&self) -> Option<(Vec<u64>, bool)> {
+    /// The reservations in bins, and for how many requests at the drive when they begin periods have room; `None`: it cannot be had.
+    pub fn admit(&self) -> Option<(Vec<u64>, u32)> {
         if self.mandatory as u64 * self.worst > self.period {
             return None;
         }
-        let with = |crossing| self.reserved(crossing).map(|reserved| (reserved, crossing));
-        with(true).or_else(|| with(false))
+        let with = |crossing| Some((self.reserved(crossing)?, crossing as u32));
+        (0..=self.outstanding).rev().find_map(with)
     }
 
-    fn reserved(&self, crossing: bool) -> Option<Vec<u64>> {
+    fn reserved(&self, crossing: usize) -> Option<Vec<u64>> {
         let mut reserved = vec![0; self.optional.len()];
         loop {
             let before = reserved.clone();
@@ -82,27 +82,26 @@ impl Case {
     }
 
     /// Whether stream `i` has its quality.
-    fn is_enough(&self, reserved: &[u64], i: usize, crossing: bool) -> bool {
+    fn is_enough(&self, reserved: &[u64], i: usize, crossing: usize) -> bool {
         let (done, outcomes) = self.done(reserved, i, crossing);
         let (requests, ppm) = self.optional[i];
         u128::from(done) * 1_000_000 >= requests as u128 * u128::from(ppm) * u128::from(outcomes)
     }
 
     /// Requests of stream `i` that are done, over all outcomes, and how many outcomes there are.
-    pub fn done(&self, reserved: &[u64], i: usize, crossing: bool) -> (u64, u64) {
+    pub fn done(&self, reserved: &[u64], i: usize, crossing: usize) -> (u64, u64) {
         let draws = self.mandatory + self.outstanding + self.optional.iter().map(|o| o.0).sum::<usize>();
-        let whole = draws - usize::from(crossing);
+        let whole = draws - crossing.min(1);
         let outcomes = (self.times[0].len() as u64).pow(whole as u32);
-        let outcomes = if crossing { outcomes * self.times[0].iter().sum::<u64>() } else { outcomes };
+        let outcomes = if crossing > 0 { outcomes * self.times[0].iter().sum::<u64>() } else { outcomes };
         let free = self.worst.saturating_sub(self.period - self.mandatory as u64 * self.worst);
         let chance = self.likely.max(if self.mandatory > 0 { free } else { 0 });
         let mut done = 0;
         for rest in 0..outcomes {
             let mut outcome = Outcome { times: &self.times, rest };
-            let mut busy: u64 = match crossing {
-                true => outcome.residual() + (1..self.outstanding).map(|_| outcome.next(1)).sum::<u64>(),
-                false => (0..self.outstanding).map(|_| outcome.next(1).saturating_sub(self.likely)).sum(),
-            };
+            let mut busy: u64 = if crossing > 0 { outcome.residual() } else { 0 };
+            busy += (1..crossing).map(|_| outcome.next(1)).sum::<u64>();
+            busy += (crossing..self.outstanding).map(|_| outcome.next(1).saturating_sub(self.likely)).sum::<u64>();
             busy += (1..=self.mandatory).map(|left| outcome.next(left)).sum::<u64>();
             // The others of the optional streams come before it, too.
             let mut own = Vec::new();

@@ -183,8 +183,8 @@ pub struct Admitted {
     pub reservations: Vec<Option<Dur>>,
     /// How much of the drive is taken.
     pub load: Load,
-    /// Whether each period of an optional stream has room for what best effort has at the drive when it begins.
-    pub crossing: bool,
+    /// For how many commands, of best effort or others, that are at the drive when a period of an optional stream begins it has room.
+    pub crossing: u32,
 }
 
 /// How much of a drive a set of streams takes, in parts per million of its time.
@@ -285,7 +285,7 @@ fn said(nearest: &Nearest) -> String {
 /// Why not.
 pub fn admit(disk: &Disk, streams: &[Stream]) -> Result<Admitted, Refusal> {
     let Some((&last, others)) = streams.split_last() else {
-        return Ok(Admitted { reservations: Vec::new(), load: Load::default(), crossing: true });
+        return Ok(Admitted { reservations: Vec::new(), load: Load::default(), crossing: disk.outstanding() });
     };
     let mut ledger = Ledger::new(disk.clone());
     // Whoever cannot be had without the last cannot with it.

@@ -125,6 +125,12 @@ impl<T: Copy> AtDrive<T> {
         self.held.iter().fold(self.likely.max(now), |t, h| t + h.likely)
     }
 
+    /// Commands at the drive, and what is held.
+    #[inline]
+    pub fn all(&self) -> usize {
+        self.sent.len() + self.held.len()
+    }
+
     /// Commands at the drive.
     #[inline]
     pub fn len(&self) -> usize {

@@ -56,7 +56,8 @@ pub struct Ledger {
     /// The group of each stream.
     group: Vec<usize>,
     groups: Vec<Group>,
-    crossing: bool,
+    /// For how many commands that are at the drive when they begin periods have room.
+    crossing: u32,
     worst_ppm: u64,
     /// Goes up when something changes that others' reservations depend on.
     version: u64,
@@ -120,11 +121,11 @@ impl Ledger {
     /// Of a drive that was promised to nothing.
     pub fn new(disk: Disk) -> Ledger {
         Ledger {
+            crossing: disk.outstanding(),
             disk,
             streams: Vec::new(),
             group: Vec::new(),
             groups: Vec::new(),
-            crossing: true,
             worst_ppm: 0,
             version: 1,
         }
@@ -258,11 +259,11 @@ impl Ledger {
             self.streams.iter().zip(&self.group).map(|(s, &g)| (*s, self.groups[g].service.worst)).collect();
         let demand = Demand::of(&worsts)?;
         self.worst_ppm = demand.needed_ppm();
-        if self.crossing {
+        while self.crossing > 0 {
             if self.grow(&demand).is_ok() {
                 return Ok(());
             }
-            self.crossing = false;
+            self.crossing -= 1;
             self.version += 1;
             self.groups.iter_mut().for_each(|g| _ = g.reserve(0));
         }
@@ -348,17 +349,16 @@ impl Ledger {
 
     /// What is at the drive when a period begins.
     fn at_drive(&self, grid: Grid) -> Distribution {
-        let outstanding = u64::from(self.disk.outstanding());
         let limit = grid.limit() + 1;
-        if self.crossing {
-            // One is under way, and the others wait for it.
-            let whole = self.disk.largest().times.fewest();
-            let left = whole.residual().in_bins(grid.wide(), limit);
-            return left.plus(&whole.in_bins(grid.wide(), limit).times(outstanding - 1, limit), limit);
-        }
         let optional = self.groups.iter().filter(|g| !g.stream.is_mandatory());
         let late = optional.map(Group::late).reduce(|a, b| a.longer_of(&b)).expect("one is asked about");
-        late.in_bins(grid.wide(), limit).times(outstanding, limit)
+        let done_soon = u64::from(self.disk.outstanding() - self.crossing);
+        let late = late.in_bins(grid.wide(), limit).times(done_soon, limit);
+        let Some(waiting) = self.crossing.checked_sub(1) else { return late };
+        // One is under way, and the others wait for it.
+        let whole = self.disk.largest().times.fewest();
+        let left = whole.residual().in_bins(grid.wide(), limit).plus(&late, limit);
+        left.plus(&whole.in_bins(grid.wide(), limit).times(u64::from(waiting), limit), limit)
     }
 }
 

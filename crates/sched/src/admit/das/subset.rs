@@ -93,8 +93,8 @@ pub struct Subset {
     stale: bool,
     /// The first end of a period.
     next_end: Time,
-    /// Whether periods have room for what is at the drive when they begin ([`Rules::crossing`]).
-    crossing: bool,
+    /// For how many commands that are at the drive when they begin periods have room ([`Rules::crossing`]).
+    crossing: u32,
     /// For each stream what claims leave at ends before its own, in ns, by the last decision.
     before: Vec<i64>,
     /// Ends of periods, in order; kept for its room.
@@ -116,7 +116,7 @@ impl Subset {
             order: Vec::new(),
             stale: true,
             next_end: Time::NEVER,
-            crossing: false,
+            crossing: 0,
             before: Vec::new(),
             ends: Vec::new(),
             active: Active::default(),
@@ -311,7 +311,8 @@ impl Subset {
     /// Whether something that belongs to no reservation may go with a worst case of `worst`.
     fn may_cross(&self, (slack, claims): (&Slack, &Claims), worst: Dur) -> bool {
         let now = slack.all.min(claims.now) >= signed(worst);
-        now && (self.crossing && worst <= self.rules.crossing || claims.next >= signed(worst))
+        let room = (self.at_drive.all() as u32) < self.crossing && worst <= self.rules.crossing;
+        now && (room || claims.next >= signed(worst))
     }
 
     /// What may be put before or between the requests now, at its worst.

@@ -84,8 +84,8 @@ impl Subset {
         self.reckon();
     }
 
-    /// Whether periods of optional streams have room for what is at the drive when they begin ([`super::Rules::crossing`]).
-    pub fn set_crossing(&mut self, crossing: bool) {
+    /// For how many commands that are at the drive when they begin periods of optional streams have room ([`super::Rules::crossing`]).
+    pub fn set_crossing(&mut self, crossing: u32) {
         self.crossing = crossing;
     }
 
