@@ -16,6 +16,7 @@ use toml::Spanned;
 use crate::net::address::{Address, BadSocket};
 use crate::net::exports::ExportSpec;
 use crate::net::tls::TlsFiles;
+use crate::streams::WITHOUT_STREAM;
 
 /// The file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -351,8 +352,7 @@ impl Config {
                     return Err(odd("an export that can be written", "read-only = true".into()));
                 }
                 if e.stream.is_some() {
-                    let why = "an export without a stream (what its writes are promised is that the disk has them)";
-                    return Err(odd(why, "export.stream".into()));
+                    return Err(odd(WITHOUT_STREAM, "export.stream".into()));
                 }
             }
             for (k, size) in [("start", Some(&e.start)), ("size", e.size.as_ref())] {

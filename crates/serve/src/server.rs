@@ -229,7 +229,9 @@ impl Server {
         };
         // It has only just begun, and has room; that it has ended already is heard of later.
         let _ = outbox.tell(Telling::Shares(shared.exports.shares()));
-        let streams = service.streams.map(|disk| Live::new(outbox.clone(), disk, shared.exports.clone()));
+        let streams = service.streams.map(|disk| {
+            Live::new(outbox.clone(), disk, shared.exports.clone()).beside_caches(interface.cached.clone())
+        });
         runtime.spawn(watch(outbox.clone(), service.note.clone()));
         if let Some(listening) = metrics {
             let (exports, engine, names) = (shared.exports.clone(), outbox.clone(), Arc::clone(&names));

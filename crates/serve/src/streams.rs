@@ -15,10 +15,14 @@ use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::core::Core;
 use tokio::sync::oneshot;
 
+use crate::control::caches::Cached;
 use crate::engine::inbox::{NotTold, Outbox};
 use crate::engine::streams::{NotBegun, StreamCall};
 use crate::engine::telling::Telling;
 use crate::net::exports::{Exports, MOST_BYTES};
+
+/// What an export with a write cache must be.
+pub const WITHOUT_STREAM: &str = "an export without a stream (what its writes are promised is that the disk has them)";
 
 /// How often a stream is worked out again because others ended meanwhile.
 const TRIES: u32 = 20;
@@ -54,6 +58,9 @@ pub enum StreamError {
     /// Streams came and went faster than this one could be worked out.
     #[error("streams come and go too fast: expected them to stay as they are for as long as it takes to work one out")]
     Restless,
+    /// The export has a write cache: its writes are acknowledged before the disk is asked for anything.
+    #[error("write-cache: expected {WITHOUT_STREAM}, found one that has a write cache")]
+    Cached,
     /// The export has no stream.
     #[error("the export has no stream")]
     NoStream,
@@ -92,6 +99,7 @@ pub struct Live {
     engine: Outbox<Telling>,
     disk: Arc<Disk>,
     exports: Exports,
+    cached: Cached,
     /// Who opens a stream has it to himself: two would only make each other's numbers void.
     turn: Arc<Mutex<()>>,
 }
@@ -99,7 +107,13 @@ pub struct Live {
 impl Live {
     /// The streams of `exports` of the server behind `engine`, promised from `disk`.
     pub fn new(engine: Outbox<Telling>, disk: Arc<Disk>, exports: Exports) -> Live {
-        Live { engine, disk, exports, turn: Arc::default() }
+        Live { engine, disk, exports, cached: Cached::default(), turn: Arc::default() }
+    }
+
+    /// The same where some exports have a write cache.
+    #[must_use]
+    pub fn beside_caches(self, cached: Cached) -> Live {
+        Live { cached, ..self }
     }
 
     /// What is known of the drive.
@@ -139,11 +153,23 @@ impl Live {
         Ok(promised(&self.disk, &all, &standings, None, &admit(&self.disk, &all)?))
     }
 
+    /// Whether an export may be a stream at all.
+    ///
+    /// # Errors
+    /// It has a write cache.
+    pub fn may_stream(&self, export: u32) -> Result<(), StreamError> {
+        match self.cached.has(export) {
+            true => Err(StreamError::Cached),
+            false => Ok(()),
+        }
+    }
+
     /// Makes an export a stream, if that can be had beside those that there are.
     ///
     /// # Errors
     /// Why not, and what is nearest.
     pub fn open(&self, export: u32, stream: Stream) -> Result<Promised, StreamError> {
+        self.may_stream(export)?;
         self.fits(&stream)?;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..TRIES {

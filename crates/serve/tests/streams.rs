@@ -21,8 +21,10 @@ use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::tasks::Range;
+use headtime_sched::write_cache::Limits;
 use headtime_serve::control::client::{Code, connect};
 use headtime_serve::control::v1;
+use headtime_serve::destage::inside::Caches;
 use headtime_serve::device::faulty::{Faulty, Planted};
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::device::{Device, Fault};
@@ -88,6 +90,15 @@ fn core_of(exports: &Exports, wanted: &[(u32, Stream)], fill: Option<FillConfig>
 
 /// A server with two exports, and what it has noted.
 fn server(dir: &Path, device: impl Device + Send + 'static, wanted: &[(u32, Stream)]) -> (Server, Arc<Mutex<String>>) {
+    server_with(dir, device, wanted, Caches::default())
+}
+
+fn server_with(
+    dir: &Path,
+    device: impl Device + Send + 'static,
+    wanted: &[(u32, Stream)],
+    caches: Caches,
+) -> (Server, Arc<Mutex<String>>) {
     let sectors = device.sectors();
     let exports = exports();
     let noted: Arc<Mutex<String>> = Arc::default();
@@ -95,6 +106,7 @@ fn server(dir: &Path, device: impl Device + Send + 'static, wanted: &[(u32, Stre
     let note = Arc::new(move |line: String| *notes.lock().unwrap() += &(line + "\n"));
     let listen = vec![Address::Unix(dir.join("nbd"))];
     let mut service = Service::new(listen, exports.clone(), note);
+    service.caches = caches;
     let path = dir.join("control");
     service.control = Some(ControlAt { path, disk: "u".into(), disk_id: String::new(), sectors, fills: false });
     let (core, disk) = core_of(&exports, wanted, None);
@@ -260,6 +272,35 @@ fn streams_come_and_go_over_the_control_interface() {
     });
     assert!(server.snapshot().unwrap().streams.is_empty());
     server.stop().unwrap();
+}
+
+/// Its writes are acknowledged from memory, in requests as large as any, and the cache could not write these to a stream.
+#[test]
+fn an_export_with_a_write_cache_does_not_become_a_stream() {
+    let dir = tempfile::tempdir().unwrap();
+    let (device, _) = drive(&ultrastar());
+    let caches = Caches { exports: vec![(1, Limits { memory: 1 << 20 })], fills: false };
+    let (server, noted) = server_with(dir.path(), device, &[], caches);
+    Runtime::new().unwrap().block_on(async {
+        let mut control = connect(&dir.path().join("control")).await.unwrap();
+        let request = |export: &str| {
+            let (requests, period_ns, quality_ppm, bytes) = (5, 500_000_000, 500_000, 2048);
+            let stream = Some(v1::Stream { requests, period_ns, quality_ppm, bytes });
+            v1::StreamRequest { export: Some(export.into()), stream }
+        };
+        let why = "export \"b\", write-cache: expected an export without a stream (what its writes are promised is that \
+                   the disk has them), found one that has a write cache";
+        let refused = control.open_stream(request("b")).await.unwrap_err();
+        assert_eq!((refused.code(), refused.message()), (Code::FailedPrecondition, why));
+        assert_eq!(control.ask_stream(request("b")).await.unwrap_err().message(), why);
+        assert!(control.open_stream(request("a")).await.unwrap().into_inner().admitted, "the other one does");
+    });
+    let mut client = Client::open(dir.path(), "b");
+    assert_eq!(client.most, 1 << 20, "it takes what it took");
+    assert_eq!(client.read(0, 2 * KIB64), None);
+    drop(client);
+    server.stop().unwrap();
+    assert_eq!(*noted.lock().unwrap(), "");
 }
 
 #[test]

@@ -92,6 +92,7 @@ fn refused(refusal: &Refusal) -> v1::StreamReply {
 fn said(
     live: &Live,
     exports: &Exports,
+    name: Option<&str>,
     stream: Option<&Stream>,
     done: Result<Promised, StreamError>,
 ) -> Result<v1::StreamReply, Status> {
@@ -101,8 +102,17 @@ fn said(
         Err(StreamError::Ended) => Err(Status::unavailable(StreamError::Ended.to_string())),
         Err(why @ StreamError::Restless) => Err(Status::aborted(why.to_string())),
         Err(why @ StreamError::Large { .. }) => Err(Status::invalid_argument(why.to_string())),
-        Err(why) => Err(Status::failed_precondition(why.to_string())),
+        Err(why) => Err(odd(name, &why)),
     }
+}
+
+/// What an export is, or is not, that it cannot be a stream.
+fn odd(name: Option<&str>, why: &StreamError) -> Status {
+    let of = match (name, why) {
+        (Some(name), StreamError::Cached) => format!("export \"{}\", ", name.escape_debug()),
+        _ => String::new(),
+    };
+    Status::failed_precondition(format!("{of}{why}"))
 }
 
 /// Reckoning and waiting for the engine is not for a task that others share a thread with.
@@ -124,11 +134,14 @@ fn export(exports: &Exports, name: &str) -> Result<u32, Status> {
 /// Whether a stream could be had.
 pub async fn ask(at: Option<&Live>, exports: &Exports, asked: v1::StreamRequest) -> Result<v1::StreamReply, Status> {
     let live = live(at)?;
-    asked.export.as_deref().map_or(Ok(0), |name| export(exports, name))?;
+    if let Some(name) = asked.export.as_deref() {
+        let number = export(exports, name)?;
+        live.may_stream(number).map_err(|why| odd(Some(name), &why))?;
+    }
     let stream = asked.stream.map(|s| read(&s, exports.sector_bytes)).transpose()?;
     let asking = live.clone();
     let done = apart(move || asking.ask(stream)).await?;
-    said(&live, exports, stream.as_ref(), done)
+    said(&live, exports, None, stream.as_ref(), done)
 }
 
 /// Makes an export a stream.
@@ -140,7 +153,7 @@ pub async fn open(at: Option<&Live>, exports: &Exports, asked: v1::StreamRequest
     let stream = read(&asked, exports.sector_bytes)?;
     let opening = live.clone();
     let done = apart(move || opening.open(number, stream)).await?;
-    said(&live, exports, Some(&stream), done)
+    said(&live, exports, Some(&name), Some(&stream), done)
 }
 
 /// Makes a stream an export like others.
