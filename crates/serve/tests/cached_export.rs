@@ -18,7 +18,7 @@ use headtime_serve::control::client::{Control, Session, connect, info};
 use headtime_serve::control::v1::change_request::Change;
 use headtime_serve::control::v1::session_call::Call;
 use headtime_serve::control::v1::session_event::Event;
-use headtime_serve::control::v1::{ChangeRequest, Empty, Foreground, Kind, Range, Register};
+use headtime_serve::control::v1::{ChangeRequest, Empty, Foreground, Kind, Range, Register, StatisticsRequest};
 use headtime_serve::destage::driver::{Upstream, UpstreamError};
 use headtime_serve::destage::inside::Caches;
 use headtime_serve::device::Device;
@@ -181,6 +181,33 @@ fn other_clients_neither_end_a_cache_nor_write_past_it() {
     drop(client);
     server.stop().unwrap();
     assert!(said.lock().unwrap().is_empty(), "{said:?}");
+}
+
+/// Before the cache has asked the disk for anything, too, which is how long the engine knows nothing of the export.
+#[test]
+fn what_is_dirty_is_shown_before_the_cache_asks_the_disk_for_anything() {
+    let dir = tempfile::tempdir().unwrap();
+    let (device, _file) = drive(DriveConfig::default());
+    let (server, _) = server(&dir, device);
+    let mut client = Client::new(&dir.path().join("nbd"));
+    for n in 0..20 {
+        client.write(n * 800, &[1; 8 * SECTOR], false).unwrap();
+    }
+    let counted = Runtime::new().unwrap().block_on(async {
+        let mut control = connect(&dir.path().join("control")).await.unwrap();
+        loop {
+            let mut once = control.statistics(StatisticsRequest { every_ms: 0 }).await.unwrap().into_inner();
+            let counted = once.message().await.unwrap().unwrap();
+            // The cache's figure is a tick old at most.
+            if counted.exports.first().and_then(|e| e.dirty_bytes) != Some(0) {
+                break counted;
+            }
+        }
+    });
+    let [export] = &counted.exports[..] else { panic!("one export: {counted:?}") };
+    assert_eq!((export.name.as_str(), export.writes, export.dirty_bytes), ("data", 0, Some(20 * 4096)), "{counted:?}");
+    drop(client);
+    server.stop().unwrap();
 }
 
 /// A session ends without the disk, where the engine could not be told something, for example. Nothing is lost by that.

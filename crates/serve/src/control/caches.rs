@@ -42,6 +42,11 @@ impl Cached {
         Some(format!("export \"{name}\" has a write cache: only its own clients may write there"))
     }
 
+    /// The exports that have a cache, by their numbers.
+    pub fn exports(&self) -> impl Iterator<Item = u32> {
+        self.exports.iter().copied()
+    }
+
     /// The cache of this export counts there.
     pub fn counts_in(&self, export: u32, counts: watch::Receiver<Counts>) {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).insert(export, counts);

@@ -20,7 +20,9 @@ pub async fn take(
     sessions: &Mutex<BTreeMap<u32, String>>,
     cached: &Cached,
 ) -> Result<v1::Snapshot, NotTold> {
-    let all = server::snapshot(engine).await?;
+    let mut all = server::snapshot(engine).await?;
+    // The engine knows of an export with a cache only once the cache has asked it for something.
+    cached.exports().for_each(|owner| _ = all.owners.entry(owner).or_default());
     let names: Vec<String> = exports.specs.iter().map(|s| s.name.clone()).collect();
     let sessions = sessions.lock().unwrap_or_else(|e| e.into_inner());
     let mut message = message(&all, &names, &sessions, exports.sector_bytes);
