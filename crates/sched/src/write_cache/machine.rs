@@ -72,6 +72,11 @@ impl<T: Traffic> Default for Calls<T> {
     }
 }
 
+/// The sectors that a request is for.
+fn range<T: Traffic>(ask: &Ask<T>) -> Range {
+    Range { lbn: ask.lbn, count: u64::from(ask.count) }
+}
+
 /// The whole of it.
 #[derive(Debug)]
 pub struct Machine<T: Traffic> {
@@ -95,7 +100,8 @@ pub struct Machine<T: Traffic> {
     waiters: Vec<Waiter<T>>,
     /// Flushes at the scheduler, with the requests that wait for each.
     flushing: BTreeMap<u64, Vec<Waiter<T>>>,
-    /// Writes that wait for room in the cache.
+    /// Writes that wait for room in the cache, and the reads that wait for one of these, in the order in which they came.
+    /// The first is a write.
     blocked: VecDeque<Ask<T>>,
     /// Everything is to be written out.
     draining: bool,
@@ -167,9 +173,13 @@ impl<T: Traffic> Machine<T> {
             return;
         }
         match ask.kind {
+            // What an earlier write brings is not in the cache yet.
+            Kind::Read if self.blocked.iter().any(|b| b.kind == Kind::Write && range(b).overlaps(&range(&ask))) => {
+                self.blocked.push_back(ask);
+                return;
+            }
             Kind::Read => {
-                let Machine { reads, cache, tokens, calls, answers, counts, .. } = self;
-                reads.begin(ask, cache, tokens, calls, answers, counts);
+                self.read(ask);
                 return;
             }
             Kind::Write => {
@@ -186,10 +196,22 @@ impl<T: Traffic> Machine<T> {
         self.work();
     }
 
+    fn read(&mut self, ask: Ask<T>) {
+        let Machine { reads, cache, tokens, calls, answers, counts, .. } = self;
+        reads.begin(ask, cache, tokens, calls, answers, counts);
+    }
+
     /// Writes go into the cache in their order, as long as there is room. One that is larger than the cache has it
     /// alone. Where nothing that is in the cache could be written, there will be no room: then a write fails as that did.
+    /// A read that waits for a write begins when that and all before it are in the cache, or have failed: it needs no
+    /// room, so whatever lets writes go on lets it.
     fn admit(&mut self) {
         while let Some(ask) = self.blocked.front() {
+            if ask.kind == Kind::Read {
+                let ask = self.blocked.pop_front().expect("seen just now");
+                self.read(ask);
+                continue;
+            }
             let full = self.cache.bytes() + Cache::<T>::cost(T::len(&ask.data)) > self.limits.memory;
             if full && !self.cache.is_empty() {
                 let Some(fault) = self.fault.filter(|_| self.cache.is_all_failed()) else { return };
@@ -198,7 +220,7 @@ impl<T: Traffic> Machine<T> {
                 continue;
             }
             let ask = self.blocked.pop_front().expect("seen just now");
-            let range = Range { lbn: ask.lbn, count: u64::from(ask.count) };
+            let range = range(&ask);
             let state = if ask.fua { State::Urgent } else { State::Waiting };
             let upto = self.cache.write(&range, &ask.data, state);
             self.counts.accepted += T::len(&ask.data);

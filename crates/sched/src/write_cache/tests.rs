@@ -146,7 +146,9 @@ impl World {
         };
         let mut bytes = Vec::new();
         let waits = match kind {
-            Kind::Read => Waits::Read { range, least: self.of(&range).iter().map(|s| s.acknowledged).collect() },
+            // Requests that overlap are carried out in their order: acknowledged or not, what was asked for before
+            // is read.
+            Kind::Read => Waits::Read { range, least: self.of(&range).iter().map(|s| s.asked).collect() },
             Kind::Flush => Waits::Flush { floors: self.sectors.iter().map(|s| s.acknowledged).collect() },
             Kind::Write => {
                 bytes = data(ticket, count);
@@ -458,4 +460,31 @@ fn everything_that_waits_fails_when_the_device_is_gone_for_good() {
     failed.sort_unstable();
     assert_eq!(failed, [(7, false), (100, false), (101, false), (102, false)]);
     assert!(m.is_idle() && !m.is_flushed() && m.left().0 > 0);
+}
+
+#[test]
+fn a_read_waits_for_an_earlier_write_that_waits_for_room_and_no_other_does() {
+    let mut m = World::new(1, false).machine;
+    (0..150).for_each(|i| m.ask(write(2 * i)));
+    let taken = answers(&mut m).len() as u64;
+    assert!((100..150).contains(&taken), "{taken} writes fit");
+    let waits = 2 * taken;
+    let sent: Vec<_> = std::iter::from_fn(|| m.next_call()).collect();
+    let read = |lbn, ticket| Ask { kind: Kind::Read, lbn, ticket, data: vec![], ..write(lbn) };
+    m.ask(read(waits, 1_001));
+    // A later write of the same sector must not overtake the read either.
+    m.ask(Ask { data: data(2, 1), ticket: 1_002, ..write(waits) });
+    m.ask(read(0, 1_003));
+    m.ask(read(1, 1_004));
+    assert_eq!(answers(&mut m), [(1_003, true)], "what is in the cache is answered at once");
+    let reads = std::iter::from_fn(|| m.next_call());
+    let asked: Vec<u64> = reads.map(|c| if let Call::Read { range, .. } = c { range.lbn } else { 0 }).collect();
+    assert_eq!(asked, [1], "and what neither is nor will be there is asked for");
+    for call in sent {
+        let Call::Write { token, .. } = call else { panic!("{call:?}") };
+        m.event(Event::Answered { token, answer: Ok(vec![]) });
+    }
+    answer_writes(&mut m, Ok(()));
+    let found = std::iter::from_fn(|| m.next_answer()).find(|a| a.0 == 1_001).expect("it is answered");
+    assert_eq!(found.1.map(|data| stamp(&data)), Ok(1), "by the write before it, not by the one after it");
 }
