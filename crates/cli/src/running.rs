@@ -13,7 +13,7 @@ use headtime_serve::engine::inbox::Outbox;
 use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::address::Address;
 use headtime_serve::net::listener::Note;
-use headtime_serve::server::{Server, Service, snapshot};
+use headtime_serve::server::{ServeError, Server, Service, snapshot};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -109,7 +109,11 @@ where
         return Err(Failure::Input(format!("signals cannot be heard: {e}")));
     }
     let snapshot = server.snapshot();
-    let end = server.stop().map_err(Failure::input)?;
+    let end = server.stop().map_err(|e| match e {
+        // Said of each export already. That something is lost is not known, so this is not the status of what is.
+        ServeError::CacheFailed => Failure::Check,
+        e => Failure::input(e),
+    })?;
     if let Some(s) = snapshot {
         report(&s, json)?;
     }

@@ -154,7 +154,13 @@ fn sockets_whose_names_nobody_can_use_are_refused() {
         let e = headtime(&["serve", "--check", &config(control)]).refused();
         assert!(e.contains("serve.toml: listen.control: expected a socket's path of 1 to 107 bytes, found "), "{e}");
     }
-    assert!(headtime(&["serve", "--check", &config("c")]).ok().contains("Atlas"));
+    let said = headtime(&["serve", "--check", &config("c")]).ok();
+    assert!(said.contains("Atlas") && !said.contains("write cache"), "{said}");
+    let cached = there.file("cached.toml", "[disk]\ndrive = \"atlas10k\"\nbacking = \"d\"\n[listen]\ncontrol = \"c\"\n\
+        [[export]]\nname = \"a\"\nsize = \"1 GiB\"\n[[export]]\nname = \"b\"\nstart = \"1 GiB\"\nwrite-cache = \"64 MiB\"\n");
+    let said = headtime(&["serve", "--check", &cached]).ok();
+    let lines: Vec<&str> = said.lines().filter(|l| l.contains("write cache of 64.00 MiB")).collect();
+    assert!(matches!(lines[..], [line] if line.trim_start().starts_with("b ")), "{said}");
     let with = |more: &str| {
         let path = config("c");
         let text = std::fs::read_to_string(&path).unwrap();

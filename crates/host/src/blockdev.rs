@@ -7,6 +7,7 @@ use std::fs::{self, Metadata};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -17,6 +18,10 @@ use crate::usage::{self, DeviceNumber, Use, number_of};
 mod errors;
 
 pub use errors::{InspectError, UseError};
+
+/// A server that was killed may be gone and its io_uring not yet: the kernel takes that down behind its back, and lets
+/// go of the file then.
+const LET_GO: Duration = Duration::from_secs(1);
 
 /// What a path leads to.
 #[derive(Clone, Debug)]
@@ -172,7 +177,8 @@ impl RegularFile {
     }
 
     /// Opens the file past the page cache and locks it (`flock`), so that of programs that lock the same way one has
-    /// it.
+    /// it. Waits up to a second for the lock, which the kernel releases late for
+    /// a program that was killed.
     ///
     /// # Errors
     /// [`UseError`].
@@ -185,10 +191,14 @@ impl RegularFile {
             Errno::INVAL => UseError::NoDirect { path: self.path.clone() },
             e => refused(&self.path, e),
         })?;
-        match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(UseError::Busy { path: self.path.clone() }),
-            Err(e) => return Err(refused(&self.path, e)),
+        let patience = Instant::now() + LET_GO;
+        loop {
+            match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) if Instant::now() < patience => std::thread::sleep(LET_GO / 50),
+                Err(Errno::WOULDBLOCK) => return Err(UseError::Busy { path: self.path.clone() }),
+                Err(e) => return Err(refused(&self.path, e)),
+            }
         }
         let size = rustix::fs::fstat(&fd).map_err(|e| refused(&self.path, e))?.st_size.cast_unsigned();
         if size != self.size {

@@ -18,6 +18,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::clock::Clock;
 use crate::control;
+use crate::destage::driver::Left;
 use crate::destage::inside::{Caches, MOST_CACHED, Working};
 use crate::device::Device;
 use crate::engine::gauges::Snapshot;
@@ -130,6 +131,9 @@ pub enum ServeError {
     /// What a write cache held could not be written.
     #[error("{0} bytes were acknowledged and are not on the disk: they are lost")]
     Lost(u64),
+    /// A write cache's task panicked: a bug. How much is lost is not known.
+    #[error("a write cache failed: what was acknowledged and not flushed may be lost")]
+    CacheFailed,
 }
 
 /// What the engine's thread does.
@@ -318,7 +322,7 @@ impl Server {
     /// whatever device and clients do, but for what write caches hold, which is written first as long as that goes on.
     pub fn stop(mut self) -> Result<End, ServeError> {
         let _ = self.end.send(true);
-        let lost = if self.caches.is_empty() { 0 } else { self.write_out() };
+        let written_out = if self.caches.is_empty() { Ok(()) } else { self.write_out() };
         let _ = self.outbox.tell(Telling::End);
         let engine = self.engine.take().expect("a server is stopped once");
         let end = engine.join().map_err(|_| ServeError::Engine);
@@ -328,10 +332,8 @@ impl Server {
         let end = end?;
         self.last_answers();
         self.runtime.shutdown_timeout(Duration::from_millis(100));
-        match lost {
-            0 => end.map_err(|e| ServeError::System("waiting for the device", e)),
-            bytes => Err(ServeError::Lost(bytes)),
-        }
+        written_out?;
+        end.map_err(|e| ServeError::System("waiting for the device", e))
     }
 }
 
@@ -350,29 +352,38 @@ impl Server {
         });
     }
 
-    /// Writes out what the write caches hold, while the engine is there, and says what could not be written. Returns its
-    /// bytes.
-    fn write_out(&mut self) -> u64 {
+    /// Writes out what the write caches hold, while the engine is there, and says what could not be written.
+    fn write_out(&mut self) -> Result<(), ServeError> {
         self.last_answers();
         let caches = std::mem::take(&mut self.caches);
-        let mut lost = 0;
-        for (export, left) in self.runtime.block_on(caches.finish()) {
-            let note = |said: String| {
-                (self.note)(format!("warning: export \"{}\": {said}", self.export_names[export as usize]))
-            };
-            lost += left.map_or(0, |left| left.bytes);
-            match left {
-                Some(left) if left.bytes == 0 && left.flushed => {}
-                Some(left) if left.bytes == 0 => note("the disk was not flushed at the end".into()),
-                Some(left) => note(format!(
-                    "{} bytes that clients were told are written are not on the disk, {} of them because it \
-                     did not take them",
+        let left = self.runtime.block_on(caches.finish());
+        written_out(&left, |export, said| {
+            (self.note)(format!("warning: export \"{}\": {said}", self.export_names[export as usize]));
+        })
+    }
+}
+
+/// Whether all that write caches held is on the disk. What is not is said of each export.
+fn written_out(left: &[(u32, Option<Left>)], note: impl Fn(u32, String)) -> Result<(), ServeError> {
+    for &(export, left) in left {
+        match left {
+            Some(left) if left.bytes == 0 && left.flushed => {}
+            Some(left) if left.bytes == 0 => note(export, "the disk was not flushed at the end".into()),
+            Some(left) => note(
+                export,
+                format!(
+                    "{} bytes that clients were told are written are not on the disk, {} of them because it did not \
+                     take them",
                     left.bytes, left.failed
-                )),
-                None => note("its write cache failed; what was not flushed may be lost".into()),
-            }
+                ),
+            ),
+            None => note(export, "its write cache failed; what was not flushed may be lost".into()),
         }
-        lost
+    }
+    match left.iter().filter_map(|l| l.1).map(|l| l.bytes).sum() {
+        0 if left.iter().any(|l| l.1.is_none()) => Err(ServeError::CacheFailed),
+        0 => Ok(()),
+        bytes => Err(ServeError::Lost(bytes)),
     }
 }
 
@@ -412,4 +423,22 @@ pub async fn snapshot(engine: &Outbox<Telling>) -> Result<Snapshot, NotTold> {
     let (sender, receiver) = oneshot::channel();
     engine.tell(Telling::Snapshot(sender))?;
     receiver.await.map_err(|_| NotTold::Ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_that_failed_is_not_a_good_end() {
+        let said = Mutex::new(Vec::new());
+        let note = |export, what: String| said.lock().unwrap().push((export, what));
+        let good = Left { flushed: true, ..Left::default() };
+        assert!(written_out(&[(0, Some(good))], note).is_ok());
+        assert!(said.lock().unwrap().is_empty());
+        assert!(matches!(written_out(&[(0, Some(good)), (3, None)], note), Err(ServeError::CacheFailed)));
+        assert!(matches!(&said.lock().unwrap()[..], [(3, what)] if what.contains("may be lost")));
+        let bad = Left { bytes: 4096, ..Left::default() };
+        assert!(matches!(written_out(&[(0, None), (1, Some(bad))], note), Err(ServeError::Lost(4096))));
+    }
 }

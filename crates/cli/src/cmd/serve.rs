@@ -10,6 +10,7 @@ use headtime_disk::profile::{FirmwareOrder, Profile};
 use headtime_sched::admit::Policy;
 use headtime_sched::admit::das::admission::Load;
 use headtime_sched::core::{Config as CoreConfig, Core};
+use headtime_sched::write_cache::Limits;
 use headtime_serve::backing;
 use headtime_serve::config::Config;
 use headtime_serve::destage::inside::Caches;
@@ -138,7 +139,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     if args.check {
         let (core, _) = scheduler(core, model)?;
         let promised = promises.as_ref().map(|p| streams::said(p, &core.standings(), &exports)).transpose()?;
-        return checked(&profile, &exports, &promised.unwrap_or_default());
+        return checked(&profile, &exports, &caches, &promised.unwrap_or_default());
     }
     let mut service = Service::new(config.addresses(), exports.clone(), running::note());
     service.clients = config.listen.clients;
@@ -258,11 +259,15 @@ fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Relo
     })
 }
 
-fn checked(profile: &Profile, exports: &Exports, promised: &str) -> Result<(), Failure> {
+fn checked(profile: &Profile, exports: &Exports, caches: &[(u32, Limits)], promised: &str) -> Result<(), Failure> {
     let mut text = format!("{}\n", profile.title);
-    for s in exports.specs.iter() {
+    for (at, s) in exports.specs.iter().enumerate() {
         let gib = (s.sectors * u64::from(exports.sector_bytes)) as f64 / (1u64 << 30) as f64;
-        let kind = if s.read_only { ", read-only" } else { "" };
+        let kind = match caches.iter().find(|c| c.0 as usize == at) {
+            _ if s.read_only => ", read-only".into(),
+            Some((_, limits)) => format!(", write cache of {:.2} MiB", limits.memory as f64 / (1u64 << 20) as f64),
+            None => String::new(),
+        };
         text += &format!("    {:<20} {gib:>9.2} GiB from sector {}, weight {}{kind}\n", s.name, s.first, s.weight);
     }
     screen::print(&(text + promised))

@@ -207,8 +207,14 @@ fn a_file_is_ours_alone_once_it_is_open() {
         open => open.unwrap(),
     };
     assert!(matches!(file.open(true), Err(UseError::Busy { .. })));
-    drop(open);
-    file.open(true).unwrap();
+    // One that ends lets go of it, maybe a moment later.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            drop(open);
+        });
+        file.open(true).unwrap();
+    });
     fs::write(&path, "shorter").unwrap();
     assert!(matches!(file.open(true), Err(UseError::Exchanged { .. })));
     let empty = scratch.file("empty.img", "");

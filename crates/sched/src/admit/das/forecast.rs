@@ -1,0 +1,308 @@
+//! What best effort gets beside a set of streams: the active subset at work on a drive that is nothing but the times of X.
+//!
+//! How much time streams leave is no sum of their shares. Best effort waits where a stream's reservation, or a worst case, does
+//! not fit behind it, and the drive stands idle meanwhile; and it has more to choose from, and so is quicker, with the streams' requests among its
+//! own. So the very rules by which requests go ([`super::subset`]) are run: streams that ask for all that they declared when their
+//! periods begin, best effort that always waits, and times drawn from X for as many candidates as there are at each decision, as it is
+//! where as many wait at all times.
+
+use std::collections::VecDeque;
+
+use headtime_disk::time::{Dur, Time};
+
+use super::admission::{Admitted, Disk, Service};
+use super::distribution::Distribution;
+use super::stream::{Kinds, Stream};
+use super::subset::{Exhausted, Member, Rules, Sent, Subset};
+
+/// Commands after which it ends, or periods of the stream with the longest, if those come later.
+const COMMANDS: u64 = 20_000;
+const PERIODS: u64 = 20;
+/// Commands at most: with many streams a decision takes longer.
+const MOST_COMMANDS: u64 = 200_000;
+
+/// Best effort that always waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BestEffort {
+    /// Requests that wait, those at the drive included.
+    pub waiting: u32,
+    /// Sectors of each.
+    pub sectors: u32,
+    /// What they are.
+    pub kinds: Kinds,
+}
+
+/// What comes of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forecast {
+    /// Best-effort requests that are done in a thousand seconds.
+    pub per_1000_s: u64,
+    /// Of the drive's time best effort has it, streams have it, in parts per million; the rest it is idle.
+    pub best_effort_ppm: u64,
+    /// The same of streams.
+    pub streams_ppm: u64,
+}
+
+/// As many wait as when a profile's X is measured and nothing is said of it (`headtime profiles measure --waiting`).
+pub const USUAL_WAITING: u32 = 8;
+
+impl BestEffort {
+    /// The usual one of a drive: reads, where these were measured, of the largest size.
+    pub fn usual(disk: &Disk) -> BestEffort {
+        BestEffort { waiting: USUAL_WAITING, sectors: disk.largest().sectors, kinds: Kinds::Reads }
+    }
+}
+
+/// What `best_effort` gets beside `streams`, which were admitted as `admitted` says; `None`: nothing is known of its requests.
+pub fn forecast(
+    disk: &Disk,
+    streams: &[Stream],
+    admitted: &Admitted,
+    exhausted: Exhausted,
+    best_effort: BestEffort,
+) -> Option<Forecast> {
+    let of = |kinds| Stream { kinds, sectors: best_effort.sectors, ..ANY };
+    let own = disk.service_of(&of(best_effort.kinds)).or_else(|_| disk.service_of(&of(Kinds::Any))).ok()?;
+    let rules = Rules {
+        outstanding: disk.outstanding(),
+        best_effort: own.worst,
+        exhausted,
+        crossing: disk.largest().worst,
+        moves_on: disk.moves_on,
+    };
+    let mut run = Running {
+        subset: Subset::new(rules),
+        streams: Vec::new(),
+        drive: VecDeque::new(),
+        waiting: best_effort.waiting,
+        own: Drawn::of(own),
+        rng: SplitMix(1),
+        now: Time::ZERO,
+        busy: [Dur::ZERO; 2],
+        done: [0; 2],
+    };
+    run.subset.set_crossing(admitted.crossing);
+    for (number, (&stream, &reservation)) in streams.iter().zip(&admitted.reservations).enumerate() {
+        let service = disk.service_of(&stream).ok()?;
+        let next = run.subset.open(number as u32, stream, service, reservation, Time::ZERO).ok()?;
+        // Of what a stream may ask for reads are the most usual.
+        let reads = disk.service_of(&Stream { kinds: Kinds::Reads, ..stream });
+        let usual = if stream.kinds == Kinds::Any { reads.unwrap_or(service) } else { service };
+        run.streams.push(Asking { stream, next, times: Drawn::of(usual) });
+    }
+    Some(run.to_the_end(rules.outstanding as usize))
+}
+
+/// Any stream; only its kinds and sectors are looked at.
+const ANY: Stream = Stream {
+    requests: 1,
+    period: Dur::from_secs(1),
+    quality: super::stream::Quality::MANDATORY,
+    sectors: 1,
+    kinds: Kinds::Any,
+};
+
+/// X of one size, ready to be drawn from.
+struct Drawn {
+    worst: Dur,
+    /// Numbers of candidates, ascending, and for each its bins with the mass up to each.
+    members: Vec<(u32, Vec<(u64, Dur)>)>,
+}
+
+impl Drawn {
+    fn of(service: &Service) -> Drawn {
+        let member = |(candidates, times): (u32, &Distribution)| {
+            let mut upto = 0;
+            let bins = times.masses().filter(|m| m.1 > 0).map(|(bin, mass)| {
+                upto += mass;
+                (upto, Dur(bin as u64 * times.bin().0))
+            });
+            (candidates, bins.collect())
+        };
+        let family = service.steady.as_ref().unwrap_or(&service.times);
+        Drawn { worst: service.worst, members: family.members().map(member).collect() }
+    }
+
+    fn draw(&self, candidates: u32, rng: &mut SplitMix) -> Dur {
+        let behind = self.members.partition_point(|m| m.0 <= candidates.max(1));
+        let mut bins = &self.members[behind - 1].1;
+        // Between two numbers that were measured, one or the other, the nearer more often.
+        if let Some((more, of_more)) = self.members.get(behind) {
+            let less = self.members[behind - 1].0;
+            if rng.next() % u64::from(more - less) < u64::from(candidates.max(1) - less) {
+                bins = of_more;
+            }
+        }
+        let Some(&(all, longest)) = bins.last() else { return self.worst };
+        let at = rng.next() % all.max(1);
+        bins.get(bins.partition_point(|b| b.0 <= at)).map_or(longest, |b| b.1)
+    }
+}
+
+/// A small generator of numbers that look random (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+struct Asking {
+    stream: Stream,
+    next: Time,
+    times: Drawn,
+}
+
+struct Running {
+    subset: Subset,
+    streams: Vec<Asking>,
+    /// Commands at the drive in order, when each ends, and whether it is best effort's.
+    drive: VecDeque<(u64, Time, bool)>,
+    /// Best-effort requests that are not at the drive.
+    waiting: u32,
+    own: Drawn,
+    rng: SplitMix,
+    now: Time,
+    /// How long the drive was busy with best effort and with streams, and commands of each that are done.
+    busy: [Dur; 2],
+    done: [u64; 2],
+}
+
+impl Running {
+    fn to_the_end(mut self, outstanding: usize) -> Forecast {
+        let longest = self.streams.iter().map(|s| s.stream.period).max().unwrap_or(Dur::ZERO);
+        let until = Time(longest.0 * PERIODS);
+        let mut command = 0;
+        while command < MOST_COMMANDS && (command < COMMANDS || self.now < until) {
+            while self.drive.len() < outstanding && self.send(&mut command) {}
+            let asks = self.streams.iter().map(|s| s.next).min();
+            let next = [asks, self.drive.front().map(|c| c.1), self.subset.next_wakeup()];
+            let Some(next) = next.into_iter().flatten().min() else { break };
+            self.now = next.max(self.now);
+            self.subset.tick(self.now);
+            self.complete();
+            self.ask();
+        }
+        let ppm = |busy: Dur| (u128::from(busy.0) * 1_000_000 / u128::from(self.now.0.max(1))) as u64;
+        Forecast {
+            per_1000_s: (u128::from(self.done[0]) * 1_000_000_000_000 / u128::from(self.now.0.max(1))) as u64,
+            best_effort_ppm: ppm(self.busy[0]),
+            streams_ppm: ppm(self.busy[1]),
+        }
+    }
+
+    fn complete(&mut self) {
+        while let Some(&(command, _, best_effort)) = self.drive.front().filter(|c| c.1 <= self.now) {
+            self.drive.pop_front();
+            self.subset.completed(command, self.now);
+            self.waiting += u32::from(best_effort);
+            self.done[usize::from(!best_effort)] += 1;
+        }
+        self.subset.events().for_each(drop);
+    }
+
+    /// Streams ask for all of a period's requests when it begins. What is left of the one before is given up, as by a program that
+    /// has no more use for it.
+    fn ask(&mut self) {
+        for (number, s) in self.streams.iter_mut().enumerate().filter(|s| s.1.next <= self.now) {
+            while let Some(late) = self.subset.late_of(number as u32) {
+                self.subset.give_up(late, true);
+            }
+            for _ in 0..s.stream.requests {
+                let member = self.subset.submit(number as u32, self.now);
+                self.subset.ready(member);
+            }
+            s.next = s.stream.period_start(self.now) + s.stream.period;
+        }
+    }
+
+    /// One decision; whether something was sent. Each that may go is as likely to be the nearest.
+    fn send(&mut self, command: &mut u64) -> bool {
+        let active = self.subset.decide_for(self.own.worst, self.now).clone();
+        let best_effort = if active.best_effort { self.waiting } else { 0 };
+        let counted: Vec<(Member, u32)> =
+            active.members.iter().map(|&m| (m, self.subset.waiting_of(m).max(1))).collect();
+        let all = best_effort + counted.iter().map(|c| c.1).sum::<u32>();
+        if all == 0 {
+            return false;
+        }
+        let mut at = (self.rng.next() % u64::from(all)) as u32;
+        let chosen = counted.iter().find(|c| {
+            let here = at < c.1;
+            at = at.saturating_sub(c.1);
+            here
+        });
+        let chosen = chosen.map(|c| c.0);
+        let times = chosen.map_or(&self.own, |m| &self.streams[m.stream as usize].times);
+        let takes = times.draw(all, &mut self.rng);
+        *command += 1;
+        let what = chosen.map_or(Sent::BestEffort, Sent::Stream);
+        self.subset.sent(*command, what, self.own.worst, self.now);
+        self.waiting -= u32::from(chosen.is_none());
+        self.busy[usize::from(chosen.is_some())] += takes;
+        let begins = self.drive.back().map_or(self.now, |c| c.1.max(self.now));
+        self.drive.push_back((*command, begins + takes, chosen.is_none()));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::admission::admit;
+    use super::super::stream::Quality;
+    use super::*;
+
+    /// Requests of 5 ms, 30 at their worst.
+    fn disk() -> Disk {
+        let times =
+            Distribution::from_samples(&[Dur::from_ms(5)], Dur::from_us(10), Dur::from_ms(30)).expect("a sample");
+        let service = Service::new(128, Dur::from_ms(30), times);
+        Disk::new(vec![service], 2).expect("a drive")
+    }
+
+    fn beside(streams: &[Stream]) -> Forecast {
+        let disk = disk();
+        let admitted = admit(&disk, streams).expect("admitted");
+        let best_effort = BestEffort { waiting: 8, sectors: 128, kinds: Kinds::Any };
+        forecast(&disk, streams, &admitted, Exhausted::AsBestEffort, best_effort).expect("known")
+    }
+
+    fn stream(requests: u32, ms: u64, ppm: u32) -> Stream {
+        let quality = Quality::from_ppm(ppm).expect("a quality");
+        Stream::new(requests, Dur::from_ms(ms), quality, 128).expect("a stream")
+    }
+
+    #[test]
+    fn alone_best_effort_has_all_of_the_drive() {
+        let alone = beside(&[]);
+        assert!((199_900..=200_000).contains(&alone.per_1000_s), "{alone:?}");
+        assert!(alone.best_effort_ppm > 999_000 && alone.streams_ppm == 0);
+    }
+
+    #[test]
+    fn a_worst_case_that_hardly_fits_leaves_the_drive_idle() {
+        // One request in each 35 ms: only one of best effort goes behind it.
+        let beside = beside(&[stream(1, 35, 1_000_000)]);
+        assert!(beside.streams_ppm > 140_000 && beside.best_effort_ppm + beside.streams_ppm < 700_000, "{beside:?}");
+    }
+
+    #[test]
+    fn an_optional_stream_costs_no_more_than_a_mandatory_one() {
+        for ms in [35, 45, 55, 60, 100, 500] {
+            let [optional, mandatory] = [500_000, 1_000_000].map(|ppm| beside(&[stream(1, ms, ppm)]));
+            // Where a run ends makes a difference of a request or two.
+            assert!(
+                optional.per_1000_s * 1_001 >= mandatory.per_1000_s * 1_000,
+                "{ms}: {optional:?} and {mandatory:?}"
+            );
+        }
+        // Without room for a worst case in its period a stream that is not mandatory keeps best effort from nothing.
+        let short = beside(&[stream(1, 25, 500_000)]);
+        assert!(short.best_effort_ppm > 700_000, "{short:?}");
+    }
+}
