@@ -156,8 +156,10 @@ fn sockets_whose_names_nobody_can_use_are_refused() {
     }
     let said = headtime(&["serve", "--check", &config("c")]).ok();
     assert!(said.contains("Atlas") && !said.contains("write cache"), "{said}");
-    let cached = there.file("cached.toml", "[disk]\ndrive = \"atlas10k\"\nbacking = \"d\"\n[listen]\ncontrol = \"c\"\n\
-        [[export]]\nname = \"a\"\nsize = \"1 GiB\"\n[[export]]\nname = \"b\"\nstart = \"1 GiB\"\nwrite-cache = \"64 MiB\"\n");
+    let exports = "[[export]]\nname = \"a\"\nsize = \"1 GiB\"\n\
+        [[export]]\nname = \"b\"\nstart = \"1 GiB\"\nwrite-cache = \"64 MiB\"\n";
+    let disk = "[disk]\ndrive = \"atlas10k\"\nbacking = \"d\"\n[listen]\ncontrol = \"c\"\n";
+    let cached = there.file("cached.toml", &format!("{disk}{exports}"));
     let said = headtime(&["serve", "--check", &cached]).ok();
     let lines: Vec<&str> = said.lines().filter(|l| l.contains("write cache of 64.00 MiB")).collect();
     assert!(matches!(lines[..], [line] if line.trim_start().starts_with("b ")), "{said}");

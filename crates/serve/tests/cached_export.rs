@@ -195,13 +195,16 @@ fn what_is_dirty_is_shown_before_the_cache_asks_the_disk_for_anything() {
     }
     let counted = Runtime::new().unwrap().block_on(async {
         let mut control = connect(&dir.path().join("control")).await.unwrap();
+        let began = Instant::now();
         loop {
             let mut once = control.statistics(StatisticsRequest { every_ms: 0 }).await.unwrap().into_inner();
             let counted = once.message().await.unwrap().unwrap();
             // The cache's figure is a tick old at most.
-            if counted.exports.first().and_then(|e| e.dirty_bytes) != Some(0) {
+            let dirty = counted.exports.first().and_then(|e| e.dirty_bytes);
+            if dirty == Some(20 * 4096) || began.elapsed() > Duration::from_secs(5) {
                 break counted;
             }
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     });
     let [export] = &counted.exports[..] else { panic!("one export: {counted:?}") };

@@ -100,8 +100,8 @@ pub struct Machine<T: Traffic> {
     waiters: Vec<Waiter<T>>,
     /// Flushes at the scheduler, with the requests that wait for each.
     flushing: BTreeMap<u64, Vec<Waiter<T>>>,
-    /// Writes that wait for room in the cache, and the reads that wait for one of these, in the order in which they came.
-    /// The first is a write.
+    /// Writes that wait for room in the cache, and the reads that wait for one of these, in the order in which they
+    /// came. The first is a write.
     blocked: VecDeque<Ask<T>>,
     /// Everything is to be written out.
     draining: bool,
