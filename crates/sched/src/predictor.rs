@@ -236,7 +236,8 @@ impl Predictor {
                 if let Some(p) = &prediction {
                     // Of what was sent behind it more is known.
                     let alone = self.flights.len() == 1 || self.flights[1].sequential;
-                    went_on = alone && self.cached.went_on(flight, p);
+                    let taken_up = flight.sent.max(self.known.free_at);
+                    went_on = alone && self.cached.went_on(flight, p, taken_up);
                     let media = matches!(flight.served, Served::Media);
                     // One that waited for nothing tells nothing: media and prefetch would have been as quick.
                     if !media || flight.latency > CLOSE {

@@ -3,7 +3,7 @@
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::profile::Prefetch;
-use headtime_disk::time::Dur;
+use headtime_disk::time::{Dur, Time};
 
 use super::ahead::Ahead;
 use super::{Behind, Cached, Found, Hit, Passed, begin_ahead};
@@ -89,8 +89,8 @@ impl Cached {
     /// brought it: it completed as soon as its blocks had passed under a head that was already there. Or the prefetch
     /// had to restart for it: it completed a turn later. Without this rule one wrong prediction would cause the next,
     /// up to the end of the file. If the prefetch had not arrived yet when the read completed, the read was a plain
-    /// cache hit.
-    pub fn went_on(&self, flight: &Flight, found: &Prediction) -> bool {
+    /// cache hit. The prefetch runs on while the drive decodes the command, which it took up at `taken_up`.
+    pub fn went_on(&self, flight: &Flight, found: &Prediction, taken_up: Time) -> bool {
         match flight.served {
             Served::Running => return found.surprise == Surprise::ExtraTurn,
             // It came from the media behind the one before, whenever that was.
@@ -98,7 +98,8 @@ impl Cached {
             _ => {}
         }
         let passes = flight.place.map_or(Dur::ZERO, |p| p.transfer);
-        let early = found.observed + CLOSE < found.predicted && found.observed.0.abs_diff(passes.0) <= 2 * CLOSE.0;
+        let passed = (flight.begins + found.observed).saturating_since(taken_up);
+        let early = found.observed + CLOSE < found.predicted && passed.0.abs_diff(passes.0) <= 2 * CLOSE.0;
         let on_its_way = flight.delay > CLOSE && found.observed == Dur::ZERO;
         flight.sequential && early && !on_its_way && found.surprise != Surprise::None
     }
