@@ -112,6 +112,11 @@ impl Situation<'_> {
             || self.writes_in_order && writes && adjacent && first.queue == next.queue
     }
 
+    /// Whether SPTF may choose a request: the first of reads that continue each other, or what the drive goes on for.
+    fn is_candidate(&self, w: &Waiting, waiting: &[Waiting]) -> bool {
+        self.goes_on == Some(w.id) || !waiting.iter().any(|o| o.seq < w.seq && self.follows(o, w))
+    }
+
     /// Positioning time of `next` from the end of `first`.
     fn positioning_after(&self, first: &Waiting, next: &Waiting) -> Dur {
         if self.follows(first, next) {
@@ -168,11 +173,12 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
         return Some(flush.id);
     }
     let all = waiting.iter();
+    let first = |w: &&Waiting| s.is_candidate(w, waiting);
     let chosen = match order {
         Order::Fcfs => None,
         Order::Clook => all.min_by_key(|w| (w.place.lbn < s.lbn, w.place.lbn, w.seq)),
         Order::Sstf => all.min_by_key(|w| (w.place.cylinder.abs_diff(s.read.cylinder), w.seq)),
-        Order::Sptf => all.min_by_key(|w| (s.positioning(w), w.seq)),
+        Order::Sptf => all.filter(first).min_by_key(|w| (s.positioning(w), w.seq)),
         Order::SptfAhead | Order::SptfJoint if waiting.len() > ahead::MOST => {
             let cost = |w: &Waiting| s.positioning(w).0 as i64 - (s.now.since(w.submitted).0 / ahead::MANY) as i64;
             let mut first = all.min_by_key(|w| (cost(w), w.seq))?;
@@ -188,13 +194,14 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
             all.filter(now).filter(first).min_by_key(|w| (s.ahead(w, waiting, three), w.seq))
         }
         Order::SptfSw(percent) => {
-            let shortest = waiting.iter().map(|w| s.positioning(w)).min()?;
-            all.filter(|w| s.positioning(w).0 as u128 * 100 <= shortest.0 as u128 * (100 + percent as u128))
+            let shortest = waiting.iter().filter(first).map(|w| s.positioning(w)).min()?;
+            all.filter(first)
+                .filter(|w| s.positioning(w).0 as u128 * 100 <= shortest.0 as u128 * (100 + percent as u128))
                 .min_by_key(|w| (s.seek(w), s.positioning(w), w.seq))
         }
         Order::SatfUf(threshold) => {
             let urgent = waiting.iter().filter(|w| s.now.since(w.submitted) > threshold).min_by_key(|w| w.seq);
-            urgent.or_else(|| all.min_by_key(|w| (s.positioning(w), w.seq)))
+            urgent.or_else(|| all.filter(first).min_by_key(|w| (s.positioning(w), w.seq)))
         }
     };
     chosen.map(|w| w.id)

@@ -333,7 +333,7 @@ fn goes_before(view: &View, first: u32, next: u32) -> bool {
 }
 
 /// Whether the drive reads `next` behind `first` without a break.
-fn follows(view: &View, first: u32, next: u32) -> bool {
+pub(super) fn follows(view: &View, first: u32, next: u32) -> bool {
     let request = |slot: u32| &view.pool.get(slot).request;
     let (one, other) = (request(first), request(next));
     goes_on(view.model, one.kind, one.lbn + u64::from(one.count), other.kind, other.lbn)

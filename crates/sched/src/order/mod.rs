@@ -187,6 +187,18 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Whether the read in `slot` continues an older one that may go, and the drive would read it behind that one without a break.
+    ///
+    /// Of such a run only the first read is a candidate. The first sector of another one may pass sooner, but the reads before
+    /// that would be left behind: the head would come back for them, and for a run of `n` reads up to `log n` times.
+    #[inline]
+    pub fn continues_another(&self, slot: u32) -> bool {
+        let read = self.pool.get(slot);
+        let may_go = |before: u32| self.queues.is_none_or(|queues| queues.contains(&self.pool.get(before).queue));
+        let is_older = |before: u32| self.pool.get(before).seq < read.seq && ahead::follows(self, before, slot);
+        self.pool.ends_at(read.request.lbn).any(|before| may_go(before) && is_older(before))
+    }
+
     /// No request at this distance in cylinders or further has a shorter seek or positioning time.
     #[inline]
     pub fn floor(&self, distance: u32) -> Dur {

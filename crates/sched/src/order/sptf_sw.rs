@@ -23,7 +23,7 @@ pub fn next(view: &mut View, percent: u32) -> Option<u32> {
                 continue;
             }
             let candidate = (cost.seek, cost.positioning, view.seq(entry), entry.slot);
-            if best.is_none_or(|b| candidate < b) {
+            if best.is_none_or(|b| candidate < b) && !view.continues_another(entry.slot) {
                 best = Some(candidate);
             }
         }
