@@ -62,6 +62,8 @@ pub(crate) struct Bench {
     pub streams: Vec<StreamSpec>,
     /// What is beside them.
     pub best_effort: Beside,
+    /// Commands at the drive at most; `None`: two (section 3.3).
+    pub depth: Option<u32>,
     /// Virtual time of the run.
     pub length: Dur,
     /// Seed of everything.
@@ -77,6 +79,7 @@ impl Bench {
             known: Some(known.clone()),
             streams,
             best_effort: Beside::Tasks(das::best_effort(waiting)),
+            depth: None,
             length: Dur::from_secs(60),
             seed: 1,
         }
@@ -97,6 +100,7 @@ impl Bench {
         let setup = Setup {
             belief: self.truth.is_some().then_some(&self.profile),
             guarantees,
+            depth: self.depth,
             ..Setup::new(profile, Order::Sptf, self.seed)
         };
         let simulation = Simulation::new(&setup).map_err(|e| failed(spec, e))?;
