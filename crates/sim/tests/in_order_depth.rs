@@ -1,20 +1,32 @@
-//! A reader that reads in order, with one command at the drive and with two: SATF keeps to the order of its requests.
+//! What is read in order, with one command at the drive and with two: SATF keeps to the order of the requests, alone and beside a
+//! stream that reads in order elsewhere.
 
+use headtime_disk::command::Command;
+use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::admission::Disk;
+use headtime_sched::admit::das::stream::Quality;
+use headtime_sched::admit::das::streams::Setup as Promises;
+use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::core::Order;
+use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};
-use headtime_sim::workload::{GroupSpec, PatternSpec, PlaceSpec, Population, closed};
+use headtime_sim::workload::{GroupSpec, PatternSpec, PlaceSpec, Population, StreamSpec, Streams, closed};
+
+/// This many requests of one reader are always waiting.
+fn reader(waiting: u32) -> GroupSpec {
+    let pattern = PatternSpec { place: PlaceSpec::SharedSequential, ..PatternSpec::random_reads(64 << 10) };
+    GroupSpec { pattern, ..closed(waiting) }
+}
 
 /// Requests in two seconds.
 fn requests(name: &str, order: Order, depth: u32, waiting: u32) -> u64 {
     let profile = profile::builtin(name).expect("a built-in drive");
     let setup = Setup { depth: Some(depth), ..Setup::new(&profile, order, 2) };
     let simulation = Simulation::new(&setup).expect("a drive that works");
-    let pattern = PatternSpec { place: PlaceSpec::SharedSequential, ..PatternSpec::random_reads(64 << 10) };
-    let group = GroupSpec { pattern, ..closed(waiting) };
-    let mut load = Population::of(&group, simulation.target(), 2).expect("a load");
+    let mut load = Population::of(&reader(waiting), simulation.target(), 2).expect("a load");
     let limits = Limits { until: Some(Time::ZERO + Dur::from_secs(2)), ..Limits::default() };
     simulation.run(&mut load, limits, None, &mut ()).expect("it runs").requests
 }
@@ -30,6 +42,51 @@ fn satf_reads_in_order_as_fast_as_first_come_first_served() {
             let what =
                 format!("{name}, depth {depth}, {waiting} waiting: {fcfs} first come, first served, {satf} SATF");
             assert!(satf as f64 >= 0.99 * fcfs as f64, "{what}");
+        }
+    }
+}
+
+/// Counts commands that do not begin where the one before them ended.
+#[derive(Default)]
+struct Changes {
+    end: u64,
+    count: u64,
+}
+
+impl Observer for Changes {
+    fn issued(&mut self, command: &Command, _now: Time) {
+        self.count += u64::from(command.lbn != self.end);
+        self.end = command.lbn + u64::from(command.count);
+    }
+}
+
+/// A period's requests come when it begins and are due when it ends, so the head goes to them and back once in a period.
+#[test]
+fn the_head_goes_to_a_stream_that_is_read_in_order_once_in_a_period() {
+    const PERIODS: u64 = 40;
+    let period = Dur::from_ms(500);
+    for name in ["ultrastar36z15", "barracuda36es2"] {
+        let profile = profile::builtin(name).expect("a built-in drive");
+        let model = Model::new(&profile).expect("a drive that works");
+        for (depth, requests, quality) in [(1, 13, 1_000_000), (2, 13, 1_000_000), (1, 40, 950_000), (2, 40, 950_000)] {
+            let disk = Disk::of(&profile, &model, 2).expect("times are in the profile");
+            let promises = Promises::of(disk, &profile, &model, Exhausted::Skip).expect("it writes through");
+            let setup =
+                Setup { depth: Some(depth), guarantees: Some(promises), ..Setup::new(&profile, Order::Sptf, 1) };
+            let simulation = Simulation::new(&setup).expect("a drive that works");
+            let quality = Quality::from_ppm(quality).expect("a quality");
+            let mut stream = StreamSpec::new("stream", requests, period, quality);
+            stream.pattern.place = PlaceSpec::Sequential;
+            let beside = Population::of(&reader(8), simulation.target(), 1).expect("a load");
+            let all = Streams::new(&[stream], Some(Box::new(beside)), simulation.target(), 1);
+            let until = Time::ZERO + Dur(PERIODS * period.0);
+            let limits = Limits { until: Some(until), ..Limits::default() };
+            let mut changes = Changes::default();
+            let stats = simulation.run(&mut all.expect("streams"), limits, None, &mut changes).expect("it runs");
+            let what = format!("{name}, depth {depth}, {requests} requests: {} changes", changes.count);
+            assert!(stats.streams[0].quality() == Some(1.0), "{what}");
+            // Where it begins may be a change, too.
+            assert!(changes.count <= 2 * PERIODS + 1, "{what} in {PERIODS} periods");
         }
     }
 }
