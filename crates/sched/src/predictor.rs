@@ -375,7 +375,7 @@ fn through_cache(
         (flight.delay, flight.arm) = cached.stop(at);
         return flight.follow(model, known);
     }
-    let found = cached.look_up(model, flight.command, place.lbn, place.count, at);
+    let found = cached.look_up(model, flight.command, place.lbn, place.count);
     match found {
         Found::Nothing => {
             (flight.delay, flight.arm) = cached.stop(at);

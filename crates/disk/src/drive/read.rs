@@ -46,9 +46,11 @@ impl Drive {
                     return self.read_hit(&waiting, at, waited, i, false);
                 }
                 Found::Partial(_) => {}
-                // It waited, so the drive goes on reading for it (`Drive::goes_on_for`).
+                // The drive is reading it next, or goes on reading for it because it waited (`Drive::goes_on_for`).
                 Found::Miss
-                    if waited && self.stream.running && self.continues(&waiting.command, self.stream.segment) =>
+                    if (waited || !self.mech.disksim_exact && lbn < self.stream.limit)
+                        && self.stream.running
+                        && self.continues(&waiting.command, self.stream.segment) =>
                 {
                     let i = self.stream.segment;
                     if self.readable_to(lbn, end, at) == end {

@@ -26,8 +26,6 @@ pub use segments::Found;
 use segments::Segments;
 use surprises::Surprises;
 
-use crate::classify::CLOSE;
-
 /// A read that a prefetch may follow.
 #[derive(Clone, Copy, Debug)]
 struct Behind {
@@ -268,24 +266,26 @@ impl Cached {
         matches!(self.look_up_beside(model, ahead.as_ref(), lbn, end, at), Found::All(_))
     }
 
-    /// What it holds of a read that turns up at `at`; the name of its command is kept if that is a close call.
+    /// What it holds of a read that is taken up now; the name of its command is kept if that is a close call.
     ///
-    /// A read that continues where the prefetch is hits if its first block has just passed, and must fetch that block
-    /// again if it is about to pass. The host hears of the previous read within microseconds of its last block's
-    /// passing; how many is noise. So in such a close call the outcome of the last close calls decides.
+    /// A drive that is about to read the first block of a read, as the next one of its prefetch, goes on reading for it. There are
+    /// drives that fetch the block again. The host hears of the read before within microseconds of its last block's passing; how many is
+    /// noise, so it does not know either whether the block has passed already. So in such a close call the outcome of the last close
+    /// calls decides.
     #[inline]
-    pub fn look_up(&mut self, model: &Model, command: u64, lbn: u64, count: u32, at: Time) -> Found {
+    pub fn look_up(&mut self, model: &Model, command: u64, lbn: u64, count: u32) -> Found {
         let found = self.segments.look_up(&model.geometry, lbn, lbn + count as u64);
         let (Found::Nothing, Some(ahead), Some(stand)) = (found, &self.ahead, &self.stand) else { return found };
-        if self.goes_on && self.segments.goes_on_at(&model.geometry, ahead.segment, lbn) {
+        let is_next = self.segments.goes_on_at(&model.geometry, ahead.segment, lbn);
+        if self.goes_on && is_next {
             return Found::Front(ahead.segment);
         }
-        let goes_on = lbn == self.last_read_end && stand.reached <= lbn && lbn < ahead.limit;
-        if !goes_on || ahead.brings(model, lbn, lbn + 1) > at + CLOSE {
+        let continues = lbn == self.last_read_end && stand.reached <= lbn;
+        if lbn >= ahead.limit || !(continues || is_next) {
             return found;
         }
         self.close_call = Some(command);
-        if self.close_hits > 0 { Found::Front(ahead.segment) } else { found }
+        if self.close_hits >= 0 { Found::Front(ahead.segment) } else { found }
     }
 
     /// Up to where it holds the front of `lbn..end`, as it stood when the last command was sent; `None` if it does not.
