@@ -1,15 +1,16 @@
 //! D8: what it costs to keep promises to a stream of any size.
 //!
-//! Reuther and Pohlack (2003), section 4.4.2, figure 10: one stream, mandatory or optional (95%), from none of the drive's time to all that
-//! admission lets it have, beside a constant best-effort load; all at random, or all in sequence, with one command at the drive and with two.
-//! In sequence the stream is one row of requests over the drive and best effort another, each from a place of its own. [`crate::das`] says how
-//! many best-effort requests wait.
+//! Reuther and Pohlack (2003), section 4.4.2, figure 10: one stream, mandatory or optional (95%), from none of the
+//! drive's time to all that admission lets it have, beside a constant best-effort load; all at random, or all in
+//! sequence, with one command at the drive and with two. In sequence the stream is one row of requests over the drive
+//! and best effort another, each from a place of its own. [`crate::das`] says how many best-effort requests wait.
 //!
-//! In sequence the arm has to go from one row to the other and back in each period, since a period's requests come when it begins and are due
-//! when it ends. The table therefore has how often the arm changes rows in a period and how long its seek takes then.
+//! In sequence the arm has to go from one row to the other and back in each period, since a period's requests come
+//! when it begins and are due when it ends. The table therefore has how often the arm changes rows in a period and
+//! how long its seek takes then.
 //!
-//! Neither row stays in one zone, so the total also changes by which zones the rows are in. The time for which wanted sectors pass under
-//! the head (`media_percent`) does not.
+//! Neither row stays in one zone, so the total also changes by which zones the rows are in. The time for which wanted
+//! sectors pass under the head (`media_percent`) does not.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::model::Model;
@@ -37,9 +38,11 @@ const fn kept(what: &'static str) -> Check {
 static SPEC: Spec = Spec {
     id: "D8",
     title: "Bandwidth beside a stream of any size",
-    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), section 4.4.2, figure 10",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a \
+             Dynamic Active Subset (2003), section 4.4.2, figure 10",
     drive: "ultrastar36z15 and barracuda36es2",
-    workload: "reads of 64 KiB, at random or in sequence: one stream with periods of 500 ms, and 8 best-effort requests that always wait; one and two commands at the drive",
+    workload: "reads of 64 KiB, at random or in sequence: one stream with periods of \
+               500 ms, and 8 best-effort requests that always wait; one and two commands at the drive",
     claims: &[Claim {
         id: "D8",
         claim: "total bandwidth with a mandatory or optional stream of any size, random and sequential",
@@ -56,13 +59,15 @@ static SPEC: Spec = Spec {
             kept("depth 2, optional, sequential: smallest total"),
         ],
         quick: true,
-        note: "At random only the largest mandatory stream costs anything. What is more than best effort alone is not the scheduler's: with the \
-               requests of the stream it has more to choose from than the 8 that wait otherwise; the paper sees that as a slight increase. In \
-               sequence the arm goes to the stream's row and back once in each period, which takes two seeks and two rotational delays: beside \
-               any stream but the largest 97% are left on the Ultrastar (96.9% in one of the short runs) and 95% on the Barracuda. With the rows \
-               half a disk apart two seeks alone take 16.1 ms of 500 on the Barracuda, so that it cannot have more than 96.8% as long as each \
-               period is served for itself. The largest stream leaves less than one worst case free in a period, so that at its end nothing \
-               may be begun: on the Barracuda the drive is idle for 32 to 34 ms of each 500.",
+        note: "At random only the largest mandatory stream costs anything. What is more than best effort alone is \
+               not the scheduler's: with the requests of the stream it has more to choose from than the 8 that wait \
+               otherwise; the paper sees that as a slight increase. In sequence the arm goes to the stream's row \
+               and back once in each period, which takes two seeks and two rotational delays: beside any stream but \
+               the largest 97% are left on the Ultrastar (96.9% in one of the short runs) and 95% on the Barracuda. \
+               With the rows half a disk apart two seeks alone take 16.1 ms of 500 on the Barracuda, so that it \
+               cannot have more than 96.8% as long as each period is served for itself. The largest stream leaves \
+               less than one worst case free in a period, so that at its end nothing may be begun: on the Barracuda \
+               the drive is idle for 32 to 34 ms of each 500.",
     }],
     alone: false,
 };
@@ -141,8 +146,10 @@ impl Experiment for D8 {
         for Tested { name, series, .. } in drives {
             f.charts.push(Chart::Xy(XyChart {
                 title: format!("Total bandwidth beside a stream, {name}"),
-                subtitle: "What stream and best effort get together, by what the stream gets. A level line is a promise that costs nothing."
-                    .into(),
+                subtitle:
+                    "What stream and best effort get together, by what the stream gets. A level line is a promise \
+                           that costs nothing."
+                        .into(),
                 x: Axis::from_zero("MByte/s of the stream"),
                 y: Axis::from_zero("MByte/s in all"),
                 series,

@@ -1,9 +1,10 @@
 //! A prefetch that runs on after a read, evaluated only when somebody asks how far it got.
 //!
-//! A read that waits in the queue and continues the one that the media is busy with is known before that one ends: the
-//! drive goes on reading for it without a break, as it would ahead of the host. So it does for a read of which the prefetch is about
-//! to read the first sector: what the drive needs to decode a command does not keep the head from reading. (In DiskSim, and in a
-//! drive set up to do as DiskSim does, such a read is a miss.) A read that arrives when the prefetch has stopped there is a miss.
+//! A read that waits in the queue and continues the one that the media is busy with is known before that one ends:
+//! the drive goes on reading for it without a break, as it would ahead of the host. So it does for a read of which
+//! the prefetch is about to read the first sector: what the drive needs to decode a command does not keep the head
+//! from reading. (In DiskSim, and in a drive set up to do as DiskSim does, such a read is a miss.) A read that
+//! arrives when the prefetch has stopped there is a miss.
 
 use crate::command::Command;
 use crate::drive::Drive;

@@ -268,10 +268,10 @@ impl Cached {
 
     /// What it holds of a read that is taken up now; the name of its command is kept if that is a close call.
     ///
-    /// A drive that is about to read the first block of a read, as the next one of its prefetch, goes on reading for it. There are
-    /// drives that fetch the block again. The host hears of the read before within microseconds of its last block's passing; how many is
-    /// noise, so it does not know either whether the block has passed already. So in such a close call the outcome of the last close
-    /// calls decides.
+    /// A drive that is about to read the first block of a read, as the next one of its prefetch, goes on reading for
+    /// it. There are drives that fetch the block again. The host hears of the read before within microseconds of its
+    /// last block's passing; how many is noise, so it does not know either whether the block has passed already. So
+    /// in such a close call the outcome of the last close calls decides.
     #[inline]
     pub fn look_up(&mut self, model: &Model, command: u64, lbn: u64, count: u32) -> Found {
         let found = self.segments.look_up(&model.geometry, lbn, lbn + count as u64);

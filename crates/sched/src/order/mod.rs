@@ -187,10 +187,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether the read in `slot` continues an older one that may go, and the drive would read it behind that one without a break.
+    /// Whether the read in `slot` continues an older one that may go, and the drive would read it behind that one
+    /// without a break.
     ///
-    /// Of such a run only the first read is a candidate. The first sector of another one may pass sooner, but the reads before
-    /// that would be left behind: the head would come back for them, and for a run of `n` reads up to `log n` times.
+    /// Of such a run only the first read is a candidate. The first sector of another one may pass sooner, but the
+    /// reads before that would be left behind: the head would come back for them, and for a run of `n` reads up to
+    /// `log n` times.
     #[inline]
     pub fn continues_another(&self, slot: u32) -> bool {
         let read = self.pool.get(slot);

@@ -1,7 +1,7 @@
 //! Shortest positioning time first, also called SATF: seek and rotational latency together (Lumb 2002 section 4.2).
 //!
-//! Of reads that continue each other only the first is a candidate ([`View::continues_another`]): what a drive reads ahead is
-//! worth more than a part of a turn.
+//! Of reads that continue each other only the first is a candidate ([`View::continues_another`]): what a drive reads
+//! ahead is worth more than a part of a turn.
 
 use headtime_disk::time::Dur;
 
