@@ -169,6 +169,16 @@ fn every_fault_names_its_line_and_its_reason() {
             "small.toml: seek_max_us is 0.000000 ms; it must be no less than seek_sd_us",
         ),
         ("[rig.bus]", "[noise]\nsettle_retry_ppm = 9\n[rig.bus]", "small.toml:48: settle_retry_turns is 0"),
+        (
+            "[rig.bus]",
+            "[noise]\nsettle_retry_ppm = 9\nsettle_retry_turns = 1\nsettle_retry_again_ppm = 1000001\n[rig.bus]",
+            "small.toml:50: settle_retry_again_ppm is 1000001; it must be between 0 and 1000000",
+        ),
+        (
+            "[rig.bus]",
+            "[noise]\nsettle_retry_again_ppm = 0\n[rig.bus]",
+            "small.toml:48: expected settle_retry_ppm of at least 1, found settle_retry_again_ppm = 0 without it",
+        ),
         ("[rig.bus]", "[rigg.bus]", "small.toml:@: unknown key `rigg`"),
         ("write_back = true", "write_back = 1", "small.toml:@: expected true or false for `write_back`, found 1"),
     ] {
@@ -415,6 +425,7 @@ prop_compose! {
         p.noise.seek_max = Dur(times[11].max(times[12]));
         p.noise.settle_retry_ppm = counts[10];
         p.noise.settle_retry_turns = 1;
+        p.noise.settle_retry_again_ppm = (counts[10] > 0 && flags[14]).then_some(counts[11]);
         p.noise.speed_error_ppb = -(times[13] as i64) / 10;
         p.noise.recalibrate_every = Dur(times[14] * 1000 + 1);
         p.noise.recalibrate_takes = Dur(times[14]);

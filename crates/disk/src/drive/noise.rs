@@ -62,9 +62,10 @@ impl Noise {
         if self.spec.settle_retry_ppm == 0 || most == 0 {
             return 0;
         }
-        let mut turns = 0;
-        while turns < most && self.rng.next_u64() % 1_000_000 < self.spec.settle_retry_ppm as u64 {
-            turns += 1;
+        let again = self.spec.settle_retry_again_ppm.unwrap_or(self.spec.settle_retry_ppm);
+        let (mut turns, mut ppm) = (0, self.spec.settle_retry_ppm);
+        while turns < most && self.rng.next_u64() % 1_000_000 < u64::from(ppm) {
+            (turns, ppm) = (turns + 1, again);
         }
         turns
     }
@@ -102,6 +103,32 @@ impl Noise {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// How often a move needs 0, 1, 2, ... extra turns, of a million.
+    fn settled(spec: NoiseSpec) -> Vec<u32> {
+        let mut noise = Noise::new(spec, 3);
+        let mut counts = vec![0; spec.settle_retry_turns as usize + 2];
+        (0..1_000_000).for_each(|_| counts[noise.settle_turns(0) as usize] += 1);
+        counts
+    }
+
+    #[test]
+    fn a_head_that_failed_to_settle_fails_again_with_a_chance_of_its_own() {
+        let alone = NoiseSpec { settle_retry_ppm: 10_000, settle_retry_turns: 4, ..NoiseSpec::default() };
+        let together = NoiseSpec { settle_retry_again_ppm: Some(800_000), ..alone };
+        // Expected of 10,000 failures, 1, 2, 3 and 4 turns in all: 1 - p, p (1 - p), p^2 (1 - p), p^3. Four deviations
+        // of the largest count are 4 * sqrt(10,000).
+        for (spec, expected) in [(alone, [9_900, 99, 1, 0]), (together, [2_000, 1_600, 1_280, 5_120])] {
+            let counts = settled(spec);
+            for (turns, expected) in (1..).zip(expected) {
+                let found = counts[turns];
+                assert!(found.abs_diff(expected) <= 400, "{turns} turns: expected {expected}, found {found}");
+            }
+            assert_eq!(counts[5], 0, "the limit is that of a command");
+        }
+        let once = settled(NoiseSpec { settle_retry_again_ppm: Some(0), ..alone });
+        assert_eq!(once[2..], [0; 4]);
+    }
 
     #[test]
     fn the_overlap_varies_no_more_for_a_long_transfer_than_for_40_kb() {

@@ -435,6 +435,16 @@ fn noise(p: &Profile, places: &Places) -> Result<(), ProfileError> {
         let at = places.key("noise.settle_retry_ppm");
         return Err(ProfileError::range(at, "settle_retry_ppm", n.settle_retry_ppm, "at most 1000000"));
     }
+    if let Some(again) = n.settle_retry_again_ppm {
+        let at = places.key("noise.settle_retry_again_ppm");
+        if again > 1_000_000 {
+            return Err(ProfileError::range(at, "settle_retry_again_ppm", again, "at most 1000000"));
+        }
+        if n.settle_retry_ppm == 0 {
+            let found = format!("settle_retry_again_ppm = {again} without it");
+            return Err(ProfileError::expected(at, "settle_retry_ppm of at least 1", found));
+        }
+    }
     if n.recalibrate_every > Dur::ZERO && n.recalibrate_takes >= n.recalibrate_every {
         let at = places.key("noise.recalibrate_takes_ms");
         return Err(ProfileError::range(

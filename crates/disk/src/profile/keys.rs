@@ -138,6 +138,7 @@ pub const NOISE: TableKeys = (
         "completion_jitter_us",
         "overlap_jitter_per_4k_us",
         "settle_retry_ppm",
+        "settle_retry_again_ppm",
         "settle_retry_turns",
         "recalibrate_every_s",
         "recalibrate_takes_ms",

@@ -503,6 +503,9 @@ pub struct NoiseSpec {
     pub overlap_jitter_per_4k: Dur,
     /// Chance, in parts per million, that the head needs more turns to settle after a move.
     pub settle_retry_ppm: u32,
+    /// Chance, in parts per million, that a head which has just failed to settle fails again. `None`: failures are
+    /// independent, and it is [`NoiseSpec::settle_retry_ppm`] again.
+    pub settle_retry_again_ppm: Option<u32>,
     /// At most this many extra turns to settle.
     pub settle_retry_turns: u32,
     /// Internal recalibrations: one about every so often (0: never).

@@ -424,6 +424,10 @@ fn noise(t: &Table, places: &mut Places) -> Result<NoiseSpec, ProfileError> {
         completion_jitter: us("completion_jitter_us")?,
         overlap_jitter_per_4k: us("overlap_jitter_per_4k_us")?,
         settle_retry_ppm: t.count("settle_retry_ppm", 0, 1_000_000)? as u32,
+        settle_retry_again_ppm: t
+            .get("settle_retry_again_ppm")
+            .map(|_| t.count("settle_retry_again_ppm", 0, 1_000_000).map(|n| n as u32))
+            .transpose()?,
         settle_retry_turns: t.count("settle_retry_turns", 0, 100)? as u32,
         recalibrate_every: t.or("recalibrate_every_s", Dur::ZERO, |v| v.time(9, Dur(hour.0 * 24 * 365)))?,
         recalibrate_takes: t.or("recalibrate_takes_ms", Dur::ZERO, |v| v.time(MS, hour))?,

@@ -386,6 +386,10 @@ fn noise(w: &mut Writer, n: &NoiseSpec) {
     w.time("completion_jitter_us", n.completion_jitter, 3);
     w.time("overlap_jitter_per_4k_us", n.overlap_jitter_per_4k, 3);
     w.count("settle_retry_ppm", n.settle_retry_ppm.into());
+    if let Some(again) = n.settle_retry_again_ppm {
+        // Zero says something here: no two failures follow each other.
+        w.line(&format!("settle_retry_again_ppm = {again}"));
+    }
     w.count("settle_retry_turns", n.settle_retry_turns.into());
     w.time("recalibrate_every_s", n.recalibrate_every, 9);
     w.time("recalibrate_takes_ms", n.recalibrate_takes, 6);
