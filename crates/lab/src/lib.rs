@@ -88,6 +88,7 @@ mod scans;
 pub mod svg;
 mod tradeoffs;
 pub mod tuning;
+mod unsettled;
 mod x1;
 mod x10;
 mod x11;

@@ -70,6 +70,21 @@ impl Settling {
         self.counts.len().saturating_sub(1) as u32
     }
 
+    /// What is known of moves after which the head settles later than after any that was met: at most this number of a
+    /// million, with a confidence of 99% ([`unseen_ppm`]). n is [`Settling::turns`] or more.
+    ///
+    /// A request whose rotational delay was shorter than what `rest` is too long by does not show its last turn. The
+    /// requests without any turn are their share, and they are left out of the trials.
+    pub fn later_ppm(&self) -> f64 {
+        let count = |turns: usize| self.counts.get(turns).copied().unwrap_or(0);
+        let (hidden, shown) = (count(0), count(1));
+        if shown == 0 {
+            return 1e6;
+        }
+        let trials = u128::from(self.requests()) * u128::from(shown) / (u128::from(hidden) + u128::from(shown));
+        unseen_ppm(trials as u64)
+    }
+
     /// How many requests there were.
     pub fn requests(&self) -> u64 {
         self.counts.iter().sum()
@@ -78,6 +93,18 @@ impl Settling {
     /// How many of them waited for so many turns, rounded up, from 0 on.
     pub fn counts(&self) -> &[u64] {
         &self.counts
+    }
+}
+
+/// -ln(0.01): for a confidence of 95% this is the 3 of the rule of three.
+const RULE_OF_THREE: f64 = 4.605_170_185_988_092;
+
+/// What has not been met in `trials` independent trials happens in at most this number of a million, with a confidence
+/// of 99%: the one-sided binomial bound p with (1 - p)^trials = 0.01, from above by p < -ln(0.01) / trials.
+pub fn unseen_ppm(trials: u64) -> f64 {
+    match trials {
+        0 => 1e6,
+        n => (1e6 * RULE_OF_THREE / n as f64).min(1e6),
     }
 }
 
@@ -189,6 +216,28 @@ mod tests {
         let mut s = Settling::new(REST, TURN, 1_000_000);
         s.took(REST + Dur(5 * TURN.0));
         assert_eq!(s.turns(), 5);
+    }
+
+    #[test]
+    fn what_was_not_met_is_bounded_by_the_requests_that_would_have_shown_it() {
+        // (1 - p)^100,000 is 0.01 at p = 46.05 in a million, and 0.05 at 29.96.
+        assert!(
+            (unseen_ppm(100_000) - 46.05).abs() < 0.01 && unseen_ppm(100_000) > 46.050_6,
+            "{}",
+            unseen_ppm(100_000)
+        );
+        assert_eq!((unseen_ppm(0), unseen_ppm(1), unseen_ppm(4)), (1e6, 1e6, 1e6));
+        let mut s = Settling::new(REST, TURN, 1_000_000);
+        assert_eq!(s.later_ppm(), 1e6);
+        for _ in 0..3_000 {
+            s.took(REST + Dur::from_us(100));
+        }
+        assert_eq!(s.later_ppm(), unseen_ppm(3_000));
+        // As many again that wait for less than what `rest` is too long by say nothing.
+        for _ in 0..3_000 {
+            s.took(REST.saturating_sub(Dur::from_us(100)));
+        }
+        assert_eq!(s.later_ppm(), unseen_ppm(3_000));
     }
 
     #[test]

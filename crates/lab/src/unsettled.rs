@@ -1,0 +1,215 @@
+//! Drives whose heads settle late now and then, by figures that what measures them does not know: what D1 and D13 rest on.
+//!
+//! A profile says what the scheduler believes. The drive itself, the truth, is another profile, drawn by seed: its head
+//! needs up to [`MOST_EXTRA`] more turns, its failures come together, and its seeks differ by more than the belief's
+//! limit. n is found from response times alone, with the believed terms of equation 5 (Reuther and Pohlack 2003), and
+//! then held against the truth.
+
+use headtime_disk::command::Kind;
+use headtime_disk::model::Model;
+use headtime_disk::profile::Profile;
+use headtime_disk::time::{Dur, Time};
+use headtime_probe::settling::Settling;
+use headtime_sched::admit::das::worst::WorstCase;
+use headtime_sched::core::Order;
+use headtime_sim::run::Limits;
+use headtime_sim::simulate::{Setup, Simulation};
+use headtime_sim::workload::variates::Variates;
+use headtime_sim::workload::{Ask, Workload, WorkloadError};
+
+use crate::experiment::{RunError, Spec};
+use crate::filled::failed;
+
+/// A drawn drive needs up to this number of extra turns: n is 1 to 8, where the paper's two drives have 2 and 5.
+pub(crate) const MOST_EXTRA: u64 = 7;
+/// Powers of ten of a million moves in which a drawn head fails to settle: from the built-in profiles' 10 to 10%.
+const FAILS_FROM: u32 = 1;
+const FAILS_POWERS: u64 = 5;
+/// Single seeks of a drawn drive differ by up to this multiple of the believed limit.
+const SEEKS_DIFFER: u64 = 4;
+/// Sequence of the generator for drawn drives; other parts of an experiment have their own.
+const SEQUENCE: u64 = 1 << 52;
+
+/// Requests of the paper's search for n (section 4.1: "at least 100 000").
+pub(crate) const REQUESTS: u64 = 100_000;
+
+/// What is true of a drive's settling, for the comparison with what was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Truth {
+    /// The drive.
+    pub profile: Profile,
+}
+
+impl Truth {
+    /// Drive `number` of this seed: as `belief` but for how it settles and by how much its seeks differ.
+    pub(crate) fn drawn(belief: &Profile, seed: u64, number: u64) -> Truth {
+        let mut rng = Variates::new(seed, SEQUENCE + number);
+        let mut profile = belief.clone();
+        let noise = &mut profile.noise;
+        noise.settle_retry_turns = rng.below(MOST_EXTRA + 1) as u32;
+        (noise.settle_retry_ppm, noise.settle_retry_again_ppm) = match noise.settle_retry_turns {
+            0 => (0, None),
+            _ => (10u32.pow(FAILS_FROM + rng.below(FAILS_POWERS) as u32), Some(100_000 * rng.below(10) as u32)),
+        };
+        let times = 1 + rng.below(SEEKS_DIFFER);
+        (noise.seek_sd, noise.seek_max) = (Dur(noise.seek_sd.0 * times), Dur(noise.seek_max.0 * times));
+        Truth { profile }
+    }
+
+    /// The same drive with failures that come together: after one the next has this chance, in parts per million.
+    pub(crate) fn together(profile: &Profile, again_ppm: u32) -> Truth {
+        let mut profile = profile.clone();
+        profile.noise.settle_retry_again_ppm = Some(again_ppm);
+        Truth { profile }
+    }
+
+    /// The longest rotational delay, in turns: n.
+    pub(crate) fn turns(&self) -> u32 {
+        1 + self.profile.noise.settle_retry_turns
+    }
+
+    /// How many of a million moves are followed by a rotational delay of more than `turns` turns.
+    pub(crate) fn later_ppm(&self, turns: u32) -> f64 {
+        let noise = &self.profile.noise;
+        let first = f64::from(noise.settle_retry_ppm);
+        let again = f64::from(noise.settle_retry_again_ppm.unwrap_or(noise.settle_retry_ppm)) / 1e6;
+        match turns {
+            0 => 1e6,
+            n if n >= self.turns() => 0.0,
+            n => first * again.powi(n as i32 - 1),
+        }
+    }
+}
+
+/// The chance, in parts per million, with which a head that failed to settle must fail again, so that `requests` of them
+/// show `extra` extra turns with even odds when `first_ppm` of a million fail to begin with: requests x first x
+/// again^(extra - 1) = ln 2.
+pub(crate) fn implied_again_ppm(requests: u64, first_ppm: u32, extra: u32) -> u32 {
+    let runs = requests as f64 * f64::from(first_ppm) / 1e6;
+    let again = (std::f64::consts::LN_2 / runs).powf(1.0 / f64::from(extra.saturating_sub(1).max(1)));
+    (1e6 * again.min(1.0)).ceil() as u32
+}
+
+/// Reads what is asked for, one sector at a time and two of them at the drive, and tells how long each took.
+struct Provoking {
+    settling: Settling,
+    /// Requests that are due, at the time at which the last one was done.
+    due: u32,
+    done: Option<Time>,
+}
+
+impl Workload for Provoking {
+    fn next_due(&self) -> Option<Time> {
+        (self.due > 0).then_some(self.done.unwrap_or(Time::ZERO))
+    }
+
+    fn take(&mut self) -> Result<Ask, WorkloadError> {
+        let due = self.next_due().expect("a request was taken while none was due");
+        self.due -= 1;
+        let lbn = self.settling.ask();
+        Ok(Ask { due, kind: Kind::Read, lbn, count: 1, fua: false, sync: true, owner: 0, class: 0 })
+    }
+
+    fn finished(&mut self, _owner: u32, now: Time) {
+        if let Some(before) = self.done.replace(now) {
+            self.settling.took(now.saturating_since(before));
+        }
+        self.due += 1;
+    }
+
+    fn endless(&self) -> bool {
+        true
+    }
+}
+
+/// All terms of equation 5 but the turns; no read-ahead is met.
+fn settling(worst: &WorstCase, capacity: u64) -> Settling {
+    Settling::new(WorstCase { turns: 0, stop: Dur::ZERO, ..*worst }.total(), worst.turn, capacity)
+}
+
+/// w of requests of `sectors` sectors as `belief` has it.
+pub(crate) fn believed(spec: &Spec, belief: &Profile, sectors: u32) -> Result<WorstCase, RunError> {
+    let model = Model::new(belief).map_err(|e| failed(spec, e))?;
+    WorstCase::of(belief, &model, sectors).map_err(|e| failed(spec, e))
+}
+
+/// Searches for n of `truth` by this number of requests. Of the drive only `belief`'s other terms are known.
+pub(crate) fn found(
+    spec: &Spec,
+    belief: &Profile,
+    truth: &Truth,
+    requests: u64,
+    seed: u64,
+) -> Result<Settling, RunError> {
+    let worst = believed(spec, belief, 1)?;
+    let setup = Setup { belief: Some(belief), ..Setup::new(&truth.profile, Order::Fcfs, seed) };
+    let simulation = Simulation::new(&setup).map_err(|e| failed(spec, e))?;
+    let settling = settling(&worst, simulation.target().capacity);
+    let mut load = Provoking { settling, due: 2, done: None };
+    let limits = Limits { requests: Some(requests), ..Limits::default() };
+    simulation.run(&mut load, limits, None, &mut ()).map_err(|e| failed(spec, e))?;
+    Ok(load.settling)
+}
+
+/// The most events that chance explains with a confidence of 99% where `mean` of them are expected (Poisson).
+pub(crate) fn by_chance(mean: f64) -> u64 {
+    let (mut term, mut sum, mut most) = ((-mean).exp(), 0.0, 0);
+    loop {
+        sum += term;
+        // Beyond a mean of 700 the first term is zero and the sum never grows: that is no number of rare events.
+        if sum >= 0.99 || term <= 0.0 {
+            return most;
+        }
+        most += 1;
+        term *= mean / most as f64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::profile::builtin;
+
+    use super::*;
+
+    #[test]
+    fn two_are_at_the_drive_and_each_takes_from_the_end_of_the_one_before() {
+        let profile = builtin("ultrastar36z15").unwrap();
+        let worst = WorstCase::of(&profile, &Model::new(&profile).unwrap(), 1).unwrap();
+        let settling = settling(&worst, 36_000_000);
+        let mut load = Provoking { settling, due: 2, done: None };
+        let asks = [load.take().unwrap(), load.take().unwrap()];
+        assert_eq!(load.next_due(), None);
+        assert!(asks[0].lbn < 180_000 && asks[1].lbn >= 35_820_000, "{asks:?}");
+        // When the first one began is not known.
+        let heard = Time::ZERO + Dur::from_secs(1);
+        load.finished(0, heard);
+        assert_eq!((load.settling.requests(), load.next_due()), (0, Some(heard)));
+        assert_eq!(load.take().unwrap().due, heard);
+        // Sent long before, but the drive was not free.
+        load.finished(0, heard + worst.total().saturating_sub(worst.stop));
+        assert_eq!((load.settling.requests(), load.settling.turns()), (1, worst.turns));
+    }
+
+    #[test]
+    fn drawn_drives_differ_from_what_is_believed_of_them_in_both_directions() {
+        let belief = builtin("ultrastar36z15").unwrap();
+        let n = 1 + belief.noise.settle_retry_turns;
+        let all: Vec<Truth> = (0..40).map(|i| Truth::drawn(&belief, 1, i)).collect();
+        assert!(all.iter().any(|t| t.turns() > n) && all.iter().any(|t| t.turns() < n));
+        assert!(all.iter().any(|t| t.profile.noise.seek_max > belief.noise.seek_max));
+        assert!(all.iter().all(|t| headtime_disk::profile::check(&t.profile).is_ok()));
+    }
+
+    #[test]
+    fn chances_of_runs_of_failures() {
+        let mut truth = Truth::together(&builtin("ultrastar36z15").unwrap(), 500_000);
+        (truth.profile.noise.settle_retry_ppm, truth.profile.noise.settle_retry_turns) = (80, 3);
+        assert_eq!([0, 1, 2, 3, 4, 9].map(|n| truth.later_ppm(n)), [1e6, 80.0, 40.0, 20.0, 0.0, 0.0]);
+        // One failure in 100,000 requests is followed by three more with even odds when each has 0.885.
+        assert_eq!(implied_again_ppm(100_000, 10, 4), 884_998);
+        assert_eq!(implied_again_ppm(10, 10, 4), 1_000_000);
+        // Poisson: with 1 expected, 4 or fewer have 0.9963, 3 or fewer 0.9810.
+        assert_eq!([0.0, 0.001, 1.0].map(by_chance), [0, 0, 4]);
+        assert!(by_chance(1e6) < 1_000_000_000);
+    }
+}
