@@ -11,7 +11,7 @@ use headtime_probe::settling::Settling;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
-use crate::unsettled::{REQUESTS, Truth, found, implied_again_ppm};
+use crate::unsettled::{Asked, REQUESTS, Truth, found, implied_again_ppm};
 
 /// The experiment.
 pub struct D13;
@@ -28,7 +28,7 @@ static SPEC: Spec = Spec {
             id: "D13a",
             claim: "n of drives whose settling is not known to the search, from response times alone",
             paper: "-",
-            rule: "never more than the drive's own n, and no limit of the profile stops it",
+            rule: "never more than the drive's own; more than the profile's for 1 drive or more",
             checks: &[
                 Check { what: "drives of 24 with a smaller n than was found", unit: "cases", test: Test::Never },
                 Check {
@@ -66,7 +66,7 @@ static SPEC: Spec = Spec {
             id: "D13d",
             claim: "with which confidence n is known: n or more, and what share of moves waits longer, at 99%",
             paper: "-",
-            rule: "wrong for no more drives than chance at 99% allows",
+            rule: "wrong for at most 2 drives of 24 (chance); for at least 3 when made for one turn less",
             checks: &[
                 Check {
                     what: "drives of 24 that wait longer than that more often than stated",
@@ -165,7 +165,7 @@ fn as_the_paper_met_it(profile: &Profile) -> Truth {
 }
 
 fn measure(run: &Run, belief: &Profile, name: String, truth: Truth, requests: u64) -> Result<Measured, RunError> {
-    let found = found(&SPEC, belief, &truth, requests, run.seed)?;
+    let found = found(&SPEC, belief, &truth, (Asked::Sectors, requests), run.seed)?;
     run.progress.advance(1);
     Ok(Measured { name, believed: 1 + belief.noise.settle_retry_turns, truth, found })
 }

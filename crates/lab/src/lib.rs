@@ -42,6 +42,7 @@ mod d8;
 mod d9;
 mod das;
 mod doubled;
+mod driven;
 pub mod experiment;
 mod extracted;
 mod f1;

@@ -90,8 +90,36 @@ pub(crate) fn implied_again_ppm(requests: u64, first_ppm: u32, extra: u32) -> u3
     (1e6 * again.min(1.0)).ceil() as u32
 }
 
-/// Reads what is asked for, one sector at a time and two of them at the drive, and tells how long each took.
+/// What the drive is asked for in a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Reads of one sector, which end on the track on which they begin: only settling is met.
+    Sectors,
+    /// Reads and writes of this number of sectors in turn: what is lost at the ends of tracks counts as turns, too.
+    Requests(u32),
+}
+
+impl Asked {
+    fn sectors(self) -> u32 {
+        match self {
+            Asked::Sectors => 1,
+            Asked::Requests(sectors) => sectors,
+        }
+    }
+
+    /// Of request `number`; an edge of the disk has every second one.
+    fn kind(self, number: u64) -> Kind {
+        match self {
+            Asked::Requests(_) if number / 2 % 2 == 1 => Kind::Write,
+            _ => Kind::Read,
+        }
+    }
+}
+
+/// Asks for one after another, two of them at the drive, and tells how long each took.
 struct Provoking {
+    asked: Asked,
+    number: u64,
     settling: Settling,
     /// Requests that are due, at the time at which the last one was done.
     due: u32,
@@ -106,8 +134,9 @@ impl Workload for Provoking {
     fn take(&mut self) -> Result<Ask, WorkloadError> {
         let due = self.next_due().expect("a request was taken while none was due");
         self.due -= 1;
-        let lbn = self.settling.ask();
-        Ok(Ask { due, kind: Kind::Read, lbn, count: 1, fua: false, sync: true, owner: 0, class: 0 })
+        let (lbn, kind, count) = (self.settling.ask(), self.asked.kind(self.number), self.asked.sectors());
+        self.number += 1;
+        Ok(Ask { due, kind, lbn, count, fua: false, sync: true, owner: 0, class: 0 })
     }
 
     fn finished(&mut self, _owner: u32, now: Time) {
@@ -122,9 +151,14 @@ impl Workload for Provoking {
     }
 }
 
-/// All terms of equation 5 but the turns; no read-ahead is met.
-fn settling(worst: &WorstCase, capacity: u64) -> Settling {
-    Settling::new(WorstCase { turns: 0, stop: Dur::ZERO, ..*worst }.total(), worst.turn, capacity)
+impl Provoking {
+    /// `worst` of what is asked for: all terms of equation 5 but the turns are known; no read-ahead is met.
+    fn new(asked: Asked, worst: &WorstCase, capacity: u64) -> Provoking {
+        let rest = WorstCase { turns: 0, stop: Dur::ZERO, ..*worst }.total();
+        // The last request ends with the disk.
+        let capacity = capacity.saturating_sub(u64::from(asked.sectors() - 1));
+        Provoking { asked, number: 0, settling: Settling::new(rest, worst.turn, capacity), due: 2, done: None }
+    }
 }
 
 /// w of requests of `sectors` sectors as `belief` has it.
@@ -138,14 +172,13 @@ pub(crate) fn found(
     spec: &Spec,
     belief: &Profile,
     truth: &Truth,
-    requests: u64,
+    (asked, requests): (Asked, u64),
     seed: u64,
 ) -> Result<Settling, RunError> {
-    let worst = believed(spec, belief, 1)?;
+    let worst = believed(spec, belief, asked.sectors())?;
     let setup = Setup { belief: Some(belief), ..Setup::new(&truth.profile, Order::Fcfs, seed) };
     let simulation = Simulation::new(&setup).map_err(|e| failed(spec, e))?;
-    let settling = settling(&worst, simulation.target().capacity);
-    let mut load = Provoking { settling, due: 2, done: None };
+    let mut load = Provoking::new(asked, &worst, simulation.target().capacity);
     let limits = Limits { requests: Some(requests), ..Limits::default() };
     simulation.run(&mut load, limits, None, &mut ()).map_err(|e| failed(spec, e))?;
     Ok(load.settling)
@@ -175,8 +208,7 @@ mod tests {
     fn two_are_at_the_drive_and_each_takes_from_the_end_of_the_one_before() {
         let profile = builtin("ultrastar36z15").unwrap();
         let worst = WorstCase::of(&profile, &Model::new(&profile).unwrap(), 1).unwrap();
-        let settling = settling(&worst, 36_000_000);
-        let mut load = Provoking { settling, due: 2, done: None };
+        let mut load = Provoking::new(Asked::Sectors, &worst, 36_000_000);
         let asks = [load.take().unwrap(), load.take().unwrap()];
         assert_eq!(load.next_due(), None);
         assert!(asks[0].lbn < 180_000 && asks[1].lbn >= 35_820_000, "{asks:?}");
@@ -188,6 +220,18 @@ mod tests {
         // Sent long before, but the drive was not free.
         load.finished(0, heard + worst.total().saturating_sub(worst.stop));
         assert_eq!((load.settling.requests(), load.settling.turns()), (1, worst.turns));
+    }
+
+    #[test]
+    fn requests_are_read_and_written_at_either_edge_and_end_with_the_disk() {
+        let profile = builtin("ultrastar36z15").unwrap();
+        let worst = WorstCase::of(&profile, &Model::new(&profile).unwrap(), 128).unwrap();
+        let mut load = Provoking { due: 4_000, ..Provoking::new(Asked::Requests(128), &worst, 36_000_000) };
+        let asks: Vec<Ask> = (0..4_000).map(|_| load.take().unwrap()).collect();
+        let of = |edge: usize| asks.iter().skip(edge).step_by(2).map(|a| a.kind.is_read()).collect::<Vec<_>>();
+        assert!([0, 1].iter().all(|edge| of(*edge).chunks(2).all(|c| c == [true, false])));
+        assert!(asks.iter().all(|a| a.count == 128 && a.lbn + 128 <= 36_000_000));
+        assert!(asks.iter().any(|a| a.lbn > 35_999_000));
     }
 
     #[test]
