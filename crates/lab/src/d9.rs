@@ -26,7 +26,8 @@ static SPEC: Spec = Spec {
             id: "D9a",
             claim: "five optional streams of table 2: quality achieved",
             paper: "each at least as asked",
-            rule: "each within 0.5 points of what was asked or above, both drives",
+            rule: "each within 0.5 points of what was asked or above, both drives, beside 8 and 100 best-effort requests; without guarantees \
+                   not so beside 100",
             checks: &[
                 Check {
                     what: "Ultrastar: quality achieved less that asked for, of the stream with the least",
@@ -38,10 +39,15 @@ static SPEC: Spec = Spec {
                     unit: "points",
                     test: Test::AtLeast(-0.5),
                 },
+                Check { what: "the same, Ultrastar beside 100", unit: "points", test: Test::AtLeast(-0.5) },
+                Check { what: "the same, Barracuda beside 100", unit: "points", test: Test::AtLeast(-0.5) },
+                Check { what: "Ultrastar beside 100 without guarantees", unit: "points", test: Test::Below(-0.5) },
+                Check { what: "Barracuda beside 100 without guarantees", unit: "points", test: Test::Below(-0.5) },
             ],
             quick: true,
             note: "SATF chooses from streams and best effort together, which are more than X was measured with, so that requests take less \
-                   time than X says and all streams have more than they asked for, as in the paper.",
+                   time than X says and all streams have more than they asked for, as in the paper. Beside eight best-effort requests the Ultrastar has time \
+                   for everything without guarantees, too; so the same load is run with 100, with and without them.",
         },
         Claim {
             id: "D9b",
@@ -77,12 +83,13 @@ impl Experiment for D9 {
     }
 
     fn steps(&self) -> u64 {
-        (DRIVES.len() * (1 + WAITINGS.len())) as u64
+        (DRIVES.len() * (2 + WAITINGS.len())) as u64
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let (mut rows, mut totals) = (Vec::new(), Vec::new());
         let (mut margins, mut apart) = (Vec::new(), Vec::new());
+        let (mut many, mut without) = (Vec::new(), Vec::new());
         let mut achieved = Vec::new();
         for (i, name) in DRIVES.into_iter().enumerate() {
             let profile = drive(&SPEC, name)?;
@@ -101,11 +108,18 @@ impl Experiment for D9 {
                     achieved.push(stats.streams.iter().map(|s| 100.0 * s.quality().unwrap_or(0.0)).collect());
                     rows.extend(table_2(name, &PAPERS[i], &stats));
                 }
-                totals.push(total(name, waiting, &disk, &stats));
+                if waiting == das::WAITING {
+                    many.push(margin(&stats));
+                    let stats = Bench { known: None, ..bench }.run(&SPEC, &mut ())?;
+                    run.progress.advance(1);
+                    without.push(margin(&stats));
+                    totals.push(total(name, waiting, "none", &disk, &stats));
+                }
+                totals.push(total(name, waiting, "das", &disk, &stats));
             }
         }
         let mut f = Findings::default();
-        f.figure("D9a", &margins);
+        f.figure("D9a", &[margins, many, without].concat());
         f.figure("D9b", &apart);
         f.tables.push(Table { name: "table2", columns: COLUMNS, rows });
         f.tables.push(Table { name: "totals", columns: TOTAL_COLUMNS, rows: totals });
@@ -160,6 +174,7 @@ fn table_2(name: &'static str, paper: &[(f64, f64)], stats: &Stats) -> Vec<Vec<C
 const TOTAL_COLUMNS: &[&str] = &[
     "drive",
     "best_effort_waiting",
+    "guarantees",
     "mean_service_ms",
     "mbyte_s",
     "best_effort_mbyte_s",
@@ -168,10 +183,9 @@ const TOTAL_COLUMNS: &[&str] = &[
     "overdue",
 ];
 
-fn total(name: &'static str, waiting: u32, disk: &Disk, stats: &Stats) -> Vec<Cell> {
+fn total(name: &'static str, waiting: u32, guarantees: &'static str, disk: &Disk, stats: &Stats) -> Vec<Cell> {
     let subset = stats.subset.unwrap_or_default();
     let figures = [
-        f64::from(waiting),
         disk.largest().times.most().mean().as_ms_f64(),
         mbyte_s(stats),
         kbyte_s(best_effort_sectors(stats), stats) / 1e3,
@@ -179,7 +193,8 @@ fn total(name: &'static str, waiting: u32, disk: &Disk, stats: &Stats) -> Vec<Ce
         100.0 * subset.streams_only as f64 / subset.made.max(1) as f64,
         stats.overdue_commands as f64,
     ];
-    [Cell::from(name)].into_iter().chain(figures.map(Cell::from)).collect()
+    let who = [Cell::from(name), f64::from(waiting).into(), Cell::from(guarantees)];
+    who.into_iter().chain(figures.map(Cell::from)).collect()
 }
 
 fn chart(achieved: Vec<Vec<f64>>) -> Chart {
