@@ -1,9 +1,9 @@
 //! D1: the longest that a request can take.
 //!
-//! Reuther and Pohlack (2003), equation 5 and table 1: with the parameters that the paper measured on its two drives, and
-//! with what our profiles of those drives say. The sum is held against the longest commands that virtual drives take
-//! when they are driven to them ([`crate::driven`]): drives at the limits of their profiles, and drives whose settling
-//! and seeks are drawn by seed, of which n is found as in D13 ([`crate::unsettled`]).
+//! Reuther and Pohlack (2003), equation 5 and table 1: with the parameters that the paper measured on its two drives,
+//! and with what our profiles of those drives say. The sum is held against the longest commands that virtual drives
+//! take when they are driven to them ([`crate::driven`]): drives at the limits of their profiles, and drives whose
+//! settling and seeks are drawn by seed, of which n is found as in D13 ([`crate::unsettled`]).
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
@@ -41,9 +41,11 @@ static SPEC: Spec = Spec {
                 apart("Barracuda 36ES2, distance from the paper's"),
             ],
             quick: true,
-            note: "From the profiles of the same drives w is 30.94 and 32.56 ms: the table has both, term by term. There a write settles after \
-               the longest seek, and the limits of what is chance in a profile (seeks, completions, the overlap of bus and media) are in \
-               the sum, which the paper's parameters have in them as they were measured; and a read-ahead that has to stop for a command adds a change of tracks.",
+            note: "From the profiles of the same drives w is 30.94 and 32.56 ms: the table has both, term by term. \
+                   There a write settles after the longest seek, and the limits of what is chance in a profile \
+                   (seeks, completions, the overlap of bus and media) are in the sum, which the paper's parameters \
+                   have in them as they were measured; and a read-ahead that has to stop for a command adds a change \
+                   of tracks.",
         },
         Claim {
             id: "D1b",
@@ -62,7 +64,8 @@ static SPEC: Spec = Spec {
             id: "D1c",
             claim: "w with n as it was found, on drives whose limits are not known",
             paper: "-",
-            rule: "longer commands only as often as what is known of n allows; with n of the profile at least 1 is longer",
+            rule: "longer commands only as often as what is known of n allows; with n of the profile at least 1 is \
+                   longer",
             checks: &[
                 Check {
                     what: "drives of 8 on which more commands took longer than chance at 99% explains",
@@ -76,9 +79,9 @@ static SPEC: Spec = Spec {
                 },
             ],
             quick: true,
-            note: "n is found by 100,000 requests of 64 KiB, and 20,000 others are held against w. Single sectors, as in D13, do not show what \
-                   is lost at the end of a track when a move takes longer than its skew, and that is a turn more where moves differ \
-                   by more than the profile says.",
+            note: "n is found by 100,000 requests of 64 KiB, and 20,000 others are held against w. Single sectors, \
+                   as in D13, do not show what is lost at the end of a track when a move takes longer than its skew, \
+                   and that is a turn more where moves differ by more than the profile says.",
         },
     ],
     alone: false,
@@ -94,8 +97,8 @@ struct Measured {
     worst_ms: f64,
 }
 
-/// Where nothing is forgotten in w and nothing is in it twice, what is missing is what cannot come together: a read-ahead
-/// that has to stop, settling before a write and the largest differences of each part.
+/// Where nothing is forgotten in w and nothing is in it twice, what is missing is what cannot come together: a
+/// read-ahead that has to stop, settling before a write and the largest differences of each part.
 const TIGHT: f64 = 95.0;
 /// Commands that a drive is driven with.
 const DRIVEN: u64 = 20_000;

@@ -37,8 +37,9 @@ static SPEC: Spec = Spec {
     title: "Mandatory requests that miss their period",
     source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), section 3.2",
     drive: "ultrastar36z15 and barracuda36es2 in turn, noisier than their profiles' X",
-    workload: "1,000 random admitted sets of streams (quick: 24) of 8 and 64 KiB, mandatory and optional, ten minutes each (quick: 30 s), beside \
-               best effort; a third of them with everything in one region, with writes",
+    workload: "1,000 random admitted sets of streams (quick: 24) of 8 and 64 KiB, mandatory and optional, ten \
+               minutes each (quick: 30 s), beside best effort; a third of them with everything in one region, with \
+               writes",
     claims: &[Claim {
         id: "D10",
         claim: "mandatory requests that miss their period, 1,000 random admitted sets, ten minutes each in virtual time, drive's truth noisier than its profile's X but within w",
@@ -125,8 +126,8 @@ impl Experiment for D10 {
     }
 }
 
-/// A drive that is noisier than X was measured on and keeps within w. Its head settles after as many turns as w has room
-/// for, or sooner; and where it settles sooner by enough, its seeks differ by more than w has.
+/// A drive that is noisier than X was measured on and keeps within w. Its head settles after as many turns as w has
+/// room for, or sooner; and where it settles sooner by enough, its seeks differ by more than w has.
 fn noisier(profile: &Profile, rng: &mut Variates) -> Profile {
     let mut p = profile.clone();
     let most = p.noise.settle_retry_turns;
@@ -341,8 +342,9 @@ impl Tally {
         let mean = self.margins.iter().sum::<f64>() / (self.margins.len().max(1) as f64);
         let least = self.margins.iter().copied().fold(f64::INFINITY, f64::min);
         format!(
-            "{} mandatory requests; {} of {} sets with one region for all have late ones. {} optional streams had {mean:+.2} points more than they asked for in the mean and {least:+.2} the \
-             least; {} of them had less by more than chance explains (95%), on drives that are slower than X says.",
+            "{} mandatory requests; {} of {} sets with one region for all have late ones. {} optional streams had \
+             {mean:+.2} points more than they asked for in the mean and {least:+.2} the least; {} of them had less \
+             by more than chance explains (95%), on drives that are slower than X says.",
             self.mandatory, self.sets_missed_together, self.sets_together, self.optional, self.below
         )
     }

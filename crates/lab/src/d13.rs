@@ -1,9 +1,9 @@
 //! D13: how many turns the head may need until it has settled, provoked.
 //!
 //! Reuther and Pohlack (2003), section 4.1, "Parameter n": requests to the innermost and the outermost region of the
-//! disk in turn, 100,000 and more, and n computed from equation 5. It is found on drives whose figures are drawn by seed
-//! and unknown to the search, and held against them ([`crate::unsettled`]); and on the paper's two drives. The procedure
-//! is [`headtime_probe::settling`].
+//! disk in turn, 100,000 and more, and n computed from equation 5. It is found on drives whose figures are drawn by
+//! seed and unknown to the search, and held against them ([`crate::unsettled`]); and on the paper's two drives. The
+//! procedure is [`headtime_probe::settling`].
 
 use headtime_disk::profile::{self, Profile};
 use headtime_probe::settling::Settling;
@@ -38,8 +38,9 @@ static SPEC: Spec = Spec {
                 },
             ],
             quick: true,
-            note: "100,000 requests for each drive. A drive needs 0 to 7 extra turns, fails to settle in 10 to 100,000 of a million moves, \
-                   after a failure again in 0 to 90%, and its seeks differ by up to four times what the profile says.",
+            note: "100,000 requests for each drive. A drive needs 0 to 7 extra turns, fails to settle in 10 to \
+                   100,000 of a million moves, after a failure again in 0 to 90%, and its seeks differ by up to four \
+                   times what the profile says.",
         },
         Claim {
             id: "D13b",
@@ -57,10 +58,11 @@ static SPEC: Spec = Spec {
             rule: "5",
             checks: &[Check { what: "n", unit: "turns", test: Test::Between(5.0, 5.0) }],
             quick: false,
-            note: "1,000,000 requests, to a drive whose failures come together. Independent failures at the profile's 10 in a million give \
-                   four in succession once in 10^20 moves, and the paper's drive met that in about 100,000 requests. How its failures come \
-                   together is not published. Assumed is the least that makes the paper's observation as likely as not: after a \
-                   failure the next has a chance of 88.5%. That there are no more than four is the profile's, from the paper's n.",
+            note: "1,000,000 requests, to a drive whose failures come together. Independent failures at the \
+                   profile's 10 in a million give four in succession once in 10^20 moves, and the paper's drive met \
+                   that in about 100,000 requests. How its failures come together is not published. Assumed is the \
+                   least that makes the paper's observation as likely as not: after a failure the next has a chance \
+                   of 88.5%. That there are no more than four is the profile's, from the paper's n.",
         },
         Claim {
             id: "D13d",
@@ -74,14 +76,16 @@ static SPEC: Spec = Spec {
                     test: Test::AtMost(WRONG_BY_CHANCE),
                 },
                 Check {
-                    what: "drives of 24 of which the same statement is wrong when it is made for one turn less than was found",
+                    what: "drives of 24 of which the same statement is wrong when it is made for one turn less than \
+                           was found",
                     unit: "drives",
                     test: Test::AtLeast(1.0 + WRONG_BY_CHANCE),
                 },
             ],
             quick: true,
-            note: "None in N requests: at most 4.6 / N of them with a confidence of 99%. That is 46 in a million for 100,000 requests, so an n \
-                   from the paper's search is a lower bound, and commands beyond w have to be counted for as long as a drive runs.",
+            note: "None in N requests: at most 4.6 / N of them with a confidence of 99%. That is 46 in a million for \
+                   100,000 requests, so an n from the paper's search is a lower bound, and commands beyond w have to \
+                   be counted for as long as a drive runs.",
         },
     ],
     alone: false,

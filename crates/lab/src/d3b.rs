@@ -4,9 +4,10 @@
 //! the subset, as there, and all that it is told and asked for one request: a request comes and is ready, the subset is built, one of
 //! it is sent, and it is done.
 //!
-//! With one period for all, and a worst case that never stands in the way, a subset has one deadline to look at. So there
-//! are set-ups with a period for each stream, too, in which every deadline has work and the worst case and the mean time
-//! are those of the Ultrastar of the paper: what streams can still ask for is summed up for each deadline then.
+//! With one period for all, and a worst case that never stands in the way, a subset has one deadline to look at. So
+//! there are set-ups with a period for each stream, too, in which every deadline has work and the worst case and the
+//! mean time are those of the Ultrastar of the paper: what streams can still ask for is summed up for each deadline
+//! then.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -30,8 +31,8 @@ static SPEC: Spec = Spec {
     title: "The cost of the active subset",
     source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), section 4.2",
     drive: "none: the subset alone, with w and X of ultrastar36z15 where periods differ",
-    workload: "10, 100 and 1,000 requests waiting, in two streams and in as many streams as there are tens of requests; every other stream \
-               mandatory; and the same with a period for each stream",
+    workload: "10, 100 and 1,000 requests waiting, in two streams and in as many streams as there are tens of \
+               requests; every other stream mandatory; and the same with a period for each stream",
     claims: &[Claim {
         id: "D3b",
         claim: "cost of building the active subset",
@@ -199,8 +200,8 @@ fn microseconds(requests: u32, streams: u32, decisions: u64) -> Result<Took, Run
 
 /// Periods of streams that all have their own: evenly from this to twice as long.
 const SHORTEST: Dur = Dur::from_secs(5);
-/// All mandatory streams together ask for this part of the drive's time at its worst, and all optional ones for this part
-/// of it as it is in the mean.
+/// All mandatory streams together ask for this part of the drive's time at its worst, and all optional ones for this
+/// part of it as it is in the mean.
 const ASKED_PERCENT: u64 = 50;
 /// A reservation is this multiple of the mean time of its requests, in tenths.
 const RESERVED_TENTHS: u64 = 12;

@@ -51,9 +51,9 @@ static SPEC: Spec = Spec {
                 },
             ],
             quick: true,
-            note: "The profile's firmware order is the same assumption as for D5a. That the figure is near the paper's does not confirm it: \
-                   SATF gains here what that order loses by leaving out the time between two commands, and loses it when it leaves that out \
-                   itself.",
+            note: "The profile's firmware order is the same assumption as for D5a. That the figure is near the \
+                   paper's does not confirm it: SATF gains here what that order loses by leaving out the time \
+                   between two commands, and loses it when it leaves that out itself.",
         },
         Claim {
             id: "D5c",

@@ -59,11 +59,12 @@ static SPEC: Spec = Spec {
             rule: "within 1 request of a period",
             checks: &[short("Ultrastar 36Z15, q = 95.5%"), short("Barracuda 36ES2, q = 94.7%")],
             quick: true,
-            note: "A stream has whole requests, of which one is 0.8% of the Ultrastar's and 1.5% of the Barracuda's best effort: within one request \
-                   is 99.2% and 98.5% of it. The table's column of what a stream has alone is what would be promised if a period began with a \
-                   drive at rest and could be used to its end, as the paper's condition 3 reads. Admission here reckons with \
-                   the commands that are at the drive when a period begins, and with a request not being begun whose chance to be \
-                   done in time is less than nine in ten.",
+            note: "A stream has whole requests, of which one is 0.8% of the Ultrastar's and 1.5% of the Barracuda's \
+                   best effort: within one request is 99.2% and 98.5% of it. The table's column of what a stream has \
+                   alone is what would be promised if a period began with a drive at rest and could be used to its \
+                   end, as the paper's condition 3 reads. Admission here reckons with the commands that are at the \
+                   drive when a period begins, and with a request not being begun whose chance to be done in time is \
+                   less than nine in ten.",
         },
         Claim {
             id: "D7c",

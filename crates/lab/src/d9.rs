@@ -26,8 +26,8 @@ static SPEC: Spec = Spec {
             id: "D9a",
             claim: "five optional streams of table 2: quality achieved",
             paper: "each at least as asked",
-            rule: "each within 0.5 points of what was asked or above, both drives, beside 8 and 100 best-effort requests; without guarantees \
-                   not so beside 100",
+            rule: "each within 0.5 points of what was asked or above, both drives, beside 8 and 100 best-effort \
+                   requests; without guarantees not so beside 100",
             checks: &[
                 Check {
                     what: "Ultrastar: quality achieved less that asked for, of the stream with the least",
@@ -45,9 +45,10 @@ static SPEC: Spec = Spec {
                 Check { what: "Barracuda beside 100 without guarantees", unit: "points", test: Test::Below(-0.5) },
             ],
             quick: true,
-            note: "SATF chooses from streams and best effort together, which are more than X was measured with, so that requests take less \
-                   time than X says and all streams have more than they asked for, as in the paper. Beside eight best-effort requests the Ultrastar has time \
-                   for everything without guarantees, too; so the same load is run with 100, with and without them.",
+            note: "SATF chooses from streams and best effort together, which are more than X was measured with, so \
+                   that requests take less time than X says and all streams have more than they asked for, as in the \
+                   paper. Beside eight best-effort requests the Ultrastar has time for everything without \
+                   guarantees, too; so the same load is run with 100, with and without them.",
         },
         Claim {
             id: "D9b",

@@ -1,4 +1,5 @@
-//! Drives whose heads settle late now and then, by figures that what measures them does not know: what D1 and D13 rest on.
+//! Drives whose heads settle late now and then, by figures that what measures them does not know: what D1 and D13
+//! rest on.
 //!
 //! A profile says what the scheduler believes. The drive itself, the truth, is another profile, drawn by seed: its head
 //! needs up to [`MOST_EXTRA`] more turns, its failures come together, and its seeks differ by more than the belief's
@@ -81,8 +82,8 @@ impl Truth {
     }
 }
 
-/// The chance, in parts per million, with which a head that failed to settle must fail again, so that `requests` of them
-/// show `extra` extra turns with even odds when `first_ppm` of a million fail to begin with: requests x first x
+/// The chance, in parts per million, with which a head that failed to settle must fail again, so that `requests` of
+/// them show `extra` extra turns with even odds when `first_ppm` of a million fail to begin with: requests x first x
 /// again^(extra - 1) = ln 2.
 pub(crate) fn implied_again_ppm(requests: u64, first_ppm: u32, extra: u32) -> u32 {
     let runs = requests as f64 * f64::from(first_ppm) / 1e6;

@@ -49,8 +49,8 @@ static SPEC: Spec = Spec {
             id: "X1a",
             claim: "every guarantee of D9 and D10",
             paper: "-",
-            rule: "no mandatory request late, each optional stream within 0.5 points of what was asked or above, by its reservation alone, too; \
-                   without guarantees not so",
+            rule: "no mandatory request late, each optional stream within 0.5 points of what was asked or above, by \
+                   its reservation alone, too; without guarantees not so",
             checks: &[
                 Check { what: "mandatory requests late", unit: "requests", test: Test::Never },
                 Check { what: "commands that took longer than their worst case", unit: "commands", test: Test::Never },
@@ -76,8 +76,9 @@ static SPEC: Spec = Spec {
                 },
             ],
             quick: true,
-            note: "A stream that has used up its reservation goes with best effort, and what that brings is counted in the first figures. So the \
-                   same is run with what exceeds a reservation given up, and with the streams as applications of BFQ+ of which nothing is guaranteed.",
+            note: "A stream that has used up its reservation goes with best effort, and what that brings is counted \
+                   in the first figures. So the same is run with what exceeds a reservation given up, and with the \
+                   streams as applications of BFQ+ of which nothing is guaranteed.",
         },
         Claim {
             id: "X1b",
@@ -97,9 +98,10 @@ static SPEC: Spec = Spec {
                 },
             ],
             quick: true,
-            note: "A reader has the disk for a whole budget at a time. The largest is what the fastest zone gives in a slice. Streams leave \
-                   the readers a part of each second, so that 3% of what is due to the one with the least in ten seconds is a fraction of a \
-                   budget, and no schedule of whole budgets can keep to that.",
+            note: "A reader has the disk for a whole budget at a time. The largest is what the fastest zone gives in \
+                   a slice. Streams leave the readers a part of each second, so that 3% of what is due to the one \
+                   with the least in ten seconds is a fraction of a budget, and no schedule of whole budgets can \
+                   keep to that.",
         },
         Claim {
             id: "X1c",
@@ -122,9 +124,10 @@ static SPEC: Spec = Spec {
                 Check { what: "without what others read anyway", unit: "MB/s", test: Test::AtLeast(1.55) },
             ],
             quick: false,
-            note: "F9a is 3.1 MB/s, beside requests at random one at a time. Here half of all requests go on where the one before ended, and have no gap; the \
-                   others are chosen from up to 50 that wait, the nearest by position, and the gaps before those are short. The drive is read once, from \
-                   nothing to its last block. A shortened run sees 6% of it, most of which the readers bring, and shows nothing.",
+            note: "F9a is 3.1 MB/s, beside requests at random one at a time. Here half of all requests go on where \
+                   the one before ended, and have no gap; the others are chosen from up to 50 that wait, the nearest \
+                   by position, and the gaps before those are short. The drive is read once, from nothing to its \
+                   last block. A shortened run sees 6% of it, most of which the readers bring, and shows nothing.",
         },
     ],
     alone: false,
