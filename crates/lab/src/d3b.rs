@@ -209,9 +209,15 @@ const RESERVED_TENTHS: u64 = 12;
 /// What a decision takes with `requests` waiting in `streams` of which each has a period of its own, on a drive with
 /// these times.
 fn apart(service: &Service, requests: u32, streams: u32, decisions: u64) -> Result<Took, RunError> {
-    let rules = Rules { outstanding: 2, best_effort: service.worst, exhausted: Exhausted::Skip, moves_on: Dur::ZERO };
+    let rules = Rules {
+        outstanding: 2,
+        best_effort: service.worst,
+        exhausted: Exhausted::Skip,
+        crossing: Dur::ZERO,
+        moves_on: Dur::ZERO,
+    };
     let mut subset = Subset::new(rules);
-    let mean = service.times.mean();
+    let mean = service.times.most().mean();
     let optional = Quality::from_ppm(950_000).map_err(|e| failed(&SPEC, e))?;
     for number in 0..streams {
         let period = SHORTEST + Dur(SHORTEST.0 * u64::from(number) / u64::from(streams));
