@@ -9,7 +9,7 @@
 //! is told nothing, and serves the same requests as anybody's; what it makes of them can be compared.
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::stream::{Quality, Stream, StreamError};
+use headtime_sched::admit::das::stream::{Kinds, Quality, Stream, StreamError};
 
 use super::generator::{Pattern, PatternSpec};
 use super::variates::Variates;
@@ -41,6 +41,8 @@ pub struct StreamSpec {
     pub quality: Quality,
     /// What requests look like.
     pub pattern: PatternSpec,
+    /// What it says that they are.
+    pub kinds: Kinds,
     /// It begins with the first period that begins then or later.
     pub start: Time,
     /// The last period is the last that begins before then; `None`: it goes on for ever.
@@ -51,7 +53,7 @@ impl StreamSpec {
     /// Random reads of 64 KiB, from the beginning on and for ever: what the paper measures with (section 4).
     pub fn new(name: impl Into<String>, requests: u32, period: Dur, quality: Quality) -> StreamSpec {
         let pattern = PatternSpec::random_reads(64 << 10);
-        StreamSpec { name: name.into(), requests, period, quality, pattern, start: Time::ZERO, stop: None }
+        StreamSpec { name: name.into(), requests, period, quality, pattern, kinds: Kinds::Any, start: Time::ZERO, stop: None }
     }
 }
 
@@ -159,7 +161,7 @@ impl Streams {
             // Streams of random numbers of their own: tasks have smaller ones.
             let mut rng = Variates::new(seed, (1 << 50) + i as u64);
             let pattern = Pattern::new(&spec.pattern, target, &mut rng)?;
-            let stream = Stream::new(spec.requests, spec.period, spec.quality, pattern.longest())?;
+            let stream = Stream::new(spec.requests, spec.period, spec.quality, pattern.longest())?.only(spec.kinds);
             let stop = spec.stop.unwrap_or(Time::NEVER);
             // Asked for when its period begins, the scheduler might have given away what that needs in the same instant.
             let first = Time(spec.start.0.div_ceil(spec.period.0).saturating_mul(spec.period.0));

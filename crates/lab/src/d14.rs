@@ -1,0 +1,262 @@
+//! D14: optional streams have their quality whatever load X was measured under, and whatever is beside them.
+//!
+//! What condition 3 of Reuther and Pohlack (2003) promises, held against random sets of streams: optional ones of two request sizes and
+//! several periods, reading, writing or both, and mandatory ones, added until one is refused, beside none to a hundred best-effort
+//! tasks. X is measured with 2, 8, 32 and 100 requests waiting, in turn. Streams that have used up their reservations are left out, so that
+//! nothing but these keeps the promise.
+//!
+//! The same sets run once more with reservations made as the paper makes them, from one X for all requests, measured with a hundred
+//! waiting: a promise that this keeps as well would show nothing.
+
+use headtime_disk::profile::Profile;
+use headtime_disk::time::Dur;
+use headtime_sched::admit::das::admission::{Disk, Service};
+use headtime_sched::admit::das::ledger::Ledger;
+use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
+use headtime_sim::stats::Stats;
+use headtime_sim::workload::variates::{Share, Variates};
+use headtime_sim::workload::{PatternSpec, StreamSpec, das};
+
+use crate::das::{Bench, Beside, drive, known, measured};
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
+use crate::filled::failed;
+
+/// The experiment.
+pub struct D14;
+
+static SPEC: Spec = Spec {
+    id: "D14",
+    title: "Quality of optional streams under any load",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), condition 3",
+    drive: "ultrastar36z15, barracuda36es2, atlas10k3 and cheetah36es",
+    workload: "500 random admitted sets on each (quick: 6) of streams of 8 and 64 KiB that read, write or do both, two minutes each (quick: 40 s), beside 0 to 100 best-effort tasks; X measured with 2, 8, 32 and 100 waiting",
+    claims: &[Claim {
+        id: "D14",
+        claim: "qualities kept whatever the load",
+        paper: "each at least as asked",
+        rule: "below what was asked by more than 0.5 points: no more than chance at 99% allows; with one X of a hundred waiting, more",
+        checks: &[
+            Check {
+                what: "optional streams more than 0.5 points below what they asked for, beyond chance at 99%",
+                unit: "% of them",
+                test: Test::AtMost(1.0),
+            },
+            Check {
+                what: "the same with one X for all requests, measured with 100 waiting, beside 100 tasks",
+                unit: "% of them",
+                test: Test::AtLeast(5.0),
+            },
+        ],
+        quick: true,
+        note: "",
+    }],
+    alone: false,
+};
+
+const DRIVES: [&str; 4] = ["ultrastar36z15", "barracuda36es2", "atlas10k3", "cheetah36es"];
+/// Requests that waited when X was measured, and best-effort tasks beside streams, of sets in turn.
+const WAITING: [u32; 4] = [2, 8, 32, 100];
+const TASKS: [u32; 6] = [0, 1, 4, 16, 40, 100];
+/// Bytes of requests.
+const SIZES: [u64; 2] = [8 << 10, 64 << 10];
+/// Bins of X in one, as in D10.
+const MERGED: u32 = 5;
+/// Periods of a set, ms: those of one row.
+const PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[200, 300, 700], &[500, 501]];
+/// Streams that are tried for a set.
+const TRIED: usize = 8;
+/// What is below by no more than this is none, in points; and the deviations that one in a hundred is below by chance.
+const MARGIN: f64 = 0.5;
+const CHANCE: f64 = 2.326;
+/// Of a 95% interval's half width.
+const DEVIATIONS: f64 = 1.96;
+
+impl Experiment for D14 {
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn steps(&self) -> u64 {
+        2_000
+    }
+
+    fn run(&self, run: &Run) -> Result<Findings, RunError> {
+        let sets = run.length(500, 6);
+        let samples = (run.length(100_000, 10_000), run.seed);
+        let (mut kept, mut flat) = (Tally::default(), Tally::default());
+        let mut rows = Vec::new();
+        for (at, name) in DRIVES.into_iter().enumerate() {
+            let plain = drive(&SPEC, name)?;
+            let measured = |waiting: u32| -> Result<(Profile, Disk), RunError> {
+                let profile = measured(&SPEC, &plain, &SIZES, waiting, MERGED, samples)?;
+                let disk = known(&SPEC, &profile)?;
+                Ok((profile, disk))
+            };
+            let disks = WAITING.map(measured).into_iter().collect::<Result<Vec<_>, _>>()?;
+            let one_x = one_x(&disks[WAITING.len() - 1].1)?;
+            for set in 0..sets {
+                let seed = run.seed.wrapping_mul(1_000_003).wrapping_add(set * 4 + at as u64);
+                let mut rng = Variates::new(run.seed, (1 << 53) + set * 4 + at as u64);
+                let (profile, disk) = &disks[(set % 4) as usize];
+                let tasks = TASKS[(set / 4 % 6) as usize];
+                let own = Set { profile, disk, tasks, seed, length: run.length(120, 40) };
+                rows.push(own.row(name, WAITING[(set % 4) as usize], &mut rng, &mut kept)?);
+                // As many sets with one X as are with each of the others.
+                if set % 4 == 0 {
+                    let other = Set { disk: &one_x, tasks: 100, ..own };
+                    other.row(name, 100, &mut rng, &mut flat)?;
+                }
+                run.progress.advance(500 * (set + 1) / sets - 500 * set / sets);
+            }
+        }
+        let mut f = Findings::default();
+        f.figure("D14", &[kept.percent(), flat.percent()]);
+        f.notes.push(("D14", format!("{}; with one X: {}", kept.words(), flat.words())));
+        f.tables.push(Table { name: "sets", columns: COLUMNS, rows });
+        Ok(f)
+    }
+}
+
+/// The same drive with reservations as the paper makes them: X of a load that always waits, whatever there is to choose from.
+fn one_x(disk: &Disk) -> Result<Disk, RunError> {
+    let sizes = SIZES.map(|bytes| (bytes / 512) as u32);
+    let service = |sectors: u32| {
+        let of = disk.service(sectors).ok_or_else(|| failed(&SPEC, "a size was not measured"))?;
+        let steady = of.steady.as_ref().ok_or_else(|| failed(&SPEC, "a load that always waits was not measured"))?;
+        Ok::<_, RunError>(Service::new(sectors, of.worst, steady.most().clone()))
+    };
+    let services = sizes.map(service).into_iter().collect::<Result<Vec<_>, _>>()?;
+    Disk::new(services, disk.outstanding()).map_err(|e| failed(&SPEC, e))
+}
+
+/// Where a set of streams runs.
+#[derive(Clone, Copy)]
+struct Set<'a> {
+    profile: &'a Profile,
+    disk: &'a Disk,
+    tasks: u32,
+    seed: u64,
+    length: u64,
+}
+
+impl Set<'_> {
+    fn row(
+        &self,
+        name: &'static str,
+        waiting: u32,
+        rng: &mut Variates,
+        tally: &mut Tally,
+    ) -> Result<Vec<Cell>, RunError> {
+        let (streams, expected_ppm) = admitted(self.disk, rng)?;
+        let bench = Bench {
+            length: Dur::from_secs(self.length),
+            seed: self.seed,
+            ..Bench::new(self.profile, self.disk, streams, self.tasks.max(1))
+        };
+        let mut group = das::best_effort(self.tasks.max(1));
+        group.pattern.reads = Share::new(rng.below(3), 2).unwrap_or(Share::NONE);
+        if self.tasks == 0 {
+            // A request a second is next to none.
+            group.arrivals = headtime_sim::workload::Arrivals::Closed {
+                tasks: 1,
+                think: headtime_sim::workload::Think::Exponential(Dur::from_secs(1)),
+            };
+        }
+        let stats = Bench { best_effort: Beside::Tasks(group), ..bench }.run(&SPEC, &mut ())?;
+        let (below, least) = tally.count(&stats);
+        let figures = [
+            f64::from(waiting),
+            f64::from(self.tasks),
+            stats.streams.len() as f64,
+            expected_ppm as f64 / 1e4,
+            least,
+            below as f64,
+            stats.overdue_commands as f64,
+        ];
+        Ok([Cell::from(name)].into_iter().chain(figures.map(Cell::from)).collect())
+    }
+}
+
+const COLUMNS: &[&str] = &[
+    "drive",
+    "waiting_for_x",
+    "best_effort_tasks",
+    "streams",
+    "expected_load_percent",
+    "least_margin_points",
+    "below_beyond_chance",
+    "overdue",
+];
+
+/// Streams, as many of those tried as can be had, and how much of the drive's time they are expected to take.
+fn admitted(disk: &Disk, rng: &mut Variates) -> Result<(Vec<StreamSpec>, u64), RunError> {
+    let periods = PERIODS[rng.below(PERIODS.len() as u64) as usize];
+    let mut ledger = Ledger::new(disk.clone());
+    let mut specs = Vec::new();
+    while specs.is_empty() {
+        for _ in 0..TRIED {
+            let ms = periods[rng.below(periods.len() as u64) as usize];
+            let mandatory = rng.below(4) == 0;
+            let ppm = if mandatory { 1_000_000 } else { 500_000 + rng.below(499_000) as u32 };
+            let bytes = SIZES[rng.below(2) as usize];
+            let most = if mandatory { ms / 150 } else { ms / 12 };
+            let requests = 1 + rng.below(most.max(1)) as u32;
+            let quality = Quality::from_ppm(ppm).map_err(|e| failed(&SPEC, e))?;
+            let mut spec = StreamSpec::new(format!("stream {}", specs.len() + 1), requests, Dur::from_ms(ms), quality);
+            spec.pattern = PatternSpec::random_reads(bytes);
+            (spec.kinds, spec.pattern.reads) = match rng.below(3) {
+                0 => (Kinds::Reads, Share::ALL),
+                1 => (Kinds::Writes, Share::NONE),
+                _ => (Kinds::Any, Share::new(rng.below(3), 2).unwrap_or(Share::NONE)),
+            };
+            let stream = Stream::new(requests, spec.period, quality, (bytes / 512) as u32);
+            let stream = stream.map_err(|e| failed(&SPEC, e))?.only(spec.kinds);
+            if ledger.add(stream).is_ok() {
+                specs.push(spec);
+            }
+        }
+    }
+    Ok((specs, ledger.admitted().load.expected_ppm))
+}
+
+/// What all sets came to.
+#[derive(Debug, Default)]
+struct Tally {
+    streams: u64,
+    below: u64,
+    mandatory_late: u64,
+    least: f64,
+}
+
+impl Tally {
+    /// Optional streams of a run that are below what they asked for beyond chance, and the least margin in points.
+    fn count(&mut self, stats: &Stats) -> (u64, f64) {
+        let (mut below, mut least) = (0, f64::INFINITY);
+        for s in &stats.streams {
+            if s.stream.is_mandatory() {
+                self.mandatory_late += s.late;
+                continue;
+            }
+            let Some(quality) = s.quality() else { continue };
+            let margin = 100.0 * quality - f64::from(s.stream.quality.ppm()) / 1e4;
+            let deviation = 100.0 * s.quality_plus_minus().unwrap_or(1.0) / DEVIATIONS;
+            self.streams += 1;
+            below += u64::from(margin + CHANCE * deviation < -MARGIN);
+            least = least.min(margin);
+        }
+        self.below += below;
+        self.least = self.least.min(least);
+        (below, least)
+    }
+
+    fn percent(&self) -> f64 {
+        100.0 * self.below as f64 / self.streams.max(1) as f64
+    }
+
+    fn words(&self) -> String {
+        format!(
+            "{} of {} optional streams below, the least margin {:.2} points; {} mandatory requests late",
+            self.below, self.streams, self.least, self.mandatory_late
+        )
+    }
+}
