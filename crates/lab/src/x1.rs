@@ -101,7 +101,8 @@ static SPEC: Spec = Spec {
             note: "A reader has the disk for a whole budget at a time. The largest is what the fastest zone gives in \
                    a slice. Streams leave the readers a part of each second, so that 3% of what is due to the one \
                    with the least in ten seconds is a fraction of a budget, and no schedule of whole budgets can \
-                   keep to that.",
+                   keep to that. Over a whole scan it is up to 1.45 budgets: a window begins within one and ends \
+                   within another.",
         },
         Claim {
             id: "X1c",
