@@ -114,6 +114,7 @@ pub fn plain_profile(geometry: GeometrySpec, rng: &mut Xoshiro256PlusPlus) -> Pr
             queue: QueueSpec { depth: 32, order: FirmwareOrder::Fcfs },
         },
         noise: NoiseSpec::default(),
+        known: Known::default(),
         rig: None,
         service_times: Vec::new(),
         geometry,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::decimal::Decimal;
 use super::fault::{At, ProfileError, Reason, Warning, WarningKind, Warnings};
+use super::known;
 use super::service;
 use super::table::Item;
 use super::{GeometrySpec, Layout, Profile, Skew, Slip, ZoneSpec};
@@ -147,6 +148,7 @@ pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, Pro
         }
     }
     noise(p, places)?;
+    known::check(p, places)?;
     drifting_speed(p, &rotation, places)?;
     service::check(&p.service_times, computed, places)?;
     Ok(warnings.0)

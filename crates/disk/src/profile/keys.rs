@@ -20,6 +20,7 @@ pub const TOP: TableKeys = (
         "mechanics",
         "electronics",
         "noise",
+        "known",
         "rig",
         "service_times",
     ],
@@ -146,6 +147,9 @@ pub const NOISE: TableKeys = (
         "speed_drift_ppb",
     ],
 );
+/// `[known]`.
+pub const KNOWN: TableKeys =
+    ("[known]", &["settle_retry_turns", "recalibration", "seek_max", "write_settle", "write_overheads"]);
 /// An entry of `service_times`.
 pub const SERVICE_TIMES: TableKeys = (
     "service times",
@@ -178,5 +182,6 @@ pub const TABLES: &[TableKeys] = &[
     CACHE,
     QUEUE,
     NOISE,
+    KNOWN,
     SERVICE_TIMES,
 ];

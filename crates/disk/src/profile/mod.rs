@@ -4,6 +4,7 @@
 //! holds figures only; [`crate::geometry::Geometry`] and [`crate::mechanics::Mechanics`] are compiled from it.
 //! docs/profile-format.md says what each key of the file means.
 
+pub mod bounds;
 mod builtin;
 mod capacity;
 mod check;
@@ -11,6 +12,7 @@ pub mod decimal;
 pub mod disksim;
 pub mod fault;
 pub mod keys;
+pub mod known;
 mod load;
 mod neutral;
 mod order;
@@ -29,6 +31,7 @@ use crate::time::Dur;
 pub use builtin::{UnknownProfile, builtin, builtin_names};
 pub use check::check;
 pub use fault::{At, ProfileError, Reason, Warning, WarningKind};
+pub use known::{Figure, Figures, Knowledge, Known};
 pub use load::{Loaded, Resolver, load};
 pub use service::{Run, ServiceLoad, ServiceTimes};
 pub use write::write;
@@ -58,6 +61,8 @@ pub struct Profile {
     pub electronics: Electronics,
     /// What of the drive's behaviour is chance.
     pub noise: NoiseSpec,
+    /// What is known of the figures that a worst case rests on.
+    pub known: Known,
     /// The electronics as they were in the measuring rig that recorded this drive's trace (its own bus, its own
     /// modes), where that differs. `headtime validate` uses it.
     pub rig: Option<Electronics>,

@@ -11,6 +11,7 @@ use super::check::{self, Places};
 use super::decimal::Decimal;
 use super::fault::{ProfileError, Reason};
 use super::keys;
+use super::known;
 use super::service;
 use super::skew;
 use super::table::{Item, Source, Table};
@@ -78,6 +79,7 @@ fn profile(top: &Table, places: &mut Places) -> Result<Profile, ProfileError> {
         mechanics: mechanics(&top.need("mechanics")?.table(keys::MECHANICS)?, places)?,
         electronics,
         noise: top.or("noise", NoiseSpec::default(), |v| noise(&v.table(keys::NOISE)?, places))?,
+        known: known::read(top, places)?,
         rig,
         service_times: top.or("service_times", Vec::new(), |v| service::read(&v, places))?,
     })

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::check::unused_cylinders;
 use super::decimal::Decimal;
 use super::{
-    BusSpec, ByLast, CacheSpec, Electronics, ExtraDisconnect, FirmwareOrder, HeadOrder, Layout, MechanicsSpec,
+    BusSpec, ByLast, CacheSpec, Electronics, ExtraDisconnect, Figure, FirmwareOrder, HeadOrder, Layout, MechanicsSpec,
     NoiseSpec, Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads, ServiceTimes, Skew, Slip, SpareUnit, ZoneSpec,
     skew, toml,
 };
@@ -38,6 +38,10 @@ pub fn write(profile: &Profile) -> String {
     mechanics(&mut w, &profile.mechanics);
     electronics(&mut w, "electronics", &profile.electronics);
     noise(&mut w, &profile.noise);
+    w.line("\n[known]");
+    for figure in Figure::ALL {
+        w.line(&format!("{} = {}", figure.key(), text(&profile.known.of(figure).to_string())));
+    }
     if let Some(rig) = &profile.rig {
         electronics(&mut w, "rig", rig);
     }

@@ -6,8 +6,8 @@ use crate::profile::check::{self, Places};
 use crate::profile::decimal::Decimal;
 use crate::profile::fault::{At, ProfileError, WarningKind, Warnings};
 use crate::profile::{
-    BusSpec, ByLast, CacheSpec, Electronics, ExtraDisconnect, FROM_DISKSIM, FirmwareOrder, Loaded, NoiseSpec,
-    Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads, Resolver,
+    BusSpec, ByLast, CacheSpec, Electronics, ExtraDisconnect, FROM_DISKSIM, Figure, FirmwareOrder, Knowledge, Known,
+    Loaded, NoiseSpec, Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads, Resolver,
 };
 use crate::time::Dur;
 
@@ -50,6 +50,14 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
     let stem = path.rsplit('/').next().unwrap_or(path);
     let stem = stem.split('.').next().unwrap_or(stem);
     let source = format!("{FROM_DISKSIM}{stem}, disk {title}");
+    // DiskSim's drives have no chance in them, which says nothing of how a drive of that name behaves.
+    let mut known = Known::default();
+    for figure in [Figure::SettleTurns, Figure::Recalibration, Figure::SeekSpread] {
+        known.set(figure, Knowledge::Unknown);
+    }
+    if !places.keyed.contains_key("mechanics.write_settle_ms") {
+        known.set(Figure::WriteSettle, Knowledge::Unknown);
+    }
     let profile = Profile {
         name: short_name(stem),
         title,
@@ -65,6 +73,7 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
         mechanics,
         electronics,
         noise: NoiseSpec::default(),
+        known,
         rig: None,
         service_times: Vec::new(),
     };

@@ -54,6 +54,7 @@ pub fn mechanics(
     let write_settle_ns = match settle_node {
         None => 0,
         Some(node) => {
+            places.remember_at("mechanics.write_settle_ms", &node.at);
             let ms = params::real(node)?;
             ms.scaled(6).filter(|ns| ns.abs() <= 100_000_000).ok_or_else(|| {
                 let what = "Add. write settling delay";

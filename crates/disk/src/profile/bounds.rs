@@ -1,0 +1,167 @@
+//! Bounds that a user states for figures that a profile does not know: `n=5,write-settle=2ms`.
+//!
+//! A bound takes the figure's place, so that a worst case can be made from it, and is marked as what it is. It may be
+//! larger than what the profile has, never smaller: what was seen once can come again. The exception is the limit of
+//! seeks' differences: a measured one is an estimate from their spread, and a bound must hold that spread only.
+
+use super::decimal::Decimal;
+use super::{Figure, Knowledge, Profile};
+use crate::time::Dur;
+
+/// One figure, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    /// n: turns, the one that any request may wait included.
+    Turns(u32),
+    /// A time.
+    Time(Figure, Dur),
+}
+
+impl Bound {
+    fn figure(self) -> Figure {
+        match self {
+            Bound::Turns(_) => Figure::SettleTurns,
+            Bound::Time(figure, _) => figure,
+        }
+    }
+}
+
+/// Bounds of some figures, each at most once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bounds(Vec<Bound>);
+
+/// Why bounds cannot be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {expected}, found {found}")]
+pub struct BoundsError {
+    /// What was expected.
+    pub expected: String,
+    /// What was found.
+    pub found: String,
+}
+
+impl BoundsError {
+    fn new(expected: impl Into<String>, found: impl Into<String>) -> BoundsError {
+        BoundsError { expected: expected.into(), found: found.into() }
+    }
+}
+
+/// What bounds are to look like.
+pub const FORM: &str =
+    "n=TURNS,recalibration=TIME,seek-max=TIME,write-settle=TIME,write-overhead=TIME, or some of these";
+/// n at most: the one turn that any request may wait, and the 100 more that a profile takes.
+const MOST_TURNS: u32 = 101;
+/// No figure of a drive that is well takes longer.
+const LONGEST: Dur = Dur::from_secs(10);
+
+impl Bounds {
+    /// Reads a list such as `n=5,write-settle=2ms`; times in s, ms or us.
+    ///
+    /// # Errors
+    /// An unknown or repeated figure, or no such value.
+    pub fn parse(text: &str) -> Result<Bounds, BoundsError> {
+        let mut bounds = Vec::new();
+        for part in text.split(',') {
+            let (word, value) = part.split_once('=').ok_or_else(|| BoundsError::new(FORM, shown(part)))?;
+            let figure = Figure::ALL.into_iter().find(|f| f.word() == word.trim());
+            let figure = figure.ok_or_else(|| BoundsError::new(FORM, shown(part)))?;
+            if bounds.iter().any(|b: &Bound| b.figure() == figure) {
+                return Err(BoundsError::new("each figure once", format!("{} twice", figure.word())));
+            }
+            bounds.push(bound(figure, value.trim())?);
+        }
+        Ok(Bounds(bounds))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts them into `profile`, and says there that they are bounds, for the reason `why`.
+    ///
+    /// # Errors
+    /// A bound below what the profile has, or beside a table of write seeks, which says more than any bound.
+    pub fn apply(&self, profile: &mut Profile, why: &str) -> Result<(), BoundsError> {
+        for bound in &self.0 {
+            match *bound {
+                Bound::Turns(n) => {
+                    let has = profile.noise.settle_retry_turns.saturating_add(1);
+                    if n < has {
+                        return Err(BoundsError::new(
+                            format!("n of at least the {has} that the profile has"),
+                            n.to_string(),
+                        ));
+                    }
+                    profile.noise.settle_retry_turns = n - 1;
+                }
+                Bound::Time(figure, time) => limit(profile, figure, time)?,
+            }
+            profile.known.set(bound.figure(), Knowledge::Bounded(why.into()));
+        }
+        Ok(())
+    }
+}
+
+/// Puts a time in a figure's place.
+fn limit(profile: &mut Profile, figure: Figure, time: Dur) -> Result<(), BoundsError> {
+    let at_least = |has: Dur| match time < has {
+        true => {
+            let expected = format!("{} of at least the {has} that the profile has", figure.word());
+            Err(BoundsError::new(expected, time.to_string()))
+        }
+        false => Ok(time),
+    };
+    match figure {
+        // It has a form of its own.
+        Figure::SettleTurns => {}
+        Figure::Recalibration => profile.noise.recalibrate_takes = at_least(profile.noise.recalibrate_takes)?,
+        // A measured limit is reckoned from the spread of seeks, not seen; only the spread itself was.
+        Figure::SeekSpread => profile.noise.seek_max = at_least(profile.noise.seek_sd)?,
+        Figure::WriteSettle => {
+            if profile.mechanics.write_seek.is_some() {
+                let found = "write_seek_ms in the profile";
+                return Err(BoundsError::new("write-settle for a profile without write seek times", found));
+            }
+            let has = Dur(u64::try_from(profile.mechanics.write_settle_ns).unwrap_or(0));
+            profile.mechanics.write_settle_ns = at_least(has)?.0 as i64;
+        }
+        // Whatever is known of reads holds for writes at least, so none of these is made shorter.
+        Figure::WriteOverheads => {
+            let o = &mut profile.electronics.overheads;
+            let q = &mut o.queued;
+            let all = [&mut o.write_miss.after_read, &mut o.write_miss.after_write, &mut o.read_miss.after_write];
+            let pairs = [&mut q.read_write, &mut q.write_read, &mut q.write_write];
+            all.into_iter().chain(pairs).for_each(|t| *t = (*t).max(time));
+        }
+    }
+    Ok(())
+}
+
+fn bound(figure: Figure, value: &str) -> Result<Bound, BoundsError> {
+    if figure == Figure::SettleTurns {
+        let turns = value.parse().ok().filter(|n| (1..=MOST_TURNS).contains(n));
+        let expected = || BoundsError::new(format!("n of 1 to {MOST_TURNS} turns"), shown(value));
+        return turns.map(Bound::Turns).ok_or_else(expected);
+    }
+    let expected = || {
+        let expected = format!("{} as a time such as 2ms, from 0us to {} s", figure.word(), LONGEST.as_secs_f64());
+        BoundsError::new(expected, shown(value))
+    };
+    time(value).map(|t| Bound::Time(figure, t)).ok_or_else(expected)
+}
+
+fn time(text: &str) -> Option<Dur> {
+    let units = [("ms", 6), ("us", 3), ("s", 9)];
+    let (number, places) =
+        units.iter().find_map(|&(unit, places)| Some((text.strip_suffix(unit)?.trim_end(), places)))?;
+    let ns = u64::try_from(Decimal::parse(number)?.scaled(places)?).ok()?;
+    Some(Dur(ns)).filter(|t| *t <= LONGEST)
+}
+
+/// No more of what was typed than a reader needs, and nothing that moves a cursor.
+fn shown(text: &str) -> String {
+    const MOST: usize = 40;
+    let out: String = text.chars().take(MOST).flat_map(char::escape_default).collect();
+    format!("\"{out}\"{}", if text.chars().count() > MOST { "..." } else { "" })
+}
