@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{
-    BusSpec, ByLast, CacheSpec, Electronics, FirmwareOrder, MechanicsSpec, NoiseSpec, Overheads, Prefetch, Profile,
-    QueueSpec, QueuedOverheads,
+    BusSpec, ByLast, CacheSpec, Electronics, Figure, FirmwareOrder, Knowledge, Known, MechanicsSpec, NoiseSpec,
+    Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads,
 };
 use headtime_disk::time::Dur;
 
@@ -109,6 +109,7 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
         mechanics: mechanics(&spindle, &seeks, &habits),
         electronics: electronics(&sampler, &overheads, &habits),
         noise: noise(&seeks, overheads.jitter),
+        known: known_by_reading(),
         rig: None,
         service_times: Vec::new(),
     };
@@ -117,7 +118,7 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
         told.shingles(&mut sampler, &moved);
         let writes = writes::measure(&mut sampler, &mut spindle, &built, &seeks, region)?;
         told.writes(&mut sampler, &writes);
-        take(&mut profile, &writes);
+        take(&mut profile, &writes, sampler.depth());
     }
     let good = held_against(&mut sampler, &mut told, &profile, options.verified_by)?;
     if options.settling > 0 {
@@ -165,8 +166,23 @@ fn held_against(
     Ok(verdict.good)
 }
 
+/// What is known of the worst case when only reads have been timed, and what is rare has not been looked for: zeros that
+/// stand in the profile then are no findings.
+fn known_by_reading() -> Known {
+    let mut known = Known::default();
+    for figure in [Figure::SettleTurns, Figure::Recalibration, Figure::WriteSettle, Figure::WriteOverheads] {
+        known.set(figure, Knowledge::Unknown);
+    }
+    known.set(Figure::SeekSpread, Knowledge::Measured("four times the spread of nine in ten of the seeks".into()));
+    known
+}
+
 /// What was lost now and then.
 fn settled(profile: &mut Profile, lost: &Lost) {
+    let how = format!("{} requests from edge to edge, {} of them late; {}", lost.requests, lost.retries, lost.unseen());
+    for figure in [Figure::SettleTurns, Figure::Recalibration] {
+        profile.known.set(figure, Knowledge::Measured(how.clone()));
+    }
     let noise = &mut profile.noise;
     (noise.settle_retry_turns, noise.settle_retry_ppm) = (lost.turns, 0);
     if lost.turns > 0 {
@@ -179,8 +195,8 @@ fn settled(profile: &mut Profile, lost: &Lost) {
     profile.sources.insert("noise".into(), said.into());
 }
 
-/// What writes told.
-fn take(profile: &mut Profile, writes: &Writes) {
+/// What writes told of a drive that takes up to `depth` commands.
+fn take(profile: &mut Profile, writes: &Writes, depth: u32) {
     let Some(through) = &writes.through else {
         profile.electronics.cache.write_back = true;
         profile.electronics.cache.dirty_segments = profile.electronics.cache.segments.max(1);
@@ -207,6 +223,16 @@ fn take(profile: &mut Profile, writes: &Writes) {
         (None, Some(found)) => found.time,
         (_, None) => o.queued.write_write,
     };
+    if through.settle_ns.is_some() {
+        let how = "writes behind reads on other tracks, against those on the same one";
+        profile.known.set(Figure::WriteSettle, Knowledge::Measured(how.into()));
+    }
+    // Behind a drive that takes one command at a time none ever waits.
+    let pairs = [through.read_write, through.write_read, through.write_write];
+    if through.command.is_some() && (depth == 1 || pairs.iter().all(Option::is_some)) {
+        let how = "writes behind reads and writes on the same track and on others";
+        profile.known.set(Figure::WriteOverheads, Knowledge::Measured(how.into()));
+    }
     for table in ["mechanics", "electronics"] {
         profile.sources.insert(table.into(), "measured with reads and writes".into());
     }

@@ -138,9 +138,7 @@ impl Findings {
             return self.tell(sampler, "settling", value, how, "-".into());
         };
         let value = format!("{} of {} requests came up to {} turns late", lost.retries, lost.requests, lost.turns);
-        // Of what has not been seen in so many, there may be three in as many.
-        let sure = format!("rarer than {:.1} in a million is not seen", 3e6 / lost.requests.max(1) as f64);
-        self.tell(sampler, "settling", value, how, sure);
+        self.tell(sampler, "settling", value, how, lost.unseen());
         let value = match lost.recalibrations {
             Some((every, takes)) => format!("every {:.0} s, {:.0} ms", every.as_secs_f64(), takes.as_ms_f64()),
             None => "none".into(),

@@ -129,6 +129,14 @@ pub struct Lost {
     pub recalibrations: Option<(Dur, Dur)>,
 }
 
+impl Lost {
+    /// What so few requests do not show, in words: of what was met by none of them there may be three in as many, with a
+    /// chance of one in twenty.
+    pub fn unseen(&self) -> String {
+        format!("what is rarer than {:.1} in a million is not seen", 3e6 / self.requests.max(1) as f64)
+    }
+}
+
 /// Sends the arm from edge to edge so often.
 ///
 /// # Errors

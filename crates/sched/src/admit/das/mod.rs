@@ -4,7 +4,7 @@
 //! * [`stream`]: what a stream asks for; [`written`], how people say it
 //! * [`worst`]: the longest that a request can take, from a drive's profile, [`worsts`] by size; [`distribution`]: how long requests do
 //!   take, and [`family`], by how many one is chosen from
-//! * [`known`]: both from a profile
+//! * [`known`]: both from a profile; [`rests`], which of its figures must be known for that
 //! * [`admission`]: whether a set of streams can be had; `demand`, the mandatory ones; [`ledger`], the optional ones, and [`reserve`], with
 //!   how much time each; [`forecast`], what best effort has beside them
 //! * [`subset`]: at each decision, who may go without a guarantee being broken; [`periods`], what one stream has waiting and has had;
@@ -21,6 +21,7 @@ pub mod known;
 pub mod ledger;
 pub mod periods;
 pub mod reserve;
+pub mod rests;
 pub mod stream;
 pub mod streams;
 pub mod subset;

@@ -1,0 +1,100 @@
+//! Which figures of a profile a stream's guarantee rests on, and whether they are known.
+//!
+//! *Mandatory* streams are admitted by w alone (condition 2), so each figure of w must have been measured, bounded or
+//! stated: a zero that only says that nothing was looked for would be a promise that the drive cannot keep. *Optional*
+//! streams are admitted by X (condition 3), which holds whatever the drive did while it was measured; w is used for them
+//! only to decide what may be begun beside what is reserved. Where w is too small, now and then a request of best effort
+//! outlasts what was set aside for it, as seldom as the figure that is missing takes effect. So they need X only.
+//!
+//! A guarantee rests on *everything* that goes to the drive: the worst case of a read includes the write of another
+//! client that is at the drive when it comes. What is not known of writes does no harm only where nothing writes.
+
+use headtime_disk::profile::{Figure, Figures, Profile};
+
+use super::stream::Stream;
+
+/// What goes to the drive while guarantees hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Traffic {
+    /// Reads alone: neither a stream nor anything else writes.
+    Reads,
+    /// Reads and writes.
+    #[default]
+    Any,
+}
+
+/// The figures that w rests on for such traffic.
+pub fn rests_on(traffic: Traffic) -> Figures {
+    let of_writes = |f: &Figure| matches!(f, Figure::WriteSettle | Figure::WriteOverheads);
+    Figure::ALL.into_iter().filter(|f| traffic == Traffic::Any || !of_writes(f)).collect()
+}
+
+/// Those of them that `profile` does not know.
+pub fn unknown(profile: &Profile, traffic: Traffic) -> Figures {
+    let missing = profile.known.unknown();
+    rests_on(traffic).iter().filter(|f| missing.contains(*f)).collect()
+}
+
+/// A mandatory stream, and a worst case that rests on figures that are not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("mandatory: expected a profile that knows what the worst case rests on, found unknown: {}", listed(*.unknown))]
+pub struct NotKnown {
+    /// The figures.
+    pub unknown: Figures,
+}
+
+/// Whether `stream` can be promised anything where these figures are unknown.
+///
+/// # Errors
+/// It is mandatory, and there are such figures.
+pub fn check(unknown: Figures, stream: &Stream) -> Result<(), NotKnown> {
+    match stream.is_mandatory() && !unknown.is_empty() {
+        true => Err(NotKnown { unknown }),
+        false => Ok(()),
+    }
+}
+
+/// Figures in words, those that one command measures together with it.
+pub fn listed(figures: Figures) -> String {
+    let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
+    for figure in figures.iter() {
+        let by = figure.measured_by();
+        match groups.iter_mut().find(|g| g.0 == by) {
+            Some(group) => group.1.push(figure.to_string()),
+            None => groups.push((by, vec![figure.to_string()])),
+        }
+    }
+    let each = groups.iter().map(|(by, names)| format!("{} (`{by}` measures that)", names.join("; ")));
+    each.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::profile::{Knowledge, builtin};
+    use headtime_disk::time::Dur;
+
+    use super::super::stream::Quality;
+    use super::*;
+
+    #[test]
+    fn a_mandatory_stream_needs_every_figure_of_its_traffic_and_an_optional_one_none() {
+        let asked = |quality| Stream::new(1, Dur::from_ms(500), quality, 128).expect("a stream");
+        let (all, most) = (asked(Quality::MANDATORY), asked(Quality::from_ppm(999_999).expect("a quality")));
+        let known = builtin("ultrastar36z15").expect("a built-in drive");
+        for traffic in [Traffic::Reads, Traffic::Any] {
+            assert!(unknown(&known, traffic).is_empty());
+        }
+        for figure in Figure::ALL {
+            let mut profile = known.clone();
+            profile.known.set(figure, Knowledge::Unknown);
+            let of_writes = matches!(figure, Figure::WriteSettle | Figure::WriteOverheads);
+            for (traffic, refused) in [(Traffic::Any, true), (Traffic::Reads, !of_writes)] {
+                let unknown = unknown(&profile, traffic);
+                assert_eq!(check(unknown, &all).is_err(), refused, "{figure} {traffic:?}");
+                assert_eq!(check(unknown, &most), Ok(()));
+            }
+            let said = check(unknown(&profile, Traffic::Any), &all).expect_err("unknown").to_string();
+            assert!(said.contains(&figure.to_string()) && said.contains(figure.measured_by()), "{said}");
+        }
+    }
+}
