@@ -6,6 +6,7 @@ mod control_socket;
 mod drive;
 mod failure;
 mod figures;
+mod grounds;
 mod nbd_uri;
 mod promises;
 mod running;

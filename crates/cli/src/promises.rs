@@ -8,6 +8,7 @@ use headtime_disk::profile::{self, Profile};
 use headtime_sched::admit::das::admission::{Admitted, Disk};
 use headtime_sched::admit::das::forecast::{BestEffort, Forecast, USUAL_WAITING, forecast};
 use headtime_sched::admit::das::known::KnownError;
+use headtime_sched::admit::das::rests::Traffic;
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::Setup;
 use headtime_sched::admit::das::subset::Exhausted;
@@ -16,6 +17,7 @@ use headtime_sim::service::{self, Load};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::grounds::{Grounds, Stated};
 use crate::screen;
 use crate::words::ppm;
 
@@ -79,13 +81,15 @@ pub struct Drive<'a> {
     /// The seed of its noise, if what its profile lacks may be measured on its virtual drive. How long a real drive's commands take, no
     /// simulation can say.
     pub measured: Option<u64>,
+    /// Bounds that take the place of what its profile does not know.
+    pub stated: Stated<'a>,
 }
 
 impl<'a> Drive<'a> {
     /// A drive of a simulation: one that is built in is measured where its profile lacks something; a file's profile may be a real drive's.
-    pub fn simulated(name: &'a str, outstanding: u32) -> Drive<'a> {
+    pub fn simulated(name: &'a str, outstanding: u32, stated: Stated<'a>) -> Drive<'a> {
         let measured = profile::builtin_names().any(|known| known == name).then_some(1);
-        Drive { name, outstanding, measured }
+        Drive { name, outstanding, measured, stated }
     }
 
     /// Measures what the profile lacks for requests of these sizes in bytes, if it may be, and says so. Gives the sizes in sectors that were
@@ -123,11 +127,26 @@ impl<'a> Drive<'a> {
         })
     }
 
-    /// The promises of a scheduler in front of it, to streams with requests of these sizes in bytes.
-    pub fn setup(&self, profile: &mut Profile, sizes: &[u64], exhausted: Exhausted) -> Result<Setup, Failure> {
+    /// The promises of a scheduler in front of it, to streams with requests of these sizes in bytes, and what they rest on. `mandatory` is the
+    /// name of a mandatory stream among them, if there is one.
+    ///
+    /// The drive that `profile` describes stays as it is: bounds count for promises only.
+    pub fn setup(
+        &self,
+        profile: &mut Profile,
+        sizes: &[u64],
+        exhausted: Exhausted,
+        mandatory: Option<&str>,
+    ) -> Result<(Setup, Grounds), Failure> {
         self.complete(profile, sizes)?;
-        let model = Model::new(profile).map_err(|e| Failure::input(format!("{}: {e}", self.name)))?;
-        let disk = self.known(profile, &model)?;
-        Setup::of(disk, profile, &model, exhausted).map_err(|e| Failure::input(format!("{}: {e}", self.name)))
+        let believed = self.stated.applied(profile)?;
+        let grounds = Grounds::of(&believed, Traffic::Any, self.stated);
+        if let Some(why) = mandatory.and_then(|name| grounds.refusal(name)) {
+            return Err(Failure::input(format!("{}: {why}", self.name)));
+        }
+        let model = Model::new(&believed).map_err(|e| Failure::input(format!("{}: {e}", self.name)))?;
+        let disk = self.known(&believed, &model)?;
+        let setup = Setup::of(disk, &believed, &model, exhausted);
+        Ok((setup.map_err(|e| Failure::input(format!("{}: {e}", self.name)))?, grounds))
     }
 }

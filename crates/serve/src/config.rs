@@ -61,6 +61,8 @@ pub struct Scheduler {
     best_effort: Option<String>,
     /// Under "das": what becomes of a stream's requests when its reservation is used up.
     exhausted: Option<String>,
+    /// Under "das": bounds of figures that the drive's profile does not know.
+    assume: Option<String>,
     /// Who goes next.
     pub order: String,
     /// What fills gaps.
@@ -78,6 +80,7 @@ impl Default for Scheduler {
             admit: None,
             best_effort: None,
             exhausted: None,
+            assume: None,
             // The shortest first, with look-ahead and ages, and together with what fills gaps: the foreground is
             // served as by SPTF alone and better (experiments X8 and X9).
             order: "sptf-joint".into(),

@@ -32,7 +32,7 @@ use crate::net::connection::Shared;
 use crate::net::exports::{ExportSpec, Exports};
 use crate::net::listener::{Note, accept};
 use crate::record::{NewRecording, Recorder, Recording};
-use crate::streams::Live;
+use crate::streams::{Grounds, Live};
 
 /// Requests that all clients together may have under way.
 pub const MOST_REQUESTS: usize = 4096;
@@ -74,6 +74,8 @@ pub struct Service {
     pub metrics: Option<SocketAddr>,
     /// What streams are promised from; `None`: nothing is promised.
     pub streams: Option<Arc<Disk>>,
+    /// What these promises rest on.
+    pub grounds: Arc<Grounds>,
     /// What records requests, and what writes that; `None`: nothing is recorded.
     pub record: Option<NewRecording>,
     /// Told of clients that did not leave in good order, and of a drive that takes longer than its worst case.
@@ -110,6 +112,7 @@ impl Service {
             caches: Caches::default(),
             metrics: None,
             streams: None,
+            grounds: Arc::default(),
             record: None,
             note,
         }
@@ -233,8 +236,10 @@ impl Server {
         };
         // It has only just begun, and has room; that it has ended already is heard of later.
         let _ = outbox.tell(Telling::Shares(shared.exports.shares()));
+        let grounds = service.grounds;
         let streams = service.streams.map(|disk| {
-            Live::new(outbox.clone(), disk, shared.exports.clone()).beside_caches(interface.cached.clone())
+            let live = Live::new(outbox.clone(), disk, shared.exports.clone()).on(grounds);
+            live.beside_caches(interface.cached.clone())
         });
         runtime.spawn(watch(outbox.clone(), service.note.clone()));
         if let Some(listening) = metrics {

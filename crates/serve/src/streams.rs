@@ -6,9 +6,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use headtime_disk::profile::Figures;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::admission::{Admitted, Disk, Load, Refusal, admit};
 use headtime_sched::admit::das::forecast::{BestEffort, Forecast, forecast};
+use headtime_sched::admit::das::rests::{self, NotKnown};
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::{NotOpened, Standing};
 use headtime_sched::admit::das::subset::Exhausted;
@@ -43,6 +45,15 @@ pub fn begin(core: &mut Core, exports: &Exports, wanted: &[(u32, Stream)]) -> Re
     Ok(load)
 }
 
+/// What promises rest on beside the figures themselves.
+#[derive(Clone, Debug, Default)]
+pub struct Grounds {
+    /// Figures of the worst case that are unknown: no mandatory stream begins where there are any.
+    pub unknown: Figures,
+    /// Figures of it that are stated bounds, in words.
+    pub bounds: Vec<String>,
+}
+
 /// Why a stream is not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
@@ -55,6 +66,9 @@ pub enum StreamError {
         /// Bytes of its requests.
         found: u64,
     },
+    /// It is mandatory, and its worst case rests on what is unknown.
+    #[error(transparent)]
+    NotKnown(#[from] NotKnown),
     /// Streams came and went faster than this one could be worked out.
     #[error("streams come and go too fast: expected them to stay as they are for as long as it takes to work one out")]
     Restless,
@@ -100,6 +114,7 @@ pub struct Live {
     disk: Arc<Disk>,
     exports: Exports,
     cached: Cached,
+    grounds: Arc<Grounds>,
     /// Who opens a stream has it to himself: two would only make each other's numbers void.
     turn: Arc<Mutex<()>>,
 }
@@ -107,13 +122,23 @@ pub struct Live {
 impl Live {
     /// The streams of `exports` of the server behind `engine`, promised from `disk`.
     pub fn new(engine: Outbox<Telling>, disk: Arc<Disk>, exports: Exports) -> Live {
-        Live { engine, disk, exports, cached: Cached::default(), turn: Arc::default() }
+        Live { engine, disk, exports, cached: Cached::default(), grounds: Arc::default(), turn: Arc::default() }
     }
 
     /// The same where some exports have a write cache.
     #[must_use]
     pub fn beside_caches(self, cached: Cached) -> Live {
         Live { cached, ..self }
+    }
+
+    /// The same, where promises rest on `grounds`.
+    pub fn on(self, grounds: Arc<Grounds>) -> Live {
+        Live { grounds, ..self }
+    }
+
+    /// Figures of the worst case that are stated bounds, in words.
+    pub fn bounds(&self) -> &[String] {
+        &self.grounds.bounds
     }
 
     /// What is known of the drive.
@@ -136,6 +161,7 @@ impl Live {
     }
 
     fn fits(&self, stream: &Stream) -> Result<(), StreamError> {
+        rests::check(self.grounds.unknown, stream)?;
         match u64::from(stream.sectors) * u64::from(self.exports.sector_bytes) {
             found if found > u64::from(MOST_BYTES) => Err(StreamError::Large { found }),
             _ => Ok(()),

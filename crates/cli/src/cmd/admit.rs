@@ -6,15 +6,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use headtime_disk::model::Model;
+use headtime_disk::profile::bounds::Bounds;
 use headtime_sched::admit::das::admission;
+use headtime_sched::admit::das::rests::{self, Traffic};
 use headtime_sim::simulate::DEPTH;
 use headtime_sim::streams;
 
 use crate::drive;
 use crate::failure::Failure;
+use crate::grounds::{Grounds, Stated};
 use crate::promises;
 use crate::screen;
-use answer::Answer;
+use answer::{Answer, Known, No};
 
 /// Ask whether a drive can give guarantees to a set of streams
 #[derive(Debug, Args)]
@@ -28,6 +31,13 @@ pub struct Admit {
     /// A stream: requests=5,period=500ms,quality=99%,size=64k and perhaps name=X; may be given again. A quality of 100% is mandatory
     #[arg(long, value_name = "S")]
     stream: Vec<String>,
+    /// Bounds of figures that the profile does not know, from which w is made: n=5,recalibration=0ms,seek-max=100us,write-settle=2ms,
+    /// write-overhead=100us, or some of these. A mandatory stream whose w rests on something unknown is refused
+    #[arg(long, value_name = "BOUNDS", value_parser = Bounds::parse)]
+    assume: Option<Bounds>,
+    /// Nothing writes to the drive: neither these streams nor anything else. Then nothing need be known of writes
+    #[arg(long)]
+    reads_only: bool,
     /// Print one JSON object on stdout
     #[arg(long)]
     json: bool,
@@ -46,13 +56,24 @@ pub fn run(args: &Admit) -> Result<(), Failure> {
     let streams = asked.iter().map(|a| a.stream(profile.sector_bytes));
     let streams = streams.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
     let sizes: Vec<u64> = asked.iter().map(|a| a.bytes).collect();
-    let promising = promises::Drive::simulated(&args.disk, DEPTH.min(profile.electronics.queue.depth));
+    let stated = Stated::on_command_line(args.assume.as_ref());
+    let promising = promises::Drive::simulated(&args.disk, DEPTH.min(profile.electronics.queue.depth), stated);
     let measured = promising.complete(&mut profile, &sizes)?;
-    let model = Model::new(&profile).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
-    let disk = promising.known(&profile, &model)?;
-    let said = admission::admit(&disk, &streams);
+    let believed = stated.applied(&profile)?;
+    let model = Model::new(&believed).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
+    let disk = promising.known(&believed, &model)?;
+    let traffic = if args.reads_only { Traffic::Reads } else { Traffic::Any };
+    let grounds = Grounds::of(&believed, traffic, stated);
+    let unknown = streams.iter().zip(&asked).find_map(|(stream, asked)| {
+        rests::check(grounds.unknown, stream).err().and_then(|_| grounds.refusal(&format!("Stream {}", asked.name)))
+    });
+    let said = match unknown {
+        Some(why) => Err(No::Unknown(why)),
+        None => admission::admit(&disk, &streams).map_err(No::Refused),
+    };
     let yes = said.is_ok();
-    let answer = Answer::new(&profile, &model, &disk, &asked, &streams, said, &measured).map_err(Failure::input)?;
+    let known = Known { profile: &believed, model: &model, disk: &disk, measured: &measured, grounds: &grounds };
+    let answer = Answer::new(&known, &asked, &streams, said).map_err(Failure::input)?;
     if args.json {
         screen::print_json(&answer)?;
     } else {

@@ -161,7 +161,7 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
         if !found.good {
             found.profile.title += " (not good enough: reads are not foretold)";
         }
-        guarantees::add(&mut found, args.seed, args.thorough);
+        guarantees::add(&mut found, args.seed);
     }
     let written = write(file, &found.profile).or_else(|_| {
         // Where the disk is full, what was kept may be what fills it, and all of it is here.

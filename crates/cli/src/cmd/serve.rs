@@ -110,9 +110,9 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let exports = match config.promises() {
         false => exports,
         true => {
-            let setup = streams::setup(&config, &mut profile, &wanted, outstanding)?;
+            let (setup, grounds) = streams::setup(&config, &mut profile, &wanted, outstanding)?;
             let most = setup.worsts.most_sectors().saturating_mul(sector_bytes);
-            promises = Some(setup);
+            promises = Some((setup, grounds));
             exports.with_requests_up_to(most)
         }
     };
@@ -131,19 +131,20 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     };
     let scheduler = |core, model| {
         let core = Core::new(core, model).handing_over(depth).admitting(&config.policy());
-        let Some(promises) = &promises else { return Ok((core, Load::default())) };
+        let Some((promises, _)) = &promises else { return Ok((core, Load::default())) };
         let mut core = core.guaranteeing(promises);
         let load = streams::begin(&mut core, &wanted, &exports)?;
         Ok::<(Core, Load), Failure>((core, load))
     };
     if args.check {
         let (core, _) = scheduler(core, model)?;
-        let promised = promises.as_ref().map(|p| streams::said(p, &core.standings(), &exports)).transpose()?;
+        let promised = promises.as_ref().map(|(p, on)| streams::said(p, &core.standings(), &exports, on)).transpose()?;
         return checked(&profile, &exports, &caches, &promised.unwrap_or_default());
     }
     let mut service = Service::new(config.addresses(), exports.clone(), running::note());
     service.clients = config.listen.clients;
-    service.streams = promises.as_ref().map(|p| Arc::new(p.disk.clone()));
+    service.streams = promises.as_ref().map(|(p, _)| Arc::new(p.disk.clone()));
+    service.grounds = Arc::new(promises.as_ref().map(|(_, on)| on.served()).unwrap_or_default());
     service.tls = tls;
     service.caches = Caches { exports: caches, fills };
     service.metrics = config.metrics().map_err(wrong)?;
@@ -155,7 +156,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         fills,
     });
     let disk = service.streams.clone();
-    let reloading = disk.map(|disk| Reloading::new(disk, service.exports.clone(), wanted.clone()));
+    let reloading =
+        disk.map(|disk| Reloading::new(disk, service.exports.clone(), Arc::clone(&service.grounds), wanted.clone()));
     if let Some(path) = &args.record {
         let clients = exports.specs.iter().map(|s| s.name.clone()).collect();
         let header = Header { disk: profile.title.clone(), sectors, sector_bytes, clients };

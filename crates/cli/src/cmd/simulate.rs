@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use clap::Args;
 use headtime_disk::profile::Profile;
+use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::time::Time;
 use headtime_lab::output::WholeFile;
 use headtime_sched::admit::das::streams::Setup as Promises;
@@ -26,6 +27,7 @@ use headtime_sim::workload::scenario::{Bytes, Figure, Scenario};
 use crate::drive;
 use crate::failure::Failure;
 use crate::figures;
+use crate::grounds::Stated;
 use crate::promises;
 use crate::screen::{self, Bar, columns};
 use crate::words;
@@ -69,6 +71,9 @@ pub struct Simulate {
     /// [default: skip]
     #[arg(long, value_name = "HOW")]
     exhausted: Option<String>,
+    /// With das, bounds of figures that the profile does not know, from which promises are made: n=5,write-settle=2ms
+    #[arg(long, value_name = "BOUNDS", value_parser = Bounds::parse)]
+    assume: Option<Bounds>,
     /// Who goes next: fcfs, clook, sstf, sptf, sptf-ahead, sptf-joint, sptf-sw:N, satfuf:MS, or drive (its firmware)
     /// [default: sptf]
     #[arg(long, value_name = "O")]
@@ -133,7 +138,7 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     let seed = scenario.seed.unwrap_or(1);
     let scheduling = scenario.scheduling().map_err(Failure::input)?;
     let admit = scenario.policy().map_err(Failure::input)?;
-    let guarantees = guarantees(&scenario, &mut profile, &name)?;
+    let guarantees = guarantees(&scenario, &mut profile, &name, args.assume.as_ref())?;
     let mut setup =
         Setup { scheduling, admit, guarantees, depth: scenario.depth, ..Setup::new(&profile, Order::Fcfs, seed) };
     if let Some(fill) = scenario.fill(seed).map_err(Failure::input)? {
@@ -198,12 +203,31 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
 }
 
 /// What streams are promised from, if they are.
-fn guarantees(scenario: &Scenario, profile: &mut Profile, name: &str) -> Result<Option<Promises>, Failure> {
-    let Some(exhausted) = scenario.guarantees().map_err(Failure::input)? else { return Ok(None) };
+fn guarantees(
+    scenario: &Scenario,
+    profile: &mut Profile,
+    name: &str,
+    assumed: Option<&Bounds>,
+) -> Result<Option<Promises>, Failure> {
+    let Some(exhausted) = scenario.guarantees().map_err(Failure::input)? else {
+        return match assumed {
+            Some(_) => {
+                Err(Failure::Input("--assume: expected admit das beside it, found a run without promises".into()))
+            }
+            None => Ok(None),
+        };
+    };
     let streams = scenario.streams().map_err(Failure::input)?;
     let sizes: Vec<u64> = streams.iter().map(|s| s.pattern.size.longest_bytes()).collect();
     let outstanding = scenario.depth.unwrap_or(DEPTH).min(profile.electronics.queue.depth);
-    promises::Drive::simulated(name, outstanding).setup(profile, &sizes, exhausted).map(Some)
+    let mandatory = streams.iter().find(|s| s.quality.is_mandatory()).map(|s| format!("the stream {}", s.name));
+    let drive = promises::Drive::simulated(name, outstanding, Stated::on_command_line(assumed));
+    let (setup, grounds) = drive.setup(profile, &sizes, exhausted, mandatory.as_deref())?;
+    // The bounds of a built-in drive are those of the virtual drive itself.
+    if drive.measured.is_none() || assumed.is_some() {
+        grounds.bounds().iter().for_each(|bound| screen::note(&format!("promises rest on a stated bound: {bound}")));
+    }
+    Ok(Some(setup))
 }
 
 /// The flags, over the file's settings where there is a file.

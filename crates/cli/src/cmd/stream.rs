@@ -156,6 +156,7 @@ fn asked(args: &Ask, export: Option<&String>) -> Result<(), Failure> {
                 "quality": reply.nearest_quality_ppm.map(|q| f64::from(q) / 1e6),
             })),
             "worst_ms": reply.admitted.then(|| ms(reply.worst_ns)),
+            "bounds": reply.admitted.then_some(&reply.bounds),
             "reserved": reserved,
             "load": reply.admitted.then(|| load(&reply)),
         }))?;
@@ -182,7 +183,15 @@ fn words(reply: &StreamReply, opens: bool) -> String {
         let tense = if opens { "have now" } else { "would have" };
         text += &format!("The others {tense}: {}.\n", each.collect::<Vec<_>>().join(", "));
     }
-    text + &format!("All together: {}.\n", load(reply))
+    text += &format!("All together: {}.\n", load(reply));
+    // Of an optional stream the worst case decides nothing that it was promised.
+    let is_mandatory = reply.reserved.last().is_some_and(|r| r.reservation_ns.is_none());
+    if is_mandatory && !reply.bounds.is_empty() {
+        let bounds: Vec<String> =
+            reply.bounds.iter().map(|b| b.chars().filter(|c| !c.is_control()).collect()).collect();
+        text += &format!("This rests on stated bounds: {}.\n", bounds.join(", "));
+    }
+    text
 }
 
 #[derive(Serialize)]

@@ -11,6 +11,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::time::Dur;
 use headtime_sched::admit::Policy;
 use headtime_sched::admit::das::stream::{MOST_REQUESTS, Quality, Stream};
@@ -76,9 +77,13 @@ impl Config {
         if let Some(name) = s.exhausted.as_deref().filter(|name| Exhausted::named(name).is_none()) {
             return Err(wrong("scheduler.exhausted", &Exhausted::NAMES.join(", "), shown(name)));
         }
-        for (key, value) in [("scheduler.best-effort", &s.best_effort), ("scheduler.exhausted", &s.exhausted)] {
+        if let Some(Err(e)) = s.assume.as_deref().map(Bounds::parse) {
+            return Err(wrong("scheduler.assume", &e.expected, e.found));
+        }
+        let das_only = [("best-effort", &s.best_effort), ("exhausted", &s.exhausted), ("assume", &s.assume)];
+        for (key, value) in das_only.map(|(key, value)| (format!("scheduler.{key}"), value)) {
             if let Some(name) = value.as_deref().filter(|_| !self.promises()) {
-                return Err(wrong(key, "scheduler.admit = \"das\" beside it, or none", shown(name)));
+                return Err(wrong(&key, "scheduler.admit = \"das\" beside it, or none", shown(name)));
             }
         }
         Ok(())
@@ -92,6 +97,11 @@ impl Config {
     /// What becomes of an optional stream's requests when its reservation is used up.
     pub fn exhausted(&self) -> Exhausted {
         self.scheduler.exhausted.as_deref().and_then(Exhausted::named).unwrap_or_default()
+    }
+
+    /// Bounds of figures that the drive's profile does not know.
+    pub fn assumed(&self) -> Option<Bounds> {
+        self.scheduler.assume.as_deref().and_then(|text| Bounds::parse(text).ok())
     }
 
     /// Exports that are streams, by their numbers. Fails with the one whose requests are not whole sectors.

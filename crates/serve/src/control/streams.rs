@@ -73,6 +73,7 @@ fn reply(live: &Live, exports: &Exports, stream: Option<&Stream>, promised: &Pro
         left_ppm: promised.forecast.best_effort_ppm,
         best_effort_per_1000_s: promised.forecast.per_1000_s,
         worst_ns: stream.and_then(|s| live.disk().service(s.sectors)).map_or(0, |s| s.worst.0),
+        bounds: live.bounds().to_vec(),
         ..v1::StreamReply::default()
     }
 }
@@ -99,6 +100,9 @@ fn said(
     match done {
         Ok(promised) => Ok(reply(live, exports, stream, &promised)),
         Err(StreamError::NotOpened(NotOpened::Refused(refusal))) => Ok(refused(&refusal)),
+        Err(StreamError::NotKnown(why)) => {
+            Ok(v1::StreamReply { why_not: why.to_string(), ..v1::StreamReply::default() })
+        }
         Err(StreamError::Ended) => Err(Status::unavailable(StreamError::Ended.to_string())),
         Err(why @ StreamError::Restless) => Err(Status::aborted(why.to_string())),
         Err(why @ StreamError::Large { .. }) => Err(Status::invalid_argument(why.to_string())),

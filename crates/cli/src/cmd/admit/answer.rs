@@ -11,9 +11,32 @@ use headtime_sched::admit::das::worst::{WorstCase, WorstError};
 use headtime_sim::streams::Asked;
 use serde::Serialize;
 
+use crate::grounds::{Grounds, RestsOn};
 use crate::promises::Shares;
 use crate::screen::columns;
 use crate::words::ppm;
+
+/// What the answer is made from.
+pub struct Known<'a> {
+    /// The drive's profile, with the bounds that were stated.
+    pub profile: &'a Profile,
+    /// What was compiled from it.
+    pub model: &'a Model,
+    /// w and X of its sizes.
+    pub disk: &'a Disk,
+    /// The sizes, in sectors, whose X is not the profile's own.
+    pub measured: &'a [u32],
+    /// What w rests on.
+    pub grounds: &'a Grounds,
+}
+
+/// Why streams are not admitted.
+pub enum No {
+    /// They cannot be had together.
+    Refused(Refusal),
+    /// One of them is mandatory, and its worst case is unknown: why.
+    Unknown(String),
+}
 
 /// The whole answer.
 #[derive(Serialize)]
@@ -22,6 +45,13 @@ pub struct Answer<'a> {
     #[serde(skip)]
     title: &'a str,
     sizes: Vec<Size<'a>>,
+    /// The figures of w that reads at random do not show, and how each is known.
+    rests_on: &'a [RestsOn],
+    /// Those of them that are unknown.
+    unknown: Vec<&'a str>,
+    /// The same for people.
+    #[serde(skip)]
+    grounds: &'a Grounds,
     admitted: bool,
     streams: Vec<Row<'a>>,
     /// Of an admitted set, shares of the drive's time.
@@ -103,26 +133,24 @@ struct Nearest {
 }
 
 impl<'a> Answer<'a> {
-    /// What `said` means, with the numbers it rests on. `measured` are the sizes that are not the profile's own.
+    /// What `said` means, with the numbers it rests on.
     ///
     /// # Errors
     /// A size without a worst case.
     pub fn new(
-        profile: &'a Profile,
-        model: &Model,
-        disk: &Disk,
+        known: &Known<'a>,
         asked: &'a [Asked],
         streams: &[Stream],
-        said: Result<Admitted, Refusal>,
-        measured: &[u32],
+        said: Result<Admitted, No>,
     ) -> Result<Answer<'a>, WorstError> {
+        let Known { profile, model, disk, measured, grounds } = *known;
         let used = |s: &Service| {
             streams.is_empty()
                 || streams.iter().any(|r| disk.service(r.sectors).is_some_and(|of| of.sectors == s.sectors))
         };
         let of_sizes = profile.service_times.chunk_by(|a, b| a.sectors == b.sectors);
-        let known = of_sizes.filter_map(|of| Some((of, disk.service(of[0].sectors)?)));
-        let sizes = known.filter(|(_, s)| used(s)).map(|(of, s)| {
+        let services = of_sizes.filter_map(|of| Some((of, disk.service(of[0].sectors)?)));
+        let sizes = services.filter(|(_, s)| used(s)).map(|(of, s)| {
             let worst = WorstCase::of(profile, model, s.sectors)?;
             Ok(size(profile, of, s, worst, measured.contains(&s.sectors)))
         });
@@ -138,19 +166,26 @@ impl<'a> Answer<'a> {
             worst_ms: disk.service(s.sectors).map_or(0.0, |of| of.worst.as_ms_f64()),
         });
         let name = |i: usize| asked.get(i).map_or_else(String::new, |a| a.name.clone());
-        let refusal = said.as_ref().err();
+        let (why, nearest) = match said.as_ref().err() {
+            None => (None, None),
+            Some(No::Unknown(why)) => (Some(why.clone()), None),
+            Some(No::Refused(r)) => (Some(self::why(&r.why, &name)), Some(r.nearest)),
+        };
         Ok(Answer {
             disk: &profile.name,
             title: &profile.title,
             sizes: sizes.collect::<Result<_, WorstError>>()?,
-            admitted: refusal.is_none(),
+            rests_on: &grounds.rests_on,
+            unknown: grounds.unknown_words(),
+            grounds,
+            admitted: why.is_none(),
             streams: rows.collect(),
             load: said.as_ref().ok().map(|a| Shares::admitted(disk, streams, a, Exhausted::default())),
-            why: refusal.map(|r| why(&r.why, &name)),
-            nearest: refusal.map(|r| Nearest {
+            why,
+            nearest: nearest.map(|n| Nearest {
                 stream: name(asked.len().saturating_sub(1)),
-                requests: r.nearest.requests,
-                quality: r.nearest.quality.map(|q| share(q.ppm().into())),
+                requests: n.requests,
+                quality: n.quality.map(|q| share(q.ppm().into())),
             }),
         })
     }
@@ -161,6 +196,7 @@ impl<'a> Answer<'a> {
         for size in &self.sizes {
             text += &size.to_text();
         }
+        text += &self.grounds.to_text();
         if !self.streams.is_empty() {
             let head = ["stream", "requests", "period", "quality", "size", "reserved in each period"];
             let mut rows = vec![head.map(String::from).to_vec()];
@@ -170,6 +206,10 @@ impl<'a> Answer<'a> {
         text.push('\n');
         if let Some(load) = &self.load {
             text += &format!("Yes: {load}.\n");
+            let bounds = self.grounds.bounded_names();
+            if !bounds.is_empty() && self.streams.iter().any(|s| s.mandatory) {
+                text += &format!("This rests on stated bounds, which were not measured: {}.\n", bounds.join("; "));
+            }
         }
         if let Some(why) = &self.why {
             text += &format!("No. {why}.\n");

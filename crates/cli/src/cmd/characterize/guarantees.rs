@@ -5,26 +5,30 @@
 
 use headtime_disk::model::Model;
 use headtime_probe::{Finding, Found};
+use headtime_sched::admit::das::rests::{self, Traffic};
 use headtime_sched::admit::das::worst::WorstCase;
 use headtime_sim::service::{BYTES, Load, Measured, families};
 
-/// Adds them to what was found, where the profile gives them. `thorough`: turns to settle were looked for.
-pub fn add(found: &mut Found, seed: u64, thorough: bool) {
+/// Adds them to what was found, where the profile gives them.
+pub fn add(found: &mut Found, seed: u64) {
     let sectors = (BYTES / u64::from(found.profile.sector_bytes)) as u32;
     let worst = Model::new(&found.profile)
         .map_err(|e| e.to_string())
         .and_then(|m| WorstCase::of(&found.profile, &m, sectors).map_err(|e| e.to_string()));
+    let unknown = rests::unknown(&found.profile, Traffic::Any);
     let mut tell = |what: &'static str, value: String, how: &str, sure: &str| {
         found.findings.push(Finding { what, value, how: how.into(), sure: sure.into() });
     };
     match worst {
         Ok(worst) => {
-            let value = format!("{:.2} ms for 64 KiB, turns in it: {}", worst.total().as_ms_f64(), worst.turns);
-            let sure = match thorough {
-                true => "as sure as its terms",
-                false => "no turns to settle in it: they were not looked for (--thorough)",
+            let unknown: Vec<String> = unknown.iter().map(|f| f.to_string()).collect();
+            let least = if unknown.is_empty() { "" } else { "more than " };
+            let value = format!("{least}{:.2} ms for 64 KiB, turns in it: {}", worst.total().as_ms_f64(), worst.turns);
+            let sure = match unknown.is_empty() {
+                true => "as sure as its terms".into(),
+                false => format!("not known, and not in it: {}", unknown.join("; ")),
             };
-            tell("worst case (w)", value, "equation 5 with what was found", sure);
+            tell("worst case (w)", value, "equation 5 with what was found", &sure);
         }
         Err(e) => tell("worst case (w)", format!("not given: {e}"), "equation 5 with what was found", "-"),
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use headtime_disk::profile::Profile;
 use headtime_sched::admit::das::admission::{Disk, Load, admit};
+use headtime_sched::admit::das::rests;
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::{NotOpened, Setup, Standing};
 use headtime_sched::core::Core;
@@ -12,10 +13,11 @@ use headtime_serve::config::Config;
 use headtime_serve::engine::inbox::Outbox;
 use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::exports::Exports;
-use headtime_serve::streams::{self, Live, StreamError};
+use headtime_serve::streams::{self, Grounds as Served, Live, StreamError};
 use headtime_sim::service;
 
 use crate::failure::Failure;
+use crate::grounds::{Grounds, Stated};
 use crate::promises::{self, Shares};
 use crate::screen::{self, columns};
 use crate::words::ppm;
@@ -32,15 +34,20 @@ pub fn setup(
     profile: &mut Profile,
     wanted: &[(u32, Stream)],
     outstanding: u32,
-) -> Result<Setup, Failure> {
+) -> Result<(Setup, Grounds), Failure> {
+    let bounds = config.assumed();
+    let stated = Stated { bounds: bounds.as_ref(), with: "scheduler.assume" };
     let measured = config.disk.backing.is_some().then_some(config.disk.seed);
-    let drive = promises::Drive { name: &config.disk.drive, outstanding, measured };
+    let drive = promises::Drive { name: &config.disk.drive, outstanding, measured, stated };
     let mut sizes: Vec<u64> = wanted.iter().map(|w| u64::from(w.1.sectors) * u64::from(profile.sector_bytes)).collect();
     if profile.service_times.is_empty() {
         // Streams that are opened while the server runs may ask for as much.
         sizes.push(service::BYTES);
     }
-    drive.setup(profile, &sizes, config.exhausted()).map_err(|e| match e {
+    let mandatory = wanted.iter().find(|w| w.1.is_mandatory());
+    let mandatory = mandatory.and_then(|w| config.exports.get(w.0 as usize));
+    let mandatory = mandatory.map(|export| format!("the stream of export \"{}\"", export.name));
+    drive.setup(profile, &sizes, config.exhausted(), mandatory.as_deref()).map_err(|e| match e {
         Failure::Input(why) => Failure::Input(format!("scheduler.admit: {why}")),
         other => other,
     })
@@ -63,7 +70,12 @@ fn words(why: &NotOpened) -> String {
 }
 
 /// What `--check` says: the streams, their numbers, and what is left.
-pub fn said(setup: &Setup, standings: &[Standing], exports: &Exports) -> Result<String, Failure> {
+pub fn said(
+    setup: &Setup,
+    standings: &[Standing],
+    exports: &Exports,
+    grounds: &Grounds,
+) -> Result<String, Failure> {
     let head = ["stream", "requests", "period", "quality", "bytes", "w", "reserved in each period"];
     let mut rows = vec![head.map(String::from).to_vec()];
     rows.extend(standings.iter().map(|s| {
@@ -88,7 +100,16 @@ pub fn said(setup: &Setup, standings: &[Standing], exports: &Exports) -> Result<
     let streams: Vec<Stream> = standings.iter().map(|s| s.stream).collect();
     let admitted = admit(&setup.disk, &streams).map_err(Failure::input)?;
     let load = Shares::admitted(&setup.disk, &streams, &admitted, setup.exhausted);
-    Ok(format!("{}    {load}; its requests may have at most {most} bytes\n", columns(&rows, &[1, 2, 3, 4, 5])))
+    let rows = columns(&rows, &[1, 2, 3, 4, 5]);
+    let mut text = format!("{rows}    {load}; its requests may have at most {most} bytes\n");
+    for bound in grounds.bounds() {
+        text += &format!("    w rests on a stated bound: {bound}\n");
+    }
+    let unknown = grounds.unknown_words();
+    if !unknown.is_empty() {
+        text += &format!("    no stream can be mandatory: the profile does not know {}\n", unknown.join(", "));
+    }
+    Ok(text)
 }
 
 /// Takes over the streams of a configuration that was read again: those that are gone end, those that are new or others begin, if all of
@@ -97,19 +118,21 @@ pub fn said(setup: &Setup, standings: &[Standing], exports: &Exports) -> Result<
 pub struct Reloading {
     disk: Arc<Disk>,
     exports: Exports,
+    grounds: Arc<Served>,
     /// As the last configuration had them.
     last: Arc<Mutex<Vec<(u32, Stream)>>>,
 }
 
 impl Reloading {
     /// What was begun with.
-    pub fn new(disk: Arc<Disk>, exports: Exports, wanted: Vec<(u32, Stream)>) -> Reloading {
-        Reloading { disk, exports, last: Arc::new(Mutex::new(wanted)) }
+    pub fn new(disk: Arc<Disk>, exports: Exports, grounds: Arc<Served>, wanted: Vec<(u32, Stream)>) -> Reloading {
+        Reloading { disk, exports, grounds, last: Arc::new(Mutex::new(wanted)) }
     }
 
     /// Does it beside what the server does, and says what became of it.
     pub fn begin_to_take_over(self, engine: &Outbox<Telling>, wanted: Vec<(u32, Stream)>) {
         let live = Live::new(engine.clone(), Arc::clone(&self.disk), self.exports.clone());
+        let live = live.on(Arc::clone(&self.grounds));
         let thread = std::thread::Builder::new().name("headtime-streams".into());
         if let Err(e) = thread.spawn(move || self.take_over(&live, &wanted)) {
             screen::note(&format!("streams are as they were: {e}"));
@@ -144,6 +167,8 @@ impl Reloading {
         let stays = |s: &&Standing| !gone.contains(&s.owner) && !s.closing;
         let mut all: Vec<Stream> = standings.iter().filter(stays).map(|s| s.stream).collect();
         for (export, stream) in &new {
+            rests::check(self.grounds.unknown, stream)
+                .map_err(|e| format!("export \"{}\", stream: {e}", name(*export)))?;
             all.push(*stream);
             admit(&self.disk, &all).map_err(|e| format!("export \"{}\", stream: {e}", name(*export)))?;
         }

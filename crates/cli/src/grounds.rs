@@ -1,0 +1,157 @@
+//! What the worst case of a drive rests on: which figures were measured, which are stated bounds, and which are unknown.
+
+use headtime_disk::profile::bounds::Bounds;
+use headtime_disk::profile::{Figure, Figures, Knowledge, Profile};
+use headtime_disk::time::Dur;
+use headtime_sched::admit::das::rests::{self, Traffic};
+use headtime_serve::streams::Grounds as Served;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::screen::columns;
+
+/// Bounds as a command or a configuration states them.
+#[derive(Clone, Copy, Debug)]
+pub struct Stated<'a> {
+    /// The bounds.
+    pub bounds: Option<&'a Bounds>,
+    /// The option or the key where they are stated.
+    pub with: &'static str,
+}
+
+impl<'a> Stated<'a> {
+    /// Those of `--assume`, if it was given.
+    pub fn on_command_line(bounds: Option<&'a Bounds>) -> Stated<'a> {
+        Stated { bounds, with: "--assume" }
+    }
+
+    /// `profile` with these bounds in the place of what it does not know.
+    pub fn applied(&self, profile: &Profile) -> Result<Profile, Failure> {
+        let mut believed = profile.clone();
+        let Some(bounds) = self.bounds else { return Ok(believed) };
+        let applied = bounds.apply(&mut believed, &format!("stated with {}", self.with));
+        applied.map_err(|e| Failure::input(format!("{}: {e}", self.with)))?;
+        Ok(believed)
+    }
+}
+
+/// What is known of each figure of the worst case.
+#[derive(Clone, Debug)]
+pub struct Grounds {
+    /// What is not known.
+    pub unknown: Figures,
+    /// What each figure is, and how that is known.
+    pub rests_on: Vec<RestsOn>,
+    with: &'static str,
+}
+
+/// One figure of the worst case.
+#[derive(Clone, Debug, Serialize)]
+pub struct RestsOn {
+    /// Its name in a list of bounds.
+    figure: &'static str,
+    /// In words.
+    #[serde(skip)]
+    name: String,
+    /// What it is taken to be, with its unit; nothing where it is unknown.
+    value: Option<String>,
+    /// "measured", "bounded", "stated" or "unknown".
+    known: &'static str,
+    /// How it was measured, or why it is bounded.
+    how: Option<String>,
+}
+
+impl Grounds {
+    /// Of `profile`, in which bounds stand already, for what goes to the drive.
+    pub fn of(profile: &Profile, traffic: Traffic, stated: Stated<'_>) -> Grounds {
+        let rests_on = rests::rests_on(traffic).iter().map(|figure| {
+            let known = profile.known.of(figure);
+            RestsOn {
+                figure: figure.word(),
+                name: figure.to_string(),
+                value: (*known != Knowledge::Unknown).then(|| value(profile, figure)),
+                known: known.word(),
+                how: known.how().map(String::from),
+            }
+        });
+        Grounds { unknown: rests::unknown(profile, traffic), rests_on: rests_on.collect(), with: stated.with }
+    }
+
+    /// Why the mandatory stream that is called `name` cannot be promised anything; `None`: it can, as far as the figures go.
+    pub fn refusal(&self, name: &str) -> Option<String> {
+        let bound = |f: Figure| match f {
+            Figure::SettleTurns => format!("{}=TURNS", f.word()),
+            _ => format!("{}=TIME", f.word()),
+        };
+        let bounds: Vec<String> = self.unknown.iter().map(bound).collect();
+        (!self.unknown.is_empty()).then(|| {
+            format!(
+                "{name} is mandatory, and its worst case rests on figures that the profile does not know: {}. With {} {} it is made from \
+                 stated bounds instead",
+                rests::listed(self.unknown),
+                self.with,
+                bounds.join(",")
+            )
+        })
+    }
+
+    /// The figures that are stated bounds, each with its value and why.
+    pub fn bounds(&self) -> Vec<String> {
+        let bounded = self.rests_on.iter().filter(|r| r.known == "bounded");
+        let words = bounded.map(|r| {
+            let (value, how) = (r.value.as_deref().unwrap_or_default(), r.how.as_deref().unwrap_or_default());
+            format!("{} ({value}; {how})", r.name)
+        });
+        words.collect()
+    }
+
+    /// The names of these figures.
+    pub fn bounded_names(&self) -> Vec<&str> {
+        self.rests_on.iter().filter(|r| r.known == "bounded").map(|r| r.name.as_str()).collect()
+    }
+
+    /// The same for a server that runs.
+    pub fn served(&self) -> Served {
+        Served { unknown: self.unknown, bounds: self.bounds() }
+    }
+
+    /// The names of the figures that are unknown.
+    pub fn unknown_words(&self) -> Vec<&'static str> {
+        self.unknown.iter().map(Figure::word).collect()
+    }
+
+    /// A table for people.
+    pub fn to_text(&self) -> String {
+        let rows: Vec<Vec<String>> = self.rests_on.iter().map(RestsOn::cells).collect();
+        let mut text = format!("\nWhat w rests on\n{}", columns(&rows, &[1]));
+        if !self.unknown.is_empty() {
+            text += "  w is too small by what is unknown: no mandatory stream is admitted\n";
+        }
+        text
+    }
+}
+
+impl RestsOn {
+    fn cells(&self) -> Vec<String> {
+        let how = self.how.as_deref().map_or_else(|| self.known.into(), |how| format!("{}: {how}", self.known));
+        vec![format!("  {}", self.name), self.value.clone().unwrap_or_else(|| "-".into()), how]
+    }
+}
+
+/// What a figure is taken to be.
+fn value(profile: &Profile, figure: Figure) -> String {
+    let ms = |t: Dur| format!("{:.2} ms", t.as_ms_f64());
+    let o = &profile.electronics.overheads;
+    match figure {
+        Figure::SettleTurns => format!("{}", profile.noise.settle_retry_turns.saturating_add(1)),
+        Figure::Recalibration => ms(profile.noise.recalibrate_takes),
+        Figure::SeekSpread => ms(profile.noise.seek_max),
+        Figure::WriteSettle if profile.mechanics.write_seek.is_some() => "in a table".into(),
+        Figure::WriteSettle => format!("{:.2} ms", profile.mechanics.write_settle_ns as f64 / 1e6),
+        Figure::WriteOverheads => {
+            let (miss, q) = (&o.write_miss, &o.queued);
+            let all = [miss.after_read, miss.after_write, q.read_write, q.write_read, q.write_write];
+            ms(all.into_iter().max().unwrap_or_default())
+        }
+    }
+}
