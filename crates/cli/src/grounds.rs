@@ -71,7 +71,12 @@ impl Grounds {
                 name: figure.to_string(),
                 value: (*known != Knowledge::Unknown).then(|| value(profile, figure)),
                 known: known.word(),
-                how: known.how().map(String::from),
+                how: match figure {
+                    Figure::ReadAheadStop if *known == Knowledge::Unknown => {
+                        Some("w has the turn that it takes at most".into())
+                    }
+                    _ => known.how().map(String::from),
+                },
             }
         });
         Grounds { unknown: rests::unknown(profile, traffic), rests_on: rests_on.collect(), with: stated.with }
@@ -146,6 +151,8 @@ fn value(profile: &Profile, figure: Figure) -> String {
         Figure::SettleTurns => format!("{}", profile.noise.settle_retry_turns.saturating_add(1)),
         Figure::Recalibration => ms(profile.noise.recalibrate_takes),
         Figure::SeekSpread => ms(profile.noise.seek_max),
+        Figure::Overlap => ms(Dur(10 * profile.noise.overlap_jitter_per_4k.0)),
+        Figure::ReadAheadStop => if profile.electronics.cache.stop_in_sector { "yes" } else { "no" }.into(),
         Figure::WriteSettle if profile.mechanics.write_seek.is_some() => "in a table".into(),
         Figure::WriteSettle => format!("{:.2} ms", profile.mechanics.write_settle_ns as f64 / 1e6),
         Figure::WriteOverheads => {

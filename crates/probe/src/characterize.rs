@@ -61,6 +61,9 @@ pub struct Found {
     pub good: bool,
 }
 
+/// By how much the overlap of bus and media varies for each 4 KiB: not measured, but taken from what is known of drives.
+const OVERLAP: (Dur, &str) = (Dur::from_us(10), "Lumb, Schindler and Ganger 2002, section 5.2: about 100 us for 40 KB");
+
 /// No drive reads so many sectors ahead.
 const FURTHEST: u32 = 1 << 20;
 
@@ -170,10 +173,18 @@ fn held_against(
 /// stand in the profile then are no findings.
 fn known_by_reading() -> Known {
     let mut known = Known::default();
-    for figure in [Figure::SettleTurns, Figure::Recalibration, Figure::WriteSettle, Figure::WriteOverheads] {
+    let unseen = [
+        Figure::SettleTurns,
+        Figure::Recalibration,
+        Figure::ReadAheadStop,
+        Figure::WriteSettle,
+        Figure::WriteOverheads,
+    ];
+    for figure in unseen {
         known.set(figure, Knowledge::Unknown);
     }
     known.set(Figure::SeekSpread, Knowledge::Measured("four times the spread of nine in ten of the seeks".into()));
+    known.set(Figure::Overlap, Knowledge::Bounded(OVERLAP.1.into()));
     known
 }
 
@@ -188,10 +199,11 @@ fn settled(profile: &mut Profile, lost: &Lost) {
     if lost.turns > 0 {
         noise.settle_retry_ppm = (lost.retries * 1_000_000 / lost.requests.max(1)).max(1) as u32;
     }
-    if let Some((every, takes)) = lost.recalibrations {
-        (noise.recalibrate_every, noise.recalibrate_takes) = (every, takes);
+    if let Some((every, _)) = lost.recalibrations {
+        // The longest that it can have taken, since a worst case rests on it.
+        (noise.recalibrate_every, noise.recalibrate_takes) = (every, lost.longest);
     }
-    let said = "measured: completion jitter, by how much seeks differ, settling, recalibrations";
+    let said = "measured: completion jitter, by how much seeks differ, settling, recalibrations; [known] has the rest";
     profile.sources.insert("noise".into(), said.into());
 }
 
@@ -247,6 +259,7 @@ fn noise(seeks: &Seeks, jitter: Dur) -> NoiseSpec {
         completion_jitter: Dur(2 * jitter.0),
         seek_sd: part(1, 2),
         seek_max: Dur(4 * part(9, 10).0),
+        overlap_jitter_per_4k: OVERLAP.0,
         ..NoiseSpec::default()
     }
 }
@@ -260,7 +273,7 @@ fn sources() -> BTreeMap<String, String> {
         ("geometry", "measured: angles of sectors, and which tracks are reached sooner than by a head switch"),
         ("mechanics", "measured with reads; writes are taken to be as quick"),
         ("electronics", "measured with reads; what concerns writes is taken from them"),
-        ("noise", "measured: completion jitter, and by how much seeks differ; nothing else"),
+        ("noise", "measured: completion jitter, and by how much seeks differ; [known] has the rest"),
     ];
     of.into_iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()
 }
@@ -315,6 +328,7 @@ fn electronics(sampler: &Sampler, o: &ReadOverheads, habits: &Habits) -> Electro
                 other => other,
             },
             prefetch_on_idle_hit: cache.is_some(),
+            // Not measured, and said so: a sector that passes first is less than what borders of seeks are off.
             stop_in_sector: true,
             prefetch_only_sequential: cache.is_some_and(|c| c.only_sequential),
             same_track_prefetch_delays: habits.same_track_delays.holds(),

@@ -127,6 +127,8 @@ pub struct Lost {
     pub turns: u32,
     /// The mean interval and the duration of what comes regularly: recalibrations.
     pub recalibrations: Option<(Dur, Dur)>,
+    /// No recalibration took longer, as far as turns tell; zero without any.
+    pub longest: Dur,
 }
 
 impl Lost {
@@ -193,6 +195,11 @@ fn told_apart(events: &[(Time, u32)], requests: u64, turn: Dur) -> Lost {
     let is_settling = |turns: u32| regular.is_none_or(|(least, _)| turns < least);
     lost.retries = events.iter().filter(|e| is_settling(e.1)).count() as u64;
     lost.turns = events.iter().map(|e| e.1).filter(|t| is_settling(*t)).max().unwrap_or(0);
+    // A request that waits for t turns in all, the first of them its own, has lost no more than t to the recalibration.
+    if let Some((least, _)) = regular {
+        let most = events.iter().map(|e| e.1).filter(|t| *t >= least).max().unwrap_or(0);
+        lost.longest = Dur((u64::from(most) + 1).saturating_mul(turn.0));
+    }
     lost.recalibrations = regular.map(|(least, every)| {
         let long: Vec<u32> = events.iter().map(|e| e.1).filter(|t| *t >= least).collect();
         // It delays by itself and then by half a turn on average, and whole turns more are what is seen of it.
@@ -284,10 +291,12 @@ mod tests {
         let (every, takes) = lost.recalibrations.expect("eight of them");
         assert!((250..320).contains(&(every.0 / 1_000_000_000)), "{every:?}");
         assert_eq!(takes, Dur::from_ms(24));
+        // Five turns more than a request's own.
+        assert_eq!(lost.longest, Dur::from_ms(36));
         let rare = [(at(1), 1), (at(2), 4), (at(500), 4), (at(501), 4)];
         assert_eq!(
             told_apart(&rare, 10, Dur::from_ms(6)),
-            Lost { requests: 10, retries: 4, turns: 4, recalibrations: None }
+            Lost { requests: 10, retries: 4, turns: 4, ..Lost::default() }
         );
         assert_eq!(told_apart(&[], 10, Dur::from_ms(6)), Lost { requests: 10, ..Lost::default() });
     }

@@ -13,6 +13,8 @@ use crate::time::Dur;
 enum Bound {
     /// n: turns, the one that any request may wait included.
     Turns(u32),
+    /// A read-ahead stops at once.
+    AtOnce,
     /// A time.
     Time(Figure, Dur),
 }
@@ -21,6 +23,7 @@ impl Bound {
     fn figure(self) -> Figure {
         match self {
             Bound::Turns(_) => Figure::SettleTurns,
+            Bound::AtOnce => Figure::ReadAheadStop,
             Bound::Time(figure, _) => figure,
         }
     }
@@ -47,8 +50,8 @@ impl BoundsError {
 }
 
 /// What bounds are to look like.
-pub const FORM: &str =
-    "n=TURNS,recalibration=TIME,seek-max=TIME,write-settle=TIME,write-overhead=TIME, or some of these";
+pub const FORM: &str = "n=TURNS, recalibration=TIME, seek-max=TIME, overlap=TIME, read-ahead-stop=at-once, \
+                        write-settle=TIME, write-overhead=TIME, or some of these with commas between";
 /// n at most: the one turn that any request may wait, and the 100 more that a profile takes.
 const MOST_TURNS: u32 = 101;
 /// No figure of a drive that is well takes longer.
@@ -95,6 +98,7 @@ impl Bounds {
                     }
                     profile.noise.settle_retry_turns = n - 1;
                 }
+                Bound::AtOnce => profile.electronics.cache.stop_in_sector = true,
                 Bound::Time(figure, time) => limit(profile, figure, time)?,
             }
             profile.known.set(bound.figure(), Knowledge::Bounded(why.into()));
@@ -113,11 +117,16 @@ fn limit(profile: &mut Profile, figure: Figure, time: Dur) -> Result<(), BoundsE
         false => Ok(time),
     };
     match figure {
-        // It has a form of its own.
-        Figure::SettleTurns => {}
+        // These are no times and have forms of their own.
+        Figure::SettleTurns | Figure::ReadAheadStop => {}
         Figure::Recalibration => profile.noise.recalibrate_takes = at_least(profile.noise.recalibrate_takes)?,
         // A measured limit is reckoned from the spread of seeks, not seen; only the spread itself was.
         Figure::SeekSpread => profile.noise.seek_max = at_least(profile.noise.seek_sd)?,
+        // Of a transfer of 40 KiB or more, ten times the figure of the profile.
+        Figure::Overlap => {
+            let most = at_least(Dur(10 * profile.noise.overlap_jitter_per_4k.0))?;
+            profile.noise.overlap_jitter_per_4k = Dur(most.0.div_ceil(10));
+        }
         Figure::WriteSettle => {
             if profile.mechanics.write_seek.is_some() {
                 let found = "write_seek_ms in the profile";
@@ -143,6 +152,10 @@ fn bound(figure: Figure, value: &str) -> Result<Bound, BoundsError> {
         let turns = value.parse().ok().filter(|n| (1..=MOST_TURNS).contains(n));
         let expected = || BoundsError::new(format!("n of 1 to {MOST_TURNS} turns"), shown(value));
         return turns.map(Bound::Turns).ok_or_else(expected);
+    }
+    if figure == Figure::ReadAheadStop {
+        let expected = || BoundsError::new("read-ahead-stop=at-once", shown(value));
+        return (value == "at-once").then_some(Bound::AtOnce).ok_or_else(expected);
     }
     let expected = || {
         let expected = format!("{} as a time such as 2ms, from 0us to {} s", figure.word(), LONGEST.as_secs_f64());

@@ -148,8 +148,18 @@ pub const NOISE: TableKeys = (
     ],
 );
 /// `[known]`.
-pub const KNOWN: TableKeys =
-    ("[known]", &["settle_retry_turns", "recalibration", "seek_max", "write_settle", "write_overheads"]);
+pub const KNOWN: TableKeys = (
+    "[known]",
+    &[
+        "settle_retry_turns",
+        "recalibration",
+        "seek_max",
+        "overlap_jitter",
+        "read_ahead_stop",
+        "write_settle",
+        "write_overheads",
+    ],
+);
 /// An entry of `service_times`.
 pub const SERVICE_TIMES: TableKeys = (
     "service times",

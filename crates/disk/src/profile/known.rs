@@ -23,6 +23,11 @@ pub enum Figure {
     Recalibration,
     /// By how much a seek exceeds its table at most, `noise.seek_max_us`.
     SeekSpread,
+    /// By how much the overlap of bus and media varies at most, `noise.overlap_jitter_per_4k_us`.
+    Overlap,
+    /// Whether a read-ahead stops at once, `electronics.cache.stop_in_sector`. Where it is unknown, a worst case has the
+    /// turn that it takes otherwise; so this is no reason to refuse anything.
+    ReadAheadStop,
     /// What a move before a write takes longer than one before a read, `mechanics.write_settle_ms`, or `write_seek_ms`.
     WriteSettle,
     /// What the electronics add before writes and behind them, `write_miss_us` and `queued_us`.
@@ -31,8 +36,15 @@ pub enum Figure {
 
 impl Figure {
     /// All of them, in the order in which they are named.
-    pub const ALL: [Figure; 5] =
-        [Figure::SettleTurns, Figure::Recalibration, Figure::SeekSpread, Figure::WriteSettle, Figure::WriteOverheads];
+    pub const ALL: [Figure; 7] = [
+        Figure::SettleTurns,
+        Figure::Recalibration,
+        Figure::SeekSpread,
+        Figure::Overlap,
+        Figure::ReadAheadStop,
+        Figure::WriteSettle,
+        Figure::WriteOverheads,
+    ];
 
     /// Its key in `[known]`.
     pub fn key(self) -> &'static str {
@@ -40,6 +52,8 @@ impl Figure {
             Figure::SettleTurns => "settle_retry_turns",
             Figure::Recalibration => "recalibration",
             Figure::SeekSpread => "seek_max",
+            Figure::Overlap => "overlap_jitter",
+            Figure::ReadAheadStop => "read_ahead_stop",
             Figure::WriteSettle => "write_settle",
             Figure::WriteOverheads => "write_overheads",
         }
@@ -51,18 +65,26 @@ impl Figure {
             Figure::SettleTurns => "n",
             Figure::Recalibration => "recalibration",
             Figure::SeekSpread => "seek-max",
+            Figure::Overlap => "overlap",
+            Figure::ReadAheadStop => "read-ahead-stop",
             Figure::WriteSettle => "write-settle",
             Figure::WriteOverheads => "write-overhead",
         }
     }
 
-    /// The command that measures it.
-    pub fn measured_by(self) -> &'static str {
+    /// The command that finds it, by measurement or from what is known of other drives; `None`: only its maker can say.
+    pub fn found_by(self) -> Option<&'static str> {
         match self {
-            Figure::SettleTurns | Figure::Recalibration => "headtime characterize DEVICE --thorough",
-            Figure::SeekSpread => "headtime characterize DEVICE",
-            Figure::WriteSettle | Figure::WriteOverheads => "headtime characterize DEVICE --destructive",
+            Figure::SettleTurns | Figure::Recalibration => Some("headtime characterize DEVICE --thorough"),
+            Figure::SeekSpread | Figure::Overlap => Some("headtime characterize DEVICE"),
+            Figure::WriteSettle | Figure::WriteOverheads => Some("headtime characterize DEVICE --destructive"),
+            Figure::ReadAheadStop => None,
         }
+    }
+
+    /// Whether a worst case can be made only where it is known. Of the others the worst there is stands in it.
+    pub fn is_needed(self) -> bool {
+        self != Figure::ReadAheadStop
     }
 
     fn bit(self) -> u8 {
@@ -76,6 +98,8 @@ impl fmt::Display for Figure {
             Figure::SettleTurns => "n, the turns until the head has settled",
             Figure::Recalibration => "the duration of a recalibration",
             Figure::SeekSpread => "the most by which a seek exceeds its table",
+            Figure::Overlap => "the most by which the overlap of bus and media varies",
+            Figure::ReadAheadStop => "whether a read-ahead stops at once",
             Figure::WriteSettle => "the write settle time",
             Figure::WriteOverheads => "the overheads of writes",
         })
@@ -192,8 +216,10 @@ impl Known {
     }
 }
 
-/// What an older `headtime characterize`, which wrote no statements, said of overheads of which it had timed none.
+/// What an older `headtime characterize`, which wrote no statements, said of electronics when it had timed no writes.
 const UNTIMED_WRITES: &str = "measured with reads; what concerns writes is taken from them";
+/// What it said when it had.
+const TIMED_WRITES: &str = "measured with reads and writes";
 /// What it said of noise when it had looked for turns to settle and recalibrations.
 const LOOKED_FOR: &str = "measured: completion jitter, by how much seeks differ, settling, recalibrations";
 
@@ -235,6 +261,11 @@ fn implied(top: &Table, figure: Figure) -> Result<Knowledge, ProfileError> {
         Figure::SettleTurns => stands("noise", keys::NOISE, "settle_retry_turns")?,
         Figure::Recalibration => stands("noise", keys::NOISE, "recalibrate_takes_ms")?,
         Figure::SeekSpread => stands("noise", keys::NOISE, "seek_max_us")?,
+        Figure::Overlap => stands("noise", keys::NOISE, "overlap_jitter_per_4k_us")?,
+        // It takes a turn where nothing is said; the older program said that it takes none, and had not looked.
+        Figure::ReadAheadStop => {
+            !said("electronics")?.is_some_and(|s| [UNTIMED_WRITES, TIMED_WRITES].contains(&s.as_str()))
+        }
         Figure::WriteSettle => {
             stands("mechanics", keys::MECHANICS, "write_settle_ms")?
                 || stands("mechanics", keys::MECHANICS, "write_seek_ms")?
@@ -268,6 +299,9 @@ pub(super) fn check(p: &Profile, places: &Places) -> Result<(), ProfileError> {
                 format!("recalibrate_takes_ms = {}", noise.recalibrate_takes.as_ms_f64())
             }
             Figure::SeekSpread if noise.seek_max.0 > 0 => format!("seek_max_us = {}", noise.seek_max.0 as f64 / 1e3),
+            Figure::Overlap if noise.overlap_jitter_per_4k.0 > 0 => {
+                format!("overlap_jitter_per_4k_us = {}", noise.overlap_jitter_per_4k.0 as f64 / 1e3)
+            }
             Figure::WriteSettle if mechanics.write_seek.is_some() => "write_seek_ms".into(),
             Figure::WriteSettle if mechanics.write_settle_ns != 0 => {
                 format!("write_settle_ms = {}", mechanics.write_settle_ns as f64 / 1e6)

@@ -52,7 +52,7 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
     let source = format!("{FROM_DISKSIM}{stem}, disk {title}");
     // DiskSim's drives have no chance in them, which says nothing of how a drive of that name behaves.
     let mut known = Known::default();
-    for figure in [Figure::SettleTurns, Figure::Recalibration, Figure::SeekSpread] {
+    for figure in [Figure::SettleTurns, Figure::Recalibration, Figure::SeekSpread, Figure::Overlap] {
         known.set(figure, Knowledge::Unknown);
     }
     if !places.keyed.contains_key("mechanics.write_settle_ms") {

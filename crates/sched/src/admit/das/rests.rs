@@ -29,10 +29,10 @@ pub fn rests_on(traffic: Traffic) -> Figures {
     Figure::ALL.into_iter().filter(|f| traffic == Traffic::Any || !of_writes(f)).collect()
 }
 
-/// Those of them that `profile` does not know.
+/// Those of them that `profile` does not know, and without which there is no w.
 pub fn unknown(profile: &Profile, traffic: Traffic) -> Figures {
     let missing = profile.known.unknown();
-    rests_on(traffic).iter().filter(|f| missing.contains(*f)).collect()
+    rests_on(traffic).iter().filter(|f| f.is_needed() && missing.contains(*f)).collect()
 }
 
 /// A mandatory stream, and a worst case that rests on figures that are not known.
@@ -54,18 +54,21 @@ pub fn check(unknown: Figures, stream: &Stream) -> Result<(), NotKnown> {
     }
 }
 
-/// Figures in words, those that one command measures together with it.
+/// Figures in words, those that one command finds together with it.
 pub fn listed(figures: Figures) -> String {
-    let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut groups: Vec<(Option<&str>, Vec<String>)> = Vec::new();
     for figure in figures.iter() {
-        let by = figure.measured_by();
+        let by = figure.found_by();
         match groups.iter_mut().find(|g| g.0 == by) {
             Some(group) => group.1.push(figure.to_string()),
             None => groups.push((by, vec![figure.to_string()])),
         }
     }
-    let each = groups.iter().map(|(by, names)| format!("{} (`{by}` measures that)", names.join("; ")));
-    each.collect::<Vec<_>>().join("; ")
+    let words = |(by, names): (Option<&str>, Vec<String>)| match by {
+        Some(by) => format!("{} (`{by}` finds that)", names.join("; ")),
+        None => names.join("; "),
+    };
+    groups.into_iter().map(words).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -88,13 +91,17 @@ mod tests {
             let mut profile = known.clone();
             profile.known.set(figure, Knowledge::Unknown);
             let of_writes = matches!(figure, Figure::WriteSettle | Figure::WriteOverheads);
-            for (traffic, refused) in [(Traffic::Any, true), (Traffic::Reads, !of_writes)] {
+            let is_needed = figure.is_needed();
+            for (traffic, refused) in [(Traffic::Any, is_needed), (Traffic::Reads, is_needed && !of_writes)] {
                 let unknown = unknown(&profile, traffic);
                 assert_eq!(check(unknown, &all).is_err(), refused, "{figure} {traffic:?}");
                 assert_eq!(check(unknown, &most), Ok(()));
             }
-            let said = check(unknown(&profile, Traffic::Any), &all).expect_err("unknown").to_string();
-            assert!(said.contains(&figure.to_string()) && said.contains(figure.measured_by()), "{said}");
+            let said = check(unknown(&profile, Traffic::Any), &all).err().map(|e| e.to_string());
+            let names = |said: String| {
+                said.contains(&figure.to_string()) && said.contains(figure.found_by().expect("a command"))
+            };
+            assert_eq!(said.map(names), is_needed.then_some(true), "{figure}");
         }
     }
 }

@@ -17,7 +17,7 @@ use std::fmt;
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
-use headtime_disk::profile::{Layout, NoiseSpec, Prefetch, Profile, Skew, SpareUnit, ZoneSpec};
+use headtime_disk::profile::{Figure, Knowledge, Layout, NoiseSpec, Prefetch, Profile, Skew, SpareUnit, ZoneSpec};
 use headtime_disk::rotation::JUST_PASSED;
 use headtime_disk::time::Dur;
 
@@ -167,7 +167,9 @@ fn stop(profile: &Profile, model: &Model) -> Dur {
     };
     let moves = [(0, other), (1, 0), (across.min(far), other)];
     let moves = moves.into_iter().map(|to| model.mechanics.reposition((0, 0), to, Kind::Read));
-    let sector = if cache.stop_in_sector { Dur::ZERO } else { longest_turn(profile, model) };
+    // Where nothing is known of it, it waits.
+    let at_once = cache.stop_in_sector && *profile.known.of(Figure::ReadAheadStop) != Knowledge::Unknown;
+    let sector = if at_once { Dur::ZERO } else { longest_turn(profile, model) };
     moves.max().unwrap_or(Dur::ZERO) + profile.noise.seek_max + sector
 }
 
