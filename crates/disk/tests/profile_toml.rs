@@ -5,8 +5,8 @@
 
 use headtime_disk::angle::Angle;
 use headtime_disk::profile::{
-    self, ByLast, ExtraDisconnect, HeadOrder, Layout, Prefetch, Profile, Reason, Run, SectorAddress, ServiceLoad,
-    ServiceTimes, Skew, Slip, SpareUnit, toml,
+    self, ByLast, ExtraDisconnect, HeadOrder, Known, Layout, Prefetch, Profile, Reason, Run, SectorAddress,
+    ServiceLoad, ServiceTimes, Skew, Slip, SpareUnit, toml,
 };
 use headtime_disk::time::Dur;
 use proptest::prelude::*;
@@ -421,6 +421,8 @@ prop_compose! {
         e.cache.write_segments = counts[7];
         e.cache.write_burst_sectors = counts[8];
         e.queue.depth = counts[9];
+        // What is said to be unknown has no figure.
+        p.known = Known::default();
         p.noise.seek_sd = Dur(times[11]);
         p.noise.seek_max = Dur(times[11].max(times[12]));
         p.noise.settle_retry_ppm = counts[10];

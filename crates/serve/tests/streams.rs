@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use headtime_disk::command::Kind;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::model::Model;
-use headtime_disk::profile::{self, Profile};
+use headtime_disk::profile::{self, Figure, Profile};
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Disk, admit};
 use headtime_sched::admit::das::stream::{Quality, Stream};
@@ -34,7 +34,7 @@ use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::address::Address;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{CAPACITY, ControlAt, Server, Service};
-use headtime_serve::streams;
+use headtime_serve::streams::{self, Grounds};
 use rig::{Rig, next, sectors};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -387,4 +387,23 @@ fn blocks_too_large_to_be_preserved_beside_streams_are_said_to_be_missing() {
     });
     assert_eq!(failed, Some((Range { lbn: 0, count: 4096 }, Fault::TooLarge)));
     rig.end();
+}
+
+#[test]
+fn a_mandatory_stream_is_refused_where_its_worst_case_rests_on_what_is_unknown() {
+    let dir = tempfile::tempdir().unwrap();
+    let (device, _) = drive(&ultrastar());
+    let (server, _) = server(dir.path(), device, &[]);
+    let live = server.streams().expect("it promises").clone();
+    let [all, most] = [Quality::MANDATORY, Quality::from_ppm(900_000).unwrap()]
+        .map(|q| Stream::new(1, Dur::from_ms(500), q, 128).unwrap());
+    assert!(live.ask(Some(all)).is_ok());
+    let unknown = [Figure::SettleTurns].into_iter().collect();
+    let ignorant = live.on(Arc::new(Grounds { unknown, bounds: Vec::new() }));
+    for refused in [ignorant.ask(Some(all)), ignorant.open(0, all)] {
+        let e = refused.expect_err("unknown").to_string();
+        assert!(e.contains("n, the turns until the head has settled (`headtime characterize"), "{e}");
+    }
+    assert!(ignorant.ask(Some(most)).is_ok() && ignorant.ask(None).is_ok());
+    assert!(ignorant.open(0, most).is_ok());
 }

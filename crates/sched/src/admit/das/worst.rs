@@ -393,6 +393,19 @@ mod tests {
     }
 
     #[test]
+    fn a_read_ahead_of_which_nothing_is_known_may_take_a_turn_to_stop() {
+        let mut profile = builtin("ultrastar36z15").expect("a built-in drive");
+        let model = Model::new(&profile).expect("a drive that works");
+        let of = |profile: &Profile| WorstCase::of(profile, &model, 128).expect("it writes through");
+        let at_once = of(&profile);
+        profile.known.set(Figure::ReadAheadStop, Knowledge::Unknown);
+        let unknown = of(&profile);
+        assert_eq!(unknown.total(), at_once.total() + unknown.turn);
+        profile.electronics.cache.stop_in_sector = false;
+        assert_eq!(of(&profile), unknown);
+    }
+
+    #[test]
     fn a_larger_request_takes_longer_and_a_profile_without_chance_less() {
         let mut profile = builtin("barracuda36es2").expect("a built-in drive");
         let model = Model::new(&profile).expect("a drive that works");
