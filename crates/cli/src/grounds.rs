@@ -1,4 +1,5 @@
-//! What the worst case of a drive rests on: which figures were measured, which are stated bounds, and which are unknown.
+//! What the worst case of a drive rests on: which figures were measured, which are stated bounds, and which are
+//! unknown.
 
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::profile::{Figure, Figures, Knowledge, Profile};
@@ -82,7 +83,8 @@ impl Grounds {
         Grounds { unknown: rests::unknown(profile, traffic), rests_on: rests_on.collect(), with: stated.with }
     }
 
-    /// Why the mandatory stream that is called `name` cannot be promised anything; `None`: it can, as far as the figures go.
+    /// Why the mandatory stream that is called `name` cannot be promised anything; `None`: it can, as far as the
+    /// figures go.
     pub fn refusal(&self, name: &str) -> Option<String> {
         let bound = |f: Figure| match f {
             Figure::SettleTurns => format!("{}=TURNS", f.word()),
@@ -91,7 +93,8 @@ impl Grounds {
         let bounds: Vec<String> = self.unknown.iter().map(bound).collect();
         (!self.unknown.is_empty()).then(|| {
             format!(
-                "{name} is mandatory, and its worst case rests on figures that the profile does not know: {}. With {} {} it is made from \
+                "{name} is mandatory, and its worst case rests on figures that the profile does not know: {}. \
+                 With {} {} it is made from \
                  stated bounds instead",
                 rests::listed(self.unknown),
                 self.with,

@@ -127,8 +127,8 @@ impl<'a> Drive<'a> {
         })
     }
 
-    /// The promises of a scheduler in front of it, to streams with requests of these sizes in bytes, and what they rest on. `mandatory` is the
-    /// name of a mandatory stream among them, if there is one.
+    /// The promises of a scheduler in front of it, to streams with requests of these sizes in bytes, and what they rest
+    /// on. `mandatory` is the name of a mandatory stream among them, if there is one.
     ///
     /// The drive that `profile` describes stays as it is: bounds count for promises only.
     pub fn setup(

@@ -189,7 +189,8 @@ fn a_worst_case_that_rests_on_what_is_unknown_admits_no_mandatory_stream_but_wit
     let no = admit(&mandatory(1), &[]);
     assert_eq!((no.status, no.err.as_str()), (Some(1), ""), "{}", no.out);
     for said in [
-        "No. Stream m is mandatory, and its worst case rests on figures that the profile does not know: n, the turns until the head",
+        "No. Stream m is mandatory, and its worst case rests on figures that the profile does not know: n, \
+         the turns until the head",
         "(`headtime characterize DEVICE --thorough` finds that)",
         "the write settle time; the overheads of writes (`headtime characterize DEVICE --destructive` finds that)",
         "--assume n=TURNS,recalibration=TIME,write-settle=TIME,write-overhead=TIME",
@@ -239,7 +240,8 @@ fn simulations_and_servers_refuse_the_same_and_take_the_same_bounds() {
     let there = Scratch::new("unknown-served");
     let file = characterised(&there, "ultrastar36z15", &[]);
     let all = "n=5,recalibration=0ms,write-settle=0.1ms,write-overhead=70us";
-    let scenario = "disk = \"ultrastar36z15.toml\"\nadmit = \"das\"\nseconds = 2\n[[stream]]\nname = \"film\"\nrequests = 2\n\
+    let scenario = "disk = \"ultrastar36z15.toml\"\n\
+                    admit = \"das\"\nseconds = 2\n[[stream]]\nname = \"film\"\nrequests = 2\n\
                     period = \"500ms\"\nquality = \"100%\"\nsize = \"64k\"\n";
     let scenario = scenario.replace("ultrastar36z15.toml", &file);
     let path = there.file("s.toml", &scenario);
@@ -262,7 +264,8 @@ fn simulations_and_servers_refuse_the_same_and_take_the_same_bounds() {
 
     let config = |scheduler: &str, quality: &str| {
         let text = format!(
-            "[disk]\ndrive = \"{file}\"\nbacking = \"d\"\n[scheduler]\nadmit = \"das\"\n{scheduler}[listen]\n[[export]]\nname = \"film\"\n\
+            "[disk]\ndrive = \"{file}\"\nbacking = \"d\"\n[scheduler]\nadmit = \"das\"\n\
+             {scheduler}[listen]\n[[export]]\nname = \"film\"\n\
              [export.stream]\nrequests = 2\nperiod = \"500ms\"\nquality = \"{quality}\"\nsize = \"64 KiB\"\n"
         );
         there.file("serve.toml", &text)
@@ -304,8 +307,8 @@ fn what_characterisation_believes_of_the_worst_case_is_known_or_said_to_be_unkno
                 _ => &[],
             };
             assert_eq!(unknown, expected, "{name} {more:?}");
-            // What is unknown is the only reason for a w that is too small, but for failures to settle that are too rare to be met:
-            // the turns beyond those that were seen.
+            // What is unknown is the only reason for a w that is too small, but for failures to settle that are too
+            // rare to be met: the turns beyond those that were seen.
             let turns = |v: &serde_json::Value, key: &str| v["sizes"][0]["worst"][key].as_f64().unwrap();
             let unseen = (turns(&worst_of(&truth).1, "turns") - turns(&r, "turns")).max(0.0) * turns(&r, "turn_ms");
             assert!(!unknown.is_empty() || w + unseen >= true_w, "{name}: {w} {unseen} {true_w}");

@@ -143,9 +143,10 @@ fn a_bound_takes_the_place_of_a_figure_and_is_never_below_it() {
     let of = |text: &str| Bounds::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"));
     let mut p = profile::builtin("ultrastar36z15").expect("a built-in drive");
     let known = p.clone();
-    of("n=7, recalibration=0.02s,seek-max=100us,overlap=200us,write-settle=2ms,write-overhead=80us,read-ahead-stop=at-once")
-        .apply(&mut p, "so I say")
-        .expect("larger than what is known");
+    of("n=7, recalibration=0.02s,seek-max=100us,overlap=200us,write-settle=2ms,\
+        write-overhead=80us,read-ahead-stop=at-once")
+    .apply(&mut p, "so I say")
+    .expect("larger than what is known");
     assert_eq!((p.noise.settle_retry_turns, p.noise.recalibrate_takes), (6, Dur::from_ms(20)));
     assert_eq!((p.noise.seek_max, p.noise.overlap_jitter_per_4k), (Dur::from_us(100), Dur::from_us(20)));
     assert_eq!(p.mechanics.write_settle_ns, 2_000_000);

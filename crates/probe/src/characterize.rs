@@ -61,7 +61,8 @@ pub struct Found {
     pub good: bool,
 }
 
-/// By how much the overlap of bus and media varies for each 4 KiB: not measured, but taken from what is known of drives.
+/// By how much the overlap of bus and media varies for each 4 KiB: not measured, but taken from what is known of
+/// drives.
 const OVERLAP: (Dur, &str) = (Dur::from_us(10), "Lumb, Schindler and Ganger 2002, section 5.2: about 100 us for 40 KB");
 
 /// No drive reads so many sectors ahead.
@@ -169,8 +170,8 @@ fn held_against(
     Ok(verdict.good)
 }
 
-/// What is known of the worst case when only reads have been timed, and what is rare has not been looked for: zeros that
-/// stand in the profile then are no findings.
+/// What is known of the worst case when only reads have been timed, and what is rare has not been looked for: zeros
+/// that stand in the profile then are no findings.
 fn known_by_reading() -> Known {
     let mut known = Known::default();
     let unseen = [

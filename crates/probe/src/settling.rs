@@ -132,8 +132,8 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// What so few requests do not show, in words: of what was met by none of them there may be three in as many, with a
-    /// chance of one in twenty.
+    /// What so few requests do not show, in words: of what was met by none of them there may be three in as many, with
+    /// a chance of one in twenty.
     pub fn unseen(&self) -> String {
         format!("what is rarer than {:.1} in a million is not seen", 3e6 / self.requests.max(1) as f64)
     }

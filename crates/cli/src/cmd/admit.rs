@@ -31,8 +31,9 @@ pub struct Admit {
     /// A stream: requests=5,period=500ms,quality=99%,size=64k and perhaps name=X; may be given again. A quality of 100% is mandatory
     #[arg(long, value_name = "S")]
     stream: Vec<String>,
-    /// Bounds of figures that the profile does not know, from which w is made: n=5,recalibration=0ms,seek-max=100us,write-settle=2ms,
-    /// write-overhead=100us, or some of these. A mandatory stream whose w rests on something unknown is refused
+    /// Bounds of figures that the profile does not know, from which w is made:
+    /// n=5,recalibration=0ms,seek-max=100us,write-settle=2ms, write-overhead=100us, or some of these. A mandatory
+    /// stream whose w rests on something unknown is refused
     #[arg(long, value_name = "BOUNDS", value_parser = Bounds::parse)]
     assume: Option<Bounds>,
     /// Nothing writes to the drive: neither these streams nor anything else. Then nothing need be known of writes

@@ -1,10 +1,11 @@
-//! What is known of the figures that a worst case rests on: whether each was measured, is bounded, or is not known at all.
+//! What is known of the figures that a worst case rests on: whether each was measured, is bounded, or is not known at
+//! all.
 //!
 //! A figure that a profile does not give acts as zero, which is right for a virtual drive and wrong for a promise: a
 //! drive whose head was never seen to settle late is not a drive whose head settles always. So each figure of the worst
-//! case (Reuther and Pohlack 2003, equation 5) that reads at random do not show has a statement beside it, in `[known]`.
-//! A profile file without statements still says something: a figure that stands in it is stated by its author, one that
-//! does not is unknown, and what an older `headtime characterize` wrote is recognised by its sources.
+//! case (Reuther and Pohlack 2003, equation 5) that reads at random do not show has a statement beside it, in
+//! `[known]`. A profile file without statements still says something: a figure that stands in it is stated by its
+//! author, one that does not is unknown, and what an older `headtime characterize` wrote is recognised by its sources.
 
 use std::fmt;
 
@@ -25,8 +26,8 @@ pub enum Figure {
     SeekSpread,
     /// By how much the overlap of bus and media varies at most, `noise.overlap_jitter_per_4k_us`.
     Overlap,
-    /// Whether a read-ahead stops at once, `electronics.cache.stop_in_sector`. Where it is unknown, a worst case has the
-    /// turn that it takes otherwise; so this is no reason to refuse anything.
+    /// Whether a read-ahead stops at once, `electronics.cache.stop_in_sector`. Where it is unknown, a worst case has
+    /// the turn that it takes otherwise; so this is no reason to refuse anything.
     ReadAheadStop,
     /// What a move before a write takes longer than one before a read, `mechanics.write_settle_ms`, or `write_seek_ms`.
     WriteSettle,
@@ -223,8 +224,8 @@ const TIMED_WRITES: &str = "measured with reads and writes";
 /// What it said of noise when it had looked for turns to settle and recalibrations.
 const LOOKED_FOR: &str = "measured: completion jitter, by how much seeks differ, settling, recalibrations";
 
-/// The statements of a file, and what follows where it has none: a figure that stands in the file is stated, one that does
-/// not is unknown.
+/// The statements of a file, and what follows where it has none: a figure that stands in the file is stated, one that
+/// does not is unknown.
 pub(super) fn read(top: &Table, places: &mut Places) -> Result<Known, ProfileError> {
     let table = top.get("known").map(|v| v.table(keys::KNOWN)).transpose()?;
     let mut known = Known::default();
