@@ -58,9 +58,9 @@ static SPEC: Spec = Spec {
 
 /// Request sizes of streams, bytes.
 const SIZES: [u64; 2] = [8 << 10, 64 << 10];
-/// X's bins are so many times as wide as usual: many sets are tried for each that is had. Times are rounded up, which is on the side of
+/// X's bins are so many times as wide as a family's: many sets are tried for each that is had. Times are rounded up, which is on the side of
 /// promises.
-const MERGED: u32 = 25;
+const MERGED: u32 = 5;
 /// Streams that are tried for a set.
 const TRIED: u64 = 8;
 /// Every third set has one region for all, of one of these parts of the drive.

@@ -59,8 +59,8 @@ const WAITING: [u32; 4] = [2, 8, 32, 100];
 const TASKS: [u32; 6] = [0, 1, 4, 16, 40, 100];
 /// Bytes of requests.
 const SIZES: [u64; 2] = [8 << 10, 64 << 10];
-/// Bins of X in one, as in D10.
-const MERGED: u32 = 5;
+/// Bins of a family in one.
+const MERGED: u32 = 2;
 /// Periods of a set, ms: those of one row.
 const PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[200, 300, 700], &[500, 501]];
 /// Streams that are tried for a set.
@@ -154,7 +154,7 @@ impl Set<'_> {
             ..Bench::new(self.profile, self.disk, streams, self.tasks.max(1))
         };
         let mut group = das::best_effort(self.tasks.max(1));
-        group.pattern.reads = Share::new(rng.below(3), 2).unwrap_or(Share::NONE);
+        group.pattern.reads = Share::new(rng.below(3) as u32, 2).unwrap_or(Share::NONE);
         if self.tasks == 0 {
             // A request a second is next to none.
             group.arrivals = headtime_sim::workload::Arrivals::Closed {
@@ -207,7 +207,7 @@ fn admitted(disk: &Disk, rng: &mut Variates) -> Result<(Vec<StreamSpec>, u64), R
             (spec.kinds, spec.pattern.reads) = match rng.below(3) {
                 0 => (Kinds::Reads, Share::ALL),
                 1 => (Kinds::Writes, Share::NONE),
-                _ => (Kinds::Any, Share::new(rng.below(3), 2).unwrap_or(Share::NONE)),
+                _ => (Kinds::Any, Share::new(rng.below(3) as u32, 2).unwrap_or(Share::NONE)),
             };
             let stream = Stream::new(requests, spec.period, quality, (bytes / 512) as u32);
             let stream = stream.map_err(|e| failed(&SPEC, e))?.only(spec.kinds);

@@ -84,8 +84,10 @@ impl Experiment for D15 {
                 let admitted = admit(&disk, &streams).map_err(|e| failed(&SPEC, e))?;
                 let beside = BestEffort::usual(&disk);
                 let told = forecast(&disk, &streams, &admitted, Exhausted::Skip, beside);
-                let told = told.ok_or_else(|| failed(&SPEC, "nothing is known of best effort"))?.per_1000_s as f64 / 1e3;
-                let spec = |(i, s): (usize, &Stream)| StreamSpec::new(format!("{}", i + 1), s.requests, s.period, s.quality);
+                let told =
+                    told.ok_or_else(|| failed(&SPEC, "nothing is known of best effort"))?.per_1000_s as f64 / 1e3;
+                let spec =
+                    |(i, s): (usize, &Stream)| StreamSpec::new(format!("{}", i + 1), s.requests, s.period, s.quality);
                 let specs = streams.iter().enumerate().map(spec).collect();
                 let length = Dur::from_secs(run.length(300, 60));
                 let bench = Bench { length, seed: run.seed, ..Bench::new(&profile, &disk, specs, beside.waiting) };
@@ -94,7 +96,10 @@ impl Experiment for D15 {
                 let words = set.iter().map(|(c, t, q)| format!("{c} in {t} ms, {q}%"));
                 let figures = [told, got].map(Cell::from);
                 rows.push(
-                    [Cell::from(name), words.collect::<Vec<_>>().join("; ").into()].into_iter().chain(figures).collect(),
+                    [Cell::from(name), Cell::from(&*words.collect::<Vec<_>>().join("; "))]
+                        .into_iter()
+                        .chain(figures)
+                        .collect(),
                 );
                 Ok((told, got))
             };

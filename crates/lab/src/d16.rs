@@ -41,7 +41,11 @@ static SPEC: Spec = Spec {
             claim: "what can be had where periods differ",
             paper: "-",
             rule: "periods of 500 and 501 ms admit at least 80% of what 500 and 500 do",
-            checks: &[Check { what: "requests of two streams of 95% in 500 and 501 ms", unit: "%", test: Test::AtLeast(80.0) }],
+            checks: &[Check {
+                what: "requests of two streams of 95% in 500 and 501 ms",
+                unit: "%",
+                test: Test::AtLeast(80.0),
+            }],
             quick: true,
             note: "",
         },

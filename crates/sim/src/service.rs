@@ -14,7 +14,7 @@ use headtime_sched::core::Order;
 
 mod family;
 
-pub use family::{KINDS, families, family};
+pub use family::{BIN as FAMILY_BIN, KINDS, families, family};
 
 use crate::observe::Observer;
 use crate::run::Limits;

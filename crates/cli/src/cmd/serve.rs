@@ -138,7 +138,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     };
     if args.check {
         let (core, _) = scheduler(core, model)?;
-        let promised = promises.as_ref().map(|(p, on)| streams::said(p, &core.standings(), &exports, on)).transpose()?;
+        let promised =
+            promises.as_ref().map(|(p, on)| streams::said(p, &core.standings(), &exports, on)).transpose()?;
         return checked(&profile, &exports, &caches, &promised.unwrap_or_default());
     }
     let mut service = Service::new(config.addresses(), exports.clone(), running::note());

@@ -21,6 +21,8 @@ use crate::workload::scenario::order_name;
 use crate::workload::variates::{Share, Variates};
 use crate::workload::{Ask, Workload, WorkloadError};
 
+/// The width of a family's bins: each of its histograms is of fewer commands than one alone, and there are many.
+pub const BIN: Dur = Dur::from_us(50);
 /// Shares of reads that are measured for all kinds of streams, in parts per million: reads, both, writes.
 pub const KINDS: [u32; 3] = [1_000_000, 500_000, 0];
 /// Numbers of candidates that have times of their own, below what is kept waiting.
@@ -69,13 +71,27 @@ pub fn family(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureEr
     Ok(all)
 }
 
-/// The families of all kinds of requests, in the order in which profiles keep them.
+/// The families of all kinds of requests, in the order in which profiles keep them, in bins of [`BIN`].
 ///
 /// # Errors
 /// As of [`measure`].
 pub fn families(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureError> {
     let each = KINDS.map(|reads_ppm| family(profile, &Load { reads_ppm, ..*load }));
-    Ok(each.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    let all = each.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(all.into_iter().flatten().map(|m| Measured { times: widened(&m.times), ..m }).collect())
+}
+
+/// The same times in bins of [`BIN`].
+fn widened(times: &ServiceTimes) -> ServiceTimes {
+    let merged = (BIN.0 / times.bin.0).max(1) as u32;
+    let mut counts: Vec<u32> = Vec::new();
+    // Times are rounded up to the end of their bin, so what is in the last of several is in the wide one.
+    for (bin, n) in times.counts() {
+        let wide = bin.div_ceil(merged) as usize;
+        counts.resize(counts.len().max(wide + 1), 0);
+        counts[wide] += n;
+    }
+    ServiceTimes { bin: Dur(times.bin.0 * u64::from(merged)), runs: Run::of(&counts), ..times.clone() }
 }
 
 /// Times of commands that were chosen from so many.

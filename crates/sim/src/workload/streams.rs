@@ -53,7 +53,16 @@ impl StreamSpec {
     /// Random reads of 64 KiB, from the beginning on and for ever: what the paper measures with (section 4).
     pub fn new(name: impl Into<String>, requests: u32, period: Dur, quality: Quality) -> StreamSpec {
         let pattern = PatternSpec::random_reads(64 << 10);
-        StreamSpec { name: name.into(), requests, period, quality, pattern, kinds: Kinds::Any, start: Time::ZERO, stop: None }
+        StreamSpec {
+            name: name.into(),
+            requests,
+            period,
+            quality,
+            pattern,
+            kinds: Kinds::Any,
+            start: Time::ZERO,
+            stop: None,
+        }
     }
 }
 

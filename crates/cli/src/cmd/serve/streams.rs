@@ -70,12 +70,7 @@ fn words(why: &NotOpened) -> String {
 }
 
 /// What `--check` says: the streams, their numbers, and what is left.
-pub fn said(
-    setup: &Setup,
-    standings: &[Standing],
-    exports: &Exports,
-    grounds: &Grounds,
-) -> Result<String, Failure> {
+pub fn said(setup: &Setup, standings: &[Standing], exports: &Exports, grounds: &Grounds) -> Result<String, Failure> {
     let head = ["stream", "requests", "period", "quality", "bytes", "w", "reserved in each period"];
     let mut rows = vec![head.map(String::from).to_vec()];
     rows.extend(standings.iter().map(|s| {

@@ -105,6 +105,8 @@ const ANY: Stream = Stream {
 /// X of one size, ready to be drawn from.
 struct Drawn {
     worst: Dur,
+    /// What a command to a drive with nothing to do takes besides: what passes before it, another would have hidden.
+    idle: Dur,
     /// Numbers of candidates, ascending, and for each its bins with the mass up to each.
     members: Vec<(u32, Vec<(u64, Dur)>)>,
 }
@@ -120,7 +122,8 @@ impl Drawn {
             (candidates, bins.collect())
         };
         let family = service.steady.as_ref().unwrap_or(&service.times);
-        Drawn { worst: service.worst, members: family.members().map(member).collect() }
+        let idle = service.times.fewest().mean().saturating_sub(family.fewest().mean());
+        Drawn { worst: service.worst, idle, members: family.members().map(member).collect() }
     }
 
     fn draw(&self, candidates: u32, rng: &mut SplitMix) -> Dur {
@@ -239,7 +242,10 @@ impl Running {
         });
         let chosen = chosen.map(|c| c.0);
         let times = chosen.map_or(&self.own, |m| &self.streams[m.stream as usize].times);
-        let takes = times.draw(all, &mut self.rng);
+        let mut takes = times.draw(all, &mut self.rng);
+        if self.drive.is_empty() {
+            takes += times.idle;
+        }
         *command += 1;
         let what = chosen.map_or(Sent::BestEffort, Sent::Stream);
         self.subset.sent(*command, what, self.own.worst, self.now);
