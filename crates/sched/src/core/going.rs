@@ -168,7 +168,10 @@ impl Core {
     pub(super) fn end_periods(&mut self) {
         let Some(streams) = &mut self.streams else { return };
         for queue in streams.over(self.now) {
-            while let Some(slot) = self.pool.choice(Some(queue)).oldest {
+            loop {
+                // What waited for one that is given up may go now, or is given up as well; ADMIT has to hear of it first.
+                self.tell_ready();
+                let Some(slot) = self.pool.choice(Some(queue)).oldest else { break };
                 self.give_up(slot, true);
             }
         }

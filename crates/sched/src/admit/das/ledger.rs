@@ -37,9 +37,10 @@ use super::distribution::{CERTAIN, Distribution};
 use super::reserve::{Room, Work};
 use super::stream::{Quality, Stream};
 
-/// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones.
-const FINE: u64 = 1 << 14;
-const WIDE: usize = 1 << 11;
+/// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones. But neither are wider than this, or
+/// with long periods what is rounded up would be as much as what requests take.
+const FINE: (u64, Dur) = (1 << 14, Dur::from_us(100));
+const WIDE: (u64, Dur) = (1 << 11, Dur::from_us(500));
 
 /// Up to so many streams each one's V is that of the others alone.
 const FEW: usize = 16;
@@ -92,11 +93,15 @@ struct Grid {
 }
 
 impl Grid {
-    /// Of a drive whose times come in bins of `bin`. All grids' bins are multiples of each other.
+    /// Of a drive whose times come in bins of `bin`. All grids' bins are multiples of each other, by powers of two.
     fn of(period: Dur, bin: Dur) -> Grid {
-        let fine = Dur(bin.0 * (period.0 / bin.0).div_ceil(FINE).max(1).next_power_of_two());
-        let period = (period.0 / fine.0) as usize;
-        Grid { fine, period, factor: period.div_ceil(WIDE).max(1).next_power_of_two() }
+        let parts = |of: Dur, (most, widest): (u64, Dur)| {
+            let few = (period.0 / of.0).div_ceil(most).max(1).next_power_of_two();
+            let narrow = 1 << (widest.0 / of.0).max(1).ilog2();
+            few.min(narrow)
+        };
+        let fine = Dur(bin.0 * parts(bin, FINE));
+        Grid { fine, period: (period.0 / fine.0) as usize, factor: parts(fine, WIDE) as usize }
     }
 
     fn wide(&self) -> Dur {

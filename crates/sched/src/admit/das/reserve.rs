@@ -29,6 +29,8 @@
 //!
 //! All of it is rounded to the safe side ([`super::distribution`]).
 
+use std::collections::BTreeMap;
+
 use headtime_disk::time::Dur;
 
 use super::distribution::{CERTAIN, Distribution};
@@ -57,18 +59,21 @@ impl Work {
     /// The work of `requests` requests whose times are of `family`; sums beyond bin `limit` are not of interest.
     pub fn new(family: &Family, requests: u32, limit: usize) -> Work {
         let numbers: Vec<u32> = family.members().map(|m| m.0).collect();
-        let mut at = vec![vec![0u64; limit + 1]; numbers.len()];
+        let mut at = vec![Vec::new(); numbers.len()];
         let mut used = Distribution::certain(family.bin(), 0);
         for left in (1..=requests).rev() {
             if used.end() == 0 {
                 break;
             }
             let member = numbers.partition_point(|n| *n <= left) - 1;
-            used.masses().for_each(|(bin, mass)| at[member][bin] += mass);
+            let at: &mut Vec<u64> = &mut at[member];
+            at.resize(at.len().max(used.end()), 0);
+            used.masses().for_each(|(bin, mass)| at[bin] += mass);
             used = used.plus(family.of(left), limit);
         }
-        let all = (0..=limit).map(|bin| at.iter().map(|a| u128::from(a[bin])).sum::<u128>());
-        assert!(all.into_iter().all(|p| p <= u128::from(CERTAIN)), "times of nothing are not positive");
+        let end = at.iter().map(Vec::len).max().unwrap_or(0);
+        let mut all = (0..end).map(|bin| at.iter().filter_map(|a| a.get(bin)).map(|p| u128::from(*p)).sum::<u128>());
+        assert!(all.all(|p| p <= u128::from(CERTAIN)), "times of nothing are not positive");
         let begins = numbers.iter().zip(at).map(|(&n, mut at)| {
             let first = at.iter().position(|p| *p > 0).unwrap_or(0);
             at.truncate(at.iter().rposition(|p| *p > 0).map_or(0, |last| last + 1));
@@ -98,7 +103,8 @@ impl Work {
         if bins == 0 {
             return Distribution::certain(self.bin(), 0);
         }
-        let mut sums = vec![0u128; self.limit + 1];
+        let longest = self.begins.iter().map(|b| b.times.end()).max().unwrap_or(0);
+        let mut sums = vec![0u128; (bins + longest).min(self.limit) + 1];
         // Within the reservation only the last of all can end.
         for (bin, m) in self.all.masses().take_while(|m| m.0 < bins.min(self.limit + 1)) {
             sums[bin] += u128::from(m) << 62;
@@ -153,12 +159,12 @@ impl Work {
 /// The room that others leave in a period: g by the bins that a stream has used itself.
 #[derive(Clone, Debug)]
 pub struct Room {
-    /// P(Y <= y) in wide bins, of each distribution of the stream's times.
+    /// P(Y <= y) in wide bins, of each distribution of the stream's times; the last holds for all longer ones.
     services: Vec<Vec<u64>>,
     /// V, up to which it counts: bins and mass.
     others: Vec<(usize, u64)>,
     /// g as far as it was asked for, in wide bins.
-    fits: Vec<Vec<Option<u64>>>,
+    fits: Vec<BTreeMap<usize, u64>>,
     factor: usize,
     /// x in wide bins.
     chance: usize,
@@ -170,10 +176,13 @@ impl Room {
     /// Of a period of `period` fine bins, when others take `others`, in bins `factor` times as wide, beside the stream of `work`.
     /// `chance`: x, in fine bins. Later than that before the period's end nothing is begun.
     pub fn new(period: usize, factor: usize, others: &Distribution, work: &Work, chance: usize) -> Room {
-        let wide = period / factor;
-        let services: Vec<Vec<u64>> = work.times().map(|x| x.coarser(factor).cumulated(wide + 1)).collect();
+        let cumulated = |x: &Distribution| {
+            let x = x.coarser(factor);
+            x.cumulated(x.end() + 1)
+        };
+        let services: Vec<Vec<u64>> = work.times().map(cumulated).collect();
         Room {
-            fits: vec![vec![None; wide + 1]; services.len()],
+            fits: vec![BTreeMap::new(); services.len()],
             services,
             others: others.masses().filter(|m| m.1 > 0).collect(),
             factor,
@@ -187,14 +196,13 @@ impl Room {
     pub fn after(&mut self, n: usize, used: usize) -> u64 {
         let Some(left) = self.period.checked_sub(used) else { return 0 };
         let z = left / self.factor;
-        if let Some(known) = self.fits[n][z] {
-            return known;
-        }
-        let before = self.others.iter().take_while(|m| m.0 + self.chance <= z);
-        let sum: u128 = before.map(|&(v, m)| u128::from(m) * u128::from(self.services[n][z - v])).sum();
-        let fits = (sum >> 62) as u64;
-        self.fits[n][z] = Some(fits);
-        fits
+        let (services, others, chance) = (&self.services[n], &self.others, self.chance);
+        *self.fits[n].entry(z).or_insert_with(|| {
+            let before = others.iter().take_while(|m| m.0 + chance <= z);
+            let within = |y: usize| u128::from(services[y.min(services.len() - 1)]);
+            let sum: u128 = before.map(|&(v, m)| u128::from(m) * within(z - v)).sum();
+            (sum >> 62) as u64
+        })
     }
 }
 
