@@ -142,6 +142,8 @@ pub struct Core {
     streams: Option<Box<Streams>>,
     /// Queues that may be chosen from now.
     going: Vec<u32>,
+    /// The request that goes next because a mandatory one waits for it, by the last decision.
+    inheriting: Option<u32>,
     /// Requests that the drive's cache answers, of those that may be chosen now.
     hits: Hits,
     /// What ORDER and FILL decide together.
@@ -179,6 +181,7 @@ impl Core {
             admit: None,
             streams: None,
             going: Vec::new(),
+            inheriting: None,
             hits: Hits::default(),
             joint: Joint::new(&model),
             given_up: VecDeque::new(),

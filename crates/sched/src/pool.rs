@@ -141,6 +141,16 @@ impl Pool {
         self.slots[slot as usize].state == State::Blocked
     }
 
+    /// The request that a blocked one waits for in the end and that could be sent now; `None`: that is at the drive already.
+    pub fn waits_for(&self, slot: u32) -> Option<u32> {
+        let mut at = slot;
+        // Each is older than the one before.
+        while self.is_blocked(at) {
+            at = self.blocker(at)?;
+        }
+        (self.slots[at as usize].state == State::Eligible).then_some(at)
+    }
+
     /// Requests that may be sent now.
     #[inline]
     pub fn eligible(&self) -> usize {

@@ -101,7 +101,8 @@ impl Walk {
     /// Requests of the period under way that were not sent.
     fn left(&self, s: usize, now: Time) -> u64 {
         let current = self.current(s, now);
-        self.count(s, |r| Some(r.period) == current && r.is == Is::Waiting)
+        let counts = |is: Is| is == Is::Waiting || is == Is::Blocked && self.streams[s].reservation.is_none();
+        self.count(s, |r| Some(r.period) == current && counts(r.is))
     }
 
     fn late(&self, s: usize, now: Time) -> u64 {
@@ -190,11 +191,7 @@ impl Walk {
     pub fn ready(&mut self, request: usize, now: Time) {
         let Asked { stream, period, .. } = self.requests[request];
         let current = self.current(stream, now);
-        let counts = match Some(period).cmp(&current) {
-            std::cmp::Ordering::Less => false,
-            std::cmp::Ordering::Equal => self.streams[stream].reservation.is_some() || self.fits(stream, now),
-            std::cmp::Ordering::Greater => true,
-        };
+        let counts = Some(period) >= current;
         self.requests[request].is = if counts { Is::Waiting } else { Is::Excused };
     }
 

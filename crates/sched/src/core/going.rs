@@ -147,7 +147,7 @@ impl Core {
     pub(super) fn tell_inserted(&mut self, slot: u32) {
         self.tell_ready_but(Some(slot));
         if let Some(streams) = self.streams.as_mut().filter(|_| self.pool.is_blocked(slot)) {
-            streams.blocked(self.pool.get(slot).queue);
+            streams.blocked(slot, self.pool.get(slot).queue);
         }
     }
 
@@ -156,7 +156,7 @@ impl Core {
             let ready = self.pool.get(slot);
             let (queue, request, now) = (ready.queue, ready.request, self.now);
             let at_once = new == Some(slot);
-            if self.streams.as_mut().is_some_and(|s| !s.ready(queue, &request, at_once, now)) {
+            if self.streams.as_mut().is_some_and(|s| !s.ready(slot, queue, &request, at_once, now)) {
                 self.give_up(slot, false);
             } else if let Some(admit) = self.admit.as_mut().filter(|_| !Streams::is_stream(queue)) {
                 admit.arrived(queue, &request, self.now);
@@ -196,6 +196,22 @@ impl Core {
         self.streams.as_mut()?.next_overdue().map(Action::Overdue)
     }
 
+    /// The best-effort request for which a mandatory one waits and that goes next for that; then `going` has its queue alone. Where a
+    /// policy gives applications their turns, theirs are not taken.
+    fn let_inherit(&mut self) -> Option<u32> {
+        let streams = self.streams.as_mut().filter(|_| self.admit.is_none())?;
+        let pool = &self.pool;
+        let waits_for = streams.bound().iter().filter_map(|&slot| pool.waits_for(slot));
+        let next =
+            waits_for.filter(|&slot| pool.get(slot).queue == BEST_EFFORT).min_by_key(|&slot| pool.get(slot).seq)?;
+        let request = pool.get(next).request;
+        streams.inherits(&request, self.now).then(|| {
+            self.going.clear();
+            self.going.push(BEST_EFFORT);
+            next
+        })
+    }
+
     /// Whose requests may go now: `going` has their queues. `None`: nobody's; then `waits_until` says until when, if that is known.
     pub(super) fn let_go(&mut self) -> Option<Option<Patience>> {
         self.going.clear();
@@ -204,6 +220,10 @@ impl Core {
             let (queues, others) = streams.decide(self.now);
             (self.going, best_effort) = (queues.to_vec(), others);
             self.waits_until = streams.next_wakeup();
+        }
+        self.inheriting = self.let_inherit();
+        if self.inheriting.is_some() {
+            return Some(None);
         }
         let mut patience = None;
         match &mut self.admit {

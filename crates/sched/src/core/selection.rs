@@ -16,6 +16,9 @@ impl Core {
         // Streams may set an instant here, which counts only where nothing is chosen.
         let patience = self.let_go()?;
         self.waits_until = None;
+        if let Some(slot) = self.inheriting {
+            return Some(slot);
+        }
         let (read, write) = self.heads_to_choose_from();
         let goes_on = self.continuation();
         self.find_hits(goes_on.is_some());

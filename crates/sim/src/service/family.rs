@@ -268,6 +268,7 @@ mod tests {
         assert_eq!((of.len(), of[0], of[of.len() - 1]), (60, (1_000_000, 1), (0, 64)));
         let profile = Profile { service_times: all.into_iter().map(|m| m.times).collect(), ..profile };
         let text = headtime_disk::profile::write(&profile);
-        assert_eq!(headtime_disk::profile::read("drive.toml", &text).map(|l| l.profile), Ok(profile));
+        let files = |_: &str| Ok(text.clone());
+        assert_eq!(headtime_disk::profile::load("drive.toml", &files).map(|l| l.profile), Ok(profile));
     }
 }

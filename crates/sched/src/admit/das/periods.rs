@@ -4,9 +4,9 @@
 //! declared, and it would not come too late for it; else the first after it that has room. So a stream that asks for
 //! more than it declared gets no more of what was reserved: what is too much waits for its period, and for its predecessors.
 //!
-//! A request that waits for an older one, which overlaps it, cannot go, and for how long is not the stream's to say. It does not count
-//! until it may go, and then only if there is still time for it; else it is *excused*: it goes like best effort, so that whoever is in its
-//! way takes nothing from other streams.
+//! A request that waits for an older one, which overlaps it, cannot go. A mandatory one counts all the same, and the older one inherits
+//! its deadline ([`super::streams`]). An optional one does not count until it may go. One whose period is over by then is *excused*: it
+//! goes like best effort, so that what is in its way takes nothing from other streams.
 
 use std::collections::VecDeque;
 
@@ -38,7 +38,9 @@ struct Batch {
     left: u32,
     /// Of those, the ones that may go.
     ready: u32,
-    /// Those that wait for an older request.
+    /// Of those that count, the ones that wait for an older request.
+    bound: u32,
+    /// Those that wait for an older request and do not count.
     blocked: u32,
     /// Those that waited for one too long: they may go where best effort may.
     excused: u32,
@@ -108,6 +110,9 @@ impl Periods {
         }
         let number = now.0 / self.stream.period.0;
         while self.current < number {
+            // What still waits for an older request has missed its period.
+            let bound = std::mem::take(&mut self.now.bound);
+            (self.now.left, self.now.blocked) = (self.now.left - bound, self.now.blocked + bound);
             if self.now.rest() > 0 {
                 self.tally.late += u64::from(self.now.rest());
                 self.late.push_back((self.current, self.now));
@@ -158,16 +163,24 @@ impl Periods {
         assert!(batch.ready <= batch.left, "more requests may go than wait");
     }
 
-    /// A request of `period` that has not been told to be ready waits for an older one.
-    pub fn blocked(&mut self, period: u64) {
+    /// A request of `period` that has not been told to be ready waits for an older one; whether it counts meanwhile.
+    pub fn blocked(&mut self, period: u64, counts: bool) {
         let batch = self.batch(period);
-        assert!(batch.left > batch.ready, "no request of period {period} waits");
-        (batch.left, batch.blocked) = (batch.left - 1, batch.blocked + 1);
+        assert!(batch.left > batch.ready + batch.bound, "no request of period {period} waits");
+        if counts {
+            batch.bound += 1;
+        } else {
+            (batch.left, batch.blocked) = (batch.left - 1, batch.blocked + 1);
+        }
     }
 
-    /// It waits no longer. `in_account`: there is time for it in its period.
+    /// It waits no longer. `in_account`: one that did not count does so from now on.
     pub fn unblocked(&mut self, period: u64, in_account: bool) {
         let batch = self.batch(period);
+        if batch.bound > 0 {
+            (batch.bound, batch.ready) = (batch.bound - 1, batch.ready + 1);
+            return;
+        }
         assert!(batch.blocked > 0, "no request of period {period} waits for an older one");
         batch.blocked -= 1;
         match in_account {

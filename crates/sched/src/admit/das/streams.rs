@@ -164,6 +164,8 @@ pub struct Streams {
     /// Queues are looked through for periods that are over when this comes.
     next_due: Time,
     overdue: Vec<Overdue>,
+    /// Mandatory requests, by their slots, that wait for older ones.
+    bound: Vec<u32>,
 }
 
 impl Streams {
@@ -189,6 +191,7 @@ impl Streams {
             sizes: Sizes::default(),
             next_due: Time::NEVER,
             overdue: Vec::new(),
+            bound: Vec::new(),
         }
     }
 
@@ -330,16 +333,33 @@ impl Streams {
         at.unwrap_or_else(|| panic!("queue {number} has no request"))
     }
 
-    /// A request of a stream that has just been submitted waits for an older one.
-    pub fn blocked(&mut self, queue: u32) {
+    /// A request that has just been submitted waits for an older one.
+    pub fn blocked(&mut self, slot: u32, queue: u32) {
         if Streams::is_stream(queue) {
-            self.subset.blocked(self.queues[self.queue(queue)].member);
+            let member = self.queues[self.queue(queue)].member;
+            self.subset.blocked(member);
+            if self.open.iter().any(|o| o.owner == member.stream && o.reservation.is_none()) {
+                self.bound.push(slot);
+            }
         }
+    }
+
+    /// Mandatory requests, by their slots, that wait for older ones: these inherit their deadlines.
+    pub fn bound(&self) -> &[u32] {
+        &self.bound
+    }
+
+    /// Whether a best-effort request for which a mandatory one waits may go next, and nothing else.
+    pub fn inherits(&mut self, request: &Request, now: Time) -> bool {
+        self.subset.inherits(self.worsts.get(request.count), now)
     }
 
     /// A request waits for no older one: none when it was submitted (`at_once`), or none any more. Whether it may be sent some time; if not, it
     /// is to be given up.
-    pub fn ready(&mut self, queue: u32, request: &Request, at_once: bool, now: Time) -> bool {
+    pub fn ready(&mut self, slot: u32, queue: u32, request: &Request, at_once: bool, now: Time) -> bool {
+        if !at_once {
+            self.bound.retain(|bound| *bound != slot);
+        }
         if !Streams::is_stream(queue) {
             self.best_effort[class_of(request.count)] += 1;
             return true;

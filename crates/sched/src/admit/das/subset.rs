@@ -35,8 +35,6 @@
 //!
 //! A decision looks at each stream once. Requests are counted, not looked at.
 
-use std::cmp::Ordering;
-
 use headtime_disk::time::{Dur, Time};
 
 use super::at_drive::{AtDrive, Done};
@@ -142,23 +140,21 @@ impl Subset {
         self.streams[at].periods.ready(member.period);
     }
 
-    /// A request that was submitted, and of which [`Subset::ready`] was not told, waits for an older one: it does not count until it may go.
+    /// A request that was submitted, and of which [`Subset::ready`] was not told, waits for an older one. A mandatory one counts all the
+    /// same; an optional one does not until it may go.
     pub fn blocked(&mut self, member: Member) {
         let at = self.find(member.stream);
-        self.streams[at].periods.blocked(member.period);
+        let counts = self.streams[at].reservation.is_none();
+        self.streams[at].periods.blocked(member.period, counts);
         self.changed();
     }
 
-    /// A request that waited for an older one may go. It counts in its period if there is still time for it.
+    /// A request that waited for an older one may go. It counts if its period is not over.
     pub fn unblocked(&mut self, member: Member, now: Time) {
         self.tick(now);
         let at = self.find(member.stream);
         let open = &self.streams[at];
-        let in_account = match member.period.cmp(&open.periods.current()) {
-            Ordering::Less => false,
-            Ordering::Equal => open.reservation.is_some() || self.fits(at, now),
-            Ordering::Greater => true,
-        };
+        let in_account = member.period >= open.periods.current();
         self.streams[at].periods.unblocked(member.period, in_account);
         self.changed();
     }
@@ -306,6 +302,17 @@ impl Subset {
         let first = exhausted && self.rules.exhausted == Exhausted::BeforeBestEffort;
         self.active.best_effort = !first && self.may_cross(slack, best_effort);
         &self.active
+    }
+
+    /// A best-effort request of `worst` for which a mandatory one waits may go, whatever is reserved for optional streams, if no
+    /// mandatory request can be late by it; then nothing else may. Says whether it may.
+    pub fn inherits(&mut self, worst: Dur, now: Time) -> bool {
+        let may = worst <= self.rules.best_effort && self.slack(now).mandatory >= signed(worst);
+        if may {
+            self.active.members.clear();
+            (self.active.best_effort, self.decided_for) = (true, worst);
+        }
+        may
     }
 
     /// Whether something that belongs to no reservation may go with a worst case of `worst`.
