@@ -210,12 +210,11 @@ fn stream(
     let width = (1.0 - OWN) / TRIED as f64;
     let own = PlaceSpec::Part { from, to: (from + width / [1.0, 20.0][rng.below(2) as usize]).min(1.0) };
     spec.pattern.place = region.map_or(own, Region::place);
-    // w is for reads and writes; X is of reads, so that only mandatory streams may write.
-    if mandatory && rng.chance(HALF) {
+    if rng.chance(HALF) {
         spec.pattern.reads = Share::NONE;
     }
     let sectors = (bytes / 512) as u32;
-    let stream = Stream::new(requests, spec.period, quality, sectors).map_err(|e| failed(&SPEC, e))?;
+    let stream = Stream::new(requests, spec.period, quality, sectors).map_err(|e| failed(&SPEC, e))?.only(spec.kinds());
     Ok((spec, stream))
 }
 

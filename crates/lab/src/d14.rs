@@ -12,7 +12,7 @@ use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Disk, Service};
 use headtime_sched::admit::das::ledger::Ledger;
-use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
+use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::variates::{Share, Variates};
 use headtime_sim::workload::{PatternSpec, StreamSpec, das};
@@ -204,13 +204,9 @@ fn admitted(disk: &Disk, rng: &mut Variates) -> Result<(Vec<StreamSpec>, u64), R
             let quality = Quality::from_ppm(ppm).map_err(|e| failed(&SPEC, e))?;
             let mut spec = StreamSpec::new(format!("stream {}", specs.len() + 1), requests, Dur::from_ms(ms), quality);
             spec.pattern = PatternSpec::random_reads(bytes);
-            (spec.kinds, spec.pattern.reads) = match rng.below(3) {
-                0 => (Kinds::Reads, Share::ALL),
-                1 => (Kinds::Writes, Share::NONE),
-                _ => (Kinds::Any, Share::new(rng.below(3) as u32, 2).unwrap_or(Share::NONE)),
-            };
+            spec.pattern.reads = Share::new(rng.below(3) as u32, 2).unwrap_or(Share::NONE);
             let stream = Stream::new(requests, spec.period, quality, (bytes / 512) as u32);
-            let stream = stream.map_err(|e| failed(&SPEC, e))?.only(spec.kinds);
+            let stream = stream.map_err(|e| failed(&SPEC, e))?.only(spec.kinds());
             if ledger.add(stream).is_ok() {
                 specs.push(spec);
             }

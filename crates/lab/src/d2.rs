@@ -3,10 +3,10 @@
 //! Reuther and Pohlack (2003), section 3.1.2 and figure 4: service times of random reads of 64 KB under SATF. How the load is set up,
 //! and how many requests wait: `headtime_sim::service`.
 
-use headtime_disk::model::Model;
-use headtime_disk::profile::{self, Profile};
+use headtime_disk::profile;
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{self, Disk, Service};
+use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sim::service::{self, Load, Measured};
 use headtime_sim::simulate::DEPTH;
@@ -134,13 +134,13 @@ impl Experiment for D2 {
     }
 }
 
-/// Measures a drive, and makes a disk for admission of what was measured.
+/// Measures a drive, and makes a disk for admission of what was measured, with one X for all requests as the paper has it.
 fn drive(name: &str, load: &Load) -> Result<(Disk, Measured), String> {
     let profile = profile::builtin(name).map_err(|e| e.to_string())?;
     let m = service::measure(&profile, load).map_err(|e| e.to_string())?;
-    let profile = Profile { service_times: vec![m.times.clone()], ..profile };
-    let model = Model::new(&profile).map_err(|e| e.to_string())?;
-    Ok((Disk::of(&profile, &model, DEPTH).map_err(|e| e.to_string())?, m))
+    let worst = m.worst.total();
+    let x = Distribution::from_counts(m.times.counts(), m.times.bin, worst).map_err(|e| e.to_string())?;
+    Ok((Disk::new(vec![Service::new(m.times.sectors, worst, x)], DEPTH).map_err(|e| e.to_string())?, m))
 }
 
 /// The reservation times of table 2's streams, all five beside each other, ms.

@@ -1,16 +1,17 @@
 //! D7: how much of a drive can be promised.
 //!
 //! Reuther and Pohlack (2003), section 4.4.1 and figure 9: the bandwidth that admission gives one optional stream at most, by the quality that
-//! it asks for, against what a best-effort load gets. The assignable bandwidth is reckoned (condition 3, with the X of the drive's
+//! it asks for, against what a best-effort load gets. The assignable bandwidth is reckoned (condition 3, with one X for all requests as in the paper, that of the drive's
 //! profile; condition 2 for a mandatory stream); the best-effort bandwidth is measured, under the load that X was measured under but with a
 //! seed of its own. Usable of an optional stream is what it is promised, q c requests of a period's c.
 
 use headtime_disk::model::Model;
-use headtime_disk::profile;
+use headtime_disk::profile::{self, Profile, ServiceTimes};
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{self, Disk};
+use headtime_sched::admit::das::admission::{self, Disk, Service};
 use headtime_sched::admit::das::distribution::{CERTAIN, Distribution};
 use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::worst::WorstCase;
 use headtime_sim::service::{self, Load};
 use headtime_sim::simulate::DEPTH;
 
@@ -154,10 +155,20 @@ impl Line {
     }
 }
 
+/// What is known of the drive as the paper has it: one X for all requests, that of eight which always wait.
+fn one_x(profile: &Profile, model: &Model) -> Result<Disk, String> {
+    let usual =
+        |x: &&ServiceTimes| (x.load.reads_ppm, x.load.waiting) == (1_000_000, service::WAITING) && x.load.is_steady();
+    let x = profile.service_times.iter().find(usual).ok_or("the profile has no X of eight that always wait")?;
+    let worst = WorstCase::of(profile, model, x.sectors).map_err(|e| e.to_string())?.total();
+    let times = Distribution::from_counts(x.counts(), x.bin, worst).map_err(|e| e.to_string())?;
+    Disk::new(vec![Service::new(x.sectors, worst, times)], DEPTH).map_err(|e| e.to_string())
+}
+
 fn line(subject: &'static Subject, run: &Run) -> Result<Line, String> {
     let profile = profile::builtin(subject.drive).map_err(|e| e.to_string())?;
     let model = Model::new(&profile).map_err(|e| e.to_string())?;
-    let disk = Disk::of(&profile, &model, DEPTH).map_err(|e| e.to_string())?;
+    let disk = one_x(&profile, &model)?;
     let measured = |waiting| {
         // Not the seed that X was measured with, which is 1.
         let load =

@@ -7,6 +7,7 @@
 //! period = "500ms"     # s, ms or us
 //! quality = "100%"     # how many of them must be done in it; all: mandatory
 //! size = "64k"         # of each, at most
+//! kinds = "reads"      # or "writes", or "any", which it is when left out
 //! ```
 //!
 //! The same in one line: `requests=5,period=500ms,quality=100%,size=64k,name=I frames`.
@@ -14,7 +15,7 @@
 use std::path::Path;
 
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::stream::{Quality, Stream, StreamError};
+use headtime_sched::admit::das::stream::{Kinds, Quality, Stream, StreamError};
 use headtime_sched::admit::das::written;
 use toml::de::{DeTable, DeValue};
 
@@ -22,7 +23,7 @@ use crate::input;
 use crate::workload::Bytes;
 
 /// The keys of a stream.
-pub const KEYS: [&str; 5] = ["requests", "period", "quality", "size", "name"];
+pub const KEYS: [&str; 6] = ["requests", "period", "quality", "size", "kinds", "name"];
 /// Longest file, bytes, and most streams.
 const LONGEST_FILE: u64 = 1 << 20;
 const MOST_STREAMS: usize = 1_000;
@@ -41,6 +42,8 @@ pub struct Asked {
     pub quality: Quality,
     /// Bytes of its largest request.
     pub bytes: u64,
+    /// What its requests are.
+    pub kinds: Kinds,
     /// Where it stands, for messages.
     pub place: String,
 }
@@ -74,7 +77,8 @@ impl Asked {
         let sectors = sectors.ok_or_else(|| {
             refused(&format!("size: expected whole sectors of {sector} bytes, found {} bytes", self.bytes))
         })?;
-        Stream::new(self.requests, self.period, self.quality, sectors).map_err(|e: StreamError| refused(&e))
+        let stream = Stream::new(self.requests, self.period, self.quality, sectors);
+        stream.map(|s| s.only(self.kinds)).map_err(|e: StreamError| refused(&e))
     }
 }
 
@@ -86,7 +90,7 @@ pub fn parse(line: &str, flag: &str, nth: usize) -> Result<Asked, StreamsError> 
     let mut given: Vec<(&str, String)> = Vec::new();
     for part in line.split(',') {
         let (key, value) = part.split_once('=').map_or((part.trim(), ""), |(k, v)| (k.trim(), v.trim()));
-        let form = "expected requests=N,period=T,quality=Q,size=S and perhaps name=X";
+        let form = "expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, name=X";
         if !KEYS.contains(&key) || value.is_empty() {
             return Err(StreamsError::new(flag, format!("{form}, found \"{}\"", shown(part))));
         }
@@ -193,7 +197,12 @@ fn one(given: &[(&str, String)], at: &dyn Fn(&str) -> String, begin: &str, nth: 
         let form = format!("1 to {LONGEST_NAME} characters, none of them control characters");
         return Err(refused("name", &form, &name));
     }
+    let kinds = match find("kinds") {
+        None => Kinds::default(),
+        Some(kinds) => Kinds::named(&kinds).ok_or_else(|| refused("kinds", &Kinds::NAMES.join(", "), &kinds))?,
+    };
     Ok(Asked {
+        kinds,
         requests: requests
             .parse()
             .ok()

@@ -114,7 +114,9 @@ fn message(asked: &Asked) -> Result<v1::Stream, Failure> {
     let bytes = u32::try_from(asked.bytes);
     let bytes = bytes
         .map_err(|_| Failure::input(format!("size: expected at most {} bytes, found {}", u32::MAX, asked.bytes)))?;
-    Ok(v1::Stream { requests: asked.requests, period_ns: asked.period.0, quality_ppm: asked.quality.ppm(), bytes })
+    let kinds = headtime_serve::control::streams::kinds(asked.kinds).into();
+    let (requests, quality_ppm) = (asked.requests, asked.quality.ppm());
+    Ok(v1::Stream { requests, period_ns: asked.period.0, quality_ppm, bytes, kinds })
 }
 
 fn load(r: &StreamReply) -> Shares {

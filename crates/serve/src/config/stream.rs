@@ -6,6 +6,7 @@
 //! period = "500ms"     # s, ms or us
 //! quality = "99%"      # how many of them must be done in it; all: mandatory
 //! size = "64 KiB"      # of each, at most
+//! kinds = "reads"      # or "writes", or "any", which it is when left out
 //! ```
 
 use std::fmt;
@@ -14,7 +15,7 @@ use std::marker::PhantomData;
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::time::Dur;
 use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::stream::{MOST_REQUESTS, Quality, Stream};
+use headtime_sched::admit::das::stream::{Kinds, MOST_REQUESTS, Quality, Stream};
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::admit::das::written;
 use serde::Deserialize;
@@ -34,6 +35,28 @@ pub struct StreamTable {
     #[serde(deserialize_with = "figure::<_, Share>")]
     quality: Quality,
     size: Size,
+    #[serde(default)]
+    kinds: KindsName,
+}
+
+/// What a stream's requests are, by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum KindsName {
+    #[default]
+    Any,
+    Reads,
+    Writes,
+}
+
+impl From<KindsName> for Kinds {
+    fn from(name: KindsName) -> Kinds {
+        match name {
+            KindsName::Any => Kinds::Any,
+            KindsName::Reads => Kinds::Reads,
+            KindsName::Writes => Kinds::Writes,
+        }
+    }
 }
 
 impl StreamTable {
@@ -56,7 +79,8 @@ impl StreamTable {
                 "size: expected whole sectors of {unit} bytes, {most} bytes at most, found {bytes} bytes"
             ));
         }
-        Stream::new(self.requests, self.period, self.quality, (bytes / unit) as u32).map_err(|e| e.to_string())
+        let stream = Stream::new(self.requests, self.period, self.quality, (bytes / unit) as u32);
+        stream.map(|s| s.only(self.kinds.into())).map_err(|e| e.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Nearest, Refusal};
-use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
 use headtime_sched::admit::das::streams::{NotOpened, Overdue, Standing};
 use tonic::Status;
 
@@ -19,7 +19,22 @@ pub fn read(asked: &v1::Stream, sector_bytes: u32) -> Result<Stream, Status> {
     }
     let quality = Quality::from_ppm(asked.quality_ppm).map_err(|e| wrong(e.to_string()))?;
     let sectors = asked.bytes / sector_bytes;
-    Stream::new(asked.requests, Dur(asked.period_ns), quality, sectors).map_err(|e| wrong(e.to_string()))
+    let kinds = match asked.kinds() {
+        v1::Kinds::Any => Kinds::Any,
+        v1::Kinds::Reads => Kinds::Reads,
+        v1::Kinds::Writes => Kinds::Writes,
+    };
+    let stream = Stream::new(asked.requests, Dur(asked.period_ns), quality, sectors);
+    stream.map(|s| s.only(kinds)).map_err(|e| wrong(e.to_string()))
+}
+
+/// Kinds as a message has them.
+pub fn kinds(kinds: Kinds) -> v1::Kinds {
+    match kinds {
+        Kinds::Any => v1::Kinds::Any,
+        Kinds::Reads => v1::Kinds::Reads,
+        Kinds::Writes => v1::Kinds::Writes,
+    }
 }
 
 /// The same as a message.
@@ -29,6 +44,7 @@ pub fn message(stream: &Stream, sector_bytes: u32) -> v1::Stream {
         period_ns: stream.period.0,
         quality_ppm: stream.quality.ppm(),
         bytes: stream.sectors.saturating_mul(sector_bytes),
+        kinds: kinds(stream.kinds).into(),
     }
 }
 

@@ -12,7 +12,7 @@ use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::stream::{Kinds, Quality, Stream, StreamError};
 
 use super::generator::{Pattern, PatternSpec};
-use super::variates::Variates;
+use super::variates::{Share, Variates};
 use super::{Ask, Refusals, Target, Workload, WorkloadError};
 
 /// The application number of the first stream; the others follow. No other workload has such numbers.
@@ -41,8 +41,6 @@ pub struct StreamSpec {
     pub quality: Quality,
     /// What requests look like.
     pub pattern: PatternSpec,
-    /// What it says that they are.
-    pub kinds: Kinds,
     /// It begins with the first period that begins then or later.
     pub start: Time,
     /// The last period is the last that begins before then; `None`: it goes on for ever.
@@ -50,19 +48,19 @@ pub struct StreamSpec {
 }
 
 impl StreamSpec {
+    /// What its requests are: reads, writes, or any.
+    pub fn kinds(&self) -> Kinds {
+        match self.pattern.reads {
+            reads if reads == Share::ALL => Kinds::Reads,
+            reads if reads == Share::NONE => Kinds::Writes,
+            _ => Kinds::Any,
+        }
+    }
+
     /// Random reads of 64 KiB, from the beginning on and for ever: what the paper measures with (section 4).
     pub fn new(name: impl Into<String>, requests: u32, period: Dur, quality: Quality) -> StreamSpec {
         let pattern = PatternSpec::random_reads(64 << 10);
-        StreamSpec {
-            name: name.into(),
-            requests,
-            period,
-            quality,
-            pattern,
-            kinds: Kinds::Any,
-            start: Time::ZERO,
-            stop: None,
-        }
+        StreamSpec { name: name.into(), requests, period, quality, pattern, start: Time::ZERO, stop: None }
     }
 }
 
@@ -170,7 +168,7 @@ impl Streams {
             // Streams of random numbers of their own: tasks have smaller ones.
             let mut rng = Variates::new(seed, (1 << 50) + i as u64);
             let pattern = Pattern::new(&spec.pattern, target, &mut rng)?;
-            let stream = Stream::new(spec.requests, spec.period, spec.quality, pattern.longest())?.only(spec.kinds);
+            let stream = Stream::new(spec.requests, spec.period, spec.quality, pattern.longest())?.only(spec.kinds());
             let stop = spec.stop.unwrap_or(Time::NEVER);
             // Asked for when its period begins, the scheduler might have given away what that needs in the same instant.
             let first = Time(spec.start.0.div_ceil(spec.period.0).saturating_mul(spec.period.0));
