@@ -26,20 +26,31 @@ fn a_profile_is_measured_for_the_sizes_asked_for_and_read_again() {
     let args = ["profiles", "measure", "atlas10k", "--requests", "500", "--waiting", "4", "--seed", "7"];
     let rows = headtime(&[&args[..], &["--sizes", "64k,4096,4k", "-o", &path, "--json"]].concat()).json();
     let rows = rows.as_array().unwrap();
-    assert_eq!(rows.iter().map(|r| r["sectors"].as_u64().unwrap()).collect::<Vec<_>>(), [8, 128]);
+    let mut sizes: Vec<u64> = rows.iter().map(|r| r["sectors"].as_u64().unwrap()).collect();
+    sizes.dedup();
+    assert_eq!(sizes, [8, 128]);
+    // Reads, both and writes, chosen from one request and from more.
+    let of = |size: u64, reads: f64| {
+        let found = rows.iter().filter(|r| r["sectors"] == size && r["reads"] == reads);
+        found.map(|r| r["candidates"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    for (size, reads) in [(8, 1.0), (8, 0.5), (8, 0.0), (128, 1.0), (128, 0.5), (128, 0.0)] {
+        let all = of(size, reads);
+        assert!(all[0] == 1 && all[all.len() - 1] == 64 && all.is_sorted(), "{size} sectors, {reads}: {all:?}");
+    }
     for row in rows {
         let ms = |key: &str| row[key].as_f64().unwrap();
         assert!(0.0 < ms("mean_ms") && ms("mean_ms") < ms("p999_ms") && ms("longest_ms") < ms("worst_ms"), "{row}");
-        assert_eq!(row["samples"], 500);
     }
+    assert_eq!(rows.iter().filter(|r| r["samples"] == 500).count(), 6);
     let text = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(text.matches("[[service_times]]").count(), 2);
+    assert_eq!(text.matches("[[service_times]]").count(), rows.len());
     assert!(text.contains("waiting = 4\norder = \"sptf\"\noutstanding = 2\nsamples = 500\n"), "{text}");
     assert_eq!(headtime(&["profiles", "show", &path]).ok(), text);
     // Measured again, its times are replaced and not added to.
     let again = there.path("b.toml");
     headtime(&["profiles", "measure", &path, "--requests", "500", "-o", &again]).ok();
-    assert_eq!(std::fs::read_to_string(&again).unwrap().matches("[[service_times]]").count(), 1);
+    assert_eq!(std::fs::read_to_string(&again).unwrap().matches("[[service_times]]").count(), rows.len() / 2);
 }
 
 #[test]
@@ -84,18 +95,21 @@ fn streams_that_fit_are_admitted_with_their_reservations() {
         + of(w, "recalibration_ms");
     assert!((terms - of(size, "worst_ms")).abs() < 1e-6 && (of(size, "worst_ms") - 30.94).abs() < 0.01, "{size}");
     assert_eq!((size["samples"].as_u64(), size["measured_now"].as_bool()), (Some(100_000), Some(false)));
-    // The paper has 20.9 ms for the first of them (table 2).
-    assert!((of(&streams[0], "reservation_ms") / 20.9 - 1.0).abs() < 0.1, "{streams}");
+    // The paper has 20.9 ms for the first of them (table 2), with one X for all requests; the last of five have fewer to choose from.
+    assert!((20.9..30.0).contains(&of(&streams[0], "reservation_ms")), "{streams}");
     assert!(streams[1]["reservation_ms"].is_null() && streams[1]["mandatory"] == true && streams[1]["name"] == "must");
     let load = &r["load"];
     assert!((of(load, "mandatory_at_worst") - 3.0 * of(size, "worst_ms") / 500.0).abs() < 1e-5);
-    assert!((of(load, "expected") + of(load, "best_effort") - 1.0).abs() < 1e-9);
+    assert!(
+        of(load, "expected") + of(load, "best_effort") < 1.05 && of(load, "best_effort_per_second") > 150.0,
+        "{load}"
+    );
     let text = headtime(&args).ok();
     for said in ["w, the longest that one can take", "5 turns of 4.020 ms", "99.9% of them within", "Yes: mandatory"] {
         assert!(text.contains(said), "{said}: {text}");
     }
     // Nobody asks for anything: what is known of the drive.
-    assert!(headtime(&["admit", "--disk", "ultrastar36z15"]).ok().contains("100% is left for best effort"));
+    assert!(headtime(&["admit", "--disk", "ultrastar36z15"]).ok().contains("requests a second, if 8 always wait"));
 }
 
 #[test]

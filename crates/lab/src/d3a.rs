@@ -11,6 +11,7 @@
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::streams::Sizes;
 use headtime_sim::observe::Observer;
+use headtime_sim::stats::streams::StreamAccount;
 use headtime_sim::workload::das::{self, BYTES, MIXED, PERIOD};
 
 use crate::das::{Bench, DRIVES, drive, known, measured};
@@ -31,7 +32,7 @@ static SPEC: Spec = Spec {
         id: "D3a",
         claim: "size of the active subset over time (5 mandatory, 45 optional, 100 best effort)",
         paper: "falls through each period, rarely real-time only",
-        rule: "same shape: with best effort among them, the mean falls from each fifth of the period to the next; streams alone in at most 12% of the decisions, and more often in the second half of the period",
+        rule: "same shape: with best effort among them, the mean falls from each fifth of the period to the next; streams alone in at most 12% of the decisions, and more often in the second half of the period; the optional stream within 0.5 points of what was asked or above",
         checks: &[
             Check {
                 what: "fifths of the period in which the mean size with best effort is not below that of the fifth before",
@@ -44,13 +45,19 @@ static SPEC: Spec = Spec {
                 unit: "cases",
                 test: Test::Never,
             },
+            Check {
+                what: "quality achieved by the optional stream less that asked for",
+                unit: "points",
+                test: Test::AtLeast(-0.5),
+            },
         ],
         quick: true,
         note: "The shape is the paper's. What is rare it says in another place, section 4.4.2: 5 and 12% of the decisions, beside one mandatory \
                stream; here it is a little more in some runs. Our w is longer than the paper's by what it leaves out (a write that settles, a \
                read-ahead that has to stop), and before reservations the overrun of the last request of a stream is kept free, too. \
-               X is measured with a hundred requests waiting, as many as there are here; with the eight of the profile's X more is reserved \
-               than is used, and streams alone may go in 19% of the decisions, most often in the middle of the period.",
+               What is reserved is what the stream needs where it has only its own requests to choose from, fewer and fewer of them: a third \
+               more than with one X of the hundred that wait here, with which streams alone had 12% of the decisions and the optional \
+               stream 89% of its requests in time, of 95 that it asked for.",
     }],
     alone: false,
 };
@@ -87,7 +94,11 @@ impl Experiment for D3a {
         let all: u64 = watch.parts.iter().map(|p| p.decisions).sum();
         let mut f = Findings::default();
         let halves = f64::from(u8::from(watch.halves[0] > watch.halves[1]));
-        f.figure("D3a", &[not_below as f64, 100.0 * alone as f64 / all.max(1) as f64, halves]);
+        let optional = stats.streams.iter().filter(|s| !s.stream.is_mandatory());
+        let margin =
+            |s: &StreamAccount| s.quality().map_or(f64::NAN, |q| 100.0 * q - f64::from(s.stream.quality.ppm()) / 1e4);
+        let margin = optional.map(margin).reduce(f64::min).unwrap_or(f64::NAN);
+        f.figure("D3a", &[not_below as f64, 100.0 * alone as f64 / all.max(1) as f64, halves, margin]);
         let row = |(i, p): (usize, &Part)| {
             let n = p.decisions.max(1) as f64;
             let share = 100.0 * p.alone as f64 / n;
@@ -101,7 +112,7 @@ impl Experiment for D3a {
             columns: COLUMNS,
             rows: watch.parts.iter().enumerate().map(row).collect(),
         });
-        let quality = |s: &headtime_sim::stats::streams::StreamAccount| {
+        let quality = |s: &StreamAccount| {
             let percent = |q: Option<f64>| Cell::from(q.map_or(f64::NAN, |q| 100.0 * q));
             vec![Cell::from(&*s.name), Cell::from(f64::from(s.stream.quality.ppm()) / 1e4), percent(s.quality())]
         };

@@ -48,7 +48,7 @@ fn a_check_says_what_streams_have_and_refuses_what_cannot_be() {
     assert!(status.success(), "{err}");
     let row = |name: &str| out.lines().find(|l| l.trim_start().starts_with(name) && l.contains("500 ms")).expect(&out);
     assert!(row("film").contains("99%") && row("other").contains(" 10 "), "{out}");
-    assert!(out.contains("is left for best effort, in requests of at most 1048576 bytes"), "{out}");
+    assert!(out.contains("if 8 always wait; its requests may have at most 1048576 bytes"), "{out}");
     let (status, out, err) = finish(config(dir.path(), "5", "500").arg("--check"));
     assert_eq!((status.code(), out.as_str(), err.lines().count()), (Some(2), "", 1), "{err}");
     assert!(err.contains("export \"other\", stream: it cannot be had beside those before it"), "{err}");

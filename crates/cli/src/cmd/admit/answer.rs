@@ -69,7 +69,7 @@ struct Size<'a> {
     bytes: u64,
     worst_ms: f64,
     worst: Terms,
-    /// Of reads, if they were measured, chosen from the most.
+    /// Of reads, if they were measured, under the load that was asked for.
     mean_ms: f64,
     p999_ms: f64,
     samples: u64,
@@ -243,8 +243,9 @@ fn why(why: &Why, name: &impl Fn(usize) -> String) -> String {
 
 fn size<'a>(profile: &Profile, of: &'a [ServiceTimes], s: &Service, worst: WorstCase, now: bool) -> Size<'a> {
     let family: Vec<Member> = of.iter().map(|x| member(x, s.worst)).collect();
-    // The first share of reads is the largest, and its last member that of the most candidates.
-    let usual = of.iter().take_while(|x| x.load.reads_ppm == of[0].load.reads_ppm).count() - 1;
+    // The first share of reads is the largest. Of the load that was asked for most commands were measured.
+    let reads = of.iter().take_while(|x| x.load.reads_ppm == of[0].load.reads_ppm);
+    let usual = reads.enumerate().max_by_key(|(_, x)| x.samples).map_or(0, |(at, _)| at);
     let x = &of[usual];
     let (mean_ms, p999_ms) = (family[usual].mean_ms, family[usual].p999_ms);
     Size {
@@ -314,12 +315,15 @@ impl Size<'_> {
         rows.push(row("  X, how long they do take: mean".into(), self.mean_ms));
         rows.push(row("    99.9% of them within".into(), self.p999_ms));
         for kind in self.family.chunk_by(|a, b| a.reads == b.reads) {
+            // Of two with as many to choose from the longer is what counts.
+            let kind = kind.chunk_by(|a, b| a.candidates == b.candidates).filter_map(<[Member]>::last);
+            let kind: Vec<&Member> = kind.collect();
             let of = match kind[0].reads {
                 r if r == 1.0 => "reads".into(),
                 0.0 => "writes".into(),
                 r => format!("{}% reads", 100.0 * r),
             };
-            let one = |m: &Member| format!("{} of {}", format_args!("{:.2}", m.mean_ms), m.candidates);
+            let one = |m: &&Member| format!("{} of {}", format_args!("{:.2}", m.mean_ms), m.candidates);
             let means: Vec<String> = kind.iter().map(one).collect();
             rows.push(vec![format!("    {of}, by how many to choose from"), means.join(", ")]);
         }

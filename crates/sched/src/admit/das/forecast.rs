@@ -194,7 +194,7 @@ impl Running {
         let ppm = |busy: Dur| (u128::from(busy.0) * 1_000_000 / u128::from(self.now.0.max(1))) as u64;
         Forecast {
             per_1000_s: (u128::from(self.done[0]) * 1_000_000_000_000 / u128::from(self.now.0.max(1))) as u64,
-            best_effort_ppm: ppm(self.busy[0]),
+            best_effort_ppm: ppm(self.busy[0]).min(1_000_000),
             streams_ppm: ppm(self.busy[1]),
         }
     }

@@ -1,0 +1,80 @@
+//! Promises on a whole simulated drive that hold whatever X was measured under, and whatever is in a stream's region.
+
+use headtime_disk::model::Model;
+use headtime_disk::profile::{self, Profile};
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::admission::{Disk, Service};
+use headtime_sched::admit::das::stream::Quality;
+use headtime_sched::admit::das::streams::Setup as Promises;
+use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::core::Order;
+use headtime_sim::run::Limits;
+use headtime_sim::service::{self, Load};
+use headtime_sim::simulate::{Setup, Simulation};
+use headtime_sim::stats::Stats;
+use headtime_sim::workload::variates::Share;
+use headtime_sim::workload::{GroupSpec, PlaceSpec, Population, StreamSpec, Streams, das};
+
+/// A drive with X of 64 KiB, measured with so many waiting.
+fn measured(name: &str, waiting: u32) -> Profile {
+    let profile = profile::builtin(name).expect("a built-in drive");
+    let load = Load { waiting, requests: 10_000, ..Load::reads(service::BYTES, 1) };
+    let all = service::families(&profile, &load).expect("measured");
+    Profile { service_times: all.into_iter().map(|m| m.times).collect(), ..profile }
+}
+
+fn run(profile: &Profile, disk: Disk, streams: &[StreamSpec], beside: &GroupSpec, seconds: u64) -> Stats {
+    let model = Model::new(profile).expect("a drive that works");
+    let promises = Promises::of(disk, profile, &model, Exhausted::Skip).expect("it writes through");
+    let setup = Setup { guarantees: Some(promises), ..Setup::new(profile, Order::Sptf, 1) };
+    let simulation = Simulation::new(&setup).expect("a drive");
+    let beside = Population::of(beside, simulation.target(), 1).expect("a load");
+    let mut all = Streams::new(streams, Some(Box::new(beside)), simulation.target(), 1).expect("streams");
+    let limits = Limits { until: Some(Time::ZERO + Dur::from_secs(seconds)), ..Limits::default() };
+    simulation.run(&mut all, limits, None, &mut ()).expect("it runs")
+}
+
+/// Quality less that asked for, of the stream with the least, in points.
+fn least(stats: &Stats) -> f64 {
+    let margins = stats.streams.iter().map(|s| {
+        let asked = f64::from(s.stream.quality.ppm()) / 1e4;
+        100.0 * s.quality().expect("it asked for something") - asked
+    });
+    margins.fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn streams_have_their_qualities_although_x_was_measured_with_a_hundred_waiting() {
+    for name in ["ultrastar36z15", "barracuda36es2"] {
+        let profile = measured(name, 100);
+        let model = Model::new(&profile).expect("a drive that works");
+        let disk = Disk::of(&profile, &model, 2).expect("measured");
+        let streams = das::streams(&das::TABLE_2).expect("streams");
+        let kept = least(&run(&profile, disk.clone(), &streams, &das::best_effort(100), 60));
+        assert!(kept >= -0.5, "{name}: {kept} points");
+        // With one X for all requests, that of a hundred, they have not.
+        let service = disk.service(128).expect("64 KiB");
+        let steady = service.steady.as_ref().expect("measured while all wait").most().clone();
+        let one_x = Disk::new(vec![Service::new(128, service.worst, steady)], 2).expect("a drive");
+        let without = least(&run(&profile, one_x, &streams, &das::best_effort(100), 60));
+        assert!(without < -2.0, "{name}: {without} points");
+        println!("{name}: {kept:.2} points at least, {without:.2} with one X");
+    }
+}
+
+#[test]
+fn a_mandatory_request_is_in_time_although_best_effort_writes_where_it_reads() {
+    let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
+    let model = Model::new(&profile).expect("a drive that works");
+    let disk = Disk::of(&profile, &model, 2).expect("measured");
+    let region = PlaceSpec::Part { from: 0.5, to: 0.5005 };
+    let mut stream = StreamSpec::new("reader", 3, Dur::from_ms(500), Quality::MANDATORY);
+    stream.pattern.place = region.clone();
+    let mut writers = das::best_effort(50);
+    (writers.pattern.place, writers.pattern.reads) = (region, Share::NONE);
+    let stats = run(&profile, disk, &[stream], &writers, 300);
+    let reader = &stats.streams[0];
+    assert!(reader.asked >= 1_800 && reader.missed() == 0 && reader.late == 0, "{reader:?}");
+    // The writers have the rest of the time.
+    assert!(stats.requests > 20_000, "{} requests", stats.requests);
+}
