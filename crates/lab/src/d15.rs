@@ -30,7 +30,7 @@ static SPEC: Spec = Spec {
         id: "D15",
         claim: "`admit`'s words on best effort against what best effort gets; an optional stream never costs more than a mandatory one",
         paper: "-",
-        rule: "within 10% of what it gets, or of a hundredth of what it gets alone where that is more; and of the same size and period, an optional stream leaves no less",
+        rule: "within 10% of what it gets, or of a hundredth of what it gets alone where that is more; and beside an optional stream at least 99% of what it gets beside a mandatory one of the same size and period",
         checks: &[
             Check { what: "largest difference", unit: "%", test: Test::AtMost(10.0) },
             Check {
