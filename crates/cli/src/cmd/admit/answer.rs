@@ -319,7 +319,7 @@ impl Size<'_> {
             let kind = kind.chunk_by(|a, b| a.candidates == b.candidates).filter_map(<[Member]>::last);
             let kind: Vec<&Member> = kind.collect();
             let of = match kind[0].reads {
-                r if r == 1.0 => "reads".into(),
+                1.0 => "reads".into(),
                 0.0 => "writes".into(),
                 r => format!("{}% reads", 100.0 * r),
             };

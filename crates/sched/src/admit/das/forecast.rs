@@ -70,7 +70,7 @@ pub fn forecast(
         crossing: disk.largest().worst,
         moves_on: disk.moves_on,
     };
-    let mut run = Running {
+    let mut running = Running {
         subset: Subset::new(rules),
         streams: Vec::new(),
         drive: VecDeque::new(),
@@ -81,16 +81,16 @@ pub fn forecast(
         busy: [Dur::ZERO; 2],
         done: [0; 2],
     };
-    run.subset.set_crossing(admitted.crossing);
+    running.subset.set_crossing(admitted.crossing);
     for (number, (&stream, &reservation)) in streams.iter().zip(&admitted.reservations).enumerate() {
         let service = disk.service_of(&stream).ok()?;
-        let next = run.subset.open(number as u32, stream, service, reservation, Time::ZERO).ok()?;
+        let next = running.subset.open(number as u32, stream, service, reservation, Time::ZERO).ok()?;
         // Of what a stream may ask for reads are the most usual.
         let reads = disk.service_of(&Stream { kinds: Kinds::Reads, ..stream });
         let usual = if stream.kinds == Kinds::Any { reads.unwrap_or(service) } else { service };
-        run.streams.push(Asking { stream, next, times: Drawn::of(usual) });
+        running.streams.push(Asking { stream, next, times: Drawn::of(usual) });
     }
-    Some(run.to_the_end(rules.outstanding as usize))
+    Some(running.run(rules.outstanding as usize))
 }
 
 /// Any stream; only its kinds and sectors are looked at.
@@ -177,7 +177,7 @@ struct Running {
 }
 
 impl Running {
-    fn to_the_end(mut self, outstanding: usize) -> Forecast {
+    fn run(mut self, outstanding: usize) -> Forecast {
         let longest = self.streams.iter().map(|s| s.stream.period).max().unwrap_or(Dur::ZERO);
         let until = Time(longest.0 * PERIODS);
         let mut command = 0;
