@@ -64,8 +64,8 @@ impl fmt::Display for Shares {
         let [worst, expected, left] = self.ppm.map(ppm);
         write!(
             f,
-            "mandatory requests take {worst} of the time at their worst; what is expected of all streams takes {expected}. Best effort has \
-             {left} of it, {:.1} requests a second, if {} always wait",
+            "mandatory requests take {worst} of the time at their worst; what is expected of all streams takes {expected}. \
+             Best effort has {left} of it, {:.1} requests a second, if {} always wait",
             self.best_effort_per_second, self.best_effort_waiting
         )
     }

@@ -95,7 +95,8 @@ fn streams_that_fit_are_admitted_with_their_reservations() {
         + of(w, "recalibration_ms");
     assert!((terms - of(size, "worst_ms")).abs() < 1e-6 && (of(size, "worst_ms") - 30.94).abs() < 0.01, "{size}");
     assert_eq!((size["samples"].as_u64(), size["measured_now"].as_bool()), (Some(100_000), Some(false)));
-    // The paper has 20.9 ms for the first of them (table 2), with one X for all requests; the last of five have fewer to choose from.
+    // The paper has 20.9 ms for the first of them (table 2), with one X for all requests; the last of five have fewer
+    // to choose from.
     assert!((20.9..30.0).contains(&of(&streams[0], "reservation_ms")), "{streams}");
     assert!(streams[1]["reservation_ms"].is_null() && streams[1]["mandatory"] == true && streams[1]["name"] == "must");
     let load = &r["load"];

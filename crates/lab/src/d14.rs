@@ -1,12 +1,12 @@
 //! D14: optional streams have their quality whatever load X was measured under, and whatever is beside them.
 //!
-//! What condition 3 of Reuther and Pohlack (2003) promises, held against random sets of streams: optional ones of two request sizes and
-//! several periods, reading, writing or both, and mandatory ones, added until one is refused, beside none to a hundred best-effort
-//! tasks. X is measured with 2, 8, 32 and 100 requests waiting, in turn. Streams that have used up their reservations are left out, so that
-//! nothing but these keeps the promise.
+//! What condition 3 of Reuther and Pohlack (2003) promises, held against random sets of streams: optional ones of two
+//! request sizes and several periods, reading, writing or both, and mandatory ones, added until one is refused,
+//! beside none to a hundred best-effort tasks. X is measured with 2, 8, 32 and 100 requests waiting, in turn. Streams
+//! that have used up their reservations are left out, so that nothing but these keeps the promise.
 //!
-//! The same sets run once more with reservations made as the paper makes them, from one X for all requests, measured with a hundred
-//! waiting: a promise that this keeps as well would show nothing.
+//! The same sets run once more with reservations made as the paper makes them, from one X for all requests, measured
+//! with a hundred waiting: a promise that this keeps as well would show nothing.
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;
@@ -117,7 +117,8 @@ impl Experiment for D14 {
     }
 }
 
-/// The same drive with reservations as the paper makes them: X of a load that always waits, whatever there is to choose from.
+/// The same drive with reservations as the paper makes them: X of a load that always waits, whatever there is to
+/// choose from.
 fn one_x(disk: &Disk) -> Result<Disk, RunError> {
     let sizes = SIZES.map(|bytes| (bytes / 512) as u32);
     let service = |sectors: u32| {

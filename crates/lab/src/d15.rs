@@ -1,8 +1,9 @@
 //! D15: what admission says that best effort gets beside streams, against what it gets.
 //!
-//! Sets of streams from next to nothing to nearly all of a drive's time, among them those of which a share of the time says nothing: periods
-//! hardly longer than a worst case, in which best effort may rarely go though the drive is idle. Beside each are as many best-effort tasks
-//! as the forecast assumes. An optional stream must not cost best effort more than a mandatory one that asks for the same.
+//! Sets of streams from next to nothing to nearly all of a drive's time, among them those of which a share of the
+//! time says nothing: periods hardly longer than a worst case, in which best effort may rarely go though the drive is
+//! idle. Beside each are as many best-effort tasks as the forecast assumes. An optional stream must not cost best
+//! effort more than a mandatory one that asks for the same.
 
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Disk, admit};

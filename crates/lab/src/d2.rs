@@ -134,7 +134,8 @@ impl Experiment for D2 {
     }
 }
 
-/// Measures a drive, and makes a disk for admission of what was measured, with one X for all requests as the paper has it.
+/// Measures a drive, and makes a disk for admission of what was measured, with one X for all requests as the paper
+/// has it.
 fn drive(name: &str, load: &Load) -> Result<(Disk, Measured), String> {
     let profile = profile::builtin(name).map_err(|e| e.to_string())?;
     let m = service::measure(&profile, load).map_err(|e| e.to_string())?;

@@ -1,9 +1,10 @@
 //! D7: how much of a drive can be promised.
 //!
-//! Reuther and Pohlack (2003), section 4.4.1 and figure 9: the bandwidth that admission gives one optional stream at most, by the quality that
-//! it asks for, against what a best-effort load gets. The assignable bandwidth is reckoned (condition 3, with one X for all requests as in the paper, that of the drive's
-//! profile; condition 2 for a mandatory stream); the best-effort bandwidth is measured, under the load that X was measured under but with a
-//! seed of its own. Usable of an optional stream is what it is promised, q c requests of a period's c.
+//! Reuther and Pohlack (2003), section 4.4.1 and figure 9: the bandwidth that admission gives one optional stream at
+//! most, by the quality that it asks for, against what a best-effort load gets. The assignable bandwidth is reckoned
+//! (condition 3, with one X for all requests as in the paper, that of the drive's profile; condition 2 for a
+//! mandatory stream); the best-effort bandwidth is measured, under the load that X was measured under but with a seed
+//! of its own. Usable of an optional stream is what it is promised, q c requests of a period's c.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile, ServiceTimes};

@@ -141,7 +141,8 @@ impl Pool {
         self.slots[slot as usize].state == State::Blocked
     }
 
-    /// The request that a blocked one waits for in the end and that could be sent now; `None`: that is at the drive already.
+    /// The request that a blocked one waits for in the end and that could be sent now; `None`: that is at the drive
+    /// already.
     pub fn waits_for(&self, slot: u32) -> Option<u32> {
         let mut at = slot;
         // Each is older than the one before.

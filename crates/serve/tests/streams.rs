@@ -274,7 +274,8 @@ fn streams_come_and_go_over_the_control_interface() {
     server.stop().unwrap();
 }
 
-/// Its writes are acknowledged from memory, in requests as large as any, and the cache could not write these to a stream.
+/// Its writes are acknowledged from memory, in requests as large as any, and the cache could not write these to a
+/// stream.
 #[test]
 fn an_export_with_a_write_cache_does_not_become_a_stream() {
     let dir = tempfile::tempdir().unwrap();

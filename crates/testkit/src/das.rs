@@ -293,8 +293,8 @@ impl Walk {
             .collect();
         let claimed = |d: Time| claims.iter().filter(|c| c.1 <= d).map(|c| i128::from(c.2.0)).sum::<i128>();
         let from = self.free(now);
-        // What may go before `d`, as far as it is reserved: of optional streams what is due by then, of mandatory ones all that they
-        // can ask for, whenever it is due.
+        // What may go before `d`, as far as it is reserved: of optional streams what is due by then, of mandatory
+        // ones all that they can ask for, whenever it is due.
         let left_at = |d: Time| {
             let mandatory = self.mandatory().map(|(s, o)| {
                 let each = i128::from(o.worst.0 * u64::from(o.stream.requests));

@@ -4,8 +4,8 @@
 /// A set of streams on a drive with times in whole bins.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// X by the number of candidates, from one on: times that are equally likely, ascending, in bins; of each as many, and none longer
-    /// than that of fewer candidates. With more candidates the last holds.
+    /// X by the number of candidates, from one on: times that are equally likely, ascending, in bins; of each as
+    /// many, and none longer than that of fewer candidates. With more candidates the last holds.
     pub times: Vec<Vec<u64>>,
     /// w, in bins.
     pub worst: u64,
@@ -56,7 +56,8 @@ impl Outcome<'_> {
 }
 
 impl Case {
-    /// The reservations in bins, and for how many requests at the drive when they begin periods have room; `None`: it cannot be had.
+    /// The reservations in bins, and for how many requests at the drive when they begin periods have room; `None`: it
+    /// cannot be had.
     pub fn admit(&self) -> Option<(Vec<u64>, u32)> {
         if self.mandatory as u64 * self.worst > self.period {
             return None;

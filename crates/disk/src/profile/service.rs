@@ -1,5 +1,5 @@
-//! How long commands of a drive do take: measured distributions of service times, by request size, share of reads and number of
-//! requests that one is chosen from.
+//! How long commands of a drive do take: measured distributions of service times, by request size, share of reads and
+//! number of requests that one is chosen from.
 //!
 //! Reuther and Pohlack 2003 (section 3.1.2) measure this once for each drive, under a load like the one that is expected, and
 //! admit streams by it. A distribution says nothing without its load, so the load stands beside it, in words and in figures. The
@@ -172,7 +172,8 @@ pub(super) fn check(list: &[ServiceTimes], capacity: u64, places: &Places) -> Re
             if found == last && order(x) <= order(b) {
                 let (candidates, waiting) = order(b);
                 let range = format!(
-                    "more than {candidates}, or that with more than {waiting} waiting (of one size and share of reads they ascend)"
+                    "more than {candidates}, or that with more than {waiting} waiting (of one size and share of reads \
+                     they ascend)"
                 );
                 return Err(ProfileError::range(at("candidates"), "candidates", x.load.candidates, range));
             }

@@ -169,7 +169,8 @@ impl Core {
         let Some(streams) = &mut self.streams else { return };
         for queue in streams.over(self.now) {
             loop {
-                // What waited for one that is given up may go now, or is given up as well; ADMIT has to hear of it first.
+                // What waited for one that is given up may go now, or is given up as well; ADMIT has to hear of it
+                // first.
                 self.tell_ready();
                 let Some(slot) = self.pool.choice(Some(queue)).oldest else { break };
                 self.give_up(slot, true);
@@ -196,8 +197,8 @@ impl Core {
         self.streams.as_mut()?.next_overdue().map(Action::Overdue)
     }
 
-    /// The best-effort request for which a mandatory one waits and that goes next for that; then `going` has its queue alone. Where a
-    /// policy gives applications their turns, theirs are not taken.
+    /// The best-effort request for which a mandatory one waits and that goes next for that; then `going` has its
+    /// queue alone. Where a policy gives applications their turns, theirs are not taken.
     fn let_inherit(&mut self) -> Option<u32> {
         let streams = self.streams.as_mut().filter(|_| self.admit.is_none())?;
         let pool = &self.pool;

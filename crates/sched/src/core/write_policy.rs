@@ -40,10 +40,11 @@ const EARLY: u32 = 16;
 /// That many answers at the predicted time show that there is none. Answers from a full cache are at the predicted time
 /// by accident: 150 us either way of a turn of 4 to 11 ms.
 const AS_PREDICTED: u32 = 24;
-/// That many early answers, of the last 32 to writes with FUA that were early or as predicted, show that FUA is ignored.
-/// All others show nothing: a full cache gives them, and so does a host that is late. In simulations of an Atlas 10K
-/// with 1 to 32 random writes outstanding a full cache that ignores FUA is found after 200 to 750 writes, and a drive
-/// that honours FUA is not taken for one in 10,000 writes while the host is late by up to 9 ms in one of five events.
+/// That many early answers, of the last 32 to writes with FUA that were early or as predicted, show that FUA is
+/// ignored. All others show nothing: a full cache gives them, and so does a host that is late. In simulations of an
+/// Atlas 10K with 1 to 32 random writes outstanding a full cache that ignores FUA is found after 200 to 750 writes,
+/// and a drive that honours FUA is not taken for one in 10,000 writes while the host is late by up to 9 ms in one of
+/// five events.
 const EARLY_FUA: u32 = 24;
 
 /// Ends of writes that are remembered: that many streams are recognised when they take turns.

@@ -1,11 +1,12 @@
 //! X by the number of requests that one is chosen from: the family that admission reckons with
 //! ([`headtime_sched::admit::das::family`]), measured on a virtual drive.
 //!
-//! A stream has its requests at the beginning of a period, and fewer and fewer of them until its end. So batches of requests are given
-//! to an idle drive, each somewhere on the whole drive, and each command's time counts for the number that it was chosen from. What a
-//! batch leaves for its end is where the head was not, so the size of the batch matters as well: batches are of 1, 2, 4 requests and
-//! so on up to the largest, and of each number of candidates the longest times count, taken one by one in the order of their lengths.
-//! Beside them stand times of loads that keep as many waiting at all times ([`super::measure`]), which are what is usual.
+//! A stream has its requests at the beginning of a period, and fewer and fewer of them until its end. So batches of
+//! requests are given to an idle drive, each somewhere on the whole drive, and each command's time counts for the
+//! number that it was chosen from. What a batch leaves for its end is where the head was not, so the size of the
+//! batch matters as well: batches are of 1, 2, 4 requests and so on up to the largest, and of each number of
+//! candidates the longest times count, taken one by one in the order of their lengths. Beside them stand times of
+//! loads that keep as many waiting at all times ([`super::measure`]), which are what is usual.
 
 use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::profile::{Profile, Run, ServiceLoad, ServiceTimes};
@@ -30,12 +31,12 @@ const NUMBERS: [u32; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 1
 /// For so many commands that a load measures there is one batch of each size up to [`SMALL`], and of each larger one.
 const COMMANDS_PER_BATCH: (u64, u64) = (50, 200);
 const SMALL: u32 = 8;
-/// Numbers of candidates for which it is measured as well how long they take where as many wait at all times, with one in so many of
-/// the commands.
+/// Numbers of candidates for which it is measured as well how long they take where as many wait at all times, with
+/// one in so many of the commands.
 const STEADY: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const STEADY_PART: u64 = 10;
-/// The largest batch, unless more wait at all times. With more to choose from a request takes less time by little: on the two drives
-/// of the paper's table 1 a tenth less with twice as many.
+/// The largest batch, unless more wait at all times. With more to choose from a request takes less time by little: on
+/// the two drives of the paper's table 1 a tenth less with twice as many.
 const LARGEST: u32 = 64;
 
 /// What was measured, by ascending numbers of candidates, for each first what is usual.
@@ -125,7 +126,8 @@ fn of(load: &Load, closed: &Measured, candidates: u32, largest: u32, times: &[Du
     }
 }
 
-/// Times of commands of batches of `size` requests, for each of `numbers` those of commands that were chosen from so many.
+/// Times of commands of batches of `size` requests, for each of `numbers` those of commands that were chosen from so
+/// many.
 fn batches(profile: &Profile, load: &Load, size: u32, numbers: &[u32]) -> Result<Vec<Vec<Dur>>, MeasureError> {
     let setup = Setup { depth: Some(load.outstanding), ..Setup::new(profile, load.order, load.seed) };
     let simulation = Simulation::new(&setup)?;

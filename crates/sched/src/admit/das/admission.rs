@@ -1,6 +1,7 @@
 //! Admission: whether a set of streams can be had, with the numbers (Reuther and Pohlack 2003, sections 2 and 3.1).
 //!
-//! What is known of a drive, the question, and the answer. [`super::demand`] has condition 2, for mandatory streams, and
+//! What is known of a drive, the question, and the answer. [`super::demand`] has condition 2, for mandatory streams,
+//! and
 //! [`super::ledger`] condition 3, for optional ones.
 
 use headtime_disk::time::Dur;
@@ -83,7 +84,8 @@ pub enum DiskError {
 }
 
 impl Disk {
-    /// A drive that is given up to `outstanding` commands at a time; `services` by ascending sizes, for reads and writes alike.
+    /// A drive that is given up to `outstanding` commands at a time; `services` by ascending sizes, for reads and
+    /// writes alike.
     ///
     /// # Errors
     /// No sizes, sizes out of order, bins that differ, times beyond the worst case.
@@ -140,7 +142,8 @@ impl Disk {
         of.iter().find(|s| s.sectors >= stream.sectors).ok_or(NotKnown::Size { most: largest })
     }
 
-    /// What holds for requests of so many sectors of any kind that was measured; `None`: they are larger than any known.
+    /// What holds for requests of so many sectors of any kind that was measured; `None`: they are larger than any
+    /// known.
     pub fn service(&self, sectors: u32) -> Option<&Service> {
         let known = self.services.iter().find(|of| !of.is_empty());
         known.and_then(|of| of.iter().find(|s| s.sectors >= sectors))
@@ -183,7 +186,8 @@ pub struct Admitted {
     pub reservations: Vec<Option<Dur>>,
     /// How much of the drive is taken.
     pub load: Load,
-    /// For how many commands, of best effort or others, that are at the drive when a period of an optional stream begins it has room.
+    /// For how many commands, of best effort or others, that are at the drive when a period of an optional stream
+    /// begins it has room.
     pub crossing: u32,
 }
 

@@ -2,21 +2,23 @@
 //!
 //! > sum of c_i w_i / t_i <= 1
 //!
-//! with the worst case of each stream's own request size. With one period for all that is the paper's condition. With several it
-//! is enough, too, because [`super::subset`] looks at the deadlines of all of them: taking the demand of a stream behind the end of
-//! its period as growing evenly by c w in each t is never too little, since it is released in steps that the line touches from
-//! below. If all are released at once, what must be done by the end of the period of stream i is then t_i times U_i, the sum over the
-//! streams with shorter periods or the same, which is t_i at most.
+//! with the worst case of each stream's own request size. With one period for all that is the paper's condition. With
+//! several it is enough, too, because [`super::subset`] looks at the deadlines of all of them: taking the demand of a
+//! stream behind the end of its period as growing evenly by c w in each t is never too little, since it is released
+//! in steps that the line touches from below. If all are released at once, what must be done by the end of the period
+//! of stream i is then t_i times U_i, the sum over the streams with shorter periods or the same, which is t_i at
+//! most.
 //!
-//! But a command that was begun is not taken back, so with several periods one thing more is needed: that a request of a longer
-//! period finds room between those of the shorter ones,
+//! But a command that was begun is not taken back, so with several periods one thing more is needed: that a request
+//! of a longer period finds room between those of the shorter ones,
 //!
 //! > t_i (1 - U_i) >= w_k   for all streams k with t_k > t_i
 //!
-//! Then the disk is never idle while a mandatory request waits. Let k be the stream with the earliest deadline of those that wait,
-//! and d an earlier deadline of streams that wait for nothing, whose next periods begin now or later. With m the longest period of
-//! these, d is at least t_m away, and the slack there at least t_m (1 - U), U being theirs alone. If t_m < t_k that is w_k by the
-//! condition; else U_k is not in it, and t_m U_k is c_k w_k at least.
+//! Then the disk is never idle while a mandatory request waits. Let k be the stream with the earliest deadline of
+//! those that wait, and d an earlier deadline of streams that wait for nothing, whose next periods begin now or
+//! later. With m the longest period of these, d is at least t_m away, and the slack there at least t_m (1 - U), U
+//! being theirs alone. If t_m < t_k that is w_k by the condition; else U_k is not in it, and t_m U_k is c_k w_k at
+//! least.
 
 use headtime_disk::time::Dur;
 
@@ -25,7 +27,8 @@ use super::stream::Stream;
 
 /// A set of streams with the worst case of each one's requests, mandatory ones by their periods.
 pub(super) struct Demand {
-    /// Each period with how much of the time streams of up to this period demand, U, in 2^-32, and what they leave free of it.
+    /// Each period with how much of the time streams of up to this period demand, U, in 2^-32, and what they leave
+    /// free of it.
     periods: Vec<(Dur, u64, Dur)>,
     /// The left side of condition 2, in parts per million.
     needed_ppm: u64,
@@ -53,7 +56,8 @@ impl Demand {
         let needed_ppm = order.iter().map(needed).sum();
         let mut demand = Demand { periods: Vec::new(), needed_ppm };
         let mut between = None;
-        // Rates are rounded up one by one, as the subset has them; with one period for all no rate counts, and the sum is exact.
+        // Rates are rounded up one by one, as the subset has them; with one period for all no rate counts, and the
+        // sum is exact.
         let (mut rates, mut work) = (0u64, 0u64);
         let first = order.first().map(|&i| all[i].0.period);
         for group in order.chunk_by(|&a, &b| all[a].0.period == all[b].0.period) {
@@ -89,8 +93,8 @@ impl Demand {
         self.periods.iter().map(|p| p.2).min()
     }
 
-    /// For how long before mandatory streams are released, at most, nothing else with a worst case of `worst` may be begun: what they
-    /// leave free is less than that.
+    /// For how long before mandatory streams are released, at most, nothing else with a worst case of `worst` may be
+    /// begun: what they leave free is less than that.
     pub(super) fn kept_free(&self, worst: Dur) -> Dur {
         self.least_free().map_or(Dur::ZERO, |least| worst.saturating_sub(least))
     }

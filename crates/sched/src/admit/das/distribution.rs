@@ -258,8 +258,8 @@ impl Distribution {
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
     }
 
-    /// How long one of such times still lasts at an instant that has nothing to do with it, if one follows the other: r is as likely as that
-    /// a time is r or longer.
+    /// How long one of such times still lasts at an instant that has nothing to do with it, if one follows the other:
+    /// r is as likely as that a time is r or longer.
     pub(super) fn residual(&self) -> Distribution {
         let mut tail: u64 = self.mass.iter().sum();
         let mut tails = vec![0u64];
@@ -279,7 +279,8 @@ impl Distribution {
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
     }
 
-    /// The same time in bins of `bin`, a multiple or a part of this one's, as far as bin `limit`: rounded up if they are wider.
+    /// The same time in bins of `bin`, a multiple or a part of this one's, as far as bin `limit`: rounded up if they
+    /// are wider.
     pub(super) fn in_bins(&self, bin: Dur, limit: usize) -> Distribution {
         if bin >= self.bin {
             assert!(bin.0.is_multiple_of(self.bin.0), "bins of {} in bins of {bin}", self.bin);

@@ -1,10 +1,11 @@
-//! What best effort gets beside a set of streams: the active subset at work on a drive that is nothing but the times of X.
+//! What best effort gets beside a set of streams: the active subset at work on a drive that is nothing but the times
+//! of X.
 //!
-//! How much time streams leave is no sum of their shares. Best effort waits where a stream's reservation, or a worst case, does
-//! not fit behind it, and the drive stands idle meanwhile; and it has more to choose from, and so is quicker, with the streams' requests among its
-//! own. So the very rules by which requests go ([`super::subset`]) are run: streams that ask for all that they declared when their
-//! periods begin, best effort that always waits, and times drawn from X for as many candidates as there are at each decision, as it is
-//! where as many wait at all times.
+//! How much time streams leave is no sum of their shares. Best effort waits where a stream's reservation, or a worst
+//! case, does not fit behind it, and the drive stands idle meanwhile; and it has more to choose from, and so is
+//! quicker, with the streams' requests among its own. So the very rules by which requests go ([`super::subset`]) are
+//! run: streams that ask for all that they declared when their periods begin, best effort that always waits, and
+//! times drawn from X for as many candidates as there are at each decision, as it is where as many wait at all times.
 
 use std::collections::VecDeque;
 
@@ -53,7 +54,8 @@ impl BestEffort {
     }
 }
 
-/// What `best_effort` gets beside `streams`, which were admitted as `admitted` says; `None`: nothing is known of its requests.
+/// What `best_effort` gets beside `streams`, which were admitted as `admitted` says; `None`: nothing is known of its
+/// requests.
 pub fn forecast(
     disk: &Disk,
     streams: &[Stream],
@@ -142,7 +144,8 @@ impl Drawn {
     }
 }
 
-/// A small generator of numbers that look random (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
+/// A small generator of numbers that look random (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number
+/// generators").
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -209,8 +212,8 @@ impl Running {
         self.subset.events().for_each(drop);
     }
 
-    /// Streams ask for all of a period's requests when it begins. What is left of the one before is given up, as by a program that
-    /// has no more use for it.
+    /// Streams ask for all of a period's requests when it begins. What is left of the one before is given up, as by a
+    /// program that has no more use for it.
     fn ask(&mut self) {
         for (number, s) in self.streams.iter_mut().enumerate().filter(|s| s.1.next <= self.now) {
             while let Some(late) = self.subset.late_of(number as u32) {

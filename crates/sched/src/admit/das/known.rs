@@ -119,7 +119,8 @@ impl Disk {
 
 /// X of requests of one size for streams of any kind, of reads and of writes; `None`: not measured.
 ///
-/// A stream that may do either has the longest of all that was measured, if that has reads and writes, or a mix of both alone.
+/// A stream that may do either has the longest of all that was measured, if that has reads and writes, or a mix of
+/// both alone.
 fn by_kinds(name: &str, all: &[&ServiceTimes], worst: Dur) -> Result<[Option<Family>; 3], KnownError> {
     let (mut reads, mut writes, mut mixed) = (None, None, None);
     for of_share in all.chunk_by(|a, b| a.load.reads_ppm == b.load.reads_ppm) {
@@ -139,7 +140,8 @@ fn by_kinds(name: &str, all: &[&ServiceTimes], worst: Dur) -> Result<[Option<Fam
     Ok([any, reads, writes])
 }
 
-/// X of requests of one size and share of reads. Of fewer candidates than were measured each counts with its worst case.
+/// X of requests of one size and share of reads. Of fewer candidates than were measured each counts with its worst
+/// case.
 fn family(name: &str, all: &[&ServiceTimes], worst: Dur) -> Result<Family, KnownError> {
     let sectors = all[0].sectors;
     let mut members: Vec<(u32, Distribution)> = Vec::with_capacity(all.len() + 1);

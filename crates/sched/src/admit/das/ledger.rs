@@ -1,30 +1,35 @@
 //! Optional streams: condition 3 of Reuther and Pohlack 2003, over all streams of a drive.
 //!
-//! [`super::reserve`] has the maths of one stream. Here is what V is, the time for which others keep the drive busy in a period of
-//! stream i, in the worst order: everything else first. It is the sum, as of independent times, of
+//! [`super::reserve`] has the maths of one stream. Here is what V is, the time for which others keep the drive busy
+//! in a period of stream i, in the worst order: everything else first. It is the sum, as of independent times, of
 //!
-//! * the requests of each mandatory stream in all of its periods that touch this one ([`Stream::touched_by`]), at their real times X,
-//!   not their worst ones (section 2: so optional streams may be admitted although mandatory ones fill the period by their worst
-//!   cases), chosen from their own stream's alone;
-//! * what each other optional stream takes with its reservation, the last request's overrun included, in each of its periods
-//!   that ends within this one. [`super::subset`] lets nothing with a later deadline go before what this stream has reserved, at its
-//!   worst, fits behind it. A period that began before this one counts only for the time that is left of it;
-//! * what is still at the drive when the period begins, one for each command that may be outstanding. Where there is room for it
-//!   that is the rest of a request of the largest size, at any instant of it, and whole ones for the others ("crossing"): then best effort may be
-//!   sent whatever begins while the drive is busy with it. Else nothing is sent but what was likely to be done by then, and takes no longer beyond it than X - x.
+//! * the requests of each mandatory stream in all of its periods that touch this one ([`Stream::touched_by`]), at
+//!   their real times X, not their worst ones (section 2: so optional streams may be admitted although mandatory ones
+//!   fill the period by their worst cases), chosen from their own stream's alone;
+//! * what each other optional stream takes with its reservation, the last request's overrun included, in each of its
+//!   periods that ends within this one. [`super::subset`] lets nothing with a later deadline go before what this
+//!   stream has reserved, at its worst, fits behind it. A period that began before this one counts only for the time
+//!   that is left of it;
+//! * what is still at the drive when the period begins, one for each command that may be outstanding. Where there is
+//!   room for it, that is the rest of a request of the largest size, at any instant of it, and whole ones behind it
+//!   ("crossing"): then best effort may be sent whatever begins while the drive is busy with it, as long as no more
+//!   commands are at the drive. Else nothing is sent but what was likely to be done by then, and takes no longer beyond
+//!   it than X - x.
 //!
-//! When the mandatory streams have less than a worst case to spare, nothing else is begun shortly before they are released; that is
-//! taken off the period.
+//! When the mandatory streams have less than a worst case to spare, nothing else is begun shortly before they are
+//! released; that is taken off the period.
 //!
-//! More reservation for one stream is less room for the others, so reservations are looked for from below: each is the least that the
-//! others' leave room for, again until none grows. That gives the least of all sets that are possible, or shows that none is. A
-//! stream that comes raises those that are there, so the search for both begins with them ([`Ledger::add`]).
+//! More reservation for one stream is less room for the others, so reservations are looked for from below: each is
+//! the least that the others' leave room for, again until none grows. That gives the least of all sets that are
+//! possible, or shows that none is. A stream that comes raises those that are there, so the search for both begins
+//! with them ([`Ledger::add`]).
 //!
-//! Streams that ask for the same have the same reservation. Where more than a few streams share a drive, a small one's V is the time of all
-//! of them, itself included, which is a little more than that of the others; one sum then serves all of one period.
+//! Streams that ask for the same have the same reservation. Where more than a few streams share a drive, a small
+//! one's V is the time of all of them, itself included, which is a little more than that of the others; one sum then
+//! serves all of one period.
 //!
-//! Best-effort requests are not in V otherwise, because the subset begins none that could, in the worst case, keep a stream from its
-//! reservation.
+//! Best-effort requests are not in V otherwise, because the subset begins none that could, in the worst case, keep a
+//! stream from its reservation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,8 +42,8 @@ use super::distribution::{CERTAIN, Distribution};
 use super::reserve::{Room, Work};
 use super::stream::{Quality, Stream};
 
-/// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones. But neither are wider than this, or
-/// with long periods what is rounded up would be as much as what requests take.
+/// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones. But neither are
+/// wider than this, or with long periods what is rounded up would be as much as what requests take.
 const FINE: (u64, Dur) = (1 << 14, Dur::from_us(100));
 const WIDE: (u64, Dur) = (1 << 11, Dur::from_us(500));
 
@@ -193,8 +198,8 @@ impl Ledger {
         self.settle()
     }
 
-    /// Makes it one of these streams, all of which are at work and so can be had together; those that there are keep what they have
-    /// if these are the same, or more. If a stream has gone all reservations are found anew.
+    /// Makes it one of these streams, all of which are at work and so can be had together; those that there are keep
+    /// what they have if these are the same, or more. If a stream has gone all reservations are found anew.
     pub fn become_of(&mut self, streams: &[Stream]) {
         let mut known = self.streams.len();
         if !streams.starts_with(&self.streams) {
@@ -282,8 +287,8 @@ impl Ledger {
             !group.stream.is_mandatory() && group.enough_at < all.version
         };
         while (0..self.groups.len()).any(|i| stale(self, i)) {
-            // Sums that serve several are of when they were made: who is found to have enough by one is looked at again if others
-            // have grown since.
+            // Sums that serve several are of when they were made: who is found to have enough by one is looked at
+            // again if others have grown since.
             let (mut rooms, mut made_at) = (Rooms::new(), self.version);
             // Who came last has nothing yet; the others may have enough as it is.
             for i in (0..self.groups.len()).rev() {
@@ -386,7 +391,8 @@ impl Group {
         times.beyond((self.service.likely().0 / times.bin().0) as usize)
     }
 
-    /// What one of these streams takes in a period of `stream`, whose grid is `grid`: in its periods that end within it.
+    /// What one of these streams takes in a period of `stream`, whose grid is `grid`: in its periods that end within
+    /// it.
     fn within(&self, stream: &Stream, grid: Grid) -> Distribution {
         let (limit, wide) = (grid.limit() + 1, grid.wide());
         let (ours, theirs) = (stream.period.0, self.stream.period.0);
@@ -396,7 +402,8 @@ impl Group {
         if rest == 0 {
             return whole;
         }
-        // One more ends soon after this period's beginning: it has no longer than until then, and its last request's overrun.
+        // One more ends soon after this period's beginning: it has no longer than until then, and its last request's
+        // overrun.
         let cut = takes.at_most_bins(rest).plus(&self.late().in_bins(wide, limit), limit);
         whole.plus(if rest + 1 < takes.end() { &cut } else { &takes }, limit)
     }

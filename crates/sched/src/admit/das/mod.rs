@@ -5,8 +5,8 @@
 //! * [`worst`]: the longest that a request can take, from a drive's profile, [`worsts`] by size; [`distribution`]: how long requests do
 //!   take, and [`family`], by how many one is chosen from
 //! * [`known`]: both from a profile; [`rests`], which of its figures must be known for that
-//! * [`admission`]: whether a set of streams can be had; `demand`, the mandatory ones; [`ledger`], the optional ones, and [`reserve`], with
-//!   how much time each; [`forecast`], what best effort has beside them
+//! * [`admission`]: whether a set of streams can be had; `demand`, the mandatory ones; [`ledger`], the optional ones,
+//!   and [`reserve`], with how much time each; [`forecast`], what best effort has beside them
 //! * [`subset`]: at each decision, who may go without a guarantee being broken; [`periods`], what one stream has waiting and has had;
 //!   [`at_drive`], until when the drive may be busy; [`sweep`], how much time there is at each deadline
 //! * [`streams`]: all of it as the core has it

@@ -4,9 +4,10 @@
 //! declared, and it would not come too late for it; else the first after it that has room. So a stream that asks for
 //! more than it declared gets no more of what was reserved: what is too much waits for its period, and for its predecessors.
 //!
-//! A request that waits for an older one, which overlaps it, cannot go. A mandatory one counts all the same, and the older one inherits
-//! its deadline ([`super::streams`]). An optional one does not count until it may go. One whose period is over by then is *excused*: it
-//! goes like best effort, so that what is in its way takes nothing from other streams.
+//! A request that waits for an older one, which overlaps it, cannot go. A mandatory one counts all the same, and the
+//! older one inherits its deadline ([`super::streams`]). An optional one does not count until it may go. One whose
+//! period is over by then is *excused*: it goes like best effort, so that what is in its way takes nothing from other
+//! streams.
 
 use std::collections::VecDeque;
 

@@ -2,14 +2,15 @@
 //!
 //! # What is counted
 //!
-//! A stream has c requests in a period; Y_1, Y_2, ... are the times that they take one after another, and S_k = Y_1 + ... + Y_k.
-//! Where the drive has time for this stream alone, the scheduler chooses request k from the c - k + 1 that are left, so Y_k is
-//! distributed as X of that number of candidates ([`super::family`]), independent of the others; with more to choose from it is
-//! shorter. The paper has one X for all of them.
+//! A stream has c requests in a period; Y_1, Y_2, ... are the times that they take one after another, and S_k = Y_1 +
+//! ... + Y_k. Where the drive has time for this stream alone, the scheduler chooses request k from the c - k + 1 that
+//! are left, so Y_k is distributed as X of that number of candidates ([`super::family`]), independent of the others;
+//! with more to choose from it is shorter. The paper has one X for all of them.
 //!
-//! A command at a drive cannot be taken back. So a request that was *begun* while something of the reservation was left is carried
-//! through, and what it takes beyond r is not its stream's fault: request k is begun when S_(k-1) < r. It is of use when it is
-//! over before the period is. With V the time that the drive has been busy with others by then,
+//! A command at a drive cannot be taken back. So a request that was *begun* while something of the reservation was
+//! left is carried through, and what it takes beyond r is not its stream's fault: request k is begun when S_(k-1) <
+//! r. It is of use when it is over before the period is. With V the time that the drive has been busy with others by
+//! then,
 //!
 //! > A >= k   when   S_(k-1) < r,  V + S_(k-1) + x <= t,  and  V + S_k <= t
 //!
@@ -19,8 +20,8 @@
 //!
 //! # How it is computed
 //!
-//! Let h_n(s) be the probability that a request which is chosen from n begins when s has been used: sums of P(S_(k-1) = s), by c
-//! convolutions. With g_n(z) = P(V <= z - x and V + Y <= z), Y distributed as X of n candidates,
+//! Let h_n(s) be the probability that a request which is chosen from n begins when s has been used: sums of P(S_(k-1)
+//! = s), by c convolutions. With g_n(z) = P(V <= z - x and V + Y <= z), Y distributed as X of n candidates,
 //!
 //! > E A(r) = sum over n and s < r of h_n(s) g_n(t - s)
 //!
@@ -126,9 +127,9 @@ impl Work {
         Distribution::from_mass(self.bin(), sums.into_iter().map(|s| (s >> 62) as u64).collect())
     }
 
-    /// The least reservation, in bins, from `least` on, with E A of at least `wanted` (in 2^-62). If there is none, what is reached at
-    /// most. `fits(n, s)` is the probability that a request is over in time that begins when the stream has used `s` bins, for the
-    /// n-th of the distributions of [`Work::times`].
+    /// The least reservation, in bins, from `least` on, with E A of at least `wanted` (in 2^-62). If there is none,
+    /// what is reached at most. `fits(n, s)` is the probability that a request is over in time that begins when the
+    /// stream has used `s` bins, for the n-th of the distributions of [`Work::times`].
     pub fn reservation(
         &self,
         least: usize,
@@ -173,8 +174,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// Of a period of `period` fine bins, when others take `others`, in bins `factor` times as wide, beside the stream of `work`.
-    /// `chance`: x, in fine bins. Later than that before the period's end nothing is begun.
+    /// Of a period of `period` fine bins, when others take `others`, in bins `factor` times as wide, beside the
+    /// stream of `work`. `chance`: x, in fine bins. Later than that before the period's end nothing is begun.
     pub fn new(period: usize, factor: usize, others: &Distribution, work: &Work, chance: usize) -> Room {
         let cumulated = |x: &Distribution| {
             let x = x.coarser(factor);
@@ -191,8 +192,8 @@ impl Room {
         }
     }
 
-    /// The probability that a request, whose times are the `n`-th distribution of the work, is begun and over in time, when its stream
-    /// has used `used` fine bins.
+    /// The probability that a request, whose times are the `n`-th distribution of the work, is begun and over in
+    /// time, when its stream has used `used` fine bins.
     pub fn after(&mut self, n: usize, used: usize) -> u64 {
         let Some(left) = self.period.checked_sub(used) else { return 0 };
         let z = left / self.factor;

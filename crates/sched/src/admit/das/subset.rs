@@ -8,12 +8,16 @@
 //! t_left behind step 1. Something with a worst case of w may go if the slack stays above zero wherever it counts:
 //!
 //! * a mandatory request, if the slack is at least w at every deadline *before its own* (with one period there is none);
-//! * an optional request, if its stream has some of its reservation left, the slack is at least w at every deadline, and it is likely
-//!   to be done in its period;
-//! * a best-effort request, if the slack is at least w at every deadline, less what optional streams can take of their reservations by then; if
-//!   at the end of each optional stream's period there is as much left when *everything* that any stream can ask for by then is
-//!   taken off, for nobody keeps a stream with a later deadline from going first; and if it is over before the reservations begin anew,
-//!   unless these have room enough.
+//! * an optional request, if its stream has some of its reservation left, the slack is at least w at every deadline,
+//!   all that optional streams with earlier ends can take of their reservations fits behind it (below), and it is
+//!   likely to be done in its period;
+//! * a best-effort request, if the slack is at least w at every deadline, less what optional streams can take of their
+//!   reservations by then; if at the end of each optional stream's period as much is left when everything is taken off
+//!   that may go before it: what optional streams with this end, or an earlier one, can take of their reservations, and
+//!   all that mandatory streams can ask for by then; and if the same holds at the end of the period after that, or it
+//!   is over before that period begins, or its reservations were made with room for it (`crossing`);
+//! * a best-effort request for which a mandatory one waits, if the slack is at least w at every deadline. It goes next
+//!   then: it inherits the other's deadline.
 //!
 //! # What is guaranteed, and why
 //!
@@ -140,8 +144,8 @@ impl Subset {
         self.streams[at].periods.ready(member.period);
     }
 
-    /// A request that was submitted, and of which [`Subset::ready`] was not told, waits for an older one. A mandatory one counts all the
-    /// same; an optional one does not until it may go.
+    /// A request that was submitted, and of which [`Subset::ready`] was not told, waits for an older one. A mandatory
+    /// one counts all the same; an optional one does not until it may go.
     pub fn blocked(&mut self, member: Member) {
         let at = self.find(member.stream);
         let counts = self.streams[at].reservation.is_none();
@@ -304,8 +308,8 @@ impl Subset {
         &self.active
     }
 
-    /// A best-effort request of `worst` for which a mandatory one waits may go, whatever is reserved for optional streams, if no
-    /// mandatory request can be late by it; then nothing else may. Says whether it may.
+    /// A best-effort request of `worst` for which a mandatory one waits may go, whatever is reserved for optional
+    /// streams, if no mandatory request can be late by it; then nothing else may. Says whether it may.
     pub fn inherits(&mut self, worst: Dur, now: Time) -> bool {
         let may = worst <= self.rules.best_effort && self.slack(now).mandatory >= signed(worst);
         if may {

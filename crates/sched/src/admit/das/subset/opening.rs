@@ -84,7 +84,8 @@ impl Subset {
         self.reckon();
     }
 
-    /// For how many commands that are at the drive when they begin periods of optional streams have room ([`super::Rules::crossing`]).
+    /// For how many commands that are at the drive when they begin periods of optional streams have room
+    /// ([`super::Rules::crossing`]).
     pub fn set_crossing(&mut self, crossing: u32) {
         self.crossing = crossing;
     }

@@ -79,9 +79,10 @@ impl Subset {
 
     /// How much time there is beyond what optional streams have reserved, from `from` on.
     ///
-    /// At each end of an optional stream's period count what streams with this end, or an earlier one, can take by then, and everything that
-    /// mandatory streams can ask for before it, for these may go first whenever it is due. Of the period after the one under way all
-    /// is counted at its end, and from there on as growing evenly, as in [`sweep`].
+    /// At each end of an optional stream's period count what streams with this end, or an earlier one, can take by
+    /// then, and everything that mandatory streams can ask for before it, for these may go first whenever it is due.
+    /// Of the period after the one under way all is counted at its end, and from there on as growing evenly, as in
+    /// [`sweep`].
     pub(super) fn claims(&mut self, from: Time) -> Claims {
         let mut ends = std::mem::take(&mut self.ends);
         ends.clear();

@@ -38,8 +38,8 @@ pub struct Rules {
     pub best_effort: Dur,
     /// What becomes of streams without a reservation left.
     pub exhausted: Exhausted,
-    /// w of the largest command that may be at the drive when a period begins, where its streams were given room for that
-    /// ([`super::super::admission::Admitted::crossing`]).
+    /// w of the largest command that may be at the drive when a period begins, where its streams were given room for
+    /// that ([`super::super::admission::Admitted::crossing`]).
     pub crossing: Dur,
     /// How long after it began with a command the drive may move its arm for itself, though the command is done.
     pub moves_on: Dur,
