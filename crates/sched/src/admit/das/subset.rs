@@ -99,7 +99,7 @@ pub struct Subset {
     crossing: u32,
     /// For each stream what claims leave at ends before its own, in ns, by the last decision.
     before: Vec<i64>,
-    /// Ends of periods, in order; kept for its room.
+    /// Ends of periods, in order; empty when one has changed since they were put in it.
     ends: Vec<(Time, Step, usize)>,
     active: Active,
     /// The longest best-effort request that the last decision let go.
@@ -381,6 +381,7 @@ impl Subset {
             return;
         }
         self.streams.iter_mut().for_each(|s| _ = s.periods.roll(now));
+        self.ends.clear();
         self.next_end = self.streams.iter().map(|s| s.periods.end()).min().unwrap_or(Time::NEVER);
         self.changed();
     }

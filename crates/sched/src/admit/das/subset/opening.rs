@@ -100,6 +100,7 @@ impl Subset {
 
     /// After streams have come or gone.
     fn reckon(&mut self) {
+        self.ends.clear();
         for at in 0..self.streams.len() {
             let open = &self.streams[at];
             let stream = *open.periods.stream();

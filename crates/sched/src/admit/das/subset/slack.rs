@@ -85,15 +85,16 @@ impl Subset {
     /// [`sweep`].
     pub(super) fn claims(&mut self, from: Time) -> Claims {
         let mut ends = std::mem::take(&mut self.ends);
-        ends.clear();
-        for (at, open) in self.streams.iter().enumerate() {
-            let end = open.periods.end();
-            ends.push((end, Step::Ends, at));
-            if open.reservation.is_some() {
-                ends.push((end + open.periods.stream().period, Step::NextEnds, at));
+        if ends.is_empty() {
+            for (at, open) in self.streams.iter().enumerate() {
+                let end = open.periods.end();
+                ends.push((end, Step::Ends, at));
+                if open.reservation.is_some() {
+                    ends.push((end + open.periods.stream().period, Step::NextEnds, at));
+                }
             }
+            ends.sort_unstable();
         }
-        ends.sort_unstable();
         self.before.clear();
         self.before.resize(self.streams.len(), i64::MAX);
         let mut claims = Claims { now: i64::MAX, next: i64::MAX };
