@@ -15,7 +15,7 @@ use headtime_sim::stats::Stats;
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{GroupSpec, PlaceSpec, Population, StreamSpec, Streams, das};
 
-/// A drive with X of 64 KiB, measured with so many waiting.
+/// A drive with X of 64 KiB, measured with `waiting` in the system at all times.
 fn measured(name: &str, waiting: u32) -> Profile {
     let profile = profile::builtin(name).expect("a built-in drive");
     let load = Load { waiting, requests: 10_000, ..Load::reads(service::BYTES, 1) };

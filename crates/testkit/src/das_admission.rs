@@ -28,7 +28,7 @@ struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// One of so many possibilities.
+    /// One of `n` possibilities.
     fn one_of(&mut self, n: u64) -> u64 {
         let one = self.rest % n;
         self.rest /= n;
@@ -48,7 +48,7 @@ impl Outcome<'_> {
         unreachable!("an instant within one of the times")
     }
 
-    /// The time of a request that is chosen from so many.
+    /// The time of a request that is chosen from this number of candidates.
     fn next(&mut self, candidates: usize) -> u64 {
         let times = &self.times[candidates.min(self.times.len()) - 1];
         times[self.one_of(times.len() as u64) as usize]

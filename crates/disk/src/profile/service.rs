@@ -53,7 +53,7 @@ pub struct ServiceLoad {
 }
 
 impl ServiceLoad {
-    /// From how many a request is chosen where so many wait at all times.
+    /// From how many a request is chosen where `waiting` are in the system at all times.
     pub fn all_of(waiting: u32, outstanding: u32) -> u32 {
         waiting.saturating_sub(outstanding).saturating_add(1)
     }

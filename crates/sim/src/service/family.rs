@@ -28,11 +28,11 @@ pub const BIN: Dur = Dur::from_us(50);
 pub const KINDS: [u32; 3] = [1_000_000, 500_000, 0];
 /// Numbers of candidates that have times of their own, below what is kept waiting.
 const NUMBERS: [u32; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192];
-/// For so many commands that a load measures there is one batch of each size up to [`SMALL`], and of each larger one.
+/// Commands that a load measures for which there is one batch of each size up to [`SMALL`], and of each larger one.
 const COMMANDS_PER_BATCH: (u64, u64) = (50, 200);
 const SMALL: u32 = 8;
 /// Numbers of candidates for which it is measured as well how long they take where as many wait at all times, with
-/// one in so many of the commands.
+/// one in [`STEADY_PART`] of the commands.
 const STEADY: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const STEADY_PART: u64 = 10;
 /// The largest batch, unless more wait at all times. With more to choose from a request takes less time by little: on
@@ -95,7 +95,7 @@ fn widened(times: &ServiceTimes) -> ServiceTimes {
     ServiceTimes { bin: Dur(times.bin.0 * u64::from(merged)), runs: Run::of(&counts), ..times.clone() }
 }
 
-/// Times of commands that were chosen from so many.
+/// Times of commands that were chosen from one number of candidates.
 fn of(load: &Load, closed: &Measured, candidates: u32, largest: u32, times: &[Dur]) -> Measured {
     let mut counts = Vec::new();
     for time in times {

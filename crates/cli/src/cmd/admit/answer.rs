@@ -84,7 +84,7 @@ struct Size<'a> {
     measured_now: bool,
 }
 
-/// Times of requests of one share of reads that were chosen from so many.
+/// Times of requests of one share of reads that were chosen from one number of candidates.
 #[derive(Serialize)]
 struct Member {
     reads: f64,

@@ -142,7 +142,7 @@ impl Disk {
         of.iter().find(|s| s.sectors >= stream.sectors).ok_or(NotKnown::Size { most: largest })
     }
 
-    /// What holds for requests of so many sectors of any kind that was measured; `None`: they are larger than any
+    /// What holds for requests of this size, of any kind that was measured; `None`: they are larger than any
     /// known.
     pub fn service(&self, sectors: u32) -> Option<&Service> {
         let known = self.services.iter().find(|of| !of.is_empty());
@@ -292,7 +292,7 @@ pub fn admit(disk: &Disk, streams: &[Stream]) -> Result<Admitted, Refusal> {
         return Ok(Admitted { reservations: Vec::new(), load: Load::default(), crossing: disk.outstanding() });
     };
     let mut ledger = Ledger::new(disk.clone());
-    // Whoever cannot be had without the last cannot with it.
+    // What cannot be had without the last cannot with it.
     ledger.extend(others).map_err(|why| Refusal { why, nearest: Nearest::default() })?;
     ledger.add(last)?;
     Ok(ledger.admitted())

@@ -80,7 +80,7 @@ impl Family {
         Family { members: vec![(1, times)] }
     }
 
-    /// Times of a request that was chosen from so many, 1 at least.
+    /// Times of a request that was chosen from this number of candidates, 1 at least.
     pub fn of(&self, candidates: u32) -> &Distribution {
         let behind = self.members.partition_point(|m| m.0 <= candidates.max(1));
         &self.members[behind - 1].1

@@ -47,11 +47,11 @@ use super::stream::{Quality, Stream};
 const FINE: (u64, Dur) = (1 << 14, Dur::from_us(100));
 const WIDE: (u64, Dur) = (1 << 11, Dur::from_us(500));
 
-/// Up to so many streams each one's V is that of the others alone.
+/// Streams up to which each one's V is that of the others alone.
 const FEW: usize = 16;
-/// With more, it is for those that take more than one in so many parts of the time.
+/// With more, it is for those that take more than this part of the time, one in `LARGE`.
 const LARGE: u64 = 32;
-/// With more, the nearest quality is looked for in steps of so many parts per million.
+/// With more, the nearest quality is looked for in steps of this, in parts per million.
 const STEP_PPM: u32 = 1_000;
 
 /// The streams that a drive has been promised to, with what each has reserved.
