@@ -19,8 +19,11 @@ use super::subset::{Exhausted, Member, Rules, Sent, Subset};
 /// Commands after which it ends, or periods of the stream with the longest, if those come later.
 const COMMANDS: u64 = 20_000;
 const PERIODS: u64 = 20;
-/// Commands at most: with many streams a decision takes longer.
+/// Commands at most.
 const MOST_COMMANDS: u64 = 200_000;
+/// With more streams than this a decision takes longer, and what one period differs from the next is less: fewer
+/// commands and periods do.
+const MANY: u64 = 50;
 
 /// Best effort that always waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,9 +185,11 @@ struct Running {
 impl Running {
     fn run(mut self, outstanding: usize) -> Forecast {
         let longest = self.streams.iter().map(|s| s.stream.period).max().unwrap_or(Dur::ZERO);
-        let until = Time(longest.0 * PERIODS);
+        let more = 1 + self.streams.len() as u64 / MANY;
+        let until = Time(longest.0 * (PERIODS / more).max(2));
+        let commands = COMMANDS / more;
         let mut command = 0;
-        while command < MOST_COMMANDS && (command < COMMANDS || self.now < until) {
+        while command < MOST_COMMANDS && (command < commands || self.now < until) {
             while self.drive.len() < outstanding && self.send(&mut command) {}
             let asks = self.streams.iter().map(|s| s.next).min();
             let next = [asks, self.drive.front().map(|c| c.1), self.subset.next_wakeup()];
