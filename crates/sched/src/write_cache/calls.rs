@@ -1,5 +1,7 @@
 //! What the machine says to a scheduler, and what it hears from it and from clients.
 
+use std::collections::VecDeque;
+
 use headtime_disk::command::Kind;
 
 use super::Traffic;
@@ -115,4 +117,65 @@ pub enum Event<T: Traffic> {
     },
     /// The device has gone: what is under way is asked for anew in another session.
     Gone,
+}
+
+/// Answers that were not fetched yet.
+pub(super) type Answers<T> = VecDeque<Answer<T>>;
+
+/// A request's ticket and what became of it: a read's data, nothing for others.
+pub type Answer<T> = (<T as Traffic>::Ticket, Result<<T as Traffic>::Data, <T as Traffic>::Fault>);
+
+/// Where each token came from: the lowest bits say it.
+pub(super) const SORTS: u64 = 4;
+/// Tokens of reads.
+pub(super) const READ: u64 = 0;
+/// Tokens of writes.
+pub(super) const WRITE: u64 = 1;
+/// Tokens of flushes.
+pub(super) const FLUSH: u64 = 2;
+
+/// Names for requests of the machine's own.
+#[derive(Debug, Default)]
+pub(super) struct Tokens(u64);
+
+impl Tokens {
+    pub(super) fn next(&mut self, sort: u64) -> u64 {
+        self.0 += SORTS;
+        self.0 + sort
+    }
+}
+
+/// Calls that were not fetched yet.
+#[derive(Debug)]
+pub(super) struct Calls<T: Traffic> {
+    /// Reads may overtake all other calls: no queued write covers their sectors.
+    pub(super) reads: VecDeque<Call<T>>,
+    /// All others, in their order.
+    pub(super) others: VecDeque<Call<T>>,
+}
+
+impl<T: Traffic> Default for Calls<T> {
+    fn default() -> Calls<T> {
+        Calls { reads: VecDeque::new(), others: VecDeque::new() }
+    }
+}
+
+impl<T: Traffic> Calls<T> {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.reads.is_empty() && self.others.is_empty()
+    }
+
+    /// The next one.
+    pub(super) fn pop(&mut self) -> Option<Call<T>> {
+        self.reads.pop_front().or_else(|| self.others.pop_front())
+    }
+
+    /// One that the scheduler had no room for comes first again.
+    pub(super) fn put_back(&mut self, call: Call<T>) {
+        match call {
+            Call::Read { .. } => self.reads.push_front(call),
+            _ => self.others.push_front(call),
+        }
+    }
 }

@@ -1,26 +1,20 @@
 //! What is done with requests and with what comes of the machine's calls.
 //!
-//! Reads are in [`super::reads`], writes to the disk in [`super::writes`].
+//! Reads are in [`super::reads`], writes to the disk in [`super::writes`], requests that wait for these in
+//! [`super::waiters`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use headtime_disk::command::Kind;
 
 use super::cache::{Cache, State};
-use super::calls::{Ask, Call, Event};
+use super::calls::{Answer, Answers, Ask, Call, Calls, Event, READ, SORTS, Tokens, WRITE};
 use super::policy::Policy;
 use super::reads::Reads;
+use super::waiters::Waiters;
 use super::writes::Writes;
 use super::{Counts, Limits, Traffic};
 use crate::tasks::Range;
-
-/// Where each token came from: the lowest bits say it.
-const SORTS: u64 = 4;
-/// Tokens of reads.
-pub(super) const READ: u64 = 0;
-/// Tokens of writes.
-pub(super) const WRITE: u64 = 1;
-const FLUSH: u64 = 2;
 
 /// Blocks that go in the foreground together when the cache is above its high mark: enough to lie near each other, too
 /// few for reads to wait for long.
@@ -28,49 +22,6 @@ const PRESSED: usize = 16;
 
 /// Ranges that cannot be written of which each is named.
 const MOST_NAMED: u64 = 16;
-
-/// Answers that were not fetched yet.
-pub(super) type Answers<T> = VecDeque<Answer<T>>;
-
-/// A request's ticket and what became of it: a read's data, nothing for others.
-pub type Answer<T> = (<T as Traffic>::Ticket, Result<<T as Traffic>::Data, <T as Traffic>::Fault>);
-
-/// A request that is answered when what came before it is on the disk.
-#[derive(Debug)]
-struct Waiter<T: Traffic> {
-    /// Everything up to this write.
-    upto: u64,
-    /// In these sectors; everywhere for a flush.
-    range: Option<Range>,
-    /// `None`: the machine itself, which is to be empty.
-    ticket: Option<T::Ticket>,
-}
-
-/// Names for requests of its own.
-#[derive(Debug, Default)]
-pub(super) struct Tokens(u64);
-
-impl Tokens {
-    pub(super) fn next(&mut self, sort: u64) -> u64 {
-        self.0 += SORTS;
-        self.0 + sort
-    }
-}
-
-/// Calls that were not fetched yet.
-#[derive(Debug)]
-pub(super) struct Calls<T: Traffic> {
-    /// Reads may overtake all other calls: no queued write covers their sectors.
-    pub(super) reads: VecDeque<Call<T>>,
-    /// All others, in their order.
-    pub(super) others: VecDeque<Call<T>>,
-}
-
-impl<T: Traffic> Default for Calls<T> {
-    fn default() -> Calls<T> {
-        Calls { reads: VecDeque::new(), others: VecDeque::new() }
-    }
-}
 
 /// The sectors that a request is for.
 fn range<T: Traffic>(ask: &Ask<T>) -> Range {
@@ -97,9 +48,7 @@ pub struct Machine<T: Traffic> {
     tokens: Tokens,
     reads: Reads<T>,
     writes: Writes<T>,
-    waiters: Vec<Waiter<T>>,
-    /// Flushes at the scheduler, with the requests that wait for each.
-    flushing: BTreeMap<u64, Vec<Waiter<T>>>,
+    waiters: Waiters<T>,
     /// Writes that wait for room in the cache, and the reads that wait for one of these, in the order in which they
     /// came. The first is a write.
     blocked: VecDeque<Ask<T>>,
@@ -137,8 +86,7 @@ impl<T: Traffic> Machine<T> {
             tokens: Tokens::default(),
             reads: Reads::default(),
             writes: Writes::new(sector_bytes),
-            waiters: Vec::new(),
-            flushing: BTreeMap::new(),
+            waiters: Waiters::default(),
             blocked: VecDeque::new(),
             draining: false,
             swept: 0,
@@ -190,7 +138,7 @@ impl<T: Traffic> Machine<T> {
                 // What could not be written is tried once more for everyone who asks.
                 self.writes.retry(&mut self.cache);
                 self.policy.flushed();
-                self.waiters.push(Waiter { upto: self.cache.seq(), range: None, ticket: Some(ask.ticket) });
+                self.waiters.flush(self.cache.seq(), Some(ask.ticket));
             }
         }
         self.work();
@@ -225,7 +173,7 @@ impl<T: Traffic> Machine<T> {
             let upto = self.cache.write(&range, &ask.data, state);
             self.counts.accepted += T::len(&ask.data);
             match ask.fua {
-                true => self.waiters.push(Waiter { upto, range: Some(range), ticket: Some(ask.ticket) }),
+                true => self.waiters.write(upto, range, ask.ticket),
                 false => self.answers.push_back((ask.ticket, Ok(T::Data::default()))),
             }
         }
@@ -236,8 +184,7 @@ impl<T: Traffic> Machine<T> {
         (self.up, self.gone, self.free) = (true, false, true);
         self.calls = Calls::default();
         self.writes.forget_session(&mut self.cache);
-        // Flushes are asked for anew: what was written meanwhile is on the disk.
-        self.waiters.extend(std::mem::take(&mut self.flushing).into_values().flatten());
+        self.waiters.again();
         self.reads.again(&mut self.calls);
         self.work();
     }
@@ -292,11 +239,8 @@ impl<T: Traffic> Machine<T> {
                 Err((fault, why)) => self.failed(token, fault, &why),
             },
             _ => {
-                let waiters = self.flushing.remove(&token).unwrap_or_default();
                 self.unflushed = answer.is_err();
-                let answer = answer.map(|_| T::Data::default()).map_err(|e| e.0);
-                let tickets = waiters.into_iter().filter_map(|w| w.ticket);
-                self.answers.extend(tickets.map(|ticket| (ticket, answer.clone())));
+                self.waiters.flushed(token, &answer.map_err(|e| e.0), &mut self.answers);
             }
         }
     }
@@ -311,11 +255,7 @@ impl<T: Traffic> Machine<T> {
                 self.cache.change(lbn, |e| e.noted = true);
                 self.note_failed(&range, why);
             }
-            // A waiter without a ticket is the machine's own, and waits on.
-            let hit =
-                |w: &mut Waiter<T>| w.ticket.is_some() && w.upto >= since && w.range.is_none_or(|r| r.overlaps(&range));
-            let tickets = self.waiters.extract_if(.., hit).filter_map(|w| w.ticket);
-            self.answers.extend(tickets.map(|ticket| (ticket, Err(fault))));
+            self.waiters.fail(since, &range, fault, &mut self.answers);
         }
     }
 
@@ -360,10 +300,8 @@ impl<T: Traffic> Machine<T> {
         (self.up, self.dead, self.unflushed) = (false, Some(fault), true);
         self.calls = Calls::default();
         self.reads.fail(fault, &mut self.answers);
-        let flushing = std::mem::take(&mut self.flushing).into_values().flatten();
-        let waiting = std::mem::take(&mut self.waiters).into_iter().chain(flushing).filter_map(|w| w.ticket);
-        let blocked = std::mem::take(&mut self.blocked).into_iter().map(|ask| ask.ticket);
-        self.answers.extend(waiting.chain(blocked).map(|ticket| (ticket, Err(fault))));
+        self.waiters.fail_all(fault, &mut self.answers);
+        self.answers.extend(std::mem::take(&mut self.blocked).into_iter().map(|ask| (ask.ticket, Err(fault))));
     }
 
     /// Whether a tick would make a difference: nothing is dirty when not.
@@ -394,14 +332,13 @@ impl<T: Traffic> Machine<T> {
     /// From now on everything is written out as soon as possible.
     pub fn drain(&mut self) {
         self.draining = true;
-        self.waiters.push(Waiter { upto: self.cache.seq(), range: None, ticket: None });
+        self.waiters.flush(self.cache.seq(), None);
         self.work();
     }
 
     /// Whether nothing is left to do, or can be done.
     pub fn is_idle(&self) -> bool {
-        let done =
-            self.cache.is_empty() && self.waiters.is_empty() && self.flushing.is_empty() && self.blocked.is_empty();
+        let done = self.cache.is_empty() && self.waiters.is_empty() && self.blocked.is_empty();
         done || self.dead.is_some()
     }
 
@@ -425,8 +362,7 @@ impl<T: Traffic> Machine<T> {
         if !self.up {
             return;
         }
-        let asked = self.waiters.iter().filter(|w| w.range.is_none()).map(|w| w.upto).max();
-        let upto = if self.draining { Some(u64::MAX) } else { asked };
+        let upto = if self.draining { Some(u64::MAX) } else { self.waiters.flushes_upto() };
         // Above the mark some go, and a write that waits for room gets what it needs.
         let first = self.blocked.front().map_or(0, |a| Cache::<T>::cost(T::len(&a.data)));
         let mark = self.limits.high().min(self.limits.memory.saturating_sub(first));
@@ -438,7 +374,7 @@ impl<T: Traffic> Machine<T> {
             self.cache.change(lbn, |e| e.state = State::Urgent);
         }
         self.writes.send(&mut self.cache, &mut self.tokens, &mut self.calls);
-        self.answer_waiters();
+        self.waiters.answer(&self.cache, &mut self.tokens, &mut self.calls, &mut self.answers);
     }
 
     /// Makes the next few that wait urgent, in the order of the disk: they lie near each other then. Whether there are
@@ -453,26 +389,6 @@ impl<T: Traffic> Machine<T> {
         self.swept != before
     }
 
-    fn answer_waiters(&mut self) {
-        if self.waiters.is_empty() {
-            return;
-        }
-        let (cache, oldest) = (&self.cache, self.cache.oldest());
-        let written = |w: &mut Waiter<T>| match w.range {
-            None => oldest.is_none_or(|o| o > w.upto),
-            // The oldest of all is a quick answer for most.
-            Some(r) => oldest.is_none_or(|o| o > w.upto) || cache.oldest_in(&r).is_none_or(|o| o > w.upto),
-        };
-        let done: Vec<Waiter<T>> = self.waiters.extract_if(.., written).collect();
-        let (flushes, writes): (Vec<_>, Vec<_>) = done.into_iter().partition(|w| w.range.is_none());
-        self.answers.extend(writes.into_iter().filter_map(|w| w.ticket).map(|t| (t, Ok(T::Data::default()))));
-        if !flushes.is_empty() {
-            let token = self.tokens.next(FLUSH);
-            self.calls.others.push_back(Call::Flush { token });
-            self.flushing.insert(token, flushes);
-        }
-    }
-
     /// The ticket of the read that a read of its own is for.
     pub fn reads_for(&self, token: u64) -> Option<&T::Ticket> {
         self.reads.ticket(token)
@@ -480,20 +396,17 @@ impl<T: Traffic> Machine<T> {
 
     /// Whether something is to be said to the scheduler.
     pub fn has_calls(&self) -> bool {
-        !self.calls.reads.is_empty() || !self.calls.others.is_empty()
+        !self.calls.is_empty()
     }
 
     /// What is to be said to the scheduler next.
     pub fn next_call(&mut self) -> Option<Call<T>> {
-        self.calls.reads.pop_front().or_else(|| self.calls.others.pop_front())
+        self.calls.pop()
     }
 
     /// What is to be said to the scheduler again, since it had no room for it.
     pub fn put_back(&mut self, call: Call<T>) {
-        match call {
-            Call::Read { .. } => self.calls.reads.push_front(call),
-            _ => self.calls.others.push_front(call),
-        }
+        self.calls.put_back(call);
     }
 
     /// The next answer to a client.

@@ -3,7 +3,7 @@
 //! is, is said by its [`Traffic`].
 //!
 //! * [`cache`]: dirty sectors and who is responsible for what; [`machine`]: requests, flushes and when dirty blocks are
-//!   written; `reads`, `writes`: its two halves
+//!   written; `reads`, `writes`: its two halves; `waiters`: what waits for writes
 //! * [`calls`]: what it says, what it hears
 //! * [`front`]: the machine in front of a [`crate::scheduler::Scheduler`], as a scheduler itself
 //!
@@ -47,12 +47,13 @@ pub mod policy;
 mod reads;
 #[cfg(test)]
 mod tests;
+mod waiters;
 mod writes;
 
 use std::fmt::Debug;
 use std::ops::Range as Span;
 
-pub use calls::{Ask, Call, Event};
+pub use calls::{Answer, Ask, Call, Event};
 pub use machine::Machine;
 
 /// Smallest memory for a cache, bytes.

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cache::Cache;
-use super::calls::{Ask, Call};
-use super::machine::{Answers, Calls, READ, Tokens};
+use super::calls::{Answers, Ask, Call, Calls, READ, Tokens};
 use super::{Counts, Traffic};
 use crate::tasks::Range;
 

@@ -5,8 +5,7 @@ use std::marker::PhantomData;
 
 use super::Traffic;
 use super::cache::{Cache, State};
-use super::calls::Call;
-use super::machine::{Calls, Tokens, WRITE};
+use super::calls::{Call, Calls, Tokens, WRITE};
 use crate::tasks::Range;
 
 /// Bytes of tasks that the scheduler may hold; it takes 64 MiB at most.

@@ -4,26 +4,28 @@
 //! queue of their own, so that a decision names queues and ORDER finds its way in each of them. What belongs to no stream waits in the
 //! queues of the policy below, or in one of its own where there is none.
 
-use headtime_disk::command::{Command, Kind};
+mod queues;
+mod terms;
+
+use headtime_disk::command::Command;
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
 
-use super::admission::{Admitted, Disk, Load, Refusal};
+use super::admission::{Admitted, Disk};
 use super::ledger::Ledger;
-use super::periods::Tally;
 use super::stream::Stream;
-use super::subset::{Event, Exhausted, Member, OpenError, Rules, Sent, Subset};
+use super::subset::{Event, Exhausted, Member, Rules, Sent, Subset};
 use super::worst::WorstError;
 use super::worsts::{Worsts, class_of};
 use crate::request::Request;
+use queues::Queues;
 
-/// Queues from here on are streams'; owners are below.
-pub const STREAM_QUEUES: u32 = 1 << 31;
+pub use queues::STREAM_QUEUES;
+pub use terms::{NotOpened, Opened, Overdue, Sizes, Standing};
+
 /// The queue of what is no stream's, where no policy has the others apart.
 pub const BEST_EFFORT: u32 = STREAM_QUEUES - 1;
-/// One past the last queue that a stream can have: behind are those of the policies.
-const LAST_QUEUE: u32 = u32::MAX - 16;
 
 /// What streams are promised from: what is known of the drive, and what is done where a promise says nothing.
 #[derive(Clone, Debug)]
@@ -51,77 +53,6 @@ impl Setup {
     }
 }
 
-/// A stream that has begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
-    /// When its first period begins.
-    pub begins: Time,
-    /// r; `None`: it is mandatory.
-    pub reservation: Option<Dur>,
-    /// How much of the drive all streams take now.
-    pub load: Load,
-}
-
-/// Why a stream does not begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotOpened {
-    /// It cannot be had beside the others.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// It is there already, or no period is free for it.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The core was not set up for streams.
-    #[error("expected a scheduler that has streams (admit das), found one without")]
-    NoStreams,
-}
-
-/// A stream at work, and how it fares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// Whose requests are its.
-    pub owner: u32,
-    /// What it asked for.
-    pub stream: Stream,
-    /// r; `None`: it is mandatory.
-    pub reservation: Option<Dur>,
-    /// It takes no more requests, and ends with the last that it has.
-    pub closing: bool,
-    /// What it has asked for and had.
-    pub tally: Tally,
-}
-
-/// How many requests may go by the last decision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
-    /// Of mandatory streams.
-    pub mandatory: u32,
-    /// Of optional ones.
-    pub optional: u32,
-    /// Of nobody's stream.
-    pub best_effort: u32,
-}
-
-/// The drive took longer than the worst case: what is promised rests on a figure that is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the drive took {took} for {} of {} sectors at {}, expected {worst} at its worst", word(.command.kind), .command.count, .command.lbn)]
-pub struct Overdue {
-    /// The command that showed it.
-    pub command: Command,
-    /// How long the drive was busy with it.
-    pub took: Dur,
-    /// What was thought to be the worst case.
-    pub worst: Dur,
-}
-
-fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Read => "a read",
-        Kind::Write => "a write",
-        Kind::Flush => "a flush",
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Open {
     owner: u32,
@@ -130,19 +61,6 @@ struct Open {
     closing: bool,
     /// Requests that are not finished.
     unfinished: u32,
-}
-
-/// The requests of one stream that belong to one period.
-#[derive(Clone, Copy, Debug)]
-struct Queue {
-    number: u32,
-    member: Member,
-    /// When its period is over.
-    due: Time,
-    /// Requests that are not finished.
-    unfinished: u32,
-    /// Its period is over, and what is not at the drive is given up.
-    given_up: bool,
 }
 
 /// The streams of a core.
@@ -154,15 +72,12 @@ pub struct Streams {
     rules: Rules,
     subset: Subset,
     open: Vec<Open>,
-    queues: Vec<Queue>,
-    next_queue: u32,
+    queues: Queues,
     /// Best-effort requests that may go, by class of size.
     best_effort: Vec<u32>,
     /// Who may go by the last decision.
     candidates: Vec<u32>,
     sizes: Sizes,
-    /// Queues are looked through for periods that are over when this comes.
-    next_due: Time,
     overdue: Vec<Overdue>,
     /// Mandatory requests, by their slots, that wait for older ones.
     bound: Vec<u32>,
@@ -185,11 +100,9 @@ impl Streams {
             rules,
             subset: Subset::new(rules),
             open: Vec::new(),
-            queues: Vec::new(),
-            next_queue: STREAM_QUEUES,
+            queues: Queues::new(),
             candidates: Vec::new(),
             sizes: Sizes::default(),
-            next_due: Time::NEVER,
             overdue: Vec::new(),
             bound: Vec::new(),
         }
@@ -301,44 +214,26 @@ impl Streams {
         let open = &mut self.open[at];
         let member = self.subset.submit(open.owner, now);
         open.unfinished += 1;
-        if let Some(queue) = self.queues.iter_mut().find(|q| q.member == member) {
-            queue.unfinished += 1;
-            return Some(queue.number);
-        }
-        let number = self.free_queue();
-        let due = Time((member.period + 1) * self.open[at].stream.period.0);
-        self.queues.push(Queue { number, member, due, unfinished: 1, given_up: false });
-        self.next_due = self.next_due.min(due);
-        Some(number)
-    }
-
-    fn free_queue(&mut self) -> u32 {
-        loop {
-            let number = self.next_queue;
-            self.next_queue = if number + 1 == LAST_QUEUE { STREAM_QUEUES } else { number + 1 };
-            if self.queues.iter().all(|q| q.number != number) {
-                return number;
-            }
-        }
+        Some(self.queues.add(member, Time((member.period + 1) * open.stream.period.0)))
     }
 
     /// Whether a queue is a stream's.
     #[inline]
     pub fn is_stream(queue: u32) -> bool {
-        (STREAM_QUEUES..LAST_QUEUE).contains(&queue)
+        Queues::is_one(queue)
     }
 
-    fn queue(&self, number: u32) -> usize {
-        let at = self.queues.iter().position(|q| q.number == number);
-        at.unwrap_or_else(|| panic!("queue {number} has no request"))
+    /// Whether a stream is optional.
+    fn is_optional(&self, owner: u32) -> bool {
+        self.open.iter().any(|o| o.owner == owner && o.reservation.is_some())
     }
 
     /// A request that has just been submitted waits for an older one.
     pub fn blocked(&mut self, slot: u32, queue: u32) {
         if Streams::is_stream(queue) {
-            let member = self.queues[self.queue(queue)].member;
+            let member = self.queues.get(queue).member;
             self.subset.blocked(member);
-            if self.open.iter().any(|o| o.owner == member.stream && o.reservation.is_none()) {
+            if !self.is_optional(member.stream) {
                 self.bound.push(slot);
             }
         }
@@ -364,7 +259,7 @@ impl Streams {
             self.best_effort[class_of(request.count)] += 1;
             return true;
         }
-        let queue = self.queues[self.queue(queue)];
+        let queue = *self.queues.get(queue);
         match (queue.given_up, at_once) {
             (true, _) => {}
             (false, true) => self.subset.ready(queue.member),
@@ -377,26 +272,14 @@ impl Streams {
     /// [`Streams::gives_up`].
     pub fn over(&mut self, now: Time) -> Vec<u32> {
         self.subset.tick(now);
-        if now < self.next_due {
-            return Vec::new();
-        }
-        let skips = self.rules.exhausted == Exhausted::Skip;
-        let mut over = Vec::new();
-        for queue in self.queues.iter_mut().filter(|q| q.due <= now && !q.given_up) {
-            let open = self.open.iter().find(|o| o.owner == queue.member.stream).expect("it has requests");
-            queue.given_up = skips && open.reservation.is_some();
-            if queue.given_up {
-                over.push(queue.number);
-            }
-        }
-        self.next_due = self.queues.iter().map(|q| q.due).filter(|&due| due > now).min().unwrap_or(Time::NEVER);
-        over
+        let (skips, open) = (self.rules.exhausted == Exhausted::Skip, &self.open);
+        let of = |member: Member| open.iter().find(|o| o.owner == member.stream).expect("it has requests");
+        self.queues.over(now, |member| skips && of(member).reservation.is_some())
     }
 
     /// A request of a queue whose period is over is given up; `ready`: it was told to be ready when it still was to be sent.
     pub fn gives_up(&mut self, queue: u32, ready: bool) {
-        let member = self.queues[self.queue(queue)].member;
-        self.subset.give_up(member, ready);
+        self.subset.give_up(self.queues.get(queue).member, ready);
         self.gone(queue);
     }
 
@@ -408,18 +291,14 @@ impl Streams {
         let best_effort = active.best_effort && waits.is_some();
         self.candidates.clear();
         for member in &active.members {
-            let queue = self.queues.iter().find(|q| q.member == *member);
-            self.candidates.push(queue.expect("who may go has a request that waits").number);
+            self.candidates.push(self.queues.of(*member).expect("who may go has a request that waits"));
         }
         (&self.candidates, best_effort)
     }
 
     /// Leaves only queues of mandatory streams of those that may go, if there is one.
     pub fn only_mandatory(&self, going: &mut Vec<u32>) {
-        let optional = |number: u32| {
-            let owner = self.queues[self.queue(number)].member.stream;
-            self.open.iter().any(|o| o.owner == owner && o.reservation.is_some())
-        };
+        let optional = |number: u32| self.is_optional(self.queues.get(number).member.stream);
         if going.iter().any(|&number| !optional(number)) {
             going.retain(|&number| !optional(number));
         }
@@ -429,8 +308,7 @@ impl Streams {
     pub fn count(&mut self, best_effort: bool, waiting: impl Fn(u32) -> usize) {
         let mut sizes = Sizes::default();
         for &number in &self.candidates {
-            let owner = self.queues[self.queue(number)].member.stream;
-            let optional = self.open.iter().any(|o| o.owner == owner && o.reservation.is_some());
+            let optional = self.is_optional(self.queues.get(number).member.stream);
             let of = if optional { &mut sizes.optional } else { &mut sizes.mandatory };
             *of += waiting(number) as u32;
         }
@@ -446,8 +324,7 @@ impl Streams {
     /// A request of those that may go was chosen; `slot` is its name until its command goes.
     pub fn chosen(&mut self, slot: u32, queue: u32, request: &Request) {
         if Streams::is_stream(queue) {
-            let member = self.queues[self.queue(queue)].member;
-            self.subset.chosen(slot, Sent::Stream(member), Dur::ZERO);
+            self.subset.chosen(slot, Sent::Stream(self.queues.get(queue).member), Dur::ZERO);
         } else {
             self.best_effort[class_of(request.count)] -= 1;
             self.subset.chosen(slot, Sent::BestEffort, self.worsts.get(request.count));
@@ -515,13 +392,7 @@ impl Streams {
 
     /// A request of a stream is finished, or given up.
     pub fn gone(&mut self, queue: u32) {
-        let at = self.queue(queue);
-        let q = &mut self.queues[at];
-        q.unfinished -= 1;
-        let (owner, last) = (q.member.stream, q.unfinished == 0);
-        if last {
-            self.queues.swap_remove(at);
-        }
+        let owner = self.queues.finished(queue).stream;
         let open = self.open.iter_mut().find(|o| o.owner == owner).expect("it has requests");
         open.unfinished -= 1;
         if open.closing && open.unfinished == 0 {
@@ -531,7 +402,7 @@ impl Streams {
 
     /// When the period of a request in this queue is over; `None`: it is no stream's.
     pub fn due(&self, queue: u32) -> Option<Time> {
-        Streams::is_stream(queue).then(|| self.queues[self.queue(queue)].due)
+        Streams::is_stream(queue).then(|| self.queues.get(queue).due)
     }
 
     /// When it is to be asked again, if nothing happens before: a period ends.

@@ -1,0 +1,80 @@
+//! What the core's streams say: what has begun, how it fares, and what shows that a promise rests on a wrong figure.
+
+use headtime_disk::command::{Command, Kind};
+use headtime_disk::time::{Dur, Time};
+
+use super::super::admission::{Load, Refusal};
+use super::super::periods::Tally;
+use super::super::stream::Stream;
+use super::super::subset::OpenError;
+
+/// A stream that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// When its first period begins.
+    pub begins: Time,
+    /// r; `None`: it is mandatory.
+    pub reservation: Option<Dur>,
+    /// How much of the drive all streams take now.
+    pub load: Load,
+}
+
+/// Why a stream does not begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotOpened {
+    /// It cannot be had beside the others.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It is there already, or no period is free for it.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The core was not set up for streams.
+    #[error("expected a scheduler that has streams (admit das), found one without")]
+    NoStreams,
+}
+
+/// A stream at work, and how it fares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Whose requests are its.
+    pub owner: u32,
+    /// What it asked for.
+    pub stream: Stream,
+    /// r; `None`: it is mandatory.
+    pub reservation: Option<Dur>,
+    /// It takes no more requests, and ends with the last that it has.
+    pub closing: bool,
+    /// What it has asked for and had.
+    pub tally: Tally,
+}
+
+/// How many requests may go by the last decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Of mandatory streams.
+    pub mandatory: u32,
+    /// Of optional ones.
+    pub optional: u32,
+    /// Of nobody's stream.
+    pub best_effort: u32,
+}
+
+/// The drive took longer than the worst case: what is promised rests on a figure that is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the drive took {took} for {} of {} sectors at {}, expected {worst} at its worst", word(.command.kind), .command.count, .command.lbn)]
+pub struct Overdue {
+    /// The command that showed it.
+    pub command: Command,
+    /// How long the drive was busy with it.
+    pub took: Dur,
+    /// What was thought to be the worst case.
+    pub worst: Dur,
+}
+
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "a read",
+        Kind::Write => "a write",
+        Kind::Flush => "a flush",
+    }
+}
