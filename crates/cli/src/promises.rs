@@ -28,46 +28,48 @@ pub struct Shares {
     mandatory_at_worst: f64,
     /// What is expected to be done of all streams takes so much of it.
     expected: f64,
-    /// Best effort has so much of it, if it always waits; the rest is idle.
-    best_effort: f64,
-    best_effort_per_second: f64,
+    /// Best effort has so much of it, if it always waits; the rest is idle. Nothing: that cannot be told.
+    best_effort: Option<f64>,
+    best_effort_per_second: Option<f64>,
     /// Requests of it that are taken to wait.
     best_effort_waiting: u32,
-    /// The shares in parts per million.
+    /// The first two in parts per million, and what best effort has.
     #[serde(skip)]
-    ppm: [u64; 3],
+    ppm: [u64; 2],
+    #[serde(skip)]
+    forecast: Option<Forecast>,
 }
 
 impl Shares {
     /// Mandatory requests at their worst, and what is expected of all, in parts per million; and what best effort has.
-    pub fn of(worst: u64, expected: u64, forecast: Forecast) -> Shares {
+    pub fn of(worst: u64, expected: u64, forecast: Option<Forecast>) -> Shares {
         let share = |ppm: u64| ppm as f64 / 1e6;
         Shares {
             mandatory_at_worst: share(worst),
             expected: share(expected),
-            best_effort: share(forecast.best_effort_ppm),
-            best_effort_per_second: forecast.per_1000_s as f64 / 1e3,
+            best_effort: forecast.map(|f| share(f.best_effort_ppm)),
+            best_effort_per_second: forecast.map(|f| f.per_1000_s as f64 / 1e3),
             best_effort_waiting: USUAL_WAITING,
-            ppm: [worst, expected, forecast.best_effort_ppm],
+            ppm: [worst, expected],
+            forecast,
         }
     }
 
     /// Of a set of streams that was admitted.
     pub fn admitted(disk: &Disk, streams: &[Stream], admitted: &Admitted, exhausted: Exhausted) -> Shares {
-        let forecast = forecast(disk, streams, admitted, exhausted, BestEffort::usual(disk)).unwrap_or_default();
+        let forecast = forecast(disk, streams, admitted, exhausted, BestEffort::usual(disk));
         Shares::of(admitted.load.worst_ppm, admitted.load.expected_ppm, forecast)
     }
 }
 
 impl fmt::Display for Shares {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [worst, expected, left] = self.ppm.map(ppm);
-        write!(
-            f,
-            "mandatory requests take {worst} of the time at their worst; what is expected of all streams takes {expected}. \
-             Best effort has {left} of it, {:.1} requests a second, if {} always wait",
-            self.best_effort_per_second, self.best_effort_waiting
-        )
+        let [worst, expected] = self.ppm.map(ppm);
+        write!(f, "mandatory requests take {worst} of the time at their worst; ")?;
+        write!(f, "what is expected of all streams takes {expected}")?;
+        let Some(forecast) = self.forecast else { return Ok(()) };
+        let (share, rate) = (ppm(forecast.best_effort_ppm), forecast.per_1000_s as f64 / 1e3);
+        write!(f, ". Best effort has {share} of it, {rate:.1} requests a second, if {USUAL_WAITING} always wait")
     }
 }
 

@@ -175,7 +175,7 @@ fn streams_come_from_a_file_with_its_lines_in_what_is_said_of_it() {
     assert!(headtime(&["admit", "--disk", "none", "--stream", FIVE]).refused().contains("no built-in drive"));
 }
 
-/// Asks for so many mandatory requests of 64 KiB in 500 ms.
+/// Asks for `n` mandatory requests of 64 KiB in 500 ms.
 fn mandatory(n: u32) -> String {
     format!("requests={n},period=500ms,quality=100%,size=64k,name=m")
 }

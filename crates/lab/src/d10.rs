@@ -58,7 +58,7 @@ static SPEC: Spec = Spec {
 
 /// Request sizes of streams, bytes.
 const SIZES: [u64; 2] = [8 << 10, 64 << 10];
-/// X's bins are so many times as wide as a family's: many sets are tried for each that is had. Times are rounded up,
+/// Bins of a family in one of X's: many sets are tried for each that is had. Times are rounded up,
 /// which is on the side of promises.
 const MERGED: u32 = 5;
 /// Streams that are tried for a set.

@@ -10,14 +10,14 @@
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Disk, Service};
+use headtime_sched::admit::das::admission::Disk;
 use headtime_sched::admit::das::ledger::Ledger;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::variates::{Share, Variates};
 use headtime_sim::workload::{PatternSpec, StreamSpec, das};
 
-use crate::das::{Bench, Beside, drive, known, measured};
+use crate::das::{Bench, Beside, drive, known, measured, one_x};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
 
@@ -27,14 +27,17 @@ pub struct D14;
 static SPEC: Spec = Spec {
     id: "D14",
     title: "Quality of optional streams under any load",
-    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), condition 3",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+             (2003), condition 3",
     drive: "ultrastar36z15, barracuda36es2, atlas10k3 and cheetah36es",
-    workload: "500 random admitted sets on each (quick: 6) of streams of 8 and 64 KiB that read, write or do both, two minutes each (quick: 40 s), beside 0 to 100 best-effort tasks; X measured with 2, 8, 32 and 100 waiting",
+    workload: "500 random admitted sets on each (quick: 6) of streams of 8 and 64 KiB that read, write or do both, two \
+               minutes each (quick: 40 s), beside 0 to 100 best-effort tasks; X measured with 2, 8, 32 and 100 waiting",
     claims: &[Claim {
         id: "D14",
         claim: "qualities kept whatever the load",
         paper: "each at least as asked",
-        rule: "below what was asked by more than 0.5 points, beyond chance at 99%: at most 1% of them; with one X of a hundred waiting, 5% or more",
+        rule: "below what was asked by more than 0.5 points, beyond chance at 99%: at most 1% of them; with one X of a \
+               hundred waiting, 5% or more",
         checks: &[
             Check {
                 what: "optional streams more than 0.5 points below what they asked for, beyond chance at 99%",
@@ -55,8 +58,9 @@ static SPEC: Spec = Spec {
 
 const DRIVES: [&str; 4] = ["ultrastar36z15", "barracuda36es2", "atlas10k3", "cheetah36es"];
 /// Requests that waited when X was measured, and best-effort tasks beside streams, of sets in turn.
-const WAITING: [u32; 4] = [2, 8, 32, 100];
-const TASKS: [u32; 6] = [0, 1, 4, 16, 40, 100];
+const WAITING: [u32; 4] = [2, 8, 32, MOST];
+const TASKS: [u32; 6] = [0, 1, 4, 16, 40, MOST];
+const MOST: u32 = 100;
 /// Bytes of requests.
 const SIZES: [u64; 2] = [8 << 10, 64 << 10];
 /// Bins of a family in one.
@@ -93,7 +97,8 @@ impl Experiment for D14 {
                 Ok((profile, disk))
             };
             let disks = WAITING.map(measured).into_iter().collect::<Result<Vec<_>, _>>()?;
-            let one_x = one_x(&disks[WAITING.len() - 1].1)?;
+            // As the paper makes reservations.
+            let one_x = one_x(&SPEC, &disks[WAITING.len() - 1].0, MOST)?;
             for set in 0..sets {
                 let seed = run.seed.wrapping_mul(1_000_003).wrapping_add(set * 4 + at as u64);
                 let mut rng = Variates::new(run.seed, (1 << 53) + set * 4 + at as u64);
@@ -103,8 +108,8 @@ impl Experiment for D14 {
                 rows.push(own.row(name, WAITING[(set % 4) as usize], &mut rng, &mut kept)?);
                 // As many sets with one X as are with each of the others.
                 if set % 4 == 0 {
-                    let other = Set { disk: &one_x, tasks: 100, ..own };
-                    other.row(name, 100, &mut rng, &mut flat)?;
+                    let other = Set { disk: &one_x, tasks: MOST, ..own };
+                    other.row(name, MOST, &mut rng, &mut flat)?;
                 }
                 run.progress.advance(500 * (set + 1) / sets - 500 * set / sets);
             }
@@ -115,19 +120,6 @@ impl Experiment for D14 {
         f.tables.push(Table { name: "sets", columns: COLUMNS, rows });
         Ok(f)
     }
-}
-
-/// The same drive with reservations as the paper makes them: X of a load that always waits, whatever there is to
-/// choose from.
-fn one_x(disk: &Disk) -> Result<Disk, RunError> {
-    let sizes = SIZES.map(|bytes| (bytes / 512) as u32);
-    let service = |sectors: u32| {
-        let of = disk.service(sectors).ok_or_else(|| failed(&SPEC, "a size was not measured"))?;
-        let steady = of.steady.as_ref().ok_or_else(|| failed(&SPEC, "a load that always waits was not measured"))?;
-        Ok::<_, RunError>(Service::new(sectors, of.worst, steady.most().clone()))
-    };
-    let services = sizes.map(service).into_iter().collect::<Result<Vec<_>, _>>()?;
-    Disk::new(services, disk.outstanding()).map_err(|e| failed(&SPEC, e))
 }
 
 /// Where a set of streams runs.

@@ -14,7 +14,7 @@ use headtime_sim::stats::Stats;
 use headtime_sim::workload::StreamSpec;
 use headtime_sim::workload::das::BYTES;
 
-use crate::das::{Bench, DRIVES, drive, known};
+use crate::das::{Bench, DRIVES, best_effort_sectors, drive, known};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
 
@@ -26,12 +26,15 @@ static SPEC: Spec = Spec {
     title: "What best effort gets, as admission says",
     source: "headtime's own",
     drive: "ultrastar36z15 and barracuda36es2",
-    workload: "streams of random reads of 64 KiB from one request in 35 ms to most of the drive's time, and 8 best-effort requests that always wait",
+    workload: "streams of random reads of 64 KiB from one request in 35 ms to most of the drive's time, and 8 \
+               best-effort requests that always wait",
     claims: &[Claim {
         id: "D15",
-        claim: "`admit`'s words on best effort against what best effort gets; an optional stream never costs more than a mandatory one",
+        claim: "`admit`'s words on best effort against what best effort gets; an optional stream never costs more than \
+                a mandatory one",
         paper: "-",
-        rule: "within 10% of what it gets, or of a hundredth of what it gets alone where that is more; and beside an optional stream at least 99% of what it gets beside a mandatory one of the same size and period",
+        rule: "within 10% of what it gets, or of a hundredth of what it gets alone where that is more; and beside an \
+               optional stream at least 99% of what it gets beside a mandatory one of the same size and period",
         checks: &[
             Check { what: "largest difference", unit: "%", test: Test::AtMost(10.0) },
             Check {
@@ -41,8 +44,8 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "A mandatory stream keeps a worst case free before each of its deadlines, so that with a period hardly longer than that \
-               best effort has next to nothing while the drive is idle; both figures say so.",
+        note: "A mandatory stream keeps a worst case free before each of its deadlines, so that with a period hardly \
+               longer than that best effort has next to nothing while the drive is idle; both figures say so.",
     }],
     alone: false,
 };
@@ -137,6 +140,5 @@ fn streams(disk: &Disk, set: &[(u32, u64, u32)]) -> Result<Vec<Stream>, RunError
 
 /// Best-effort requests a second.
 fn rate(stats: &Stats) -> f64 {
-    let streams: u64 = stats.streams.iter().map(|s| s.sectors).sum();
-    (stats.sectors - streams) as f64 / (BYTES / 512) as f64 / stats.ended_at.as_secs_f64()
+    best_effort_sectors(stats) as f64 / (BYTES / 512) as f64 / stats.ended_at.as_secs_f64()
 }

@@ -3,14 +3,13 @@
 //! Reuther and Pohlack (2003), section 3.1.2 and figure 4: service times of random reads of 64 KB under SATF. How the load is set up,
 //! and how many requests wait: `headtime_sim::service`.
 
-use headtime_disk::profile;
+use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{self, Disk, Service};
-use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sim::service::{self, Load, Measured};
-use headtime_sim::simulate::DEPTH;
 
+use crate::das::one_x;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
@@ -139,9 +138,8 @@ impl Experiment for D2 {
 fn drive(name: &str, load: &Load) -> Result<(Disk, Measured), String> {
     let profile = profile::builtin(name).map_err(|e| e.to_string())?;
     let m = service::measure(&profile, load).map_err(|e| e.to_string())?;
-    let worst = m.worst.total();
-    let x = Distribution::from_counts(m.times.counts(), m.times.bin, worst).map_err(|e| e.to_string())?;
-    Ok((Disk::new(vec![Service::new(m.times.sectors, worst, x)], DEPTH).map_err(|e| e.to_string())?, m))
+    let profile = Profile { service_times: vec![m.times.clone()], ..profile };
+    Ok((one_x(&SPEC, &profile, load.waiting).map_err(|e| e.to_string())?, m))
 }
 
 /// The reservation times of table 2's streams, all five beside each other, ms.

@@ -32,7 +32,9 @@ static SPEC: Spec = Spec {
         id: "D3a",
         claim: "size of the active subset over time (5 mandatory, 45 optional, 100 best effort)",
         paper: "falls through each period, rarely real-time only",
-        rule: "same shape: with best effort among them, the mean falls from each fifth of the period to the next; streams alone in at most 12% of the decisions, and more often in the second half of the period; the optional stream within 0.5 points of what was asked or above",
+        rule: "same shape: with best effort among them, the mean falls from each fifth of the period to the next; \
+               streams alone in at most 12% of the decisions, and more often in the second half of the period; the \
+               optional stream within 0.5 points of what was asked or above",
         checks: &[
             Check {
                 what: "fifths of the period in which the mean size with best effort is not below that of the fifth before",
@@ -55,9 +57,10 @@ static SPEC: Spec = Spec {
         note: "The shape is the paper's. What is rare it says in another place, section 4.4.2: 5 and 12% of the decisions, beside one mandatory \
                stream; here it is a little more in some runs. Our w is longer than the paper's by what it leaves out (a write that settles, a \
                read-ahead that has to stop), and before reservations the overrun of the last request of a stream is kept free, too. \
-               What is reserved is what the stream needs where it has only its own requests to choose from, fewer and fewer of them: a third \
-               more than with one X of the hundred that wait here, with which streams alone had 12% of the decisions and the optional \
-               stream 89% of its requests in time, of 95 that it asked for.",
+               What is reserved is what the stream needs where it has only its own requests to choose from, fewer \
+               and fewer of them: a third more than with one X of the hundred that wait here, with which streams \
+               alone had 12% of the decisions and the optional stream 89% of its requests in time, of 95 that it \
+               asked for.",
     }],
     alone: false,
 };

@@ -6,16 +6,14 @@
 //! mandatory stream); the best-effort bandwidth is measured, under the load that X was measured under but with a seed
 //! of its own. Usable of an optional stream is what it is promised, q c requests of a period's c.
 
-use headtime_disk::model::Model;
-use headtime_disk::profile::{self, Profile, ServiceTimes};
+use headtime_disk::profile;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{self, Disk, Service};
+use headtime_sched::admit::das::admission::{self, Disk};
 use headtime_sched::admit::das::distribution::{CERTAIN, Distribution};
 use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::worst::WorstCase;
 use headtime_sim::service::{self, Load};
-use headtime_sim::simulate::DEPTH;
 
+use crate::das::one_x;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
@@ -156,20 +154,9 @@ impl Line {
     }
 }
 
-/// What is known of the drive as the paper has it: one X for all requests, that of eight which always wait.
-fn one_x(profile: &Profile, model: &Model) -> Result<Disk, String> {
-    let usual =
-        |x: &&ServiceTimes| (x.load.reads_ppm, x.load.waiting) == (1_000_000, service::WAITING) && x.load.is_steady();
-    let x = profile.service_times.iter().find(usual).ok_or("the profile has no X of eight that always wait")?;
-    let worst = WorstCase::of(profile, model, x.sectors).map_err(|e| e.to_string())?.total();
-    let times = Distribution::from_counts(x.counts(), x.bin, worst).map_err(|e| e.to_string())?;
-    Disk::new(vec![Service::new(x.sectors, worst, times)], DEPTH).map_err(|e| e.to_string())
-}
-
 fn line(subject: &'static Subject, run: &Run) -> Result<Line, String> {
     let profile = profile::builtin(subject.drive).map_err(|e| e.to_string())?;
-    let model = Model::new(&profile).map_err(|e| e.to_string())?;
-    let disk = one_x(&profile, &model)?;
+    let disk = one_x(&SPEC, &profile, service::WAITING).map_err(|e| e.to_string())?;
     let measured = |waiting| {
         // Not the seed that X was measured with, which is 1.
         let load =
@@ -309,7 +296,7 @@ mod tests {
     fn a_mandatory_stream_has_what_fits_by_its_worst_case_and_not_one_more() {
         for s in &SUBJECTS {
             let profile = profile::builtin(s.drive).unwrap();
-            let disk = Disk::of(&profile, &Model::new(&profile).unwrap(), DEPTH).unwrap();
+            let disk = one_x(&SPEC, &profile, service::WAITING).unwrap();
             let fit = PERIOD.0 / disk.largest().worst.0;
             assert_eq!(most(&disk, 1_000_000), Ok(fit as u32), "{}", s.drive);
             assert!((mb_s(&disk, 1.0) - 0.131_072).abs() < 1e-9);

@@ -8,12 +8,14 @@
 //! 1,000 KByte (the table's 16,265.28 KByte/s are 16.3 MByte/s in the text). Both are taken over.
 
 use headtime_disk::model::Model;
-use headtime_disk::profile::{self, Profile};
+use headtime_disk::profile::{self, Profile, ServiceTimes};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Admitted, Disk, admit};
+use headtime_sched::admit::das::admission::{Admitted, Disk, Service, admit};
+use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::streams::Setup as Promises;
 use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::admit::das::worst::WorstCase;
 use headtime_sched::core::Order;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
@@ -166,8 +168,22 @@ pub(crate) fn known(spec: &Spec, profile: &Profile) -> Result<Disk, RunError> {
     Disk::of(profile, &model, DEPTH).map_err(|e| failed(spec, e))
 }
 
-/// The drive with X of reads of each of `sizes` bytes, ascending, measured under a load of its own: so many waiting, and so many of
-/// the usual bins in one.
+/// What is known of the drive as the paper has it: one X for all requests of a size, that of a load of reads of
+/// which `waiting` are in the system at all times.
+pub(crate) fn one_x(spec: &Spec, profile: &Profile, waiting: u32) -> Result<Disk, RunError> {
+    let model = Model::new(profile).map_err(|e| failed(spec, e))?;
+    let reads = |x: &&ServiceTimes| (x.load.reads_ppm, x.load.waiting) == (1_000_000, waiting) && x.load.is_steady();
+    let service = |x: &ServiceTimes| {
+        let worst = WorstCase::of(profile, &model, x.sectors).map_err(|e| failed(spec, e))?.total();
+        let times = Distribution::from_counts(x.counts(), x.bin, worst).map_err(|e| failed(spec, e))?;
+        Ok(Service::new(x.sectors, worst, times))
+    };
+    let services = profile.service_times.iter().filter(reads).map(service).collect::<Result<Vec<_>, _>>()?;
+    Disk::new(services, DEPTH).map_err(|e| failed(spec, e))
+}
+
+/// The drive with X of reads of each of `sizes` bytes, ascending, measured under a load of its own:
+/// `waiting` in the system, and `merged` of a family's bins in one.
 pub(crate) fn measured(
     spec: &Spec,
     profile: &Profile,
@@ -179,17 +195,8 @@ pub(crate) fn measured(
     let mut all = Vec::with_capacity(sizes.len());
     for &bytes in sizes {
         let load = Load { waiting, requests, ..Load::reads(bytes, seed) };
-        for mut times in service::families(profile, &load).map_err(|e| failed(spec, e))?.into_iter().map(|m| m.times) {
-            // Times are rounded up to the end of their bin, so what is in the last of several is in the wide one.
-            let mut counts: Vec<u32> = Vec::new();
-            for (bin, n) in times.counts() {
-                let wide = bin.div_ceil(merged) as usize;
-                counts.resize(counts.len().max(wide + 1), 0);
-                counts[wide] += n;
-            }
-            (times.bin, times.runs) = (Dur(times.bin.0 * u64::from(merged)), profile::Run::of(&counts));
-            all.push(times);
-        }
+        let times = service::families(profile, &load).map_err(|e| failed(spec, e))?.into_iter().map(|m| m.times);
+        all.extend(times.map(|t| t.merged(merged)));
     }
     Ok(Profile { service_times: all, ..profile.clone() })
 }

@@ -28,7 +28,7 @@ fn rig(faults: Vec<Fault>) -> Rig {
     rig
 }
 
-/// Random writes with FUA, this many outstanding, until the core says that the cache is on, at most for so many writes.
+/// Random writes with FUA, this many outstanding, until the core says that the cache is on, or there were `writes` of them.
 /// In one of `late` events the host wakes up late, by up to 9 ms.
 fn declared_after(rig: &mut Rig, outstanding: u64, writes: u64, late: Option<u64>) -> Option<u64> {
     while rig.ids < writes {

@@ -4,12 +4,13 @@
 //! it is done on the thread of whoever asks ([`Live`]), and the engine begins the stream only if its streams are still those that
 //! were reckoned with; if not, it is worked out again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headtime_disk::profile::Figures;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Admitted, Disk, Load, Refusal, admit};
+use headtime_sched::admit::das::admission::{Disk, Load, Refusal};
 use headtime_sched::admit::das::forecast::{BestEffort, Forecast, forecast};
+use headtime_sched::admit::das::ledger::Ledger;
 use headtime_sched::admit::das::rests::{self, NotKnown};
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::{NotOpened, Standing};
@@ -115,14 +116,16 @@ pub struct Live {
     exports: Exports,
     cached: Cached,
     grounds: Arc<Grounds>,
-    /// Who opens a stream has it to himself: two would only make each other's numbers void.
-    turn: Arc<Mutex<()>>,
+    /// The streams as they were when the last was opened, with what was worked out for them. One who opens a stream
+    /// has it to himself: two would only make each other's numbers void.
+    ledger: Arc<Mutex<Ledger>>,
 }
 
 impl Live {
     /// The streams of `exports` of the server behind `engine`, promised from `disk`.
     pub fn new(engine: Outbox<Telling>, disk: Arc<Disk>, exports: Exports) -> Live {
-        Live { engine, disk, exports, cached: Cached::default(), grounds: Arc::default(), turn: Arc::default() }
+        let ledger = Arc::new(Mutex::new(Ledger::new(Disk::clone(&disk))));
+        Live { engine, disk, exports, cached: Cached::default(), grounds: Arc::default(), ledger }
     }
 
     /// The same where some exports have a write cache.
@@ -174,9 +177,16 @@ impl Live {
     /// Why not, and what is nearest.
     pub fn ask(&self, stream: Option<Stream>) -> Result<Promised, StreamError> {
         stream.as_ref().map_or(Ok(()), |s| self.fits(s))?;
+        // Nothing is reckoned while others wait for the ledger.
+        let mut ledger = self.ledger().clone();
         let standings = self.standings()?;
-        let all: Vec<Stream> = standings.iter().map(|s| s.stream).chain(stream).collect();
-        Ok(promised(&self.disk, &all, &standings, None, &admit(&self.disk, &all)?))
+        ledger.become_of(&declared(&standings));
+        stream.map_or(Ok(()), |s| ledger.add(s))?;
+        Ok(promised(&ledger, &standings, None))
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether an export may be a stream at all.
@@ -197,13 +207,14 @@ impl Live {
     pub fn open(&self, export: u32, stream: Stream) -> Result<Promised, StreamError> {
         self.may_stream(export)?;
         self.fits(&stream)?;
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = self.ledger();
         for _ in 0..TRIES {
             let standings = self.standings()?;
-            let beside: Vec<Stream> = standings.iter().map(|s| s.stream).collect();
-            let all: Vec<Stream> = beside.iter().copied().chain([stream]).collect();
-            let admitted = admit(&self.disk, &all)?;
-            let said = promised(&self.disk, &all, &standings, Some(export), &admitted);
+            let beside = declared(&standings);
+            ledger.become_of(&beside);
+            ledger.add(stream)?;
+            let admitted = ledger.admitted();
+            let said = promised(&ledger, &standings, Some(export));
             match self.call(|reply| StreamCall::Begin { owner: export, stream, beside, admitted, reply })? {
                 Ok(_) => {
                     self.exports.set_most_sectors(export as usize, Some(stream.sectors));
@@ -221,7 +232,7 @@ impl Live {
     /// # Errors
     /// It is none.
     pub fn close(&self, export: u32) -> Result<(), StreamError> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.ledger();
         match self.call(|reply| StreamCall::Close { owner: export, reply })? {
             true => {
                 self.exports.set_most_sectors(export as usize, None);
@@ -232,12 +243,16 @@ impl Live {
     }
 }
 
-fn promised(disk: &Disk, all: &[Stream], standings: &[Standing], last: Option<u32>, admitted: &Admitted) -> Promised {
+fn declared(standings: &[Standing]) -> Vec<Stream> {
+    standings.iter().map(|s| s.stream).collect()
+}
+
+/// What the streams of a ledger have: those of `standings`, and perhaps one behind them.
+fn promised(ledger: &Ledger, standings: &[Standing], last: Option<u32>) -> Promised {
+    let (admitted, disk) = (ledger.admitted(), ledger.disk());
     let owners = standings.iter().map(|s| Some(s.owner)).chain([last]);
-    let forecast = forecast(disk, all, admitted, Exhausted::default(), BestEffort::usual(disk)).unwrap_or_default();
-    Promised {
-        reservations: owners.zip(admitted.reservations.iter().copied()).collect(),
-        load: admitted.load,
-        forecast,
-    }
+    let beside = BestEffort::usual(disk);
+    let forecast = forecast(disk, ledger.streams(), &admitted, Exhausted::default(), beside).unwrap_or_default();
+    let reservations = owners.zip(admitted.reservations.iter().copied()).collect();
+    Promised { reservations, load: admitted.load, forecast }
 }

@@ -289,8 +289,8 @@ fn an_export_with_a_write_cache_does_not_become_a_stream() {
             let stream = Some(v1::Stream { requests, period_ns, quality_ppm, bytes, kinds: 0 });
             v1::StreamRequest { export: Some(export.into()), stream }
         };
-        let why = "export \"b\", write-cache: expected an export without a stream (what its writes are promised is that \
-                   the disk has them), found one that has a write cache";
+        let why = "export \"b\", write-cache: expected an export without a stream (what its writes are promised is \
+                   that the disk has them), found one that has a write cache";
         let refused = control.open_stream(request("b")).await.unwrap_err();
         assert_eq!((refused.code(), refused.message()), (Code::FailedPrecondition, why));
         assert_eq!(control.ask_stream(request("b")).await.unwrap_err().message(), why);

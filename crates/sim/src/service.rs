@@ -14,7 +14,7 @@ use headtime_sched::core::Order;
 
 mod family;
 
-pub use family::{BIN as FAMILY_BIN, KINDS, families, family};
+pub use family::{families, family};
 
 use crate::observe::Observer;
 use crate::run::Limits;
@@ -280,13 +280,15 @@ impl Observer for Busy {
             self.beyond = self.beyond.or(Some(took));
             return;
         }
-        // A time counts at the end of its bin, and nothing takes no time.
-        let bin = took.0.div_ceil(Distribution::BIN.0).max(1) as usize;
-        if self.counts.len() <= bin {
-            self.counts.resize(bin + 1, 0);
-        }
-        self.counts[bin] += 1;
+        count(&mut self.counts, took);
     }
+}
+
+/// Counts a time at the end of its bin; nothing takes no time.
+fn count(counts: &mut Vec<u32>, took: Dur) {
+    let bin = took.0.div_ceil(Distribution::BIN.0).max(1) as usize;
+    counts.resize(counts.len().max(bin + 1), 0);
+    counts[bin] += 1;
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ fn message(asked: &Asked) -> Result<v1::Stream, Failure> {
 fn load(r: &StreamReply) -> Shares {
     let forecast =
         Forecast { per_1000_s: r.best_effort_per_1000_s, best_effort_ppm: r.left_ppm, ..Forecast::default() };
-    Shares::of(r.worst_ppm, r.expected_ppm, forecast)
+    Shares::of(r.worst_ppm, r.expected_ppm, Some(forecast))
 }
 
 fn ms(ns: u64) -> f64 {

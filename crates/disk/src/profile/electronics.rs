@@ -93,8 +93,8 @@ pub struct Overheads {
     pub queued: QueuedOverheads,
 }
 
-/// What a drive does that lets go of the bus a second time in a write to the segment kept for writes (DiskSim
-/// `Extra write disconnect`; off in Western Digital's build, where only [`CacheSpec::write_burst_sectors`] is left of it).
+/// What a drive does that lets go of the bus a second time in a write to the segment kept for writes (DiskSim `Extra
+/// write disconnect`; off in Western Digital's build, where only [`CacheSpec::write_burst_sectors`] is left of it).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtraDisconnect {
     /// Before the first disconnect.
@@ -183,8 +183,8 @@ impl CacheSpec {
         (of * u64::from(self.read_watermark_permille) / 1000).clamp(1, count.max(1))
     }
 
-    /// Whether a write leaves the rest of a segment that it goes into: of a drive that says so, that writes through
-    /// (a write that waits for the media has a segment that holds nothing else) and whose reads may hit what is written.
+    /// Whether a write leaves the rest of a segment that it goes into: of a drive that says so, that writes through (a
+    /// write that waits for the media has a segment that holds nothing else) and whose reads may hit what is written.
     pub fn updates_segments(&self) -> bool {
         self.writes_update_segments && !self.write_back && self.read_hits_on_written
     }

@@ -96,6 +96,19 @@ impl Run {
 }
 
 impl ServiceTimes {
+    /// The same times in bins `factor` times as wide. Times are rounded up to the end of their bin, so what is in the
+    /// last of several is in the wide one.
+    #[must_use]
+    pub fn merged(&self, factor: u32) -> ServiceTimes {
+        let mut counts: Vec<u32> = Vec::new();
+        for (bin, n) in self.counts() {
+            let wide = bin.div_ceil(factor) as usize;
+            counts.resize(counts.len().max(wide + 1), 0);
+            counts[wide] += n;
+        }
+        ServiceTimes { bin: Dur(self.bin.0 * u64::from(factor)), runs: Run::of(&counts), ..self.clone() }
+    }
+
     /// Bins with commands in them, ascending: number and how many.
     pub fn counts(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
         self.runs.iter().flat_map(|run| (run.first..).zip(run.counts.iter().copied())).filter(|c| c.1 > 0)
@@ -232,6 +245,23 @@ fn histogram(x: &ServiceTimes, places: &Places, path: &str) -> Result<(), Profil
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wider_bins_hold_the_times_that_end_in_them() {
+        let load = ServiceLoad {
+            words: "made up".into(),
+            reads_ppm: 0,
+            waiting: 1,
+            candidates: 1,
+            order: "fcfs".into(),
+            outstanding: 1,
+        };
+        let runs = vec![Run { first: 3, counts: vec![1, 2, 4, 8] }, Run { first: 20, counts: vec![16] }];
+        let narrow = ServiceTimes { sectors: 8, load, samples: 31, bin: Dur(10), runs };
+        let wide = narrow.merged(2);
+        assert_eq!((wide.bin, wide.counts().collect::<Vec<_>>()), (Dur(20), vec![(2, 3), (3, 12), (10, 16)]));
+        assert_eq!(narrow.merged(1), narrow);
+    }
 
     #[test]
     fn empty_stretches_end_a_run_and_short_gaps_do_not() {

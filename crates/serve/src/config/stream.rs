@@ -35,28 +35,8 @@ pub struct StreamTable {
     #[serde(deserialize_with = "figure::<_, Share>")]
     quality: Quality,
     size: Size,
-    #[serde(default)]
-    kinds: KindsName,
-}
-
-/// What a stream's requests are, by name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum KindsName {
-    #[default]
-    Any,
-    Reads,
-    Writes,
-}
-
-impl From<KindsName> for Kinds {
-    fn from(name: KindsName) -> Kinds {
-        match name {
-            KindsName::Any => Kinds::Any,
-            KindsName::Reads => Kinds::Reads,
-            KindsName::Writes => Kinds::Writes,
-        }
-    }
+    #[serde(default, deserialize_with = "figure::<_, KindsName>")]
+    kinds: Kinds,
 }
 
 impl StreamTable {
@@ -80,7 +60,7 @@ impl StreamTable {
             ));
         }
         let stream = Stream::new(self.requests, self.period, self.quality, (bytes / unit) as u32);
-        stream.map(|s| s.only(self.kinds.into())).map_err(|e| e.to_string())
+        stream.map(|s| s.only(self.kinds)).map_err(|e| e.to_string())
     }
 }
 
@@ -184,6 +164,17 @@ impl Figure for Share {
     }
     fn text(text: &str) -> Option<Quality> {
         written::quality(text)
+    }
+}
+
+struct KindsName;
+impl Figure for KindsName {
+    type Value = Kinds;
+    fn expected() -> String {
+        Kinds::NAMES.join(", ")
+    }
+    fn text(text: &str) -> Option<Kinds> {
+        Kinds::named(text)
     }
 }
 

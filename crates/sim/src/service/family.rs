@@ -14,7 +14,7 @@ use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::at_drive::AtDrive;
 use headtime_sched::admit::das::distribution::Distribution;
 
-use super::{Load, MeasureError, Measured, measure, words, worst_of};
+use super::{Load, MeasureError, Measured, count, measure, words, worst_of};
 use crate::observe::Observer;
 use crate::run::Limits;
 use crate::simulate::{Setup, Simulation};
@@ -23,9 +23,9 @@ use crate::workload::variates::{Share, Variates};
 use crate::workload::{Ask, Workload, WorkloadError};
 
 /// The width of a family's bins: each of its histograms is of fewer commands than one alone, and there are many.
-pub const BIN: Dur = Dur::from_us(50);
+const BIN: Dur = Dur::from_us(50);
 /// Shares of reads that are measured for all kinds of streams, in parts per million: reads, both, writes.
-pub const KINDS: [u32; 3] = [1_000_000, 500_000, 0];
+const KINDS: [u32; 3] = [1_000_000, 500_000, 0];
 /// Numbers of candidates that have times of their own, below what is kept waiting.
 const NUMBERS: [u32; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192];
 /// Commands that a load measures for which there is one batch of each size up to [`SMALL`], and of each larger one.
@@ -79,30 +79,14 @@ pub fn family(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureEr
 pub fn families(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureError> {
     let each = KINDS.map(|reads_ppm| family(profile, &Load { reads_ppm, ..*load }));
     let all = each.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(all.into_iter().flatten().map(|m| Measured { times: widened(&m.times), ..m }).collect())
-}
-
-/// The same times in bins of [`BIN`].
-fn widened(times: &ServiceTimes) -> ServiceTimes {
-    let merged = (BIN.0 / times.bin.0).max(1) as u32;
-    let mut counts: Vec<u32> = Vec::new();
-    // Times are rounded up to the end of their bin, so what is in the last of several is in the wide one.
-    for (bin, n) in times.counts() {
-        let wide = bin.div_ceil(merged) as usize;
-        counts.resize(counts.len().max(wide + 1), 0);
-        counts[wide] += n;
-    }
-    ServiceTimes { bin: Dur(times.bin.0 * u64::from(merged)), runs: Run::of(&counts), ..times.clone() }
+    let merged = (BIN.0 / Distribution::BIN.0) as u32;
+    Ok(all.into_iter().flatten().map(|m| Measured { times: m.times.merged(merged), ..m }).collect())
 }
 
 /// Times of commands that were chosen from one number of candidates.
 fn of(load: &Load, closed: &Measured, candidates: u32, largest: u32, times: &[Dur]) -> Measured {
     let mut counts = Vec::new();
-    for time in times {
-        let bin = time.0.div_ceil(Distribution::BIN.0).max(1) as usize;
-        counts.resize(counts.len().max(bin + 1), 0u32);
-        counts[bin] += 1;
-    }
+    times.iter().for_each(|&time| count(&mut counts, time));
     let sum: Dur = times.iter().copied().sum();
     Measured {
         times: ServiceTimes {

@@ -137,9 +137,17 @@ impl Disk {
     /// # Errors
     /// They are larger than any that were measured, or of kinds that were not.
     pub fn service_of(&self, stream: &Stream) -> Result<&Service, NotKnown> {
-        let of = &self.services[stream.kinds as usize];
-        let largest = of.last().ok_or(NotKnown::Kinds)?.sectors;
-        of.iter().find(|s| s.sectors >= stream.sectors).ok_or(NotKnown::Size { most: largest })
+        self.service_for(stream.kinds, stream.sectors)
+    }
+
+    /// What holds for requests of these kinds, of this size.
+    ///
+    /// # Errors
+    /// As of [`Disk::service_of`].
+    pub fn service_for(&self, kinds: Kinds, sectors: u32) -> Result<&Service, NotKnown> {
+        let of = &self.services[kinds as usize];
+        let most = of.last().ok_or(NotKnown::Kinds)?.sectors;
+        of.iter().find(|s| s.sectors >= sectors).ok_or(NotKnown::Size { most })
     }
 
     /// What holds for requests of this size, of any kind that was measured; `None`: they are larger than any
@@ -215,7 +223,8 @@ pub enum Why {
     },
     /// Nothing is known of requests of these kinds.
     #[error(
-        "stream {stream}: expected service times of its requests ({}) in the drive's profile, found those of others only",
+        "stream {stream}: expected service times of its requests ({}) in the drive's profile, found those of others \
+         only",
         kinds.name()
     )]
     Kinds {

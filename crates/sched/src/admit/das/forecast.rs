@@ -51,9 +51,12 @@ pub struct Forecast {
 pub const USUAL_WAITING: u32 = 8;
 
 impl BestEffort {
-    /// The usual one of a drive: reads, where these were measured, of the largest size.
+    /// The usual one of a drive: of the largest size that was measured, and reads unless only others were.
     pub fn usual(disk: &Disk) -> BestEffort {
-        BestEffort { waiting: USUAL_WAITING, sectors: disk.largest().sectors, kinds: Kinds::Reads }
+        let sectors = disk.largest().sectors;
+        let known = |kinds: &Kinds| disk.service_for(*kinds, sectors).is_ok();
+        let kinds = [Kinds::Reads, Kinds::Any, Kinds::Writes].into_iter().find(known).unwrap_or_default();
+        BestEffort { waiting: USUAL_WAITING, sectors, kinds }
     }
 }
 
@@ -66,8 +69,7 @@ pub fn forecast(
     exhausted: Exhausted,
     best_effort: BestEffort,
 ) -> Option<Forecast> {
-    let of = |kinds| Stream { kinds, sectors: best_effort.sectors, ..ANY };
-    let own = disk.service_of(&of(best_effort.kinds)).or_else(|_| disk.service_of(&of(Kinds::Any))).ok()?;
+    let own = disk.service_for(best_effort.kinds, best_effort.sectors).ok()?;
     let rules = Rules {
         outstanding: disk.outstanding(),
         best_effort: own.worst,
@@ -91,21 +93,12 @@ pub fn forecast(
         let service = disk.service_of(&stream).ok()?;
         let next = running.subset.open(number as u32, stream, service, reservation, Time::ZERO).ok()?;
         // Of what a stream may ask for reads are the most usual.
-        let reads = disk.service_of(&Stream { kinds: Kinds::Reads, ..stream });
+        let reads = disk.service_for(Kinds::Reads, stream.sectors);
         let usual = if stream.kinds == Kinds::Any { reads.unwrap_or(service) } else { service };
         running.streams.push(Asking { stream, next, times: Drawn::of(usual) });
     }
     Some(running.run(rules.outstanding as usize))
 }
-
-/// Any stream; only its kinds and sectors are looked at.
-const ANY: Stream = Stream {
-    requests: 1,
-    period: Dur::from_secs(1),
-    quality: super::stream::Quality::MANDATORY,
-    sectors: 1,
-    kinds: Kinds::Any,
-};
 
 /// X of one size, ready to be drawn from.
 struct Drawn {

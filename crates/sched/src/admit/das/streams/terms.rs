@@ -61,7 +61,10 @@ pub struct Sizes {
 
 /// The drive took longer than the worst case: what is promised rests on a figure that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the drive took {took} for {} of {} sectors at {}, expected {worst} at its worst", word(.command.kind), .command.count, .command.lbn)]
+#[error(
+    "the drive took {took} for {} of {} sectors at {}, expected {worst} at its worst",
+    word(.command.kind), .command.count, .command.lbn
+)]
 pub struct Overdue {
     /// The command that showed it.
     pub command: Command,
