@@ -238,7 +238,9 @@ mod tests {
     fn a_line_and_a_table_say_the_same() {
         let said = line("requests=5, period=500ms,quality=99.5%,size=64K").unwrap();
         assert_eq!((said.requests, said.period, said.bytes), (5, Dur::from_ms(500), 65_536));
-        assert_eq!((said.quality.ppm(), said.name.as_str()), (995_000, "3"));
+        assert_eq!((said.quality.ppm(), said.name.as_str(), said.kinds), (995_000, "3", Kinds::Any));
+        let writes = line("requests=5,period=500ms,quality=1,size=64k,kinds=writes").unwrap().stream(512).unwrap();
+        assert_eq!(writes.kinds, Kinds::Writes);
         let text = "[[stream]]\nrequests = 5\nperiod = \"0.5 s\"\nquality = 0.995\nsize = 65536\nname = \"a\"\n";
         let read = read("s.toml", text).unwrap();
         assert_eq!(read, [Asked { name: "a".into(), place: "s.toml:1".into(), ..said.clone() }]);
@@ -250,11 +252,11 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_line_is_said() {
         for (text, said) in [
-            ("", "--stream: expected requests=N,period=T,quality=Q,size=S and perhaps name=X, found \"\""),
-            ("requests=5,perod=1s", "perhaps name=X, found \"perod=1s\""),
+            ("", "--stream: expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, name=X, found \"\""),
+            ("requests=5,perod=1s", "perhaps kinds=reads, name=X, found \"perod=1s\""),
             (
                 "requests=5,requests=6",
-                "expected each of requests, period, quality, size, name once, found requests twice",
+                "expected each of requests, period, quality, size, kinds, name once, found requests twice",
             ),
             ("requests=5,period=1s,size=4k", "--stream: stream 3: expected quality (a share such as 99% or 0.99"),
             (
@@ -271,6 +273,7 @@ mod tests {
                 "quality: expected a share such as 99% or 0.99, more than 0 and",
             ),
             ("requests=5,period=1s,quality=0,size=4k", "found \"0\""),
+            ("requests=5,period=1s,quality=1,size=4k,kinds=both", "kinds: expected any, reads, writes, found \"both\""),
             ("requests=5,period=1s,quality=1,size=4q", "size: expected a number of bytes such as 64k, found \"4q\""),
             ("requests=5,period=1s,quality=1,size=4k,name=\u{1b}[31m", "name: expected 1 to 64 characters"),
         ] {
@@ -294,7 +297,7 @@ mod tests {
             (good.replace("[[stream]]", "[[stream]"), "s.toml:1: expected TOML, found"),
             (
                 good.replace("size", "sise"),
-                "s.toml:5: expected one of requests, period, quality, size, name, found the key sise",
+                "s.toml:5: expected one of requests, period, quality, size, kinds, name, found the key sise",
             ),
             (
                 good.replace("\"1s\"", "true"),

@@ -1,5 +1,5 @@
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
 use headtime_sched::admit::das::subset::Exhausted;
 
 use super::*;
@@ -147,6 +147,10 @@ fn an_export_may_be_a_stream() {
         let c = read(&STREAM.replace("\"500ms\"", written)).unwrap();
         assert_eq!(c.streams(512).unwrap()[0].1.period, Dur(ns), "{written}");
     }
+    for kinds in Kinds::ALL {
+        let text = STREAM.replace("size = \"64 KiB\"", &format!("size = \"64 KiB\"\nkinds = \"{}\"", kinds.name()));
+        assert_eq!(read(&text).unwrap().streams(512).unwrap()[0].1.kinds, kinds);
+    }
     // What is no stream goes by shares, as it does without streams, and nothing of it is asked for by name.
     let usual = read(&STREAM.replace("best-effort = \"bfq\"", "").replace("exhausted = \"skip\"", "")).unwrap();
     assert_eq!((usual.policy().name(), usual.exhausted()), ("bfq+", Exhausted::AsBestEffort));
@@ -180,6 +184,11 @@ fn a_stream_that_cannot_be_is_said_with_its_place() {
             ":17: quality: expected a share such as 99% or 0.99, more than 0 and at most all; a percentage in quotes, found integer `0`",
         ),
         ("quality", "qualty", ":17: unknown field `qualty`"),
+        (
+            "size = \"64 KiB\"",
+            "size = \"64 KiB\"\nkinds = \"both\"",
+            ":19: kinds: expected any, reads, writes, found string \"both\"",
+        ),
         ("    period = \"500ms\"\n", "", ":14: missing field `period`"),
         ("64 KiB", "64 xb", ": export 1 (\"film\"), stream.size: expected bytes, or in quotes a number and KiB"),
         ("admit = \"das\"", "admit = \"edf\"", ": scheduler.admit: expected none, cfq, bfq, bfq+, das, found edf"),
