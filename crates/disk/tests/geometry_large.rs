@@ -3,7 +3,7 @@
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{
-    GeometrySpec, HeadOrder, Layout, SectorAddress, Skew, Slip, SpareUnit, Sparing, ZoneSpec,
+    self, GeometrySpec, HeadOrder, Layout, SectorAddress, Skew, Slip, SpareUnit, Sparing, ZoneSpec,
 };
 use headtime_testkit::profiles::rng;
 use rand_core::Rng;
@@ -148,4 +148,23 @@ fn sectors_of_either_size_differ_in_nothing_but_their_number() {
         assert_eq!((a.cylinder, a.surface, a.sector), (b.cylinder, b.surface, 8 * b.sector));
         assert!(Angle(a.angle.distance(b.angle)).turns() < 1e-12);
     }
+}
+
+#[test]
+fn where_lbns_run_along_a_surface_one_lookup_finds_the_tracks_of_a_leg() {
+    let geometry = Geometry::new(&profile::builtin("nearline-20tb").unwrap().geometry).unwrap();
+    let (mut looked_at, mut found) = (0u64, 0u64);
+    for cylinder in (0..geometry.cylinders()).step_by(7_919) {
+        for surface in (0..geometry.surfaces()).step_by(3) {
+            let Some(alike) = geometry.alike(cylinder, surface) else { continue };
+            let cylinders = cylinder.saturating_sub(1_000)..(cylinder + 1_000).min(geometry.cylinders());
+            for track in cylinders.filter_map(|c| alike.at(c, surface)) {
+                assert_eq!(Some(track), geometry.track(track.cylinder, surface));
+                found += 1;
+            }
+            looked_at += 1;
+        }
+    }
+    // Groups of 1,000 tracks; spares at the end of each zone and zones that begin within a group shorten some.
+    assert!(found > 900 * looked_at, "{found} tracks of {looked_at} legs");
 }

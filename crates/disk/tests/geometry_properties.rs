@@ -115,6 +115,29 @@ proptest! {
     }
 
     #[test]
+    fn alike_tracks_are_the_tracks_that_are_there(spec in generate::geometry()) {
+        let Some((geometry, _)) = both(&spec)? else { return Ok(()) };
+        for (cylinder, surface) in (0..spec.cylinders + 1).flat_map(|c| (0..spec.surfaces + 1).map(move |s| (c, s))) {
+            let alike = geometry.alike(cylinder, surface);
+            prop_assert_eq!(alike.and_then(|a| a.at(cylinder, surface)), geometry.track(cylinder, surface));
+            let Some(alike) = alike else { continue };
+            let all = (0..spec.cylinders).filter_map(|c| alike.at(c, surface)).collect::<Vec<_>>();
+            prop_assert_eq!(all.len(), alike.count() as usize);
+            for t in all {
+                prop_assert_eq!(Some(t), geometry.track(t.cylinder, surface));
+                prop_assert!(t.plain || alike.count() == 1);
+                let next = alike.next(t.cylinder).map(|(next, skew)| (alike.at(next, surface).unwrap(), skew));
+                let behind = geometry.track_of(t.first_lbn + u64::from(t.lbns));
+                if let Some((next, skew)) = next {
+                    prop_assert_eq!(Some(next), behind);
+                    prop_assert_eq!(t.angle + skew, next.angle);
+                }
+            }
+            prop_assert!((0..spec.surfaces).all(|s| s == surface || alike.at(cylinder, s).is_none()));
+        }
+    }
+
+    #[test]
     fn runs_are_as_long_as_a_track_and_a_limit_allow(spec in generate::geometry(), max in 1..9u32) {
         let Some((geometry, reference)) = both(&spec)? else { return Ok(()) };
         for lbn in 0..reference.sectors.len() {

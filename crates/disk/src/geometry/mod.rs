@@ -24,6 +24,7 @@
 //! * The left edge of sector k of n lies at the track's angle + k * floor(2^64 / n) / 2^64 turns. Skews are rounded
 //!   down to 2^-64 turn, so a track's angle is exact to 10^-12 turn even at the end of a chain of 10^7 tracks.
 
+mod alike;
 mod divide;
 mod error;
 mod extents;
@@ -39,6 +40,7 @@ mod zones;
 use crate::angle::Angle;
 use crate::profile::{GeometrySpec, Layout, SectorAddress};
 
+pub use alike::AlikeTracks;
 pub use error::{GeometryError, GeometryWarning, NotASpare, warnings};
 use extents::{Extent, Extents};
 use moved::Moved;
@@ -189,9 +191,14 @@ impl Geometry {
     /// The track at a cylinder and surface; `None` where the drive has none or it holds no data.
     #[inline]
     pub fn track(&self, cylinder: u32, surface: u16) -> Option<Track> {
-        let spot = self.order.track(cylinder, surface)?;
-        let near = self.extents.on_track(&spot);
-        let (first_lbn, lbns) = self.extents.lbns_on(&spot, near);
+        self.track_on(&self.order.track(cylinder, surface)?)
+    }
+
+    /// What a track holds; `None` when that is no data.
+    #[inline]
+    fn track_on(&self, spot: &TrackSpot<'_>) -> Option<Track> {
+        let near = self.extents.on_track(spot);
+        let (first_lbn, lbns) = self.extents.lbns_on(spot, near);
         if lbns == 0 {
             return None;
         }
@@ -202,7 +209,7 @@ impl Geometry {
                 (&extents[0], &extents[1])
             }
         };
-        Some(track(&spot, first_lbn, lbns, first))
+        Some(track(spot, first_lbn, lbns, first))
     }
 
     /// The longest stretch of consecutive LBNs from `lbn`, at most `max` of them, on one track. A remapped LBN is a

@@ -7,8 +7,9 @@
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
-use headtime_disk::geometry::{Geometry, Track};
+use headtime_disk::geometry::{AlikeTracks, Geometry, Track};
 use headtime_disk::mechanics::Mechanics;
+use headtime_disk::model::Model;
 use headtime_disk::profile::SectorAddress;
 use headtime_disk::rotation::{JUST_PASSED, sectors_time};
 use headtime_disk::time::Dur;
@@ -24,6 +25,15 @@ pub struct Line {
     plain: bool,
     step: Angle,
     sector_fx: u64,
+    /// The cylinder of the next track in LBN order and by how much more that is turned, where that one is like it.
+    next: Option<(u32, Angle)>,
+}
+
+/// The line that was looked at last, and those of its neighbours that are like it.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines {
+    tracks: AlikeTracks,
+    line: Line,
 }
 
 /// What passes on a track from some instant on.
@@ -41,12 +51,25 @@ impl Line {
     pub fn new(geometry: &Geometry, mechanics: &Mechanics, track: Track) -> Line {
         let (step, sector_fx) = (Angle(u64::MAX / u64::from(track.spt)), mechanics.rotation.sector_fx(track.spt));
         if track.plain {
-            return Line { track, first_sector: 0, plain: true, step, sector_fx };
+            return Line { track, first_sector: 0, plain: true, step, sector_fx, next: None };
         }
         let run = geometry.run_at(track.first_lbn, track.lbns);
         let on_track = run.filter(|r| (r.start.cylinder, r.start.surface) == (track.cylinder, track.surface));
         let plain = on_track.is_some_and(|r| r.count == track.lbns && r.span == track.lbns);
-        Line { track, first_sector: on_track.filter(|_| plain).map_or(0, |r| r.start.sector), plain, step, sector_fx }
+        let first_sector = on_track.filter(|_| plain).map_or(0, |r| r.start.sector);
+        Line { track, first_sector, plain, step, sector_fx, next: None }
+    }
+
+    /// The track behind it in LBN order.
+    #[inline]
+    pub fn behind(&self, geometry: &Geometry, mechanics: &Mechanics) -> Option<Line> {
+        match self.next {
+            Some((cylinder, skew)) => {
+                let track = Track { cylinder, first_lbn: self.end(), angle: self.track.angle + skew, ..self.track };
+                Some(Line { track, next: None, ..*self })
+            }
+            None => Some(Line::new(geometry, mechanics, geometry.track_of(self.end())?)),
+        }
     }
 
     /// The track's address.
@@ -150,10 +173,26 @@ impl Line {
     }
 }
 
+impl Lines {
+    /// Looks at a track; `known` are lines that were looked at before. `None` where the drive has none or it holds no data.
+    #[inline]
+    pub fn at(known: &mut Option<Lines>, model: &Model, (cylinder, surface): (u32, u16)) -> Option<Line> {
+        if let Some(Lines { tracks, line }) = known
+            && let Some(track) = tracks.at(cylinder, surface)
+        {
+            return Some(Line { track, next: tracks.next(cylinder), ..*line });
+        }
+        let tracks = model.geometry.alike(cylinder, surface)?;
+        let line = Line::new(&model.geometry, &model.mechanics, tracks.at(cylinder, surface)?);
+        let line = Line { next: tracks.next(cylinder), ..line };
+        *known = Some(Lines { tracks, line });
+        Some(line)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_disk::model::Model;
     use headtime_disk::profile;
 
     /// Zone 0 of this drive has slips; the last cylinder of a zone has spares.

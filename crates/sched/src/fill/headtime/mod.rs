@@ -38,7 +38,7 @@ use super::gap::{Plan, Window};
 use crate::fill::regions::Regions;
 use crate::tasks::wanted::Wanted;
 use front::{Front, Merged};
-use line::Line;
+use line::{Line, Lines};
 use pairs::Rank;
 use visit::{Asked, Point, Visit};
 use walk::{Land, Stop, Walk};
@@ -54,13 +54,14 @@ pub struct Settings {
     pub cuts: usize,
     /// A plan is good enough when no other can be better by more than this, in thousandths.
     pub slack_permille: u64,
-    /// A search ends when so much more has brought no better plan.
+    /// A search ends when so much more has brought no better plan, where what is left could be half as good again or
+    /// better; the less better it could be, the sooner.
     pub patience: u64,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { beam: 2, second: 6, cuts: 2, slack_permille: 5, patience: 128 }
+        Settings { beam: 2, second: 6, cuts: 2, slack_permille: 5, patience: 144 }
     }
 }
 
@@ -93,6 +94,10 @@ pub struct Planner {
     firsts: Vec<Visit>,
     /// The tracks that offered most, best first.
     lines: Vec<(u64, Line)>,
+    /// Neighbours of the track that was looked at last.
+    alike: Option<Lines>,
+    /// Second legs of one track: room for the next.
+    seconds: Vec<Visit>,
     /// All legs that were offered, and how many there were when they were put together last.
     offered: Vec<Visit>,
     paired: usize,
@@ -110,6 +115,8 @@ pub struct Planner {
 
 /// Plans kept, for when the best does not hold.
 const KEPT: usize = 6;
+/// Tracks that are looked at without being judged before, from one that was found worth a look on.
+const TRUSTED: u32 = 4;
 /// What a track looked at costs.
 const LOOK: u64 = 2;
 const KINDS: [Kind; 2] = [Kind::Read, Kind::Write];
@@ -136,6 +143,7 @@ impl Planner {
         self.patient_from = 0;
         self.firsts.clear();
         self.lines.clear();
+        self.alike = None;
         self.offered.clear();
         self.paired = 0;
         self.windows = [[None; 4]; 2];
@@ -173,7 +181,7 @@ impl Planner {
                 self.enter(asked, regions, &land, &stop);
             }
             // Where a plan is known and so much has brought no better one, it is time to make do.
-            if self.cost > self.patient_from.saturating_add(self.settings.patience) {
+            if self.cost > self.patient_from.saturating_add(self.patience(stop.ahead)) {
                 self.through = self.best(asked).is_some();
                 self.patient_from = self.cost;
             }
@@ -213,6 +221,14 @@ impl Planner {
     fn could_gain(&self, value: u64) -> bool {
         let best = self.best.first().map_or(0, |b| b.value);
         value * 1000 > best * (1000 + self.settings.slack_permille)
+    }
+
+    /// How much is spent without a better plan where what is left could be worth `ahead`.
+    #[inline]
+    fn patience(&self, ahead: u64) -> u64 {
+        let best = self.best.first().map_or(0, |b| b.value);
+        let (most, better) = (self.settings.patience, ahead.saturating_sub(best));
+        most.saturating_mul(2 * better).checked_div(best).map_or(most, |patience| patience.min(most))
     }
 
     fn keep(&mut self, plan: Plan, value: u64) {
@@ -259,14 +275,20 @@ impl Planner {
         let mask = regions.mask(asked.who, stop.cell);
         let left = |walk: &Walk, track: (u32, u16)| asked.prices.most_at(walk.left(land, track), track.0, land.own);
         // Where even its far end is worth a look, or all of it is equally near, its tracks need not be judged one by one.
+        // Those next to one that will do are likely to: each is judged exactly when it is looked at.
         let sure = stop.one || stop.falls && self.could_gain(left(&self.walk, stop.furthest));
+        let mut trusted = 0;
         for track in regions.cells().tracks_from(stop.cell, stop.up) {
-            if !sure && !self.could_gain(left(&self.walk, track)) {
-                if stop.falls {
-                    break;
+            if !sure && trusted == 0 {
+                if !self.could_gain(left(&self.walk, track)) {
+                    if stop.falls {
+                        break;
+                    }
+                    continue;
                 }
-                continue;
+                trusted = TRUSTED;
             }
+            trusted = trusted.saturating_sub(1);
             self.look(asked, regions, track, mask);
         }
     }
@@ -288,27 +310,28 @@ impl Planner {
             let line = match line {
                 Some(line) => line,
                 None => {
-                    let Some(track) = asked.model.geometry.track(track.0, track.1) else { return };
-                    *line.insert(Line::new(&asked.model.geometry, &asked.model.mechanics, track))
+                    let Some(found) = Lines::at(&mut self.alike, asked.model, track) else { return };
+                    *line.insert(found)
                 }
             };
             self.cost += LOOK;
-            let visits = asked.visits(&Point::start(asked), &line, kind, &window, &mut self.wanted);
+            let from = self.offered.len();
+            asked.visits(&Point::start(asked), &line, kind, &window, &mut self.wanted, &mut self.offered);
             let mut most = 0;
-            for mut v in visits.into_iter().flatten() {
-                if !self.is_worth_appraising(asked, &v) {
-                    self.offer(v);
+            for i in from..self.offered.len() {
+                if !self.is_worth_appraising(asked, &self.offered[i]) {
                     continue;
                 }
-                asked.appraise(&mut v, &mut self.near);
-                self.offer(v);
-                most = v.value.max(most);
-                self.keep(Plan::of(v.leg, v.sectors), v.value);
-                self.finish(asked, Plan::of(v.leg, v.sectors), v.value, &v.end);
-                self.fresh |= insert(&mut self.firsts, self.settings.beam, v, |v| v.value);
+                asked.appraise(&mut self.offered[i], &mut self.near);
+                let Visit { leg, sectors, value, end, .. } = self.offered[i];
+                most = value.max(most);
+                self.keep(Plan::of(leg, sectors), value);
+                self.finish(asked, Plan::of(leg, sectors), value, &end);
+                self.fresh |= insert(&mut self.firsts, self.settings.beam, &self.offered[i], |v| v.value);
             }
+            self.offered.truncate(pairs::OFFERED);
             if most > 0 {
-                insert(&mut self.lines, self.settings.second, (most, line), |l| l.0);
+                insert(&mut self.lines, self.settings.second, &(most, line), |l| l.0);
             }
         }
     }
@@ -332,7 +355,7 @@ impl Planner {
 
     /// A plan so far, with the request's command made to begin earlier behind it.
     fn finish(&mut self, asked: &Asked, plan: Plan, value: u64, end: &Point) {
-        let Some(front) = self.front else { return };
+        let Some(front) = &self.front else { return };
         if !self.could_gain(value + self.front_at_most(asked, end)) {
             return;
         }
@@ -368,12 +391,6 @@ impl Planner {
         self.lines = lines;
     }
 
-    fn offer(&mut self, v: Visit) {
-        if self.offered.len() < pairs::OFFERED {
-            self.offered.push(v);
-        }
-    }
-
     /// Looks at one track for a second leg.
     fn second(&mut self, asked: &Asked, v: &Visit, line: &Line) {
         let left = asked.gap.starts.saturating_since(v.end.head.at);
@@ -390,18 +407,22 @@ impl Planner {
                 continue;
             }
             self.cost += LOOK;
-            for mut w in asked.visits(&v.end, line, kind, &window, &mut self.wanted).into_iter().flatten() {
+            let mut seconds = std::mem::take(&mut self.seconds);
+            seconds.clear();
+            asked.visits(&v.end, line, kind, &window, &mut self.wanted, &mut seconds);
+            for w in &mut seconds {
                 if w.leg.range().overlaps(&v.leg.range())
                     || !self.could_gain(v.value + w.value + self.front_at_most(asked, &w.end))
                 {
                     continue;
                 }
-                asked.appraise(&mut w, &mut self.near);
+                asked.appraise(w, &mut self.near);
                 if let Some(plan) = Plan::of(v.leg, v.sectors).and(w.leg, w.sectors) {
                     self.keep(plan, v.value + w.value);
                     self.finish(asked, plan, v.value + w.value, &w.end);
                 }
             }
+            self.seconds = seconds;
         }
     }
 }
@@ -412,13 +433,13 @@ fn land<'a>(asked: &Asked<'a>, regions: &'a Regions) -> Land<'a> {
 }
 
 /// Puts something into a list of the `most` best, best first. False when it is not one of them.
-fn insert<T>(list: &mut Vec<T>, most: usize, item: T, value: impl Fn(&T) -> u64) -> bool {
-    let worth = value(&item);
+fn insert<T: Copy>(list: &mut Vec<T>, most: usize, item: &T, value: impl Fn(&T) -> u64) -> bool {
+    let worth = value(item);
     let at = list.partition_point(|i| value(i) >= worth);
     if at >= most {
         return false;
     }
     list.truncate(most - 1);
-    list.insert(at, item);
+    list.insert(at, *item);
     true
 }

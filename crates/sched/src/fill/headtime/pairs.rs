@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 
 use headtime_disk::time::Time;
 
-use super::Planner;
 use super::visit::Asked;
+use super::{KINDS, Planner};
 use crate::fill::gap::Plan;
 
 /// Legs that are remembered for putting them together.
@@ -64,6 +64,7 @@ impl Planner {
         let mut tries = PAIRS;
         for &a in &lists[0] {
             let first = &offered[a.index()];
+            let heads = KINDS.map(|kind| first.end.head_for(asked, kind));
             for &b in &lists[1] {
                 if tries == 0 || !self.could_gain(a.value() + b.value()) {
                     break;
@@ -73,7 +74,7 @@ impl Planner {
                     continue;
                 }
                 tries -= 1;
-                if !asked.follows(first, second) {
+                if !asked.follows(first, &heads[usize::from(!second.leg.kind.is_read())], second) {
                     continue;
                 }
                 // What they leave beside them may not have been looked at yet.

@@ -141,8 +141,8 @@ impl Asked<'_> {
         Time(self.gap.ends.max(self.gap.dest_ready).0.saturating_sub(answer.0))
     }
 
-    /// The legs of `kind` that begin on the track of `line`, the head being there in `window`: the one that begins at once,
-    /// and the one that begins with the track's first LBN.
+    /// Adds the legs of `kind` that begin on the track of `line`, the head being there in `window`: the one that begins at
+    /// once, and the one that begins with the track's first LBN.
     pub fn visits(
         &self,
         from: &Point,
@@ -150,21 +150,21 @@ impl Asked<'_> {
         kind: Kind,
         window: &Window,
         out: &mut Wanted,
-    ) -> [Option<Visit>; 2] {
+        found: &mut Vec<Visit>,
+    ) {
         let (mechanics, geometry) = (&self.model.mechanics, &self.model.geometry);
         let passing = line.from(mechanics, window.angle);
         // The times of sectors are rounded up; what this lets in wrongly does not hold.
         let length = window.length() + ROUNDING;
         if length <= passing.wait {
-            return [None; 2];
+            return;
         }
         let (at, sector) = (window.arrive + passing.wait, passing.sector);
         let sectors = line.passes(length - passing.wait);
         if sectors == 0 {
-            return [None; 2];
+            return;
         }
         let spt = line.track.spt;
-        let mut found = [None; 2];
         // Towards the track's end, and on to the next track.
         let lo = line.lbn_from(geometry, sector);
         if lo < line.end() {
@@ -178,7 +178,7 @@ impl Asked<'_> {
                 stretch.next = Some((next, begins));
             }
             if stretch.hi > lo {
-                found[0] = self.offer(from, line, kind, &stretch, out);
+                found.extend(self.offer(from, line, kind, &stretch, out));
             }
         }
         // Round again from the first.
@@ -187,10 +187,9 @@ impl Asked<'_> {
             let at = at + line.takes(spt - sector);
             let (lo, hi) = (line.track.first_lbn, line.lbn_from(geometry, round));
             if hi > lo {
-                found[1] = self.offer(from, line, kind, &Stretch { lo, hi, at, sector: 0, next: None }, out);
+                found.extend(self.offer(from, line, kind, &Stretch { lo, hi, at, sector: 0, next: None }, out));
             }
         }
-        found
     }
 
     /// Going on with the next track when the last LBN of `line` has passed at `ended`: that track, when its first LBN's
@@ -203,14 +202,13 @@ impl Asked<'_> {
         if ended + mechanics.head_switch.min(mechanics.reposition_floor(1)) >= self.gap.starts {
             return None;
         }
-        let next = model.geometry.track_of(line.end())?;
-        let to = (next.cylinder, next.surface);
+        let next = line.behind(&model.geometry, mechanics)?;
+        let to = next.at();
         let leave = self.gap.leave(model, to, kind)?.min(self.latest(kind));
         let arrive = ended + mechanics.reposition(line.at(), to, kind);
         if arrive >= leave {
             return None;
         }
-        let next = Line::new(&model.geometry, mechanics, next);
         let angle = line.angle_of(behind) + mechanics.rotation.angle_after(arrive.since(ended));
         let first = next.sector_of(&model.geometry, next.track.first_lbn);
         let begins = arrive + mechanics.rotation.wait(angle, next.angle_of(first));
@@ -315,15 +313,14 @@ impl Asked<'_> {
         left
     }
 
-    /// Whether `second` can follow `first` as it stands: the head gets to its track before its first sector passes. What
-    /// passes when does not depend on where the head was before.
+    /// Whether `second` can follow `first` as it stands: the head, which can begin to move at `head`, gets to its track
+    /// before its first sector passes. What passes when does not depend on where the head was before.
     #[inline]
-    pub fn follows(&self, first: &Visit, second: &Visit) -> bool {
-        if second.begins <= first.end.head.at || second.leg.range().overlaps(&first.leg.range()) {
+    pub fn follows(&self, first: &Visit, head: &Head, second: &Visit) -> bool {
+        if second.begins <= head.at || second.leg.range().overlaps(&first.leg.range()) {
             return false;
         }
         let (kind, to) = (second.leg.kind, second.track());
-        let head = first.end.head_for(self, kind);
         let from = (head.cylinder, head.surface);
         let arrive = head.at + self.model.mechanics.reposition(from, to, kind) + self.gap.margins.of_move(from, to);
         // What the drive reads on behind is asked for the track on which a command ends.

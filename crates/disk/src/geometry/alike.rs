@@ -1,0 +1,81 @@
+//! Neighbouring tracks that are all alike: each is found from the first by a multiplication.
+//!
+//! Where LBNs run along one surface, a search meets one track after another. The tracks of a [leg](super::order::Leg) that
+//! one extent covers whole have as many LBNs as sectors, follow each other in LBN order and are turned by the same skew,
+//! so that after one lookup the others need none.
+
+use super::order::{Leg, TrackSpot};
+use super::{Geometry, Track, track};
+use crate::angle::Angle;
+
+/// Tracks of one surface in LBN order, all alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AlikeTracks {
+    /// The first in LBN order.
+    first: Track,
+    /// From one to the next: 1, or -1 (wrapped).
+    step: u32,
+    count: u32,
+    /// Angle of each one's sector 0 from that of the one before.
+    skew: Angle,
+}
+
+impl AlikeTracks {
+    /// How many there are.
+    #[inline]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The track at a cylinder and surface, if it is one of them.
+    #[inline]
+    pub fn at(&self, cylinder: u32, surface: u16) -> Option<Track> {
+        let index = cylinder.wrapping_sub(self.first.cylinder).wrapping_mul(self.step);
+        (surface == self.first.surface && index < self.count).then(|| Track {
+            cylinder,
+            first_lbn: self.first.first_lbn + u64::from(index) * u64::from(self.first.lbns),
+            angle: self.first.angle + self.skew * u64::from(index),
+            ..self.first
+        })
+    }
+
+    /// The cylinder of the track that follows one of them in LBN order, and by how much more it is turned; `None` for the
+    /// last one.
+    #[inline]
+    pub fn next(&self, cylinder: u32) -> Option<(u32, Angle)> {
+        let next = cylinder.wrapping_add(self.step);
+        let index = next.wrapping_sub(self.first.cylinder).wrapping_mul(self.step);
+        (index < self.count).then_some((next, self.skew))
+    }
+}
+
+impl Geometry {
+    /// The track at a cylinder and surface with its neighbours that are like it; alone where its sectors are not all
+    /// LBNs in their order, or where spares are kept for so many tracks or cylinders. `None` where there is no track or it
+    /// holds no data.
+    pub fn alike(&self, cylinder: u32, surface: u16) -> Option<AlikeTracks> {
+        let spot = self.order.track(cylinder, surface)?;
+        let here = self.track_on(&spot)?;
+        let Leg { step, start, tracks, .. } = *spot.leg;
+        let skew = spot.shape.track_skew;
+        let alone = AlikeTracks { first: here, step, count: 1, skew };
+        let has_units = spot.section.unit.is_some() || spot.shape.unit.is_some();
+        if tracks == 1 || !here.plain || has_units {
+            return Some(alone);
+        }
+        let extents = self.extents.starting_with(here.first_lbn);
+        let (extent, next) = (&extents[0], &extents[1]);
+        // Slots of the section are counted without spares, of which it has none.
+        let leg_starts = spot.period * spot.section.period.get() + start;
+        let spt = spot.shape.spt.get();
+        let first = extent.slot.saturating_sub(leg_starts).div_ceil(spt);
+        let end = ((extent.slot + (next.lbn - extent.lbn)).saturating_sub(leg_starts) / spt).min(u64::from(tracks));
+        if !(first..end).contains(&spot.track) {
+            return Some(alone);
+        }
+        let first_spot = TrackSpot { track: first, ..spot };
+        let first_lbn = extent.lbn + (leg_starts + first * spt - extent.slot);
+        let first = track(&first_spot, first_lbn, here.lbns, (extent, next));
+        Some(AlikeTracks { first, step, count: (end - first_spot.track) as u32, skew })
+    }
+}
