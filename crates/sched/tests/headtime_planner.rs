@@ -182,6 +182,10 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
                     println!("{found} of {best}: {:?} instead of {best_legs:?}", plan.map(|p| p.plan.legs().to_vec()));
                 }
                 assert!(found <= best, "{found} of {best}");
+                for own in plan.iter().flat_map(|f| f.plan.legs()).filter(|l| !l.merged) {
+                    let parts = [own.lbn, own.range().end()].map(|lbn| lbn % unit);
+                    assert_eq!(parts, [0, 0], "{own:?} takes a part of a unit");
+                }
                 assert!(best == 0 || found > 0, "nothing found where {best_legs:?} fits");
                 gaps += 1;
                 worse += usize::from(found < best);

@@ -227,6 +227,7 @@ impl Asked<'_> {
         if wakes && s.hi < line.end() {
             return None;
         }
+        // Asked for by itself: only units that lie whole within what is asked about are marked.
         self.wanted(kind, s.lo, s.hi, out);
         let (first, last, sectors) = self.best_piece(kind, out, s.lo, s.hi)?;
         let end = self.end_of(from, line, kind, s, last)?;
