@@ -39,10 +39,12 @@ struct Held<T> {
 pub struct Done<T> {
     /// What it was sent for.
     pub what: T,
-    /// How long the drive was busy with it.
+    /// How long the drive was busy with it, its arm's move for itself before it included.
     pub took: Dur,
-    /// How long it could have taken at most; less than `took` where the worst case is none.
+    /// How long it could have taken at most.
     pub worst: Dur,
+    /// It took longer than that from when the drive was free for it at the latest: the worst case is none.
+    pub overdue: bool,
     /// How long it was likely to take at most.
     pub likely: Dur,
 }
@@ -56,11 +58,20 @@ pub struct AtDrive<T> {
     latest: Time,
     likely: Time,
     last_done: Time,
+    /// Until when the arm may move for itself behind what was done last.
+    moves_until: Time,
 }
 
 impl<T: Copy> Default for AtDrive<T> {
     fn default() -> AtDrive<T> {
-        AtDrive { sent: Vec::new(), held: Vec::new(), latest: Time::ZERO, likely: Time::ZERO, last_done: Time::ZERO }
+        AtDrive {
+            sent: Vec::new(),
+            held: Vec::new(),
+            latest: Time::ZERO,
+            likely: Time::ZERO,
+            last_done: Time::ZERO,
+            moves_until: Time::ZERO,
+        }
     }
 }
 
@@ -107,10 +118,12 @@ impl<T: Copy> AtDrive<T> {
         let sent = self.sent.remove(at);
         let began = sent.at.max(self.last_done);
         let took = now.since(began);
+        let overdue = now > began.max(self.moves_until) + sent.worst;
         self.last_done = now;
-        self.latest = now.max(began + moves_on) + self.sent.iter().map(|s| s.worst).sum();
+        self.moves_until = now.max(began + moves_on);
+        self.latest = self.moves_until + self.sent.iter().map(|s| s.worst).sum();
         self.likely = now + self.sent.iter().map(|s| s.likely).sum();
-        Done { what: sent.what, took, worst: sent.worst, likely: sent.likely }
+        Done { what: sent.what, took, worst: sent.worst, overdue, likely: sent.likely }
     }
 
     /// When the drive is free at the latest, with what is held.
@@ -197,6 +210,15 @@ mod tests {
         // What took longer than that was no such read.
         drive.done(2, moves_on, ms(30));
         assert_eq!(drive.free_by(ms(30)), ms(30));
+        // Behind such a read the worst case counts from the end of the move.
+        for (late, overdue) in [(Dur::ZERO, false), (Dur(1), true)] {
+            let start = ms(100) + drive.free_by(ms(0)).since(Time::ZERO);
+            drive.sent(3, 'c', TIMES, start);
+            drive.sent(4, 'd', TIMES, start);
+            drive.done(3, moves_on, start + Dur::from_ms(1));
+            let done = drive.done(4, moves_on, start + Dur::from_ms(38) + late);
+            assert_eq!((done.took, done.overdue), (Dur::from_ms(37) + late, overdue));
+        }
     }
 
     #[test]

@@ -225,7 +225,7 @@ impl Subset {
 
     fn back(&mut self, command: u64, now: Time) -> Done<(Sent, bool)> {
         let done = self.at_drive.done(command, self.rules.moves_on, now);
-        if done.took > done.worst {
+        if done.overdue {
             self.events.push(Event::Overdue { command, took: done.took, worst: done.worst });
         }
         done
