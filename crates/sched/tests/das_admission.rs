@@ -255,6 +255,29 @@ fn several_periods_and_sizes_are_admitted_together() {
     println!("{full}");
 }
 
+/// What a period leaves undone at another one's beginning counts there, too: with times that are certain, no more is
+/// admitted than there is time for.
+#[test]
+fn streams_with_periods_that_do_not_divide_each_other_are_not_admitted_for_more_time_than_there_is() {
+    let took = Dur::from_ms(5);
+    let times = Distribution::from_samples(&[took], Dur::from_us(500), Dur::from_ms(6)).expect("a sample");
+    let disk = Disk::new(vec![Service::new(128, Dur::from_ms(6), times)], 1).expect("a drive");
+    let mut used = Vec::new();
+    for (period, other) in [(300, 200), (380, 200), (500, 300)] {
+        for requests in [10, 20] {
+            let has = stream(requests, Dur::from_ms(other), 999_000, 128);
+            let asks = stream(100, Dur::from_ms(period), 999_000, 128);
+            let Nearest { requests: most, .. } = admit(&disk, &[has, asks]).expect_err("half a second of work").nearest;
+            let share = |requests: u32, period: u64| f64::from(requests) * took.as_ms_f64() / period as f64;
+            let all = share(requests, other) + share(most.expect("some fit"), period);
+            assert!(all <= 1.0, "{requests} in {other} ms and {most:?} in {period} ms take {all:.3} of the time");
+            used.push(all);
+        }
+    }
+    println!("{used:.2?}");
+    assert!(used.iter().all(|u| *u > 0.55), "{used:.2?}");
+}
+
 #[test]
 fn optional_streams_are_admitted_although_mandatory_ones_fill_the_period_by_their_worst() {
     let service = bell(4_250.0, 1_200.0, Dur::from_ms(25));

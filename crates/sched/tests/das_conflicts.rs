@@ -153,6 +153,24 @@ fn the_disk_does_not_stand_still_because_a_request_of_a_short_period_cannot_go()
     assert!(done(OTHER) == 1 && done(1) >= 10 && done(2) == 40, "{} {} {}", done(OTHER), done(1), done(2));
 }
 
+/// In the order of arrival the write would be the thirtieth to go, 900 ms from now.
+#[test]
+fn what_a_mandatory_request_waits_for_goes_before_others_that_are_older() {
+    let mut rig = Rig::new(4096);
+    rig.stream(1, 3, 500);
+    rig.run(ms(500));
+    for i in 0..29 {
+        rig.tell(OTHER, Kind::Write, 1_000_000 + i * 1_000).expect("room");
+    }
+    let write = rig.tell(OTHER, Kind::Write, 10_000).expect("room");
+    let read = rig.tell(1, Kind::Read, 10_000).expect("room");
+    rig.run(ms(2_000));
+    assert_eq!(rig.finished.len(), 31);
+    assert!(rig.late().is_empty(), "late: {:?}", rig.late());
+    let at = |id| rig.finished.iter().position(|f| f.request == id).expect("it is done");
+    assert!(at(write) < at(read) && at(read) < 29, "the read is done as the {}th", at(read));
+}
+
 #[test]
 fn best_effort_leaves_room_for_what_streams_ask_for() {
     let mut rig = Rig::new(32);
