@@ -7,6 +7,7 @@ use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::Policy;
 use headtime_sched::admit::das::admission::{Disk, Service};
 use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::stream::{Quality, Stream};
@@ -15,6 +16,7 @@ use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::admit::das::worsts::Worsts;
 use headtime_sched::core::{Config, Core, Order, Refused};
 use headtime_sched::request::{Action, Finished, Request};
+use headtime_testkit::profiles::{between, rng};
 
 const W: Dur = Dur::from_ms(30);
 const SECTORS: u32 = 128;
@@ -37,6 +39,10 @@ struct Rig {
 
 impl Rig {
     fn new(capacity: usize) -> Rig {
+        Rig::with(capacity, &Policy::None)
+    }
+
+    fn with(capacity: usize, policy: &Policy) -> Rig {
         let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
         let model = Model::new(&profile).expect("a drive that works");
         let times = Distribution::from_samples(&[Dur::from_ms(8)], Dur::from_ms(1), W).expect("a sample");
@@ -47,7 +53,7 @@ impl Rig {
             exhausted: Exhausted::AsBestEffort,
         };
         let config = Config { order: Order::Fcfs, max_outstanding: 2, capacity, fill: None };
-        let core = Core::new(config, model).guaranteeing(&setup);
+        let core = Core::new(config, model).admitting(policy).guaranteeing(&setup);
         let (at_drive, owners, finished) = (vec![], BTreeMap::new(), vec![]);
         Rig { core, now: Time::ZERO, at_drive, free: Time::ZERO, owners, finished }
     }
@@ -153,22 +159,60 @@ fn the_disk_does_not_stand_still_because_a_request_of_a_short_period_cannot_go()
     assert!(done(OTHER) == 1 && done(1) >= 10 && done(2) == 40, "{} {} {}", done(OTHER), done(1), done(2));
 }
 
-/// In the order of arrival the write would be the thirtieth to go, 900 ms from now.
+const POLICIES: [&str; 4] = ["none", "cfq", "bfq", "bfq+"];
+
+fn policy(name: &str) -> Policy {
+    Policy::named(name).expect("a policy")
+}
+
+/// In the order of arrival, and by turns, the write would be one of the last of thirty to go, 800 ms from now.
 #[test]
 fn what_a_mandatory_request_waits_for_goes_before_others_that_are_older() {
-    let mut rig = Rig::new(4096);
-    rig.stream(1, 3, 500);
-    rig.run(ms(500));
-    for i in 0..29 {
-        rig.tell(OTHER, Kind::Write, 1_000_000 + i * 1_000).expect("room");
+    for name in POLICIES {
+        let mut rig = Rig::with(4096, &policy(name));
+        rig.stream(1, 3, 500);
+        rig.run(ms(500));
+        for i in 0..29 {
+            rig.tell(OTHER, Kind::Write, 1_000_000 + i * 1_000).expect("room");
+        }
+        let write = rig.tell(OTHER + 1, Kind::Write, 10_000).expect("room");
+        let read = rig.tell(1, Kind::Read, 10_000).expect("room");
+        rig.run(ms(2_000));
+        assert_eq!(rig.finished.len(), 31, "{name}");
+        assert!(rig.late().is_empty(), "{name}: late: {:?}", rig.late());
+        let at = |id| rig.finished.iter().position(|f| f.request == id).expect("it is done");
+        assert!(at(write) < at(read) && at(read) < 20, "{name}: the read is done as the {}th", at(read));
     }
-    let write = rig.tell(OTHER, Kind::Write, 10_000).expect("room");
-    let read = rig.tell(1, Kind::Read, 10_000).expect("room");
-    rig.run(ms(2_000));
-    assert_eq!(rig.finished.len(), 31);
-    assert!(rig.late().is_empty(), "late: {:?}", rig.late());
-    let at = |id| rig.finished.iter().position(|f| f.request == id).expect("it is done");
-    assert!(at(write) < at(read) && at(read) < 29, "the read is done as the {}th", at(read));
+}
+
+/// Four writers, and a stream that reads what one of them has just asked to write. Each of its requests waits for one
+/// write, so with 3 * 2 * 30 ms in 500 ms nothing can be late, however many writes are before that one; and the writers'
+/// turns go on whatever was taken out of them.
+#[test]
+fn no_mandatory_request_is_late_by_writes_of_its_region_under_any_policy() {
+    for (name, seed) in POLICIES.into_iter().flat_map(|name| (0..4).map(move |seed| (name, seed))) {
+        let mut rig = Rig::with(4096, &policy(name));
+        let mut rng = rng(seed);
+        rig.stream(1, 3, 500);
+        rig.run(ms(500));
+        let mut places = (0..).map(|i| 10_000 + 1_000 * (i % 500));
+        for period in 1..60u64 {
+            for part in 0..3 {
+                // Sometimes all at once, sometimes one alone, so that whoever has the turn has nothing at times.
+                let written: Vec<u64> = places.by_ref().take(between(&mut rng, 1, 7) as usize).collect();
+                for &lbn in &written {
+                    rig.tell(OTHER + between(&mut rng, 0, 3) as u32, Kind::Write, lbn).expect("room");
+                }
+                let read = written[between(&mut rng, 0, written.len() as u64 - 1) as usize];
+                rig.tell(1, Kind::Read, read).expect("room");
+                rig.run(ms(500 * period + 160 * (part + 1)));
+            }
+            rig.run(ms(500 * (period + 1)));
+        }
+        rig.run(ms(60_000));
+        assert_eq!(rig.finished.len(), rig.owners.len(), "{name}");
+        assert!(rig.late().is_empty(), "{name}, seed {seed}: late: {:?}", rig.late());
+    }
 }
 
 #[test]

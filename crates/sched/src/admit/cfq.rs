@@ -387,6 +387,21 @@ impl Admission for Cfq {
         q.outstanding += 1;
     }
 
+    fn sent_out_of_turn(&mut self, queue: u32, _: &Request, now: Time) {
+        let q = self.queues.get_mut(&queue).expect("whose request waits is known");
+        q.queued -= 1;
+        q.outstanding += 1;
+        if q.queued > 0 {
+            return;
+        }
+        match self.active.filter(|active| active.queue == queue) {
+            None => self.leave(queue),
+            // It has the turn for a request that is not there any more.
+            Some(active) if active.ends.is_none() => self.expire(now),
+            Some(_) => {}
+        }
+    }
+
     fn completed(&mut self, queue: u32, _: &Request, now: Time) {
         let q = self.queues.get_mut(&queue).expect("whose request was sent is known");
         q.outstanding -= 1;

@@ -146,6 +146,9 @@ pub trait Admission: std::fmt::Debug + Send {
     fn together(&self, _queues: &mut Vec<u32>) {}
     /// A request of the queue that had its turn, or of one of those, was chosen, and goes to the drive.
     fn sent(&mut self, queue: u32, request: &Request, now: Time);
+    /// A request that waits goes though it may be nobody's turn, or another's: a stream's request waits for it. It
+    /// costs its application nothing, and its turn goes on.
+    fn sent_out_of_turn(&mut self, queue: u32, request: &Request, now: Time);
     /// A request that was sent is finished.
     fn completed(&mut self, queue: u32, request: &Request, now: Time);
     /// Until now the disk worked for so long for streams, of which the policy knows nothing: nobody's slice runs meanwhile.
@@ -215,6 +218,41 @@ impl Policy {
             Policy::None => None,
             Policy::Cfq(rules) => Some(Box::new(cfq::Cfq::new(rules.clone(), sector_bytes))),
             Policy::Bfq(rules) => Some(Box::new(bfq::Bfq::new(rules.clone(), sector_bytes))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_disk::command::Kind;
+
+    #[test]
+    fn who_has_the_turn_for_what_went_out_of_turn_gives_it_to_the_next() {
+        for name in ["cfq", "bfq", "bfq+"] {
+            let mut policy = Policy::named(name).and_then(|p| p.admission(512)).expect("a policy");
+            let request = |owner: u32| Request {
+                id: u64::from(owner),
+                kind: Kind::Read,
+                lbn: 1_000_000 * u64::from(owner),
+                count: 8,
+                fua: false,
+                sync: true,
+                owner,
+            };
+            let requests = [request(1), request(2)];
+            let queues = requests.map(|r| queue_of(&r));
+            (0..2).for_each(|i| policy.arrived(queues[i], &requests[i], Time::ZERO));
+            let first = match policy.turn(Time::ZERO) {
+                Turn::Queue(queue, _) => queues.iter().position(|q| *q == queue).expect("one of them"),
+                turn => panic!("{name}: {turn:?}"),
+            };
+            policy.sent_out_of_turn(queues[first], &requests[first], Time::ZERO);
+            let second = policy.turn(Time::ZERO);
+            assert!(matches!(second, Turn::Queue(queue, _) if queue == queues[1 - first]), "{name}: {second:?}");
+            policy.completed(queues[first], &requests[first], Time(1_000_000));
+            policy.sent(queues[1 - first], &requests[1 - first], Time(1_000_000));
+            policy.completed(queues[1 - first], &requests[1 - first], Time(2_000_000));
         }
     }
 }

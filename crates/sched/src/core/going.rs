@@ -197,18 +197,18 @@ impl Core {
         self.streams.as_mut()?.next_overdue().map(Action::Overdue)
     }
 
-    /// The best-effort request for which a mandatory one waits and that goes next for that; then `going` has its
-    /// queue alone. Where a policy gives applications their turns, theirs are not taken.
+    /// The best-effort request for which a mandatory one waits and that goes next for that, whoever has the turn; then
+    /// `going` has its queue alone.
     fn let_inherit(&mut self) -> Option<u32> {
-        let streams = self.streams.as_mut().filter(|_| self.admit.is_none())?;
+        let streams = self.streams.as_mut()?;
         let pool = &self.pool;
         let waits_for = streams.bound().iter().filter_map(|&slot| pool.waits_for(slot));
-        let next =
-            waits_for.filter(|&slot| pool.get(slot).queue == BEST_EFFORT).min_by_key(|&slot| pool.get(slot).seq)?;
-        let request = pool.get(next).request;
+        let best_effort = waits_for.filter(|&slot| !Streams::is_stream(pool.get(slot).queue));
+        let next = best_effort.min_by_key(|&slot| pool.get(slot).seq)?;
+        let (queue, request) = (pool.get(next).queue, pool.get(next).request);
         streams.inherits(&request, self.now).then(|| {
             self.going.clear();
-            self.going.push(BEST_EFFORT);
+            self.going.push(queue);
             next
         })
     }
@@ -292,7 +292,10 @@ impl Core {
             streams.chosen(slot, queue, &request);
         }
         if let Some(admit) = self.admit.as_mut().filter(|_| !Streams::is_stream(queue)) {
-            admit.sent(queue, &request, self.now);
+            match self.inheriting == Some(slot) {
+                true => admit.sent_out_of_turn(queue, &request, self.now),
+                false => admit.sent(queue, &request, self.now),
+            }
         }
     }
 

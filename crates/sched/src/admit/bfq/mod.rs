@@ -393,6 +393,23 @@ impl Admission for Bfq {
         self.stands(queue, now);
     }
 
+    fn sent_out_of_turn(&mut self, queue: u32, request: &Request, now: Time) {
+        let a = self.applications.get_mut(&queue).expect("whose request waits is known");
+        a.queued -= 1;
+        a.outstanding += 1;
+        a.served(u64::from(request.count));
+        if a.queued == 0 {
+            let class = a.share.class;
+            match self.active.filter(|active| active.queue == queue) {
+                None => self.fair(class).withdraw(queue),
+                // It has the turn for a request that is not there any more.
+                Some(active) if active.since.is_none() => self.expire(Over::NoMore { outstanding: true }, now),
+                Some(_) => {}
+            }
+        }
+        self.stands(queue, now);
+    }
+
     fn completed(&mut self, queue: u32, _: &Request, now: Time) {
         let a = self.applications.get_mut(&queue).expect("whose request was sent is known");
         a.outstanding -= 1;
