@@ -198,7 +198,7 @@ fn no_mandatory_request_is_late_by_writes_of_its_region_under_any_policy() {
         let mut places = (0..).map(|i| 10_000 + 1_000 * (i % 500));
         for period in 1..60u64 {
             for part in 0..3 {
-                // Sometimes all at once, sometimes one alone, so that whoever has the turn has nothing at times.
+                // Sometimes all at once, sometimes one alone, so that the active application has no request at times.
                 let written: Vec<u64> = places.by_ref().take(between(&mut rng, 1, 7) as usize).collect();
                 for &lbn in &written {
                     rig.tell(OTHER + between(&mut rng, 0, 3) as u32, Kind::Write, lbn).expect("room");

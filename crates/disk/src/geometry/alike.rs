@@ -27,16 +27,20 @@ impl AlikeTracks {
         self.count
     }
 
+    /// Which of them lies at a cylinder.
+    #[inline]
+    fn index(&self, cylinder: u32) -> Option<u64> {
+        let index = cylinder.wrapping_sub(self.first.cylinder).wrapping_mul(self.step);
+        (index < self.count).then_some(index.into())
+    }
+
     /// The track at a cylinder and surface, if it is one of them.
     #[inline]
     pub fn at(&self, cylinder: u32, surface: u16) -> Option<Track> {
-        let index = cylinder.wrapping_sub(self.first.cylinder).wrapping_mul(self.step);
-        (surface == self.first.surface && index < self.count).then(|| Track {
-            cylinder,
-            first_lbn: self.first.first_lbn + u64::from(index) * u64::from(self.first.lbns),
-            angle: self.first.angle + self.skew * u64::from(index),
-            ..self.first
-        })
+        let index = self.index(cylinder).filter(|_| surface == self.first.surface)?;
+        let Track { first_lbn, lbns, angle, .. } = self.first;
+        let first_lbn = first_lbn + index * u64::from(lbns);
+        Some(Track { cylinder, first_lbn, angle: angle + self.skew * index, ..self.first })
     }
 
     /// The cylinder of the track that follows one of them in LBN order, and by how much more it is turned; `None` for the
@@ -44,14 +48,13 @@ impl AlikeTracks {
     #[inline]
     pub fn next(&self, cylinder: u32) -> Option<(u32, Angle)> {
         let next = cylinder.wrapping_add(self.step);
-        let index = next.wrapping_sub(self.first.cylinder).wrapping_mul(self.step);
-        (index < self.count).then_some((next, self.skew))
+        self.index(next).map(|_| (next, self.skew))
     }
 }
 
 impl Geometry {
     /// The track at a cylinder and surface with its neighbours that are like it; alone where its sectors are not all
-    /// LBNs in their order, or where spares are kept for so many tracks or cylinders. `None` where there is no track or it
+    /// LBNs in their order, or where units of tracks or cylinders have spares of their own. `None` where there is no track or it
     /// holds no data.
     pub fn alike(&self, cylinder: u32, surface: u16) -> Option<AlikeTracks> {
         let spot = self.order.track(cylinder, surface)?;

@@ -146,8 +146,8 @@ pub trait Admission: std::fmt::Debug + Send {
     fn together(&self, _queues: &mut Vec<u32>) {}
     /// A request of the queue that had its turn, or of one of those, was chosen, and goes to the drive.
     fn sent(&mut self, queue: u32, request: &Request, now: Time);
-    /// A request that waits goes though it may be nobody's turn, or another's: a stream's request waits for it. It
-    /// costs its application nothing, and its turn goes on.
+    /// A waiting request goes to the drive out of turn, because a stream's request waits for it. Its application is not
+    /// charged, and the turn of the active application goes on.
     fn sent_out_of_turn(&mut self, queue: u32, request: &Request, now: Time);
     /// A request that was sent is finished.
     fn completed(&mut self, queue: u32, request: &Request, now: Time);

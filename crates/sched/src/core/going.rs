@@ -197,7 +197,7 @@ impl Core {
         self.streams.as_mut()?.next_overdue().map(Action::Overdue)
     }
 
-    /// The best-effort request for which a mandatory one waits and that goes next for that, whoever has the turn; then
+    /// The best-effort request for which a mandatory one waits and that goes next for that, also out of turn; then
     /// `going` has its queue alone.
     fn let_inherit(&mut self) -> Option<u32> {
         let streams = self.streams.as_mut()?;

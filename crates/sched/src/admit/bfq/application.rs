@@ -131,7 +131,14 @@ impl Application {
         self.raised.map(|r| r.until)
     }
 
-    /// It was served so many sectors.
+    /// A request of it, of this many sectors, goes to the drive.
+    pub fn sent(&mut self, sectors: u64) {
+        self.queued -= 1;
+        self.outstanding += 1;
+        self.served(sectors);
+    }
+
+    /// It was served this many sectors.
     pub fn served(&mut self, sectors: u64) {
         if let Some(r) = &mut self.raised {
             r.left = r.left.saturating_sub(sectors);

@@ -386,18 +386,14 @@ impl Admission for Bfq {
         active.charged += charge;
         let class = active.class;
         let a = self.applications.get_mut(&queue).expect("the active application is known");
-        a.queued -= 1;
-        a.outstanding += 1;
-        a.served(sectors);
+        a.sent(sectors);
         self.fair(class).served(charge);
         self.stands(queue, now);
     }
 
     fn sent_out_of_turn(&mut self, queue: u32, request: &Request, now: Time) {
         let a = self.applications.get_mut(&queue).expect("whose request waits is known");
-        a.queued -= 1;
-        a.outstanding += 1;
-        a.served(u64::from(request.count));
+        a.sent(u64::from(request.count));
         if a.queued == 0 {
             let class = a.share.class;
             match self.active.filter(|active| active.queue == queue) {

@@ -237,9 +237,7 @@ impl Bfq {
         let a = self.applications.get_mut(&queue).expect("it was chosen from those that wait");
         let before = if a.visit.round == t.round { a.visit.charged } else { 0 };
         a.visit = Visit { round: t.round, charged: before + charge };
-        a.queued -= 1;
-        a.outstanding += 1;
-        a.served(sectors);
+        a.sent(sectors);
         let a = &self.applications[&queue];
         let next = (a.queued > 0).then(|| (self.weight(a, now), a.budget));
         self.best_effort.choose_this(queue);
