@@ -15,9 +15,9 @@ pub fn class_of(distance: u32) -> usize {
     if distance == 0 {
         return 0;
     }
-    let log = 31 - distance.leading_zeros();
+    let log = distance.ilog2();
     // The bit behind the leading one halves the doubling.
-    let half = if log == 0 { 0 } else { distance >> (log - 1) & 1 };
+    let half = (u64::from(distance) << 1 >> log & 1) as u32;
     ((1 + 2 * log + half) as usize).min(CLASSES - 1)
 }
 

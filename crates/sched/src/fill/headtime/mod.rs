@@ -2,6 +2,7 @@
 //!
 //! * [`walk`]: which tracks are looked at, those first where most can be won
 //! * [`visit`]: the legs that a track offers, also on to the next track
+//! * `seconds`: a second leg behind the best first ones
 //! * `pairs`: two legs put together, of which the second follows as it stands
 //! * [`front`]: sectors merged with the request, also from the track before
 //! * [`habit`]: what the drive does behind two reads on one track, and the last word on a plan
@@ -28,6 +29,7 @@ pub mod habit;
 pub mod line;
 mod pairs;
 pub mod prices;
+mod seconds;
 pub mod visit;
 pub mod walk;
 
@@ -38,8 +40,9 @@ use super::gap::{Plan, Window};
 use crate::fill::regions::Regions;
 use crate::tasks::wanted::Wanted;
 use front::{Front, Merged};
-use line::{Line, Lines};
+use line::Lines;
 use pairs::Rank;
+use seconds::Offering;
 use visit::{Asked, Point, Visit};
 use walk::{Land, Stop, Walk};
 
@@ -54,14 +57,14 @@ pub struct Settings {
     pub cuts: usize,
     /// A plan is good enough when no other can be better by more than this, in thousandths.
     pub slack_permille: u64,
-    /// A search ends when so much more has brought no better plan, where what is left could be half as good again or
-    /// better; the less better it could be, the sooner.
+    /// A search ends when so much more has brought no plan better by more than that, where what is left could be half as
+    /// good again or better; the less better it could be, the sooner.
     pub patience: u64,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { beam: 2, second: 6, cuts: 2, slack_permille: 5, patience: 144 }
+        Settings { beam: 2, second: 4, cuts: 2, slack_permille: 5, patience: 144 }
     }
 }
 
@@ -93,7 +96,7 @@ pub struct Planner {
     /// The best first legs, best first.
     firsts: Vec<Visit>,
     /// The tracks that offered most, best first.
-    lines: Vec<(u64, Line)>,
+    lines: Vec<Offering>,
     /// Neighbours of the track that was looked at last.
     alike: Option<Lines>,
     /// Second legs of one track: room for the next.
@@ -105,6 +108,8 @@ pub struct Planner {
     pairs: [Vec<Rank>; 2],
     /// The best plans, best first.
     best: Vec<Found>,
+    /// What is worth no more than this would be no better than the best plan by more than the slack.
+    bar: u64,
     cost: u64,
     /// From which cost on patience counts.
     patient_from: u64,
@@ -140,7 +145,7 @@ impl Planner {
     /// Begins a search. `asked` and `regions` are to be the same in every step.
     pub fn begin(&mut self, asked: &Asked, regions: &Regions) {
         self.best.clear();
-        self.patient_from = 0;
+        (self.bar, self.patient_from) = (0, 0);
         self.firsts.clear();
         self.lines.clear();
         self.alike = None;
@@ -219,8 +224,7 @@ impl Planner {
     /// Whether a plan of this value would be better than the best so far by more than the slack.
     #[inline]
     fn could_gain(&self, value: u64) -> bool {
-        let best = self.best.first().map_or(0, |b| b.value);
-        value * 1000 > best * (1000 + self.settings.slack_permille)
+        value > self.bar
     }
 
     /// How much is spent without a better plan where what is left could be worth `ahead`.
@@ -237,7 +241,10 @@ impl Planner {
         }
         let at = self.best.partition_point(|f| f.value >= value);
         if at == 0 {
-            self.patient_from = self.cost;
+            if self.could_gain(value) {
+                self.patient_from = self.cost;
+            }
+            self.bar = value * (1000 + self.settings.slack_permille) / 1000;
         }
         self.best.truncate(KEPT - 1);
         self.best.insert(at, Found { plan, value });
@@ -298,7 +305,7 @@ impl Planner {
         if asked.habit.bars(asked.gap, track) {
             return;
         }
-        let mut line = None;
+        let (mut line, mut leave) = (None, [None; 2]);
         for (i, kind) in KINDS.into_iter().enumerate() {
             if !self.kinds[i] {
                 continue;
@@ -314,9 +321,11 @@ impl Planner {
                     *line.insert(found)
                 }
             };
+            leave[i] = Some(window.leave);
             self.cost += LOOK;
             let from = self.offered.len();
-            asked.visits(&Point::start(asked), &line, kind, &window, &mut self.wanted, &mut self.offered);
+            let start = Point::start(asked);
+            asked.visits(&start, &line, kind, &window, &mut self.wanted, &mut self.offered);
             let mut most = 0;
             for i in from..self.offered.len() {
                 if !self.is_worth_appraising(asked, &self.offered[i]) {
@@ -331,7 +340,7 @@ impl Planner {
             }
             self.offered.truncate(pairs::OFFERED);
             if most > 0 {
-                insert(&mut self.lines, self.settings.second, &(most, line), |l| l.0);
+                insert(&mut self.lines, self.settings.second, &Offering { line, most, leave }, |l| l.most);
             }
         }
     }
@@ -367,62 +376,6 @@ impl Planner {
             && let Some(plan) = plan.and(leg, sectors)
         {
             self.keep(plan, value + more);
-        }
-    }
-
-    /// Follows the best first legs further: cut short, and with a second one.
-    fn deepen(&mut self, asked: &Asked) {
-        let firsts = std::mem::take(&mut self.firsts);
-        let lines = std::mem::take(&mut self.lines);
-        for first in &firsts {
-            let mut v = *first;
-            for cut in 0..=self.settings.cuts {
-                if cut > 0 {
-                    let start = Point::start(asked);
-                    let Some(shorter) = asked.cut(&start, &v, &mut self.wanted, &mut self.near) else { break };
-                    v = shorter;
-                    self.cost += LOOK;
-                    self.finish(asked, Plan::of(v.leg, v.sectors), v.value, &v.end);
-                }
-                lines.iter().for_each(|(_, line)| self.second(asked, &v, line));
-            }
-        }
-        self.firsts = firsts;
-        self.lines = lines;
-    }
-
-    /// Looks at one track for a second leg.
-    fn second(&mut self, asked: &Asked, v: &Visit, line: &Line) {
-        let left = asked.gap.starts.saturating_since(v.end.head.at);
-        if !self.could_gain(v.value + asked.prices.most_at(left, line.track.cylinder, self.own)) {
-            return;
-        }
-        for (i, kind) in KINDS.into_iter().enumerate() {
-            if !self.kinds[i] {
-                continue;
-            }
-            let head = v.end.head_for(asked, kind);
-            let Some(window) = asked.window(&head, line.at(), kind) else { continue };
-            if !self.could_gain(v.value + asked.prices.most_at(window.length(), line.track.cylinder, self.own)) {
-                continue;
-            }
-            self.cost += LOOK;
-            let mut seconds = std::mem::take(&mut self.seconds);
-            seconds.clear();
-            asked.visits(&v.end, line, kind, &window, &mut self.wanted, &mut seconds);
-            for w in &mut seconds {
-                if w.leg.range().overlaps(&v.leg.range())
-                    || !self.could_gain(v.value + w.value + self.front_at_most(asked, &w.end))
-                {
-                    continue;
-                }
-                asked.appraise(w, &mut self.near);
-                if let Some(plan) = Plan::of(v.leg, v.sectors).and(w.leg, w.sectors) {
-                    self.keep(plan, v.value + w.value);
-                    self.finish(asked, plan, v.value + w.value, &w.end);
-                }
-            }
-            self.seconds = seconds;
         }
     }
 }

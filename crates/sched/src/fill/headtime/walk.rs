@@ -147,7 +147,11 @@ struct Way {
     worth: u64,
     /// What it is worth whatever whole units fit in: the more time, the likelier they do.
     chance: u64,
-    /// The highest level from here to the end of this way.
+    /// What a plan can be worth at most that begins there or further on.
+    ahead: u64,
+    /// The cylinders from where it set out to its end.
+    span: (u32, u32),
+    /// The highest level there.
     level: Level,
     /// The times of a grain there.
     times: Times,
@@ -204,9 +208,14 @@ impl Walk {
         let (low, a, half, b, high) = (of(low), of(a), of(half), of(b), of(high));
         let bands = &land.prices.bands;
         let mut set_out = |up: bool, cell: u32, last: u32| {
-            let (first, end) = (cells.cylinders(cell.min(last)).0, cells.cylinders(cell.max(last)).1);
-            let (level, times) = (bands.highest(first, end), land.prices.grain.among(first, end));
-            self.push(land, Way { lane, up, cell, last, bound: Dur::ZERO, worth: 0, chance: 0, level, times });
+            let span = (cells.cylinders(cell.min(last)).0, cells.cylinders(cell.max(last)).1);
+            // Lanes go the same ways on other surfaces.
+            let (level, times) = match self.ways.iter().find(|w| w.span == span) {
+                Some(way) => (way.level, way.times),
+                None => (bands.highest(span.0, span.1), land.prices.grain.among(span.0, span.1)),
+            };
+            let (bound, worth, chance, ahead) = (Dur::ZERO, 0, 0, 0);
+            self.push(land, Way { lane, up, cell, last, bound, worth, chance, ahead, span, level, times });
         };
         set_out(false, a.1, low.0);
         if a == b {
@@ -259,6 +268,7 @@ impl Walk {
                     let cylinder = cells.cylinders(cell).0;
                     way.worth = land.prices.most_at(way.bound, cylinder, land.own);
                     way.chance = land.prices.chance(way.bound, cylinder);
+                    way.ahead = land.prices.most(way.bound, &way.times, land.own, way.level);
                     self.ways.push(way);
                 }
                 return;
@@ -279,8 +289,7 @@ impl Walk {
     pub fn next(&mut self, land: &Land) -> Option<Stop> {
         let best = (0..self.ways.len()).max_by_key(|&i| (self.ways[i].chance, std::cmp::Reverse(i)))?;
         let cells = land.regions.cells();
-        let ahead = |w: &Way| land.prices.most(w.bound, &w.times, land.own, w.level);
-        let ahead = self.ways.iter().map(ahead).max()?;
+        let ahead = self.ways.iter().map(|w| w.ahead).max()?;
         let way = self.ways.swap_remove(best);
         let step = match way.lane {
             Lane::Surface(_) => u32::from(land.model.geometry.surfaces()),
