@@ -25,6 +25,7 @@ fn admitted(
     rng: &mut Xoshiro256PlusPlus,
     disk: &Disk,
     periods: &[u64],
+    blocked_by: u32,
     quality: impl Fn(&mut Xoshiro256PlusPlus) -> u32,
 ) -> Vec<Stream> {
     let mut all = Vec::new();
@@ -34,6 +35,7 @@ fn admitted(
         let sectors = [16, 128][between(rng, 0, 1) as usize];
         let requests = between(rng, 1, period.0 / 12_000_000) as u32;
         let wanted = Stream::new(requests, period, q, sectors).expect("a stream");
+        let wanted = if q.is_mandatory() { wanted.blocked_by(blocked_by).expect("a stream") } else { wanted };
         let mut with = all.clone();
         with.push(wanted);
         match admit(disk, &with) {
@@ -60,7 +62,29 @@ fn open(rig: &mut Rig, disk: &Disk, all: &[Stream], after: &[Dur]) {
 /// Random sets of streams with periods that fit into each other and that do not, on a drive that takes its worst case in long stretches.
 #[test]
 fn no_mandatory_request_is_late_whatever_the_drive_does_within_its_worst_case() {
-    let (mut requests, mut tight) = (0, 0);
+    let Kept { requests, late, tight } = mandatory(0);
+    println!("{requests} mandatory requests, {late} late; {tight} of 20 sets above 90% by their worst cases");
+    assert!(late == 0 && requests > 20_000 && tight > 10);
+}
+
+/// The same where each request may have to wait for up to two older ones, which admission counts.
+#[test]
+fn no_mandatory_request_is_late_by_older_ones_that_admission_counts() {
+    let Kept { requests, late, tight } = mandatory(2);
+    println!("{requests} mandatory requests, {late} late; {tight} of 20 sets above 90% by their worst cases");
+    assert!(late == 0 && requests > 8_000 && tight > 8, "{late} of {requests} late, {tight} sets above 90%");
+}
+
+/// What became of mandatory requests.
+struct Kept {
+    requests: u64,
+    late: u64,
+    /// Sets that take more than nine tenths of the time by their worst cases.
+    tight: u64,
+}
+
+fn mandatory(blocked_by: u32) -> Kept {
+    let mut kept = Kept { requests: 0, late: 0, tight: 0 };
     for seed in 0..20 {
         let rng = &mut rng(seed);
         let (small, _) = service(rng, 16, 50, 200);
@@ -75,8 +99,9 @@ fn no_mandatory_request_is_late_whatever_the_drive_does_within_its_worst_case() 
         };
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");
         let periods: &[u64] = if seed % 2 == 0 { &[200, 400] } else { &[150, 200, 350, 1_000] };
-        let all = admitted(rng, &disk, periods, |rng| [1_000_000, 900_000][usize::from(between(rng, 0, 3) == 0)]);
-        tight += u64::from(admit(&disk, &all).expect("they were admitted").load.worst_ppm > 900_000);
+        let all =
+            admitted(rng, &disk, periods, blocked_by, |rng| [1_000_000, 900_000][usize::from(between(rng, 0, 3) == 0)]);
+        kept.tight += u64::from(admit(&disk, &all).expect("they were admitted").load.worst_ppm > 900_000);
         let choice = CHOICES[(seed / 2 % 2) as usize];
         let mut mood = headtime_testkit::profiles::rng(seed + 1);
         let mut kind = false;
@@ -92,15 +117,17 @@ fn no_mandatory_request_is_late_whatever_the_drive_does_within_its_worst_case() 
         rig.run(Time(40_000_000_000));
         for (number, stream) in all.iter().enumerate().filter(|s| s.1.is_mandatory()) {
             let tally = rig.subset.tally(number as u32).expect("it is at work");
-            assert_eq!(tally.late, 0, "seed {seed}: {stream:?} of {all:?}: {tally:?}");
-            if after[number % after.len()] == Dur::ZERO {
+            if tally.late > 0 {
+                println!("seed {seed}: {stream:?} of {all:?}: {tally:?}");
+            }
+            kept.late += tally.late;
+            if blocked_by == 0 && after[number % after.len()] == Dur::ZERO {
                 assert_eq!(tally.deferred, 0, "seed {seed}: {stream:?} of {all:?}: {tally:?}");
             }
-            requests += tally.asked;
+            kept.requests += tally.asked;
         }
     }
-    println!("{requests} mandatory requests, none late; {tight} of 20 sets above 90% by their worst cases");
-    assert!(requests > 20_000 && tight > 10);
+    kept
 }
 
 /// Such sets with times as they were measured, on a disk that is never idle: how much better or worse than asked each stream is served.
@@ -122,7 +149,7 @@ fn every_optional_stream_has_its_quality_whoever_goes() {
         };
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");
         let periods: &[u64] = if seed % 2 == 0 { &[500] } else { &[200, 400] };
-        let all = admitted(rng, &disk, periods, |rng| {
+        let all = admitted(rng, &disk, periods, 0, |rng| {
             if between(rng, 0, 4) == 0 { 1_000_000 } else { between(rng, 500_000, 995_000) as u32 }
         });
         let load = admit(&disk, &all).expect("they were admitted").load.expected_ppm;

@@ -1,6 +1,8 @@
 //! The dynamic active subset by walking all requests, as figure 2 of Reuther and Pohlack (2003) does: every request that there ever was is in
 //! a list, and each question goes through all of it. [`headtime_sched::admit::das::subset`] must decide the same.
 
+use std::collections::BTreeMap;
+
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::subset::{Exhausted, Rules};
@@ -30,6 +32,8 @@ struct Open {
     stream: Stream,
     worst: Dur,
     likely: Dur,
+    /// Worst cases of the older requests that one may have to wait for.
+    blocking: Dur,
     reservation: Option<Dur>,
     begins: Time,
 }
@@ -60,6 +64,10 @@ pub struct Walk {
     moves_until: Time,
     /// For how many commands that are at the drive when they begin periods have room.
     pub crossing: u32,
+    /// By stream and period: of what its requests may have to wait for, what was sent.
+    lent: BTreeMap<(usize, u64), Dur>,
+    /// What was lent last, to something that has not gone.
+    lent_now: Option<((usize, u64), Dur)>,
 }
 
 impl Walk {
@@ -74,12 +82,77 @@ impl Walk {
             last_done: Time::ZERO,
             moves_until: Time::ZERO,
             crossing: 0,
+            lent: BTreeMap::new(),
+            lent_now: None,
         }
     }
 
-    /// A stream, known by how many there were before it, with its worst case and its likely time.
-    pub fn open(&mut self, stream: Stream, (worst, likely): (Dur, Dur), reservation: Option<Dur>, begins: Time) {
-        self.streams.push(Open { stream, worst, likely, reservation, begins });
+    /// A stream, known by how many there were before it, with its worst case, its likely time, and the worst cases of
+    /// what one of its requests may have to wait for.
+    pub fn open(
+        &mut self,
+        stream: Stream,
+        (worst, likely, blocking): (Dur, Dur, Dur),
+        reservation: Option<Dur>,
+        begins: Time,
+    ) {
+        self.streams.push(Open { stream, worst, likely, blocking, reservation, begins });
+    }
+
+    /// What older requests can still take for which a mandatory stream's of `period`, and `more`, may have to wait.
+    fn blocking(&self, s: usize, period: Option<u64>, more: u64) -> Dur {
+        let waits = self.count(s, |r| Some(r.period) == period && r.is == Is::Blocked) + more;
+        let lent = period.and_then(|p| self.lent.get(&(s, p)).copied()).unwrap_or_default();
+        Dur(waits * self.streams[s].blocking.0).saturating_sub(lent)
+    }
+
+    /// What a mandatory stream's requests of the period under way, and `more`, take at their worst.
+    fn due(&self, s: usize, more: u64, now: Time) -> i128 {
+        let work = (self.left(s, now) + more) * self.streams[s].worst.0;
+        i128::from(work + self.blocking(s, self.current(s, now), more).0)
+    }
+
+    /// What all requests of a mandatory stream's period can take.
+    fn whole(&self, s: usize) -> i128 {
+        let open = &self.streams[s];
+        i128::from(open.stream.requests) * i128::from(open.worst.0 + open.blocking.0)
+    }
+
+    /// Whether something, a request (`what`) or best effort of `worst`, may go because the request `waits` waits for it.
+    pub fn inherits(&mut self, waits: usize, what: Option<usize>, worst: Dur, now: Time) -> bool {
+        self.take_back();
+        let Asked { stream, period, .. } = self.requests[waits];
+        let what = what.map(|r| (self.requests[r].stream, self.requests[r].period));
+        if what.is_some_and(|(s, p)| Some(p) > self.current(s, now)) {
+            return false;
+        }
+        let worst = what.map_or(worst, |(s, _)| self.streams[s].worst);
+        let counts = Some(period) >= self.current(stream, now);
+        let time = if counts { worst.min(self.blocking(stream, Some(period), 0)) } else { Dur::ZERO };
+        *self.lent.entry((stream, period)).or_default() += time;
+        self.lent_now = Some(((stream, period), time));
+        let slack = |d: Time| self.slack(d, (usize::MAX, 0), now);
+        let deadlines: Vec<Time> = self.mandatory().map(|(s, _)| self.deadline(s, 0, now)).collect();
+        let enough = |d: &Time| slack(*d) >= i128::from(worst.0);
+        let may = match what {
+            Some((s, p)) if self.streams[s].reservation.is_none() => {
+                let own = self.deadline(s, 0, now);
+                Some(p) < self.current(s, now) || deadlines.iter().filter(|d| **d < own).all(enough)
+            }
+            Some(_) => deadlines.iter().all(enough),
+            None => worst <= self.rules.best_effort && deadlines.iter().all(enough),
+        };
+        if !may {
+            self.take_back();
+        }
+        may
+    }
+
+    fn take_back(&mut self) {
+        if let Some((of, time)) = self.lent_now.take() {
+            let lent = self.lent.entry(of).or_default();
+            *lent = lent.saturating_sub(time);
+        }
     }
 
     fn current(&self, s: usize, now: Time) -> Option<u64> {
@@ -147,11 +220,11 @@ impl Walk {
     fn needs(&self, s: usize, d: Time, more: u64, now: Time) -> i128 {
         let (open, end) = (&self.streams[s], self.end(s, now));
         let left = self.left(s, now) + more;
-        let all = i128::from(open.stream.requests) * i128::from(open.worst.0);
+        let all = self.whole(s);
         let since = i128::from(d.0) - i128::from(end.0);
         let (from, at_once) = match left {
             0 => (i128::from(open.stream.period.0), 0),
-            n => (0, i128::from(n) * i128::from(open.worst.0)),
+            _ => (0, self.due(s, more, now)),
         };
         if since < from { 0 } else { at_once + all * since / i128::from(open.stream.period.0) }
     }
@@ -190,6 +263,9 @@ impl Walk {
     /// A request waits for nobody any more.
     pub fn ready(&mut self, request: usize, now: Time) {
         let Asked { stream, period, .. } = self.requests[request];
+        if let Some(lent) = self.lent.get_mut(&(stream, period)) {
+            *lent = lent.saturating_sub(self.streams[stream].blocking);
+        }
         let current = self.current(stream, now);
         let counts = Some(period) >= current;
         self.requests[request].is = if counts { Is::Waiting } else { Is::Excused };
@@ -248,6 +324,7 @@ impl Walk {
 
     fn command(&mut self, number: u64, request: Option<usize>, worst: Dur, now: Time) -> Command {
         let (mut worst, mut likely) = (worst, worst);
+        self.lent_now = None;
         if let Some(r) = request {
             let open = self.streams[self.requests[r].stream];
             (worst, likely) = (open.worst, open.likely);
@@ -277,7 +354,12 @@ impl Walk {
     }
 
     /// Who may go, the longest best-effort request being one of `best_effort`.
-    pub fn decide(&self, best_effort: Dur, now: Time) -> Decision {
+    pub fn decide(&mut self, best_effort: Dur, now: Time) -> Decision {
+        self.take_back();
+        self.decision(best_effort, now)
+    }
+
+    fn decision(&self, best_effort: Dur, now: Time) -> Decision {
         let nobody = (usize::MAX, 0);
         let deadlines: Vec<Time> = self.mandatory().map(|(s, _)| self.deadline(s, 0, now)).collect();
         let mandatory = |d: Time| self.slack(d, nobody, now);
@@ -297,8 +379,8 @@ impl Walk {
         // ones all that they can ask for, whenever it is due.
         let left_at = |d: Time| {
             let mandatory = self.mandatory().map(|(s, o)| {
-                let each = i128::from(o.worst.0 * u64::from(o.stream.requests));
-                let there = i128::from((self.left(s, now) + self.late(s, now)) * o.worst.0);
+                let each = self.whole(s);
+                let there = self.due(s, 0, now) + i128::from(self.late(s, now) * o.worst.0);
                 let end = self.end(s, now);
                 there
                     + if d > end { each + each * i128::from(d.since(end).0) / i128::from(o.stream.period.0) } else { 0 }

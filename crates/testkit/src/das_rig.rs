@@ -36,6 +36,15 @@ pub struct Seen {
     pub events: Vec<Event>,
 }
 
+/// A request that waits for older ones, which go one after the other.
+struct Waiting {
+    member: Member,
+    due: Time,
+    /// How many are left, and the command of the one that is at the drive.
+    older: u32,
+    command: Option<u64>,
+}
+
 struct Streaming {
     number: u32,
     stream: Stream,
@@ -56,6 +65,8 @@ pub struct Rig<'a> {
     takes: Box<dyn FnMut(Option<u32>, Dur) -> Dur + 'a>,
     /// When each command at the drive ends.
     drive: VecDeque<(u64, Time, bool)>,
+    /// Requests that wait for older ones.
+    waiting: Vec<Waiting>,
     commands: u64,
     now: Time,
     /// What was seen.
@@ -79,6 +90,7 @@ impl<'a> Rig<'a> {
             rng,
             takes: Box::new(takes),
             drive: VecDeque::new(),
+            waiting: Vec::new(),
             commands: 0,
             now: Time::ZERO,
             seen: Seen::default(),
@@ -86,9 +98,12 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// A stream begins as soon as it can, and asks for all of a period's requests `after` the period began.
+    /// A stream begins as soon as it can, and asks for all of a period's requests `after` the period began. Each of them
+    /// waits for as many older ones as it may, or for fewer.
     pub fn open(&mut self, number: u32, stream: Stream, service: &Service, reservation: Option<Dur>, after: Dur) {
-        let begins = self.subset.open(number, stream, service, reservation, self.now).expect("it was admitted");
+        let blocking = Dur(self.rules.best_effort.0 * u64::from(stream.blocked_by));
+        let takes = (service, blocking);
+        let begins = self.subset.open(number, stream, takes, reservation, self.now).expect("it was admitted");
         self.streams.push(Streaming { number, stream, next: begins + after, after });
         self.worst.push((number, service.worst));
     }
@@ -110,11 +125,19 @@ impl<'a> Rig<'a> {
                 self.drive.pop_front();
                 self.subset.completed(command, next);
                 self.seen.best_effort += u64::from(best_effort);
+                self.older_done(command);
             }
             for s in self.streams.iter_mut().filter(|s| s.next == next) {
                 for _ in 0..s.stream.requests {
                     let member = self.subset.submit(s.number, next);
-                    self.subset.ready(member);
+                    let older = between(&mut self.rng, 0, u64::from(s.stream.blocked_by)) as u32;
+                    if older == 0 {
+                        self.subset.ready(member);
+                        continue;
+                    }
+                    self.subset.blocked(member);
+                    let due = Time((member.period + 1) * s.stream.period.0);
+                    self.waiting.push(Waiting { member, due, older, command: None });
                 }
                 s.next = s.stream.period_start(next) + s.stream.period + s.after;
             }
@@ -123,8 +146,46 @@ impl<'a> Rig<'a> {
         }
     }
 
+    /// A command is done: if requests wait for it, they wait for one less.
+    fn older_done(&mut self, command: u64) {
+        for waiting in self.waiting.iter_mut().filter(|w| w.command == Some(command)) {
+            (waiting.older, waiting.command) = (waiting.older - 1, None);
+            if waiting.older == 0 {
+                self.subset.unblocked(waiting.member, self.now);
+            }
+        }
+        self.waiting.retain(|w| w.older > 0);
+    }
+
+    /// Sends what the request with the earliest deadline waits for, if that may go.
+    fn send_older(&mut self) -> bool {
+        let waiting = self.waiting.iter_mut().filter(|w| w.command.is_none()).min_by_key(|w| w.due);
+        let Some(waiting) = waiting else { return false };
+        let worst = self.rules.best_effort;
+        if !self.subset.inherits(waiting.member, Sent::BestEffort, worst, self.now) {
+            return false;
+        }
+        self.commands += 1;
+        waiting.command = Some(self.commands);
+        self.put(None, worst);
+        true
+    }
+
+    /// A command goes to the drive.
+    fn put(&mut self, chosen: Option<Member>, worst: Dur) {
+        let what = chosen.map_or(Sent::BestEffort, Sent::Stream);
+        self.subset.sent(self.commands, what, worst, self.now);
+        let takes = (self.takes)(chosen.map(|m| m.stream), worst);
+        self.seen.busy += takes;
+        let begins = self.drive.back().map_or(self.now, |c| c.1.max(self.now));
+        self.drive.push_back((self.commands, begins + takes, chosen.is_none()));
+    }
+
     /// One decision; whether something was sent.
     fn send(&mut self) -> bool {
+        if self.send_older() {
+            return true;
+        }
         let active = self.subset.decide(self.now);
         let (members, best_effort) = (active.members.clone(), active.best_effort);
         self.seen.decisions += 1;
@@ -145,12 +206,7 @@ impl<'a> Rig<'a> {
         let number = chosen.map(|m| m.stream);
         let worst = self.worst.iter().find(|w| Some(w.0) == number).map_or(self.rules.best_effort, |w| w.1);
         self.commands += 1;
-        let what = chosen.map_or(Sent::BestEffort, Sent::Stream);
-        self.subset.sent(self.commands, what, worst, self.now);
-        let takes = (self.takes)(number, worst);
-        self.seen.busy += takes;
-        let begins = self.drive.back().map_or(self.now, |c| c.1.max(self.now));
-        self.drive.push_back((self.commands, begins + takes, chosen.is_none()));
+        self.put(chosen, worst);
         true
     }
 }

@@ -197,16 +197,16 @@ impl Core {
         self.streams.as_mut()?.next_overdue().map(Action::Overdue)
     }
 
-    /// The best-effort request for which a mandatory one waits and that goes next for that, also out of turn; then
-    /// `going` has its queue alone.
+    /// The request for which a mandatory one waits and that goes next for that, also out of turn; then `going` has its
+    /// queue alone.
     fn let_inherit(&mut self) -> Option<u32> {
         let streams = self.streams.as_mut()?;
         let pool = &self.pool;
-        let waits_for = streams.bound().iter().filter_map(|&slot| pool.waits_for(slot));
-        let best_effort = waits_for.filter(|&slot| !Streams::is_stream(pool.get(slot).queue));
-        let next = best_effort.min_by_key(|&slot| pool.get(slot).seq)?;
+        let waits_for = streams.bound().iter().filter_map(|&(slot, queue)| Some((pool.waits_for(slot)?, queue)));
+        let due = |waits: u32| streams.due(waits);
+        let (next, waits) = waits_for.min_by_key(|&(slot, waits)| (due(waits), pool.get(slot).seq))?;
         let (queue, request) = (pool.get(next).queue, pool.get(next).request);
-        streams.inherits(&request, self.now).then(|| {
+        streams.inherits(waits, (queue, &request), self.now).then(|| {
             self.going.clear();
             self.going.push(queue);
             next

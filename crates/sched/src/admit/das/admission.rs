@@ -39,6 +39,8 @@ pub struct Disk {
     outstanding: u32,
     /// How long after it began with a command the drive may move its arm for itself, though the command is done.
     pub(super) moves_on: Dur,
+    /// w of the largest request that one of a stream may have to wait for.
+    blocker: Dur,
 }
 
 /// Figures of a drive that do not go together.
@@ -119,7 +121,19 @@ impl Disk {
                 return Err(DiskError::Beyond { sectors: s.sectors, worst: s.worst, found });
             }
         }
-        Ok(Disk { services, outstanding, moves_on: Dur::ZERO })
+        let blocker = services.iter().flatten().map(|s| s.worst).max().unwrap_or(Dur::ZERO);
+        Ok(Disk { services, outstanding, moves_on: Dur::ZERO, blocker })
+    }
+
+    /// The same drive, whose other requests than streams' take `worst` at most.
+    #[must_use]
+    pub fn with_others(self, worst: Dur) -> Disk {
+        Disk { blocker: self.blocker.max(worst), ..self }
+    }
+
+    /// What the older requests take at their worst for which one of this stream's may have to wait.
+    pub fn blocking_of(&self, stream: &Stream) -> Dur {
+        Dur(self.blocker.0.saturating_mul(u64::from(stream.blocked_by)))
     }
 
     /// Commands at the drive at most.

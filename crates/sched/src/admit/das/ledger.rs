@@ -5,7 +5,8 @@
 //!
 //! * the requests of each mandatory stream in all of its periods that touch this one ([`Stream::touched_by`]), at
 //!   their real times X, not their worst ones (section 2: so optional streams may be admitted although mandatory ones
-//!   fill the period by their worst cases), chosen from their own stream's alone;
+//!   fill the period by their worst cases), chosen from their own stream's alone, and the older ones that they may have
+//!   to wait for;
 //! * what each other optional stream takes with its reservation, the last request's overrun included, in each of its
 //!   periods that ends within this one. [`super::subset`] lets nothing with a later deadline go before what this
 //!   stream has reserved, at its worst, fits behind it. A period that began before this one counts only for the time
@@ -77,6 +78,8 @@ struct Group {
     count: u64,
     first: usize,
     service: Service,
+    /// w, with that of the older requests that one may have to wait for.
+    worst: Dur,
     work: Arc<Work>,
     grid: Grid,
     /// r in fine bins; of mandatory streams nothing.
@@ -218,7 +221,8 @@ impl Ledger {
         let step = if self.streams.len() < FEW { 1 } else { STEP_PPM };
         let requests = most(last.requests - 1, |requests| fits(Stream { requests, ..last }));
         let quality = |steps: u32| Quality::from_ppm(steps * step).expect("between 1 and all");
-        let lower = most((last.quality.ppm() - 1) / step, |n| fits(Stream { quality: quality(n), ..last }));
+        let lower = |n| Stream { quality: quality(n), blocked_by: 0, ..last };
+        let lower = most((last.quality.ppm() - 1) / step, |n| fits(lower(n)));
         Nearest { requests, quality: lower.map(quality) }
     }
 
@@ -259,14 +263,21 @@ impl Ledger {
                 Arc::new(Work::new(&service.times.coarser(factor), stream.requests, grid.period))
             }
         };
-        let takes = if stream.is_mandatory() { work.all().clone() } else { work.stopped(0) };
-        Ok(Group { stream, count: 1, first, service: service.clone(), work, grid, reserved: 0, takes, enough_at: 0 })
+        let mut takes = if stream.is_mandatory() { work.all().clone() } else { work.stopped(0) };
+        if stream.blocked_by > 0 {
+            let older = self.disk.largest().times.fewest().in_bins(grid.fine, grid.period);
+            let each_period = u64::from(stream.blocked_by) * u64::from(stream.requests);
+            takes = takes.plus(&older.times(each_period, grid.period), grid.period);
+        }
+        let worst = service.worst + self.disk.blocking_of(&stream);
+        let service = service.clone();
+        Ok(Group { stream, count: 1, first, service, worst, work, grid, reserved: 0, takes, enough_at: 0 })
     }
 
     /// Finds reservations with which all have what they ask for.
     fn settle(&mut self) -> Result<(), Why> {
         let worsts: Vec<(Stream, Dur)> =
-            self.streams.iter().zip(&self.group).map(|(s, &g)| (*s, self.groups[g].service.worst)).collect();
+            self.streams.iter().zip(&self.group).map(|(s, &g)| (*s, self.groups[g].worst)).collect();
         let demand = Demand::of(&worsts)?;
         self.worst_ppm = demand.needed_ppm();
         while self.crossing > 0 {

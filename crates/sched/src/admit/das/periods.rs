@@ -41,6 +41,8 @@ struct Batch {
     ready: u32,
     /// Of those that count, the ones that wait for an older request.
     bound: u32,
+    /// Of what they may have to wait for, at its worst: what was sent.
+    lent: Dur,
     /// Those that wait for an older request and do not count.
     blocked: u32,
     /// Those that waited for one too long: they may go where best effort may.
@@ -51,6 +53,11 @@ impl Batch {
     /// Requests that were not sent.
     fn rest(&self) -> u32 {
         self.left + self.blocked + self.excused
+    }
+
+    /// What older requests can still take for which these may have to wait, and `more` of them; `each`: for one.
+    fn blocking(&self, each: Dur, more: u32) -> Dur {
+        Dur(each.0 * u64::from(self.left - self.ready + more)).saturating_sub(self.lent)
     }
 
     /// One that may go is gone.
@@ -66,6 +73,8 @@ impl Batch {
 #[derive(Clone, Debug)]
 pub struct Periods {
     stream: Stream,
+    /// What the older requests take at their worst for which one of its requests may have to wait.
+    blocking: Dur,
     /// The number of the period under way: it begins at so many times its length.
     current: u64,
     end: Time,
@@ -82,8 +91,8 @@ pub struct Periods {
 
 impl Periods {
     /// A stream whose first period begins at `begins`, on its grid, and not before `now`. Until then nothing belongs to the period
-    /// under way.
-    pub fn new(stream: Stream, begins: Time, now: Time) -> Periods {
+    /// under way. `blocking`: worst cases of the older requests that each of its requests may have to wait for.
+    pub fn new(stream: Stream, blocking: Dur, begins: Time, now: Time) -> Periods {
         assert!(begins.0.is_multiple_of(stream.period.0) && begins >= now, "{begins} begins no period of {stream:?}");
         let number = begins.0 / stream.period.0;
         let full = Batch { given: stream.requests, ..Batch::default() };
@@ -93,6 +102,7 @@ impl Periods {
         };
         Periods {
             stream,
+            blocking,
             current,
             end,
             now: under_way,
@@ -113,6 +123,7 @@ impl Periods {
         while self.current < number {
             // What still waits for an older request has missed its period.
             let bound = std::mem::take(&mut self.now.bound);
+            self.now.lent = Dur::ZERO;
             (self.now.left, self.now.blocked) = (self.now.left - bound, self.now.blocked + bound);
             if self.now.rest() > 0 {
                 self.tally.late += u64::from(self.now.rest());
@@ -177,9 +188,12 @@ impl Periods {
 
     /// It waits no longer. `in_account`: one that did not count does so from now on.
     pub fn unblocked(&mut self, period: u64, in_account: bool) {
+        let each = self.blocking;
         let batch = self.batch(period);
         if batch.bound > 0 {
             (batch.bound, batch.ready) = (batch.bound - 1, batch.ready + 1);
+            // Its share of what was sent: what is left for the others is what it was, or less.
+            batch.lent = batch.lent.saturating_sub(each);
             return;
         }
         assert!(batch.blocked > 0, "no request of period {period} waits for an older one");
@@ -275,6 +289,34 @@ impl Periods {
     #[inline]
     pub fn has_excused(&self) -> bool {
         self.now.excused > 0
+    }
+
+    /// What older requests can still take, at their worst, for which requests of the period under way and `more` may
+    /// have to wait.
+    #[inline]
+    pub fn blocking(&self, more: u32) -> Dur {
+        self.now.blocking(self.blocking, more)
+    }
+
+    /// An older request for which one of `period` waits is sent, with this worst case: how much of that was counted as
+    /// the period's, and no more is.
+    pub fn lend(&mut self, period: u64, worst: Dur) -> Dur {
+        if period < self.current {
+            return Dur::ZERO;
+        }
+        let each = self.blocking;
+        let batch = self.batch(period);
+        let lent = worst.min(batch.blocking(each, 0));
+        batch.lent += lent;
+        lent
+    }
+
+    /// It was not sent.
+    pub fn repay(&mut self, period: u64, lent: Dur) {
+        if period >= self.current {
+            let batch = self.batch(period);
+            batch.lent = batch.lent.saturating_sub(lent);
+        }
     }
 
     /// Service time that requests of the period under way have had.

@@ -79,10 +79,16 @@ pub struct Stream {
     pub sectors: u32,
     /// What its requests are.
     pub kinds: Kinds,
+    /// Older requests that touch the same sectors, for which each of its requests may have to wait, at most. Admission
+    /// counts them at their worst. 0 of an optional stream.
+    pub blocked_by: u32,
 }
 
 /// Requests in a period at most.
 pub const MOST_REQUESTS: u32 = 10_000;
+
+/// Older requests that one request may have to wait for, at most.
+pub const MOST_BLOCKERS: u32 = 100;
 
 /// Periods at least and at most. Shorter ones have no room for a disk's worst case, and within longer ones times add up to more than a
 /// distribution has bins.
@@ -114,6 +120,18 @@ pub enum StreamError {
     /// The size of a request.
     #[error("sectors of a request: expected 1 or more, found 0")]
     Sectors,
+    /// Older requests that one may have to wait for.
+    #[error("older requests that one waits for: expected at most {MOST_BLOCKERS}, found {found}")]
+    Blockers {
+        /// What was asked for.
+        found: u32,
+    },
+    /// The same of an optional stream: what its requests wait for goes as best effort.
+    #[error("older requests that one waits for: counted for streams of a quality of 1 only, found {found}")]
+    OptionalBlocked {
+        /// What was asked for.
+        found: u32,
+    },
 }
 
 impl Stream {
@@ -131,13 +149,27 @@ impl Stream {
         if sectors == 0 {
             return Err(StreamError::Sectors);
         }
-        Ok(Stream { requests, period, quality, sectors, kinds: Kinds::Any })
+        Ok(Stream { requests, period, quality, sectors, kinds: Kinds::Any, blocked_by: 0 })
     }
 
     /// The same stream of requests of these kinds only; without this they may be any.
     #[must_use]
     pub fn only(self, kinds: Kinds) -> Stream {
         Stream { kinds, ..self }
+    }
+
+    /// The same stream, each of whose requests may have to wait for so many older ones; without this for none.
+    ///
+    /// # Errors
+    /// Too many, or it is optional.
+    pub fn blocked_by(self, older: u32) -> Result<Stream, StreamError> {
+        match older {
+            0 => {}
+            found if !self.is_mandatory() => return Err(StreamError::OptionalBlocked { found }),
+            1..=MOST_BLOCKERS => {}
+            found => return Err(StreamError::Blockers { found }),
+        }
+        Ok(Stream { blocked_by: older, ..self })
     }
 
     /// Whether each of its requests must be done in its period.

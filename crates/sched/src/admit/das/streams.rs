@@ -49,6 +49,7 @@ impl Setup {
     /// The drive has no worst case.
     pub fn of(disk: Disk, profile: &Profile, model: &Model, exhausted: Exhausted) -> Result<Setup, WorstError> {
         let worsts = Worsts::of(profile, model, LARGEST_BYTES / model.sector_bytes)?;
+        let disk = disk.with_others(worsts.get(worsts.most_sectors()));
         Ok(Setup { disk, worsts, exhausted })
     }
 }
@@ -79,8 +80,8 @@ pub struct Streams {
     candidates: Vec<u32>,
     sizes: Sizes,
     overdue: Vec<Overdue>,
-    /// Mandatory requests, by their slots, that wait for older ones.
-    bound: Vec<u32>,
+    /// Mandatory requests, by their slots and queues, that wait for older ones.
+    bound: Vec<(u32, u32)>,
 }
 
 impl Streams {
@@ -154,7 +155,8 @@ impl Streams {
         let (&reservation, others) = admitted.reservations.split_last().expect("one stream at least was admitted");
         assert!(others.len() == self.open.len(), "admitted beside {} streams, not {}", others.len(), self.open.len());
         let service = self.ledger.disk().service_of(&stream).expect("it was admitted");
-        let begins = self.subset.open(owner, stream, service, reservation, now)?;
+        let blocking = self.ledger.disk().blocking_of(&stream);
+        let begins = self.subset.open(owner, stream, (service, blocking), reservation, now)?;
         for (open, &reservation) in self.open.iter_mut().zip(others) {
             assert!(open.reservation.is_some() == reservation.is_some(), "admitted beside other streams");
             open.reservation = reservation;
@@ -234,26 +236,30 @@ impl Streams {
             let member = self.queues.get(queue).member;
             self.subset.blocked(member);
             if !self.is_optional(member.stream) {
-                self.bound.push(slot);
+                self.bound.push((slot, queue));
             }
         }
     }
 
-    /// Mandatory requests, by their slots, that wait for older ones: these inherit their deadlines.
-    pub fn bound(&self) -> &[u32] {
+    /// Mandatory requests, by their slots and queues, that wait for older ones: these inherit their deadlines.
+    pub fn bound(&self) -> &[(u32, u32)] {
         &self.bound
     }
 
-    /// Whether a best-effort request for which a mandatory one waits may go next, and nothing else.
-    pub fn inherits(&mut self, request: &Request, now: Time) -> bool {
-        self.subset.inherits(self.worsts.get(request.count), now)
+    /// Whether a request of `queue` for which one of the queue `waits` waits may go next, and nothing else.
+    pub fn inherits(&mut self, waits: u32, (queue, request): (u32, &Request), now: Time) -> bool {
+        let what = match Streams::is_stream(queue) {
+            true => Sent::Stream(self.queues.get(queue).member),
+            false => Sent::BestEffort,
+        };
+        self.subset.inherits(self.queues.get(waits).member, what, self.worsts.get(request.count), now)
     }
 
     /// A request waits for no older one: none when it was submitted (`at_once`), or none any more. Whether it may be sent some time; if not, it
     /// is to be given up.
     pub fn ready(&mut self, slot: u32, queue: u32, request: &Request, at_once: bool, now: Time) -> bool {
         if !at_once {
-            self.bound.retain(|bound| *bound != slot);
+            self.bound.retain(|bound| bound.0 != slot);
         }
         if !Streams::is_stream(queue) {
             self.best_effort[class_of(request.count)] += 1;

@@ -16,8 +16,8 @@
 //!   that may go before it: what optional streams with this end, or an earlier one, can take of their reservations, and
 //!   all that mandatory streams can ask for by then; and if the same holds at the end of the period after that, or it
 //!   is over before that period begins, or its reservations were made with room for it (`crossing`);
-//! * a best-effort request for which a mandatory one waits, if the slack is at least w at every deadline. It goes next
-//!   then: it inherits the other's deadline.
+//! * a request for which a mandatory one waits, if the slack is at least w at every deadline, where what the mandatory one
+//!   may have to wait for counts no more as far as this pays for it. It goes next then: it inherits the other's deadline.
 //!
 //! # What is guaranteed, and why
 //!
@@ -45,6 +45,7 @@ use super::at_drive::{AtDrive, Done};
 use super::periods::{Periods, Tally};
 use super::sweep::{At, Slack};
 
+mod blocking;
 mod opening;
 mod slack;
 mod terms;
@@ -56,14 +57,41 @@ struct Open {
     number: u32,
     periods: Periods,
     worst: Dur,
+    /// Worst cases of the older requests for which one of its requests may have to wait.
+    blocking: Dur,
     likely: Dur,
     /// `None`: mandatory.
     reservation: Option<Dur>,
-    /// c w / t of a mandatory stream, in 2^-32.
+    /// c w / t of a mandatory stream, in 2^-32; w with what one of its requests may have to wait for.
     rate: u64,
     /// What an optional one can take of its whole reservation, and that as a rate.
     claim: Dur,
     claim_rate: u64,
+}
+
+impl Open {
+    /// What a mandatory stream's requests of the period under way, and `more` of them, take at their worst, with what
+    /// they may have to wait for.
+    fn due(&self, more: u32) -> Dur {
+        let left = u64::from(self.periods.left() + more);
+        Dur(self.worst.0 * left) + self.periods.blocking(more)
+    }
+
+    /// What all of a period's can take.
+    fn whole(&self) -> Dur {
+        Dur((self.worst + self.blocking).0 * u64::from(self.periods.stream().requests))
+    }
+}
+
+/// A request goes next because one of a mandatory stream waits for it.
+#[derive(Clone, Copy, Debug)]
+struct Lent {
+    /// Who waits.
+    member: Member,
+    /// How much of the worst case of what goes was counted as that one's, and is not any more.
+    time: Dur,
+    /// The name of what goes, once it was chosen.
+    token: Option<u32>,
 }
 
 /// What there is beyond reservations, in ns; below zero where there is less than they are.
@@ -104,6 +132,8 @@ pub struct Subset {
     active: Active,
     /// The longest best-effort request that the last decision let go.
     decided_for: Dur,
+    /// What went last, or may go, because a mandatory request waits for it; `None` once its command was sent.
+    lent: Option<Lent>,
     events: Vec<Event>,
 }
 
@@ -123,6 +153,7 @@ impl Subset {
             ends: Vec::new(),
             active: Active::default(),
             decided_for: Dur::ZERO,
+            lent: None,
             events: Vec::new(),
         }
     }
@@ -142,6 +173,7 @@ impl Subset {
     pub fn ready(&mut self, member: Member) {
         let at = self.find(member.stream);
         self.streams[at].periods.ready(member.period);
+        self.changed();
     }
 
     /// A request that was submitted, and of which [`Subset::ready`] was not told, waits for an older one. A mandatory
@@ -182,6 +214,9 @@ impl Subset {
                 times = (open.worst, open.likely);
             }
         }
+        if let Some(lent) = self.lent.as_mut().filter(|lent| lent.token.is_none()) {
+            lent.token = Some(token);
+        }
         self.at_drive.hold(token, (what, late), times);
         self.active.members.clear();
         self.active.best_effort = false;
@@ -191,12 +226,14 @@ impl Subset {
     /// The command of a request that was chosen goes to the drive. `worst`: its worst case, if something at its front has made it longer.
     pub fn sends(&mut self, token: u32, command: u64, worst: Dur, now: Time) {
         self.at_drive.sent_held(token, command, worst, now);
+        self.lent = self.lent.filter(|lent| lent.token != Some(token));
     }
 
     /// A best-effort request that was chosen does not go. Panics when it is a stream's.
     pub fn withdrawn(&mut self, token: u32) {
         let (what, ..) = self.at_drive.withdraw(token);
         assert!(what.0 == Sent::BestEffort, "{what:?} is a guarantee's");
+        self.take_back(Some(token));
     }
 
     /// What fills a gap goes to the drive; it is held to [`Subset::spare`] by who plans it.
@@ -267,6 +304,7 @@ impl Subset {
         assert!(best_effort <= self.rules.best_effort, "best effort of {best_effort}, longer than was said");
         self.decided_for = best_effort;
         self.tick(now);
+        self.take_back(None);
         let slack = self.slack(now);
         let claims = self.claims(slack.from);
         let slack = (&slack, &claims);
@@ -306,17 +344,6 @@ impl Subset {
         let first = exhausted && self.rules.exhausted == Exhausted::BeforeBestEffort;
         self.active.best_effort = !first && self.may_cross(slack, best_effort);
         &self.active
-    }
-
-    /// A best-effort request of `worst` for which a mandatory one waits may go, whatever is reserved for optional
-    /// streams, if no mandatory request can be late by it; then nothing else may. Says whether it may.
-    pub fn inherits(&mut self, worst: Dur, now: Time) -> bool {
-        let may = worst <= self.rules.best_effort && self.slack(now).mandatory >= signed(worst);
-        if may {
-            self.active.members.clear();
-            (self.active.best_effort, self.decided_for) = (true, worst);
-        }
-        may
     }
 
     /// Whether something that belongs to no reservation may go with a worst case of `worst`.

@@ -10,7 +10,8 @@ use super::terms::OpenError;
 use super::{Open, Subset};
 
 impl Subset {
-    /// A stream that was admitted begins, with the reservation that admission gave it, if it is optional. When its first period begins: at
+    /// A stream that was admitted begins, with the reservation that admission gave it, if it is optional. `blocking`: worst
+    /// cases of the older requests for which one of its requests may have to wait. When its first period begins: at
     /// once, or, for a mandatory one, when no other can become late by it. What it asks for before then belongs to that period.
     ///
     /// # Errors
@@ -19,7 +20,7 @@ impl Subset {
         &mut self,
         number: u32,
         stream: Stream,
-        service: &Service,
+        (service, blocking): (&Service, Dur),
         reservation: Option<Dur>,
         now: Time,
     ) -> Result<Time, OpenError> {
@@ -29,7 +30,8 @@ impl Subset {
             return Err(OpenError::Exists { number });
         }
         let (worst, likely) = (service.worst, service.likely());
-        let rate = if reservation.is_none() { worst_rate(stream.requests, worst, stream.period) } else { 0 };
+        let whole = worst + blocking;
+        let rate = if reservation.is_none() { worst_rate(stream.requests, whole, stream.period) } else { 0 };
         // Each rate is rounded up by less than one.
         let rounded = self.streams.len() as u64 + 1;
         if self.streams.iter().map(|s| s.rate).sum::<u64>().saturating_add(rate) > (1 << 32) + rounded {
@@ -43,11 +45,12 @@ impl Subset {
         let furthest = self.streams.iter().map(|s| s.periods.end() + s.periods.stream().period).max();
         let give_up = furthest.unwrap_or(now).max(self.at_drive.free_by(now)) + stream.period + stream.period;
         loop {
-            let periods = Periods::new(stream, begins, now);
+            let periods = Periods::new(stream, blocking, begins, now);
             self.streams.push(Open {
                 number,
                 periods,
                 worst,
+                blocking,
                 likely,
                 reservation,
                 rate,

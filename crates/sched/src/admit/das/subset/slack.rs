@@ -99,7 +99,7 @@ impl Subset {
         self.before.resize(self.streams.len(), i64::MAX);
         let mut claims = Claims { now: i64::MAX, next: i64::MAX };
         let waits = self.streams.iter().filter(|s| s.reservation.is_none());
-        let waits = waits.map(|s| fine(Dur(s.worst.0 * u64::from(s.periods.left())))).sum::<i128>();
+        let waits = waits.map(|s| fine(s.due(0))).sum::<i128>();
         let (mut must, mut rate, mut last) = (fine(self.late_work()) + waits, 0u64, Time::ZERO);
         for here in ends.chunk_by(|a, b| a.0 == b.0) {
             let end = here[0].0;
@@ -135,7 +135,7 @@ impl Subset {
             for &(_, step, at) in here {
                 let open = &self.streams[at];
                 let (more, grows) = match (step, open.reservation) {
-                    (Step::Ends, None) => (open.worst.0 * u64::from(open.periods.stream().requests), open.rate),
+                    (Step::Ends, None) => (open.whole().0, open.rate),
                     (Step::NextEnds, _) => (0, open.claim_rate),
                     (Step::Ends, Some(_)) => (0, 0),
                 };
@@ -167,10 +167,9 @@ impl Subset {
     fn demand(&self, open: &Open, more: u32) -> Demand {
         let (end, stream) = (open.periods.end(), open.periods.stream());
         let left = open.periods.left() + more;
-        let work = |requests: u32| Dur(open.worst.0 * u64::from(requests));
         match open.reservation {
-            None if left > 0 => Demand::Mandatory { by: end, work: work(left), rate: open.rate },
-            None => Demand::Mandatory { by: end + stream.period, work: work(stream.requests), rate: open.rate },
+            None if left > 0 => Demand::Mandatory { by: end, work: open.due(more), rate: open.rate },
+            None => Demand::Mandatory { by: end + stream.period, work: open.whole(), rate: open.rate },
             Some(reservation) => Demand::Optional { by: end, work: self.claimed(open, reservation, left) },
         }
     }
