@@ -11,7 +11,7 @@ use headtime_sched::admit::Policy;
 use headtime_sched::admit::das::admission::{Disk, Service};
 use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::streams::Setup;
+use headtime_sched::admit::das::streams::{NotOpened, Opened, Setup};
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::admit::das::worsts::Worsts;
 use headtime_sched::core::{Config, Core, Order, Refused};
@@ -59,9 +59,15 @@ impl Rig {
     }
 
     fn stream(&mut self, owner: u32, requests: u32, period: u64) {
+        self.open(owner, requests, period, 0).expect("room");
+    }
+
+    /// A mandatory stream each of whose requests may have to wait for so many older ones.
+    fn open(&mut self, owner: u32, requests: u32, period: u64, older: u32) -> Result<Opened, NotOpened> {
         let stream = Stream::new(requests, Dur::from_ms(period), Quality::MANDATORY, SECTORS).expect("a stream");
-        self.core.open_stream(owner, stream, self.now).expect("room");
+        let opened = self.core.open_stream(owner, stream.blocked_by(older).expect("a stream"), self.now);
         self.drain();
+        opened
     }
 
     /// Tells of a request, and asks for nothing: all that comes at an instant is told first.
@@ -212,6 +218,65 @@ fn no_mandatory_request_is_late_by_writes_of_its_region_under_any_policy() {
         rig.run(ms(60_000));
         assert_eq!(rig.finished.len(), rig.owners.len(), "{name}");
         assert!(rig.late().is_empty(), "{name}, seed {seed}: late: {:?}", rig.late());
+    }
+}
+
+/// Before each of three reads come two writes to the same place, one after the other, and best effort always waits. The
+/// drive is all promised. Requests that were late, and whether the second stream could be had with so many requests.
+fn behind_chains(name: &str, older: u32, others: u32) -> (usize, bool) {
+    let mut rig = Rig::with(4096, &policy(name));
+    rig.open(1, 3, 500, older).expect("room");
+    let had = rig.open(2, others, 500, 0).is_ok();
+    rig.run(ms(500));
+    for period in 1..20u64 {
+        for i in 0..3 {
+            (0..2).for_each(|k| _ = rig.tell(OTHER + k, Kind::Write, 10_000 + 1_000 * i).expect("room"));
+            rig.tell(OTHER + 2, Kind::Read, 5_000_000 + 1_000 * (3 * period + i)).expect("room");
+            rig.tell(1, Kind::Read, 10_000 + 1_000 * i).expect("room");
+        }
+        (0..u64::from(if had { others } else { 0 })).for_each(|i| _ = rig.tell(2, Kind::Read, 2_000_000 + i * 1_000));
+        rig.run(ms(500 * (period + 1)));
+    }
+    rig.run(ms(60_000));
+    assert_eq!(rig.finished.len(), rig.owners.len(), "{name}");
+    (rig.late().len(), had)
+}
+
+#[test]
+fn what_admission_counts_of_older_requests_is_never_late_and_what_it_does_not_count_is() {
+    for name in POLICIES {
+        // 3 * (30 + 2 * 30) ms and 7 * 30: 480 of 500.
+        assert_eq!(behind_chains(name, 2, 7), (0, true), "{name}");
+        // 3 * (30 + 2 * 30) ms and 8 * 30 are too much.
+        assert_eq!(behind_chains(name, 2, 8), (0, false), "{name}");
+        // 3 * 30 and 13 * 30 are said to be 480, too.
+        let (late, had) = behind_chains(name, 0, 13);
+        assert!(late > 50 && had, "{name}: {late} late");
+    }
+}
+
+/// The older request is one of an optional stream, which may not go by itself: the drive is all promised, and takes its
+/// worst case for each command.
+#[test]
+fn an_optional_streams_request_goes_if_a_mandatory_one_waits_for_it() {
+    for (older, others) in [(1, 14u32), (0, 15)] {
+        let mut rig = Rig::new(4096);
+        rig.open(1, 1, 500, older).expect("room");
+        rig.open(2, others, 500, 0).expect("room");
+        let quality = Quality::from_ppm(500_000).expect("a quality");
+        let optional = Stream::new(1, Dur::from_ms(500), quality, SECTORS).expect("a stream");
+        rig.core.open_stream(3, optional, rig.now).expect("room");
+        rig.run(ms(500));
+        for period in 1..20 {
+            rig.tell(3, Kind::Write, 10_000).expect("room");
+            rig.tell(1, Kind::Read, 10_000).expect("room");
+            (0..u64::from(others)).for_each(|i| _ = rig.tell(2, Kind::Read, 2_000_000 + i * 1_000).expect("room"));
+            rig.run(ms(500 * (period + 1)));
+        }
+        rig.run(ms(60_000));
+        assert_eq!(rig.finished.len(), rig.owners.len(), "{older}");
+        let late = rig.late().iter().filter(|l| l.1 != 3).count();
+        assert_eq!(late == 0, older == 1, "{older} counted, {late} late");
     }
 }
 

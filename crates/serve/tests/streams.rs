@@ -215,7 +215,7 @@ fn what_is_late_is_answered_so_and_a_drive_that_breaks_its_worst_case_is_reporte
 }
 
 fn asked(export: Option<&str>, requests: u32, quality_ppm: u32, bytes: u32) -> v1::StreamRequest {
-    let stream = v1::Stream { requests, period_ns: 500_000_000, quality_ppm, bytes, kinds: 0 };
+    let stream = v1::Stream { requests, period_ns: 500_000_000, quality_ppm, bytes, kinds: 0, blocked_by: 0 };
     v1::StreamRequest { export: export.map(String::from), stream: Some(stream) }
 }
 
@@ -286,7 +286,7 @@ fn an_export_with_a_write_cache_does_not_become_a_stream() {
         let mut control = connect(&dir.path().join("control")).await.unwrap();
         let request = |export: &str| {
             let (requests, period_ns, quality_ppm, bytes) = (5, 500_000_000, 500_000, 2048);
-            let stream = Some(v1::Stream { requests, period_ns, quality_ppm, bytes, kinds: 0 });
+            let stream = Some(v1::Stream { requests, period_ns, quality_ppm, bytes, kinds: 0, blocked_by: 0 });
             v1::StreamRequest { export: Some(export.into()), stream }
         };
         let why = "export \"b\", write-cache: expected an export without a stream (what its writes are promised is \

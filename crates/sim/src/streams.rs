@@ -8,6 +8,7 @@
 //! quality = "100%"     # how many of them must be done in it; all: mandatory
 //! size = "64k"         # of each, at most
 //! kinds = "reads"      # or "writes", or "any", which it is when left out
+//! blocked-by = 1       # older requests that one of these may have to wait for, at most; 0 when left out
 //! ```
 //!
 //! The same in one line: `requests=5,period=500ms,quality=100%,size=64k,name=I frames`.
@@ -23,7 +24,7 @@ use crate::input;
 use crate::workload::Bytes;
 
 /// The keys of a stream.
-pub const KEYS: [&str; 6] = ["requests", "period", "quality", "size", "kinds", "name"];
+pub const KEYS: [&str; 7] = ["requests", "period", "quality", "size", "kinds", "blocked-by", "name"];
 /// Longest file, bytes, and most streams.
 const LONGEST_FILE: u64 = 1 << 20;
 const MOST_STREAMS: usize = 1_000;
@@ -44,6 +45,8 @@ pub struct Asked {
     pub bytes: u64,
     /// What its requests are.
     pub kinds: Kinds,
+    /// Older requests that one of them may have to wait for, at most.
+    pub blocked_by: u32,
     /// Where it stands, for messages.
     pub place: String,
 }
@@ -78,7 +81,8 @@ impl Asked {
             refused(&format!("size: expected whole sectors of {sector} bytes, found {} bytes", self.bytes))
         })?;
         let stream = Stream::new(self.requests, self.period, self.quality, sectors);
-        stream.map(|s| s.only(self.kinds)).map_err(|e: StreamError| refused(&e))
+        let stream = stream.and_then(|s| s.only(self.kinds).blocked_by(self.blocked_by));
+        stream.map_err(|e: StreamError| refused(&e))
     }
 }
 
@@ -90,7 +94,7 @@ pub fn parse(line: &str, flag: &str, nth: usize) -> Result<Asked, StreamsError> 
     let mut given: Vec<(&str, String)> = Vec::new();
     for part in line.split(',') {
         let (key, value) = part.split_once('=').map_or((part.trim(), ""), |(k, v)| (k.trim(), v.trim()));
-        let form = "expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, name=X";
+        let form = "expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, blocked-by=N, name=X";
         if !KEYS.contains(&key) || value.is_empty() {
             return Err(StreamsError::new(flag, format!("{form}, found \"{}\"", shown(part))));
         }
@@ -201,8 +205,12 @@ fn one(given: &[(&str, String)], at: &dyn Fn(&str) -> String, begin: &str, nth: 
         None => Kinds::default(),
         Some(kinds) => Kinds::named(&kinds).ok_or_else(|| refused("kinds", &Kinds::NAMES.join(", "), &kinds))?,
     };
+    let blocked_form = "a whole number of older requests that one may have to wait for";
+    let blocked_by =
+        find("blocked-by").map_or(Ok(0), |n| n.parse().map_err(|_| refused("blocked-by", blocked_form, &n)))?;
     Ok(Asked {
         kinds,
+        blocked_by,
         requests: requests
             .parse()
             .ok()
@@ -252,11 +260,14 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_line_is_said() {
         for (text, said) in [
-            ("", "--stream: expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, name=X, found \"\""),
-            ("requests=5,perod=1s", "perhaps kinds=reads, name=X, found \"perod=1s\""),
+            (
+                "",
+                "--stream: expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, blocked-by=N, name=X, found \"\"",
+            ),
+            ("requests=5,perod=1s", "perhaps kinds=reads, blocked-by=N, name=X, found \"perod=1s\""),
             (
                 "requests=5,requests=6",
-                "expected each of requests, period, quality, size, kinds, name once, found requests twice",
+                "expected each of requests, period, quality, size, kinds, blocked-by, name once, found requests twice",
             ),
             ("requests=5,period=1s,size=4k", "--stream: stream 3: expected quality (a share such as 99% or 0.99"),
             (

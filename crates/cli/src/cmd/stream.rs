@@ -116,7 +116,7 @@ fn message(asked: &Asked) -> Result<v1::Stream, Failure> {
         .map_err(|_| Failure::input(format!("size: expected at most {} bytes, found {}", u32::MAX, asked.bytes)))?;
     let kinds = headtime_serve::control::streams::kinds(asked.kinds).into();
     let (requests, quality_ppm) = (asked.requests, asked.quality.ppm());
-    Ok(v1::Stream { requests, period_ns: asked.period.0, quality_ppm, bytes, kinds })
+    Ok(v1::Stream { requests, period_ns: asked.period.0, quality_ppm, bytes, kinds, blocked_by: asked.blocked_by })
 }
 
 fn load(r: &StreamReply) -> Shares {

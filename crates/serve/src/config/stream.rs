@@ -7,6 +7,7 @@
 //! quality = "99%"      # how many of them must be done in it; all: mandatory
 //! size = "64 KiB"      # of each, at most
 //! kinds = "reads"      # or "writes", or "any", which it is when left out
+//! blocked-by = 1       # older requests that one of these may have to wait for, at most; 0 when left out
 //! ```
 
 use std::fmt;
@@ -15,7 +16,7 @@ use std::marker::PhantomData;
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::time::Dur;
 use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::stream::{Kinds, MOST_REQUESTS, Quality, Stream};
+use headtime_sched::admit::das::stream::{Kinds, MOST_BLOCKERS, MOST_REQUESTS, Quality, Stream};
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::admit::das::written;
 use serde::Deserialize;
@@ -37,6 +38,8 @@ pub struct StreamTable {
     size: Size,
     #[serde(default, deserialize_with = "figure::<_, KindsName>")]
     kinds: Kinds,
+    #[serde(default, deserialize_with = "figure::<_, Older>")]
+    blocked_by: u32,
 }
 
 impl StreamTable {
@@ -60,7 +63,7 @@ impl StreamTable {
             ));
         }
         let stream = Stream::new(self.requests, self.period, self.quality, (bytes / unit) as u32);
-        stream.map(|s| s.only(self.kinds)).map_err(|e| e.to_string())
+        stream.and_then(|s| s.only(self.kinds).blocked_by(self.blocked_by)).map_err(|e| e.to_string())
     }
 }
 
@@ -139,6 +142,17 @@ impl Figure for Requests {
     }
     fn whole(n: u64) -> Option<u32> {
         u32::try_from(n).ok().filter(|n| (1..=MOST_REQUESTS).contains(n))
+    }
+}
+
+struct Older;
+impl Figure for Older {
+    type Value = u32;
+    fn expected() -> String {
+        format!("older requests that one may have to wait for, 0 to {MOST_BLOCKERS}")
+    }
+    fn whole(n: u64) -> Option<u32> {
+        u32::try_from(n).ok().filter(|n| *n <= MOST_BLOCKERS)
     }
 }
 

@@ -25,7 +25,7 @@ pub fn read(asked: &v1::Stream, sector_bytes: u32) -> Result<Stream, Status> {
         v1::Kinds::Writes => Kinds::Writes,
     };
     let stream = Stream::new(asked.requests, Dur(asked.period_ns), quality, sectors);
-    stream.map(|s| s.only(kinds)).map_err(|e| wrong(e.to_string()))
+    stream.and_then(|s| s.only(kinds).blocked_by(asked.blocked_by)).map_err(|e| wrong(e.to_string()))
 }
 
 /// Kinds as a message has them.
@@ -45,6 +45,7 @@ pub fn message(stream: &Stream, sector_bytes: u32) -> v1::Stream {
         quality_ppm: stream.quality.ppm(),
         bytes: stream.sectors.saturating_mul(sector_bytes),
         kinds: kinds(stream.kinds).into(),
+        blocked_by: stream.blocked_by,
     }
 }
 

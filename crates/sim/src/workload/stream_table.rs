@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::stream::Quality;
+use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::written;
 
 use super::WorkloadError;
@@ -28,6 +28,8 @@ pub struct StreamTable {
     pub period: Option<Period>,
     /// The part of them that is to be done in its period; 1: all, the stream is mandatory.
     pub quality: Option<Asked>,
+    /// Older requests that one of them may have to wait for, at most; of a mandatory stream.
+    pub blocked_by: Option<u32>,
     /// It begins with the first period that begins then or later, virtual seconds.
     pub start_s: Option<f64>,
     /// Its last period is the last that begins before then.
@@ -90,7 +92,8 @@ impl StreamTable {
         }
         spec.pattern.fua = self.fua.unwrap_or(false);
         // What does not depend on the drive is checked without one.
-        headtime_sched::admit::das::stream::Stream::new(spec.requests, spec.period, spec.quality, 1)?;
+        spec.blocked_by = self.blocked_by.unwrap_or(0);
+        Stream::new(spec.requests, spec.period, spec.quality, 1)?.blocked_by(spec.blocked_by)?;
         Ok(spec)
     }
 

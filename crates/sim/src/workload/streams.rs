@@ -39,6 +39,8 @@ pub struct StreamSpec {
     pub period: Dur,
     /// q: how many of them are to be done in it.
     pub quality: Quality,
+    /// Older requests that one of them may have to wait for, at most.
+    pub blocked_by: u32,
     /// What requests look like.
     pub pattern: PatternSpec,
     /// It begins with the first period that begins then or later.
@@ -60,7 +62,8 @@ impl StreamSpec {
     /// Random reads of 64 KiB, from the beginning on and for ever: what the paper measures with (section 4).
     pub fn new(name: impl Into<String>, requests: u32, period: Dur, quality: Quality) -> StreamSpec {
         let pattern = PatternSpec::random_reads(64 << 10);
-        StreamSpec { name: name.into(), requests, period, quality, pattern, start: Time::ZERO, stop: None }
+        let (name, start, stop) = (name.into(), Time::ZERO, None);
+        StreamSpec { name, requests, period, quality, blocked_by: 0, pattern, start, stop }
     }
 }
 
@@ -168,7 +171,8 @@ impl Streams {
             // Streams of random numbers of their own: tasks have smaller ones.
             let mut rng = Variates::new(seed, (1 << 50) + i as u64);
             let pattern = Pattern::new(&spec.pattern, target, &mut rng)?;
-            let stream = Stream::new(spec.requests, spec.period, spec.quality, pattern.longest())?.only(spec.kinds());
+            let stream = Stream::new(spec.requests, spec.period, spec.quality, pattern.longest())?;
+            let stream = stream.only(spec.kinds()).blocked_by(spec.blocked_by)?;
             let stop = spec.stop.unwrap_or(Time::NEVER);
             // Asked for when its period begins, the scheduler might have given away what that needs in the same instant.
             let first = Time(spec.start.0.div_ceil(spec.period.0).saturating_mul(spec.period.0));

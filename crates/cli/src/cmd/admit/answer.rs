@@ -119,6 +119,9 @@ struct Row<'a> {
     quality: f64,
     bytes: u64,
     mandatory: bool,
+    /// Older requests that one of a mandatory stream may have to wait for, and what they take at their worst.
+    blocked_by: u32,
+    blocking_ms: f64,
     /// Of an optional stream that is admitted.
     reservation_ms: Option<f64>,
     #[serde(skip)]
@@ -162,6 +165,8 @@ impl<'a> Answer<'a> {
             quality: share(s.quality.ppm().into()),
             bytes: a.bytes,
             mandatory: s.is_mandatory(),
+            blocked_by: s.blocked_by,
+            blocking_ms: disk.blocking_of(s).as_ms_f64(),
             reservation_ms: reserved.get(i).copied().flatten().map(|r| r.as_ms_f64()),
             worst_ms: disk.service(s.sectors).map_or(0.0, |of| of.worst.as_ms_f64()),
         });
@@ -347,7 +352,11 @@ impl Row<'_> {
         let reserved = match self.reservation_ms {
             _ if !admitted => "-".into(),
             Some(ms) => format!("{ms:.2} ms"),
-            None => format!("mandatory: {} times w, {:.2} ms", self.requests, f64::from(self.requests) * self.worst_ms),
+            None => {
+                let all = f64::from(self.requests) * (self.worst_ms + self.blocking_ms);
+                let older = if self.blocked_by > 0 { format!(" and {} older", self.blocked_by) } else { String::new() };
+                format!("mandatory: {} times w{older}, {all:.2} ms", self.requests)
+            }
         };
         let period = format!("{} ms", self.period_ms);
         vec![

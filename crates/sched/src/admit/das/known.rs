@@ -8,7 +8,9 @@ use headtime_disk::time::Dur;
 use super::admission::{Disk, DiskError, Service};
 use super::distribution::{Distribution, DistributionError};
 use super::family::{Family, FamilyError};
+use super::streams::LARGEST_BYTES;
 use super::worst::{WorstCase, WorstError, moves_on};
+use super::worsts::Worsts;
 
 /// Why a profile does not say enough to admit streams.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -113,7 +115,11 @@ impl Disk {
         let disk = Disk::by_kinds(services, outstanding);
         let mut disk = disk.map_err(|source| KnownError::Disk { name: name(), source })?;
         disk.moves_on = moves_on(profile, model);
-        Ok(disk)
+        // Anything else that is sent may be in the way of a stream's request.
+        let most = LARGEST_BYTES / model.sector_bytes;
+        let worsts = Worsts::of(profile, model, most);
+        let worsts = worsts.map_err(|source| KnownError::Worst { name: name(), sectors: most, source })?;
+        Ok(disk.with_others(worsts.get(most)))
     }
 }
 

@@ -367,7 +367,7 @@ mod tests {
     /// Three requests every 100 ms.
     fn three() -> Periods {
         let stream = Stream::new(3, Dur::from_ms(100), Quality::MANDATORY, 8).expect("a stream");
-        Periods::new(stream, ms(100), ms(100))
+        Periods::new(stream, Dur::ZERO, ms(100), ms(100))
     }
 
     fn ask(p: &mut Periods) -> u64 {
@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn a_stream_that_begins_later_has_no_period_under_way() {
         let stream = Stream::new(2, Dur::from_ms(100), Quality::MANDATORY, 8).expect("a stream");
-        let mut p = Periods::new(stream, ms(300), ms(150));
+        let mut p = Periods::new(stream, Dur::ZERO, ms(300), ms(150));
         assert!(!p.has_room());
         assert_eq!(p.give(false), 3);
         assert_eq!((p.left(), p.end()), (0, ms(300)));
