@@ -132,6 +132,35 @@ fn streams_that_do_not_fit_are_refused_with_what_would() {
     assert_eq!(ask(&["--stream", FIVE, "--stream", &optional(fewer + 1)]).status, Some(1));
 }
 
+/// Each request of the stream may have to wait for others, of up to 1 MiB.
+#[test]
+fn what_may_be_in_a_streams_way_is_counted_at_its_worst() {
+    let ask = |line: &str| headtime(&["admit", "--disk", "ultrastar36z15", "--stream", line, "--json"]);
+    let row = |r: &serde_json::Value| r["streams"][0].clone();
+    let one = "requests=1,period=500ms,quality=1,size=64k";
+    let r = ask(&format!("{one},blocked-by=2")).json();
+    let (w, older) = (r["sizes"][0]["worst_ms"].as_f64().unwrap(), row(&r)["blocking_ms"].as_f64().unwrap());
+    assert!(row(&r)["blocked_by"] == 2 && older > 2.0 * w, "{r}");
+    let load = r["load"]["mandatory_at_worst"].as_f64().unwrap();
+    assert!((load - (w + older) / 500.0).abs() < 1e-5, "{load} of {w} and {older}");
+    let most = (500.0 / (w + older)) as u32;
+    let many = |n: u32| format!("requests={n},period=500ms,quality=1,size=64k,blocked-by=2");
+    assert_eq!((ask(&many(most)).status, ask(&many(most + 1)).status), (Some(0), Some(1)));
+    let text = headtime(&["admit", "--disk", "ultrastar36z15", "--stream", &many(1)]).ok();
+    assert!(text.contains("mandatory: 1 times w and 2 older"), "{text}");
+    for (line, said) in [
+        (
+            "requests=1,period=500ms,quality=99%,size=64k,blocked-by=1",
+            "counted for streams of a quality of 1 only, found 1",
+        ),
+        ("requests=1,period=500ms,quality=1,size=64k,blocked-by=101", "expected at most 100, found 101"),
+        ("requests=1,period=500ms,quality=1,size=64k,blocked-by=-1", "may have to wait for, found \"-1\""),
+    ] {
+        let e = ask(line).refused();
+        assert!(e.contains(said), "{line}: {e}");
+    }
+}
+
 #[test]
 fn a_built_in_drive_without_service_times_is_measured_and_a_file_is_not() {
     let there = Scratch::new("admit");

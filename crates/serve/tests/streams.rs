@@ -236,6 +236,11 @@ fn streams_come_and_go_over_the_control_interface() {
             let said = control.ask_stream(asked(Some("a"), requests, 1_000_000, KIB64)).await.unwrap().into_inner();
             assert_eq!(said.admitted, admitted, "{said:?}");
         }
+        // What older requests take at their worst counts, too.
+        let mut behind = asked(None, most, 1_000_000, KIB64);
+        behind.stream.as_mut().unwrap().blocked_by = 1;
+        let said = control.ask_stream(behind).await.unwrap().into_inner();
+        assert!(!said.admitted && said.nearest_requests.is_some_and(|n| n < most / 2), "{said:?}");
         for (request, why) in [
             (asked(Some("c"), 5, 990_000, KIB64), "no export is called \"c\""),
             (asked(Some("a"), 5, 990_000, 1000), "expected whole sectors of 512 bytes, found 1000"),

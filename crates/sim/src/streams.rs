@@ -249,6 +249,8 @@ mod tests {
         assert_eq!((said.quality.ppm(), said.name.as_str(), said.kinds), (995_000, "3", Kinds::Any));
         let writes = line("requests=5,period=500ms,quality=1,size=64k,kinds=writes").unwrap().stream(512).unwrap();
         assert_eq!(writes.kinds, Kinds::Writes);
+        let behind = line("requests=5,period=500ms,quality=1,size=64k,blocked-by=2").unwrap().stream(512).unwrap();
+        assert_eq!(behind.blocked_by, 2);
         let text = "[[stream]]\nrequests = 5\nperiod = \"0.5 s\"\nquality = 0.995\nsize = 65536\nname = \"a\"\n";
         let read = read("s.toml", text).unwrap();
         assert_eq!(read, [Asked { name: "a".into(), place: "s.toml:1".into(), ..said.clone() }]);
@@ -308,7 +310,7 @@ mod tests {
             (good.replace("[[stream]]", "[[stream]"), "s.toml:1: expected TOML, found"),
             (
                 good.replace("size", "sise"),
-                "s.toml:5: expected one of requests, period, quality, size, kinds, name, found the key sise",
+                "s.toml:5: expected one of requests, period, quality, size, kinds, blocked-by, name, found the key sise",
             ),
             (
                 good.replace("\"1s\"", "true"),

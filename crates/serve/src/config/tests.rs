@@ -151,6 +151,10 @@ fn an_export_may_be_a_stream() {
         let text = STREAM.replace("size = \"64 KiB\"", &format!("size = \"64 KiB\"\nkinds = \"{}\"", kinds.name()));
         assert_eq!(read(&text).unwrap().streams(512).unwrap()[0].1.kinds, kinds);
     }
+    let text = STREAM.replace("\"99.5%\"", "1").replace("size = \"64 KiB\"", "size = \"64 KiB\"\nblocked-by = 3");
+    assert_eq!(read(&text).unwrap().streams(512).unwrap()[0].1.blocked_by, 3);
+    let optional = read(&text.replace("quality = 1", "quality = 0.5")).unwrap().streams(512).unwrap_err();
+    assert!(optional.contains("counted for streams of a quality of 1 only, found 3"), "{optional}");
     // What is no stream goes by shares, as it does without streams, and nothing of it is asked for by name.
     let usual = read(&STREAM.replace("best-effort = \"bfq\"", "").replace("exhausted = \"skip\"", "")).unwrap();
     assert_eq!((usual.policy().name(), usual.exhausted()), ("bfq+", Exhausted::AsBestEffort));
@@ -188,6 +192,11 @@ fn a_stream_that_cannot_be_is_said_with_its_place() {
             "size = \"64 KiB\"",
             "size = \"64 KiB\"\nkinds = \"both\"",
             ":19: kinds: expected any, reads, writes, found string \"both\"",
+        ),
+        (
+            "size = \"64 KiB\"",
+            "size = \"64 KiB\"\nblocked-by = 101",
+            ":19: blocked-by: expected older requests that one may have to wait for, 0 to 100, found integer `101`",
         ),
         ("    period = \"500ms\"\n", "", ":14: missing field `period`"),
         ("64 KiB", "64 xb", ": export 1 (\"film\"), stream.size: expected bytes, or in quotes a number and KiB"),

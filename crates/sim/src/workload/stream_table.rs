@@ -154,6 +154,7 @@ mod tests {
         assert_eq!((s.pattern.reads.as_f64(), s.pattern.size.clone()), (0.0, SizeSpec::Fixed { bytes: 4096 }));
         assert!(s.pattern.place == PlaceSpec::Sequential && s.pattern.fua);
         assert_eq!(spec(&format!("{PLAIN}quality = \"95%\"")).unwrap().quality.ppm(), 950_000);
+        assert_eq!(spec(&format!("{PLAIN}blocked_by = 2")).unwrap().blocked_by, 2);
         assert_eq!(spec(&format!("{PLAIN}quality = 0.9999999")).unwrap().quality.ppm(), 999_999);
     }
 
@@ -168,6 +169,8 @@ mod tests {
             assert!(e.contains("expected in quotes a time such as 500ms, from 1 ms to 10 s, found "), "{wrong}: {e}");
         }
         assert!(fault("start_s = 2\nstop_s = 2").contains("expected more than 2 (start_s)"));
+        assert!(fault("blocked_by = 101").contains("expected at most 100, found 101"));
+        assert!(fault("quality = 0.5\nblocked_by = 1").contains("counted for streams of a quality of 1 only"));
         assert!(fault("from = 0.5").contains("place = \"part\""));
         assert!(fault("place = \"window\"").contains("known: uniform, sequential, part"));
         assert!(spec("period = \"500ms\"").unwrap_err().to_string().contains("expected requests"));
