@@ -7,6 +7,9 @@
 #
 # Another configuration's sockets must have the names of the example's, and its programs' export must be called shell.
 #
+# WRITER=N: half of the first stream's part of the disk becomes an export that fio writes to, N random writes of 4 to 64 KiB
+# outstanding (needs fio with its nbd engine).
+#
 # The program is started alone on the idle server first (ALONE seconds, 30), then beside everybody else. HEADTIME and CLIENTS say where the two
 # programs are that are otherwise built. What is printed in the end: each stream's quality, each application's share, the starts, the scrub's
 # rate, what the server counted of its streams, and how late its completions were. A machine that has other things to do
@@ -20,6 +23,11 @@ alone=${ALONE:-30}
 for n in "$seconds" "$alone"; do
     case $n in '' | 0 | *[!0-9]*) echo "run.sh: SECONDS and ALONE: expected whole numbers from 1, found $n" >&2; exit 2 ;; esac
 done
+writer=${WRITER:-0}
+case $writer in '' | *[!0-9]*) echo "run.sh: WRITER: expected a whole number of writes, found $writer" >&2; exit 2 ;; esac
+if [ "$writer" -gt 0 ] && ! fio --enghelp 2>/dev/null | grep -q nbd; then
+    echo "run.sh: WRITER: expected fio with its nbd engine on the path" >&2; exit 2
+fi
 [ -r "$config" ] || { echo "run.sh: $config: expected a configuration of headtime serve" >&2; exit 2; }
 
 target=${CARGO_TARGET_DIR:-$here/../../target}
@@ -35,19 +43,28 @@ export XDG_STATE_HOME="$dir/state"
 server=
 scrub=
 load=
+writes=
 # Ends what was started, the clients first.
 finish() {
-    for pid in $load $scrub $server; do
+    for pid in $load $writes $scrub $server; do
         kill "$pid" 2>/dev/null || true
         wait "$pid" 2>/dev/null || true
     done
-    load= scrub= server=
+    load= writes= scrub= server=
 }
 trap 'finish; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 
 # The configuration's paths lie beside it.
 cp "$config" "$dir/serve.toml"
+if [ "$writer" -gt 0 ]; then
+    awk '/^name *= *"stream-1"/ { first = 1 }
+         first && /^start *=/ { gsub(/[^0-9]/, ""); start = $0; $0 = "start = \"" start " MiB\"" }
+         first && /^size *=/ { gsub(/[^0-9]/, ""); half = int($0 / 2); $0 = "size = \"" half " MiB\""; first = 0 }
+         { print }
+         END { printf "\n[[export]]\nname = \"writer\"\nstart = \"%d MiB\"\nsize = \"%d MiB\"\n", start + half, half }
+        ' "$config" >"$dir/serve.toml"
+fi
 "$headtime" serve --json "$dir/serve.toml" >"$dir/served" 2>"$dir/log" &
 server=$!
 for _ in $(seq 100); do
@@ -64,7 +81,16 @@ beside "$clients" "$dir/serve.toml" "$alone" alone >"$dir/alone"
 
 "$headtime" scrub --control "$dir/control.sock" --json >"$dir/scrub" 2>"$dir/scrub.log" &
 scrub=$!
+if [ "$writer" -gt 0 ]; then
+    (cd "$dir" && exec fio --name=writer --ioengine=nbd --uri="nbd+unix:///writer?socket=$dir/nbd.sock" --rw=randwrite \
+        --bsrange=4k-64k --iodepth="$writer" --time_based --runtime="$seconds" --output-format=terse >"$dir/writes" 2>&1) &
+    writes=$!
+fi
 beside "$clients" "$dir/serve.toml" "$seconds" >"$dir/all"
+if [ -n "$writes" ]; then
+    wait "$writes" || { echo "run.sh: fio: $(tail -1 "$dir/writes")" >&2; exit 1; }
+    writes=
+fi
 # It says then what it has done.
 kill -TERM "$scrub"
 wait "$scrub" || true
@@ -75,6 +101,7 @@ echo "$(sed -n 's/^drive *= *"\([^"]*\)".*/\1/p' "$config"), $seconds s"
 echo
 cat "$dir/all" "$dir/alone"
 awk -v beside="$(mean "$dir/all")" -v alone="$(mean "$dir/alone")" 'BEGIN { if (alone > 0) printf "a start beside all takes %.2f times as long as alone\n", beside / alone }'
+[ "$writer" -eq 0 ] || awk -F';' 'NF > 48 { printf "writer           %d writes outstanding, %.2f MB/s written\n", '"$writer"', $48 / 976.5625 }' "$dir/writes"
 echo
 "$headtime" stream list --control "$dir/control.sock"
 kill "$server"

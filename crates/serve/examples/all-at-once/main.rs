@@ -2,8 +2,8 @@
 //! `cargo run --release -p headtime-serve --example all-at-once CONFIG.toml [SECONDS [alone]]`.
 //!
 //! `bench/all-at-once/run.sh` starts the server and a scrub beside it. The clients come over NBD, to the first address of the configuration; which
-//! streams there are, what they are promised and who has which weight is read from there, too. An export that is no stream is an
-//! application's, but for the one called `shell`: programs lie there that are started. With `alone` nobody else comes.
+//! streams there are, what they are promised and who has which weight is read from there, too. A read-only export that is no stream is
+//! an application's, but for the one called `shell`: programs lie there that are started. With `alone` nobody else comes.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -52,7 +52,7 @@ impl Plan {
         let of = |at: usize| promised.iter().find(|(owner, _)| *owner as usize == at).map(|(_, stream)| *stream);
         let all = || config.exports.iter().enumerate();
         let streams = all().filter_map(|(at, e)| Some((e.name.clone(), of(at)?))).collect();
-        let others = all().filter(|(at, e)| of(*at).is_none() && e.name != SHELL);
+        let others = all().filter(|(at, e)| of(*at).is_none() && e.read_only && e.name != SHELL);
         let applications = others.map(|(_, e)| (e.name.clone(), e.weight)).collect();
         Ok(Plan { socket, sector_bytes, streams, applications })
     }
