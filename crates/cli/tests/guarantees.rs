@@ -147,7 +147,7 @@ fn what_may_be_in_a_streams_way_is_counted_at_its_worst() {
     let many = |n: u32| format!("requests={n},period=500ms,quality=1,size=64k,blocked-by=2");
     assert_eq!((ask(&many(most)).status, ask(&many(most + 1)).status), (Some(0), Some(1)));
     let text = headtime(&["admit", "--disk", "ultrastar36z15", "--stream", &many(1)]).ok();
-    assert!(text.contains("mandatory: 1 times w and 2 older"), "{text}");
+    assert!(text.contains("mandatory: 1 times w, each behind 2 older of "), "{text}");
     for (line, said) in [
         (
             "requests=1,period=500ms,quality=99%,size=64k,blocked-by=1",

@@ -66,8 +66,8 @@ const TRIED: u64 = 8;
 /// Every third set has one region for all, of one of these parts of the drive.
 const TOGETHER: u64 = 3;
 const REGIONS: [f64; 3] = [0.0005, 0.05, 1.0];
-/// Older requests that a mandatory one in such a set may have to wait for, at most, as its stream says. Chains of more
-/// are rare, and find the time that others did not need.
+/// Older requests that a mandatory one in such a set may have to wait for, as its stream says. Longer chains are rare;
+/// for these there is the time that other requests do not take, which is most of their worst case.
 const OLDER: u32 = 1;
 /// Moves of a million after which a head fails to settle, and the powers of ten of it that are drawn: 0.1 to 10%.
 const FAILS_FROM: u32 = 3;

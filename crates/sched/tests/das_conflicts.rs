@@ -280,6 +280,52 @@ fn an_optional_streams_request_goes_if_a_mandatory_one_waits_for_it() {
     }
 }
 
+/// Both wait for a write at the same time. Only the second's counts, and only there is time for it.
+#[test]
+fn a_request_whose_wait_is_not_counted_keeps_no_other_from_what_it_waits_for() {
+    let mut rig = Rig::new(4096);
+    rig.open(1, 1, 500, 0).expect("room");
+    rig.open(2, 1, 500, 1).expect("room");
+    rig.open(3, 13, 500, 0).expect("room");
+    rig.run(ms(500));
+    for period in 1..20 {
+        for owner in [1, 2] {
+            rig.tell(OTHER, Kind::Write, 10_000 * u64::from(owner)).expect("room");
+            rig.tell(owner, Kind::Read, 10_000 * u64::from(owner)).expect("room");
+        }
+        (0..13u64).for_each(|i| _ = rig.tell(3, Kind::Read, 2_000_000 + i * 1_000).expect("room"));
+        rig.run(ms(500 * (period + 1)));
+    }
+    rig.run(ms(60_000));
+    let late = rig.late();
+    assert!(rig.finished.len() == rig.owners.len() && !late.is_empty(), "none had too little time");
+    assert!(late.iter().all(|l| l.1 == 1), "{late:?}");
+}
+
+/// What a stream asks for beyond its declaration waits for its next period; not if a mandatory request waits for it.
+#[test]
+fn what_belongs_to_a_later_period_goes_if_a_mandatory_request_waits_for_it() {
+    let mut rig = Rig::new(4096);
+    rig.open(1, 1, 200, 1).expect("room");
+    let quality = Quality::from_ppm(500_000).expect("a quality");
+    let optional = Stream::new(1, Dur::from_ms(2_000), quality, SECTORS).expect("a stream");
+    rig.core.open_stream(2, optional, rig.now).expect("room");
+    rig.run(ms(2_000));
+    let writes: Vec<u64> = (0..2).map(|_| rig.tell(2, Kind::Write, 10_000).expect("room")).collect();
+    rig.tell(1, Kind::Read, 10_000).expect("room");
+    rig.run(ms(2_200));
+    assert_eq!((rig.finished.len(), rig.late()), (3, vec![]));
+    let second = rig.finished.iter().find(|f| f.request == writes[1]).expect("it is done");
+    assert_eq!(second.due, Some(ms(6_000)), "it was put off");
+    // And its stream has what it is promised from then on.
+    for period in 2..6 {
+        rig.run(ms(2_000 * period));
+        rig.tell(2, Kind::Write, 10_000).expect("room");
+    }
+    rig.run(ms(20_000));
+    assert_eq!((rig.finished.len(), rig.late()), (7, vec![]));
+}
+
 #[test]
 fn best_effort_leaves_room_for_what_streams_ask_for() {
     let mut rig = Rig::new(32);

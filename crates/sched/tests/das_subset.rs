@@ -352,11 +352,26 @@ fn every_decision_is_that_of_walking_all_requests() {
                 let may = subset.inherits(all[waits], what, worst, now);
                 assert_eq!(may, walk.inherits(waits, of_stream, worst, now), "seed {seed}, step {step}: {subset:#?}");
                 inherited[usize::from(may)] += 1;
-                if may && between(rng, 0, 3) > 0 {
-                    subset.sent(number(&drive), what, worst, now);
-                    walk.sent(number(&drive), of_stream, worst, now);
-                    goes(&mut drive, rng);
-                    of_stream.iter().for_each(|r| _ = waiting.remove(r));
+                match between(rng, 0, 5) {
+                    // Not yet, after all; others may ask for something before it is decided again.
+                    0 => continue,
+                    _ if !may => {}
+                    1 => {
+                        subset.chosen(9, what, worst);
+                        walk.hold(of_stream, worst, now);
+                        held = of_stream.is_some() || between(rng, 0, 1) == 0;
+                        of_stream.iter().for_each(|r| _ = waiting.remove(r));
+                        if !held {
+                            subset.withdrawn(9);
+                            walk.withdraw();
+                        }
+                    }
+                    _ => {
+                        subset.sent(number(&drive), what, worst, now);
+                        walk.sent(number(&drive), of_stream, worst, now);
+                        goes(&mut drive, rng);
+                        of_stream.iter().for_each(|r| _ = waiting.remove(r));
+                    }
                 }
             }
             while drive.len() < rules.outstanding as usize && !held {

@@ -68,6 +68,8 @@ pub struct Walk {
     lent: BTreeMap<(usize, u64), Dur>,
     /// What was lent last, to something that has not gone.
     lent_now: Option<((usize, u64), Dur)>,
+    /// The same for what is held.
+    lent_held: Option<((usize, u64), Dur)>,
 }
 
 impl Walk {
@@ -84,6 +86,7 @@ impl Walk {
             crossing: 0,
             lent: BTreeMap::new(),
             lent_now: None,
+            lent_held: None,
         }
     }
 
@@ -96,6 +99,7 @@ impl Walk {
         reservation: Option<Dur>,
         begins: Time,
     ) {
+        self.take_back();
         self.streams.push(Open { stream, worst, likely, blocking, reservation, begins });
     }
 
@@ -123,9 +127,6 @@ impl Walk {
         self.take_back();
         let Asked { stream, period, .. } = self.requests[waits];
         let what = what.map(|r| (self.requests[r].stream, self.requests[r].period));
-        if what.is_some_and(|(s, p)| Some(p) > self.current(s, now)) {
-            return false;
-        }
         let worst = what.map_or(worst, |(s, _)| self.streams[s].worst);
         let counts = Some(period) >= self.current(stream, now);
         let time = if counts { worst.min(self.blocking(stream, Some(period), 0)) } else { Dur::ZERO };
@@ -133,11 +134,21 @@ impl Walk {
         self.lent_now = Some(((stream, period), time));
         let slack = |d: Time| self.slack(d, (usize::MAX, 0), now);
         let deadlines: Vec<Time> = self.mandatory().map(|(s, _)| self.deadline(s, 0, now)).collect();
-        let enough = |d: &Time| slack(*d) >= i128::from(worst.0);
+        let rounded = 6 * (self.streams.len() as i128 + 1);
+        let enough = |d: &Time| slack(*d) >= i128::from(worst.0) - rounded;
+        let waiting = |s, p| self.count(s, |r| r.period == p && r.is == Is::Waiting) > 0;
         let may = match what {
-            Some((s, p)) if self.streams[s].reservation.is_none() => {
+            // One that is late is in the account of what is late, and one of the period under way of its deadline's.
+            Some((s, p))
+                if self.streams[s].reservation.is_none() && Some(p) < self.current(s, now) && waiting(s, p) =>
+            {
+                true
+            }
+            Some((s, p))
+                if self.streams[s].reservation.is_none() && Some(p) == self.current(s, now) && waiting(s, p) =>
+            {
                 let own = self.deadline(s, 0, now);
-                Some(p) < self.current(s, now) || deadlines.iter().filter(|d| **d < own).all(enough)
+                deadlines.iter().filter(|d| **d < own).all(enough)
             }
             Some(_) => deadlines.iter().all(enough),
             None => worst <= self.rules.best_effort && deadlines.iter().all(enough),
@@ -186,8 +197,8 @@ impl Walk {
     /// Time that the requests of the period under way have had in it.
     fn used(&self, s: usize, now: Time) -> Dur {
         let current = self.current(s, now);
-        let had =
-            |r: &&Asked| r.stream == s && Some(r.period) == current && r.is == Is::Done && r.done < self.end(s, now);
+        let in_it = |r: &Asked| r.done < self.end(s, now) && r.done.0 >= r.period * self.streams[s].stream.period.0;
+        let had = |r: &&Asked| r.stream == s && Some(r.period) == current && r.is == Is::Done && in_it(r);
         self.requests.iter().filter(had).map(|r| r.took).sum()
     }
 
@@ -236,6 +247,13 @@ impl Walk {
         i128::from(d.0) - i128::from(self.free(now).0) - needed - late
     }
 
+    /// What is held does not go.
+    pub fn withdraw(&mut self) {
+        self.held = None;
+        self.lent_now = self.lent_held.take();
+        self.take_back();
+    }
+
     /// The deadline that counts of a mandatory stream.
     fn deadline(&self, s: usize, more: u64, now: Time) -> Time {
         let end = self.end(s, now);
@@ -244,6 +262,7 @@ impl Walk {
 
     /// A stream's request comes: which period it belongs to. It waits for another when it is `blocked`.
     pub fn submit(&mut self, s: usize, blocked: bool, now: Time) -> u64 {
+        self.take_back();
         let open = self.streams[s];
         let given = |p: u64| self.count(s, |r| r.period == p);
         let current = self.current(s, now);
@@ -262,6 +281,7 @@ impl Walk {
 
     /// A request waits for nobody any more.
     pub fn ready(&mut self, request: usize, now: Time) {
+        self.take_back();
         let Asked { stream, period, .. } = self.requests[request];
         if let Some(lent) = self.lent.get_mut(&(stream, period)) {
             *lent = lent.saturating_sub(self.streams[stream].blocking);
@@ -319,12 +339,13 @@ impl Walk {
     /// What is held goes.
     pub fn send_held(&mut self, number: u64, now: Time) {
         let held = self.held.take().expect("something is held");
+        self.lent_held = None;
         self.drive.push(Command { number, at: now, ..held });
     }
 
     fn command(&mut self, number: u64, request: Option<usize>, worst: Dur, now: Time) -> Command {
         let (mut worst, mut likely) = (worst, worst);
-        self.lent_now = None;
+        self.lent_held = self.lent_now.take();
         if let Some(r) = request {
             let open = self.streams[self.requests[r].stream];
             (worst, likely) = (open.worst, open.likely);
@@ -341,6 +362,7 @@ impl Walk {
 
     /// It comes back.
     pub fn completed(&mut self, number: u64, now: Time) {
+        self.take_back();
         let at = self.drive.iter().position(|c| c.number == number).expect("it was sent");
         let gone = self.drive.remove(at);
         let began = gone.at.max(self.last_done);

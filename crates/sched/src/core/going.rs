@@ -202,15 +202,19 @@ impl Core {
     fn let_inherit(&mut self) -> Option<u32> {
         let streams = self.streams.as_mut()?;
         let pool = &self.pool;
-        let waits_for = streams.bound().iter().filter_map(|&(slot, queue)| Some((pool.waits_for(slot)?, queue)));
-        let due = |waits: u32| streams.due(waits);
-        let (next, waits) = waits_for.min_by_key(|&(slot, waits)| (due(waits), pool.get(slot).seq))?;
-        let (queue, request) = (pool.get(next).queue, pool.get(next).request);
-        streams.inherits(waits, (queue, &request), self.now).then(|| {
-            self.going.clear();
-            self.going.push(queue);
-            next
-        })
+        // Of each period that waits its oldest, the earliest deadline first.
+        let waits_for = streams.bound().iter().filter_map(|&(slot, waits)| Some((waits, pool.waits_for(slot)?)));
+        let mut all: Vec<_> =
+            waits_for.map(|(waits, slot)| (streams.due(waits), waits, pool.get(slot).seq, slot)).collect();
+        all.sort_unstable();
+        all.dedup_by_key(|first| first.1);
+        let (_, _, _, next) = all.into_iter().find(|&(_, waits, _, slot)| {
+            let older = pool.get(slot);
+            streams.inherits(waits, (older.queue, &older.request), self.now)
+        })?;
+        self.going.clear();
+        self.going.push(pool.get(next).queue);
+        Some(next)
     }
 
     /// Whose requests may go now: `going` has their queues. `None`: nobody's; then `waits_until` says until when, if that is known.

@@ -119,7 +119,7 @@ struct Row<'a> {
     quality: f64,
     bytes: u64,
     mandatory: bool,
-    /// Older requests that one of a mandatory stream may have to wait for, and what they take at their worst.
+    /// Older requests that each of a mandatory stream's may have to wait for, and what these take at their worst.
     blocked_by: u32,
     blocking_ms: f64,
     /// Of an optional stream that is admitted.
@@ -354,7 +354,10 @@ impl Row<'_> {
             Some(ms) => format!("{ms:.2} ms"),
             None => {
                 let all = f64::from(self.requests) * (self.worst_ms + self.blocking_ms);
-                let older = if self.blocked_by > 0 { format!(" and {} older", self.blocked_by) } else { String::new() };
+                let older = match self.blocked_by {
+                    0 => String::new(),
+                    n => format!(", each behind {n} older of {:.2} ms in all", self.blocking_ms),
+                };
                 format!("mandatory: {} times w{older}, {all:.2} ms", self.requests)
             }
         };

@@ -131,9 +131,14 @@ impl Disk {
         Disk { blocker: self.blocker.max(worst), ..self }
     }
 
-    /// What the older requests take at their worst for which one of this stream's may have to wait.
+    /// Blocking time: what the older requests take at their worst for which one of this stream's may have to wait.
     pub fn blocking_of(&self, stream: &Stream) -> Dur {
         Dur(self.blocker.0.saturating_mul(u64::from(stream.blocked_by)))
+    }
+
+    /// The longest of these; zero if there are none.
+    pub(super) fn blocker_of(&self, stream: &Stream) -> Dur {
+        if stream.blocked_by > 0 { self.blocker } else { Dur::ZERO }
     }
 
     /// Commands at the drive at most.

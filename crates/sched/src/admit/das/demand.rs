@@ -2,7 +2,8 @@
 //!
 //! > sum of c_i w_i / t_i <= 1
 //!
-//! with the worst case of each stream's own request size. With one period for all that is the paper's condition. With
+//! with the worst case of each stream's own request size, and with the *blocking time* of a request: the worst cases of the
+//! older requests for which it may have to wait. With one period for all that is the paper's condition. With
 //! several it is enough, too, because [`super::subset`] looks at the deadlines of all of them: taking the demand of a
 //! stream behind the end of its period as growing evenly by c w in each t is never too little, since it is released
 //! in steps that the line touches from below. If all are released at once, what must be done by the end of the period
@@ -13,6 +14,8 @@
 //! of a longer period finds room between those of the shorter ones,
 //!
 //! > t_i (1 - U_i) >= w_k   for all streams k with t_k > t_i
+//!
+//! where w_k is that of the longest command: an older request and the one that waits for it go one by one.
 //!
 //! Then the disk is never idle while a mandatory request waits. Let k be the stream with the earliest deadline of
 //! those that wait, and d an earlier deadline of streams that wait for nothing, whose next periods begin now or
@@ -41,15 +44,16 @@ pub(super) fn worst_rate(requests: u32, worst: Dur, period: Dur) -> u64 {
 }
 
 impl Demand {
-    /// What the mandatory ones of these streams demand; each comes with the worst case of its requests.
+    /// What the mandatory ones of these streams demand; each comes with the worst case of a request, blocking time
+    /// included, and with that of the longest single command of it.
     ///
     /// # Errors
     /// More than there is, or a request of a longer period without room between those of shorter ones.
-    pub(super) fn of(all: &[(Stream, Dur)]) -> Result<Demand, Why> {
+    pub(super) fn of(all: &[(Stream, (Dur, Dur))]) -> Result<Demand, Why> {
         let mut order: Vec<usize> = (0..all.len()).filter(|&i| all[i].0.is_mandatory()).collect();
         order.sort_by_key(|&i| (all[i].0.period, i));
         let needed = |&i: &usize| {
-            let (stream, worst) = &all[i];
+            let (stream, (worst, _)) = &all[i];
             let work = u128::from(stream.requests) * u128::from(worst.0) * 1_000_000;
             work.div_ceil(u128::from(stream.period.0)) as u64
         };
@@ -63,7 +67,7 @@ impl Demand {
         for group in order.chunk_by(|&a, &b| all[a].0.period == all[b].0.period) {
             let period = all[group[0]].0.period;
             for &i in group {
-                let (stream, worst) = &all[i];
+                let (stream, (worst, _)) = &all[i];
                 rates = rates.saturating_add(worst_rate(stream.requests, *worst, period));
                 work = work.saturating_add(worst.0.saturating_mul(u64::from(stream.requests)));
             }
@@ -71,8 +75,8 @@ impl Demand {
             let taken = (u128::from(period.0) * u128::from(used)).div_ceil(1 << 32);
             let free = Dur(period.0.saturating_sub(u64::try_from(taken).unwrap_or(u64::MAX)));
             if let Some(least) = demand.least_free() {
-                let longer = group.iter().filter(|&&i| least < all[i].1);
-                let longer = longer.min().map(|&stream| Why::Between { stream, worst: all[stream].1, free: least });
+                let longer = group.iter().filter(|&&i| least < all[i].1.1);
+                let longer = longer.min().map(|&stream| Why::Between { stream, worst: all[stream].1.1, free: least });
                 between = between.or(longer);
             }
             demand.periods.push((period, used, free));
@@ -105,8 +109,11 @@ mod tests {
     use super::super::stream::Quality;
     use super::*;
 
-    fn every(requests: u32, ms: u64) -> (Stream, Dur) {
-        (Stream::new(requests, Dur::from_ms(ms), Quality::MANDATORY, 128).expect("a stream"), Dur::from_ms(10))
+    fn every(requests: u32, ms: u64) -> (Stream, (Dur, Dur)) {
+        (
+            Stream::new(requests, Dur::from_ms(ms), Quality::MANDATORY, 128).expect("a stream"),
+            (Dur::from_ms(10), Dur::from_ms(10)),
+        )
     }
 
     #[test]
@@ -124,7 +131,7 @@ mod tests {
         let none = Demand::of(&[every(1, 10_000), every(10, 100)]).err();
         assert_eq!(none, Some(Why::Worst { needed_ppm: 1_001_000 }));
         let (mut large, small) = (every(1, 1_000), every(8, 100));
-        large.1 = Dur::from_ms(21);
+        large.1 = (Dur::from_ms(21), Dur::from_ms(21));
         assert!(matches!(Demand::of(&[small, large]), Err(Why::Between { stream: 1, .. })));
     }
 }

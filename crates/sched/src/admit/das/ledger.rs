@@ -33,6 +33,7 @@
 //! stream from its reservation.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use headtime_disk::time::Dur;
@@ -42,6 +43,7 @@ use super::demand::Demand;
 use super::distribution::{CERTAIN, Distribution};
 use super::reserve::{Room, Work};
 use super::stream::{Quality, Stream};
+use super::sums::Sum;
 
 /// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones. But neither are
 /// wider than this, or with long periods what is rounded up would be as much as what requests take.
@@ -58,41 +60,43 @@ const STEP_PPM: u32 = 1_000;
 /// The streams that a drive has been promised to, with what each has reserved.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    disk: Disk,
+    pub(super) disk: Disk,
     streams: Vec<Stream>,
     /// The group of each stream.
     group: Vec<usize>,
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     /// For how many commands that are at the drive when they begin periods have room.
-    crossing: u32,
+    pub(super) crossing: u32,
     worst_ppm: u64,
     /// Goes up when something changes that others' reservations depend on.
-    version: u64,
+    pub(super) version: u64,
 }
 
 /// Streams that ask for the same.
 #[derive(Clone, Debug)]
-struct Group {
-    stream: Stream,
+pub(super) struct Group {
+    pub(super) stream: Stream,
     /// How many there are, and the first of them.
-    count: u64,
+    pub(super) count: u64,
     first: usize,
-    service: Service,
-    /// w, with that of the older requests that one may have to wait for.
-    worst: Dur,
+    pub(super) service: Service,
     work: Arc<Work>,
-    grid: Grid,
+    pub(super) grid: Grid,
     /// r in fine bins; of mandatory streams nothing.
     reserved: usize,
     /// What one of them takes, in fine bins.
-    takes: Distribution,
+    pub(super) takes: Distribution,
     /// The version at which what it has reserved was found to be enough.
     enough_at: u64,
+    /// The version at which what its streams take changed last.
+    pub(super) changed_at: u64,
+    /// V, as it was added up last.
+    pub(super) sum: Option<Arc<Sum>>,
 }
 
 /// The bins in which a period is reckoned with.
 #[derive(Clone, Copy, Debug)]
-struct Grid {
+pub(super) struct Grid {
     fine: Dur,
     /// t in fine bins.
     period: usize,
@@ -112,17 +116,17 @@ impl Grid {
         Grid { fine, period: (period.0 / fine.0) as usize, factor: parts(fine, WIDE) as usize }
     }
 
-    fn wide(&self) -> Dur {
+    pub(super) fn wide(&self) -> Dur {
         Dur(self.fine.0 * self.factor as u64)
     }
 
     /// The last wide bin of a period.
-    fn limit(&self) -> usize {
+    pub(super) fn limit(&self) -> usize {
         self.period / self.factor
     }
 
     /// A time in wide bins, rounded up.
-    fn in_wide(&self, time: Dur) -> usize {
+    pub(super) fn in_wide(&self, time: Dur) -> usize {
         time.0.div_ceil(self.wide().0) as usize
     }
 }
@@ -221,8 +225,9 @@ impl Ledger {
         let step = if self.streams.len() < FEW { 1 } else { STEP_PPM };
         let requests = most(last.requests - 1, |requests| fits(Stream { requests, ..last }));
         let quality = |steps: u32| Quality::from_ppm(steps * step).expect("between 1 and all");
-        let lower = |n| Stream { quality: quality(n), blocked_by: 0, ..last };
-        let lower = most((last.quality.ppm() - 1) / step, |n| fits(lower(n)));
+        // An optional stream has no blocking time, so it is another stream, not this one at a lower quality.
+        let qualities = if last.blocked_by > 0 { 0 } else { (last.quality.ppm() - 1) / step };
+        let lower = most(qualities, |n| fits(Stream { quality: quality(n), ..last }));
         Nearest { requests, quality: lower.map(quality) }
     }
 
@@ -241,6 +246,7 @@ impl Ledger {
                 self.groups.len() - 1
             }
         };
+        self.groups[group].changed_at = self.version;
         self.streams.push(stream);
         self.group.push(group);
         Ok(())
@@ -269,15 +275,30 @@ impl Ledger {
             let each_period = u64::from(stream.blocked_by) * u64::from(stream.requests);
             takes = takes.plus(&older.times(each_period, grid.period), grid.period);
         }
-        let worst = service.worst + self.disk.blocking_of(&stream);
         let service = service.clone();
-        Ok(Group { stream, count: 1, first, service, worst, work, grid, reserved: 0, takes, enough_at: 0 })
+        Ok(Group {
+            stream,
+            count: 1,
+            first,
+            service,
+            work,
+            grid,
+            reserved: 0,
+            takes,
+            enough_at: 0,
+            changed_at: 0,
+            sum: None,
+        })
     }
 
     /// Finds reservations with which all have what they ask for.
     fn settle(&mut self) -> Result<(), Why> {
-        let worsts: Vec<(Stream, Dur)> =
-            self.streams.iter().zip(&self.group).map(|(s, &g)| (*s, self.groups[g].worst)).collect();
+        let worst = |&g: &usize| {
+            let Group { stream, service, .. } = &self.groups[g];
+            let whole = service.worst + self.disk.blocking_of(stream);
+            (whole, service.worst.max(self.disk.blocker_of(stream)))
+        };
+        let worsts: Vec<_> = self.streams.iter().zip(&self.group).map(|(s, g)| (*s, worst(g))).collect();
         let demand = Demand::of(&worsts)?;
         self.worst_ppm = demand.needed_ppm();
         while self.crossing > 0 {
@@ -286,7 +307,10 @@ impl Ledger {
             }
             self.crossing -= 1;
             self.version += 1;
-            self.groups.iter_mut().for_each(|g| _ = g.reserve(0));
+            for group in &mut self.groups {
+                group.reserve(0);
+                group.changed_at = self.version;
+            }
         }
         self.grow(&demand)
     }
@@ -311,6 +335,7 @@ impl Ledger {
                 group.enough_at = made_at;
                 if least > group.reserved && group.reserve(least) {
                     self.version += 1;
+                    self.groups[i].changed_at = self.version;
                     if i + 1 == self.groups.len() {
                         rooms.clear();
                         made_at = self.version;
@@ -321,65 +346,33 @@ impl Ledger {
         Ok(())
     }
 
+    /// The room that others leave in a period of group `i`; of `own` streams, without itself, or with.
+    fn room(&mut self, i: usize, own: bool, demand: &Demand) -> Room {
+        let sum = self.sum(i, own, demand);
+        let Group { grid, service, work, .. } = &self.groups[i];
+        let chance = service.likely().max(demand.kept_free(service.worst)).0.div_ceil(grid.fine.0) as usize;
+        Room::new(grid.period, grid.factor, &sum.all, work, chance)
+    }
+
     /// The least reservation of a group's streams beside the others as they are now, and not less than they have.
-    fn least(&self, i: usize, demand: &Demand, rooms: &mut Rooms) -> Result<usize, Why> {
+    fn least(&mut self, i: usize, demand: &Demand, rooms: &mut Rooms) -> Result<usize, Why> {
         let me = &self.groups[i];
-        let grid = me.grid;
-        let chance = me.service.likely().max(demand.kept_free(me.service.worst)).0.div_ceil(grid.fine.0) as usize;
-        let room = |without| Room::new(grid.period, grid.factor, &self.sum(i, without, demand), &me.work, chance);
         let busy = me.grid.fine.0 * me.takes.end() as u64 * LARGE > me.stream.period.0;
-        let room = if self.streams.len() <= FEW || busy {
-            &mut room(true)
-        } else {
-            let key = (me.stream.period, me.service.sectors, me.stream.kinds as usize);
-            rooms.entry(key).or_insert_with(|| room(false))
+        let key = (me.stream.period, me.service.sectors, me.stream.kinds as usize);
+        let own = self.streams.len() <= FEW || busy;
+        let room = match own {
+            true => &mut self.room(i, own, demand),
+            false => match rooms.entry(key) {
+                Entry::Occupied(room) => room.into_mut(),
+                Entry::Vacant(none) => none.insert(self.room(i, own, demand)),
+            },
         };
+        let me = &self.groups[i];
         let wanted = (u128::from(me.stream.wanted_millionths()) * u128::from(CERTAIN)).div_ceil(1_000_000);
         me.work.reservation(me.reserved, wanted, |n, used| room.after(n, used)).map_err(|reached| {
             let reached_ppm = ((reached * 1_000_000) >> 62) as u64 / u64::from(me.stream.requests);
             Why::Quality { stream: me.first, asked: me.stream.quality, reached_ppm }
         })
-    }
-
-    /// V of a stream of group `i`, in wide bins of its grid; without itself, or with.
-    fn sum(&self, i: usize, without: bool, demand: &Demand) -> Distribution {
-        let me = &self.groups[i];
-        let (grid, limit) = (me.grid, me.grid.limit() + 1);
-        let mut sum = self.at_drive(grid);
-        let free = demand.kept_free(me.service.worst);
-        for (j, other) in self.groups.iter().enumerate() {
-            let count = other.count - u64::from(without && j == i);
-            if count == 0 {
-                continue;
-            }
-            let often = me.stream.touched_by(&other.stream);
-            if other.stream.is_mandatory() {
-                let all = other.takes.in_bins(grid.wide(), limit).times(often * count, limit);
-                sum = sum.plus(&all, limit);
-                // The release at the period's own end is in the chance that a request must have.
-                let (ours, theirs) = (me.stream.period.0, other.stream.period.0);
-                let aligned = ours.is_multiple_of(theirs) || theirs.is_multiple_of(ours);
-                let idle = Dur(free.0 * (often - u64::from(aligned)));
-                sum = sum.plus(&Distribution::certain(grid.wide(), grid.in_wide(idle)), limit);
-            } else {
-                sum = sum.plus(&other.within(&me.stream, grid).times(count, limit), limit);
-            }
-        }
-        sum
-    }
-
-    /// What is at the drive when a period begins.
-    fn at_drive(&self, grid: Grid) -> Distribution {
-        let limit = grid.limit() + 1;
-        let optional = self.groups.iter().filter(|g| !g.stream.is_mandatory());
-        let late = optional.map(Group::late).reduce(|a, b| a.longer_of(&b)).expect("one is asked about");
-        let done_soon = u64::from(self.disk.outstanding() - self.crossing);
-        let late = late.in_bins(grid.wide(), limit).times(done_soon, limit);
-        let Some(waiting) = self.crossing.checked_sub(1) else { return late };
-        // One is under way, and the others wait for it.
-        let whole = self.disk.largest().times.fewest();
-        let left = whole.residual().in_bins(grid.wide(), limit).plus(&late, limit);
-        left.plus(&whole.in_bins(grid.wide(), limit).times(u64::from(waiting), limit), limit)
     }
 }
 
@@ -397,26 +390,9 @@ impl Group {
     }
 
     /// How much longer than it was likely to one of its requests takes.
-    fn late(&self) -> Distribution {
+    pub(super) fn late(&self) -> Distribution {
         let times = self.service.times.fewest();
         times.beyond((self.service.likely().0 / times.bin().0) as usize)
-    }
-
-    /// What one of these streams takes in a period of `stream`, whose grid is `grid`: in its periods that end within
-    /// it.
-    fn within(&self, stream: &Stream, grid: Grid) -> Distribution {
-        let (limit, wide) = (grid.limit() + 1, grid.wide());
-        let (ours, theirs) = (stream.period.0, self.stream.period.0);
-        let takes = self.takes.in_bins(wide, limit);
-        let whole = takes.times(ours / theirs, limit);
-        let rest = grid.in_wide(Dur(ours % theirs));
-        if rest == 0 {
-            return whole;
-        }
-        // One more ends soon after this period's beginning: it has no longer than until then, and its last request's
-        // overrun.
-        let cut = takes.at_most_bins(rest).plus(&self.late().in_bins(wide, limit), limit);
-        whole.plus(if rest + 1 < takes.end() { &cut } else { &takes }, limit)
     }
 }
 

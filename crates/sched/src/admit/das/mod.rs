@@ -6,7 +6,7 @@
 //!   take, and [`family`], by how many one is chosen from
 //! * [`known`]: both from a profile; [`rests`], which of its figures must be known for that
 //! * [`admission`]: whether a set of streams can be had; `demand`, the mandatory ones; [`ledger`], the optional ones,
-//!   and [`reserve`], with how much time each; [`forecast`], what best effort has beside them
+//!   with `sums`, and [`reserve`], with how much time each; [`forecast`], what best effort has beside them
 //! * [`subset`]: at each decision, who may go without a guarantee being broken; [`periods`], what one stream has waiting and has had;
 //!   [`at_drive`], until when the drive may be busy; [`sweep`], how much time there is at each deadline
 //! * [`streams`]: all of it as the core has it
@@ -25,6 +25,7 @@ pub mod rests;
 pub mod stream;
 pub mod streams;
 pub mod subset;
+mod sums;
 pub mod sweep;
 pub mod worst;
 pub mod worsts;

@@ -9,6 +9,7 @@
 //! period is over by then is *excused*: it goes like best effort, so that what is in its way takes nothing from other
 //! streams.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use headtime_disk::time::{Dur, Time};
@@ -41,8 +42,10 @@ struct Batch {
     ready: u32,
     /// Of those that count, the ones that wait for an older request.
     bound: u32,
-    /// Of what they may have to wait for, at its worst: what was sent.
+    /// Of their blocking time, what older requests had that went for them.
     lent: Dur,
+    /// Sent before the period began, and not done.
+    early: u32,
     /// Those that wait for an older request and do not count.
     blocked: u32,
     /// Those that waited for one too long: they may go where best effort may.
@@ -55,7 +58,7 @@ impl Batch {
         self.left + self.blocked + self.excused
     }
 
-    /// What older requests can still take for which these may have to wait, and `more` of them; `each`: for one.
+    /// What is left of the blocking time of those that may have to wait for older ones, and of `more`; `each`: of one.
     fn blocking(&self, each: Dur, more: u32) -> Dur {
         Dur(each.0 * u64::from(self.left - self.ready + more)).saturating_sub(self.lent)
     }
@@ -135,7 +138,7 @@ impl Periods {
                 if self.later.is_empty() && self.now == Batch::default() { number } else { self.current + 1 };
         }
         self.end = Time((number + 1) * self.stream.period.0);
-        (self.used, self.at_drive) = (Dur::ZERO, 0);
+        (self.used, self.at_drive) = (Dur::ZERO, std::mem::take(&mut self.now.early));
         true
     }
 
@@ -192,7 +195,7 @@ impl Periods {
         let batch = self.batch(period);
         if batch.bound > 0 {
             (batch.bound, batch.ready) = (batch.bound - 1, batch.ready + 1);
-            // Its share of what was sent: what is left for the others is what it was, or less.
+            // Its share of it; so what is left of the others' blocking time is no more than it was.
             batch.lent = batch.lent.saturating_sub(each);
             return;
         }
@@ -204,28 +207,29 @@ impl Periods {
         }
     }
 
-    /// A request of `period` goes to the drive; whether it is late already. Panics when none of them may go. Those that count go first: which
+    /// A request of `period` goes to the drive; whether it is late already. Before its period it goes only because another
+    /// stream's waits for it. Panics when none of them may go. Those that count go first: which
     /// of its requests a stream would rather have in time is not known.
     pub fn sent(&mut self, period: u64) -> bool {
-        assert!(period <= self.current, "a request of period {period} goes in period {}", self.current);
+        let current = self.current;
         let batch = self.batch(period);
         assert!(batch.ready + batch.excused > 0, "none of period {period} may go");
         batch.takes_one();
-        let late = period < self.current;
-        if late {
-            self.late.retain(|b| b.1.rest() > 0);
-        } else {
-            self.at_drive += 1;
+        match period.cmp(&current) {
+            Ordering::Less => self.late.retain(|b| b.1.rest() > 0),
+            Ordering::Equal => self.at_drive += 1,
+            Ordering::Greater => batch.early += 1,
         }
-        late
+        period < current
     }
 
     /// A request of `period`, which was late when it was sent or was not, is done now; the drive was busy with it for so long. Whether it
     /// is in time, the last instant of its period included.
     pub fn done(&mut self, period: u64, was_late: bool, took: Dur, now: Time) -> bool {
-        if period == self.current {
-            self.at_drive -= 1;
-            self.used += took;
+        match period.cmp(&self.current) {
+            Ordering::Less => {}
+            Ordering::Equal => (self.at_drive, self.used) = (self.at_drive - 1, self.used + took),
+            Ordering::Greater => self.batch(period).early -= 1,
         }
         let in_time = now.0 <= (period + 1) * self.stream.period.0;
         if in_time {
@@ -285,21 +289,28 @@ impl Periods {
         self.now.ready
     }
 
+    /// Whether a request of this period that may go counts as one of its period, or as late; else it goes as best effort
+    /// does, or before its period begins.
+    pub fn counts(&self, period: u64) -> bool {
+        let late = || self.late.iter().any(|b| b.0 == period && b.1.ready > 0);
+        if period == self.current { self.now.ready > 0 } else { late() }
+    }
+
     /// Whether one of the period under way may go like best effort.
     #[inline]
     pub fn has_excused(&self) -> bool {
         self.now.excused > 0
     }
 
-    /// What older requests can still take, at their worst, for which requests of the period under way and `more` may
-    /// have to wait.
+    /// What is left of the blocking time of requests of the period under way that may have to wait for older ones, and
+    /// of `more` of them.
     #[inline]
     pub fn blocking(&self, more: u32) -> Dur {
         self.now.blocking(self.blocking, more)
     }
 
-    /// An older request for which one of `period` waits is sent, with this worst case: how much of that was counted as
-    /// the period's, and no more is.
+    /// An older request for which one of `period` waits goes, with this worst case: how much of that was blocking time
+    /// of the period, which is less by it from now on.
     pub fn lend(&mut self, period: u64, worst: Dur) -> Dur {
         if period < self.current {
             return Dur::ZERO;
@@ -311,7 +322,7 @@ impl Periods {
         lent
     }
 
-    /// It was not sent.
+    /// It did not go.
     pub fn repay(&mut self, period: u64, lent: Dur) {
         if period >= self.current {
             let batch = self.batch(period);

@@ -16,8 +16,9 @@
 //!   that may go before it: what optional streams with this end, or an earlier one, can take of their reservations, and
 //!   all that mandatory streams can ask for by then; and if the same holds at the end of the period after that, or it
 //!   is over before that period begins, or its reservations were made with room for it (`crossing`);
-//! * a request for which a mandatory one waits, if the slack is at least w at every deadline, where what the mandatory one
-//!   may have to wait for counts no more as far as this pays for it. It goes next then: it inherits the other's deadline.
+//! * a request for which a mandatory one waits, if the slack is at least w at every deadline (of a mandatory stream's that
+//!   counts: at every one before its own), the blocking time of the waiting one less by as much. It goes next then: it
+//!   inherits the other's deadline (`blocking`).
 //!
 //! # What is guaranteed, and why
 //!
@@ -88,7 +89,7 @@ impl Open {
 struct Lent {
     /// Who waits.
     member: Member,
-    /// How much of the worst case of what goes was counted as that one's, and is not any more.
+    /// Of the worst case of what goes, what was counted as blocking time of the one that waits, and is not any more.
     time: Dur,
     /// The name of what goes, once it was chosen.
     token: Option<u32>,
@@ -304,7 +305,6 @@ impl Subset {
         assert!(best_effort <= self.rules.best_effort, "best effort of {best_effort}, longer than was said");
         self.decided_for = best_effort;
         self.tick(now);
-        self.take_back(None);
         let slack = self.slack(now);
         let claims = self.claims(slack.from);
         let slack = (&slack, &claims);
@@ -402,8 +402,10 @@ impl Subset {
         at.unwrap_or_else(|| panic!("stream {number} is not at work"))
     }
 
-    /// Tells it the time: periods that are over are over.
+    /// Tells it the time: periods that are over are over. What might have gone by [`Subset::inherits`] and was not chosen
+    /// does not go.
     pub fn tick(&mut self, now: Time) {
+        self.take_back(None);
         if now < self.next_end {
             return;
         }

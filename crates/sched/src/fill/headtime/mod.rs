@@ -57,8 +57,8 @@ pub struct Settings {
     pub cuts: usize,
     /// A plan is good enough when no other can be better by more than this, in thousandths.
     pub slack_permille: u64,
-    /// A search ends when so much more has brought no plan better by more than that, where what is left could be half as
-    /// good again or better; the less better it could be, the sooner.
+    /// Cost after which a search ends that has found no plan better by more than the slack, where what is left could be
+    /// half as good again or better. The less better it could be, the sooner it ends.
     pub patience: u64,
 }
 
@@ -108,7 +108,7 @@ pub struct Planner {
     pairs: [Vec<Rank>; 2],
     /// The best plans, best first.
     best: Vec<Found>,
-    /// What is worth no more than this would be no better than the best plan by more than the slack.
+    /// A plan is better than the best so far by more than the slack if it is worth more than this, in ns of head time.
     bar: u64,
     cost: u64,
     /// From which cost on patience counts.

@@ -1,7 +1,7 @@
 //! A second leg behind the best first ones: as they stand, and cut short so that more fits behind.
 //!
-//! Only the tracks that offered most are looked at once more. What passes there when does not depend on where the head comes
-//! from, only from when on it is there.
+//! Only the tracks that offered most are looked at once more: when a sector passes there does not depend on where the head
+//! comes from.
 
 use headtime_disk::time::Time;
 
@@ -16,7 +16,7 @@ use super::{KINDS, LOOK, Planner};
 pub(super) struct Offering {
     /// The track.
     pub line: Line,
-    /// What its best leg is worth.
+    /// What its best leg is worth, in ns of head time.
     pub most: u64,
     /// When a read or a write must have ended there, where it was worked out.
     pub leave: [Option<Time>; 2],

@@ -147,7 +147,7 @@ struct Way {
     worth: u64,
     /// What it is worth whatever whole units fit in: the more time, the likelier they do.
     chance: u64,
-    /// What a plan can be worth at most that begins there or further on.
+    /// What a plan can be worth at most that begins there or further on, in ns of head time.
     ahead: u64,
     /// The cylinders from where it set out to its end.
     span: (u32, u32),

@@ -1,10 +1,11 @@
 //! What a mandatory request waits for inherits its deadline.
 //!
-//! A stream says for how many older requests each of its own may have to wait (`blocked_by` of a [stream](super::super::stream::Stream)). With B of them, each of worst case b, a request counts w + B b until it
-//! waits for none, and w from then on; so does admission. When an older one goes, its b counts as time that passes, and
-//! is taken off what the waiting one counts: at its deadline and behind it the slack is what it was. At earlier deadlines
-//! it must be b or more, as for a mandatory request of that deadline. So nothing is late, whatever is waited for, if it
-//! is no more than was said.
+//! A stream says for how many older requests each of its own may have to wait (`blocked_by` of a
+//! [stream](super::super::stream::Stream)). With B of them, each of worst case b, B b is a request's *blocking time*. It
+//! counts as the request's until that waits for nothing; so does admission count it. When an older request goes, b is time
+//! that passes, and the blocking time of the waiting one is less by b: at its deadline and at later ones the slack is what
+//! it was. At earlier deadlines it must be b or more, as for a mandatory request of that deadline. So nothing is late,
+//! if no request waits for more than its stream says.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -16,34 +17,33 @@ impl Subset {
     /// what is no stream's.
     pub fn inherits(&mut self, waits: Member, what: Sent, worst: Dur, now: Time) -> bool {
         self.tick(now);
-        self.take_back(None);
-        let stream = match what {
+        let of = match what {
             Sent::Stream(member) => Some((self.find(member.stream), member.period)),
             Sent::BestEffort | Sent::Fill => None,
         };
-        if stream.is_some_and(|(at, period)| period > self.streams[at].periods.current()) {
-            return false;
-        }
-        let worst = stream.map_or(worst, |(at, _)| self.streams[at].worst);
+        let worst = of.map_or(worst, |(at, _)| self.streams[at].worst);
         let at = self.find(waits.stream);
         let time = self.streams[at].periods.lend(waits.period, worst);
         self.lent = Some(Lent { member: waits, time, token: None });
         self.changed();
         let slack = self.slack(now).mandatory;
-        let may = match stream {
-            None => worst <= self.rules.best_effort && slack >= signed(worst),
-            // It counts at its own deadline, or as late, already.
-            Some((at, period)) if self.streams[at].reservation.is_none() => {
-                period < self.streams[at].periods.current() || self.before(at) >= signed(worst)
+        // A set that takes all of the time has a slack of zero, less what was rounded.
+        let least = signed(worst) - self.rounded();
+        let enough = |slack: i64| slack >= least;
+        let may = match of {
+            // It is in the account of its own deadline, or of what is late, already.
+            Some((at, period)) if self.streams[at].reservation.is_none() && self.streams[at].periods.counts(period) => {
+                period < self.streams[at].periods.current() || enough(self.before(at))
             }
-            Some(_) => slack >= signed(worst),
+            Some(_) => enough(slack),
+            None => worst <= self.rules.best_effort && enough(slack),
         };
         if !may {
             self.take_back(None);
             return false;
         }
         self.active.members.clear();
-        self.active.best_effort = stream.is_none();
+        self.active.best_effort = of.is_none();
         match what {
             Sent::Stream(member) => self.active.members.push(member),
             _ => self.decided_for = worst,

@@ -1,0 +1,134 @@
+//! V, the time for which others keep the drive busy in a stream's period ([`super::ledger`] says what it is the sum of).
+//!
+//! A sum of independent times is a convolution, and with many streams these are what admission takes. So each group keeps
+//! its own: as long as what it was added up of has not changed, only groups that have come since are added.
+
+use std::sync::Arc;
+
+use headtime_disk::time::Dur;
+
+use super::demand::Demand;
+use super::distribution::Distribution;
+use super::ledger::{Grid, Group, Ledger};
+use super::stream::Stream;
+
+/// A group's V, and what it was made of.
+#[derive(Debug)]
+pub(super) struct Sum {
+    /// V, in wide bins of the group's grid.
+    pub all: Distribution,
+    /// What was at the drive, and what is kept free before mandatory streams are released.
+    at_drive: Distribution,
+    free: Dur,
+    /// Without the stream itself.
+    own: bool,
+    /// The groups that are in it, and the ledger's version then.
+    groups: usize,
+    version: u64,
+}
+
+impl Ledger {
+    /// V of a stream of group `i`; of `own` streams without itself, or with.
+    pub(super) fn sum(&mut self, i: usize, own: bool, demand: &Demand) -> Arc<Sum> {
+        let me = &self.groups[i];
+        let (at_drive, free) = (self.at_drive(me.grid), demand.kept_free(me.service.worst));
+        let count = |j: usize| self.groups[j].count - u64::from(own && j == i);
+        let as_it_was = |s: &&Arc<Sum>| {
+            let unchanged = |j: usize| count(j) == 0 || self.groups[j].changed_at <= s.version;
+            s.own == own && s.free == free && s.at_drive == at_drive && (0..s.groups).all(unchanged)
+        };
+        let (mut all, from) = match me.sum.as_ref().filter(as_it_was) {
+            Some(sum) => (sum.all.clone(), sum.groups),
+            None => (at_drive.clone(), 0),
+        };
+        for j in (from..self.groups.len()).filter(|&j| count(j) > 0) {
+            all = me.with(all, &self.groups[j], count(j), free);
+        }
+        let sum = Arc::new(Sum { all, at_drive, free, own, groups: self.groups.len(), version: self.version });
+        self.groups[i].sum = Some(sum.clone());
+        sum
+    }
+
+    /// What is at the drive when a period begins.
+    fn at_drive(&self, grid: Grid) -> Distribution {
+        let limit = grid.limit() + 1;
+        let optional = self.groups.iter().filter(|g| !g.stream.is_mandatory());
+        let late = optional.map(Group::late).reduce(|a, b| a.longer_of(&b)).expect("one is asked about");
+        let done_soon = u64::from(self.disk.outstanding() - self.crossing);
+        let late = late.in_bins(grid.wide(), limit).times(done_soon, limit);
+        let Some(waiting) = self.crossing.checked_sub(1) else { return late };
+        // One is under way, and the others wait for it.
+        let whole = self.disk.largest().times.fewest();
+        let left = whole.residual().in_bins(grid.wide(), limit).plus(&late, limit);
+        left.plus(&whole.in_bins(grid.wide(), limit).times(u64::from(waiting), limit), limit)
+    }
+}
+
+impl Group {
+    /// A sum with what `count` streams of another group take in a period of this one's. `free`: what is kept free before
+    /// mandatory streams are released.
+    fn with(&self, sum: Distribution, other: &Group, count: u64, free: Dur) -> Distribution {
+        let (grid, limit) = (self.grid, self.grid.limit() + 1);
+        if !other.stream.is_mandatory() {
+            return sum.plus(&other.within(&self.stream, grid).times(count, limit), limit);
+        }
+        let often = self.stream.touched_by(&other.stream);
+        let all = other.takes.in_bins(grid.wide(), limit).times(often * count, limit);
+        // The release at the period's own end is in the chance that a request must have.
+        let (ours, theirs) = (self.stream.period.0, other.stream.period.0);
+        let aligned = ours.is_multiple_of(theirs) || theirs.is_multiple_of(ours);
+        let idle = Dur(free.0 * (often - u64::from(aligned)));
+        sum.plus(&all, limit).plus(&Distribution::certain(grid.wide(), grid.in_wide(idle)), limit)
+    }
+
+    /// What one of these streams takes in a period of `stream`, whose grid is `grid`: in its periods that end within
+    /// it.
+    fn within(&self, stream: &Stream, grid: Grid) -> Distribution {
+        let (limit, wide) = (grid.limit() + 1, grid.wide());
+        let (ours, theirs) = (stream.period.0, self.stream.period.0);
+        let takes = self.takes.in_bins(wide, limit);
+        let whole = takes.times(ours / theirs, limit);
+        let rest = grid.in_wide(Dur(ours % theirs));
+        if rest == 0 {
+            return whole;
+        }
+        // One more ends soon after this period's beginning: it has no longer than until then, and its last request's
+        // overrun.
+        let cut = takes.at_most_bins(rest).plus(&self.late().in_bins(wide, limit), limit);
+        whole.plus(if rest + 1 < takes.end() { &cut } else { &takes }, limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_core::Rng;
+
+    use super::super::admission::{Disk, Service};
+    use super::super::stream::Quality;
+    use super::*;
+    use headtime_testkit::profiles::{between, rng};
+
+    /// Streams of few kinds come one by one, some of them again, with equal and different periods.
+    #[test]
+    fn what_is_kept_is_what_is_found_anew() {
+        let mut kept = 0;
+        for seed in 0..12 {
+            let rng = &mut rng(seed);
+            let samples: Vec<Dur> = (0..400).map(|_| Dur::from_us(between(rng, 2_000, 9_000))).collect();
+            let times = Distribution::from_samples(&samples, Dur::from_us(100), Dur::from_ms(30)).expect("samples");
+            let disk = Disk::new(vec![Service::new(128, Dur::from_ms(30), times)], 2).expect("a drive");
+            let (mut ledger, mut anew) = (Ledger::new(disk.clone()), Ledger::new(disk));
+            for _ in 0..24 {
+                let ms = if seed % 2 == 0 { 1_000 } else { between(rng, 4, 8) * 250 };
+                let ppm = [1_000_000, 900_000, 500_000][(rng.next_u64() % 3) as usize];
+                let quality = Quality::from_ppm(ppm).expect("a quality");
+                let stream = Stream::new(between(rng, 1, 3) as u32, Dur::from_ms(ms), quality, 128).expect("a stream");
+                kept += ledger.groups.iter().filter(|g| g.sum.is_some()).count();
+                anew.groups.iter_mut().for_each(|g| g.sum = None);
+                assert_eq!(ledger.add(stream), anew.add(stream), "seed {seed}");
+                assert_eq!(ledger.admitted(), anew.admitted(), "seed {seed}");
+            }
+        }
+        assert!(kept > 500, "{kept} sums were kept");
+    }
+}
