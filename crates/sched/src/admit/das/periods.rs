@@ -9,12 +9,15 @@
 //! period is over by then is *excused*: it goes like best effort, so that what is in its way takes nothing from other
 //! streams.
 
+mod batch;
+
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use headtime_disk::time::{Dur, Time};
 
 use super::stream::Stream;
+use batch::Batch;
 
 /// What a stream has asked for and had so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,47 +32,6 @@ pub struct Tally {
     pub deferred: u64,
     /// Of the late ones, those that were given up: nothing was done for them.
     pub given_up: u64,
-}
-
-/// Requests of one period.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Batch {
-    /// Given to it.
-    given: u32,
-    /// Of them, those that count and were not sent to the drive.
-    left: u32,
-    /// Of those, the ones that may go.
-    ready: u32,
-    /// Of those that count, the ones that wait for an older request.
-    bound: u32,
-    /// Of their blocking time, what older requests had that went for them.
-    lent: Dur,
-    /// Sent before the period began, and not done.
-    early: u32,
-    /// Those that wait for an older request and do not count.
-    blocked: u32,
-    /// Those that waited for one too long: they may go where best effort may.
-    excused: u32,
-}
-
-impl Batch {
-    /// Requests that were not sent.
-    fn rest(&self) -> u32 {
-        self.left + self.blocked + self.excused
-    }
-
-    /// What is left of the blocking time of those that may have to wait for older ones, and of `more`; `each`: of one.
-    fn blocking(&self, each: Dur, more: u32) -> Dur {
-        Dur(each.0 * u64::from(self.left - self.ready + more)).saturating_sub(self.lent)
-    }
-
-    /// One that may go is gone.
-    fn takes_one(&mut self) {
-        match self.ready {
-            0 => self.excused -= 1,
-            _ => (self.left, self.ready) = (self.left - 1, self.ready - 1),
-        }
-    }
 }
 
 /// A stream at work.
@@ -448,10 +410,14 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "goes in period 1")]
-    fn nothing_goes_before_its_period() {
+    fn what_goes_before_its_period_is_at_the_drive_when_that_begins() {
         let mut p = three();
-        (0..4).for_each(|_| _ = ask(&mut p));
-        p.sent(2);
+        (0..5).for_each(|_| _ = ask(&mut p));
+        assert!(!p.sent(2) && !p.sent(2) && p.at_drive() == 0, "the last two belong to the next period");
+        p.done(2, false, Dur::from_ms(8), ms(190));
+        p.roll(ms(200));
+        assert_eq!((p.at_drive(), p.used(), p.left()), (1, Dur::ZERO, 0));
+        assert!(p.done(2, false, Dur::from_ms(8), ms(205)));
+        assert_eq!((p.at_drive(), p.used()), (0, Dur::from_ms(8)));
     }
 }
