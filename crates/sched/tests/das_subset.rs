@@ -253,7 +253,7 @@ const UNIT: u64 = 1 << 25;
 fn every_decision_is_that_of_walking_all_requests() {
     let (mut decisions, mut partial, mut alone) = (0u64, 0u64, 0u64);
     let mut inherited = [0u64; 2];
-    for seed in 0..250 {
+    for seed in 0..400 {
         let rng = &mut rng(seed);
         let policy = [Exhausted::Skip, Exhausted::AsBestEffort, Exhausted::BeforeBestEffort][(seed % 3) as usize];
         let rules = Rules {
@@ -352,14 +352,14 @@ fn every_decision_is_that_of_walking_all_requests() {
                 let may = subset.inherits(all[waits], what, worst, now);
                 assert_eq!(may, walk.inherits(waits, of_stream, worst, now), "seed {seed}, step {step}: {subset:#?}");
                 inherited[usize::from(may)] += 1;
-                match between(rng, 0, 5) {
+                match between(rng, 0, 7) {
                     // Not yet, after all; others may ask for something before it is decided again.
                     0 => continue,
                     _ if !may => {}
-                    1 => {
+                    1..=4 => {
                         subset.chosen(9, what, worst);
                         walk.hold(of_stream, worst, now);
-                        held = of_stream.is_some() || between(rng, 0, 1) == 0;
+                        held = of_stream.is_some() || between(rng, 0, 3) == 0;
                         of_stream.iter().for_each(|r| _ = waiting.remove(r));
                         if !held {
                             subset.withdrawn(9);
