@@ -8,7 +8,8 @@
 //!
 //! In two sets of three best effort and each stream have parts of the drive of their own. In the third all of them have
 //! one region, where many writes are: a request that overlaps an older one, one of them a write, waits for that, and an
-//! older one may be best effort that has to wait. Mandatory streams there say so (`blocked-by = 1`, docs/guarantees.md).
+//! older one may be best effort that has to wait. Mandatory streams there say so (`blocked-by = 1`,
+//! docs/guarantees.md).
 //!
 //! Whether a request is in time is found from when it was due and done, and not from what the scheduler says.
 

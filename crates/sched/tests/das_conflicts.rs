@@ -62,7 +62,7 @@ impl Rig {
         self.open(owner, requests, period, 0).expect("room");
     }
 
-    /// A mandatory stream each of whose requests may have to wait for so many older ones.
+    /// A mandatory stream each of whose requests may have to wait for this number of older ones.
     fn open(&mut self, owner: u32, requests: u32, period: u64, older: u32) -> Result<Opened, NotOpened> {
         let stream = Stream::new(requests, Dur::from_ms(period), Quality::MANDATORY, SECTORS).expect("a stream");
         let opened = self.core.open_stream(owner, stream.blocked_by(older).expect("a stream"), self.now);
@@ -222,7 +222,7 @@ fn no_mandatory_request_is_late_by_writes_of_its_region_under_any_policy() {
 }
 
 /// Before each of three reads come two writes to the same place, one after the other, and best effort always waits. The
-/// drive is all promised. Requests that were late, and whether the second stream could be had with so many requests.
+/// drive is all promised. Requests that were late, and whether the second stream could be had with that number of requests.
 fn behind_chains(name: &str, older: u32, others: u32) -> (usize, bool) {
     let mut rig = Rig::with(4096, &policy(name));
     rig.open(1, 3, 500, older).expect("room");

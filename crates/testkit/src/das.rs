@@ -122,7 +122,8 @@ impl Walk {
         i128::from(open.stream.requests) * i128::from(open.worst.0 + open.blocking.0)
     }
 
-    /// Whether something, a request (`what`) or best effort of `worst`, may go because the request `waits` waits for it.
+    /// Whether something, a request (`what`) or best effort of `worst`, may go because the request `waits` waits for
+    /// it.
     pub fn inherits(&mut self, waits: usize, what: Option<usize>, worst: Dur, now: Time) -> bool {
         self.take_back();
         let Asked { stream, period, .. } = self.requests[waits];

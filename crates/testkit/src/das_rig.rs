@@ -98,8 +98,8 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// A stream begins as soon as it can, and asks for all of a period's requests `after` the period began. Each of them
-    /// waits for as many older ones as it may, or for fewer.
+    /// A stream begins as soon as it can, and asks for all of a period's requests `after` the period began. Each of
+    /// them waits for as many older ones as it may, or for fewer.
     pub fn open(&mut self, number: u32, stream: Stream, service: &Service, reservation: Option<Dur>, after: Dur) {
         let blocking = Dur(self.rules.best_effort.0 * u64::from(stream.blocked_by));
         let takes = (service, blocking);

@@ -2,8 +2,8 @@
 //!
 //! > sum of c_i w_i / t_i <= 1
 //!
-//! with the worst case of each stream's own request size, and with the *blocking time* of a request: the worst cases of the
-//! older requests for which it may have to wait. With one period for all that is the paper's condition. With
+//! with the worst case of each stream's own request size, and with the *blocking time* of a request: the worst cases of
+//! the older requests for which it may have to wait. With one period for all that is the paper's condition. With
 //! several it is enough, too, because [`super::subset`] looks at the deadlines of all of them: taking the demand of a
 //! stream behind the end of its period as growing evenly by c w in each t is never too little, since it is released
 //! in steps that the line touches from below. If all are released at once, what must be done by the end of the period

@@ -169,8 +169,8 @@ impl Periods {
         }
     }
 
-    /// A request of `period` goes to the drive; whether it is late already. Before its period it goes only because another
-    /// stream's waits for it. Panics when none of them may go. Those that count go first: which
+    /// A request of `period` goes to the drive; whether it is late already. Before its period it goes only because
+    /// another stream's waits for it. Panics when none of them may go. Those that count go first: which
     /// of its requests a stream would rather have in time is not known.
     pub fn sent(&mut self, period: u64) -> bool {
         let current = self.current;
@@ -251,8 +251,8 @@ impl Periods {
         self.now.ready
     }
 
-    /// Whether a request of this period that may go counts as one of its period, or as late; else it goes as best effort
-    /// does, or before its period begins.
+    /// Whether a request of this period that may go counts as one of its period, or as late; else it goes as best
+    /// effort does, or before its period begins.
     pub fn counts(&self, period: u64) -> bool {
         let late = || self.late.iter().any(|b| b.0 == period && b.1.ready > 0);
         if period == self.current { self.now.ready > 0 } else { late() }

@@ -158,7 +158,7 @@ impl Stream {
         Stream { kinds, ..self }
     }
 
-    /// The same stream, each of whose requests may have to wait for so many older ones; without this for none.
+    /// The same stream, each of whose requests may have to wait for this number of older ones; without this for none.
     ///
     /// # Errors
     /// Too many, or it is optional.

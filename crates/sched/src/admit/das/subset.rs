@@ -16,9 +16,9 @@
 //!   that may go before it: what optional streams with this end, or an earlier one, can take of their reservations, and
 //!   all that mandatory streams can ask for by then; and if the same holds at the end of the period after that, or it
 //!   is over before that period begins, or its reservations were made with room for it (`crossing`);
-//! * a request for which a mandatory one waits, if the slack is at least w at every deadline (of a mandatory stream's that
-//!   counts: at every one before its own), the blocking time of the waiting one less by as much. It goes next then: it
-//!   inherits the other's deadline (`blocking`).
+//! * a request for which a mandatory one waits, if the slack is at least w at every deadline (of a mandatory stream's
+//!   that counts: at every one before its own), the blocking time of the waiting one less by as much. It goes next
+//!   then: it inherits the other's deadline (`blocking`).
 //!
 //! # What is guaranteed, and why
 //!
@@ -402,8 +402,8 @@ impl Subset {
         at.unwrap_or_else(|| panic!("stream {number} is not at work"))
     }
 
-    /// Tells it the time: periods that are over are over. What might have gone by [`Subset::inherits`] and was not chosen
-    /// does not go.
+    /// Tells it the time: periods that are over are over. What might have gone by [`Subset::inherits`] and was not
+    /// chosen does not go.
     pub fn tick(&mut self, now: Time) {
         self.take_back(None);
         if now < self.next_end {

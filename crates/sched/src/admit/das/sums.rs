@@ -1,7 +1,8 @@
-//! V, the time for which others keep the drive busy in a stream's period ([`super::ledger`] says what it is the sum of).
+//! V, the time for which others keep the drive busy in a stream's period ([`super::ledger`] says what it is the sum
+//! of).
 //!
-//! A sum of independent times is a convolution, and with many streams these are what admission takes. So each group keeps
-//! its own: as long as what it was added up of has not changed, only groups that have come since are added.
+//! A sum of independent times is a convolution, and with many streams these are what admission takes. So each group
+//! keeps its own: as long as what it was added up of has not changed, only groups that have come since are added.
 
 use std::sync::Arc;
 
@@ -65,8 +66,8 @@ impl Ledger {
 }
 
 impl Group {
-    /// A sum with what `count` streams of another group take in a period of this one's. `free`: what is kept free before
-    /// mandatory streams are released.
+    /// A sum with what `count` streams of another group take in a period of this one's. `free`: what is kept free
+    /// before mandatory streams are released.
     fn with(&self, sum: Distribution, other: &Group, count: u64, free: Dur) -> Distribution {
         let (grid, limit) = (self.grid, self.grid.limit() + 1);
         if !other.stream.is_mandatory() {

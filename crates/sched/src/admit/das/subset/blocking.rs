@@ -1,11 +1,11 @@
 //! What a mandatory request waits for inherits its deadline.
 //!
 //! A stream says for how many older requests each of its own may have to wait (`blocked_by` of a
-//! [stream](super::super::stream::Stream)). With B of them, each of worst case b, B b is a request's *blocking time*. It
-//! counts as the request's until that waits for nothing; so does admission count it. When an older request goes, b is time
-//! that passes, and the blocking time of the waiting one is less by b: at its deadline and at later ones the slack is what
-//! it was. At earlier deadlines it must be b or more, as for a mandatory request of that deadline. So nothing is late,
-//! if no request waits for more than its stream says.
+//! [stream](super::super::stream::Stream)). With B of them, each of worst case b, B b is a request's *blocking time*.
+//! It counts as the request's until that waits for nothing; so does admission count it. When an older request goes, b
+//! is time that passes, and the blocking time of the waiting one is less by b: at its deadline and at later ones the
+//! slack is what it was. At earlier deadlines it must be b or more, as for a mandatory request of that deadline. So
+//! nothing is late, if no request waits for more than its stream says.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -56,8 +56,8 @@ impl Subset {
         self.order.iter().find(|at| at.stream == stream).map_or(i64::MAX, |at| at.before)
     }
 
-    /// What might go because a mandatory request waits for it, or was chosen under this name, does not: the other's time
-    /// is counted as before.
+    /// What might go because a mandatory request waits for it, or was chosen under this name, does not: the other's
+    /// time is counted as before.
     pub(super) fn take_back(&mut self, token: Option<u32>) {
         let Some(Lent { member, time, .. }) = self.lent.take_if(|lent| lent.token == token) else { return };
         if let Some(open) = self.streams.iter_mut().find(|s| s.number == member.stream) {

@@ -10,9 +10,10 @@ use super::terms::OpenError;
 use super::{Open, Subset};
 
 impl Subset {
-    /// A stream that was admitted begins, with the reservation that admission gave it, if it is optional. `blocking`: worst
-    /// cases of the older requests for which one of its requests may have to wait. When its first period begins: at
-    /// once, or, for a mandatory one, when no other can become late by it. What it asks for before then belongs to that period.
+    /// A stream that was admitted begins, with the reservation that admission gave it, if it is optional. `blocking`:
+    /// worst cases of the older requests for which one of its requests may have to wait. When its first period begins:
+    /// at once, or, for a mandatory one, when no other can become late by it. What it asks for before then belongs to
+    /// that period.
     ///
     /// # Errors
     /// The number is in use; there is no such period, which admission would have said.
