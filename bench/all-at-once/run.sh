@@ -7,8 +7,8 @@
 #
 # Another configuration's sockets must have the names of the example's, and its programs' export must be called shell.
 #
-# WRITER=N: half of the first stream's part of the disk becomes an export that fio writes to, N random writes of 4 to 64 KiB
-# outstanding (needs fio with its nbd engine).
+# WRITER=N: half of the first stream's part of the disk becomes an export that fio writes to, N random writes of 4 to
+# 64 KiB outstanding (needs fio with its nbd engine).
 #
 # The program is started alone on the idle server first (ALONE seconds, 30), then beside everybody else. HEADTIME and CLIENTS say where the two
 # programs are that are otherwise built. What is printed in the end: each stream's quality, each application's share, the starts, the scrub's
@@ -24,7 +24,9 @@ for n in "$seconds" "$alone"; do
     case $n in '' | 0 | *[!0-9]*) echo "run.sh: SECONDS and ALONE: expected whole numbers from 1, found $n" >&2; exit 2 ;; esac
 done
 writer=${WRITER:-0}
-case $writer in '' | *[!0-9]*) echo "run.sh: WRITER: expected a whole number of writes, found $writer" >&2; exit 2 ;; esac
+case $writer in
+    '' | *[!0-9]*) echo "run.sh: WRITER: expected a whole number of writes, found $writer" >&2; exit 2 ;;
+esac
 if [ "$writer" -gt 0 ] && ! fio --enghelp 2>/dev/null | grep -q nbd; then
     echo "run.sh: WRITER: expected fio with its nbd engine on the path" >&2; exit 2
 fi
@@ -83,7 +85,8 @@ beside "$clients" "$dir/serve.toml" "$alone" alone >"$dir/alone"
 scrub=$!
 if [ "$writer" -gt 0 ]; then
     (cd "$dir" && exec fio --name=writer --ioengine=nbd --uri="nbd+unix:///writer?socket=$dir/nbd.sock" --rw=randwrite \
-        --bsrange=4k-64k --iodepth="$writer" --time_based --runtime="$seconds" --output-format=terse >"$dir/writes" 2>&1) &
+        --bsrange=4k-64k --iodepth="$writer" --time_based --runtime="$seconds" --output-format=terse \
+        >"$dir/writes" 2>&1) &
     writes=$!
 fi
 beside "$clients" "$dir/serve.toml" "$seconds" >"$dir/all"
@@ -101,7 +104,10 @@ echo "$(sed -n 's/^drive *= *"\([^"]*\)".*/\1/p' "$config"), $seconds s"
 echo
 cat "$dir/all" "$dir/alone"
 awk -v beside="$(mean "$dir/all")" -v alone="$(mean "$dir/alone")" 'BEGIN { if (alone > 0) printf "a start beside all takes %.2f times as long as alone\n", beside / alone }'
-[ "$writer" -eq 0 ] || awk -F';' 'NF > 48 { printf "writer           %d writes outstanding, %.2f MB/s written\n", '"$writer"', $48 / 976.5625 }' "$dir/writes"
+# Field 48 of fio's line is what was written, in KiB a second.
+[ "$writer" -eq 0 ] || awk -F';' -v of="$writer" 'NF > 48 {
+    printf "writer           %d writes outstanding, %.2f MB/s written\n", of, $48 / 976.5625
+}' "$dir/writes"
 echo
 "$headtime" stream list --control "$dir/control.sock"
 kill "$server"

@@ -222,7 +222,8 @@ fn no_mandatory_request_is_late_by_writes_of_its_region_under_any_policy() {
 }
 
 /// Before each of three reads come two writes to the same place, one after the other, and best effort always waits. The
-/// drive is all promised. Requests that were late, and whether the second stream could be had with that number of requests.
+/// drive is all promised. Requests that were late, and whether the second stream could be had with that number of
+/// requests.
 fn behind_chains(name: &str, older: u32, others: u32) -> (usize, bool) {
     let mut rig = Rig::with(4096, &policy(name));
     rig.open(1, 3, 500, older).expect("room");

@@ -264,7 +264,8 @@ mod tests {
         for (text, said) in [
             (
                 "",
-                "--stream: expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, blocked-by=N, name=X, found \"\"",
+                "--stream: expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, blocked-by=N, \
+                 name=X, found \"\"",
             ),
             ("requests=5,perod=1s", "perhaps kinds=reads, blocked-by=N, name=X, found \"perod=1s\""),
             (
@@ -310,7 +311,8 @@ mod tests {
             (good.replace("[[stream]]", "[[stream]"), "s.toml:1: expected TOML, found"),
             (
                 good.replace("size", "sise"),
-                "s.toml:5: expected one of requests, period, quality, size, kinds, blocked-by, name, found the key sise",
+                "s.toml:5: expected one of requests, period, quality, size, kinds, blocked-by, name, \
+                 found the key sise",
             ),
             (
                 good.replace("\"1s\"", "true"),

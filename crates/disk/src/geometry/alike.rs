@@ -54,8 +54,8 @@ impl AlikeTracks {
 
 impl Geometry {
     /// The track at a cylinder and surface with its neighbours that are like it; alone where its sectors are not all
-    /// LBNs in their order, or where units of tracks or cylinders have spares of their own. `None` where there is no track or it
-    /// holds no data.
+    /// LBNs in their order, or where units of tracks or cylinders have spares of their own. `None` where there is no
+    /// track or it holds no data.
     pub fn alike(&self, cylinder: u32, surface: u16) -> Option<AlikeTracks> {
         let spot = self.order.track(cylinder, surface)?;
         let here = self.track_on(&spot)?;

@@ -4,7 +4,7 @@
 //! `bench/all-at-once/run.sh` starts the server and a scrub beside it. The clients come over NBD, to the first address of the configuration; which
 //! streams there are, what they are promised and who has which weight is read from there, too. A read-only export that
 //! is no stream is an application's, but for the one called `shell`: programs lie there that are started. With `alone`
-//! nobody else comes.
+//! no other client comes.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -28,6 +28,15 @@ use headtime_disk::time::Dur;
 use super::admission::Why;
 use super::stream::Stream;
 
+/// What one request of a stream takes at its worst.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Worst {
+    /// With its blocking time.
+    pub whole: Dur,
+    /// The longest single command: its own, or an older one that it waits for.
+    pub longest: Dur,
+}
+
 /// A set of streams with the worst case of each one's requests, mandatory ones by their periods.
 pub(super) struct Demand {
     /// Each period with how much of the time streams of up to this period demand, U, in 2^-32, and what they leave
@@ -44,17 +53,16 @@ pub(super) fn worst_rate(requests: u32, worst: Dur, period: Dur) -> u64 {
 }
 
 impl Demand {
-    /// What the mandatory ones of these streams demand; each comes with the worst case of a request, blocking time
-    /// included, and with that of the longest single command of it.
+    /// What the mandatory ones of these streams demand; each comes with the worst case of a request.
     ///
     /// # Errors
     /// More than there is, or a request of a longer period without room between those of shorter ones.
-    pub(super) fn of(all: &[(Stream, (Dur, Dur))]) -> Result<Demand, Why> {
+    pub(super) fn of(all: &[(Stream, Worst)]) -> Result<Demand, Why> {
         let mut order: Vec<usize> = (0..all.len()).filter(|&i| all[i].0.is_mandatory()).collect();
         order.sort_by_key(|&i| (all[i].0.period, i));
         let needed = |&i: &usize| {
-            let (stream, (worst, _)) = &all[i];
-            let work = u128::from(stream.requests) * u128::from(worst.0) * 1_000_000;
+            let (stream, Worst { whole, .. }) = &all[i];
+            let work = u128::from(stream.requests) * u128::from(whole.0) * 1_000_000;
             work.div_ceil(u128::from(stream.period.0)) as u64
         };
         let needed_ppm = order.iter().map(needed).sum();
@@ -67,16 +75,17 @@ impl Demand {
         for group in order.chunk_by(|&a, &b| all[a].0.period == all[b].0.period) {
             let period = all[group[0]].0.period;
             for &i in group {
-                let (stream, (worst, _)) = &all[i];
-                rates = rates.saturating_add(worst_rate(stream.requests, *worst, period));
-                work = work.saturating_add(worst.0.saturating_mul(u64::from(stream.requests)));
+                let (stream, Worst { whole, .. }) = &all[i];
+                rates = rates.saturating_add(worst_rate(stream.requests, *whole, period));
+                work = work.saturating_add(whole.0.saturating_mul(u64::from(stream.requests)));
             }
             let used = if Some(period) == first { worst_rate(1, Dur(work), period) } else { rates };
             let taken = (u128::from(period.0) * u128::from(used)).div_ceil(1 << 32);
             let free = Dur(period.0.saturating_sub(u64::try_from(taken).unwrap_or(u64::MAX)));
             if let Some(least) = demand.least_free() {
-                let longer = group.iter().filter(|&&i| least < all[i].1.1);
-                let longer = longer.min().map(|&stream| Why::Between { stream, worst: all[stream].1.1, free: least });
+                let longer = group.iter().filter(|&&i| least < all[i].1.longest);
+                let longer =
+                    longer.min().map(|&stream| Why::Between { stream, worst: all[stream].1.longest, free: least });
                 between = between.or(longer);
             }
             demand.periods.push((period, used, free));
@@ -109,10 +118,10 @@ mod tests {
     use super::super::stream::Quality;
     use super::*;
 
-    fn every(requests: u32, ms: u64) -> (Stream, (Dur, Dur)) {
+    fn every(requests: u32, ms: u64) -> (Stream, Worst) {
         (
             Stream::new(requests, Dur::from_ms(ms), Quality::MANDATORY, 128).expect("a stream"),
-            (Dur::from_ms(10), Dur::from_ms(10)),
+            Worst { whole: Dur::from_ms(10), longest: Dur::from_ms(10) },
         )
     }
 
@@ -131,7 +140,7 @@ mod tests {
         let none = Demand::of(&[every(1, 10_000), every(10, 100)]).err();
         assert_eq!(none, Some(Why::Worst { needed_ppm: 1_001_000 }));
         let (mut large, small) = (every(1, 1_000), every(8, 100));
-        large.1 = (Dur::from_ms(21), Dur::from_ms(21));
+        large.1 = Worst { whole: Dur::from_ms(21), longest: Dur::from_ms(21) };
         assert!(matches!(Demand::of(&[small, large]), Err(Why::Between { stream: 1, .. })));
     }
 }

@@ -39,7 +39,7 @@ use std::sync::Arc;
 use headtime_disk::time::Dur;
 
 use super::admission::{Admitted, Disk, Load, Nearest, NotKnown, Refusal, Service, Why};
-use super::demand::Demand;
+use super::demand::{Demand, Worst};
 use super::distribution::{CERTAIN, Distribution};
 use super::reserve::{Room, Work};
 use super::stream::{Quality, Stream};
@@ -296,7 +296,7 @@ impl Ledger {
         let worst = |&g: &usize| {
             let Group { stream, service, .. } = &self.groups[g];
             let whole = service.worst + self.disk.blocking_of(stream);
-            (whole, service.worst.max(self.disk.blocker_of(stream)))
+            Worst { whole, longest: service.worst.max(self.disk.blocker_of(stream)) }
         };
         let worsts: Vec<_> = self.streams.iter().zip(&self.group).map(|(s, g)| (*s, worst(g))).collect();
         let demand = Demand::of(&worsts)?;
