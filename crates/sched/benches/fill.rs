@@ -1,10 +1,11 @@
 //! What one freeblock search costs: a drive full of work, half done, nearly done.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 
 use divan::Bencher;
 use headtime_disk::angle::Angle;
-use headtime_disk::command::Kind;
+use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
@@ -21,8 +22,8 @@ use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::regions::Regions;
 use headtime_sched::fill::search::{Scene, Search};
 use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::wanted::Wanted;
-use headtime_sched::tasks::{Range, SessionId, Wants, Who};
+use headtime_sched::tasks::manager::TaskManager;
+use headtime_sched::tasks::{Limits, Range, TaskSpec, Who};
 use headtime_testkit::profiles::{between, rng};
 
 fn main() {
@@ -41,64 +42,68 @@ const GAPS: usize = 512;
 /// Each gap several times: searches differ by two orders of magnitude, so that a hundred say little of their mean.
 const SAMPLES: u32 = 4 * GAPS as u32;
 
-/// Of all units of a drive, those wanted that a mixing of their number picks: no memory, so that drives of any size do.
-/// Sixty-four units at a time, as the task manager finds them. A half that is left lies in stretches of eight units and more,
-/// a last hundredth (here 1 of 128) unit by unit, which is about how scans leave them.
-struct Mixed {
-    unit: u64,
-    units: u64,
-    permille: u64,
+/// A reader of a whole drive that has come so far that these thousandths of its units are left. A half that is left lies
+/// in stretches of eight units and more, a last hundredth (here 1 of 128) unit by unit, which is about how scans leave
+/// them.
+fn reader(unit: u32, capacity: u64, permille: u64) -> TaskManager {
+    let mut tasks = TaskManager::new(Limits::default(), capacity);
+    let session = tasks.open(1).expect("one session");
+    let units = capacity / u64::from(unit);
+    let all = Range { lbn: 0, count: units * u64::from(unit) };
+    let spec = TaskSpec { kind: Kind::Read, ranges: vec![all], blksize: unit, min_pickup: unit };
+    tasks.register(session, &spec).expect("a task of the whole drive");
+    // Units from here on have been read, up to the next one that is left.
+    let mut read = 0;
+    for at in 0..units.div_ceil(64) {
+        let mut left = left(at, permille);
+        while left != 0 {
+            let next = 64 * at + u64::from(left.trailing_zeros());
+            let run = u64::from((!(left >> left.trailing_zeros())).trailing_zeros());
+            deliver(&mut tasks, unit, read..next.min(units));
+            read = next + run;
+            left &= u64::MAX.checked_shl((next - 64 * at + run) as u32).unwrap_or(0);
+        }
+    }
+    deliver(&mut tasks, unit, read..units);
+    tasks
 }
 
-impl Mixed {
-    /// Units `64 * i..64 * (i + 1)`.
-    fn word(&self, i: u64) -> u64 {
-        let mixed = |salt: u64| {
-            let z = (i ^ salt << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            (z ^ z >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ z >> 32
-        };
-        match self.permille {
-            1_000 => u64::MAX,
-            // Every eighth bit of a number stands for the seven above it, too.
-            500 => (mixed(0) >> 24 & 0x0101_0101_0101_0101) * 0xff,
-            _ => (0..7).fold(u64::MAX, |word, salt| word & mixed(salt)),
-        }
+/// Which of the units `64 * at..64 * (at + 1)` are left: those that a mixing of the number picks.
+fn left(at: u64, permille: u64) -> u64 {
+    let mixed = |salt: u64| {
+        let z = (at ^ salt << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (z ^ z >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ z >> 32
+    };
+    match permille {
+        1_000 => u64::MAX,
+        // Every eighth bit of a number stands for the seven above it, too.
+        500 => (mixed(0) >> 24 & 0x0101_0101_0101_0101) * 0xff,
+        _ => (0..7).fold(u64::MAX, |left, salt| left & mixed(salt)),
     }
 }
 
-impl Wants for Mixed {
-    fn wanted(&self, _: Who, kind: Kind, out: &mut Wanted) {
-        if !kind.is_read() {
-            return;
-        }
-        let (from, to) = (out.from().div_ceil(self.unit), (out.end() / self.unit).min(self.units));
-        for i in from / 64..to.div_ceil(64) {
-            let (first, last) = (from.max(64 * i) - 64 * i, to.min(64 * (i + 1)) - 64 * i);
-            let mut word = self.word(i) & u64::MAX << first & u64::MAX >> (64 - last);
-            while word != 0 {
-                let skip = u64::from(word.trailing_zeros());
-                let run = u64::from((!(word >> skip)).trailing_zeros());
-                out.set((64 * i + skip) * self.unit, (64 * i + skip + run) * self.unit);
-                word &= (u64::MAX << skip).checked_shl(run as u32).unwrap_or(0);
-            }
-        }
-    }
-
-    fn any(&self, _: Who, kind: Kind) -> bool {
-        kind.is_read()
+/// These units have been read.
+fn deliver(tasks: &mut TaskManager, unit: u32, units: std::ops::Range<u64>) {
+    // A command's sectors are a 32-bit number.
+    const AT_ONCE: usize = 1 << 16;
+    for from in units.clone().step_by(AT_ONCE) {
+        let count = (units.end - from).min(AT_ONCE as u64) as u32 * unit;
+        tasks.completed(Kind::Read, from * u64::from(unit), count, Outcome::Ok, Time::ZERO);
+        while tasks.next_event().is_some() {}
     }
 }
 
 /// A drive, what is wanted of it and gaps between random requests.
 struct Case {
     model: Model,
-    wants: Mixed,
+    tasks: TaskManager,
+    unit: u32,
     regions: Regions,
     gaps: Vec<(Gap, Option<(u32, u16)>)>,
 }
 
 /// Drive, bytes of a unit, thousandths of the units that are wanted.
-const CASES: [(&str, u64, u64); 18] = [
+const CASES: [(&str, u64, u64); 15] = [
     ("atlas10k", 4_096, 1_000),
     ("atlas10k", 4_096, 500),
     ("atlas10k", 4_096, 10),
@@ -111,25 +116,33 @@ const CASES: [(&str, u64, u64); 18] = [
     ("hitachi-7k1000c", 65_536, 1_000),
     ("hitachi-7k1000c", 65_536, 500),
     ("hitachi-7k1000c", 65_536, 10),
-    ("nearline-20tb", 4_096, 1_000),
-    ("nearline-20tb", 4_096, 500),
-    ("nearline-20tb", 4_096, 10),
     ("nearline-20tb", 65_536, 1_000),
     ("nearline-20tb", 65_536, 500),
     ("nearline-20tb", 65_536, 10),
 ];
 
 impl Case {
+    /// Each is made once, for all algorithms.
+    fn of(case: (&str, u64, u64)) -> &'static Case {
+        static MADE: [OnceLock<Case>; CASES.len()] = [const { OnceLock::new() }; CASES.len()];
+        let at = CASES.iter().position(|c| *c == case).expect("one of the cases");
+        MADE[at].get_or_init(|| Case::new(case))
+    }
+
     fn new((disk, bytes, permille): (&str, u64, u64)) -> Case {
         let model = Model::new(&profile::builtin(disk).expect("a built-in drive")).expect("a drive that works");
-        let unit = bytes / u64::from(model.sector_bytes);
+        let unit = (bytes / u64::from(model.sector_bytes)) as u32;
         let capacity = model.geometry.capacity();
-        let wants = Mixed { unit, units: capacity / unit, permille };
-        // The bits of a scan that has not been rechecked: every search asks the task layer, the dear case.
+        let tasks = reader(unit, capacity, permille);
         let mut regions = Regions::new(&model.geometry, 8);
-        let range = Range { lbn: 0, count: wants.units * unit };
-        regions.has_units(unit as u32, &[range]);
-        regions.add(SessionId(0), &model.geometry, range);
+        let range = Range { lbn: 0, count: capacity / u64::from(unit) * u64::from(unit) };
+        regions.has_units(unit, &[range]);
+        let session = tasks.sessions().next().expect("one session").id;
+        regions.add(session, &model.geometry, range);
+        // Regions where nothing is left are found as the blocks come.
+        if permille < 1_000 {
+            regions.recheck(session, &model.geometry, &tasks, range);
+        }
         let mut rng = rng(7);
         let mut gaps = Vec::new();
         while gaps.len() < GAPS {
@@ -144,45 +157,43 @@ impl Case {
                 gaps.push((gap, Some((cylinder, surface))));
             }
         }
-        Case { model, wants, regions, gaps }
+        Case { model, tasks, unit, regions, gaps }
     }
 }
 
 #[divan::bench(args = CASES, sample_count = SAMPLES)]
 fn headtime(bencher: Bencher, case: (&str, u64, u64)) {
-    let Case { model, wants, regions, gaps } = Case::new(case);
-    let (mut planner, mut prices, next) = (Planner::default(), Prices::new(&model), Cell::new(0));
+    let Case { model, tasks, unit, regions, gaps } = Case::of(case);
+    let (mut planner, mut prices, next) = (Planner::default(), Prices::new(model), Cell::new(0));
     // As after a scan that has come so far: the rest is wanted, about the same everywhere.
     let capacity = model.geometry.capacity();
-    prices.grain.set(wants.unit as u32);
+    prices.grain.set(*unit);
     prices.bands.wanted(Range { lbn: 0, count: capacity });
     for lbn in (0..capacity).step_by(1 << 14) {
-        prices.bands.gone(Range { lbn, count: ((1 << 14) * (1_000 - wants.permille) / 1_000).min(capacity - lbn) });
+        prices.bands.gone(Range { lbn, count: ((1 << 14) * (1_000 - case.2) / 1_000).min(capacity - lbn) });
     }
     (0..256).for_each(|i| prices.bands.gap(capacity / 256 * i));
     let budget = budget(Algorithm::Headtime);
     bencher.bench_local(|| {
         let (gap, last_read) = &gaps[next.get() % GAPS];
         next.set(next.get() + 1);
-        let habit = Habit::before(&model, Placement::Host, *last_read);
-        let (wants, who) = (&wants, Who::Anyone);
-        let widest = wants.unit as u32;
-        let asked = Asked { model: &model, gap, habit, wants, who, exclude: &[], widest, prices: &prices };
-        planner.search(&asked, &regions, budget)
+        let habit = Habit::before(model, Placement::Host, *last_read);
+        let (who, widest) = (Who::Anyone, *unit);
+        let asked = Asked { model, gap, habit, wants: tasks, who, exclude: &[], widest, prices: &prices };
+        planner.search(&asked, regions, budget)
     });
 }
 
 fn papers(bencher: Bencher, case: (&str, u64, u64), algorithm: Algorithm) {
-    let Case { model, wants, regions, gaps } = Case::new(case);
+    let Case { model, tasks, regions, gaps, .. } = Case::of(case);
     let policy = algorithm.policy().expect("one of the papers' algorithms");
     let (next, budget) = (Cell::new(0), budget(algorithm));
     bencher.bench_local(|| {
         let (gap, _) = &gaps[next.get() % GAPS];
         next.set(next.get() + 1);
         let rules = Placement::Host.rules();
-        let (model, wants) = (&model, &wants);
-        let look = Look { model, wants, gap, exclude: &[], rules, by_angle: false };
-        let scene = Scene { look, regions: &regions, winner: Who::Anyone };
+        let look = Look { model, wants: tasks, gap, exclude: &[], rules, by_angle: false };
+        let scene = Scene { look, regions, winner: Who::Anyone };
         let mut search = Search::begin(policy, &scene);
         search.step(&scene, budget);
         search.best()

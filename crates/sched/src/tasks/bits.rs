@@ -39,6 +39,17 @@ fn mask(a: u64, b: u64) -> u64 {
     u64::MAX << a & u64::MAX >> (64 - b)
 }
 
+/// Shows the stretches of ones in a word that stands for the units from `base` on.
+#[inline]
+fn runs(mut word: u64, base: u64, mut show: impl FnMut(u64, u64)) {
+    while word != 0 {
+        let first = u64::from(word.trailing_zeros());
+        let behind = first + u64::from((word >> first).trailing_ones());
+        show(base + first, base + behind);
+        word &= u64::MAX.checked_shl(behind as u32).unwrap_or(0);
+    }
+}
+
 impl Bits {
     /// All of `units` wanted.
     pub fn new(units: u64) -> Bits {
@@ -91,6 +102,37 @@ impl Bits {
             Bits::Many(chunks) => {
                 let a = find(chunks, from, to, true);
                 (a < to).then(|| (a, find(chunks, a + 1, to, false)))
+            }
+        }
+    }
+
+    /// Shows the wanted units of `from..to` in order, as stretches: first, one past the last. Where a long one is cut is
+    /// not said. Searches ask a hundred times a decision; this takes a word at a time.
+    #[inline]
+    pub fn each(&self, from: u64, to: u64, mut show: impl FnMut(u64, u64)) {
+        match self {
+            Bits::Few(word) if from < to => runs(word & mask(from, to), 0, show),
+            Bits::Few(_) => {}
+            Bits::Many(chunks) => {
+                let mut at = from;
+                while at < to {
+                    let (chunk, begins) = (&chunks[(at / CHUNK) as usize], at / CHUNK * CHUNK);
+                    let end = to.min(begins + CHUNK);
+                    match &chunk.words {
+                        None if chunk.left > 0 => show(at, end),
+                        None => {}
+                        Some(words) => {
+                            while at < end {
+                                let word = (at - begins) / 64;
+                                let base = begins + 64 * word;
+                                let until = end.min(base + 64);
+                                runs(words[word as usize] & mask(at - base, until - base), base, &mut show);
+                                at = until;
+                            }
+                        }
+                    }
+                    at = end;
+                }
             }
         }
     }
@@ -203,6 +245,13 @@ mod tests {
         while flags.contains(&true) {
             let from = next(units);
             let to = (from + 1 + next(units.min(12_000))).min(units);
+            let mut shown = vec![false; units as usize];
+            bits.each(from, to, |a, b| shown[a as usize..b as usize].fill(true));
+            let within = |u: usize| (from..to).contains(&(u as u64));
+            assert!(
+                (0..shown.len()).all(|u| shown[u] == (flags[u] && within(u))),
+                "units {units}, from {from} to {to}"
+            );
             let mut at = from;
             while let Some((a, b)) = bits.next_run(at, to) {
                 let first = (at..to).find(|&u| flags[u as usize]).expect("a run has a flag");

@@ -144,25 +144,25 @@ impl Index {
     /// Shows every range that has a sector in `lo..hi`, each once, in no particular order.
     #[inline]
     pub fn visit<'a>(&self, extents: &'a Slab<Extent>, lo: u64, hi: u64, mut f: impl FnMut(u32, &'a Extent)) {
-        if lo >= hi {
+        if lo >= hi || self.levels == 0 {
             return;
+        }
+        let cells = |level: usize| ((lo >> width(level)).saturating_sub(1), (hi - 1) >> width(level));
+        let (first, last) = cells(self.levels.trailing_zeros() as usize);
+        if last - first >= 4 * self.items as u64 + 16 {
+            // A stretch so long that walking its narrowest cells costs more than looking at every range.
+            return self.all(extents, lo, hi, &mut f);
         }
         let mut levels = self.levels;
         while levels != 0 {
             let level = levels.trailing_zeros() as usize;
             levels &= levels - 1;
-            let w = width(level);
-            let (first, last) = ((lo >> w).saturating_sub(1), (hi - 1) >> w);
-            if last - first >= 4 * self.items as u64 + 16 {
-                // A stretch so long that walking its cells costs more than looking at every range. Wider cells than
-                // these may still be few, but then this has shown what is in them.
-                return self.all(extents, lo, hi, level, f);
-            }
+            let (first, last) = cells(level);
             for cell in first..=last {
                 let mut at = self.heads[self.chain(level, cell)];
                 while at != NONE {
                     let e = &extents[at];
-                    if e.lbn < hi && lo < e.end() && e.level as usize == level && e.lbn >> w == cell {
+                    if e.lbn < hi && lo < e.end() && e.level as usize == level && e.lbn >> width(level) == cell {
                         f(at, e);
                     }
                     at = e.next;
@@ -171,10 +171,11 @@ impl Index {
         }
     }
 
-    /// The same by looking at every range, from this level on.
-    fn all<'a>(&self, extents: &'a Slab<Extent>, lo: u64, hi: u64, level: usize, mut f: impl FnMut(u32, &'a Extent)) {
+    /// The same by looking at every range.
+    #[cold]
+    fn all<'a>(&self, extents: &'a Slab<Extent>, lo: u64, hi: u64, f: &mut dyn FnMut(u32, &'a Extent)) {
         for (at, e) in extents.iter() {
-            if e.level != u8::MAX && e.level as usize >= level && e.lbn < hi && lo < e.end() {
+            if e.level != u8::MAX && e.lbn < hi && lo < e.end() {
                 f(at, e);
             }
         }

@@ -286,8 +286,8 @@ pub enum Who {
 
 /// What a search asks of the task layer. The task manager is one; tests have simpler ones.
 pub trait Wants {
-    /// Marks in `out` (which is cleared and covers `out.range()`) every sector of every unit that lies wholly in that
-    /// range and that `who` wants read or written (`kind`). Units of suspended sessions, of units not to be asked for now,
+    /// Marks in `out`, of which nothing is marked, every sector of every unit that lies wholly in the stretch that it
+    /// covers and that `who` wants read or written (`kind`). Units of suspended sessions, of units not to be asked for now,
     /// are not marked.
     fn wanted(&self, who: Who, kind: Kind, out: &mut wanted::Wanted);
 

@@ -26,18 +26,14 @@ impl TaskManager {
             if now && !self.sessions.may(e.session, wanted) {
                 return;
             }
-            let (mut a, b) = e.within(lo, hi);
-            while let Some((from, to)) = e.bits.next_run(a, b) {
-                out.set(e.at(from), e.at(to));
-                a = to + 1;
-            }
+            let (a, b) = e.within(lo, hi);
+            e.bits.each(a, b, |from, to| out.set(e.at(from), e.at(to)));
         });
     }
 }
 
 impl Wants for TaskManager {
     fn wanted(&self, who: Who, kind: Kind, out: &mut Wanted) {
-        out.clear();
         let Some(wanted) = side(kind) else { return };
         if self.sessions.left(wanted) == 0 {
             return;
@@ -49,7 +45,6 @@ impl Wants for TaskManager {
     }
 
     fn pending(&self, who: Who, kind: Kind, out: &mut Wanted) {
-        out.clear();
         if let Some(wanted) = side(kind) {
             self.mark(who, wanted, false, out);
         }
