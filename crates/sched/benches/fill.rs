@@ -102,7 +102,8 @@ struct Case {
     gaps: Vec<(Gap, Option<(u32, u16)>)>,
 }
 
-/// Drive, bytes of a unit, thousandths of the units that are wanted.
+/// Drive, bytes of a unit, thousandths of the units that are wanted. Units of 4 KiB on the largest drive are more than a
+/// task manager may hold.
 const CASES: [(&str, u64, u64); 15] = [
     ("atlas10k", 4_096, 1_000),
     ("atlas10k", 4_096, 500),
