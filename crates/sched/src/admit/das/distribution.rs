@@ -143,6 +143,11 @@ impl Distribution {
         self.bin
     }
 
+    /// The first bin that holds something, and the mass of it and of those behind it.
+    pub(super) fn bins(&self) -> (usize, &[u64]) {
+        (self.first, &self.mass)
+    }
+
     /// Mass at each bin that may have some: bin number and mass, ascending.
     pub fn masses(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.mass.iter().enumerate().map(|(i, &m)| (self.first + i, m))

@@ -112,15 +112,15 @@ impl Work {
         }
         // Beyond, the one that crosses its end.
         for b in &self.begins {
+            let (shortest, times) = b.times.bins();
             let from = (bins + 1).saturating_sub(b.times.end()).max(b.first);
-            for (at, &p) in b.at.iter().enumerate().skip(from - b.first).filter(|p| *p.1 > 0) {
-                let begun = b.first + at;
-                if begun >= bins {
-                    break;
-                }
-                let crossing = b.times.masses().skip_while(|m| begun + m.0 < bins);
-                for (bin, m) in crossing.take_while(|m| begun + m.0 <= self.limit) {
-                    sums[begun + bin] += u128::from(p) * u128::from(m);
+            let until = bins.min(b.first + b.at.len());
+            for begun in from..until {
+                let p = u128::from(b.at[begun - b.first]);
+                let short = (bins - begun).saturating_sub(shortest);
+                let Some(ends) = sums.get_mut(begun + shortest + short..) else { continue };
+                for (sum, &m) in ends.iter_mut().zip(&times[short..]) {
+                    *sum += p * u128::from(m);
                 }
             }
         }
@@ -162,8 +162,9 @@ impl Work {
 pub struct Room {
     /// P(Y <= y) in wide bins, of each distribution of the stream's times; the last holds for all longer ones.
     services: Vec<Vec<u64>>,
-    /// V, up to which it counts: bins and mass.
+    /// V, up to which it counts: bins and mass, and the mass of all bins before each, and of all.
     others: Vec<(usize, u64)>,
+    before: Vec<u64>,
     /// g as far as it was asked for, in wide bins.
     fits: Vec<BTreeMap<usize, u64>>,
     factor: usize,
@@ -182,10 +183,17 @@ impl Room {
             x.cumulated(x.end() + 1)
         };
         let services: Vec<Vec<u64>> = work.times().map(cumulated).collect();
+        let others: Vec<(usize, u64)> = others.masses().filter(|m| m.1 > 0).collect();
+        let mut before = vec![0];
+        before.extend(others.iter().scan(0, |sum, m| {
+            *sum += m.1;
+            Some(*sum)
+        }));
         Room {
             fits: vec![BTreeMap::new(); services.len()],
             services,
-            others: others.masses().filter(|m| m.1 > 0).collect(),
+            others,
+            before,
             factor,
             chance: chance.div_ceil(factor),
             period,
@@ -197,12 +205,15 @@ impl Room {
     pub fn after(&mut self, n: usize, used: usize) -> u64 {
         let Some(left) = self.period.checked_sub(used) else { return 0 };
         let z = left / self.factor;
-        let (services, others, chance) = (&self.services[n], &self.others, self.chance);
+        let (services, others, before, chance) = (&self.services[n], &self.others, &self.before, self.chance);
         *self.fits[n].entry(z).or_insert_with(|| {
-            let before = others.iter().take_while(|m| m.0 + chance <= z);
-            let within = |y: usize| u128::from(services[y.min(services.len() - 1)]);
-            let sum: u128 = before.map(|&(v, m)| u128::from(m) * within(z - v)).sum();
-            (sum >> 62) as u64
+            // With a V this short or shorter there is time for the longest Y.
+            let longest = services.len() - 1;
+            let short = others.partition_point(|m| m.0 + longest.max(chance) <= z);
+            let all = u128::from(before[short]) * u128::from(services[longest]);
+            let rest = others[short..].iter().take_while(|m| m.0 + chance <= z);
+            let sum: u128 = rest.map(|&(v, m)| u128::from(m) * u128::from(services[z - v])).sum();
+            ((all + sum) >> 62) as u64
         })
     }
 }
@@ -287,6 +298,17 @@ mod tests {
         // Left are 8 or 6; of one bin or three.
         assert_eq!([0, 3, 4, 5, 6, 7, 8].map(|used| room.after(0, used) / (CERTAIN / 4)), [4, 4, 3, 2, 1, 0, 0]);
         assert_eq!(room.after(0, 11), 0);
+        // With a chance that is longer than every request, and one that is shorter than the longest.
+        for chance in [0, 1, 5] {
+            let others = Distribution::from_mass(BIN, (0..40).map(|v| (v * v % 7) << 50).collect());
+            let mut room = Room::new(30, 1, &others, &work, chance);
+            let within = |y: usize| (0..=y.min(3)).filter(|y| *y == 1 || *y == 3).count() as u128;
+            for used in 0..=30 {
+                let in_time = others.masses().filter(|m| m.0 + chance + used <= 30);
+                let direct: u128 = in_time.map(|(v, m)| u128::from(m) * within(30 - used - v)).sum();
+                assert_eq!(u128::from(room.after(0, used)), direct / 2, "{used} used, a chance of {chance}");
+            }
+        }
         // In wider bins there is never more.
         let mut wide = Room::new(10, 2, &others.coarser(2), &work, 2);
         assert!((0..12).all(|used| wide.after(0, used) <= room.after(0, used)));
