@@ -93,6 +93,7 @@ pub mod svg;
 mod tradeoffs;
 pub mod tuning;
 mod unsettled;
+mod waits;
 mod x1;
 mod x10;
 mod x11;

@@ -1,0 +1,157 @@
+//! For how many older requests each request of a stream had to wait, found from what was asked when and done when.
+//!
+//! A request waits for an older one that touches one of its sectors, if one of them writes, and for what that waits for.
+//! Not counted is what the drive had begun before the request came, which has its own place in admission, and requests
+//! of its own stream, which count by themselves. What was given up is not seen here.
+
+use std::collections::VecDeque;
+
+use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::time::{Dur, Time};
+use headtime_sim::observe::Observer;
+use headtime_sim::stats::Done;
+use headtime_sim::workload::stream_of;
+
+/// What was done this long ago is forgotten: no request of a stream that is in time is outstanding for longer.
+const KEPT: Dur = Dur::from_secs(10);
+
+/// Counts requests that waited for more than their stream says.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    /// For how many each request of a stream may wait, by its stream; `None`: it says nothing that holds.
+    said: Vec<Option<u32>>,
+    /// Requests of streams that waited for more.
+    pub beyond: u64,
+    /// The most that one waited for.
+    pub most: u32,
+    /// In the order in which they were done.
+    done: VecDeque<Past>,
+}
+
+/// A request that is done.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    sequence: u64,
+    owner: u32,
+    writes: bool,
+    lbn: u64,
+    end: u64,
+    dispatched: Time,
+    done: Time,
+}
+
+impl Past {
+    fn conflicts(&self, other: &Past) -> bool {
+        (self.writes || other.writes) && self.lbn < other.end && other.lbn < self.end
+    }
+}
+
+impl Waits {
+    /// Streams whose requests may wait for as many.
+    pub(crate) fn new(said: Vec<Option<u32>>) -> Waits {
+        Waits { said, beyond: 0, most: 0, done: VecDeque::new() }
+    }
+
+    /// How many older requests one waited for that came at `submitted`.
+    fn older(&self, request: Past, submitted: Time) -> u32 {
+        // Newest first: what a request waits for is older than itself.
+        let mut outstanding: Vec<Past> = self
+            .done
+            .iter()
+            .rev()
+            .take_while(|p| p.done > submitted)
+            .filter(|p| p.sequence < request.sequence)
+            .copied()
+            .collect();
+        outstanding.sort_unstable_by_key(|p| std::cmp::Reverse(p.sequence));
+        let mut waits_for = vec![request];
+        for p in outstanding {
+            if waits_for.iter().any(|w| w.conflicts(&p)) {
+                waits_for.push(p);
+            }
+        }
+        waits_for.iter().filter(|p| p.dispatched > submitted && p.owner != request.owner).count() as u32
+    }
+}
+
+impl Observer for Waits {
+    fn finished(&mut self, done: &Done) {
+        let Done { sequence, owner, lbn, count, dispatched, .. } = *done;
+        if done.outcome != Outcome::Ok || done.kind == Kind::Flush {
+            return;
+        }
+        let past = Past {
+            sequence,
+            owner,
+            writes: !done.kind.is_read(),
+            lbn,
+            end: lbn + u64::from(count),
+            dispatched,
+            done: done.done,
+        };
+        let stream = stream_of(owner).and_then(|at| *self.said.get(at)?);
+        if let Some(said) = stream {
+            let older = self.older(past, done.submitted);
+            self.most = self.most.max(older);
+            self.beyond += u64::from(older > said);
+        }
+        self.done.push_back(past);
+        while self.done.front().is_some_and(|p| p.done + KEPT < done.done) {
+            self.done.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_sim::workload::FIRST_STREAM;
+
+    /// Requests in the order in which they are done: number, owner, kind, sectors, when they came and were sent, in ms.
+    fn most(requests: &[(u64, u32, Kind, std::ops::Range<u64>, u64, u64)]) -> (u32, u64) {
+        let mut waits = Waits::new(vec![Some(1)]);
+        for (at, (sequence, owner, kind, sectors, submitted, dispatched)) in requests.iter().cloned().enumerate() {
+            let [due, submitted, dispatched, done] =
+                [submitted, submitted, dispatched, 100 + at as u64].map(|ms| Time::ZERO + Dur::from_ms(ms));
+            let (lbn, count, outcome) = (sectors.start, (sectors.end - sectors.start) as u32, Outcome::Ok);
+            let (class, prediction) = (0, None);
+            waits.finished(&Done {
+                sequence,
+                owner,
+                class,
+                kind,
+                lbn,
+                count,
+                due,
+                submitted,
+                dispatched,
+                done,
+                outcome,
+                prediction,
+            });
+        }
+        (waits.most, waits.beyond)
+    }
+
+    #[test]
+    fn a_request_waits_for_what_touches_it_and_for_what_that_waits_for() {
+        let (read, write, stream) = (Kind::Read, Kind::Write, FIRST_STREAM);
+        let asked = (9, stream, read, 0..8, 10, 60);
+        // 3 touches 5, which touches the request; 4 only reads; 7 lies elsewhere; 10 is newer.
+        let chain = [
+            (3, 0, write, 20..30, 5, 20),
+            (4, 0, read, 0..7, 5, 30),
+            (5, 0, write, 7..21, 6, 40),
+            (7, 0, write, 40..50, 7, 50),
+            (10, 0, write, 0..8, 11, 55),
+        ];
+        let with = |others: &[_]| most(&[others, &[asked.clone()][..]].concat());
+        assert_eq!(with(&chain), (2, 1));
+        assert_eq!(with(&chain[2..]), (1, 0), "as many as its stream says");
+        // Begun before the request came; of its own stream; done before it came.
+        assert_eq!(with(&[(5, 0, write, 0..8, 5, 9)]), (0, 0));
+        assert_eq!(with(&[(5, stream, write, 0..8, 10, 20)]), (0, 0));
+        let late = (9, stream, read, 0..8, 100, 160);
+        assert_eq!(most(&[(5, 0, write, 0..8, 5, 20), late]), (0, 0));
+    }
+}
