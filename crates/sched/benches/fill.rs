@@ -25,6 +25,7 @@ use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::tasks::manager::TaskManager;
 use headtime_sched::tasks::{Limits, Range, TaskSpec, Who};
 use headtime_testkit::profiles::{between, rng};
+use rand_core::Rng;
 
 fn main() {
     divan::main();
@@ -53,9 +54,9 @@ fn reader(unit: u32, capacity: u64, permille: u64) -> TaskManager {
     let spec = TaskSpec { kind: Kind::Read, ranges: vec![all], blksize: unit, min_pickup: unit };
     tasks.register(session, &spec).expect("a task of the whole drive");
     // Units from here on have been read, up to the next one that is left.
-    let mut read = 0;
+    let (mut rng, mut read) = (rng(3), 0);
     for at in 0..units.div_ceil(64) {
-        let mut left = left(at, permille);
+        let mut left = left(&mut rng, permille);
         while left != 0 {
             let next = 64 * at + u64::from(left.trailing_zeros());
             let run = u64::from((!(left >> left.trailing_zeros())).trailing_zeros());
@@ -65,20 +66,19 @@ fn reader(unit: u32, capacity: u64, permille: u64) -> TaskManager {
         }
     }
     deliver(&mut tasks, unit, read..units);
+    let left = tasks.sessions().map(|s| s.left_read_sectors).sum::<u64>() as f64 / all.count as f64;
+    let meant = if permille == 10 { 1.0 / 128.0 } else { permille as f64 / 1e3 };
+    assert!((0.9..1.1).contains(&(left / meant)), "{left} of the units are left, not {meant}");
     tasks
 }
 
-/// Which of the units `64 * at..64 * (at + 1)` are left: those that a mixing of the number picks.
-fn left(at: u64, permille: u64) -> u64 {
-    let mixed = |salt: u64| {
-        let z = (at ^ salt << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (z ^ z >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ z >> 32
-    };
+/// Which of 64 units in a row are left.
+fn left(rng: &mut impl Rng, permille: u64) -> u64 {
     match permille {
         1_000 => u64::MAX,
         // Every eighth bit of a number stands for the seven above it, too.
-        500 => (mixed(0) >> 24 & 0x0101_0101_0101_0101) * 0xff,
-        _ => (0..7).fold(u64::MAX, |left, salt| left & mixed(salt)),
+        500 => (rng.next_u64() & 0x0101_0101_0101_0101) * 0xff,
+        _ => (0..7).fold(u64::MAX, |left, _| left & rng.next_u64()),
     }
 }
 
