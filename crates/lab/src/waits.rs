@@ -107,27 +107,36 @@ mod tests {
     use super::*;
     use headtime_sim::workload::FIRST_STREAM;
 
-    /// Requests in the order in which they are done: number, owner, kind, sectors, when they came and were sent, in ms.
-    fn most(requests: &[(u64, u32, Kind, std::ops::Range<u64>, u64, u64)]) -> (u32, u64) {
+    /// A request that is done, `done` ms from the beginning.
+    #[derive(Clone, Copy)]
+    struct One {
+        sequence: u64,
+        owner: u32,
+        writes: bool,
+        sectors: (u64, u64),
+        submitted: u64,
+        dispatched: u64,
+        done: u64,
+    }
+
+    /// The most that a request of a stream waited for that may wait for one, and how many waited for more.
+    fn waited(requests: &[One]) -> (u32, u64) {
         let mut waits = Waits::new(vec![Some(1)]);
-        for (at, (sequence, owner, kind, sectors, submitted, dispatched)) in requests.iter().cloned().enumerate() {
-            let [due, submitted, dispatched, done] =
-                [submitted, submitted, dispatched, 100 + at as u64].map(|ms| Time::ZERO + Dur::from_ms(ms));
-            let (lbn, count, outcome) = (sectors.start, (sectors.end - sectors.start) as u32, Outcome::Ok);
-            let (class, prediction) = (0, None);
+        for r in requests {
+            let at = |ms| Time::ZERO + Dur::from_ms(ms);
             waits.finished(&Done {
-                sequence,
-                owner,
-                class,
-                kind,
-                lbn,
-                count,
-                due,
-                submitted,
-                dispatched,
-                done,
-                outcome,
-                prediction,
+                sequence: r.sequence,
+                owner: r.owner,
+                class: 0,
+                kind: if r.writes { Kind::Write } else { Kind::Read },
+                lbn: r.sectors.0,
+                count: (r.sectors.1 - r.sectors.0) as u32,
+                due: at(r.submitted),
+                submitted: at(r.submitted),
+                dispatched: at(r.dispatched),
+                done: at(r.done),
+                outcome: Outcome::Ok,
+                prediction: None,
             });
         }
         (waits.most, waits.beyond)
@@ -135,23 +144,36 @@ mod tests {
 
     #[test]
     fn a_request_waits_for_what_touches_it_and_for_what_that_waits_for() {
-        let (read, write, stream) = (Kind::Read, Kind::Write, FIRST_STREAM);
-        let asked = (9, stream, read, 0..8, 10, 60);
-        // 3 touches 5, which touches the request; 4 only reads; 7 lies elsewhere; 10 is newer.
-        let chain = [
-            (3, 0, write, 20..30, 5, 20),
-            (4, 0, read, 0..7, 5, 30),
-            (5, 0, write, 7..21, 6, 40),
-            (7, 0, write, 40..50, 7, 50),
-            (10, 0, write, 0..8, 11, 55),
-        ];
-        let with = |others: &[_]| most(&[others, &[asked.clone()][..]].concat());
-        assert_eq!(with(&chain), (2, 1));
-        assert_eq!(with(&chain[2..]), (1, 0), "as many as its stream says");
-        // Begun before the request came; of its own stream; done before it came.
-        assert_eq!(with(&[(5, 0, write, 0..8, 5, 9)]), (0, 0));
-        assert_eq!(with(&[(5, stream, write, 0..8, 10, 20)]), (0, 0));
-        let late = (9, stream, read, 0..8, 100, 160);
-        assert_eq!(most(&[(5, 0, write, 0..8, 5, 20), late]), (0, 0));
+        let asked = One {
+            sequence: 9,
+            owner: FIRST_STREAM,
+            writes: false,
+            sectors: (0, 8),
+            submitted: 10,
+            dispatched: 60,
+            done: 70,
+        };
+        let write = |sequence, sectors, submitted, done| One {
+            sequence,
+            owner: 0,
+            writes: true,
+            sectors,
+            submitted,
+            dispatched: done - 5,
+            done,
+        };
+        let direct = write(5, (7, 21), 6, 40);
+        let behind_it = write(3, (20, 30), 5, 30);
+        let elsewhere = write(7, (40, 50), 7, 45);
+        let newer = write(10, (0, 8), 11, 50);
+        let only_reads = One { writes: false, ..write(4, (0, 7), 5, 35) };
+        assert_eq!(waited(&[behind_it, only_reads, direct, elsewhere, newer, asked]), (2, 1));
+        assert_eq!(waited(&[only_reads, direct, elsewhere, newer, asked]), (1, 0), "as many as its stream says");
+        let begun_before = One { dispatched: 9, ..direct };
+        let own = One { owner: FIRST_STREAM, ..direct };
+        let done_before = One { done: 10, ..begun_before };
+        for other in [begun_before, own, done_before] {
+            assert_eq!(waited(&[other, asked]), (0, 0));
+        }
     }
 }
