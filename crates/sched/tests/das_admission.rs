@@ -255,6 +255,24 @@ fn several_periods_and_sizes_are_admitted_together() {
     println!("{full}");
 }
 
+/// What a request of a longer period waits for must fit between those of the shorter ones, as the request itself must.
+#[test]
+fn an_older_request_needs_room_between_those_of_shorter_periods() {
+    let times = |worst| Distribution::from_samples(&[bins(worst)], BIN, bins(worst)).expect("a sample");
+    let disk = |others| {
+        let disk = Disk::new(vec![Service::new(16, bins(20), times(20))], 1).expect("a drive");
+        disk.with_others(bins(others))
+    };
+    // They leave 60 of 120 bins free.
+    let short = stream(3, bins(120), 1_000_000, 16);
+    let long = stream(1, bins(1_000), 1_000_000, 16);
+    let waits = long.blocked_by(1).expect("a stream");
+    assert!(admit(&disk(61), &[short, long]).is_ok());
+    assert!(admit(&disk(60), &[short, waits]).is_ok());
+    let refused = admit(&disk(61), &[short, waits]).expect_err("no room");
+    assert_eq!(refused.why, Why::Between { stream: 1, worst: bins(61), free: bins(60) });
+}
+
 /// What a period leaves undone at another one's beginning counts there, too: with times that are certain, no more is
 /// admitted than there is time for.
 #[test]

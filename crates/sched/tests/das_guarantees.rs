@@ -130,6 +130,25 @@ fn mandatory(blocked_by: u32) -> Kept {
     kept
 }
 
+/// Streams of a third of the time each, which no power of two divides: rates that are rounded up come to more than all.
+#[test]
+fn worst_cases_that_fill_a_period_to_the_nanosecond_are_in_time() {
+    let (own, older) = (Dur(1_111_111_111), Dur(2_222_222_222));
+    let times = Distribution::from_samples(&[own], BIN, own).expect("a sample");
+    let disk = Disk::new(vec![Service::new(16, own, times)], 1).expect("a drive").with_others(older);
+    let stream = Stream::new(1, Dur(9_999_999_999), Quality::MANDATORY, 16).and_then(|s| s.blocked_by(1));
+    let all = vec![stream.expect("a stream"); 3];
+    assert_eq!(admit(&disk, &all).expect("all of the time").load.worst_ppm, 1_000_000 + 2, "each share is rounded up");
+    let rules =
+        Rules { outstanding: 1, best_effort: older, exhausted: Exhausted::Skip, crossing: older, moves_on: Dur::ZERO };
+    let mut rig = Rig::new(rules, Choice::Spiteful, rng(1), |_, worst| worst);
+    // One asks when its period has begun and is served a period later, so that slack is looked at beyond this one.
+    open(&mut rig, &disk, &all, &[Dur::ZERO, Dur::ZERO, Dur::from_ms(10)]);
+    rig.run(Time(2_000_000_000_000));
+    let tallies: Vec<_> = (0..3).map(|number| rig.subset.tally(number).expect("it is at work")).collect();
+    assert!(tallies.iter().all(|t| t.late == 0 && t.in_time > 190), "{tallies:?}");
+}
+
 /// Such sets with times as they were measured, on a disk that is never idle: how much better or worse than asked each stream is served.
 #[test]
 fn every_optional_stream_has_its_quality_whoever_goes() {
