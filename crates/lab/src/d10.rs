@@ -71,9 +71,8 @@ const MERGED: u32 = 5;
 /// Streams that are tried for a set.
 const TRIED: u64 = 8;
 /// Every third set has one region for all, of one of these parts of the drive; and the older requests that a mandatory
-/// one may have to wait for there, as its stream says. With up to a hundred requests of best effort in the smallest region
-/// a request touches 0.4 older ones in the mean, in the others a hundred and two thousand times fewer: by the law of rare
-/// events less than one in ten million waits for more than this.
+/// one may have to wait for there, as its stream says. Up to a hundred requests of best effort lie in the region. Each is
+/// the most that one was found to wait for in the whole form with seeds 1 to 3, of 75,000, 756,000 and 1.8 million.
 const TOGETHER: u64 = 3;
 const REGIONS: [(f64, u32); 3] = [(0.0005, 8), (0.05, 2), (1.0, 1)];
 /// Moves of a million after which a head fails to settle, and the powers of ten of it that are drawn: 0.1 to 10%.
