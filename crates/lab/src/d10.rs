@@ -70,10 +70,11 @@ const SIZES: [u64; 2] = [8 << 10, 64 << 10];
 const MERGED: u32 = 5;
 /// Streams that are tried for a set.
 const TRIED: u64 = 8;
-/// Every third set has one region for all, of one of these parts of the drive; and the older requests that a mandatory
-/// one may have to wait for there, as its stream says. Up to a hundred requests of best effort lie in the region. Each is
-/// the most that one was found to wait for in the whole form with seeds 1 to 3, of 75,000, 756,000 and 1.8 million.
+/// Every third set has one region for all.
 const TOGETHER: u64 = 3;
+/// Parts of the drive that it is, and the older requests that a mandatory one may have to wait for there, as its stream
+/// says. Up to a hundred requests of best effort lie in the region. Each is the most that one was found to wait for in
+/// the whole form with seeds 1 to 3, of 75,000, 756,000 and 1.8 million.
 const REGIONS: [(f64, u32); 3] = [(0.0005, 8), (0.05, 2), (1.0, 1)];
 /// Moves of a million after which a head fails to settle, and the powers of ten of it that are drawn: 0.1 to 10%.
 const FAILS_FROM: u32 = 3;

@@ -162,9 +162,10 @@ impl Work {
 pub struct Room {
     /// P(Y <= y) in wide bins, of each distribution of the stream's times; the last holds for all longer ones.
     services: Vec<Vec<u64>>,
-    /// V, up to which it counts: bins and mass, and the mass of all bins before each, and of all.
+    /// V, up to which it counts: bins and mass.
     others: Vec<(usize, u64)>,
-    before: Vec<u64>,
+    /// P(V <= v), as far as the period goes.
+    at_most: Vec<u64>,
     /// g as far as it was asked for, in wide bins.
     fits: Vec<BTreeMap<usize, u64>>,
     factor: usize,
@@ -183,17 +184,11 @@ impl Room {
             x.cumulated(x.end() + 1)
         };
         let services: Vec<Vec<u64>> = work.times().map(cumulated).collect();
-        let others: Vec<(usize, u64)> = others.masses().filter(|m| m.1 > 0).collect();
-        let mut before = vec![0];
-        before.extend(others.iter().scan(0, |sum, m| {
-            *sum += m.1;
-            Some(*sum)
-        }));
         Room {
             fits: vec![BTreeMap::new(); services.len()],
             services,
-            others,
-            before,
+            others: others.masses().filter(|m| m.1 > 0).collect(),
+            at_most: others.cumulated(period / factor + 1),
             factor,
             chance: chance.div_ceil(factor),
             period,
@@ -205,13 +200,16 @@ impl Room {
     pub fn after(&mut self, n: usize, used: usize) -> u64 {
         let Some(left) = self.period.checked_sub(used) else { return 0 };
         let z = left / self.factor;
-        let (services, others, before, chance) = (&self.services[n], &self.others, &self.before, self.chance);
+        let (services, others, chance) = (&self.services[n], &self.others, self.chance);
+        let at_most = &self.at_most;
         *self.fits[n].entry(z).or_insert_with(|| {
             // With a V this short or shorter there is time for the longest Y.
             let longest = services.len() - 1;
-            let short = others.partition_point(|m| m.0 + longest.max(chance) <= z);
-            let all = u128::from(before[short]) * u128::from(services[longest]);
-            let rest = others[short..].iter().take_while(|m| m.0 + chance <= z);
+            let enough = z.checked_sub(longest.max(chance));
+            let all = enough.map_or(0, |v| u128::from(at_most[v]) * u128::from(services[longest]));
+            let rest = others[others.partition_point(|m| enough.is_some_and(|v| m.0 <= v))..]
+                .iter()
+                .take_while(|m| m.0 + chance <= z);
             let sum: u128 = rest.map(|&(v, m)| u128::from(m) * u128::from(services[z - v])).sum();
             ((all + sum) >> 62) as u64
         })
