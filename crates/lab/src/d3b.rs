@@ -141,6 +141,7 @@ fn microseconds(requests: u32, streams: u32, decisions: u64) -> Result<Took, Run
     let rules = Rules {
         outstanding: 2,
         best_effort: WORST,
+        blocker: WORST,
         exhausted: Exhausted::Skip,
         crossing: Dur::ZERO,
         moves_on: Dur::ZERO,
@@ -155,7 +156,7 @@ fn microseconds(requests: u32, streams: u32, decisions: u64) -> Result<Took, Run
         let quality = if mandatory { Quality::MANDATORY } else { optional };
         let stream = Stream::new(most, period, quality, 1).map_err(|e| failed(&SPEC, e))?;
         let reservation = (!mandatory).then_some(period);
-        subset.open(number, stream, (&service, Dur::ZERO), reservation, Time::ZERO).map_err(|e| failed(&SPEC, e))?;
+        subset.open(number, stream, &service, reservation, Time::ZERO).map_err(|e| failed(&SPEC, e))?;
     }
     // All have begun when the second period does.
     let mut now = Time::ZERO + period;
@@ -212,6 +213,7 @@ fn apart(service: &Service, requests: u32, streams: u32, decisions: u64) -> Resu
     let rules = Rules {
         outstanding: 2,
         best_effort: service.worst,
+        blocker: service.worst,
         exhausted: Exhausted::Skip,
         crossing: Dur::ZERO,
         moves_on: Dur::ZERO,
@@ -227,7 +229,7 @@ fn apart(service: &Service, requests: u32, streams: u32, decisions: u64) -> Resu
         let quality = if mandatory { Quality::MANDATORY } else { optional };
         let stream = Stream::new(asked as u32, period, quality, service.sectors).map_err(|e| failed(&SPEC, e))?;
         let reservation = (!mandatory).then_some(Dur(mean.0 * asked * RESERVED_TENTHS / 10));
-        subset.open(number, stream, (service, Dur::ZERO), reservation, Time::ZERO).map_err(|e| failed(&SPEC, e))?;
+        subset.open(number, stream, service, reservation, Time::ZERO).map_err(|e| failed(&SPEC, e))?;
     }
     // All have begun.
     let mut now = Time::ZERO + Dur(2 * SHORTEST.0);

@@ -4,6 +4,7 @@
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::admission::{Disk, Service, admit};
 use headtime_sched::admit::das::distribution::Distribution;
+use headtime_sched::admit::das::periods::Tally;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::subset::{Exhausted, Rules};
 use headtime_testkit::das_rig::{Choice, Rig, made_up_times};
@@ -93,6 +94,7 @@ fn mandatory(blocked_by: u32) -> Kept {
         let rules = Rules {
             outstanding,
             best_effort: large.worst,
+            blocker: large.worst,
             exhausted: Exhausted::BeforeBestEffort,
             crossing: large.worst,
             moves_on: Dur::ZERO,
@@ -131,22 +133,45 @@ fn mandatory(blocked_by: u32) -> Kept {
 }
 
 /// Streams of a third of the time each, which no power of two divides: rates that are rounded up come to more than all.
-#[test]
-fn worst_cases_that_fill_a_period_to_the_nanosecond_are_in_time() {
+/// Each request may wait for one older, and one stream asks `after` its period began.
+fn thirds(after: Dur, choice: Choice, seed: u64) -> Vec<Tally> {
     let (own, older) = (Dur(1_111_111_111), Dur(2_222_222_222));
     let times = Distribution::from_samples(&[own], BIN, own).expect("a sample");
     let disk = Disk::new(vec![Service::new(16, own, times)], 1).expect("a drive").with_others(older);
     let stream = Stream::new(1, Dur(9_999_999_999), Quality::MANDATORY, 16).and_then(|s| s.blocked_by(1));
     let all = vec![stream.expect("a stream"); 3];
     assert_eq!(admit(&disk, &all).expect("all of the time").load.worst_ppm, 1_000_000 + 2, "each share is rounded up");
-    let rules =
-        Rules { outstanding: 1, best_effort: older, exhausted: Exhausted::Skip, crossing: older, moves_on: Dur::ZERO };
-    let mut rig = Rig::new(rules, Choice::Spiteful, rng(1), |_, worst| worst);
+    let rules = Rules {
+        outstanding: 1,
+        best_effort: older,
+        blocker: older,
+        exhausted: Exhausted::Skip,
+        crossing: older,
+        moves_on: Dur::ZERO,
+    };
+    let mut rig = Rig::new(rules, choice, rng(seed), |_, worst| worst);
+    open(&mut rig, &disk, &all, &[Dur::ZERO, Dur::ZERO, after]);
+    rig.run(Time(1_000_000_000_000));
+    (0..3).map(|number| rig.subset.tally(number).expect("it is at work")).collect()
+}
+
+#[test]
+fn worst_cases_that_fill_a_period_to_the_nanosecond_are_in_time() {
     // One asks when its period has begun and is served a period later, so that slack is looked at beyond this one.
-    open(&mut rig, &disk, &all, &[Dur::ZERO, Dur::ZERO, Dur::from_ms(10)]);
-    rig.run(Time(2_000_000_000_000));
-    let tallies: Vec<_> = (0..3).map(|number| rig.subset.tally(number).expect("it is at work")).collect();
-    assert!(tallies.iter().all(|t| t.late == 0 && t.in_time > 190), "{tallies:?}");
+    for after in [Dur::ZERO, Dur::from_ms(10)] {
+        let tallies = thirds(after, Choice::Spiteful, 1);
+        assert!(tallies.iter().all(|t| t.late == 0 && t.in_time > 90), "{tallies:?}");
+    }
+}
+
+/// Where the others have had two thirds of the period at their worst, a third is just enough. Who is put off once stays
+/// a period behind, so that the first period counts.
+#[test]
+fn what_comes_a_few_nanoseconds_too_late_for_its_period_belongs_to_the_next() {
+    for (seed, too_late) in (0..32).flat_map(|seed| [0, 1, 10, 20].map(|too_late| (seed, too_late))) {
+        let tallies = thirds(Dur(6_666_666_666 + too_late), Choice::Streams, seed);
+        assert!(tallies.iter().all(|t| t.late == 0 && t.in_time > 90), "seed {seed}, {too_late} ns: {tallies:?}");
+    }
 }
 
 /// Such sets with times as they were measured, on a disk that is never idle: how much better or worse than asked each stream is served.
@@ -162,6 +187,7 @@ fn every_optional_stream_has_its_quality_whoever_goes() {
         let rules = Rules {
             outstanding,
             best_effort: large.worst,
+            blocker: large.worst,
             exhausted: Exhausted::Skip,
             crossing: large.worst,
             moves_on: Dur::ZERO,

@@ -27,6 +27,7 @@ fn service(likely: u64, worst: u64) -> Service {
 const RULES: Rules = Rules {
     outstanding: 1,
     best_effort: Dur::from_ms(30),
+    blocker: Dur::from_ms(30),
     exhausted: Exhausted::Skip,
     crossing: Dur::ZERO,
     moves_on: Dur::ZERO,
@@ -61,7 +62,7 @@ fn serve(subset: &mut Subset, what: Sent, takes: u64, now: &mut Time) {
 #[test]
 fn the_papers_example_of_three_mandatory_requests_with_100_ms_to_go() {
     let mut subset = Subset::new(RULES);
-    subset.open(1, mandatory(3, 500), (&service(8, 30), Dur::ZERO), None, ms(0)).expect("alone");
+    subset.open(1, mandatory(3, 500), &service(8, 30), None, ms(0)).expect("alone");
     let asked = ask(&mut subset, 1, 3, ms(0));
     let active = subset.decide(ms(400)).clone();
     assert_eq!((active.members, active.best_effort), (vec![asked[0]], false));
@@ -76,7 +77,7 @@ fn the_papers_example_of_three_mandatory_requests_with_100_ms_to_go() {
 #[test]
 fn what_is_at_the_drive_may_take_its_worst_case() {
     let mut subset = Subset::new(Rules { outstanding: 2, ..RULES });
-    subset.open(1, mandatory(3, 500), (&service(8, 30), Dur::ZERO), None, ms(0)).expect("alone");
+    subset.open(1, mandatory(3, 500), &service(8, 30), None, ms(0)).expect("alone");
     ask(&mut subset, 1, 3, ms(0));
     assert!(subset.decide(ms(370)).best_effort);
     subset.sent(1, Sent::BestEffort, span(30), ms(370));
@@ -93,11 +94,11 @@ fn what_is_at_the_drive_may_take_its_worst_case() {
 #[test]
 fn a_period_without_mandatory_requests_left_ends_without_the_disk_being_idle() {
     let mut subset = Subset::new(RULES);
-    subset.open(1, mandatory(15, 500), (&service(8, 30), Dur::ZERO), None, ms(0)).expect("alone");
+    subset.open(1, mandatory(15, 500), &service(8, 30), None, ms(0)).expect("alone");
     // By the end of the next period 15 times 30 ms are needed.
     assert!(subset.decide(ms(499)).best_effort);
     let mut full = Subset::new(RULES);
-    full.open(1, mandatory(16, 500), (&service(8, 30), Dur::ZERO), None, ms(0)).expect("alone");
+    full.open(1, mandatory(16, 500), &service(8, 30), None, ms(0)).expect("alone");
     assert!(full.decide(ms(490)).best_effort);
     assert!(!full.decide(ms(491)).best_effort);
     assert_eq!(full.next_wakeup(), Some(ms(500)));
@@ -107,7 +108,7 @@ fn a_period_without_mandatory_requests_left_ends_without_the_disk_being_idle() {
 fn an_optional_stream_goes_until_its_reservation_is_used_up() {
     for exhausted in [Exhausted::Skip, Exhausted::AsBestEffort, Exhausted::BeforeBestEffort] {
         let mut subset = Subset::new(Rules { exhausted, ..RULES });
-        subset.open(1, optional(5, 500), (&service(8, 30), Dur::ZERO), Some(span(20)), ms(0)).expect("alone");
+        subset.open(1, optional(5, 500), &service(8, 30), Some(span(20)), ms(0)).expect("alone");
         let asked = ask(&mut subset, 1, 5, ms(0));
         let mut now = ms(0);
         for _ in 0..3 {
@@ -133,7 +134,7 @@ fn an_optional_stream_goes_until_its_reservation_is_used_up() {
 #[test]
 fn best_effort_leaves_what_optional_streams_can_take() {
     let mut subset = Subset::new(RULES);
-    subset.open(1, optional(5, 500), (&service(8, 30), Dur::ZERO), Some(span(40)), ms(0)).expect("alone");
+    subset.open(1, optional(5, 500), &service(8, 30), Some(span(40)), ms(0)).expect("alone");
     let asked = ask(&mut subset, 1, 5, ms(0));
     // 40 ms and the last one's overrun of 30 ms; 30 ms for best effort.
     assert!(subset.decide(ms(400)).best_effort);
@@ -150,7 +151,7 @@ fn best_effort_leaves_what_optional_streams_can_take() {
 #[test]
 fn a_stream_that_asks_for_more_waits_for_its_next_period() {
     let mut subset = Subset::new(RULES);
-    subset.open(1, mandatory(2, 500), (&service(8, 30), Dur::ZERO), None, ms(0)).expect("alone");
+    subset.open(1, mandatory(2, 500), &service(8, 30), None, ms(0)).expect("alone");
     let asked = ask(&mut subset, 1, 3, ms(10));
     assert_eq!(asked.iter().map(|m| m.period).collect::<Vec<_>>(), [0, 0, 1]);
     let mut now = ms(10);
@@ -163,7 +164,7 @@ fn a_stream_that_asks_for_more_waits_for_its_next_period() {
 #[test]
 fn a_mandatory_request_that_comes_too_late_for_its_period_has_the_next() {
     let mut subset = Subset::new(RULES);
-    subset.open(1, mandatory(2, 500), (&service(8, 30), Dur::ZERO), None, ms(0)).expect("alone");
+    subset.open(1, mandatory(2, 500), &service(8, 30), None, ms(0)).expect("alone");
     assert_eq!(ask(&mut subset, 1, 2, ms(441)).iter().map(|m| m.period).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(subset.tally(1).expect("it is at work").deferred, 1);
 }
@@ -171,7 +172,7 @@ fn a_mandatory_request_that_comes_too_late_for_its_period_has_the_next() {
 #[test]
 fn an_optional_request_that_comes_when_what_is_reserved_no_longer_fits_has_the_next_period() {
     let mut subset = Subset::new(RULES);
-    subset.open(1, optional(10, 500), (&service(8, 30), Dur::ZERO), Some(span(60)), ms(0)).expect("alone");
+    subset.open(1, optional(10, 500), &service(8, 30), Some(span(60)), ms(0)).expect("alone");
     // One takes up to 30 ms of the reservation, and ten no more than all of it.
     let periods = |asked: Vec<Member>| asked.iter().map(|m| m.period).collect::<Vec<_>>();
     assert_eq!(periods(ask(&mut subset, 1, 5, ms(440))), [0; 5]);
@@ -180,9 +181,9 @@ fn an_optional_request_that_comes_when_what_is_reserved_no_longer_fits_has_the_n
     assert_eq!(subset.tally(1).expect("it is at work").deferred, 1);
     // What others have of the rest counts, too: 10 ms of theirs are reserved, and a mandatory one is likely to take 8.
     let mut subset = Subset::new(RULES);
-    subset.open(1, optional(10, 500), (&service(8, 30), Dur::ZERO), Some(span(60)), ms(0)).expect("alone");
-    subset.open(2, optional(1, 500), (&service(8, 30), Dur::ZERO), Some(span(10)), ms(0)).expect("room");
-    subset.open(3, mandatory(1, 500), (&service(8, 30), Dur::ZERO), None, ms(0)).expect("room");
+    subset.open(1, optional(10, 500), &service(8, 30), Some(span(60)), ms(0)).expect("alone");
+    subset.open(2, optional(1, 500), &service(8, 30), Some(span(10)), ms(0)).expect("room");
+    subset.open(3, mandatory(1, 500), &service(8, 30), None, ms(0)).expect("room");
     ask(&mut subset, 2, 1, ms(0));
     ask(&mut subset, 3, 1, ms(0));
     assert_eq!(periods(ask(&mut subset, 1, 2, ms(422))), [0; 2]);
@@ -192,7 +193,7 @@ fn an_optional_request_that_comes_when_what_is_reserved_no_longer_fits_has_the_n
 #[test]
 fn what_breaks_the_worst_case_is_told_of_and_so_is_what_is_late() {
     let mut subset = Subset::new(RULES);
-    subset.open(1, mandatory(2, 100), (&service(8, 30), Dur::ZERO), None, ms(0)).expect("alone");
+    subset.open(1, mandatory(2, 100), &service(8, 30), None, ms(0)).expect("alone");
     let asked = ask(&mut subset, 1, 2, ms(0));
     let mut now = ms(0);
     serve(&mut subset, Sent::Stream(asked[0]), 30, &mut now);
@@ -209,17 +210,14 @@ fn what_breaks_the_worst_case_is_told_of_and_so_is_what_is_late() {
 #[test]
 fn a_mandatory_stream_begins_when_nobody_becomes_late_by_it() {
     let mut subset = Subset::new(RULES);
-    assert_eq!(subset.open(1, mandatory(8, 500), (&service(8, 30), Dur::ZERO), None, ms(0)), Ok(ms(0)));
+    assert_eq!(subset.open(1, mandatory(8, 500), &service(8, 30), None, ms(0)), Ok(ms(0)));
     ask(&mut subset, 1, 8, ms(0));
-    assert_eq!(
-        subset.open(1, mandatory(1, 500), (&service(8, 30), Dur::ZERO), None, ms(0)),
-        Err(OpenError::Exists { number: 1 })
-    );
+    assert_eq!(subset.open(1, mandatory(1, 500), &service(8, 30), None, ms(0)), Err(OpenError::Exists { number: 1 }));
     // By 500, 240 ms are needed, and in 300 from 200 on they are; by 400, 90 more do not fit before.
-    assert_eq!(subset.open(2, mandatory(3, 200), (&service(8, 30), Dur::ZERO), None, ms(150)), Ok(ms(400)));
-    let refused = subset.open(3, mandatory(1, 200), (&service(8, 30), Dur::ZERO), None, ms(150));
+    assert_eq!(subset.open(2, mandatory(3, 200), &service(8, 30), None, ms(150)), Ok(ms(400)));
+    let refused = subset.open(3, mandatory(1, 200), &service(8, 30), None, ms(150));
     assert_eq!(refused, Err(OpenError::NoRoom { number: 3 }));
-    assert_eq!(subset.open(4, optional(9, 300), (&service(8, 30), Dur::ZERO), Some(span(50)), ms(150)), Ok(ms(300)));
+    assert_eq!(subset.open(4, optional(9, 300), &service(8, 30), Some(span(50)), ms(150)), Ok(ms(300)));
 }
 
 #[test]
@@ -230,7 +228,7 @@ fn a_mandatory_stream_does_not_begin_with_a_period_for_which_the_drive_is_too_bu
         if busy {
             subset.sent(1, Sent::BestEffort, span(30), ms(499));
         }
-        let opened = subset.open(1, mandatory(16, 500), (&service(8, 30), Dur::ZERO), None, ms(500));
+        let opened = subset.open(1, mandatory(16, 500), &service(8, 30), None, ms(500));
         assert_eq!(opened, Ok(ms(begins)), "the drive is busy: {busy}");
         let all = ask(&mut subset, 1, 16, ms(500));
         assert!(all.iter().all(|m| m.period == begins / 500));
@@ -241,7 +239,7 @@ fn a_mandatory_stream_does_not_begin_with_a_period_for_which_the_drive_is_too_bu
 #[should_panic(expected = "was not in the subset")]
 fn nothing_goes_that_the_last_decision_left_out() {
     let mut subset = Subset::new(RULES);
-    subset.open(1, mandatory(1, 100), (&service(8, 30), Dur::ZERO), None, ms(0)).expect("alone");
+    subset.open(1, mandatory(1, 100), &service(8, 30), None, ms(0)).expect("alone");
     let asked = ask(&mut subset, 1, 1, ms(0));
     subset.sent(1, Sent::Stream(asked[0]), span(30), ms(0));
 }
@@ -259,6 +257,7 @@ fn every_decision_is_that_of_walking_all_requests() {
         let rules = Rules {
             outstanding: between(rng, 1, 3) as u32,
             best_effort: Dur(UNIT * between(rng, 1, 3)),
+            blocker: Dur(UNIT * between(rng, 1, 2)),
             exhausted: policy,
             crossing: Dur(UNIT * between(rng, 1, 3)),
             moves_on: Dur(between(rng, 0, 1) * between(rng, 0, UNIT)),
@@ -289,9 +288,10 @@ fn every_decision_is_that_of_walking_all_requests() {
                 let q = Quality::from_ppm(if hard { 1_000_000 } else { 900_000 }).expect("a quality");
                 let stream = Stream::new(between(rng, 1, 5) as u32, period, q, 128).expect("a stream");
                 let reservation = (!hard).then(|| Dur(between(rng, 1, period.0 / 2)));
-                let blocking = Dur(UNIT * if hard { between(rng, 0, 2) } else { 0 });
-                if let Ok(begins) = subset.open(streams, stream, (&service, blocking), reservation, now) {
-                    walk.open(stream, (service.worst, service.likely(), blocking), reservation, begins);
+                let older = if hard { between(rng, 0, 2) as u32 } else { 0 };
+                let stream = stream.blocked_by(older).expect("a stream");
+                if let Ok(begins) = subset.open(streams, stream, &service, reservation, now) {
+                    walk.open(stream, (service.worst, service.likely()), reservation, begins);
                     mandatory |= u32::from(hard) << streams;
                     streams += 1;
                 }

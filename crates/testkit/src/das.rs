@@ -92,14 +92,9 @@ impl Walk {
 
     /// A stream, known by how many there were before it, with its worst case, its likely time, and the worst cases of
     /// what one of its requests may have to wait for.
-    pub fn open(
-        &mut self,
-        stream: Stream,
-        (worst, likely, blocking): (Dur, Dur, Dur),
-        reservation: Option<Dur>,
-        begins: Time,
-    ) {
+    pub fn open(&mut self, stream: Stream, (worst, likely): (Dur, Dur), reservation: Option<Dur>, begins: Time) {
         self.take_back();
+        let blocking = Dur(self.rules.blocker.0 * u64::from(stream.blocked_by));
         self.streams.push(Open { stream, worst, likely, blocking, reservation, begins });
     }
 
@@ -135,8 +130,7 @@ impl Walk {
         self.lent_now = Some(((stream, period), time));
         let slack = |d: Time| self.slack(d, (usize::MAX, 0), now);
         let deadlines: Vec<Time> = self.mandatory().map(|(s, _)| self.deadline(s, 0, now)).collect();
-        let rounded = 6 * (self.streams.len() as i128 + 1);
-        let enough = |d: &Time| slack(*d) >= i128::from(worst.0) - rounded;
+        let enough = |d: &Time| slack(*d) >= i128::from(worst.0);
         let waiting = |s, p| self.count(s, |r| r.period == p && r.is == Is::Waiting) > 0;
         let may = match what {
             // One that is late is in the account of what is late, and one of the period under way of its deadline's.
@@ -297,10 +291,9 @@ impl Walk {
         if self.streams[s].reservation.is_some() {
             return self.is_reserved(s, now);
         }
-        let rounded = 6 * (self.streams.len() as i128 + 1);
         self.mandatory().all(|(m, _)| {
             let more = u64::from(m == s);
-            self.slack(self.deadline(m, more, now), (s, 1), now) >= -rounded
+            self.slack(self.deadline(m, more, now), (s, 1), now) >= 0
         })
     }
 

@@ -19,6 +19,8 @@ pub enum Choice {
     Spiteful,
     /// Anybody, best effort as one of them.
     Anybody,
+    /// The stream with the latest deadline; there is no best effort.
+    Streams,
 }
 
 /// What was seen in a run.
@@ -101,9 +103,7 @@ impl<'a> Rig<'a> {
     /// A stream begins as soon as it can, and asks for all of a period's requests `after` the period began. Each of
     /// them waits for as many older ones as it may, or for fewer.
     pub fn open(&mut self, number: u32, stream: Stream, service: &Service, reservation: Option<Dur>, after: Dur) {
-        let blocking = Dur(self.rules.best_effort.0 * u64::from(stream.blocked_by));
-        let takes = (service, blocking);
-        let begins = self.subset.open(number, stream, takes, reservation, self.now).expect("it was admitted");
+        let begins = self.subset.open(number, stream, service, reservation, self.now).expect("it was admitted");
         self.streams.push(Streaming { number, stream, next: begins + after, after });
         self.worst.push((number, service.worst));
     }
@@ -187,7 +187,8 @@ impl<'a> Rig<'a> {
             return true;
         }
         let active = self.subset.decide(self.now);
-        let (members, best_effort) = (active.members.clone(), active.best_effort);
+        let best_effort = active.best_effort && self.choice != Choice::Streams;
+        let members = active.members.clone();
         self.seen.decisions += 1;
         self.seen.streams_only += u64::from(!best_effort);
         let all = members.len() as u64 + u64::from(best_effort);
@@ -200,7 +201,7 @@ impl<'a> Rig<'a> {
         };
         let chosen = match self.choice {
             Choice::Spiteful if best_effort => None,
-            Choice::Spiteful => members.iter().copied().max_by_key(end),
+            Choice::Spiteful | Choice::Streams => members.iter().copied().max_by_key(end),
             Choice::Anybody => members.get((self.rng.next_u64() % all) as usize).copied(),
         };
         let number = chosen.map(|m| m.stream);

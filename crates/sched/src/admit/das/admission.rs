@@ -133,10 +133,15 @@ impl Disk {
 
     /// Blocking time: what the older requests take at their worst for which one of this stream's may have to wait.
     pub fn blocking_of(&self, stream: &Stream) -> Dur {
-        Dur(self.blocker.0.saturating_mul(u64::from(stream.blocked_by)))
+        stream.blocking(self.blocker)
     }
 
-    /// The longest of these; zero if there are none.
+    /// The longest older request that one of a stream may have to wait for, at its worst.
+    pub fn blocker(&self) -> Dur {
+        self.blocker
+    }
+
+    /// The same, if this one's may have to wait for any; else zero.
     pub(super) fn blocker_of(&self, stream: &Stream) -> Dur {
         if stream.blocked_by > 0 { self.blocker } else { Dur::ZERO }
     }

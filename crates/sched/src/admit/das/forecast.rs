@@ -73,6 +73,7 @@ pub fn forecast(
     let rules = Rules {
         outstanding: disk.outstanding(),
         best_effort: own.worst,
+        blocker: disk.blocker(),
         exhausted,
         crossing: disk.largest().worst,
         moves_on: disk.moves_on,
@@ -91,8 +92,7 @@ pub fn forecast(
     running.subset.set_crossing(admitted.crossing);
     for (number, (&stream, &reservation)) in streams.iter().zip(&admitted.reservations).enumerate() {
         let service = disk.service_of(&stream).ok()?;
-        let takes = (service, disk.blocking_of(&stream));
-        let next = running.subset.open(number as u32, stream, takes, reservation, Time::ZERO).ok()?;
+        let next = running.subset.open(number as u32, stream, service, reservation, Time::ZERO).ok()?;
         // Of what a stream may ask for reads are the most usual.
         let reads = disk.service_for(Kinds::Reads, stream.sectors);
         let usual = if stream.kinds == Kinds::Any { reads.unwrap_or(service) } else { service };

@@ -152,6 +152,11 @@ impl Stream {
         Ok(Stream { requests, period, quality, sectors, kinds: Kinds::Any, blocked_by: 0 })
     }
 
+    /// Blocking time: what the older requests for which one of its may have to wait take, each `blocker` at its worst.
+    pub fn blocking(&self, blocker: Dur) -> Dur {
+        Dur(blocker.0.saturating_mul(u64::from(self.blocked_by)))
+    }
+
     /// The same stream of requests of these kinds only; without this they may be any.
     #[must_use]
     pub fn only(self, kinds: Kinds) -> Stream {

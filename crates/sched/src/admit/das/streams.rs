@@ -90,6 +90,7 @@ impl Streams {
         let rules = Rules {
             outstanding: setup.disk.outstanding(),
             best_effort: setup.worsts.get(u32::MAX),
+            blocker: setup.disk.blocker(),
             exhausted: setup.exhausted,
             crossing: setup.disk.largest().worst,
             moves_on: setup.worsts.moves_on(),
@@ -155,8 +156,7 @@ impl Streams {
         let (&reservation, others) = admitted.reservations.split_last().expect("one stream at least was admitted");
         assert!(others.len() == self.open.len(), "admitted beside {} streams, not {}", others.len(), self.open.len());
         let service = self.ledger.disk().service_of(&stream).expect("it was admitted");
-        let blocking = self.ledger.disk().blocking_of(&stream);
-        let begins = self.subset.open(owner, stream, (service, blocking), reservation, now)?;
+        let begins = self.subset.open(owner, stream, service, reservation, now)?;
         for (open, &reservation) in self.open.iter_mut().zip(others) {
             assert!(open.reservation.is_some() == reservation.is_some(), "admitted beside other streams");
             open.reservation = reservation;

@@ -27,9 +27,7 @@ impl Subset {
         self.lent = Some(Lent { member: waits, time, token: None });
         self.changed();
         let slack = self.slack(now).mandatory;
-        // A set that takes all of the time has a slack of zero, less what was rounded.
-        let least = signed(worst) - self.rounded();
-        let enough = |slack: i64| slack >= least;
+        let enough = |slack: i64| slack >= signed(worst);
         let may = match of {
             // It is in the account of its own deadline, or of what is late, already.
             Some((at, period)) if self.streams[at].reservation.is_none() && self.streams[at].periods.counts(period) => {

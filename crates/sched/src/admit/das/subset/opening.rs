@@ -10,10 +10,9 @@ use super::terms::OpenError;
 use super::{Open, Subset};
 
 impl Subset {
-    /// A stream that was admitted begins, with the reservation that admission gave it, if it is optional. `blocking`:
-    /// worst cases of the older requests for which one of its requests may have to wait. When its first period begins:
-    /// at once, or, for a mandatory one, when no other can become late by it. What it asks for before then belongs to
-    /// that period.
+    /// A stream that was admitted begins, with the reservation that admission gave it, if it is optional. When its
+    /// first period begins: at once, or, for a mandatory one, when no other can become late by it. What it asks for
+    /// before then belongs to that period.
     ///
     /// # Errors
     /// The number is in use; there is no such period, which admission would have said.
@@ -21,7 +20,7 @@ impl Subset {
         &mut self,
         number: u32,
         stream: Stream,
-        (service, blocking): (&Service, Dur),
+        service: &Service,
         reservation: Option<Dur>,
         now: Time,
     ) -> Result<Time, OpenError> {
@@ -30,7 +29,7 @@ impl Subset {
         if self.streams.iter().any(|s| s.number == number) {
             return Err(OpenError::Exists { number });
         }
-        let (worst, likely) = (service.worst, service.likely());
+        let (worst, likely, blocking) = (service.worst, service.likely(), stream.blocking(self.rules.blocker));
         let whole = worst + blocking;
         let rate = if reservation.is_none() { worst_rate(stream.requests, whole, stream.period) } else { 0 };
         // Each rate is rounded up by less than one.
@@ -65,8 +64,7 @@ impl Subset {
             let last = self.streams.len() - 1;
             let begins_too = |s: &Open| s.reservation.is_none() && s.periods.begins() == now;
             let taken = begins == now && self.streams[..last].iter().any(begins_too);
-            let rounded = self.rounded();
-            if reservation.is_some() || !taken && self.slack_with(last, at_once, now) >= -rounded {
+            if reservation.is_some() || !taken && self.slack_with(last, at_once, now) >= 0 {
                 break;
             }
             self.streams.pop();

@@ -18,7 +18,7 @@ impl Subset {
     /// if it is optional.
     pub(super) fn fits(&mut self, at: usize, now: Time) -> bool {
         match self.streams[at].reservation {
-            None => self.slack_with(at, 1, now) >= -self.rounded(),
+            None => self.slack_with(at, 1, now) >= 0,
             Some(_) => self.is_reserved(at, now),
         }
     }
@@ -44,11 +44,6 @@ impl Subset {
         };
         let needed: u128 = self.streams.iter().enumerate().map(needs).sum();
         needed <= u128::from(end.saturating_since(now).0)
-    }
-
-    /// Streams with one period may take all of it, and their rates, each rounded up, a few nanoseconds more: 2^-32 of at most two periods.
-    pub(super) fn rounded(&self) -> i64 {
-        6 * (self.streams.len() as i64 + 1)
     }
 
     /// The slack of mandatory streams if one of the streams had `more` requests.

@@ -36,6 +36,8 @@ pub struct Rules {
     pub outstanding: u32,
     /// w of the largest best-effort request that there ever is.
     pub best_effort: Dur,
+    /// w of the longest older request for which one of a mandatory stream may have to wait.
+    pub blocker: Dur,
     /// What becomes of streams without a reservation left.
     pub exhausted: Exhausted,
     /// w of the largest command that may be at the drive when a period begins, where its streams were given room for
