@@ -1,7 +1,7 @@
 //! D14: optional streams have their quality whatever load X was measured under, and whatever is beside them.
 //!
 //! What condition 3 of Reuther and Pohlack (2003) promises, held against random sets of streams: optional ones of two
-//! request sizes and several periods, reading, writing or both, and mandatory ones, added until one is refused,
+//! request sizes and several periods, reading, writing or both, and mandatory ones, those of eight that are admitted,
 //! beside none to a hundred best-effort tasks. X is measured with 2, 8, 32 and 100 requests waiting, in turn. Streams
 //! that have used up their reservations are left out, so that nothing but these keeps the promise.
 //!

@@ -12,7 +12,8 @@ use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
 use headtime_sim::workload::stream_of;
 
-/// What was done this long ago is forgotten: no request of a stream that is in time is outstanding for longer.
+/// What was done this long ago is forgotten: with D10's periods of a second at most, no request that is in time is
+/// outstanding for as long.
 const KEPT: Dur = Dur::from_secs(10);
 
 /// Counts requests that waited for more than their stream says.

@@ -273,6 +273,23 @@ fn an_older_request_needs_room_between_those_of_shorter_periods() {
     assert_eq!(refused.why, Why::Between { stream: 1, worst: bins(61), free: bins(60) });
 }
 
+/// What an older request takes that is larger than any that was measured is longer by what its worst case is.
+#[test]
+fn larger_older_requests_leave_an_optional_stream_less() {
+    let times = Distribution::from_samples(&[bins(10)], BIN, bins(20)).expect("a sample");
+    let most = |others, blocked_by| {
+        let disk = Disk::new(vec![Service::new(16, bins(20), times.clone())], 1).expect("a drive");
+        let disk = disk.with_others(bins(others));
+        let hard = stream(1, bins(1_000), 1_000_000, 16).blocked_by(blocked_by).expect("a stream");
+        let asks = stream(200, bins(1_000), 999_000, 16);
+        admit(&disk, &[hard, asks]).expect_err("twice what there is").nearest.requests.expect("some fit")
+    };
+    // An older one takes 10 bins; where its worst case is 100 longer, 110, which is 11 requests.
+    assert_eq!(most(20, 0) - most(20, 1), 1);
+    assert_eq!(most(20, 0) - most(120, 1), 11);
+    assert_eq!(most(20, 0), most(120, 0));
+}
+
 /// What a period leaves undone at another one's beginning counts there, too: with times that are certain, no more is
 /// admitted than there is time for.
 #[test]

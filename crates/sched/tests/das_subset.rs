@@ -82,7 +82,7 @@ fn what_is_at_the_drive_may_take_its_worst_case() {
     assert!(subset.decide(ms(370)).best_effort);
     subset.sent(1, Sent::BestEffort, span(30), ms(370));
     let spare = subset.spare(ms(371));
-    assert_eq!((spare.from, spare.mandatory, spare.until()), (ms(400), span(10), ms(410)));
+    assert_eq!((spare.from, spare.mandatory, spare.all), (ms(400), span(10), span(10)));
     assert!(!subset.decide(ms(371)).best_effort);
     subset.completed(1, ms(375));
     assert!(subset.decide(ms(375)).best_effort);

@@ -310,7 +310,8 @@ impl Core {
         }
     }
 
-    /// Whether something of nobody's may be sent, at the front of a request or alone, without a promise being broken at its worst.
+    /// Whether there is time for something that FILL would send, at the front of a request or alone
+    /// ([`Streams::has_time_for`](crate::admit::das::streams::Streams::has_time_for)).
     pub(super) fn has_time_for(&mut self, sectors: u32, at_front_of: u32, in_gap: bool) -> bool {
         self.streams.as_mut().is_none_or(|s| s.has_time_for(sectors, at_front_of, in_gap, self.now))
     }

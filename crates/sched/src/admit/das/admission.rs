@@ -1,8 +1,7 @@
 //! Admission: whether a set of streams can be had, with the numbers (Reuther and Pohlack 2003, sections 2 and 3.1).
 //!
 //! What is known of a drive, the question, and the answer. [`super::demand`] has condition 2, for mandatory streams,
-//! and
-//! [`super::ledger`] condition 3, for optional ones.
+//! and [`super::ledger`] condition 3, for optional ones.
 
 use headtime_disk::time::Dur;
 
@@ -10,8 +9,8 @@ use super::family::Family;
 use super::ledger::Ledger;
 use super::stream::{Kinds, Quality, Stream};
 
-/// A request must have this chance to be done before its period ends, in parts per million, or it is not begun (the x of
-/// [`super::reserve`] is this quantile of X).
+/// A request must have this chance to be done before its period ends, in parts per million, or it is not begun: with
+/// this quantile of X the x of [`super::reserve`] begins.
 pub const LIKELY: u32 = 900_000;
 
 /// Commands at the drive at most: one in service and one that waits (section 3.3.3). Of more it could choose, and what has been promised for
@@ -181,9 +180,10 @@ impl Disk {
         known.and_then(|of| of.iter().find(|s| s.sectors >= sectors))
     }
 
-    /// What holds for the largest requests, of any kind that was measured.
+    /// What holds for the largest requests that were measured, of whatever kinds; of reads, if several are as large.
     pub fn largest(&self) -> &Service {
-        self.services.iter().find_map(|of| of.last()).expect("one at least")
+        let last = self.services.iter().rev().filter_map(|of| of.last());
+        last.max_by_key(|s| s.sectors).expect("one at least")
     }
 }
 
@@ -268,7 +268,7 @@ pub enum Why {
     Between {
         /// The stream with the longer period.
         stream: usize,
-        /// Its worst case.
+        /// The worst case of its longest single command, which may be an older request that one of its waits for.
         worst: Dur,
         /// What the others leave free in one of their periods.
         free: Dur,

@@ -4,11 +4,11 @@
 //!
 //! with the worst case of each stream's own request size, and with the *blocking time* of a request: the worst cases of
 //! the older requests for which it may have to wait. With one period for all that is the paper's condition. With
-//! several it is enough, too, because [`super::subset`] looks at the deadlines of all of them: taking the demand of a
-//! stream behind the end of its period as growing evenly by c w in each t is never too little, since it is released
-//! in steps that the line touches from below. If all are released at once, what must be done by the end of the period
-//! of stream i is then t_i times U_i, the sum over the streams with shorter periods or the same, which is t_i at
-//! most.
+//! several it is enough, too, because [`super::subset`] looks at the deadlines of all of them, and takes the demand of a
+//! stream behind the end of its period as growing evenly by c w in each t. It falls due in steps of c w at ends of
+//! periods, which that line touches from above, so that it is never too little. If all are released at once, what must
+//! be done by the end of the period of stream i is then t_i times U_i, the sum over the streams with shorter periods or
+//! the same, which is t_i at most.
 //!
 //! But a command that was begun is not taken back, so with several periods one thing more is needed: that a request
 //! of a longer period finds room between those of the shorter ones,
@@ -18,10 +18,10 @@
 //! where w_k is that of the longest command: an older request and the one that waits for it go one by one.
 //!
 //! Then the disk is never idle while a mandatory request waits. Let k be the stream with the earliest deadline of
-//! those that wait, and d an earlier deadline of streams that wait for nothing, whose next periods begin now or
-//! later. With m the longest period of these, d is at least t_m away, and the slack there at least t_m (1 - U), U
-//! being theirs alone. If t_m < t_k that is w_k by the condition; else U_k is not in it, and t_m U_k is c_k w_k at
-//! least.
+//! those that wait, d an earlier deadline, and I the streams with deadlines up to d. These wait for nothing, so their
+//! next periods begin now or later. With m the one of I that has the longest period, d is at least t_m away, and the
+//! slack there at least t_m (1 - sum of u over I), where u_i = c_i w_i / t_i. If t_m < t_k that is w_k or more by the
+//! condition; else k is not in I, so that t_m u_k is left at least, which is c_k w_k or more.
 
 use headtime_disk::time::Dur;
 
@@ -68,8 +68,10 @@ impl Demand {
         let needed_ppm = order.iter().map(needed).sum();
         let mut demand = Demand { periods: Vec::new(), needed_ppm };
         let mut between = None;
-        // Rates are rounded up one by one, as the subset has them; with one period for all no rate counts, and the
-        // sum is exact.
+        // Rates are rounded up one by one, as the subset has them. With one period for all the sum is exact: then the
+        // subset's rates may come to more than all of the time by 2^-32 for each stream, which are 2.4 ns of the longest
+        // period. These count only while one stream has been served and another comes in the middle of its period: it
+        // has to wait for the next where no more than that is missing.
         let (mut rates, mut work) = (0u64, 0u64);
         let first = order.first().map(|&i| all[i].0.period);
         for group in order.chunk_by(|&a, &b| all[a].0.period == all[b].0.period) {

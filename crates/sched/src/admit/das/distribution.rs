@@ -256,6 +256,12 @@ impl Distribution {
         sum
     }
 
+    /// Times that are longer by `more`, rounded up to a bin.
+    pub(super) fn later(&self, more: Dur) -> Distribution {
+        let first = self.first + more.0.div_ceil(self.bin.0) as usize;
+        Distribution { first, ..self.clone() }
+    }
+
     /// How much longer than `bins` bins it takes, zero if less.
     pub(super) fn beyond(&self, bins: usize) -> Distribution {
         let mut mass = vec![0u64; self.end().saturating_sub(bins).max(1)];

@@ -1,7 +1,7 @@
 //! X as a family of distributions: how long a request takes, by how many requests the scheduler could choose it from.
 //!
 //! Shortest access time first does better the more requests it has to choose from: on the Ultrastar 36Z15 a read of
-//! 64 KiB takes 3.1 ms in the mean where a hundred wait, and 7 ms where it is the only one. While a stream uses up
+//! 64 KiB takes 3.1 ms in the mean where a hundred wait, and 6.9 ms where it is the only one. While a stream uses up
 //! its reservation it has fewer and fewer requests of its own to choose from, so no single distribution describes all
 //! of them. Reuther and Pohlack 2003 (section 3.1.2) have one; docs/guarantees.md says what follows from that.
 

@@ -6,7 +6,7 @@
 //! * the requests of each mandatory stream in all of its periods that touch this one ([`Stream::touched_by`]), at
 //!   their real times X, not their worst ones (section 2: so optional streams may be admitted although mandatory ones
 //!   fill the period by their worst cases), chosen from their own stream's alone, and the older ones that they may have
-//!   to wait for;
+//!   to wait for, at their real times, too;
 //! * what each other optional stream takes with its reservation, the last request's overrun included, in each of its
 //!   periods that ends within this one. [`super::subset`] lets nothing with a later deadline go before what this
 //!   stream has reserved, at its worst, fits behind it. A period that began before this one counts only for the time
@@ -14,8 +14,8 @@
 //! * what is still at the drive when the period begins, one for each command that may be outstanding. Where there is
 //!   room for it, that is the rest of a request of the largest size, at any instant of it, and whole ones behind it
 //!   ("crossing"): then best effort may be sent whatever begins while the drive is busy with it, as long as no more
-//!   commands are at the drive. Else nothing is sent but what was likely to be done by then, and takes no longer beyond
-//!   it than X - x.
+//!   commands are at the drive. Else best effort is sent only if it is over by then at its worst or the reservations
+//!   fit behind it, and of an optional stream what is likely to be done by then, which goes on for X - x at most.
 //!
 //! When the mandatory streams have less than a worst case to spare, nothing else is begun shortly before they are
 //! released; that is taken off the period.
@@ -42,7 +42,7 @@ use super::admission::{Admitted, Disk, Load, Nearest, NotKnown, Refusal, Service
 use super::demand::{Demand, Worst};
 use super::distribution::{CERTAIN, Distribution};
 use super::reserve::{Room, Work};
-use super::stream::{Quality, Stream};
+use super::stream::{Kinds, Quality, Stream};
 use super::sums::Sum;
 
 /// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones. But neither are
@@ -271,7 +271,7 @@ impl Ledger {
         };
         let mut takes = if stream.is_mandatory() { work.all().clone() } else { work.stopped(0) };
         if stream.blocked_by > 0 {
-            let older = self.disk.largest().times.fewest().in_bins(grid.fine, grid.period);
+            let older = self.older().in_bins(grid.fine, grid.period);
             let each_period = u64::from(stream.blocked_by) * u64::from(stream.requests);
             takes = takes.plus(&older.times(each_period, grid.period), grid.period);
         }
@@ -289,6 +289,15 @@ impl Ledger {
             changed_at: 0,
             sum: None,
         })
+    }
+
+    /// Times of the older requests that a mandatory one may have to wait for: reads or writes of the largest size that
+    /// was measured, chosen from itself alone, and longer by as much as the worst case of a larger one is. Seeks and
+    /// turns do not depend on the size, so what a larger one takes more, its sectors and ends of tracks, is no more.
+    fn older(&self) -> Distribution {
+        let largest = self.disk.largest();
+        let either = self.disk.service_for(Kinds::Any, largest.sectors).unwrap_or(largest);
+        either.times.fewest().later(self.disk.blocker().saturating_sub(largest.worst))
     }
 
     /// Finds reservations with which all have what they ask for.

@@ -90,8 +90,8 @@ pub const MOST_REQUESTS: u32 = 10_000;
 /// Older requests that one request may have to wait for, at most.
 pub const MOST_BLOCKERS: u32 = 100;
 
-/// Periods at least and at most. Shorter ones have no room for a disk's worst case, and within longer ones times add up to more than a
-/// distribution has bins.
+/// Periods at least and at most. Shorter ones have no room for a disk's worst case; longer ones would have
+/// more bins than can be summed in the time that an answer may take ([`super::ledger`]).
 pub const PERIODS: (Dur, Dur) = (Dur::from_ms(1), Dur::from_secs(10));
 
 /// A stream that cannot be asked for.

@@ -5,7 +5,7 @@
 //!
 //! For an instant d, let *slack* be the time from when the drive is free at the latest until d, less the worst cases of all mandatory
 //! requests that are to be done by d ([`super::sweep`]). With one period for all, and d its end, this is what is left in figure 2 of
-//! t_left behind step 1. Something with a worst case of w may go if the slack stays above zero wherever it counts:
+//! t_left behind step 1. Something with a worst case of w may go if the slack is w or more wherever it counts:
 //!
 //! * a mandatory request, if the slack is at least w at every deadline *before its own* (with one period there is none);
 //! * an optional request, if its stream has some of its reservation left, the slack is at least w at every deadline,
@@ -29,7 +29,9 @@
 //!
 //! *An optional stream has its reservation, as far as there is time for it.* When a best-effort request goes, everything that the streams can still ask for fits
 //! into what is left, at its worst. So only in periods in which none went can a stream have less than it
-//! reserved, and in those the streams have the drive to themselves: that is what admission reckons with.
+//! reserved, and in those the streams have the drive to themselves: that is what admission reckons with. What fills a
+//! gap takes no time, unless a prediction is wrong; there it is held to the slack of mandatory requests alone, and an
+//! optional stream loses what wrong predictions cost.
 //!
 //! # Where this is not figure 2
 //!
@@ -237,7 +239,7 @@ impl Subset {
         self.take_back(Some(token));
     }
 
-    /// What fills a gap goes to the drive; it is held to [`Subset::spare`] by who plans it.
+    /// What fills a gap, or idle time, goes to the drive. Who plans it sees to it that [`Subset::spare`] has time for it.
     pub fn fills(&mut self, command: u64, worst: Dur, now: Time) {
         self.at_drive.sent(command, (Sent::Fill, false), (worst, worst), now);
     }

@@ -2,7 +2,8 @@
 //!
 //! Each stream has one deadline that counts, and what it can ask for by then; behind it, it asks for more at an even rate. The rate's line
 //! touches the steps in which the periods to come really ask, from above, so that what is reckoned is never too little. Rates of mandatory streams add
-//! up to 1 at most (condition 2), so between two deadlines slack only grows, and it is enough to look at the deadlines.
+//! up to 1 at most (condition 2; 2^-32 more for each stream where all have one period and take all of it), so between
+//! two deadlines slack does not fall, and it is enough to look at the deadlines.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -67,7 +68,7 @@ const ENDLESS: i64 = i64::MAX;
 pub fn sweep(order: &mut [At], from: Time, late: Dur) -> Slack {
     let mut slack = Slack { from, mandatory: ENDLESS, all: ENDLESS };
     // What must be done by where we are, and what optional streams can take by then.
-    // In 2^-32 ns, so that rates that add up to 1 at most never make more than the time that passes.
+    // In 2^-32 ns, so that nothing is rounded between deadlines.
     let (mut must, mut claims) = (fine(late), 0i128);
     let mut must_rate = 0u64;
     let mut at = order.first().map_or(from, |o| o.demand.at());

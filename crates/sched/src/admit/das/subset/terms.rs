@@ -5,7 +5,8 @@ use headtime_disk::time::{Dur, Time};
 /// What becomes of an optional stream's requests when its reservation is used up before its period is (section 3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exhausted {
-    /// They wait for the period's end, and are late then.
+    /// They do not go in this period. At its end [`super::super::streams::Streams`] gives them up; the subset alone has
+    /// them go with best effort then.
     Skip,
     /// They go with the best-effort requests.
     #[default]
@@ -87,13 +88,6 @@ pub struct Spare {
     pub all: Dur,
 }
 
-impl Spare {
-    /// When what fills gaps must be over, at its worst.
-    pub fn until(&self) -> Time {
-        self.from + self.all
-    }
-}
-
 /// What is to be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -104,7 +98,7 @@ pub enum Event {
         /// Whose, and when it was to be done.
         member: Member,
     },
-    /// The drive took longer than the worst case: this command shows that w is none.
+    /// The drive took longer than the worst case: this command shows that w is too small.
     Overdue {
         /// The command.
         command: u64,
