@@ -244,6 +244,64 @@ fn nothing_goes_that_the_last_decision_left_out() {
     subset.sent(1, Sent::Stream(asked[0]), span(30), ms(0));
 }
 
+/// A set that takes all of its period to the nanosecond, whose rates are rounded up: an older request may go although
+/// the others have had all of theirs.
+#[test]
+fn what_a_request_waits_for_may_go_to_the_last_nanosecond() {
+    let mut subset = Subset::new(Rules { best_effort: span(25), blocker: span(25), ..RULES });
+    let waits = mandatory(1, 100).blocked_by(2).expect("a stream");
+    subset.open(1, waits, &service(8, 10), None, ms(0)).expect("alone");
+    subset.open(2, mandatory(1, 100), &service(8, 40), None, ms(0)).expect("room to the nanosecond");
+    let waits = subset.submit(1, ms(100));
+    subset.blocked(waits);
+    let other = ask(&mut subset, 2, 1, ms(100))[0];
+    let older = |subset: &mut Subset, command, now: Time| {
+        assert!(subset.inherits(waits, Sent::BestEffort, span(25), now), "{now}");
+        subset.sent(command, Sent::BestEffort, span(25), now);
+        subset.completed(command, now + span(25));
+    };
+    older(&mut subset, 1, ms(100));
+    assert_eq!(subset.decide(ms(125)).members, [other]);
+    subset.sent(2, Sent::Stream(other), span(40), ms(125));
+    subset.completed(2, ms(165));
+    older(&mut subset, 3, ms(165));
+    subset.unblocked(waits, ms(190));
+    assert_eq!(subset.decide(ms(190)).members, [waits]);
+    subset.sent(4, Sent::Stream(waits), span(10), ms(190));
+    subset.completed(4, ms(200));
+    assert_eq!(subset.events().count(), 0);
+}
+
+/// A stream that does not say that its requests wait for older ones: these go at its own cost, never at another's.
+#[test]
+fn what_is_waited_for_unsaid_goes_where_no_other_stream_can_be_late() {
+    let mut subset = Subset::new(RULES);
+    subset.open(1, mandatory(2, 100), &service(8, 30), None, ms(0)).expect("alone");
+    let waits = subset.submit(1, ms(0));
+    subset.blocked(waits);
+    let may_go = ask(&mut subset, 1, 1, ms(0))[0];
+    // One that waits for nothing has its time first. Then there is no time for both, but no other way.
+    assert!(!subset.inherits(waits, Sent::BestEffort, span(30), ms(40)));
+    let mut now = ms(40);
+    serve(&mut subset, Sent::Stream(may_go), 8, &mut now);
+    assert!(subset.inherits(waits, Sent::BestEffort, span(30), ms(60)));
+    let now = ms(60);
+    // And so has another stream, at its own deadline: 20 ms are to spare at 200.
+    subset.open(2, mandatory(1, 100), &service(8, 30), None, now).expect("room");
+    assert!(subset.inherits(waits, Sent::BestEffort, span(20), now));
+    assert!(!subset.inherits(waits, Sent::BestEffort, span(21), now));
+    let other = ask(&mut subset, 2, 1, ms(100))[0];
+    assert!(!subset.inherits(waits, Sent::BestEffort, span(30), ms(150)));
+    let mut now = ms(150);
+    serve(&mut subset, Sent::Stream(other), 8, &mut now);
+    // Its period is over: the same holds as long as its stream has nothing else to do.
+    assert!(subset.inherits(waits, Sent::BestEffort, span(30), now));
+    subset.unblocked(waits, now);
+    assert_eq!(subset.decide(now).members, [waits]);
+    ask(&mut subset, 1, 1, ms(200));
+    assert!(!subset.decide(ms(250)).members.contains(&waits));
+}
+
 /// Periods whose ratios to worst cases are exact in 2^-32, so that both round the same.
 const UNIT: u64 = 1 << 25;
 

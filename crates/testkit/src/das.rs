@@ -1,6 +1,7 @@
 //! The dynamic active subset by walking all requests, as figure 2 of Reuther and Pohlack (2003) does: every request that there ever was is in
 //! a list, and each question goes through all of it. [`headtime_sched::admit::das::subset`] must decide the same.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use headtime_disk::time::{Dur, Time};
@@ -130,7 +131,15 @@ impl Walk {
         self.lent_now = Some(((stream, period), time));
         let slack = |d: Time| self.slack(d, (usize::MAX, 0), now);
         let deadlines: Vec<Time> = self.mandatory().map(|(s, _)| self.deadline(s, 0, now)).collect();
-        let enough = |d: &Time| slack(*d) >= i128::from(worst.0);
+        // Deadlines of the one that waits keep nothing back when all that its stream has to do waits for older ones.
+        let spared = match Some(period).cmp(&self.current(stream, now)) {
+            Ordering::Less => self.left(stream, now) == 0,
+            Ordering::Equal => self.count(stream, |r| r.period == period && r.is == Is::Waiting) == 0,
+            Ordering::Greater => false,
+        };
+        let others: Vec<Time> =
+            self.mandatory().filter(|(s, _)| *s != stream).map(|(s, _)| self.deadline(s, 0, now)).collect();
+        let enough = |d: &Time| spared && !others.contains(d) || slack(*d) >= i128::from(worst.0);
         let waiting = |s, p| self.count(s, |r| r.period == p && r.is == Is::Waiting) > 0;
         let may = match what {
             // One that is late is in the account of what is late, and one of the period under way of its deadline's.
@@ -424,6 +433,13 @@ impl Walk {
             let room = there < self.crossing as usize && w <= self.rules.crossing;
             fits(all) && (room || fits(next))
         };
+        // Where best effort may, and where a mandatory stream that has nothing to do harms nobody else.
+        let excused = |s: usize| {
+            let w = self.streams[s].worst;
+            let own = self.streams[s].reservation.is_none() && self.left(s, now) == 0;
+            let mut others = self.mandatory().filter(|(o, _)| *o != s).map(|(o, _)| self.deadline(o, 0, now));
+            may_cross(w) || own && others.all(|d| mandatory(d) >= i128::from(w.0))
+        };
         let before = |end: Time| claiming().filter(|c| c.1 < end).map(|c| left_at(c.1)).min();
         let mut chosen = Vec::new();
         let mut exhausted = false;
@@ -432,11 +448,11 @@ impl Walk {
             let open = &self.streams[r.stream];
             let w = i128::from(open.worst.0);
             let may = match (open.reservation, Some(r.period).cmp(&self.current(r.stream, now))) {
-                (_, std::cmp::Ordering::Greater) => false,
-                (reservation, std::cmp::Ordering::Less) => match self.oldest_late(r.stream, now) {
+                (_, Ordering::Greater) => false,
+                (reservation, Ordering::Less) => match self.oldest_late(r.stream, now) {
                     Some((period, counts)) => {
                         let owed = counts && reservation.is_none();
-                        r.period == period && (owed || may_cross(open.worst))
+                        r.period == period && (owed || excused(r.stream))
                     }
                     None => false,
                 },
@@ -444,7 +460,7 @@ impl Walk {
                     let own = self.deadline(r.stream, 0, now);
                     let any = |is: Is| self.count(r.stream, |o| o.period == r.period && o.is == is) > 0;
                     let in_time = deadlines.iter().filter(|&&d| d < own).all(|&d| mandatory(d) >= w);
-                    any(Is::Waiting) && in_time || any(Is::Excused) && may_cross(open.worst)
+                    any(Is::Waiting) && in_time || any(Is::Excused) && excused(r.stream)
                 }
                 (Some(reservation), _) => {
                     let used = self.used(r.stream, now);
@@ -479,11 +495,5 @@ impl Walk {
         };
         let excused = || oldest(Is::Excused).map(|period| (period, false));
         oldest(Is::Waiting).map(|period| (period, true)).or_else(excused)
-    }
-
-    /// Requests that were not done in their periods.
-    pub fn late_requests(&self) -> usize {
-        let over = |r: &&Asked| r.is == Is::Done && r.done.0 > (r.period + 1) * self.streams[r.stream].stream.period.0;
-        self.requests.iter().filter(over).count()
     }
 }

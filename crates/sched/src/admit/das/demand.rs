@@ -27,6 +27,7 @@ use headtime_disk::time::Dur;
 
 use super::admission::Why;
 use super::stream::Stream;
+use super::sweep::PARTS;
 
 /// What one request of a stream takes at its worst.
 #[derive(Clone, Copy, Debug)]
@@ -39,16 +40,16 @@ pub(super) struct Worst {
 
 /// A set of streams with the worst case of each one's requests, mandatory ones by their periods.
 pub(super) struct Demand {
-    /// Each period with how much of the time streams of up to this period demand, U, in 2^-32, and what they leave
+    /// Each period with how much of the time streams of up to this period demand, U, in [`PARTS`], and what they leave
     /// free of it.
     periods: Vec<(Dur, u64, Dur)>,
     /// The left side of condition 2, in parts per million.
     needed_ppm: u64,
 }
 
-/// The left side of condition 2 for one stream, in 2^-32, rounded up.
+/// The left side of condition 2 for one stream, in [`PARTS`], rounded up.
 pub(super) fn worst_rate(requests: u32, worst: Dur, period: Dur) -> u64 {
-    let work = (u128::from(requests) * u128::from(worst.0)) << 32;
+    let work = (u128::from(requests) * u128::from(worst.0)) << PARTS;
     u64::try_from(work.div_ceil(u128::from(period.0))).unwrap_or(u64::MAX)
 }
 
@@ -68,10 +69,8 @@ impl Demand {
         let needed_ppm = order.iter().map(needed).sum();
         let mut demand = Demand { periods: Vec::new(), needed_ppm };
         let mut between = None;
-        // Rates are rounded up one by one, as the subset has them. With one period for all the sum is exact: then the
-        // subset's rates may come to more than all of the time by 2^-32 for each stream, which are 2.4 ns of the longest
-        // period. These count only while one stream has been served and another comes in the middle of its period: it
-        // has to wait for the next where no more than that is missing.
+        // Rates are rounded up one by one, as the subset has them. With one period for all the sum is exact: the
+        // subset's rates may then come to a little more than all of the time ([`super::sweep`]).
         let (mut rates, mut work) = (0u64, 0u64);
         let first = order.first().map(|&i| all[i].0.period);
         for group in order.chunk_by(|&a, &b| all[a].0.period == all[b].0.period) {
@@ -82,7 +81,7 @@ impl Demand {
                 work = work.saturating_add(whole.0.saturating_mul(u64::from(stream.requests)));
             }
             let used = if Some(period) == first { worst_rate(1, Dur(work), period) } else { rates };
-            let taken = (u128::from(period.0) * u128::from(used)).div_ceil(1 << 32);
+            let taken = (u128::from(period.0) * u128::from(used)).div_ceil(1 << PARTS);
             let free = Dur(period.0.saturating_sub(u64::try_from(taken).unwrap_or(u64::MAX)));
             if let Some(least) = demand.least_free() {
                 let longer = group.iter().filter(|&&i| least < all[i].1.longest);
@@ -93,7 +92,7 @@ impl Demand {
             demand.periods.push((period, used, free));
         }
         match demand.periods.last() {
-            Some((_, used, _)) if *used > 1 << 32 => Err(Why::Worst { needed_ppm }),
+            Some((_, used, _)) if *used > 1 << PARTS => Err(Why::Worst { needed_ppm }),
             _ => between.map_or(Ok(demand), Err),
         }
     }

@@ -65,7 +65,7 @@ struct Open {
     likely: Dur,
     /// `None`: mandatory.
     reservation: Option<Dur>,
-    /// c w / t of a mandatory stream, in 2^-32; w with what one of its requests may have to wait for.
+    /// c w / t of a mandatory stream, in [`super::sweep::PARTS`]; w with what one of its requests may have to wait for.
     rate: u64,
     /// What an optional one can take of its whole reservation, and that as a rate.
     claim: Dur,
@@ -333,19 +333,27 @@ impl Subset {
                         self.active.members.push(under_way);
                     }
                 }
-                None if periods.has_excused() && self.may_cross(slack, open.worst) => {
+                None if periods.has_excused() && self.excused_may_go(slack, at.stream) => {
                     self.active.members.push(under_way);
                 }
                 _ => {}
             }
             let owed = |counted: bool| counted && open.reservation.is_none();
             let late = periods.oldest_late();
-            let late = late.filter(|(_, counted)| owed(*counted) || self.may_cross(slack, open.worst));
+            let late = late.filter(|(_, counted)| owed(*counted) || self.excused_may_go(slack, at.stream));
             self.active.members.extend(late.map(|(period, _)| Member { stream: open.number, period }));
         }
         let first = exhausted && self.rules.exhausted == Exhausted::BeforeBestEffort;
         self.active.best_effort = !first && self.may_cross(slack, best_effort);
         &self.active
+    }
+
+    /// Whether a stream's request may go that does not count in its period: where best effort may, and a mandatory one
+    /// also where that harms no stream but its own, which has nothing left to do ([`blocking`]).
+    fn excused_may_go(&self, slack: (&Slack, &Claims), stream: usize) -> bool {
+        let open = &self.streams[stream];
+        let own = open.reservation.is_none() && open.periods.left() == 0;
+        self.may_cross(slack, open.worst) || own && self.least_slack(|at| at.stream != stream) >= signed(open.worst)
     }
 
     /// Whether something that belongs to no reservation may go with a worst case of `worst`.

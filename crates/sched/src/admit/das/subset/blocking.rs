@@ -6,9 +6,18 @@
 //! is time that passes, and the blocking time of the waiting one is less by b: at its deadline and at later ones the
 //! slack is what it was. At earlier deadlines it must be b or more, as for a mandatory request of that deadline. So
 //! nothing is late, if no request waits for more than its stream says.
+//!
+//! If one waits for more, there may be no room for b at its stream's own deadline. But it cannot be in time unless the
+//! older one goes. So that deadline does not keep the older one back once all that the stream has left to do waits for
+//! older requests: at its worst the stream is late, which it is for certain otherwise. Where the period of the one that
+//! waits is over, the stream must have nothing left to do. Other streams' deadlines count all the same: who says too
+//! little pays for it itself.
+
+use std::cmp::Ordering;
 
 use headtime_disk::time::{Dur, Time};
 
+use super::super::sweep::At;
 use super::{Lent, Member, Sent, Subset, signed};
 
 impl Subset {
@@ -26,15 +35,27 @@ impl Subset {
         let time = self.streams[at].periods.lend(waits.period, worst);
         self.lent = Some(Lent { member: waits, time, token: None });
         self.changed();
-        let slack = self.slack(now).mandatory;
+        self.slack(now);
+        // Whether the waiting one's own deadlines keep nothing back.
+        let periods = &self.streams[at].periods;
+        let spared = match waits.period.cmp(&periods.current()) {
+            Ordering::Less => periods.left() == 0,
+            Ordering::Equal => periods.waiting() == 0,
+            Ordering::Greater => false,
+        };
+        let keeps_back = |of: usize| !spared || of != at;
         let enough = |slack: i64| slack >= signed(worst);
         let may = match of {
             // It is in the account of its own deadline, or of what is late, already.
-            Some((at, period)) if self.streams[at].reservation.is_none() && self.streams[at].periods.counts(period) => {
-                period < self.streams[at].periods.current() || enough(self.before(at))
+            Some((own, period))
+                if self.streams[own].reservation.is_none() && self.streams[own].periods.counts(period) =>
+            {
+                let deadline = self.deadline_of(own);
+                period < self.streams[own].periods.current()
+                    || enough(self.least_slack(|at| at.demand.at() < deadline && keeps_back(at.stream)))
             }
-            Some(_) => enough(slack),
-            None => worst <= self.rules.best_effort && enough(slack),
+            None if worst > self.rules.best_effort => false,
+            _ => enough(self.least_slack(|at| keeps_back(at.stream))),
         };
         if !may {
             self.take_back(None);
@@ -49,9 +70,15 @@ impl Subset {
         true
     }
 
-    /// The least slack at deadlines before a mandatory stream's own.
-    fn before(&self, stream: usize) -> i64 {
-        self.order.iter().find(|at| at.stream == stream).map_or(i64::MAX, |at| at.before)
+    /// A mandatory stream's deadline that counts.
+    fn deadline_of(&self, stream: usize) -> Time {
+        self.order.iter().find(|at| at.stream == stream).map_or(Time::NEVER, |at| at.demand.at())
+    }
+
+    /// The least slack at those deadlines of mandatory streams that are meant, by the last sweep.
+    pub(super) fn least_slack(&self, meant: impl Fn(&At) -> bool) -> i64 {
+        let mandatory = self.order.iter().filter(|at| self.streams[at.stream].reservation.is_none());
+        mandatory.filter(|at| meant(at)).map(|at| at.here).min().unwrap_or(i64::MAX)
     }
 
     /// What might go because a mandatory request waits for it, or was chosen under this name, does not: the other's

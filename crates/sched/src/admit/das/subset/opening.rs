@@ -6,6 +6,7 @@ use super::super::admission::Service;
 use super::super::demand::worst_rate;
 use super::super::periods::{Periods, Tally};
 use super::super::stream::Stream;
+use super::super::sweep::PARTS;
 use super::terms::OpenError;
 use super::{Open, Subset};
 
@@ -34,7 +35,7 @@ impl Subset {
         let rate = if reservation.is_none() { worst_rate(stream.requests, whole, stream.period) } else { 0 };
         // Each rate is rounded up by less than one.
         let rounded = self.streams.len() as u64 + 1;
-        if self.streams.iter().map(|s| s.rate).sum::<u64>().saturating_add(rate) > (1 << 32) + rounded {
+        if self.streams.iter().map(|s| s.rate).sum::<u64>().saturating_add(rate) > (1 << PARTS) + rounded {
             return Err(OpenError::NoRoom { number });
         }
         let mut begins = stream.period_start(now);

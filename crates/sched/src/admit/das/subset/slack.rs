@@ -2,7 +2,7 @@
 
 use headtime_disk::time::{Dur, Time};
 
-use super::super::sweep::{At, Demand, Slack, bounded, fine, grown, sweep};
+use super::super::sweep::{At, Demand, Slack, bounded, fine, fine_between, grown, sweep};
 use super::{Claims, Open, Step, Subset, signed};
 
 impl Subset {
@@ -119,7 +119,7 @@ impl Subset {
                     (Step::Ends, None) => {}
                 }
             }
-            let left = bounded(((i128::from(end.0) - i128::from(from.0)) << 32) - must);
+            let left = bounded(fine_between(from, end) - must);
             if claimed {
                 claims.now = claims.now.min(left);
             }
@@ -154,7 +154,7 @@ impl Subset {
         for (stream, open) in self.streams.iter().enumerate() {
             let more = with.filter(|w| w.0 == stream).map_or(0, |w| w.1);
             let demand = self.demand(open, more);
-            self.order.push(At { stream, demand, before: 0 });
+            self.order.push(At { stream, demand, before: 0, here: i64::MAX });
         }
         self.order.sort_unstable_by_key(|at| (at.demand.at(), at.stream));
     }
