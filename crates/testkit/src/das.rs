@@ -309,7 +309,7 @@ impl Walk {
     /// Whether all that is reserved before the end of an optional stream's period is still possible, with one more request of it.
     fn is_reserved(&self, s: usize, now: Time) -> bool {
         let end = self.end(s, now);
-        let mut needed = 0u128;
+        let (mut needed, mut full) = (0u128, 0u128);
         for (i, o) in self.streams.iter().enumerate() {
             let left = self.left(i, now) + u64::from(i == s);
             let release = self.end(i, now);
@@ -322,10 +322,13 @@ impl Walk {
             };
             if release <= end {
                 let since = end.since(release).0;
-                needed += u128::from(due) + u128::from(each) * u128::from(since) / u128::from(o.stream.period.0);
+                let again = u128::from(each) * u128::from(since) / u128::from(o.stream.period.0);
+                (needed, full) = (needed + u128::from(due) + again, full + u128::from(each) + again);
             }
         }
-        needed <= u128::from(end.since(now).0)
+        // Of a period that all of it is more than, the same share must be left.
+        let period = u128::from(self.streams[s].stream.period.0);
+        needed * period <= u128::from(end.since(now).0) * period.max(full)
     }
 
     /// A command goes to the drive, for a request or for nobody.

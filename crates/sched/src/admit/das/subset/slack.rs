@@ -23,9 +23,13 @@ impl Subset {
         }
     }
 
-    /// Whether what is left of a period is enough for everything that is reserved in it, one more request of the optional stream `at` being
-    /// there. Mandatory ones count as they are likely to be, as in condition (3), by which at the beginning of a period all of them fit; a request that
-    /// comes at its end would find the reservation there and the time gone.
+    /// Whether what is left of a period is enough for everything that is reserved in it, one more request of the
+    /// optional stream `at` being there: a request that comes at its end would find the reservation there and the time
+    /// gone.
+    ///
+    /// Mandatory ones count as they are likely to be. So all of a full period can be more than the period, though
+    /// condition (3) has admitted it, by the times that they have in the mean. Then what is left is compared with as much
+    /// of the period as all is of it: what comes at the beginning belongs to it in any case.
     fn is_reserved(&self, at: usize, now: Time) -> bool {
         let end = self.streams[at].periods.end();
         let needs = |(i, open): (usize, &Open)| {
@@ -40,10 +44,14 @@ impl Subset {
             };
             let late = if open.reservation.is_none() { work(periods.late()) } else { Dur::ZERO };
             let again = u128::from(each.0) * u128::from(end.saturating_since(release).0) / u128::from(stream.period.0);
-            u128::from(late.0) + if release <= end { u128::from(due.0) + again } else { 0 }
+            let of_it = |due: Dur| if release <= end { u128::from(due.0) + again } else { 0 };
+            (u128::from(late.0) + of_it(due), of_it(each))
         };
-        let needed: u128 = self.streams.iter().enumerate().map(needs).sum();
-        needed <= u128::from(end.saturating_since(now).0)
+        let all = self.streams.iter().enumerate().map(needs);
+        let (needed, full) = all.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let period = u128::from(self.streams[at].periods.stream().period.0);
+        let left = u128::from(end.saturating_since(now).0);
+        needed * period <= left * period.max(full)
     }
 
     /// The slack of mandatory streams if one of the streams had `more` requests.
