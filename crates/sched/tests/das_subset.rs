@@ -349,7 +349,12 @@ fn every_decision_is_that_of_walking_all_requests() {
                 let older = if hard { between(rng, 0, 2) as u32 } else { 0 };
                 let stream = stream.blocked_by(older).expect("a stream");
                 if let Ok(begins) = subset.open(streams, stream, &service, reservation, now) {
-                    walk.open(stream, (service.worst, service.likely()), reservation, begins);
+                    walk.open(
+                        stream,
+                        (service.worst, service.likely(), service.times.most().mean()),
+                        reservation,
+                        begins,
+                    );
                     mandatory |= u32::from(hard) << streams;
                     streams += 1;
                 }

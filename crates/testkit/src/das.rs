@@ -33,6 +33,8 @@ struct Open {
     stream: Stream,
     worst: Dur,
     likely: Dur,
+    /// The mean time of its requests, however many there are to choose from.
+    usual: Dur,
     /// Worst cases of the older requests that one may have to wait for.
     blocking: Dur,
     reservation: Option<Dur>,
@@ -46,6 +48,8 @@ struct Command {
     worst: Dur,
     likely: Dur,
     at: Time,
+    /// Something that is no stream's went right before it.
+    behind_others: bool,
 }
 
 /// Who may go: numbers of requests, in the order in which they came, and whether best effort is among them.
@@ -65,6 +69,7 @@ pub struct Walk {
     moves_until: Time,
     /// For how many commands that are at the drive when they begin periods have room.
     pub crossing: u32,
+    others_last: bool,
     /// By stream and period: of what its requests may have to wait for, what was sent.
     lent: BTreeMap<(usize, u64), Dur>,
     /// What was lent last, to something that has not gone.
@@ -85,6 +90,7 @@ impl Walk {
             last_done: Time::ZERO,
             moves_until: Time::ZERO,
             crossing: 0,
+            others_last: false,
             lent: BTreeMap::new(),
             lent_now: None,
             lent_held: None,
@@ -93,10 +99,16 @@ impl Walk {
 
     /// A stream, known by how many there were before it, with its worst case, its likely time, and the worst cases of
     /// what one of its requests may have to wait for.
-    pub fn open(&mut self, stream: Stream, (worst, likely): (Dur, Dur), reservation: Option<Dur>, begins: Time) {
+    pub fn open(
+        &mut self,
+        stream: Stream,
+        (worst, likely, usual): (Dur, Dur, Dur),
+        reservation: Option<Dur>,
+        begins: Time,
+    ) {
         self.take_back();
         let blocking = Dur(self.rules.blocker.0 * u64::from(stream.blocked_by));
-        self.streams.push(Open { stream, worst, likely, blocking, reservation, begins });
+        self.streams.push(Open { stream, worst, likely, usual, blocking, reservation, begins });
     }
 
     /// What older requests can still take for which a mandatory stream's of `period`, and `more`, may have to wait.
@@ -363,7 +375,10 @@ impl Walk {
             }
             self.requests[r].is = Is::AtDrive;
         }
-        Command { number, request, worst, likely, at: now }
+        let behind_others = self.others_last;
+        // What goes while a request is held goes before that one.
+        self.others_last = if self.held.is_none() { request.is_none() } else { self.others_last };
+        Command { number, request, worst, likely, at: now, behind_others }
     }
 
     /// It comes back.
@@ -376,8 +391,10 @@ impl Walk {
         self.moves_until = began + self.rules.moves_on;
         self.last_done = now;
         if let Some(r) = gone.request {
+            let usual = self.streams[self.requests[r].stream].usual;
+            let charged = if gone.behind_others { took.min(usual) } else { took };
             let r = &mut self.requests[r];
-            (r.is, r.took, r.done) = (Is::Done, took, now);
+            (r.is, r.took, r.done) = (Is::Done, charged, now);
         }
     }
 

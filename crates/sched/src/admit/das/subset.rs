@@ -29,7 +29,9 @@
 //!
 //! *An optional stream has its reservation, as far as there is time for it.* When a best-effort request goes, everything that the streams can still ask for fits
 //! into what is left, at its worst. So only in periods in which none went can a stream have less than it
-//! reserved, and in those the streams have the drive to themselves: that is what admission reckons with. What fills a
+//! reserved, and in those the streams have the drive to themselves: that is what admission reckons with. But a request
+//! that follows a best-effort one may have a longer way than X knows of, wherever best effort has the arm; so no more
+//! of its time is taken from the reservation than its stream's own requests take in the mean. What fills a
 //! gap takes no time, unless a prediction is wrong; there it is held to the slack of mandatory requests alone, and an
 //! optional stream loses what wrong predictions cost.
 //!
@@ -55,6 +57,19 @@ mod terms;
 
 pub use terms::{Active, Event, Exhausted, Member, OpenError, Rules, Sent, Spare};
 
+/// Why a command went to the drive.
+#[derive(Clone, Copy, Debug)]
+struct Gone {
+    what: Sent,
+    /// A request whose period was over when it went.
+    late: bool,
+    /// Of the time that it takes, so much at most is taken from its stream's reservation.
+    charged: Dur,
+}
+
+/// All of the time that a command takes is charged.
+const NO_LIMIT: Dur = Dur(u64::MAX);
+
 #[derive(Clone, Debug)]
 struct Open {
     number: u32,
@@ -63,6 +78,8 @@ struct Open {
     /// Worst cases of the older requests for which one of its requests may have to wait.
     blocking: Dur,
     likely: Dur,
+    /// By the number of requests to choose from, ascending: the mean time of one.
+    usual: Vec<(u32, Dur)>,
     /// `None`: mandatory.
     reservation: Option<Dur>,
     /// c w / t of a mandatory stream, in [`super::sweep::PARTS`]; w with what one of its requests may have to wait for.
@@ -73,6 +90,12 @@ struct Open {
 }
 
 impl Open {
+    /// What one of so many of its requests takes in the mean, if its own are all that there are.
+    fn usual(&self, candidates: u32) -> Dur {
+        let behind = self.usual.partition_point(|u| u.0 <= candidates.max(1));
+        self.usual[behind.saturating_sub(1)].1
+    }
+
     /// What a mandatory stream's requests of the period under way, and `more` of them, take at their worst, with what
     /// they may have to wait for.
     fn due(&self, more: u32) -> Dur {
@@ -120,7 +143,9 @@ enum Step {
 pub struct Subset {
     rules: Rules,
     streams: Vec<Open>,
-    at_drive: AtDrive<(Sent, bool)>,
+    at_drive: AtDrive<Gone>,
+    /// What was sent last is no stream's: the arm is where that left it.
+    others_last: bool,
     /// By deadline; made anew when one changes.
     order: Vec<At>,
     stale: bool,
@@ -148,6 +173,7 @@ impl Subset {
             rules,
             streams: Vec::new(),
             at_drive: AtDrive::default(),
+            others_last: false,
             order: Vec::new(),
             stale: true,
             next_end: Time::NEVER,
@@ -202,7 +228,7 @@ impl Subset {
     /// known as `token`. `worst`: w of what is not a stream's. Panics when the last decision, for which nothing else was chosen, did
     /// not let it go.
     pub fn chosen(&mut self, token: u32, what: Sent, worst: Dur) {
-        let (mut late, mut times) = (false, (worst, worst));
+        let (mut late, mut times, mut charged) = (false, (worst, worst), NO_LIMIT);
         match what {
             Sent::Fill => panic!("what fills a gap is not chosen"),
             Sent::BestEffort => {
@@ -213,6 +239,9 @@ impl Subset {
                 assert!(self.active.members.contains(&member), "{member:?} was not in the subset");
                 let at = self.find(member.stream);
                 let open = &mut self.streams[at];
+                if self.others_last {
+                    charged = open.usual(open.periods.left());
+                }
                 late = open.periods.sent(member.period);
                 times = (open.worst, open.likely);
             }
@@ -220,7 +249,8 @@ impl Subset {
         if let Some(lent) = self.lent.as_mut().filter(|lent| lent.token.is_none()) {
             lent.token = Some(token);
         }
-        self.at_drive.hold(token, (what, late), times);
+        self.others_last = what == Sent::BestEffort;
+        self.at_drive.hold(token, Gone { what, late, charged }, times);
         self.active.members.clear();
         self.active.best_effort = false;
         self.changed();
@@ -234,14 +264,17 @@ impl Subset {
 
     /// A best-effort request that was chosen does not go. Panics when it is a stream's.
     pub fn withdrawn(&mut self, token: u32) {
-        let (what, ..) = self.at_drive.withdraw(token);
-        assert!(what.0 == Sent::BestEffort, "{what:?} is a guarantee's");
+        let (Gone { what, .. }, ..) = self.at_drive.withdraw(token);
+        assert!(what == Sent::BestEffort, "{what:?} is a guarantee's");
         self.take_back(Some(token));
     }
 
     /// What fills a gap, or idle time, goes to the drive. Who plans it sees to it that [`Subset::spare`] has time for it.
     pub fn fills(&mut self, command: u64, worst: Dur, now: Time) {
-        self.at_drive.sent(command, (Sent::Fill, false), (worst, worst), now);
+        // Behind a request that is held comes that one.
+        self.others_last |= self.at_drive.held().next().is_none();
+        let gone = Gone { what: Sent::Fill, late: false, charged: NO_LIMIT };
+        self.at_drive.sent(command, gone, (worst, worst), now);
     }
 
     /// A request that was chosen goes at once.
@@ -263,7 +296,7 @@ impl Subset {
         self.at_drive.hold(token, done.what, (done.worst, done.likely));
     }
 
-    fn back(&mut self, command: u64, now: Time) -> Done<(Sent, bool)> {
+    fn back(&mut self, command: u64, now: Time) -> Done<Gone> {
         let done = self.at_drive.done(command, self.rules.moves_on, now);
         if done.overdue {
             self.events.push(Event::Overdue { command, took: done.took, worst: done.worst });
@@ -282,9 +315,9 @@ impl Subset {
     pub fn completed(&mut self, command: u64, now: Time) -> Option<Dur> {
         self.tick(now);
         let done = self.back(command, now);
-        let (Sent::Stream(member), was_late) = done.what else { return None };
+        let Gone { what: Sent::Stream(member), late, charged } = done.what else { return None };
         if let Some(open) = self.streams.iter_mut().find(|s| s.number == member.stream)
-            && !open.periods.done(member.period, was_late, done.took, now)
+            && !open.periods.done(member.period, late, done.took.min(charged), now)
         {
             self.events.push(Event::Late { command, member });
         }
@@ -369,7 +402,7 @@ impl Subset {
         let slack = self.slack(now);
         let claims = self.claims(slack.from);
         // What is held has left the account of its stream, but must be done in its period all the same.
-        let due = self.at_drive.held().filter_map(|(what, late)| match what {
+        let due = self.at_drive.held().filter_map(|Gone { what, late, .. }| match what {
             Sent::Stream(member) if !late => self.due(member),
             _ => None,
         });

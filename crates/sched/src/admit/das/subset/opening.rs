@@ -32,6 +32,7 @@ impl Subset {
         }
         let (worst, likely, blocking) = (service.worst, service.likely(), stream.blocking(self.rules.blocker));
         let whole = worst + blocking;
+        let usual: Vec<_> = service.times.members().map(|(candidates, x)| (candidates, x.mean())).collect();
         let rate = if reservation.is_none() { worst_rate(stream.requests, whole, stream.period) } else { 0 };
         // Each rate is rounded up by less than one.
         let rounded = self.streams.len() as u64 + 1;
@@ -53,6 +54,7 @@ impl Subset {
                 worst,
                 blocking,
                 likely,
+                usual: usual.clone(),
                 reservation,
                 rate,
                 claim: Dur::ZERO,
