@@ -5,6 +5,8 @@ use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::profile::{Figure, Figures, Knowledge, Profile};
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::rests::{self, Traffic};
+use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::core::Order;
 use headtime_serve::streams::Grounds as Served;
 use serde::Serialize;
 
@@ -119,8 +121,9 @@ impl Grounds {
     }
 
     /// The same for a server that runs.
-    pub fn served(&self) -> Served {
-        Served { unknown: self.unknown, bounds: self.bounds() }
+    pub fn served(&self, exhausted: Exhausted, order: Order) -> Served {
+        let unmeasured = (!order.is_by_position()).then_some(order);
+        Served { unknown: self.unknown, bounds: self.bounds(), exhausted, unmeasured }
     }
 
     /// The names of the figures that are unknown.

@@ -119,7 +119,11 @@ fn streams_that_do_not_fit_are_refused_with_what_would() {
     let mandatory = |n: u32| format!("requests={n},period=500ms,quality=1,size=64k,name=m");
     let no = ask(&["--stream", &mandatory(17)]);
     assert_eq!((no.status, no.err.as_str()), (Some(1), ""), "{}", no.out);
-    assert!(no.out.contains("No. mandatory streams would take 105.20% of the time at their worst"), "{}", no.out);
+    assert!(
+        no.out.contains("No. Stream m: with it mandatory streams would take 105.20% of the time at their worst"),
+        "{}",
+        no.out
+    );
     assert!(no.out.contains("Possible for stream m: 16 requests in a period, or a quality of "), "{}", no.out);
     assert!(ask(&["--stream", &mandatory(16)]).ok().contains("Yes:"));
     let optional = |n: u32| format!("requests={n},period=500ms,quality=95%,size=64k,name=o");
@@ -219,8 +223,15 @@ fn characterised(there: &Scratch, name: &str, more: &[&str]) -> String {
 
 /// w of requests of 64 KiB that `admit` gives, and what it says of how it is known.
 fn worst_of(disk: &str) -> (f64, serde_json::Value) {
-    let r =
-        headtime(&["admit", "--disk", disk, "--stream", "requests=1,period=1s,quality=50%,size=64k", "--json"]).json();
+    let r = headtime(&[
+        "admit",
+        "--disk",
+        disk,
+        "--stream",
+        "requests=1,period=1s,quality=50%,size=64k,kinds=reads",
+        "--json",
+    ])
+    .json();
     (r["sizes"][0]["worst_ms"].as_f64().unwrap(), r)
 }
 
@@ -245,8 +256,24 @@ fn a_worst_case_that_rests_on_what_is_unknown_admits_no_mandatory_stream_but_wit
     let no: serde_json::Value = serde_json::from_str(&admit(&mandatory(1), &["--json"]).out).unwrap();
     assert_eq!(no["unknown"], serde_json::json!(["n", "recalibration", "write-settle", "write-overhead"]));
     assert!(no["admitted"] == false && no["nearest"].is_null() && no["why"].as_str().unwrap().contains("mandatory"));
-    // An optional one rests on X.
-    assert!(admit(&mandatory(1).replace("100%", "99%"), &[]).ok().contains("Yes: "));
+    // An optional one rests on X, which is known of reads only: nothing was found of what writes take.
+    let optional = |kinds: &str| format!("{},kinds={kinds}", mandatory(20).replace("100%", "95%"));
+    assert!(admit(&optional("reads"), &[]).ok().contains("Yes: "));
+    for kinds in ["writes", "any"] {
+        let no = admit(&optional(kinds), &[]);
+        assert!(
+            no.status == Some(1) && no.out.contains("`--destructive` finds those of writes"),
+            "{kinds}: {}",
+            no.out
+        );
+        // With stated bounds writes take as much longer.
+        let reserved = |kinds: &str| {
+            let r = admit(&optional(kinds), &["--assume", "write-settle=1ms,write-overhead=500us", "--json"]).json();
+            r["streams"][0]["reservation_ms"].as_f64().expect("optional")
+        };
+        let longer = reserved(kinds) - reserved("reads");
+        assert!((25.0..=31.0).contains(&longer), "{kinds}: 20 of 1.5 ms each, {longer}");
+    }
     // With the truth as bounds, and nothing that writes, as many as the true drive has: 16. Without that of
     // read-aheads the turn that they may take is in w, and fewer fit.
     let truth = "n=5,recalibration=0ms,read-ahead-stop=at-once";
@@ -310,7 +337,8 @@ fn simulations_and_servers_refuse_the_same_and_take_the_same_bounds() {
         let text = format!(
             "[disk]\ndrive = \"{file}\"\nbacking = \"d\"\n[scheduler]\nadmit = \"das\"\n\
              {scheduler}[listen]\n[[export]]\nname = \"film\"\n\
-             [export.stream]\nrequests = 2\nperiod = \"500ms\"\nquality = \"{quality}\"\nsize = \"64 KiB\"\n"
+             [export.stream]\nrequests = 2\nperiod = \"500ms\"\nquality = \"{quality}\"\nsize = \"64 KiB\"\n\
+             kinds = \"reads\"\n"
         );
         there.file("serve.toml", &text)
     };

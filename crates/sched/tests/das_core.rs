@@ -136,6 +136,26 @@ fn what_was_not_begun_in_its_period_is_given_up_if_that_is_the_policy_and_done_l
     }
 }
 
+/// The profile's times were measured under an order that selects by position.
+#[test]
+fn an_optional_stream_is_refused_under_an_order_that_does_not_select_by_position() {
+    let drive = ultrastar();
+    for (order, has_x) in [
+        (Order::Fcfs, false),
+        (Order::Clook, false),
+        (Order::Sstf, false),
+        (Order::SatfUf(Dur::from_ms(50)), false),
+        (Order::SptfSw(20), true),
+        (Order::SptfAhead, true),
+        (Order::SptfJoint, true),
+    ] {
+        let mut rig = Rig::new(Setting { order, ..setting(&drive, &drive) });
+        let optional = rig.stream(1, 2, PERIOD, 900_000);
+        assert!(if has_x { optional.is_ok() } else { optional == Err(NotOpened::Order) }, "{order:?}: {optional:?}");
+        rig.stream(2, 2, PERIOD, 1_000_000).expect("w holds under any order");
+    }
+}
+
 #[test]
 fn a_stream_that_ends_is_served_to_its_end_and_makes_room_for_another() {
     let drive = ultrastar();

@@ -15,7 +15,7 @@ use headtime_sched::admit::das::rests::{self, NotKnown};
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::{NotOpened, Standing};
 use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::core::Core;
+use headtime_sched::core::{Core, Order};
 use tokio::sync::oneshot;
 
 use crate::control::caches::Cached;
@@ -53,6 +53,11 @@ pub struct Grounds {
     pub unknown: Figures,
     /// Figures of it that are stated bounds, in words.
     pub bounds: Vec<String>,
+    /// What becomes of streams without a reservation left.
+    pub exhausted: Exhausted,
+    /// The order in which requests go, if it is one under which the profile's times do not hold: no optional stream
+    /// begins.
+    pub unmeasured: Option<Order>,
 }
 
 /// Why a stream is not opened.
@@ -165,6 +170,9 @@ impl Live {
 
     fn fits(&self, stream: &Stream) -> Result<(), StreamError> {
         rests::check(self.grounds.unknown, stream)?;
+        if !stream.is_mandatory() && self.grounds.unmeasured.is_some() {
+            return Err(NotOpened::Order.into());
+        }
         match u64::from(stream.sectors) * u64::from(self.exports.sector_bytes) {
             found if found > u64::from(MOST_BYTES) => Err(StreamError::Large { found }),
             _ => Ok(()),
@@ -182,7 +190,17 @@ impl Live {
         let standings = self.standings()?;
         ledger.become_of(&declared(&standings));
         stream.map_or(Ok(()), |s| ledger.add(s))?;
-        Ok(promised(&ledger, &standings, None))
+        Ok(self.promised(&ledger, &standings, None))
+    }
+
+    /// What the streams of a ledger have: those of `standings`, and perhaps one behind them.
+    fn promised(&self, ledger: &Ledger, standings: &[Standing], last: Option<u32>) -> Promised {
+        let (admitted, disk) = (ledger.admitted(), ledger.disk());
+        let owners = standings.iter().map(|s| Some(s.owner)).chain([last]);
+        let (beside, exhausted) = (BestEffort::usual(disk), self.grounds.exhausted);
+        let forecast = forecast(disk, ledger.streams(), &admitted, exhausted, beside).unwrap_or_default();
+        let reservations = owners.zip(admitted.reservations.iter().copied()).collect();
+        Promised { reservations, load: admitted.load, forecast }
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -214,7 +232,7 @@ impl Live {
             ledger.become_of(&beside);
             ledger.add(stream)?;
             let admitted = ledger.admitted();
-            let said = promised(&ledger, &standings, Some(export));
+            let said = self.promised(&ledger, &standings, Some(export));
             match self.call(|reply| StreamCall::Begin { owner: export, stream, beside, admitted, reply })? {
                 Ok(_) => {
                     self.exports.set_most_sectors(export as usize, Some(stream.sectors));
@@ -245,14 +263,4 @@ impl Live {
 
 fn declared(standings: &[Standing]) -> Vec<Stream> {
     standings.iter().map(|s| s.stream).collect()
-}
-
-/// What the streams of a ledger have: those of `standings`, and perhaps one behind them.
-fn promised(ledger: &Ledger, standings: &[Standing], last: Option<u32>) -> Promised {
-    let (admitted, disk) = (ledger.admitted(), ledger.disk());
-    let owners = standings.iter().map(|s| Some(s.owner)).chain([last]);
-    let beside = BestEffort::usual(disk);
-    let forecast = forecast(disk, ledger.streams(), &admitted, Exhausted::default(), beside).unwrap_or_default();
-    let reservations = owners.zip(admitted.reservations.iter().copied()).collect();
-    Promised { reservations, load: admitted.load, forecast }
 }

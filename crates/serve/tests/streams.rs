@@ -405,7 +405,7 @@ fn a_mandatory_stream_is_refused_where_its_worst_case_rests_on_what_is_unknown()
         .map(|q| Stream::new(1, Dur::from_ms(500), q, 128).unwrap());
     assert!(live.ask(Some(all)).is_ok());
     let unknown = [Figure::SettleTurns].into_iter().collect();
-    let ignorant = live.on(Arc::new(Grounds { unknown, bounds: Vec::new() }));
+    let ignorant = live.on(Arc::new(Grounds { unknown, ..Grounds::default() }));
     for refused in [ignorant.ask(Some(all)), ignorant.open(0, all)] {
         let e = refused.expect_err("unknown").to_string();
         assert!(e.contains("n, the turns until the head has settled (`headtime characterize"), "{e}");

@@ -3,8 +3,8 @@
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Disk, Service};
-use headtime_sched::admit::das::stream::Quality;
+use headtime_sched::admit::das::admission::{Disk, Service, admit};
+use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::streams::Setup as Promises;
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::core::Order;
@@ -57,7 +57,7 @@ fn streams_have_their_qualities_although_x_was_measured_with_a_hundred_waiting()
         let steady = service.steady.as_ref().expect("measured while all wait").most().clone();
         let one_x = Disk::new(vec![Service::new(128, service.worst, steady)], 2).expect("a drive");
         let without = least(&run(&profile, one_x, &streams, &das::best_effort(100), 60));
-        assert!(without < -2.0, "{name}: {without} points");
+        assert!(without < -0.5, "{name}: {without} points");
         println!("{name}: {kept:.2} points at least, {without:.2} with one X");
     }
 }
@@ -77,4 +77,37 @@ fn a_mandatory_request_is_in_time_although_best_effort_writes_where_it_reads() {
     assert!(reader.asked >= 1_800 && reader.missed() == 0 && reader.late == 0, "{reader:?}");
     // The writers have the rest of the time.
     assert!(stats.requests > 20_000, "{} requests", stats.requests);
+}
+
+/// The way from where best effort has the arm is longer than any that X was measured on. Found by an outsider.
+#[test]
+fn a_small_stream_has_its_quality_although_best_effort_has_the_other_end_of_the_drive() {
+    let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
+    let model = Model::new(&profile).expect("a drive that works");
+    let disk = Disk::of(&profile, &model, 2).expect("measured");
+    for (requests, ppm) in [(2, 950_000), (3, 600_000), (10, 900_000)] {
+        let quality = Quality::from_ppm(ppm).expect("a quality");
+        let mut stream = StreamSpec::new("near", requests, Dur::from_ms(500), quality);
+        stream.pattern.place = PlaceSpec::Part { from: 0.0, to: 0.1 };
+        let mut readers = das::best_effort(8);
+        readers.pattern.place = PlaceSpec::Part { from: 0.9, to: 1.0 };
+        let kept = least(&run(&profile, disk.clone(), &[stream], &readers, 120));
+        assert!(kept >= -0.5, "{requests} at {quality:?}: {kept} points");
+    }
+}
+
+/// The mandatory stream's likely times and the reservation are more than the period.
+#[test]
+fn a_stream_that_takes_all_that_is_left_is_served_in_its_period() {
+    let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
+    let model = Model::new(&profile).expect("a drive that works");
+    let disk = Disk::of(&profile, &model, 2).expect("measured");
+    let quality = Quality::from_ppm(990_000).expect("a quality");
+    let hard = StreamSpec::new("hard", 7, Dur::from_ms(500), Quality::MANDATORY);
+    let of = |s: &StreamSpec| Stream::new(s.requests, s.period, s.quality, 128).expect("a stream").only(s.kinds());
+    let asked = |requests| [hard.clone(), StreamSpec::new("soft", requests, Dur::from_ms(500), quality)];
+    let refused = admit(&disk, &asked(1_000).each_ref().map(of)).expect_err("more than there is");
+    let streams = asked(refused.nearest.requests.expect("some fit"));
+    let stats = run(&profile, disk, &streams, &das::best_effort(8), 60);
+    assert!(least(&stats) >= -0.5 && stats.streams[0].late == 0, "{} points", least(&stats));
 }

@@ -9,6 +9,8 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::bounds::Bounds;
 use headtime_sched::admit::das::admission;
 use headtime_sched::admit::das::rests::{self, Traffic};
+use headtime_sched::admit::das::stream::{Kinds, Stream};
+use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sim::simulate::DEPTH;
 use headtime_sim::streams;
 
@@ -40,6 +42,10 @@ pub struct Admit {
     /// Nothing writes to the drive: neither these streams nor anything else. Then nothing need be known of writes
     #[arg(long)]
     reads_only: bool,
+    /// What becomes of what streams ask for beyond their reservations, for what is said of best effort: skip,
+    /// as-best-effort, before-best-effort
+    #[arg(long, value_name = "WHAT", default_value = "as-best-effort", value_parser = Exhausted::NAMES)]
+    exhausted: String,
     /// Print one JSON object on stdout
     #[arg(long)]
     json: bool,
@@ -64,6 +70,16 @@ pub fn run(args: &Admit) -> Result<(), Failure> {
     let believed = stated.applied(&profile)?;
     let model = Model::new(&believed).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
     let disk = promising.known(&believed, &model)?;
+    if args.reads_only
+        && let Some(writes) = asked.iter().zip(&streams).find(|(_, s)| s.kinds == Kinds::Writes)
+    {
+        return Err(Failure::input(format!(
+            "--reads-only: expected streams that read, found that {} writes",
+            writes.0.name
+        )));
+    }
+    let read_only = |s: Stream| if args.reads_only { s.only(Kinds::Reads) } else { s };
+    let streams: Vec<Stream> = streams.into_iter().map(read_only).collect();
     let traffic = if args.reads_only { Traffic::Reads } else { Traffic::Any };
     let grounds = Grounds::of(&believed, traffic, stated);
     let unknown = streams.iter().zip(&asked).find_map(|(stream, asked)| {
@@ -74,7 +90,9 @@ pub fn run(args: &Admit) -> Result<(), Failure> {
         None => admission::admit(&disk, &streams).map_err(No::Refused),
     };
     let yes = said.is_ok();
-    let known = Known { profile: &believed, model: &model, disk: &disk, measured: &measured, grounds: &grounds };
+    let exhausted = Exhausted::named(&args.exhausted).unwrap_or_default();
+    let known =
+        Known { exhausted, profile: &believed, model: &model, disk: &disk, measured: &measured, grounds: &grounds };
     let answer = Answer::new(&known, &asked, &streams, said).map_err(Failure::input)?;
     if args.json {
         screen::print_json(&answer)?;

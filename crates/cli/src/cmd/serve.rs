@@ -145,7 +145,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let mut service = Service::new(config.addresses(), exports.clone(), running::note());
     service.clients = config.listen.clients;
     service.streams = promises.as_ref().map(|(p, _)| Arc::new(p.disk.clone()));
-    service.grounds = Arc::new(promises.as_ref().map(|(_, on)| on.served()).unwrap_or_default());
+    service.grounds = Arc::new(promises.as_ref().map(|(p, on)| on.served(p.exhausted, order)).unwrap_or_default());
     service.tls = tls;
     service.caches = Caches { exports: caches, fills };
     service.metrics = config.metrics().map_err(wrong)?;

@@ -43,6 +43,14 @@ impl Core {
         self.streams.as_deref_mut().ok_or(NotOpened::NoStreams)
     }
 
+    /// Optional streams are promised from times that hold under the orders that they were measured under.
+    fn is_promised(&self, stream: &Stream) -> Result<(), NotOpened> {
+        match stream.is_mandatory() || self.config.order.is_by_position() {
+            true => Ok(()),
+            false => Err(NotOpened::Order),
+        }
+    }
+
     /// A stream begins, if it can be had beside those that there are: what `owner` asks for from now on belongs to it. Working out whether it can
     /// takes milliseconds and more; who has no time for that asks [`crate::admit::das::admission::admit`] elsewhere, of
     /// [`Core::declared`] and this one behind them, and begins it with [`Core::begin_stream`].
@@ -50,6 +58,7 @@ impl Core {
     /// # Errors
     /// Why not, and what is nearest.
     pub fn open_stream(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
+        self.is_promised(&stream)?;
         self.streams(now)?.admit(owner, stream, now)
     }
 
@@ -64,6 +73,7 @@ impl Core {
         admitted: &Admitted,
         now: Time,
     ) -> Result<Opened, NotOpened> {
+        self.is_promised(&stream)?;
         self.streams(now)?.begin(owner, stream, admitted, now)
     }
 

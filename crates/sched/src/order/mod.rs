@@ -54,6 +54,12 @@ impl Order {
         }
     }
 
+    /// Whether it selects by positioning time alone, as SPTF does: the times of a profile (X), which were measured under
+    /// SPTF, are those of requests under it, too.
+    pub fn is_by_position(self) -> bool {
+        matches!(self, Order::Sptf | Order::SptfSw(_) | Order::SptfAhead | Order::SptfJoint)
+    }
+
     /// Whether it looks ahead of the next request.
     #[inline]
     pub fn looks_ahead(self) -> bool {

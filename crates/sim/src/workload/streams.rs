@@ -12,7 +12,7 @@ use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::stream::{Kinds, Quality, Stream, StreamError};
 
 use super::generator::{Pattern, PatternSpec};
-use super::variates::{Share, Variates};
+use super::variates::Variates;
 use super::{Ask, Refusals, Target, Workload, WorkloadError};
 
 /// The application number of the first stream; the others follow. No other workload has such numbers.
@@ -53,8 +53,8 @@ impl StreamSpec {
     /// What its requests are: reads, writes, or any.
     pub fn kinds(&self) -> Kinds {
         match self.pattern.reads {
-            reads if reads == Share::ALL => Kinds::Reads,
-            reads if reads == Share::NONE => Kinds::Writes,
+            reads if reads.is_all() => Kinds::Reads,
+            reads if reads.is_none() => Kinds::Writes,
             _ => Kinds::Any,
         }
     }

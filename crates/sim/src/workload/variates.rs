@@ -35,6 +35,16 @@ impl Share {
         if (0.0..=1.0).contains(&share) { Share::new((share * f64::from(DEN)).round() as u32, DEN) } else { None }
     }
 
+    /// Whether it is all, however the fraction is written.
+    pub fn is_all(self) -> bool {
+        self.num == self.den
+    }
+
+    /// Whether it is nothing.
+    pub fn is_none(self) -> bool {
+        self.num == 0
+    }
+
     /// As a figure between 0 and 1, for reports only.
     pub fn as_f64(self) -> f64 {
         f64::from(self.num) / f64::from(self.den)

@@ -18,6 +18,8 @@ use crate::words::ppm;
 
 /// What the answer is made from.
 pub struct Known<'a> {
+    /// What becomes of streams without a reservation left.
+    pub exhausted: Exhausted,
     /// The drive's profile, with the bounds that were stated.
     pub profile: &'a Profile,
     /// What was compiled from it.
@@ -146,7 +148,7 @@ impl<'a> Answer<'a> {
         streams: &[Stream],
         said: Result<Admitted, No>,
     ) -> Result<Answer<'a>, WorstError> {
-        let Known { profile, model, disk, measured, grounds } = *known;
+        let Known { exhausted, profile, model, disk, measured, grounds } = *known;
         let used = |s: &Service| {
             streams.is_empty()
                 || streams.iter().any(|r| disk.service(r.sectors).is_some_and(|of| of.sectors == s.sectors))
@@ -171,10 +173,10 @@ impl<'a> Answer<'a> {
             worst_ms: disk.service(s.sectors).map_or(0.0, |of| of.worst.as_ms_f64()),
         });
         let name = |i: usize| asked.get(i).map_or_else(String::new, |a| a.name.clone());
-        let (why, nearest) = match said.as_ref().err() {
+        let (why, refused) = match said.as_ref().err() {
             None => (None, None),
             Some(No::Unknown(why)) => (Some(why.clone()), None),
-            Some(No::Refused(r)) => (Some(self::why(&r.why, &name)), Some(r.nearest)),
+            Some(No::Refused(r)) => (Some(self::why(r, &name)), Some(r)),
         };
         Ok(Answer {
             disk: &profile.name,
@@ -185,12 +187,12 @@ impl<'a> Answer<'a> {
             grounds,
             admitted: why.is_none(),
             streams: rows.collect(),
-            load: said.as_ref().ok().map(|a| Shares::admitted(disk, streams, a, Exhausted::default())),
+            load: said.as_ref().ok().map(|a| Shares::admitted(disk, streams, a, exhausted)),
             why,
-            nearest: nearest.map(|n| Nearest {
-                stream: name(asked.len().saturating_sub(1)),
-                requests: n.requests,
-                quality: n.quality.map(|q| share(q.ppm().into())),
+            nearest: refused.map(|r| Nearest {
+                stream: name(r.stream),
+                requests: r.nearest.requests,
+                quality: r.nearest.quality.map(|q| share(q.ppm().into())),
             }),
         })
     }
@@ -227,10 +229,17 @@ impl<'a> Answer<'a> {
 }
 
 /// The reason, with the stream's name and not its number.
-fn why(why: &Why, name: &impl Fn(usize) -> String) -> String {
-    let text = why.to_string();
-    let stream = match why {
-        Why::Worst { .. } => return text,
+fn why(refusal: &Refusal, name: &impl Fn(usize) -> String) -> String {
+    let text = refusal.why.to_string();
+    let stream = match &refusal.why {
+        Why::Worst { .. } => return format!("Stream {}: with it {text}", name(refusal.stream)),
+        Why::Kinds { stream, .. } => {
+            let text = text.replacen(&format!("stream {stream}: "), "", 1);
+            return format!(
+                "Stream {}: {text}; of a drive that was characterised, `--destructive` finds those of writes",
+                name(*stream)
+            );
+        }
         Why::Size { stream, .. } => {
             let text = text.replacen(&format!("stream {stream}: "), "", 1);
             return format!(
@@ -238,7 +247,7 @@ fn why(why: &Why, name: &impl Fn(usize) -> String) -> String {
                 name(*stream)
             );
         }
-        Why::Between { stream, .. } | Why::Quality { stream, .. } | Why::Kinds { stream, .. } => *stream,
+        Why::Between { stream, .. } | Why::Quality { stream, .. } => *stream,
     };
     match text.strip_prefix(&format!("stream {stream}: ")) {
         Some(rest) => format!("Stream {}: {rest}", name(stream)),

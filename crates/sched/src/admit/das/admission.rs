@@ -293,9 +293,11 @@ fn percent(ppm: u64) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}{}", said(nearest))]
 pub struct Refusal {
-    /// Why.
+    /// The place of the first stream that cannot be had beside those before it.
+    pub stream: usize,
+    /// Why; it may name another, one of those before it that would not have what it was promised.
     pub why: Why,
-    /// What the last of the streams could have instead.
+    /// What that stream could have instead.
     pub nearest: Nearest,
 }
 
@@ -315,8 +317,8 @@ fn said(nearest: &Nearest) -> String {
     if either.is_empty() { String::new() } else { format!("; possible: {}", either.join(", or ")) }
 }
 
-/// Whether all of these streams can be had. The last of them is the one that is asked for: if it cannot be had beside the others, what
-/// could be had of it is said.
+/// Whether all of these streams can be had. If not, what could be had of the first that cannot be had beside those before
+/// it is said.
 ///
 /// # Errors
 /// Why not.
@@ -325,8 +327,19 @@ pub fn admit(disk: &Disk, streams: &[Stream]) -> Result<Admitted, Refusal> {
         return Ok(Admitted { reservations: Vec::new(), load: Load::default(), crossing: disk.outstanding() });
     };
     let mut ledger = Ledger::new(disk.clone());
-    // What cannot be had without the last cannot with it.
-    ledger.extend(others).map_err(|why| Refusal { why, nearest: Nearest::default() })?;
-    ledger.add(last)?;
+    let Err(_) = ledger.extend(others) else {
+        ledger.add(last)?;
+        return Ok(ledger.admitted());
+    };
+    // The first that cannot be had beside those before it is the one to be spoken of.
+    let fits = |n: usize| Ledger::new(disk.clone()).extend(&others[..n]).is_ok();
+    let (mut good, mut bad) = (0, others.len());
+    while bad - good > 1 {
+        let mid = good + (bad - good) / 2;
+        if fits(mid) { good = mid } else { bad = mid }
+    }
+    let mut ledger = Ledger::new(disk.clone());
+    ledger.extend(&others[..good]).map_err(|why| Refusal { stream: good, why, nearest: Nearest::default() })?;
+    streams[good..].iter().try_for_each(|&stream| ledger.add(stream))?;
     Ok(ledger.admitted())
 }

@@ -262,6 +262,19 @@ impl Distribution {
         Distribution { first, ..self.clone() }
     }
 
+    /// What would be longer than `most`, rounded up to a bin, takes that.
+    pub(super) fn capped(mut self, most: Dur) -> Distribution {
+        let last = most.0.div_ceil(self.bin.0) as usize;
+        while self.end() > last + 1 && self.mass.len() > 1 {
+            let beyond = self.mass.pop().unwrap_or(0);
+            if let Some(mass) = self.mass.last_mut() {
+                *mass += beyond;
+            }
+        }
+        self.first = self.first.min(last);
+        self
+    }
+
     /// How much longer than `bins` bins it takes, zero if less.
     pub(super) fn beyond(&self, bins: usize) -> Distribution {
         let mut mass = vec![0u64; self.end().saturating_sub(bins).max(1)];

@@ -116,6 +116,12 @@ impl Family {
         Family { members: self.members.iter().map(|m| (m.0, m.1.coarser(factor))).collect() }
     }
 
+    /// Times that are longer by `more`, and `most` at most.
+    pub(super) fn later(&self, more: Dur, most: Dur) -> Family {
+        let later = |times: &Distribution| times.later(more).capped(most);
+        Family { members: self.members.iter().map(|m| (m.0, later(&m.1))).collect() }
+    }
+
     /// Of this and another the longer at each number of candidates: neither is ever longer.
     pub fn longer_of(&self, other: &Family) -> Family {
         let mut numbers: Vec<u32> = self.members.iter().chain(&other.members).map(|m| m.0).collect();

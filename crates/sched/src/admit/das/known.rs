@@ -2,7 +2,7 @@
 //! on it ([`headtime_disk::profile::service`]).
 
 use headtime_disk::model::Model;
-use headtime_disk::profile::{Profile, ServiceTimes};
+use headtime_disk::profile::{Figure, Overheads, Profile, ServiceTimes};
 use headtime_disk::time::Dur;
 
 use super::admission::{Disk, DiskError, Service};
@@ -97,9 +97,10 @@ impl Disk {
                 let measured = x.load.outstanding;
                 return Err(KnownError::Outstanding { name: name(), sectors, measured, asked: outstanding });
             }
+            let writes = write_takes_more(profile);
             let always: Vec<&ServiceTimes> = of_size.iter().copied().filter(|x| x.load.is_steady()).collect();
-            let steady = by_kinds(&name(), &always, worst)?;
-            let longest = by_kinds(&name(), &of_size, worst)?;
+            let steady = by_kinds(&name(), &always, worst, writes)?;
+            let longest = by_kinds(&name(), &of_size, worst, writes)?;
             for ((times, steady), services) in longest.into_iter().zip(steady).zip(&mut services) {
                 let Some(mut times) = times else { continue };
                 // A larger request is never quicker.
@@ -126,8 +127,14 @@ impl Disk {
 /// X of requests of one size for streams of any kind, of reads and of writes; `None`: not measured.
 ///
 /// A stream that may do either has the longest of all that was measured, if that has reads and writes, or a mix of
-/// both alone.
-fn by_kinds(name: &str, all: &[&ServiceTimes], worst: Dur) -> Result<[Option<Family>; 3], KnownError> {
+/// both alone. Where reads alone were measured, and a write is known to take `writes` longer at most before its sectors
+/// pass, writes take that longer: what passes until then is as likely to be anything up to a turn.
+fn by_kinds(
+    name: &str,
+    all: &[&ServiceTimes],
+    worst: Dur,
+    longer: Option<Dur>,
+) -> Result<[Option<Family>; 3], KnownError> {
     let (mut reads, mut writes, mut mixed) = (None, None, None);
     for of_share in all.chunk_by(|a, b| a.load.reads_ppm == b.load.reads_ppm) {
         let family = family(name, of_share, worst)?;
@@ -137,6 +144,9 @@ fn by_kinds(name: &str, all: &[&ServiceTimes], worst: Dur) -> Result<[Option<Fam
             _ => mixed = Some(mixed.map_or(family.clone(), |m: Family| m.longer_of(&family))),
         }
     }
+    if let (Some(reads), None, None, Some(longer)) = (&reads, &writes, &mixed, longer) {
+        writes = Some(reads.later(longer, worst));
+    }
     let any = match (&reads, &writes, &mixed) {
         (Some(r), Some(w), None) => Some(r.longer_of(w)),
         (Some(r), Some(w), Some(m)) => Some(r.longer_of(w).longer_of(m)),
@@ -144,6 +154,23 @@ fn by_kinds(name: &str, all: &[&ServiceTimes], worst: Dur) -> Result<[Option<Fam
         _ => None,
     };
     Ok([any, reads, writes])
+}
+
+/// How much longer than a read a write takes at most until its sectors pass; `None`: not known.
+fn write_takes_more(profile: &Profile) -> Option<Dur> {
+    let unknown = profile.known.unknown();
+    if unknown.contains(Figure::WriteSettle) || unknown.contains(Figure::WriteOverheads) {
+        return None;
+    }
+    // Where writes have seek times of their own these are known by measuring only.
+    if profile.mechanics.write_seek.is_some() {
+        return None;
+    }
+    let settles = Dur(u64::try_from(profile.mechanics.write_settle_ns).unwrap_or(0));
+    let Overheads { write_miss, queued, .. } = &profile.electronics.overheads;
+    let before = write_miss.after_read.max(write_miss.after_write);
+    let between = queued.read_write.max(queued.write_read).max(queued.write_write);
+    Some(settles + before.max(between))
 }
 
 /// X of requests of one size and share of reads. Of fewer candidates than were measured each counts with its worst

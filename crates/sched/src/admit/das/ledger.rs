@@ -190,7 +190,10 @@ impl Ledger {
                 *self = ledger;
                 Ok(())
             }
-            Err(why) => Err(Refusal { why, nearest: self.nearest(stream, why, |s| with(s).is_ok()) }),
+            Err(why) => {
+                let nearest = self.nearest(stream, why, |s| with(s).is_ok());
+                Err(Refusal { stream: self.streams.len(), why, nearest })
+            }
         }
     }
 
@@ -378,7 +381,18 @@ impl Ledger {
         };
         let me = &self.groups[i];
         let wanted = (u128::from(me.stream.wanted_millionths()) * u128::from(CERTAIN)).div_ceil(1_000_000);
-        me.work.reservation(me.reserved, wanted, |n, used| room.after(n, used)).map_err(|reached| {
+        let found = me.work.reservation(me.reserved, wanted, |n, used| room.after(n, used));
+        let found = match found {
+            // With itself among the others there may be too little room where there is enough.
+            Err(_) if !own => {
+                let mut exact = self.room(i, true, demand);
+                let me = &self.groups[i];
+                me.work.reservation(me.reserved, wanted, |n, used| exact.after(n, used))
+            }
+            found => found,
+        };
+        let me = &self.groups[i];
+        found.map_err(|reached| {
             let reached_ppm = ((reached * 1_000_000) >> 62) as u64 / u64::from(me.stream.requests);
             Why::Quality { stream: me.first, asked: me.stream.quality, reached_ppm }
         })

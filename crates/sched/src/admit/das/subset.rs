@@ -47,14 +47,16 @@
 use headtime_disk::time::{Dur, Time};
 
 use super::at_drive::{AtDrive, Done};
-use super::periods::{Periods, Tally};
+use super::periods::Tally;
 use super::sweep::{At, Slack};
 
 mod blocking;
+mod open;
 mod opening;
 mod slack;
 mod terms;
 
+use open::Open;
 pub use terms::{Active, Event, Exhausted, Member, OpenError, Rules, Sent, Spare};
 
 /// Why a command went to the drive.
@@ -69,45 +71,6 @@ struct Gone {
 
 /// All of the time that a command takes is charged.
 const NO_LIMIT: Dur = Dur(u64::MAX);
-
-#[derive(Clone, Debug)]
-struct Open {
-    number: u32,
-    periods: Periods,
-    worst: Dur,
-    /// Worst cases of the older requests for which one of its requests may have to wait.
-    blocking: Dur,
-    likely: Dur,
-    /// By the number of requests to choose from, ascending: the mean time of one.
-    usual: Vec<(u32, Dur)>,
-    /// `None`: mandatory.
-    reservation: Option<Dur>,
-    /// c w / t of a mandatory stream, in [`super::sweep::PARTS`]; w with what one of its requests may have to wait for.
-    rate: u64,
-    /// What an optional one can take of its whole reservation, and that as a rate.
-    claim: Dur,
-    claim_rate: u64,
-}
-
-impl Open {
-    /// What one of so many of its requests takes in the mean, if its own are all that there are.
-    fn usual(&self, candidates: u32) -> Dur {
-        let behind = self.usual.partition_point(|u| u.0 <= candidates.max(1));
-        self.usual[behind.saturating_sub(1)].1
-    }
-
-    /// What a mandatory stream's requests of the period under way, and `more` of them, take at their worst, with what
-    /// they may have to wait for.
-    fn due(&self, more: u32) -> Dur {
-        let left = u64::from(self.periods.left() + more);
-        Dur(self.worst.0 * left) + self.periods.blocking(more)
-    }
-
-    /// What all of a period's can take.
-    fn whole(&self) -> Dur {
-        Dur((self.worst + self.blocking).0 * u64::from(self.periods.stream().requests))
-    }
-}
 
 /// A request goes next because one of a mandatory stream waits for it.
 #[derive(Clone, Copy, Debug)]

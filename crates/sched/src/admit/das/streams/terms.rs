@@ -28,6 +28,12 @@ pub enum NotOpened {
     /// It is there already, or no period is free for it.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The drive's times are those of another order.
+    #[error(
+        "optional: expected an order that selects by position (sptf, sptf-sw, sptf-ahead, sptf-joint), under which the \
+         profile's service times were measured, found another"
+    )]
+    Order,
     /// The core was not set up for streams.
     #[error("expected a scheduler that has streams (admit das), found one without")]
     NoStreams,

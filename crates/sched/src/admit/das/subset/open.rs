@@ -1,0 +1,48 @@
+//! A stream at work: its periods, and what its requests take.
+
+use headtime_disk::time::Dur;
+
+use super::super::periods::Periods;
+
+/// A stream at work.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    pub number: u32,
+    pub periods: Periods,
+    /// w of one of its requests.
+    pub worst: Dur,
+    /// Worst cases of the older requests for which one of its requests may have to wait.
+    pub blocking: Dur,
+    /// x: with so much time left one of its requests is likely to be done.
+    pub likely: Dur,
+    /// By the number of requests to choose from, ascending: the mean time of one.
+    pub usual: Vec<(u32, Dur)>,
+    /// r; `None`: it is mandatory.
+    pub reservation: Option<Dur>,
+    /// c w / t of a mandatory stream, in [`super::sweep::PARTS`]; w with what one of its requests may have to wait for.
+    pub rate: u64,
+    /// What an optional one can take of its whole reservation, the overrun of its last requests included.
+    pub claim: Dur,
+    /// The same in each of its periods, as a rate.
+    pub claim_rate: u64,
+}
+
+impl Open {
+    /// What one of so many of its requests takes in the mean, if its own are all that there are.
+    pub fn usual(&self, candidates: u32) -> Dur {
+        let behind = self.usual.partition_point(|u| u.0 <= candidates.max(1));
+        self.usual[behind.saturating_sub(1)].1
+    }
+
+    /// What a mandatory stream's requests of the period under way, and `more` of them, take at their worst, with what
+    /// they may have to wait for.
+    pub fn due(&self, more: u32) -> Dur {
+        let left = u64::from(self.periods.left() + more);
+        Dur(self.worst.0 * left) + self.periods.blocking(more)
+    }
+
+    /// What all of a period's can take.
+    pub fn whole(&self) -> Dur {
+        Dur((self.worst + self.blocking).0 * u64::from(self.periods.stream().requests))
+    }
+}
