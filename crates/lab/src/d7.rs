@@ -9,7 +9,8 @@
 
 use headtime_disk::profile;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{self, Disk};
+use headtime_sched::admit::das::admission::Disk;
+use headtime_sched::admit::das::ledger::Ledger;
 use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
 use headtime_sim::service::{self, Load};
 
@@ -171,16 +172,22 @@ fn line(subject: &'static Subject, run: &Run) -> Result<Line, String> {
 fn most(disk: &Disk, ppm: u32) -> Result<u32, String> {
     let x = disk.largest();
     let quality = Quality::from_ppm(ppm).map_err(|e| e.to_string())?;
-    // More than the drive can do in a period even if every one takes its least time.
-    let least = x.times.most().masses().find(|m| m.1 > 0).map_or(1, |m| m.0 as u64).max(1) * x.times.bin().0;
-    let beyond = PERIOD.0 / least * 1_000_000 / u64::from(ppm) + 2;
-    let stream = Stream::new(beyond as u32, PERIOD, quality, x.sectors).map_err(|e| e.to_string())?;
-    // As the best effort that it is compared with.
-    let stream = stream.only(Kinds::Reads);
-    match admission::admit(disk, &[stream]) {
-        Ok(_) => Err(format!("{beyond} requests in a period were admitted, more than there is time for")),
-        Err(refusal) => refusal.nearest.requests.ok_or_else(|| refusal.to_string()),
+    // Reads, as the best effort that it is compared with.
+    let stream = |requests| Stream::new(requests, PERIOD, quality, x.sectors).map(|s| s.only(Kinds::Reads));
+    let fits = |requests| {
+        Ok::<bool, String>(Ledger::new(disk.clone()).extend(&[stream(requests).map_err(|e| e.to_string())?]).is_ok())
+    };
+    // Twice what there is time for in the mean.
+    let beyond = 2 * PERIOD.0 / x.times.most().mean().0 * 1_000_000 / u64::from(ppm);
+    let (mut good, mut bad) = (0, u32::try_from(beyond).map_err(|e| e.to_string())?);
+    if fits(bad)? {
+        return Err(format!("{beyond} requests in a period were admitted, more than there is time for"));
     }
+    while bad - good > 1 {
+        let mid = good + (bad - good) / 2;
+        if fits(mid)? { good = mid } else { bad = mid }
+    }
+    Ok(good)
 }
 
 /// So many requests in a period, in MB/s.
