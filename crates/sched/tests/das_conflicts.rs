@@ -52,7 +52,7 @@ impl Rig {
             worsts: Worsts::flat(W, SECTORS),
             exhausted: Exhausted::AsBestEffort,
         };
-        let config = Config { order: Order::Fcfs, max_outstanding: 2, capacity, fill: None };
+        let config = Config { order: Order::Sptf, max_outstanding: 2, capacity, fill: None };
         let core = Core::new(config, model).admitting(policy).guaranteeing(&setup);
         let (at_drive, owners, finished) = (vec![], BTreeMap::new(), vec![]);
         Rig { core, now: Time::ZERO, at_drive, free: Time::ZERO, owners, finished }
