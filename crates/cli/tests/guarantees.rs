@@ -136,6 +136,35 @@ fn streams_that_do_not_fit_are_refused_with_what_would() {
     assert_eq!(ask(&["--stream", FIVE, "--stream", &optional(fewer + 1)]).status, Some(1));
 }
 
+/// Among many streams a small one counts itself among the others, for speed; that alone is no reason for a no.
+#[test]
+fn of_many_streams_a_small_one_is_not_refused_where_a_larger_one_is_had() {
+    let there = Scratch::new("many");
+    let one = |n: u32| {
+        format!("[[stream]]\nrequests = {n}\nperiod = \"10s\"\nquality = 0.95\nsize = \"64k\"\nkinds = \"reads\"\n")
+    };
+    for requests in [40, 70, 100] {
+        let file = there.file("many.toml", &(one(172).repeat(16) + &one(requests)));
+        assert!(
+            headtime(&["admit", "--disk", "ultrastar36z15", "--streams", &file]).ok().contains("Yes: "),
+            "{requests}"
+        );
+    }
+}
+
+#[test]
+fn the_first_stream_that_is_too_much_is_named_and_streams_that_read_only_do_not_write() {
+    let ask = |more: &[&str]| headtime(&[&["admit", "--disk", "ultrastar36z15"], more].concat());
+    let [a, b, c] = [("A", 16, "100%"), ("B", 1, "100%"), ("C", 1, "50%")]
+        .map(|(name, n, q)| format!("requests={n},period=500ms,quality={q},size=64k,name={name}"));
+    let no = ask(&["--stream", &a, "--stream", &b, "--stream", &c]);
+    assert_eq!(no.status, Some(1));
+    assert!(no.out.contains("No. Stream B: ") && no.out.contains("Possible for stream B: "), "{}", no.out);
+    let writes = format!("{c},kinds=writes");
+    let e = ask(&["--reads-only", "--stream", &writes]).refused();
+    assert!(e.contains("--reads-only: expected streams that read, found that C writes"), "{e}");
+}
+
 /// Each request of the stream may have to wait for others, of up to 1 MiB.
 #[test]
 fn what_may_be_in_a_streams_way_is_counted_at_its_worst() {

@@ -303,6 +303,7 @@ impl From<StreamError> for WorkloadError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::variates::Share;
     use super::super::{PlaceSpec, Population, closed};
     use super::*;
 
@@ -410,5 +411,15 @@ mod tests {
         let inner = Population::of(&closed(1), &target(), 1).unwrap();
         assert!(fault(&[spec(BEST_EFFORT, 1, 100)], Some(Box::new(inner))).contains("twice"));
         assert_eq!((stream_of(FIRST_STREAM + 3), stream_of(7), stream_of(u32::MAX)), (Some(3), None, None));
+    }
+
+    #[test]
+    fn what_a_stream_does_is_told_however_its_share_of_reads_is_written() {
+        let kinds = |reads: f64| {
+            let mut spec = spec("film", 1, 500);
+            spec.pattern.reads = Share::from_f64(reads).expect("a share");
+            spec.kinds()
+        };
+        assert_eq!([1.0, 0.0, 0.5].map(kinds), [Kinds::Reads, Kinds::Writes, Kinds::Any]);
     }
 }
