@@ -122,8 +122,7 @@ impl Grounds {
 
     /// The same for a server that runs.
     pub fn served(&self, exhausted: Exhausted, order: Order) -> Served {
-        let unmeasured = (!order.is_by_position()).then_some(order);
-        Served { unknown: self.unknown, bounds: self.bounds(), exhausted, unmeasured }
+        Served { unknown: self.unknown, bounds: self.bounds(), exhausted, other_order: !order.is_by_position() }
     }
 
     /// The names of the figures that are unknown.

@@ -2,9 +2,9 @@
 //!
 //! The promise of Reuther and Pohlack (2003), section 3.2, held against random sets of streams: mandatory and optional
 //! ones of two request sizes and several periods, eight that are asked for one by one, of which those that are admitted
-//! run beside best effort of one of four kinds. The drive that they run on is noisier than the one that X was measured on, by figures that are not those
-//! of w: how often its head fails to settle, how often in succession, and by how much its seeks differ are drawn for
-//! each set, so that what it takes stays within w for other reasons than w's own limits.
+//! run beside best effort of one of four kinds. The drive that they run on is noisier than the one that X was measured
+//! on, by figures that are not those of w: how often its head fails to settle, how often in succession, and by how much
+//! its seeks differ are drawn for each set, so that what it takes stays within w for other reasons than w's own limits.
 //!
 //! In two sets of three best effort and each stream have parts of the drive of their own. In the third all of them have
 //! one region, where many writes are: a request that overlaps an older one, one of them a write, waits for that, and an

@@ -36,8 +36,8 @@ static SPEC: Spec = Spec {
         id: "D14",
         claim: "qualities kept whatever the load",
         paper: "each at least as asked",
-        rule: "below what was asked by more than 0.5 points, beyond chance at 99%: at most 1% of them, and none by more \
-               than 5 points; no mandatory request late; with one X of a hundred waiting, 5% or more",
+        rule: "below what was asked by more than 0.5 points, beyond chance at 99%: at most 1% of them, and none by \
+               more than 5 points; no mandatory request late; with one X of a hundred waiting, 5% or more",
         checks: &[
             Check {
                 what: "optional streams more than 0.5 points below what they asked for, beyond chance at 99%",

@@ -10,11 +10,10 @@
 use headtime_disk::profile;
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::Disk;
-use headtime_sched::admit::das::ledger::Ledger;
-use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
+use headtime_sched::admit::das::stream::{Kinds, Quality};
 use headtime_sim::service::{self, Load};
 
-use crate::das::{known, one_x};
+use crate::das::{self, known, one_x};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
@@ -45,9 +44,9 @@ static SPEC: Spec = Spec {
             rule: "at least 90%",
             checks: &[share("Ultrastar 36Z15", 90.0), share("Barracuda 36ES2", 90.0)],
             quick: true,
-            note: "Best effort is measured with eight requests that always wait. A stream of more in a period has more to \
-                   choose from than that, so that it can be promised more; the table says how much a hundred that wait \
-                   would get, and what would be promised with one X for all requests, as in the paper.",
+            note: "Best effort is measured with eight requests that always wait. A stream of more in a period has \
+                   more to choose from than that, so that it can be promised more; the table says how much a hundred \
+                   that wait would get, and what would be promised with one X for all requests, as in the paper.",
         },
         Claim {
             id: "D7b",
@@ -168,29 +167,15 @@ fn line(subject: &'static Subject, run: &Run) -> Result<Line, String> {
     Ok(Line { subject, points, flat: with_one, mandatory, best_effort, many })
 }
 
-/// The most requests in a period that a stream of this quality can have alone.
+/// The most requests in a period that a stream of this quality can have alone: reads, as the best effort that it is
+/// compared with.
 fn most(disk: &Disk, ppm: u32) -> Result<u32, String> {
-    let x = disk.largest();
     let quality = Quality::from_ppm(ppm).map_err(|e| e.to_string())?;
-    // Reads, as the best effort that it is compared with.
-    let stream = |requests| Stream::new(requests, PERIOD, quality, x.sectors).map(|s| s.only(Kinds::Reads));
-    let fits = |requests| {
-        Ok::<bool, String>(Ledger::new(disk.clone()).extend(&[stream(requests).map_err(|e| e.to_string())?]).is_ok())
-    };
-    // Twice what there is time for in the mean.
-    let beyond = 2 * PERIOD.0 / x.times.most().mean().0 * 1_000_000 / u64::from(ppm);
-    let (mut good, mut bad) = (0, u32::try_from(beyond).map_err(|e| e.to_string())?);
-    if fits(bad)? {
-        return Err(format!("{beyond} requests in a period were admitted, more than there is time for"));
-    }
-    while bad - good > 1 {
-        let mid = good + (bad - good) / 2;
-        if fits(mid)? { good = mid } else { bad = mid }
-    }
-    Ok(good)
+    let most = das::most(disk, quality, Kinds::Reads);
+    most.map(|most| most.0).ok_or_else(|| "not one request can be had".into())
 }
 
-/// So many requests in a period, in MB/s.
+/// This number of requests in a period, in MB/s.
 fn mb_s(disk: &Disk, requests: f64) -> f64 {
     requests * f64::from(disk.largest().sectors) * SECTOR_BYTES / PERIOD.as_secs_f64() / 1e6
 }

@@ -17,7 +17,7 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::admission::Disk;
-use headtime_sched::admit::das::stream::Quality;
+use headtime_sched::admit::das::stream::{Kinds, Quality};
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::das::{BYTES, PERIOD};
@@ -207,7 +207,8 @@ struct Point {
 /// From no stream at all to the largest that is admitted.
 fn curve(run: &Run, tested: &Tested, kind: Figure) -> Result<Vec<Point>, RunError> {
     let Tested { profile, disk, model, .. } = tested;
-    let (largest, _) = most(disk, kind.quality).ok_or_else(|| failed(&SPEC, "not one request can be had"))?;
+    let (largest, _) =
+        most(disk, kind.quality, Kinds::Any).ok_or_else(|| failed(&SPEC, "not one request can be had"))?;
     let mut points: Vec<Point> = Vec::new();
     for step in 0..=SIZES {
         run.progress.advance(1);

@@ -10,9 +10,10 @@
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile, ServiceTimes};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Admitted, Disk, Service, admit};
+use headtime_sched::admit::das::admission::{Admitted, Disk, Service};
 use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::ledger::Ledger;
+use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
 use headtime_sched::admit::das::streams::Setup as Promises;
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::admit::das::worst::WorstCase;
@@ -141,16 +142,18 @@ pub(crate) fn best_effort_sectors(stats: &Stats) -> u64 {
     stats.sectors - stats.streams.iter().map(|s| s.sectors).sum::<u64>()
 }
 
-/// The most requests in each 500 ms that one stream of random reads of 64 KiB can have at this quality, and what admission says of it; `None`:
-/// not one.
-pub(crate) fn most(disk: &Disk, quality: Quality) -> Option<(u32, Admitted)> {
+/// The most requests of 64 KiB in each 500 ms that one stream of these kinds can have at this quality, and what
+/// admission says of it; `None`: not one.
+pub(crate) fn most(disk: &Disk, quality: Quality, kinds: Kinds) -> Option<(u32, Admitted)> {
     let sectors = (BYTES / 512) as u32;
     let had = |requests: u32| {
-        let stream = Stream::new(requests, das::PERIOD, quality, sectors).ok()?;
-        admit(disk, &[stream]).ok()
+        let stream = Stream::new(requests, das::PERIOD, quality, sectors).ok()?.only(kinds);
+        // What would be nearest is not asked for, which takes most of the time of a refusal.
+        let mut ledger = Ledger::new(disk.clone());
+        ledger.extend(&[stream]).ok().map(|()| ledger.admitted())
     };
-    // More than that do not fit at a hundredth of what any drive takes.
-    let (mut good, mut bad) = (0, 5_000);
+    // That many are 197 MB/s, more than these drives read in order.
+    let (mut good, mut bad) = (0, 1_500);
     let mut found = None;
     while bad - good > 1 {
         let mid = good + (bad - good) / 2;

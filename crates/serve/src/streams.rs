@@ -15,7 +15,7 @@ use headtime_sched::admit::das::rests::{self, NotKnown};
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::{NotOpened, Standing};
 use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::core::{Core, Order};
+use headtime_sched::core::Core;
 use tokio::sync::oneshot;
 
 use crate::control::caches::Cached;
@@ -55,9 +55,8 @@ pub struct Grounds {
     pub bounds: Vec<String>,
     /// What becomes of streams without a reservation left.
     pub exhausted: Exhausted,
-    /// The order in which requests go, if it is one under which the profile's times do not hold: no optional stream
-    /// begins.
-    pub unmeasured: Option<Order>,
+    /// The profile's times do not hold under the order in which requests go: no optional stream begins.
+    pub other_order: bool,
 }
 
 /// Why a stream is not opened.
@@ -170,7 +169,7 @@ impl Live {
 
     fn fits(&self, stream: &Stream) -> Result<(), StreamError> {
         rests::check(self.grounds.unknown, stream)?;
-        if !stream.is_mandatory() && self.grounds.unmeasured.is_some() {
+        if !stream.is_mandatory() && self.grounds.other_order {
             return Err(NotOpened::Order.into());
         }
         match u64::from(stream.sectors) * u64::from(self.exports.sector_bytes) {

@@ -30,8 +30,8 @@ pub struct Admit {
     /// A TOML file of streams (docs/guarantees.md); those of --stream come behind them
     #[arg(long, value_name = "FILE")]
     streams: Option<PathBuf>,
-    /// A stream: requests=5,period=500ms,quality=99%,size=64k and perhaps kinds=reads, blocked-by=1, name=X; may be given
-    /// again. A quality of 100% is mandatory
+    /// A stream: requests=5,period=500ms,quality=99%,size=64k and perhaps kinds=reads, blocked-by=1, name=X; may be
+    /// given again. A quality of 100% is mandatory
     #[arg(long, value_name = "S")]
     stream: Vec<String>,
     /// Bounds of figures that the profile does not know, from which w is made:

@@ -54,8 +54,8 @@ impl Order {
         }
     }
 
-    /// Whether it selects by positioning time alone, as SPTF does: the times of a profile (X), which were measured under
-    /// SPTF, are those of requests under it, too.
+    /// Whether it selects by positioning time alone, as SPTF does: the times of a profile (X), which were measured
+    /// under SPTF, are those of requests under it, too.
     pub fn is_by_position(self) -> bool {
         matches!(self, Order::Sptf | Order::SptfSw(_) | Order::SptfAhead | Order::SptfJoint)
     }

@@ -1,8 +1,9 @@
 //! What a guarantee on the drive rests on: the worst case of a command, and how long commands do take.
 //!
 //! Both follow from the profile that was found: w by equation 5 of Reuther and Pohlack 2003, X by the load that `profiles measure` puts on a
-//! virtual drive of that profile. The drive itself was not asked for the latter, and the profile says so. Where nothing was
-//! found of writes, that virtual drive's are as quick as reads, which no real drive's are: X of reads alone is given.
+//! virtual drive of that profile. The drive itself was not asked for the latter, and the profile says so. Where nothing
+//! was found of writes, that virtual drive's are as quick as reads, which no real drive's are: X of reads alone is
+//! given.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::Figure;
@@ -44,7 +45,8 @@ pub fn add(found: &mut Found, seed: u64) {
             let usual = measured.iter().rfind(|m| m.times.load.reads_ppm == load.reads_ppm).unwrap_or(&measured[0]);
             let value =
                 format!("mean {:.2} ms for 64 KiB, longest {:.2}", usual.mean.as_ms_f64(), usual.longest.as_ms_f64());
-            let sure = if unknown.contains(Figure::WriteSettle) { "of reads only; " } else { "" };
+            let writes = !unknown.contains(Figure::WriteSettle) && !unknown.contains(Figure::WriteOverheads);
+            let sure = if writes { "" } else { "of reads only; " };
             tell(
                 "service times (X)",
                 value,
@@ -56,7 +58,6 @@ pub fn add(found: &mut Found, seed: u64) {
                 times.load.words += "; of a virtual drive of this profile";
                 times
             };
-            let writes = !unknown.contains(Figure::WriteSettle) && !unknown.contains(Figure::WriteOverheads);
             let is_known = |m: &Measured| writes || m.times.load.reads_ppm == 1_000_000;
             found.profile.service_times = measured.into_iter().filter(is_known).map(words).collect();
             found.profile.sources.insert("service_times".into(), "foretold with this profile".into());

@@ -6,7 +6,7 @@
 use headtime_disk::time::Dur;
 
 use super::family::Family;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, most};
 use super::stream::{Kinds, Quality, Stream};
 
 /// A request must have this chance to be done before its period ends, in parts per million, or it is not begun: with
@@ -180,7 +180,7 @@ impl Disk {
         known.and_then(|of| of.iter().find(|s| s.sectors >= sectors))
     }
 
-    /// What holds for the largest requests that were measured, of whatever kinds; of reads, if several are as large.
+    /// What holds for the largest requests that were measured: of the first of [`Kinds::ALL`], if several are as large.
     pub fn largest(&self) -> &Service {
         let last = self.services.iter().rev().filter_map(|of| of.last());
         last.max_by_key(|s| s.sectors).expect("one at least")
@@ -317,8 +317,8 @@ fn said(nearest: &Nearest) -> String {
     if either.is_empty() { String::new() } else { format!("; possible: {}", either.join(", or ")) }
 }
 
-/// Whether all of these streams can be had. If not, what could be had of the first that cannot be had beside those before
-/// it is said.
+/// Whether all of these streams can be had. If not, what could be had of the first that cannot be had beside those
+/// before it is said.
 ///
 /// # Errors
 /// Why not.
@@ -332,14 +332,13 @@ pub fn admit(disk: &Disk, streams: &[Stream]) -> Result<Admitted, Refusal> {
         return Ok(ledger.admitted());
     };
     // The first that cannot be had beside those before it is the one to be spoken of.
-    let fits = |n: usize| Ledger::new(disk.clone()).extend(&others[..n]).is_ok();
-    let (mut good, mut bad) = (0, others.len());
-    while bad - good > 1 {
-        let mid = good + (bad - good) / 2;
-        if fits(mid) { good = mid } else { bad = mid }
-    }
-    let mut ledger = Ledger::new(disk.clone());
-    ledger.extend(&others[..good]).map_err(|why| Refusal { stream: good, why, nearest: Nearest::default() })?;
-    streams[good..].iter().try_for_each(|&stream| ledger.add(stream))?;
+    let had = |n: u32| {
+        let mut ledger = Ledger::new(disk.clone());
+        ledger.extend(&others[..n as usize]).map(|()| ledger)
+    };
+    let good = most(others.len() as u32 - 1, |n| had(n).is_ok()).unwrap_or(0);
+    let stream = good as usize;
+    let mut ledger = had(good).map_err(|why| Refusal { stream, why, nearest: Nearest::default() })?;
+    streams[stream..].iter().try_for_each(|&stream| ledger.add(stream))?;
     Ok(ledger.admitted())
 }

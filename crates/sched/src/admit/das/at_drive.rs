@@ -4,8 +4,8 @@
 //! take their worst case. A completion says that what is left takes no longer, from now on, than the worst cases of what is left,
 //! in whatever order the drive serves it.
 //!
-//! A request that was chosen is *held* until its command goes: something that fills the gap before it may be sent first.
-//! As long as it is held, its worst case counts behind those of everything at the drive.
+//! A request that was chosen is *held* until its command goes: something that fills the gap before it may be sent
+//! first. As long as it is held, its worst case counts behind those of everything at the drive.
 //!
 //! A read that the drive's cache answers takes next to nothing, but some drives send the arm behind it, to read on where it ended, and a
 //! command that comes then waits for that move. So a command that was done quickly keeps the drive for the time of such a move.

@@ -4,8 +4,8 @@
 //!
 //! with the worst case of each stream's own request size, and with the *blocking time* of a request: the worst cases of
 //! the older requests for which it may have to wait. With one period for all that is the paper's condition. With
-//! several it is enough, too, because [`super::subset`] looks at the deadlines of all of them, and takes the demand of a
-//! stream behind the end of its period as growing evenly by c w in each t. It falls due in steps of c w at ends of
+//! several it is enough, too, because [`super::subset`] looks at the deadlines of all of them, and takes the demand of
+//! a stream behind the end of its period as growing evenly by c w in each t. It falls due in steps of c w at ends of
 //! periods, which that line touches from above, so that it is never too little. If all are released at once, what must
 //! be done by the end of the period of stream i is then t_i times U_i, the sum over the streams with shorter periods or
 //! the same, which is t_i at most.

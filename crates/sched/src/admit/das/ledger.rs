@@ -42,7 +42,7 @@ use super::admission::{Admitted, Disk, Load, Nearest, NotKnown, Refusal, Service
 use super::demand::{Demand, Worst};
 use super::distribution::{CERTAIN, Distribution};
 use super::reserve::{Room, Work};
-use super::stream::{Kinds, Quality, Stream};
+use super::stream::{Quality, Stream};
 use super::sums::Sum;
 
 /// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones. But neither are
@@ -299,8 +299,7 @@ impl Ledger {
     /// turns do not depend on the size, so what a larger one takes more, its sectors and ends of tracks, is no more.
     fn older(&self) -> Distribution {
         let largest = self.disk.largest();
-        let either = self.disk.service_for(Kinds::Any, largest.sectors).unwrap_or(largest);
-        either.times.fewest().later(self.disk.blocker().saturating_sub(largest.worst))
+        largest.times.fewest().later(self.disk.blocker().saturating_sub(largest.worst))
     }
 
     /// Finds reservations with which all have what they ask for.
@@ -420,7 +419,7 @@ impl Group {
 }
 
 /// The largest number from 1 to `upto` that fits, if those below one that fits do, too.
-fn most(upto: u32, mut fits: impl FnMut(u32) -> bool) -> Option<u32> {
+pub(super) fn most(upto: u32, mut fits: impl FnMut(u32) -> bool) -> Option<u32> {
     let (mut good, mut bad) = (0, upto + 1);
     while bad - good > 1 {
         let mid = good + (bad - good) / 2;

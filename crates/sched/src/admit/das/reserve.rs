@@ -15,9 +15,9 @@
 //! > A >= k   when   S_(k-1) < r,  V + S_(k-1) + x <= t,  and  V + S_k <= t
 //!
 //! where x is the time that must be left of the period or a request is not begun: the nine-tenths quantile of X of one
-//! candidate ([`super::subset`]), or more, where mandatory streams that are released next keep more of it free. The paper defines P(A >= k) by
-//! the work before it only, and aborts what overruns r, which a disk does not do; its table 2 is met by counting what was begun,
-//! and not by counting what was over within r (docs/guarantees.md has the figures).
+//! candidate ([`super::subset`]), or more, where mandatory streams that are released next keep more of it free. The
+//! paper defines P(A >= k) by the work before it only, and aborts what overruns r, which a disk does not do; its table
+//! 2 is met by counting what was begun, and not what was over within r (docs/guarantees.md has the figures).
 //!
 //! # How it is computed
 //!

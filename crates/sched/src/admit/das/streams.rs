@@ -356,9 +356,9 @@ impl Streams {
 
     /// Whether there is time for so many sectors of nobody's, at their worst, at the front of a command of so many others that is
     /// counted already, or, with none, as a command of their own.
-    /// In a gap (`in_gap`) it takes no time unless a prediction is wrong. Then mandatory streams must have it to spare at
-    /// its worst; optional ones, which are promised a mean, lose what wrong predictions cost in the mean. In idle time
-    /// both must have it to spare.
+    /// In a gap (`in_gap`) it takes no time unless a prediction is wrong. Then mandatory streams must have it to spare
+    /// at its worst; optional ones, which are promised a mean, lose what wrong predictions cost in the mean. In idle
+    /// time both must have it to spare.
     pub fn has_time_for(&mut self, sectors: u32, others: u32, in_gap: bool, now: Time) -> bool {
         let spare = self.subset.spare(now);
         // With others behind it that is all of both: where the front fails the others go once more.

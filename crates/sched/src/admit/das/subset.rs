@@ -232,7 +232,8 @@ impl Subset {
         self.take_back(Some(token));
     }
 
-    /// What fills a gap, or idle time, goes to the drive. Who plans it sees to it that [`Subset::spare`] has time for it.
+    /// What fills a gap, or idle time, goes to the drive. Who plans it sees to it that [`Subset::spare`] has time for
+    /// it.
     pub fn fills(&mut self, command: u64, worst: Dur, now: Time) {
         // Behind a request that is held comes that one.
         self.others_last |= self.at_drive.held().next().is_none();

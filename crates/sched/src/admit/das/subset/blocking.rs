@@ -35,6 +35,7 @@ impl Subset {
         let time = self.streams[at].periods.lend(waits.period, worst);
         self.lent = Some(Lent { member: waits, time, token: None });
         self.changed();
+        // Each deadline has its slack from now on.
         self.slack(now);
         // Whether the waiting one's own deadlines keep nothing back.
         let periods = &self.streams[at].periods;
@@ -43,19 +44,19 @@ impl Subset {
             Ordering::Equal => periods.waiting() == 0,
             Ordering::Greater => false,
         };
-        let keeps_back = |of: usize| !spared || of != at;
+        let counts = |deadline: &At| !spared || deadline.stream != at;
         let enough = |slack: i64| slack >= signed(worst);
         let may = match of {
             // It is in the account of its own deadline, or of what is late, already.
             Some((own, period))
                 if self.streams[own].reservation.is_none() && self.streams[own].periods.counts(period) =>
             {
-                let deadline = self.deadline_of(own);
+                let until = self.deadline_of(own);
                 period < self.streams[own].periods.current()
-                    || enough(self.least_slack(|at| at.demand.at() < deadline && keeps_back(at.stream)))
+                    || enough(self.least_slack(|deadline| deadline.demand.at() < until && counts(deadline)))
             }
             None if worst > self.rules.best_effort => false,
-            _ => enough(self.least_slack(|at| keeps_back(at.stream))),
+            _ => enough(self.least_slack(counts)),
         };
         if !may {
             self.take_back(None);

@@ -28,7 +28,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// What one of so many of its requests takes in the mean, if its own are all that there are.
+    /// Mean time of a request that is chosen from this number of its stream's alone.
     pub fn usual(&self, candidates: u32) -> Dur {
         let behind = self.usual.partition_point(|u| u.0 <= candidates.max(1));
         self.usual[behind.saturating_sub(1)].1

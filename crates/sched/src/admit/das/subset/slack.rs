@@ -28,8 +28,8 @@ impl Subset {
     /// gone.
     ///
     /// Mandatory ones count as they are likely to be. So all of a full period can be more than the period, though
-    /// condition (3) has admitted it, by the times that they have in the mean. Then what is left is compared with as much
-    /// of the period as all is of it: what comes at the beginning belongs to it in any case.
+    /// condition (3) has admitted it, by the times that they have in the mean. Then the same share of all must be left
+    /// as of the period: what comes at its beginning belongs to it in any case.
     fn is_reserved(&self, at: usize, now: Time) -> bool {
         let end = self.streams[at].periods.end();
         let needs = |(i, open): (usize, &Open)| {

@@ -1,0 +1,126 @@
+//! Who may go: each question walks all requests.
+
+use std::cmp::Ordering;
+
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::subset::Exhausted;
+
+use super::{Asked, Decision, Is, Walk};
+
+impl Walk {
+    /// Who may go, the longest best-effort request being one of `best_effort`.
+    pub fn decide(&mut self, best_effort: Dur, now: Time) -> Decision {
+        self.lending.take_back();
+        self.decision(best_effort, now)
+    }
+
+    fn decision(&self, best_effort: Dur, now: Time) -> Decision {
+        let nobody = (usize::MAX, 0);
+        let deadlines: Vec<Time> = self.mandatory().map(|(s, _)| self.deadline(s, 0, now)).collect();
+        let mandatory = |d: Time| self.slack(d, nobody, now);
+        let everywhere = deadlines.iter().map(|&d| mandatory(d)).min();
+        // What optional streams can take of their reservations.
+        let claims: Vec<(usize, Time, Dur)> = self
+            .optional()
+            .map(|(s, o)| {
+                let left = o.reservation.unwrap_or_default().saturating_sub(self.used(s, now));
+                let n = if left > Dur::ZERO { self.left(s, now) } else { 0 };
+                (s, self.end(s, now), if n > 0 { self.claim(s, left, n) } else { Dur::ZERO })
+            })
+            .collect();
+        let claimed = |d: Time| claims.iter().filter(|c| c.1 <= d).map(|c| i128::from(c.2.0)).sum::<i128>();
+        let from = self.at_drive.free(now);
+        // What may go before `d`, as far as it is reserved: of optional streams what is due by then, of mandatory
+        // ones all that they can ask for, whenever it is due.
+        let left_at = |d: Time| {
+            let mandatory = self.mandatory().map(|(s, o)| {
+                let each = self.whole(s);
+                let there = self.due(s, 0, now) + i128::from(self.late(s, now) * o.worst.0);
+                let end = self.end(s, now);
+                there
+                    + if d > end { each + each * i128::from(d.since(end).0) / i128::from(o.stream.period.0) } else { 0 }
+            });
+            let optional = claims.iter().map(|&(s, end, claim)| {
+                let o = &self.streams[s];
+                let (all, t) = (u64::from(o.stream.requests), o.stream.period);
+                let each = i128::from(self.claim(s, o.reservation.unwrap_or_default(), all).0);
+                let more =
+                    if d >= end + t { each + each * i128::from(d.since(end + t).0) / i128::from(t.0) } else { 0 };
+                if d >= end { i128::from(claim.0) + more } else { 0 }
+            });
+            i128::from(d.0) - i128::from(from.0) - mandatory.sum::<i128>() - optional.sum::<i128>()
+        };
+        let claiming = || claims.iter().filter(|c| c.2 > Dur::ZERO);
+        let of_mandatory = deadlines.iter().map(|&d| mandatory(d) - claimed(d));
+        let all = of_mandatory.chain(claiming().map(|c| left_at(c.1))).min();
+        let next = claims.iter().map(|&(s, end, _)| {
+            left_at(end + self.streams[s].stream.period).max(i128::from(end.saturating_since(from).0))
+        });
+        let next = next.min();
+        let may_cross = |w: Dur| {
+            let fits = |slack: Option<i128>| slack.is_none_or(|slack| slack >= i128::from(w.0));
+            let room = self.at_drive.all() < self.crossing as usize && w <= self.rules.crossing;
+            fits(all) && (room || fits(next))
+        };
+        // Where best effort may, and where a mandatory stream that has nothing to do harms no other stream.
+        let excused = |s: usize| {
+            let w = self.streams[s].worst;
+            let own = self.streams[s].reservation.is_none() && self.left(s, now) == 0;
+            may_cross(w) || own && self.deadlines_but_of(s, now).all(|d| mandatory(d) >= i128::from(w.0))
+        };
+        let before = |end: Time| claiming().filter(|c| c.1 < end).map(|c| left_at(c.1)).min();
+        let mut chosen = Vec::new();
+        let mut exhausted = false;
+        let may_go = |r: &Asked| matches!(r.is, Is::Waiting | Is::Excused);
+        for (number, r) in self.requests.iter().enumerate().filter(|r| may_go(r.1)) {
+            let open = &self.streams[r.stream];
+            let w = i128::from(open.worst.0);
+            let may = match (open.reservation, Some(r.period).cmp(&self.current(r.stream, now))) {
+                (_, Ordering::Greater) => false,
+                (reservation, Ordering::Less) => match self.oldest_late(r.stream, now) {
+                    Some((period, counts)) => {
+                        let owed = counts && reservation.is_none();
+                        r.period == period && (owed || excused(r.stream))
+                    }
+                    None => false,
+                },
+                (None, _) => {
+                    let own = self.deadline(r.stream, 0, now);
+                    let any = |is: Is| self.count(r.stream, |o| o.period == r.period && o.is == is) > 0;
+                    let in_time = deadlines.iter().filter(|&&d| d < own).all(|&d| mandatory(d) >= w);
+                    any(Is::Waiting) && in_time || any(Is::Excused) && excused(r.stream)
+                }
+                (Some(reservation), _) => {
+                    let used = self.used(r.stream, now);
+                    let there = self.count(r.stream, |o| o.period == r.period && o.is == Is::AtDrive);
+                    let likely = self.at_drive.likely_free(now) + open.likely <= self.end(r.stream, now);
+                    if used >= reservation {
+                        let may = self.rules.exhausted != Exhausted::Skip && may_cross(open.worst);
+                        exhausted |= may;
+                        may
+                    } else {
+                        let some_left = used + Dur(open.likely.0 * there) < reservation;
+                        let first = before(self.end(r.stream, now)).is_none_or(|left| left >= w);
+                        some_left && likely && first && everywhere.is_none_or(|slack| slack >= w)
+                    }
+                }
+            };
+            if may {
+                chosen.push(number);
+            }
+        }
+        let first = exhausted && self.rules.exhausted == Exhausted::BeforeBestEffort;
+        (chosen, !first && may_cross(best_effort))
+    }
+
+    /// The oldest period before this one of which a request may go, and whether it counts: those come first.
+    fn oldest_late(&self, s: usize, now: Time) -> Option<(u64, bool)> {
+        let current = self.current(s, now);
+        let oldest = |is: Is| {
+            let late = |o: &&Asked| o.stream == s && o.is == is && Some(o.period) < current;
+            self.requests.iter().filter(late).map(|o| o.period).min()
+        };
+        let excused = || oldest(Is::Excused).map(|period| (period, false));
+        oldest(Is::Waiting).map(|period| (period, true)).or_else(excused)
+    }
+}
