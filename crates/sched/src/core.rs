@@ -232,8 +232,8 @@ impl Core {
         self.told(now);
         // Pieces of promoted tasks take no room from the foreground.
         let pieces = self.fill.as_ref().map_or(0, |f| f.pieces());
-        let capacity = self.capacity_for(&request);
-        if self.pool.waiting().saturating_sub(pieces) >= capacity {
+        let (waiting, capacity) = self.places(&request, pieces);
+        if waiting >= capacity {
             return Err(Refused::Full { capacity });
         }
         let most = self.most_sectors(&request);

@@ -337,5 +337,23 @@ fn best_effort_leaves_room_for_what_streams_ask_for() {
     for i in 0..10 {
         rig.tell(1, Kind::Read, 1_000_000 + 1_000 * i).expect("room for two periods");
     }
-    assert_eq!(rig.tell(1, Kind::Read, 5_000), Err(Refused::Full { capacity: 32 }));
+    assert_eq!(rig.tell(1, Kind::Read, 5_000), Err(Refused::Full { capacity: 22 }));
+}
+
+/// What a stream asks for beyond what it declared, and never gets, does not take the places of another.
+#[test]
+fn what_a_stream_asks_for_beyond_its_promise_leaves_room_for_other_streams() {
+    let mut rig = Rig::new(32);
+    rig.stream(1, 2, 500);
+    let quality = Quality::from_ppm(500_000).expect("a quality");
+    let optional = Stream::new(1, Dur::from_ms(500), quality, SECTORS).expect("a stream");
+    rig.core.open_stream(2, optional, rig.now).expect("room");
+    // Of 32 places 4 are the first stream's and 2 the second's, which may have those of nobody, too.
+    let greedy: Vec<_> = (0..40).map(|i| rig.tell(2, Kind::Read, 5_000 + 1_000 * i)).collect();
+    assert_eq!(greedy.iter().filter(|t| t.is_ok()).count(), 28);
+    assert_eq!(greedy[28], Err(Refused::Full { capacity: 26 }));
+    assert_eq!(rig.tell(OTHER, Kind::Read, 900_000), Err(Refused::Full { capacity: 26 }));
+    for i in 0..4 {
+        rig.tell(1, Kind::Read, 1_000_000 + 1_000 * i).expect("room for two periods");
+    }
 }

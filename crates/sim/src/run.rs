@@ -10,6 +10,8 @@
 //!
 //! Nothing is allocated per request once the tables have grown to the number of requests in flight.
 
+use std::collections::VecDeque;
+
 use headtime_disk::command::{Command, Outcome, SubmitError};
 use headtime_disk::drive::HiddenWork;
 use headtime_disk::time::Time;
@@ -105,8 +107,9 @@ struct Loop<'a, D, S, W: ?Sized, O> {
     free: Vec<u32>,
     /// Commands at the drive, and how many sectors at their front are moved for free: few.
     at_drive: Vec<(Command, u32)>,
-    /// A request that is due and that the scheduler has no room for; none is taken from the workload meanwhile.
-    held: Option<Ask>,
+    /// Requests that are due and that the scheduler has no room for, in the order in which they came: one at most, or
+    /// with streams what is not told before theirs.
+    held: VecDeque<Ask>,
     next_sequence: u64,
     most_requests: u64,
     /// The run ends when the background work has all it wanted.
@@ -162,7 +165,7 @@ pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
         slots: Vec::with_capacity(64),
         free: Vec::with_capacity(64),
         at_drive: Vec::with_capacity(32),
-        held: None,
+        held: VecDeque::new(),
         next_sequence: 0,
         most_requests: limits.requests.unwrap_or(u64::MAX),
         until_scanned: background_ends,
@@ -204,14 +207,11 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         loop {
             let device = self.device.next_event();
             let wakeup = self.scheduler.next_wakeup();
-            let due = match self.held {
-                Some(_) => None,
-                None => self.workload.next_due(),
-            };
+            let due = if self.hears() { self.workload.next_due() } else { None };
             let call = self.workload.next_call();
             let soonest = [device, wakeup, due, call].into_iter().flatten().min().unwrap_or(Time::NEVER);
             if soonest == Time::NEVER {
-                return if self.in_flight() == 0 && self.held.is_none() {
+                return if self.in_flight() == 0 && self.held.is_empty() {
                     Ok(if self.scanned() { End::Scanned } else { End::Workload })
                 } else {
                     Err(RunError::Stuck { in_flight: self.in_flight(), now: self.now })
@@ -241,7 +241,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             if self.ends_with_workload
                 && self.workload.next_due().is_none()
                 && self.in_flight() == 0
-                && self.held.is_none()
+                && self.held.is_empty()
             {
                 return Ok(End::Workload);
             }
@@ -254,7 +254,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 continue;
             }
             // Asked again: what became due with a completion of this very instant has been told already.
-            if self.held.is_none() && self.workload.next_due().is_some_and(|t| t <= self.now) {
+            if self.hears() && self.workload.next_due().is_some_and(|t| t <= self.now) {
                 let ask = self.workload.take()?;
                 self.submit(ask)?;
             }
@@ -289,10 +289,20 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 return Ok(());
             }
         }
-        if let Some(ask) = self.held.take() {
-            self.submit(ask)?;
+        while let Some(ask) = self.held.pop_front() {
+            if !self.try_to_tell(ask)? {
+                self.held.push_front(ask);
+                break;
+            }
+            self.decide()?;
         }
         Ok(())
+    }
+
+    /// Whether the workload is asked for more. Where a request is refused since too many wait, who asks for it is kept
+    /// waiting. That is everyone, but where there are streams: their applications do not wait for others.
+    fn hears(&self) -> bool {
+        self.held.is_empty() || !self.stats.streams.is_empty()
     }
 
     /// What the drive did unseen since the last time is booked to the background when everything at the drive is.
@@ -322,6 +332,15 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
     }
 
     fn tell(&mut self, ask: Ask) -> Result<(), RunError> {
+        let waits = !self.held.is_empty() && self.stats.stream(ask.owner).is_none();
+        if waits || !self.try_to_tell(ask)? {
+            self.held.push_back(ask);
+        }
+        Ok(())
+    }
+
+    /// Whether there was a place for it.
+    fn try_to_tell(&mut self, ask: Ask) -> Result<bool, RunError> {
         assert!(ask.due <= self.now, "a request due at {} was told at {}", ask.due, self.now);
         let slot = Slot { ask, sequence: self.next_sequence };
         let id = match self.free.pop() {
@@ -355,12 +374,11 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 if in_flight > self.stats.most_waiting {
                     self.stats.most_waiting = in_flight;
                 }
-                Ok(())
+                Ok(true)
             }
             Err(Refused::Full { .. }) if self.in_flight() > 1 => {
                 self.free.push(id);
-                self.held = Some(ask);
-                Ok(())
+                Ok(false)
             }
             Err(e) => Err(RunError::Refused(e)),
         }
@@ -432,7 +450,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
 
     /// A request is finished: what its application, or anyone else, asks for at this very instant is told at once.
     fn tell_what_is_due(&mut self) -> Result<(), RunError> {
-        while self.held.is_none()
+        while self.hears()
             && !self.dead
             && self.stats.requests < self.most_requests
             && self.workload.next_due().is_some_and(|t| t <= self.now)

@@ -15,7 +15,9 @@ use headtime_sim::result::{About, SimResult};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, SimError, Simulation};
 use headtime_sim::stats::Stats;
-use headtime_sim::workload::{GroupSpec, PatternSpec, PlaceSpec, Population, StreamSpec, Streams, closed, das};
+use headtime_sim::workload::{
+    Arrivals, Gaps, GroupSpec, PatternSpec, PlaceSpec, Population, StreamSpec, Streams, closed, das,
+};
 
 const PERIOD: Dur = Dur::from_ms(500);
 
@@ -171,4 +173,20 @@ fn a_stream_that_ends_leaves_its_time_to_others() {
     assert_eq!(json["streams"]["second"]["quality"], 1.0);
     assert_eq!(json["guarantees"]["overdue"], 0);
     assert!(json["guarantees"]["worst_load"].as_f64().is_some_and(|l| (0.9..=1.0).contains(&l)), "{json}");
+}
+
+#[test]
+fn streams_have_places_where_all_others_are_taken() {
+    // 128 requests may wait. Of an optional stream's 40 in each period a tenth is promised and all are asked for, and
+    // nobody's come at a rate that no disk serves.
+    let profile = ultrastar();
+    let guarantees = Some(promises(&profile, Exhausted::AsBestEffort));
+    let setup = Setup { guarantees, capacity: 128, ..Setup::new(&profile, Order::Sptf, 1) };
+    let arrivals = Arrivals::Open { mean_gap: Dur::from_ms(1), gaps: Gaps::Exponential };
+    let flood = GroupSpec { arrivals, ..das::best_effort(1) };
+    let streams = [stream("kept", 5, 1_000_000), stream("greedy", 40, 100_000)];
+    let stats = run(&setup, &streams, &flood, 60).expect("it runs");
+    let [kept, greedy] = &stats.streams[..] else { panic!("{:?}", stats.streams) };
+    assert_eq!((kept.whole(), kept.late), (120, 0), "{kept:?}");
+    assert!(greedy.quality() >= Some(0.1) && greedy.late > 100, "{greedy:?}");
 }

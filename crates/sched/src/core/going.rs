@@ -107,12 +107,16 @@ impl Core {
         self.streams.as_ref().map_or(u32::MAX, |s| s.most_sectors(request))
     }
 
-    /// Requests that may wait before this one is refused: best effort leaves room for what streams may ask for in this period and the next, up to
-    /// a half of all.
-    pub(super) fn capacity_for(&self, request: &Request) -> usize {
-        let all = self.config.capacity;
-        let room = self.streams.as_ref().filter(|s| !s.is_of_stream(request)).map_or(0, |s| s.room());
-        all - room.min(all / 2)
+    /// As how many requests wait, for one more like this, and how many may. Streams have places of their own for what
+    /// they may ask for in this period and the next, up to a half of all places; what is not within that, of a stream
+    /// or not, waits in the others. So what is never served keeps no promise from being kept.
+    pub(super) fn places(&self, request: &Request, pieces: usize) -> (usize, usize) {
+        let (waiting, all) = (self.pool.waiting().saturating_sub(pieces), self.config.capacity);
+        let Some(streams) = self.streams.as_ref().filter(|s| !s.has_room(request)) else { return (waiting, all) };
+        let (most, taken) = streams.room();
+        // Those at the drive are counted, since a stream's are in what it has taken.
+        let unfinished = waiting + self.dispatch.at_drive().len();
+        (unfinished.saturating_sub(taken.min(all / 2)), all - most.min(all / 2))
     }
 
     /// A drive that reads on behind a command before it takes up the one that waits may take up one that comes meanwhile instead, by

@@ -64,6 +64,13 @@ struct Open {
     unfinished: u32,
 }
 
+impl Open {
+    /// What it may ask for in this period and the next.
+    fn places(&self) -> u32 {
+        2 * self.stream.requests
+    }
+}
+
 /// The streams of a core.
 #[derive(Debug)]
 pub struct Streams {
@@ -200,9 +207,16 @@ impl Streams {
         self.stream_of(request).is_some()
     }
 
-    /// Requests that streams may have waiting: those of two periods each.
-    pub fn room(&self) -> usize {
-        self.open.iter().map(|o| 2 * o.stream.requests as usize).sum()
+    /// Places for all that streams may ask for in this period and the next, and how many of them are taken.
+    pub fn room(&self) -> (usize, usize) {
+        let places = self.open.iter().map(|o| (o.places(), o.places().min(o.unfinished)));
+        let (most, taken) = places.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        (most as usize, taken as usize)
+    }
+
+    /// Whether a request is a stream's that has not asked for as much yet.
+    pub fn has_room(&self, request: &Request) -> bool {
+        self.stream_of(request).is_some_and(|at| self.open[at].unfinished < self.open[at].places())
     }
 
     /// Sectors that this request may have at most.
