@@ -2,10 +2,12 @@
 //! a list, and each question goes through all of it. [`headtime_sched::admit::das::subset`] must decide the same.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::stream::Stream;
-use headtime_sched::admit::das::subset::Rules;
+use headtime_sched::admit::das::subset::{Rules, charge};
 
 mod at_drive;
 mod decision;
@@ -13,6 +15,9 @@ mod lending;
 
 use at_drive::AtDrive;
 use lending::Lending;
+
+/// No stream asks for more than it does.
+const NOBODY: (usize, u64) = (usize::MAX, 0);
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +36,8 @@ struct Asked {
     period: u64,
     is: Is,
     took: Dur,
+    /// What one like those that X was measured with would have taken.
+    usual: Dur,
     done: Time,
 }
 
@@ -39,8 +46,6 @@ struct Open {
     stream: Stream,
     worst: Dur,
     likely: Dur,
-    /// The mean time of its requests, however many there are to choose from.
-    usual: Dur,
     /// Worst cases of the older requests that one may have to wait for.
     blocking: Dur,
     reservation: Option<Dur>,
@@ -57,6 +62,9 @@ pub struct Walk {
     streams: Vec<Open>,
     requests: Vec<Asked>,
     at_drive: AtDrive,
+    /// Of each stream, what requests cost that are like those that X was measured with, however many there are
+    /// to choose from ([`charge::times`]), and how many were done.
+    charges: Vec<(Vec<Dur>, u64)>,
     /// For how many commands that are at the drive when they begin periods have room.
     pub crossing: u32,
     lending: Lending,
@@ -70,22 +78,24 @@ impl Walk {
             streams: Vec::new(),
             requests: Vec::new(),
             at_drive: AtDrive::default(),
+            charges: Vec::new(),
             crossing: 0,
             lending: Lending::default(),
         }
     }
 
-    /// A stream, known by how many there were before it, with its requests' worst case, likely time and mean time.
+    /// A stream, known by how many there were before it, with its requests' worst case and likely time, and their X.
     pub fn open(
         &mut self,
         stream: Stream,
-        (worst, likely, usual): (Dur, Dur, Dur),
+        (worst, likely, x): (Dur, Dur, &Distribution),
         reservation: Option<Dur>,
         begins: Time,
     ) {
         self.lending.take_back();
         let blocking = Dur(self.rules.blocker.0 * u64::from(stream.blocked_by));
-        self.streams.push(Open { stream, worst, likely, usual, blocking, reservation, begins });
+        self.streams.push(Open { stream, worst, likely, blocking, reservation, begins });
+        self.charges.push((charge::times(x), 0));
     }
 
     /// What older requests can still take for which a mandatory stream's of `period`, and `more`, may have to wait.
@@ -117,16 +127,14 @@ impl Walk {
         let counts = Some(period) >= self.current(stream, now);
         let time = if counts { worst.min(self.blocking(stream, Some(period), 0)) } else { Dur::ZERO };
         self.lending.lend((stream, period), time);
-        let slack = |d: Time| self.slack(d, (usize::MAX, 0), now);
-        let deadlines: Vec<Time> = self.mandatory().map(|(s, _)| self.deadline(s, 0, now)).collect();
         // Deadlines of the one that waits keep nothing back when all that its stream has to do waits for older ones.
         let spared = match Some(period).cmp(&self.current(stream, now)) {
             Ordering::Less => self.left(stream, now) == 0,
             Ordering::Equal => self.count(stream, |r| r.period == period && r.is == Is::Waiting) == 0,
             Ordering::Greater => false,
         };
-        let others: Vec<Time> = self.deadlines_but_of(stream, now).collect();
-        let enough = |d: &Time| spared && !others.contains(d) || slack(*d) >= i128::from(worst.0);
+        let slacks = self.slacks(spared.then_some(stream), NOBODY, now);
+        let enough = |slack: &(Time, i128)| slack.1 >= i128::from(worst.0);
         let waiting = |s, p| self.count(s, |r| r.period == p && r.is == Is::Waiting) > 0;
         let may = match what {
             // One that is late is in the account of what is late, and one of the period under way of its deadline's.
@@ -138,11 +146,11 @@ impl Walk {
             Some((s, p))
                 if self.streams[s].reservation.is_none() && Some(p) == self.current(s, now) && waiting(s, p) =>
             {
-                let own = self.deadline(s, 0, now);
-                deadlines.iter().filter(|d| **d < own).all(enough)
+                let own = self.end(s, now);
+                slacks.iter().filter(|(d, _)| *d < own).all(enough)
             }
-            Some(_) => deadlines.iter().all(enough),
-            None => worst <= self.rules.best_effort && deadlines.iter().all(enough),
+            Some(_) => slacks.iter().all(enough),
+            None => worst <= self.rules.best_effort && slacks.iter().all(enough),
         };
         if !may {
             self.lending.take_back();
@@ -180,10 +188,19 @@ impl Walk {
 
     /// Time that the requests of the period under way have had in it.
     fn used(&self, s: usize, now: Time) -> Dur {
+        self.cost(s, now, |r| r.took)
+    }
+
+    /// What as many would have had that are like those that X was measured with.
+    fn usual(&self, s: usize, now: Time) -> Dur {
+        self.cost(s, now, |r| r.usual)
+    }
+
+    fn cost(&self, s: usize, now: Time, of: impl Fn(&Asked) -> Dur) -> Dur {
         let current = self.current(s, now);
         let in_it = |r: &Asked| r.done < self.end(s, now) && r.done.0 >= r.period * self.streams[s].stream.period.0;
         let had = |r: &&Asked| r.stream == s && Some(r.period) == current && r.is == Is::Done && in_it(r);
-        self.requests.iter().filter(had).map(|r| r.took).sum()
+        self.requests.iter().filter(had).map(of).sum()
     }
 
     fn claim(&self, s: usize, left: Dur, requests: u64) -> Dur {
@@ -200,41 +217,81 @@ impl Walk {
         self.streams.iter().enumerate().filter(|s| s.1.reservation.is_none())
     }
 
-    /// What mandatory requests of one stream need by `d`: those that are there, and those of later periods, evenly.
+    /// What mandatory requests of one stream need by `d`: those that are there, and those of later periods that end by
+    /// then.
     fn needs(&self, s: usize, d: Time, more: u64, now: Time) -> i128 {
-        let (open, end) = (&self.streams[s], self.end(s, now));
-        let left = self.left(s, now) + more;
-        let all = self.whole(s);
-        let since = i128::from(d.0) - i128::from(end.0);
-        let (from, at_once) = match left {
-            0 => (i128::from(open.stream.period.0), 0),
-            _ => (0, self.due(s, more, now)),
-        };
-        if since < from { 0 } else { at_once + all * since / i128::from(open.stream.period.0) }
+        let end = self.end(s, now);
+        if d < end {
+            return 0;
+        }
+        let later = d.since(end).0 / self.streams[s].stream.period.0;
+        assert!(later <= 256, "period {later} of one stream: beyond these the subset takes a line for steps");
+        self.due(s, more, now) + self.whole(s) * i128::from(later)
     }
 
-    /// Slack of mandatory requests at `d`, one stream asking for `more` than it does.
-    fn slack(&self, d: Time, (who, more): (usize, u64), now: Time) -> i128 {
+    /// All deadlines of mandatory streams, those of the stream `but` not counted, with the slack of mandatory requests
+    /// there, one stream asking for `more` than it does; and behind the last that is looked at, the slack if all grew
+    /// evenly up to there.
+    fn slacks(&self, but: Option<usize>, (who, more): (usize, u64), now: Time) -> Vec<(Time, i128)> {
         let late: i128 = self.mandatory().map(|(s, o)| i128::from(self.late(s, now)) * i128::from(o.worst.0)).sum();
-        let needed: i128 = self.mandatory().map(|(s, _)| self.needs(s, d, if s == who { more } else { 0 }, now)).sum();
-        i128::from(d.0) - i128::from(self.at_drive.free(now).0) - needed - late
+        let free = i128::from(self.at_drive.free(now).0) + late;
+        let more = |s: usize| if s == who { more } else { 0 };
+        let counted = || self.mandatory().filter(|(s, _)| Some(*s) != but).map(|(s, o)| (s, o.stream.period));
+        let ends = self.mandatory().map(|(s, o)| self.end(s, now) + o.stream.period);
+        let Some(last) = ends.max().filter(|_| counted().count() > 0) else { return Vec::new() };
+        let mut deadlines = Vec::new();
+        for (s, period) in counted() {
+            let mut d = self.end(s, now);
+            let first = if self.left(s, now) + more(s) > 0 { Some(d) } else { None };
+            deadlines.extend(first);
+            while d + period <= last {
+                d += period;
+                deadlines.push(d);
+            }
+        }
+        let needed = |d: Time| self.mandatory().map(|(s, _)| self.needs(s, d, more(s), now)).sum::<i128>();
+        let mut slacks: Vec<_> = deadlines.into_iter().map(|d| (d, i128::from(d.0) - free - needed(d))).collect();
+        // Streams whose periods begin and end together grow as one.
+        let mut all: BTreeMap<(Time, Dur), i128> = BTreeMap::new();
+        let due: i128 = self.mandatory().map(|(s, _)| self.due(s, more(s), now)).sum();
+        for (s, o) in self.mandatory() {
+            *all.entry((self.end(s, now), o.stream.period)).or_default() += self.whole(s);
+        }
+        let grown = |((end, period), work): (&(Time, Dur), &i128)| {
+            work * i128::from(last.saturating_since(*end).0) / i128::from(period.0)
+        };
+        slacks.push((last, i128::from(last.0) - free - due - all.iter().map(grown).sum::<i128>()));
+        slacks
+    }
+
+    /// Deadlines of periods to come, and the one behind them that is looked at, with the time from the beginning of the
+    /// run until then that those periods leave.
+    fn to_come(&self, now: Time) -> Vec<(Time, i128)> {
+        let ends = self.mandatory().map(|(s, o)| self.end(s, now) + o.stream.period);
+        let Some(last) = ends.max() else { return Vec::new() };
+        let due = |d: Time| {
+            let by_then = self.mandatory().filter(|(s, _)| d >= self.end(*s, now));
+            by_then.map(|(s, _)| self.due(s, 0, now)).sum::<i128>()
+        };
+        let free = |now: Time| {
+            let late: i128 = self.mandatory().map(|(s, o)| i128::from(self.late(s, now)) * i128::from(o.worst.0)).sum();
+            i128::from(self.at_drive.free(now).0) + late
+        };
+        let is_step = |(d, _): &(Time, i128)| {
+            *d == last
+                || self.mandatory().any(|(s, o)| {
+                    let end = self.end(s, now);
+                    *d > end && d.since(end).0.is_multiple_of(o.stream.period.0)
+                })
+        };
+        let slacks = self.slacks(None, NOBODY, now).into_iter().filter(is_step);
+        slacks.map(|(d, slack)| (d, slack + free(now) + due(d))).collect()
     }
 
     /// What is held does not go.
     pub fn withdraw(&mut self) {
         self.at_drive.withdraw();
         self.lending.withdrawn();
-    }
-
-    /// The deadline that counts of a mandatory stream.
-    fn deadline(&self, s: usize, more: u64, now: Time) -> Time {
-        let end = self.end(s, now);
-        if self.left(s, now) + more > 0 { end } else { end + self.streams[s].stream.period }
-    }
-
-    /// Those of all mandatory streams but one.
-    fn deadlines_but_of(&self, stream: usize, now: Time) -> impl Iterator<Item = Time> + '_ {
-        self.mandatory().filter(move |(s, _)| *s != stream).map(move |(s, _)| self.deadline(s, 0, now))
     }
 
     /// A stream's request comes: which period it belongs to. It waits for another when it is `blocked`.
@@ -252,7 +309,7 @@ impl Walk {
             None => (next..).find(|&p| given(p) < c).unwrap_or(next),
         };
         let is = if blocked { Is::Blocked } else { Is::Waiting };
-        self.requests.push(Asked { stream: s, period, is, took: Dur::ZERO, done: Time::ZERO });
+        self.requests.push(Asked { stream: s, period, is, took: Dur::ZERO, usual: Dur::ZERO, done: Time::ZERO });
         period
     }
 
@@ -271,10 +328,7 @@ impl Walk {
         if self.streams[s].reservation.is_some() {
             return self.is_reserved(s, now);
         }
-        self.mandatory().all(|(m, _)| {
-            let more = u64::from(m == s);
-            self.slack(self.deadline(m, more, now), (s, 1), now) >= 0
-        })
+        self.slacks(None, (s, 1), now).iter().all(|(_, slack)| *slack >= 0)
     }
 
     /// Whether all that is reserved before the end of an optional stream's period is still possible, with one more request of it.
@@ -335,15 +389,22 @@ impl Walk {
         (open.worst, open.likely)
     }
 
+    /// What one costs that is like those that X was measured with.
+    fn draw(&mut self, stream: usize) -> Dur {
+        let (times, drawn) = &mut self.charges[stream];
+        *drawn += 1;
+        times[charge::share(stream as u32, *drawn)]
+    }
+
     /// It comes back.
     pub fn completed(&mut self, number: u64, now: Time) {
         self.lending.take_back();
         let (gone, took) = self.at_drive.completed(number, self.rules.moves_on, now);
         if let Some(r) = gone.request {
-            let usual = self.streams[self.requests[r].stream].usual;
-            let charged = if gone.behind_others { took.min(usual) } else { took };
+            let stream = self.requests[r].stream;
+            let usual = self.draw(stream);
             let r = &mut self.requests[r];
-            (r.is, r.took, r.done) = (Is::Done, charged, now);
+            (r.is, r.took, r.usual, r.done) = (Is::Done, took, usual, now);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod das;
 pub mod das_admission;
+pub mod das_demand;
 pub mod das_rig;
 pub mod fair;
 pub mod gap;

@@ -10,8 +10,8 @@ pub(super) struct Command {
     worst: Dur,
     likely: Dur,
     at: Time,
-    /// Something that is no stream's went right before it.
-    pub behind_others: bool,
+    /// It went while a request was held.
+    in_gap: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -20,31 +20,22 @@ pub(super) struct AtDrive {
     /// Chosen, and not sent yet.
     held: Option<Command>,
     last_done: Time,
+    /// What filled the gap before the request that comes next took so long.
+    gap: Dur,
     /// The arm may move by itself until then, behind the command that was done last.
     moves_until: Time,
-    /// What went last, or is held, is no stream's.
-    others_last: bool,
 }
 
 impl AtDrive {
     /// A command goes, which takes `times` at its worst and likely.
     pub fn send(&mut self, number: u64, request: Option<usize>, times: (Dur, Dur), now: Time) {
-        let command = self.command(number, request, times, now);
-        self.sent.push(command);
+        let in_gap = self.held.is_some();
+        self.sent.push(Command { number, request, worst: times.0, likely: times.1, at: now, in_gap });
     }
 
     /// A request, or best effort, is chosen; its command goes later.
     pub fn hold(&mut self, request: Option<usize>, times: (Dur, Dur), now: Time) {
-        self.held = Some(self.command(0, request, times, now));
-    }
-
-    fn command(&mut self, number: u64, request: Option<usize>, (worst, likely): (Dur, Dur), now: Time) -> Command {
-        let behind_others = self.others_last;
-        // What goes while a request is held goes before that one.
-        if self.held.is_none() {
-            self.others_last = request.is_none();
-        }
-        Command { number, request, worst, likely, at: now, behind_others }
+        self.held = Some(Command { number: 0, request, worst: times.0, likely: times.1, at: now, in_gap: false });
     }
 
     /// What is held goes.
@@ -58,14 +49,15 @@ impl AtDrive {
         self.held = None;
     }
 
-    /// A command comes back; how long the drive was busy with it.
+    /// A command comes back; how long the drive was busy with it, what filled the gap before it included.
     pub fn completed(&mut self, number: u64, moves_on: Dur, now: Time) -> (Command, Dur) {
         let at = self.sent.iter().position(|c| c.number == number).expect("it was sent");
         let gone = self.sent.remove(at);
         let began = gone.at.max(self.last_done);
         self.moves_until = began + moves_on;
         self.last_done = now;
-        (gone, now.since(began))
+        self.gap += now.since(began);
+        (gone, if gone.in_gap { Dur::ZERO } else { std::mem::take(&mut self.gap) })
     }
 
     /// Commands at the drive, and what is held.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::subset::Exhausted;
 
-use super::{Asked, Decision, Is, Walk};
+use super::{Asked, Decision, Is, NOBODY, Open, Walk};
 
 impl Walk {
     /// Who may go, the longest best-effort request being one of `best_effort`.
@@ -15,10 +15,8 @@ impl Walk {
     }
 
     fn decision(&self, best_effort: Dur, now: Time) -> Decision {
-        let nobody = (usize::MAX, 0);
-        let deadlines: Vec<Time> = self.mandatory().map(|(s, _)| self.deadline(s, 0, now)).collect();
-        let mandatory = |d: Time| self.slack(d, nobody, now);
-        let everywhere = deadlines.iter().map(|&d| mandatory(d)).min();
+        let slacks = self.slacks(None, NOBODY, now);
+        let everywhere = slacks.iter().map(|s| s.1).min();
         // What optional streams can take of their reservations.
         let claims: Vec<(usize, Time, Dur)> = self
             .optional()
@@ -51,7 +49,7 @@ impl Walk {
             i128::from(d.0) - i128::from(from.0) - mandatory.sum::<i128>() - optional.sum::<i128>()
         };
         let claiming = || claims.iter().filter(|c| c.2 > Dur::ZERO);
-        let of_mandatory = deadlines.iter().map(|&d| mandatory(d) - claimed(d));
+        let of_mandatory = slacks.iter().map(|&(d, slack)| slack - claimed(d));
         let all = of_mandatory.chain(claiming().map(|c| left_at(c.1))).min();
         let next = claims.iter().map(|&(s, end, _)| {
             left_at(end + self.streams[s].stream.period).max(i128::from(end.saturating_since(from).0))
@@ -66,11 +64,11 @@ impl Walk {
         let excused = |s: usize| {
             let w = self.streams[s].worst;
             let own = self.streams[s].reservation.is_none() && self.left(s, now) == 0;
-            may_cross(w) || own && self.deadlines_but_of(s, now).all(|d| mandatory(d) >= i128::from(w.0))
+            may_cross(w) || own && self.slacks(Some(s), NOBODY, now).iter().all(|(_, slack)| *slack >= i128::from(w.0))
         };
         let before = |end: Time| claiming().filter(|c| c.1 < end).map(|c| left_at(c.1)).min();
         let mut chosen = Vec::new();
-        let mut exhausted = false;
+        let mut first = false;
         let may_go = |r: &Asked| matches!(r.is, Is::Waiting | Is::Excused);
         for (number, r) in self.requests.iter().enumerate().filter(|r| may_go(r.1)) {
             let open = &self.streams[r.stream];
@@ -85,23 +83,28 @@ impl Walk {
                     None => false,
                 },
                 (None, _) => {
-                    let own = self.deadline(r.stream, 0, now);
+                    let own = self.end(r.stream, now);
                     let any = |is: Is| self.count(r.stream, |o| o.period == r.period && o.is == is) > 0;
-                    let in_time = deadlines.iter().filter(|&&d| d < own).all(|&d| mandatory(d) >= w);
+                    let in_time = slacks.iter().filter(|(d, _)| *d < own).all(|(_, slack)| *slack >= w);
                     any(Is::Waiting) && in_time || any(Is::Excused) && excused(r.stream)
                 }
                 (Some(reservation), _) => {
                     let used = self.used(r.stream, now);
                     let there = self.count(r.stream, |o| o.period == r.period && o.is == Is::AtDrive);
+                    let begun = Dur(open.likely.0 * there);
                     let likely = self.at_drive.likely_free(now) + open.likely <= self.end(r.stream, now);
-                    if used >= reservation {
-                        let may = self.rules.exhausted != Exhausted::Skip && may_cross(open.worst);
-                        exhausted |= may;
-                        may
+                    let leaves = before(self.end(r.stream, now)).is_none_or(|left| left >= w);
+                    let in_turn = likely && leaves && everywhere.is_none_or(|slack| slack >= w);
+                    let used_up = used >= reservation;
+                    let usual = self.usual(r.stream, now);
+                    let has_more = if used_up { usual } else { used } + begun < reservation;
+                    if in_turn && has_more && (!used_up || self.leaves_likely(r.stream, now)) {
+                        first |= used_up;
+                        true
                     } else {
-                        let some_left = used + Dur(open.likely.0 * there) < reservation;
-                        let first = before(self.end(r.stream, now)).is_none_or(|left| left >= w);
-                        some_left && likely && first && everywhere.is_none_or(|slack| slack >= w)
+                        let may = used_up && self.rules.exhausted != Exhausted::Skip && may_cross(open.worst);
+                        first |= may && self.rules.exhausted == Exhausted::BeforeBestEffort;
+                        may
                     }
                 }
             };
@@ -109,8 +112,39 @@ impl Walk {
                 chosen.push(number);
             }
         }
-        let first = exhausted && self.rules.exhausted == Exhausted::BeforeBestEffort;
         (chosen, !first && may_cross(best_effort))
+    }
+
+    /// Whether one more request of an optional stream, whose reservation is used up, leaves every optional stream whose
+    /// period ends with its own, or later, what it has reserved, if all takes as long as is likely.
+    fn leaves_likely(&self, stream: usize, now: Time) -> bool {
+        let free = i128::from(self.at_drive.likely_free(now).0);
+        let own = &self.streams[stream];
+        let longest = i128::from(self.optional().map(|(_, o)| o.worst.0).max().unwrap_or(0));
+        let late: u64 = self.mandatory().map(|(s, o)| self.late(s, now) * o.worst.0).sum();
+        let ends = self.optional().map(|(s, _)| self.end(s, now)).filter(|end| *end >= self.end(stream, now));
+        ends.into_iter().all(|end| {
+            let needs = |(s, o): (usize, &Open)| {
+                // No more than is reserved, but the last one is carried through.
+                let work = |requests: u64, reserved: Option<u64>| match reserved {
+                    Some(0) => 0,
+                    Some(reserved) => (requests * o.likely.0).min(reserved + o.likely.0),
+                    None => requests * o.likely.0,
+                };
+                let reserved = o.reservation.map(|r| r.saturating_sub(self.used(s, now)).0);
+                let left = if s == stream { 0 } else { work(self.left(s, now), reserved) };
+                let all = work(u64::from(o.stream.requests), o.reservation.map(|r| r.0));
+                let since = i128::from(end.0) - i128::from(self.end(s, now).0);
+                let again = i128::from(all) * since / i128::from(o.stream.period.0);
+                if since < 0 { 0 } else { i128::from(left) + again }
+            };
+            let needed: i128 = self.streams.iter().enumerate().map(needs).sum();
+            // Behind this nothing may be begun that takes as long as the longest.
+            let begun_by =
+                self.to_come(now).into_iter().filter(|(d, _)| *d >= end).map(|(_, left)| left - longest).min();
+            let until = begun_by.map_or(i128::from(end.0), |by| i128::from(end.0).min(by + i128::from(own.likely.0)));
+            needed + i128::from(own.likely.0 + late) <= until - free
+        })
     }
 
     /// The oldest period before this one of which a request may go, and whether it counts: those come first.

@@ -1,33 +1,32 @@
-//! Mandatory streams: condition 2 of Reuther and Pohlack 2003, as a demand test over all periods.
+//! Mandatory streams: condition 2 of Reuther and Pohlack 2003, over the pattern in which requests are really due.
 //!
 //! > sum of c_i w_i / t_i <= 1
 //!
 //! with the worst case of each stream's own request size, and with the *blocking time* of a request: the worst cases of
-//! the older requests for which it may have to wait. With one period for all that is the paper's condition. With
-//! several it is enough, too, because [`super::subset`] looks at the deadlines of all of them, and takes the demand of
-//! a stream behind the end of its period as growing evenly by c w in each t. It falls due in steps of c w at ends of
-//! periods, which that line touches from above, so that it is never too little. If all are released at once, what must
-//! be done by the end of the period of stream i is then t_i times U_i, the sum over the streams with shorter periods or
-//! the same, which is t_i at most.
+//! the older requests for which it may have to wait. With one period for all that is the paper's condition, and
+//! [`super::subset`] keeps all deadlines then. With several it is enough, too, if commands can be interrupted (Liu and
+//! Layland 1973). But a command that was begun is not taken back, so one thing more is needed: that a request of a
+//! longer period finds room between those of the shorter ones. Let one of stream k be asked for, others be released at
+//! r, and d be a deadline before its own; with D(r, d) for what is due by d of periods that begin at r or later,
 //!
-//! But a command that was begun is not taken back, so with several periods one thing more is needed: that a request
-//! of a longer period finds room between those of the shorter ones,
+//! > d - r - D(r, d) >= w_k   for all r behind the beginning of the period of k, and all d before its end
 //!
-//! > t_i (1 - U_i) >= w_k   for all streams k with t_k > t_i
-//!
-//! where w_k is that of the longest command: an older request and the one that waits for it go one by one.
+//! where w_k is that of the longest command: an older request and the one that waits for it go one by one. (George,
+//! Rivierre and Spuri 1996 have this for releases at any time; D(r, d) is then what is due within d - r of a beginning
+//! of all.) Periods lie on one grid, so r and d are known: with periods of 100 and 200 ms there are none. They repeat
+//! when all periods begin together. Where that takes too long to look at each, D is taken as if all began at r, and
+//! d - r as up to the period of k: there may be room then that is not found, but never the other way round.
 //!
 //! Then the disk is never idle while a mandatory request waits. Let k be the stream with the earliest deadline of
-//! those that wait, d an earlier deadline, and I the streams with deadlines up to d. These wait for nothing, so their
-//! next periods begin now or later. With m the one of I that has the longest period, d is at least t_m away, and the
-//! slack there at least t_m (1 - sum of u over I), where u_i = c_i w_i / t_i. If t_m < t_k that is w_k or more by the
-//! condition; else k is not in I, so that t_m u_k is left at least, which is c_k w_k or more.
+//! those that wait, and d an earlier one. What is due by d waits for nothing, so it is of periods that begin at some r
+//! from now on, and the slack at d is d - r - D(r, d) at least, which is w_k or more.
 
-use headtime_disk::time::Dur;
+use headtime_disk::time::{Dur, Time};
 
 use super::admission::Why;
+use super::calendar::{Deadlines, Periodic, evenly};
+use super::rates::PARTS;
 use super::stream::Stream;
-use super::sweep::PARTS;
 
 /// What one request of a stream takes at its worst.
 #[derive(Clone, Copy, Debug)]
@@ -38,19 +37,40 @@ pub(super) struct Worst {
     pub longest: Dur,
 }
 
-/// A set of streams with the worst case of each one's requests, mandatory ones by their periods.
+/// A set of streams with the worst case of each one's requests.
 pub(super) struct Demand {
-    /// Each period with how much of the time streams of up to this period demand, U, in [`PARTS`], and what they leave
-    /// free of it.
-    periods: Vec<(Dur, u64, Dur)>,
     /// The left side of condition 2, in parts per million.
     needed_ppm: u64,
+    /// The least that mandatory streams leave free from a release to a deadline, if all are released together; `None`:
+    /// there are none.
+    least_free: Option<Dur>,
 }
+
+/// Mandatory streams of one period.
+struct Alike {
+    period: Dur,
+    /// What all of a period's requests take, in ns.
+    work: u64,
+}
+
+/// Deadlines that are looked at, at most, to find room between shorter periods where they really are.
+const MOST_DEADLINES: u128 = 100_000;
 
 /// The left side of condition 2 for one stream, in [`PARTS`], rounded up.
 pub(super) fn worst_rate(requests: u32, worst: Dur, period: Dur) -> u64 {
     let work = (u128::from(requests) * u128::from(worst.0)) << PARTS;
     u64::try_from(work.div_ceil(u128::from(period.0))).unwrap_or(u64::MAX)
+}
+
+/// When periods of all lengths begin together again; `None`: in more than 500 years.
+fn together_after(all: &[Alike]) -> Option<u64> {
+    let gcd = |mut a: u64, mut b: u64| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    all.iter().try_fold(1u64, |lcm, a| (lcm / gcd(lcm, a.period.0)).checked_mul(a.period.0))
 }
 
 impl Demand {
@@ -61,40 +81,34 @@ impl Demand {
     pub(super) fn of(all: &[(Stream, Worst)]) -> Result<Demand, Why> {
         let mut order: Vec<usize> = (0..all.len()).filter(|&i| all[i].0.is_mandatory()).collect();
         order.sort_by_key(|&i| (all[i].0.period, i));
-        let needed = |&i: &usize| {
-            let (stream, Worst { whole, .. }) = &all[i];
-            let work = u128::from(stream.requests) * u128::from(whole.0) * 1_000_000;
-            work.div_ceil(u128::from(stream.period.0)) as u64
-        };
+        let work = |&i: &usize| all[i].1.whole.0.saturating_mul(u64::from(all[i].0.requests));
+        let needed = |i: &usize| (u128::from(work(i)) * 1_000_000).div_ceil(u128::from(all[*i].0.period.0)) as u64;
         let needed_ppm = order.iter().map(needed).sum();
-        let mut demand = Demand { periods: Vec::new(), needed_ppm };
-        let mut between = None;
-        // Rates are rounded up one by one, as the subset has them. With one period for all the sum is exact: the
-        // subset's rates may then come to a little more than all of the time ([`super::sweep`]).
-        let (mut rates, mut work) = (0u64, 0u64);
-        let first = order.first().map(|&i| all[i].0.period);
-        for group in order.chunk_by(|&a, &b| all[a].0.period == all[b].0.period) {
-            let period = all[group[0]].0.period;
-            for &i in group {
-                let (stream, Worst { whole, .. }) = &all[i];
-                rates = rates.saturating_add(worst_rate(stream.requests, *whole, period));
-                work = work.saturating_add(whole.0.saturating_mul(u64::from(stream.requests)));
-            }
-            let used = if Some(period) == first { worst_rate(1, Dur(work), period) } else { rates };
-            let taken = (u128::from(period.0) * u128::from(used)).div_ceil(1 << PARTS);
-            let free = Dur(period.0.saturating_sub(u64::try_from(taken).unwrap_or(u64::MAX)));
-            if let Some(least) = demand.least_free() {
-                let longer = group.iter().filter(|&&i| least < all[i].1.longest);
-                let longer =
-                    longer.min().map(|&stream| Why::Between { stream, worst: all[stream].1.longest, free: least });
-                between = between.or(longer);
-            }
-            demand.periods.push((period, used, free));
+        let alike = order
+            .chunk_by(|&a, &b| all[a].0.period == all[b].0.period)
+            .map(|of| Alike { period: all[of[0]].0.period, work: of.iter().map(work).fold(0, u64::saturating_add) });
+        let alike: Vec<Alike> = alike.collect();
+        let together = together_after(&alike);
+        if !is_possible(&alike, together) {
+            return Err(Why::Worst { needed_ppm });
         }
-        match demand.periods.last() {
-            Some((_, used, _)) if *used > 1 << PARTS => Err(Why::Worst { needed_ppm }),
-            _ => between.map_or(Ok(demand), Err),
+        let at_once: Vec<Periodic> = alike.iter().map(|a| a.from(0)).collect();
+        let rooms = rooms(&alike, together);
+        for i in &order {
+            let (stream, worst) = (&all[*i].0, all[*i].1.longest);
+            let at = alike.partition_point(|a| a.period < stream.period);
+            if let Some(free) = rooms[at].filter(|free| *free < worst) {
+                return Err(Why::Between { stream: *i, worst, free });
+            }
         }
+        let least_free = alike.last().map(|longest| {
+            let until = Time(longest.period.0);
+            let left = |d: Time, due: u64| Dur(d.0.saturating_sub(due));
+            let deadlines = Deadlines::of(&at_once).take_while(|d| d.at <= until).map(|d| left(d.at, d.due));
+            // Behind, slack only grows.
+            deadlines.fold(left(until, evenly(&at_once, until)), Dur::min)
+        });
+        Ok(Demand { needed_ppm, least_free })
     }
 
     /// The left side of condition 2, in parts per million.
@@ -102,15 +116,76 @@ impl Demand {
         self.needed_ppm
     }
 
-    /// The least that mandatory streams leave free in one of their periods; `None`: there are none.
-    fn least_free(&self) -> Option<Dur> {
-        self.periods.iter().map(|p| p.2).min()
-    }
-
     /// For how long before mandatory streams are released, at most, nothing else with a worst case of `worst` may be
     /// begun: what they leave free is less than that.
     pub(super) fn kept_free(&self, worst: Dur) -> Dur {
-        self.least_free().map_or(Dur::ZERO, |least| worst.saturating_sub(least))
+        self.least_free.map_or(Dur::ZERO, |least| worst.saturating_sub(least))
+    }
+}
+
+impl Alike {
+    /// What they ask for from `r` on.
+    fn from(&self, r: u64) -> Periodic {
+        let end = Time(r.next_multiple_of(self.period.0));
+        Periodic { end, period: self.period, work: self.work, counts: true }
+    }
+}
+
+/// Condition 2.
+fn is_possible(all: &[Alike], together: Option<u64>) -> bool {
+    match together {
+        Some(span) => {
+            let needed = |a: &Alike| u128::from(a.work) * u128::from(span / a.period.0);
+            all.iter().map(needed).sum::<u128>() <= u128::from(span)
+        }
+        None => {
+            let rate = |a: &Alike| worst_rate(1, Dur(a.work), a.period);
+            all.iter().map(rate).fold(0, u64::saturating_add) <= 1 << PARTS
+        }
+    }
+}
+
+/// For streams of each period the least d - r - D(r, d) that their requests need for themselves; `None`: any do.
+fn rooms(all: &[Alike], together: Option<u64>) -> Vec<Option<Dur>> {
+    let mut rooms = vec![None; all.len()];
+    let Some(longest) = all.last().map(|a| a.period.0) else { return rooms };
+    let each: u128 = all.iter().map(|a| u128::from(longest / a.period.0 + 1)).sum();
+    let looked_at = |span: &u64| {
+        let releases: u128 = all.iter().map(|a| u128::from(span / a.period.0)).sum();
+        releases * each <= MOST_DEADLINES
+    };
+    let Some(span) = together.filter(looked_at) else {
+        // As if all were released together, when a request of any has just been asked for.
+        let own: Vec<(u64, usize)> = all.iter().map(|a| a.period.0).zip(0..).collect();
+        at(0, all, &own, &mut rooms);
+        return rooms;
+    };
+    let mut releases: Vec<u64> = all.iter().flat_map(|a| (0..span / a.period.0).map(|n| n * a.period.0)).collect();
+    releases.sort_unstable();
+    releases.dedup();
+    for r in releases {
+        // Those whose period is under way, and when it ends.
+        let under_way = all.iter().enumerate().filter(|(_, a)| !r.is_multiple_of(a.period.0));
+        let mut own: Vec<(u64, usize)> = under_way.map(|(i, a)| (r.next_multiple_of(a.period.0), i)).collect();
+        own.sort_unstable();
+        at(r, all, &own, &mut rooms);
+    }
+    rooms
+}
+
+/// The same for a release at `r`, and requests that are due at the times `own`, which are sorted.
+fn at(r: u64, all: &[Alike], own: &[(u64, usize)], rooms: &mut [Option<Dur>]) {
+    let released: Vec<Periodic> = all.iter().map(|a| a.from(r)).collect();
+    let mut deadlines = Deadlines::of(&released).peekable();
+    let mut least: Option<Dur> = None;
+    for &(due, i) in own {
+        while let Some(d) = deadlines.next_if(|d| d.at.0 < due) {
+            let left = Dur((d.at.0 - r).saturating_sub(d.due));
+            least = Some(least.map_or(left, |least| least.min(left)));
+        }
+        if let Some(least) = least {
+            rooms[i] = Some(rooms[i].map_or(least, |room: Dur| room.min(least)));
+        }
     }
 }
 

@@ -8,11 +8,12 @@
 //! * [`admission`]: whether a set of streams can be had; `demand`, the mandatory ones; [`ledger`], the optional ones,
 //!   with `sums`, and [`reserve`], with how much time each; [`forecast`], what best effort has beside them
 //! * [`subset`]: at each decision, who may go without a guarantee being broken; [`periods`], what one stream has waiting and has had;
-//!   [`at_drive`], until when the drive may be busy; [`sweep`], how much time there is at each deadline
+//!   [`at_drive`], until when the drive may be busy; `calendar`, what is due when; `sweep`, how much time there is
 //! * [`streams`]: all of it as the core has it
 
 pub mod admission;
 pub mod at_drive;
+mod calendar;
 mod demand;
 pub mod distribution;
 pub mod family;
@@ -20,13 +21,14 @@ pub mod forecast;
 pub mod known;
 pub mod ledger;
 pub mod periods;
+mod rates;
 pub mod reserve;
 pub mod rests;
 pub mod stream;
 pub mod streams;
 pub mod subset;
 mod sums;
-pub mod sweep;
+mod sweep;
 pub mod worst;
 pub mod worsts;
 pub mod written;

@@ -34,6 +34,15 @@ pub struct Tally {
     pub given_up: u64,
 }
 
+/// What a request that is done costs its stream's reservation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// How long the drive was busy with it.
+    pub took: Dur,
+    /// How long it would have been with one like those that X was measured with.
+    pub usual: Dur,
+}
+
 /// A stream at work.
 #[derive(Clone, Debug)]
 pub struct Periods {
@@ -48,8 +57,10 @@ pub struct Periods {
     later: VecDeque<Batch>,
     /// Periods before it of which something is left, with their numbers.
     late: VecDeque<(u64, Batch)>,
-    /// Service time that requests of the period under way have had in it, and how many of them are at the drive.
+    /// What requests of the period under way have cost the reservation in it, and how many of them are at the drive.
     used: Dur,
+    /// What as many like those that X was measured with would have cost.
+    usual: Dur,
     at_drive: u32,
     tally: Tally,
 }
@@ -74,6 +85,7 @@ impl Periods {
             later: VecDeque::new(),
             late: VecDeque::new(),
             used: Dur::ZERO,
+            usual: Dur::ZERO,
             at_drive: 0,
             tally: Tally::default(),
         }
@@ -100,7 +112,7 @@ impl Periods {
                 if self.later.is_empty() && self.now == Batch::default() { number } else { self.current + 1 };
         }
         self.end = Time((number + 1) * self.stream.period.0);
-        (self.used, self.at_drive) = (Dur::ZERO, std::mem::take(&mut self.now.early));
+        (self.used, self.usual, self.at_drive) = (Dur::ZERO, Dur::ZERO, std::mem::take(&mut self.now.early));
         true
     }
 
@@ -185,12 +197,15 @@ impl Periods {
         period < current
     }
 
-    /// A request of `period`, which was late when it was sent or was not, is done now; the drive was busy with it for so long. Whether it
-    /// is in time, the last instant of its period included.
-    pub fn done(&mut self, period: u64, was_late: bool, took: Dur, now: Time) -> bool {
+    /// A request of `period`, which was late when it was sent or was not, is done now. Whether it is in time, the last
+    /// instant of its period included.
+    pub fn done(&mut self, period: u64, was_late: bool, cost: Cost, now: Time) -> bool {
         match period.cmp(&self.current) {
             Ordering::Less => {}
-            Ordering::Equal => (self.at_drive, self.used) = (self.at_drive - 1, self.used + took),
+            Ordering::Equal => {
+                self.at_drive -= 1;
+                (self.used, self.usual) = (self.used + cost.took, self.usual + cost.usual);
+            }
             Ordering::Greater => self.batch(period).early -= 1,
         }
         let in_time = now.0 <= (period + 1) * self.stream.period.0;
@@ -292,10 +307,16 @@ impl Periods {
         }
     }
 
-    /// Service time that requests of the period under way have had.
+    /// What requests of the period under way have cost the reservation.
     #[inline]
     pub fn used(&self) -> Dur {
         self.used
+    }
+
+    /// What as many like those that X was measured with would have cost.
+    #[inline]
+    pub fn usual(&self) -> Dur {
+        self.usual
     }
 
     /// Requests of the period under way that are at the drive.
@@ -343,6 +364,10 @@ mod tests {
         Periods::new(stream, Dur::ZERO, ms(100), ms(100))
     }
 
+    fn cost(ms: u64) -> Cost {
+        Cost { took: Dur::from_ms(ms), usual: Dur::from_ms(ms - 1) }
+    }
+
     fn ask(p: &mut Periods) -> u64 {
         let under_way = p.has_room();
         let period = p.give(under_way);
@@ -371,21 +396,21 @@ mod tests {
         let mut p = three();
         (0..3).for_each(|_| _ = ask(&mut p));
         p.sent(1);
-        assert!(p.done(1, false, Dur::from_ms(9), ms(110)));
-        assert_eq!((p.used(), p.at_drive()), (Dur::from_ms(9), 0));
+        assert!(p.done(1, false, cost(9), ms(110)));
+        assert_eq!((p.used(), p.usual(), p.at_drive()), (Dur::from_ms(9), Dur::from_ms(8), 0));
         p.sent(1);
         p.sent(1);
         (0..2).for_each(|_| _ = ask(&mut p));
         p.roll(ms(200));
         // Two at the drive; one of the next period, which is under way then, and one that is not sent in it.
-        assert!(p.done(1, false, Dur::from_ms(9), ms(200)));
-        assert!(!p.done(1, false, Dur::from_ms(9), ms(201)));
+        assert!(p.done(1, false, cost(9), ms(200)));
+        assert!(!p.done(1, false, cost(9), ms(201)));
         p.sent(2);
         p.roll(ms(300));
         let late = p.sent(2);
         assert!(late && p.oldest_late().is_none());
-        assert!(!p.done(2, late, Dur::from_ms(9), ms(310)));
-        assert!(!p.done(2, false, Dur::from_ms(9), ms(311)));
+        assert!(!p.done(2, late, cost(9), ms(310)));
+        assert!(!p.done(2, false, cost(9), ms(311)));
         assert_eq!(p.tally(), Tally { asked: 5, in_time: 2, late: 3, deferred: 0, given_up: 0 });
         assert_eq!(p.used(), Dur::ZERO);
     }
@@ -414,10 +439,10 @@ mod tests {
         let mut p = three();
         (0..5).for_each(|_| _ = ask(&mut p));
         assert!(!p.sent(2) && !p.sent(2) && p.at_drive() == 0, "the last two belong to the next period");
-        p.done(2, false, Dur::from_ms(8), ms(190));
+        p.done(2, false, cost(8), ms(190));
         p.roll(ms(200));
         assert_eq!((p.at_drive(), p.used(), p.left()), (1, Dur::ZERO, 0));
-        assert!(p.done(2, false, Dur::from_ms(8), ms(205)));
+        assert!(p.done(2, false, cost(8), ms(205)));
         assert_eq!((p.at_drive(), p.used()), (0, Dur::from_ms(8)));
     }
 }

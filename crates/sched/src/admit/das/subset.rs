@@ -11,6 +11,9 @@
 //! * an optional request, if its stream has some of its reservation left, the slack is at least w at every deadline,
 //!   all that optional streams with earlier ends can take of their reservations fits behind it (below), and it is
 //!   likely to be done in its period;
+//! * one of an optional stream whose reservation is used up, although requests like those that X was measured with would
+//!   have left something of it, and best effort after it: where it might if something were left, and all that is
+//!   reserved is likely to be done behind it;
 //! * a best-effort request, if the slack is at least w at every deadline, less what optional streams can take of their
 //!   reservations by then; if at the end of each optional stream's period as much is left when everything is taken off
 //!   that may go before it: what optional streams with this end, or an earlier one, can take of their reservations, and
@@ -29,9 +32,10 @@
 //!
 //! *An optional stream has its reservation, as far as there is time for it.* When a best-effort request goes, everything that the streams can still ask for fits
 //! into what is left, at its worst. So only in periods in which none went can a stream have less than it
-//! reserved, and in those the streams have the drive to themselves: that is what admission reckons with. But a request
-//! that follows a best-effort one may have a longer way than X knows of, wherever best effort has the arm; so no more
-//! of its time is taken from the reservation than its stream's own requests take in the mean. What fills a
+//! reserved, and in those the streams have the drive to themselves: that is what admission reckons with. But X is that
+//! of requests anywhere on a drive where nothing else goes. Behind best effort, or where its stream's requests lie
+//! together, one may have a longer way. So a stream that has used up its reservation with fewer requests than usual has
+//! more where that harms no other ([`charge`]). What fills a
 //! gap takes no time, unless a prediction is wrong; there it is held to the slack of mandatory requests alone, and an
 //! optional stream loses what wrong predictions cost.
 //!
@@ -46,11 +50,13 @@
 
 use headtime_disk::time::{Dur, Time};
 
-use super::at_drive::{AtDrive, Done};
+use super::at_drive::AtDrive;
 use super::periods::Tally;
-use super::sweep::{At, Slack};
+use super::sweep::{Point, Slack};
 
 mod blocking;
+pub mod charge;
+mod going;
 mod open;
 mod opening;
 mod slack;
@@ -65,12 +71,11 @@ struct Gone {
     what: Sent,
     /// A request whose period was over when it went.
     late: bool,
-    /// Of the time that it takes, so much at most is taken from its stream's reservation.
-    charged: Dur,
+    /// What one of a stream costs that is like those that X was measured with.
+    usual: Dur,
+    /// It fills the gap before a request that is held.
+    in_gap: bool,
 }
-
-/// All of the time that a command takes is charged.
-const NO_LIMIT: Dur = Dur(u64::MAX);
 
 /// A request goes next because one of a mandatory stream waits for it.
 #[derive(Clone, Copy, Debug)]
@@ -107,11 +112,15 @@ pub struct Subset {
     rules: Rules,
     streams: Vec<Open>,
     at_drive: AtDrive<Gone>,
-    /// What was sent last is no stream's: the arm is where that left it.
-    others_last: bool,
-    /// By deadline; made anew when one changes.
-    order: Vec<At>,
+    /// Ends of periods under way, and what is due there; empty when such ends have changed since they were put in.
+    points: Vec<Point>,
+    /// Of each stream the point at its end, and the streams by their ends.
+    point_of: Vec<usize>,
+    by_end: Vec<usize>,
+    /// What is due at the points is not what they say.
     stale: bool,
+    /// How long what filled the gap took that the next request was held for.
+    gap_took: Dur,
     /// The first end of a period.
     next_end: Time,
     /// For how many commands that are at the drive when they begin periods have room ([`Rules::crossing`]).
@@ -136,9 +145,11 @@ impl Subset {
             rules,
             streams: Vec::new(),
             at_drive: AtDrive::default(),
-            others_last: false,
-            order: Vec::new(),
+            points: Vec::new(),
+            point_of: Vec::new(),
+            by_end: Vec::new(),
             stale: true,
+            gap_took: Dur::ZERO,
             next_end: Time::NEVER,
             crossing: 0,
             before: Vec::new(),
@@ -187,106 +198,11 @@ impl Subset {
         self.changed();
     }
 
-    /// A request was chosen; its command goes at once or after something that fills the gap before it ([`Subset::sends`]). Until then it is
-    /// known as `token`. `worst`: w of what is not a stream's. Panics when the last decision, for which nothing else was chosen, did
-    /// not let it go.
-    pub fn chosen(&mut self, token: u32, what: Sent, worst: Dur) {
-        let (mut late, mut times, mut charged) = (false, (worst, worst), NO_LIMIT);
-        match what {
-            Sent::Fill => panic!("what fills a gap is not chosen"),
-            Sent::BestEffort => {
-                assert!(self.active.best_effort, "best effort was not in the subset");
-                assert!(worst <= self.decided_for, "a best-effort request of {worst}, longer than was said");
-            }
-            Sent::Stream(member) => {
-                assert!(self.active.members.contains(&member), "{member:?} was not in the subset");
-                let at = self.find(member.stream);
-                let open = &mut self.streams[at];
-                if self.others_last {
-                    charged = open.usual(open.periods.left());
-                }
-                late = open.periods.sent(member.period);
-                times = (open.worst, open.likely);
-            }
-        }
-        if let Some(lent) = self.lent.as_mut().filter(|lent| lent.token.is_none()) {
-            lent.token = Some(token);
-        }
-        self.others_last = what == Sent::BestEffort;
-        self.at_drive.hold(token, Gone { what, late, charged }, times);
-        self.active.members.clear();
-        self.active.best_effort = false;
-        self.changed();
-    }
-
-    /// The command of a request that was chosen goes to the drive. `worst`: its worst case, if something at its front has made it longer.
-    pub fn sends(&mut self, token: u32, command: u64, worst: Dur, now: Time) {
-        self.at_drive.sent_held(token, command, worst, now);
-        self.lent = self.lent.filter(|lent| lent.token != Some(token));
-    }
-
-    /// A best-effort request that was chosen does not go. Panics when it is a stream's.
-    pub fn withdrawn(&mut self, token: u32) {
-        let (Gone { what, .. }, ..) = self.at_drive.withdraw(token);
-        assert!(what == Sent::BestEffort, "{what:?} is a guarantee's");
-        self.take_back(Some(token));
-    }
-
-    /// What fills a gap, or idle time, goes to the drive. Who plans it sees to it that [`Subset::spare`] has time for
-    /// it.
-    pub fn fills(&mut self, command: u64, worst: Dur, now: Time) {
-        // Behind a request that is held comes that one.
-        self.others_last |= self.at_drive.held().next().is_none();
-        let gone = Gone { what: Sent::Fill, late: false, charged: NO_LIMIT };
-        self.at_drive.sent(command, gone, (worst, worst), now);
-    }
-
-    /// A request that was chosen goes at once.
-    pub fn sent(&mut self, command: u64, what: Sent, worst: Dur, now: Time) {
-        const AT_ONCE: u32 = u32::MAX;
-        match what {
-            Sent::Fill => self.fills(command, worst, now),
-            _ => {
-                self.chosen(AT_ONCE, what, worst);
-                self.sends(AT_ONCE, command, Dur::ZERO, now);
-            }
-        }
-    }
-
-    /// A command came back of which the part that is a request's was not tried: it goes again, and is known as `token` until then.
-    pub fn again(&mut self, command: u64, token: u32, now: Time) {
-        self.tick(now);
-        let done = self.back(command, now);
-        self.at_drive.hold(token, done.what, (done.worst, done.likely));
-    }
-
-    fn back(&mut self, command: u64, now: Time) -> Done<Gone> {
-        let done = self.at_drive.done(command, self.rules.moves_on, now);
-        if done.overdue {
-            self.events.push(Event::Overdue { command, took: done.took, worst: done.worst });
-        }
-        done
-    }
-
     /// A request of a stream whose period is over is given up: it is not to be sent any more. `ready`: it waits for no older one.
     pub fn give_up(&mut self, member: Member, ready: bool) {
         let at = self.find(member.stream);
         self.streams[at].periods.give_up(member.period, ready);
         self.changed();
-    }
-
-    /// A command came back: how long the drive was busy with it, if it was a stream's.
-    pub fn completed(&mut self, command: u64, now: Time) -> Option<Dur> {
-        self.tick(now);
-        let done = self.back(command, now);
-        let Gone { what: Sent::Stream(member), late, charged } = done.what else { return None };
-        if let Some(open) = self.streams.iter_mut().find(|s| s.number == member.stream)
-            && !open.periods.done(member.period, late, done.took.min(charged), now)
-        {
-            self.events.push(Event::Late { command, member });
-        }
-        self.changed();
-        Some(done.took)
     }
 
     /// What has happened since the last time that was not to happen.
@@ -309,38 +225,39 @@ impl Subset {
         let slack = (&slack, &claims);
         let likely_free = self.at_drive.likely_free_by(now);
         self.active.members.clear();
-        let mut exhausted = false;
+        let mut first = false;
         // In the order of deadlines, so that the earliest comes first.
-        for at in &self.order {
-            let open = &self.streams[at.stream];
+        for &at in &self.by_end {
+            let open = &self.streams[at];
+            let before = self.points[self.point_of[at]].before;
             let (periods, w) = (&open.periods, signed(open.worst));
             let under_way = Member { stream: open.number, period: periods.current() };
             match open.reservation {
-                None if periods.waiting() > 0 && at.before >= w => self.active.members.push(under_way),
+                None if periods.waiting() > 0 && before >= w => self.active.members.push(under_way),
                 Some(reservation) if periods.waiting() > 0 => {
-                    let charged = periods.used() + Dur(open.likely.0 * u64::from(periods.at_drive()));
-                    let likely = likely_free + open.likely <= periods.end();
-                    if periods.used() >= reservation {
-                        let may = self.rules.exhausted != Exhausted::Skip && self.may_cross(slack, open.worst);
-                        exhausted |= may;
-                        if may {
-                            self.active.members.push(under_way);
-                        }
-                    } else if charged < reservation && likely && slack.0.mandatory >= w && self.before[at.stream] >= w {
+                    let begun = Dur(open.likely.0 * u64::from(periods.at_drive()));
+                    let in_time = likely_free + open.likely <= periods.end();
+                    let in_turn = in_time && slack.0.mandatory >= w && self.before[at] >= w;
+                    let used_up = periods.used() >= reservation;
+                    let has_more = if used_up { periods.usual() } else { periods.used() } + begun < reservation;
+                    if in_turn && has_more && (!used_up || self.leaves_likely(at, likely_free)) {
+                        first |= used_up;
+                        self.active.members.push(under_way);
+                    } else if used_up && self.rules.exhausted != Exhausted::Skip && self.may_cross(slack, open.worst) {
+                        first |= self.rules.exhausted == Exhausted::BeforeBestEffort;
                         self.active.members.push(under_way);
                     }
                 }
-                None if periods.has_excused() && self.excused_may_go(slack, at.stream) => {
+                None if periods.has_excused() && self.excused_may_go(slack, at) => {
                     self.active.members.push(under_way);
                 }
                 _ => {}
             }
             let owed = |counted: bool| counted && open.reservation.is_none();
             let late = periods.oldest_late();
-            let late = late.filter(|(_, counted)| owed(*counted) || self.excused_may_go(slack, at.stream));
+            let late = late.filter(|(_, counted)| owed(*counted) || self.excused_may_go(slack, at));
             self.active.members.extend(late.map(|(period, _)| Member { stream: open.number, period }));
         }
-        let first = exhausted && self.rules.exhausted == Exhausted::BeforeBestEffort;
         self.active.best_effort = !first && self.may_cross(slack, best_effort);
         &self.active
     }
@@ -350,7 +267,7 @@ impl Subset {
     fn excused_may_go(&self, slack: (&Slack, &Claims), stream: usize) -> bool {
         let open = &self.streams[stream];
         let own = open.reservation.is_none() && open.periods.left() == 0;
-        self.may_cross(slack, open.worst) || own && self.least_slack(|at| at.stream != stream) >= signed(open.worst)
+        self.may_cross(slack, open.worst) || own && self.slack_but_of(stream, None, slack.0.from) >= signed(open.worst)
     }
 
     /// Whether something that belongs to no reservation may go with a worst case of `worst`.
@@ -417,13 +334,20 @@ impl Subset {
             return;
         }
         self.streams.iter_mut().for_each(|s| _ = s.periods.roll(now));
-        self.ends.clear();
         self.next_end = self.streams.iter().map(|s| s.periods.end()).min().unwrap_or(Time::NEVER);
-        self.changed();
+        self.ends_changed();
     }
 
+    /// What is due has changed.
     fn changed(&mut self) {
         self.stale = true;
+    }
+
+    /// Ends of periods have changed, or there are other streams.
+    fn ends_changed(&mut self) {
+        self.points.clear();
+        self.ends.clear();
+        self.changed();
     }
 }
 

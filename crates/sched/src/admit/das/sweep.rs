@@ -1,57 +1,34 @@
 //! Slack: how much time there is at every deadline beyond what must be done by then.
 //!
-//! Each stream has one deadline that counts, and what it can ask for by then; behind it, it asks for more at an even rate. The rate's line
-//! touches the steps in which the periods to come really ask, from above, so that what is reckoned is never too little. Rates of mandatory streams add
-//! up to 1 at most (condition 2), so between two deadlines slack only grows, and it is enough to look at the deadlines.
+//! What is due of the periods under way changes from decision to decision, and counts at their ends. What is due of the
+//! periods to come ([`super::calendar`]) does not. Between one end of a period under way and the next only that changes,
+//! so of all deadlines between two such ends it is enough to know the one that leaves least. So a decision looks at
+//! each end once, however many deadlines there are.
 //!
-//! What really falls due is whole nanoseconds, and so is the true slack, which is no less than the one reckoned here.
-//! So that may be rounded up. Rates, of which each is rounded up by [`PARTS`] of a nanosecond a nanosecond, make less
-//! than one of it together (10,000 streams of 10 s: 0.4 ns), so that a set that takes all of the time has all of it.
+//! Those up to the last end of a second period are looked at one by one. Behind, all is taken as growing evenly; streams
+//! take all of the time at most (condition 2), so that slack only grows from there.
 
 use headtime_disk::time::{Dur, Time};
 
-/// What a stream can ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Demand {
-    /// A mandatory stream: this must be done, and from then on at this rate.
-    Mandatory {
-        /// The end of the period under way, or of the next if everything of this one is done.
-        by: Time,
-        /// Worst cases of the requests that are to be done by then.
-        work: Dur,
-        /// c w / t in [`PARTS`].
-        rate: u64,
-    },
-    /// An optional stream: it can take this. It counts for nobody but best effort.
-    Optional {
-        /// The end of the period under way.
-        by: Time,
-        /// What the requests that wait can take of the reservation.
-        work: Dur,
-    },
-}
+use super::calendar::{Deadlines, Periodic, evenly};
 
-impl Demand {
-    /// The deadline that counts.
-    #[inline]
-    pub fn at(&self) -> Time {
-        match self {
-            Demand::Mandatory { by, .. } | Demand::Optional { by, .. } => *by,
-        }
-    }
-}
-
-/// A stream's place in the order of deadlines.
+/// The end of the period under way of one stream or more, and all deadlines from there until the next such end.
 #[derive(Clone, Copy, Debug)]
-pub struct At {
-    /// The stream.
-    pub stream: usize,
-    /// What it asks for.
-    pub demand: Demand,
-    /// The least slack of mandatory streams at deadlines before this, in ns; what [`sweep`] finds.
+pub struct Point {
+    /// When.
+    pub end: Time,
+    /// The time until `end` from the beginning of the run, less what is due by then of the periods to come, in ns.
+    here: i64,
+    /// The least of these at a deadline of periods to come, from `end` on.
+    pub later: i64,
+    /// What is due here of the periods under way.
+    pub must: u64,
+    /// Whether it matters that it is in time.
+    pub counts: bool,
+    /// What optional streams can take by then.
+    pub claims: u64,
+    /// The least slack of mandatory streams at deadlines before `end`, in ns; what [`sweep`] finds.
     pub before: i64,
-    /// The slack at this one, if it is a mandatory stream's.
-    pub here: i64,
 }
 
 /// The least slack at any deadline, in ns; below zero where the worst has become true.
@@ -68,67 +45,69 @@ pub struct Slack {
 /// No deadline is anywhere near.
 const ENDLESS: i64 = i64::MAX;
 
-/// Goes through all deadlines, which are sorted. The drive is free at `from` at the latest; mandatory requests that are late take `late`
+/// What is left at `d` of the time since the beginning of the run.
+fn left(d: Time, due: u64) -> i64 {
+    signed(d.0).saturating_sub(signed(due))
+}
+
+fn signed(ns: u64) -> i64 {
+    ns.min(i64::MAX as u64) as i64
+}
+
+/// The points at these ends, which are sorted; `all`: what mandatory streams ask for.
+pub(super) fn points(ends: impl Iterator<Item = Time>, all: &[Periodic]) -> Vec<Point> {
+    let none = Point { end: Time::ZERO, here: 0, later: ENDLESS, must: 0, counts: false, claims: 0, before: ENDLESS };
+    let mut points: Vec<Point> = Vec::new();
+    for end in ends {
+        if points.last().is_none_or(|last| last.end < end) {
+            points.push(Point { end, ..none });
+        }
+    }
+    let last = all.iter().map(|p| p.end + p.period).max().unwrap_or(Time::ZERO);
+    let mut deadlines = Deadlines::of(all).take_while(|d| d.at <= last).peekable();
+    let mut due = 0;
+    for i in 0..points.len() {
+        let next = points.get(i + 1).map_or(Time::NEVER, |p| p.end);
+        let point = &mut points[i];
+        while let Some(here) = deadlines.next_if(|d| d.at == point.end) {
+            due = here.due;
+            if here.counts {
+                point.later = left(here.at, here.due);
+            }
+        }
+        point.here = left(point.end, due);
+        while let Some(later) = deadlines.next_if(|d| d.at < next) {
+            due = later.due;
+            if later.counts {
+                point.later = point.later.min(left(later.at, later.due));
+            }
+        }
+    }
+    // All that is due at ends of mandatory streams' periods is due by then.
+    if let Some(point) = points.iter_mut().rfind(|p| p.end <= last && all.iter().any(|p| p.counts)) {
+        point.later = point.later.min(left(last, evenly(all, last)));
+    }
+    points
+}
+
+/// Goes through all deadlines. The drive is free at `from` at the latest; mandatory requests that are late take `late`
 /// before anything else.
-pub fn sweep(order: &mut [At], from: Time, late: Dur) -> Slack {
+pub fn sweep(points: &mut [Point], from: Time, late: Dur) -> Slack {
     let mut slack = Slack { from, mandatory: ENDLESS, all: ENDLESS };
     // What must be done by where we are, and what optional streams can take by then.
-    let (mut must, mut claims) = (fine(late), 0i128);
-    let mut must_rate = 0u64;
-    let mut at = order.first().map_or(from, |o| o.demand.at());
-    let mut next = 0;
-    while next < order.len() {
-        let deadline = order[next].demand.at();
-        let span = deadline.since(at).0;
-        must += grown(must_rate, span);
-        at = deadline;
-        let first = next;
-        let (mut mandatory, before) = (false, slack.mandatory);
-        while let Some(stream) = order.get_mut(next).filter(|o| o.demand.at() == deadline) {
-            stream.before = before;
-            match stream.demand {
-                Demand::Mandatory { work, rate, .. } => {
-                    (must, must_rate, mandatory) = (must + fine(work), must_rate.saturating_add(rate), true);
-                }
-                Demand::Optional { work, .. } => claims += fine(work),
-            }
-            next += 1;
-        }
-        let left = fine_between(from, deadline) - must;
-        if mandatory {
-            let here = bounded(left);
-            order[first..next].iter_mut().for_each(|at| at.here = here);
-            slack.mandatory = slack.mandatory.min(here);
-            slack.all = slack.all.min(bounded(left - claims));
+    let (mut must, mut claims) = (left(from, 0).saturating_add(signed(late.0)), 0i64);
+    for point in points {
+        point.before = slack.mandatory;
+        must = must.saturating_add(signed(point.must));
+        claims = claims.saturating_add(signed(point.claims));
+        let here = if point.counts { point.here } else { ENDLESS };
+        let least = here.min(point.later);
+        if least < ENDLESS {
+            slack.mandatory = slack.mandatory.min(least.saturating_sub(must));
+            slack.all = slack.all.min(least.saturating_sub(must).saturating_sub(claims));
         }
     }
     slack
-}
-
-/// Rates are in 2^-48, and what they come to in 2^-48 ns.
-pub const PARTS: u32 = 48;
-
-#[inline]
-pub(super) fn fine(span: Dur) -> i128 {
-    i128::from(span.0) << PARTS
-}
-
-/// From one instant until another, which may be the earlier one.
-#[inline]
-pub(super) fn fine_between(from: Time, until: Time) -> i128 {
-    (i128::from(until.0) - i128::from(from.0)) << PARTS
-}
-
-/// What a rate comes to in `span` ns.
-#[inline]
-pub(super) fn grown(rate: u64, span: u64) -> i128 {
-    (u128::from(rate) * u128::from(span)) as i128
-}
-
-/// In whole ns, rounded up (why: above).
-#[inline]
-pub(super) fn bounded(slack: i128) -> i64 {
-    ((slack + ((1 << PARTS) - 1)) >> PARTS).clamp(i128::from(i64::MIN), i128::from(ENDLESS)) as i64
 }
 
 #[cfg(test)]
@@ -139,57 +118,116 @@ mod tests {
         Time(ms * 1_000_000)
     }
 
-    fn at(stream: usize, demand: Demand) -> At {
-        At { stream, demand, before: 0, here: 0 }
+    /// `work` ms in each `period` ms; the period under way, in which all of it is due, ends at `by`.
+    fn mandatory(by: u64, work: u64, period: u64) -> Periodic {
+        Periodic { end: ms(by), period: Dur::from_ms(period), work: work * 1_000_000, counts: true }
     }
 
-    /// `work` ms by `by` ms, and as much in each `period` ms.
-    fn mandatory(stream: usize, by: u64, work: u64, each: u64, period: u64) -> At {
-        at(stream, Demand::Mandatory { by: ms(by), work: Dur::from_ms(work), rate: (each << PARTS) / period })
+    /// With all of the periods under way due, and what optional streams can take by some instants, in ms.
+    fn laid(all: &[Periodic], optional: &[(u64, u64)]) -> Vec<Point> {
+        let mut ends: Vec<Time> = all.iter().map(|p| p.end).chain(optional.iter().map(|o| ms(o.0))).collect();
+        ends.sort_unstable();
+        let mut points = points(ends.into_iter(), all);
+        for point in &mut points {
+            let here = || all.iter().filter(|p| p.end == point.end);
+            (point.must, point.counts) = (here().map(|p| p.work).sum(), here().count() > 0);
+            point.claims = optional.iter().filter(|o| ms(o.0) == point.end).map(|o| o.1 * 1_000_000).sum();
+        }
+        points
     }
 
-    fn optional(stream: usize, by: u64, work: u64) -> At {
-        at(stream, Demand::Optional { by: ms(by), work: Dur::from_ms(work) })
-    }
-
-    fn in_ms(slack: Slack) -> (i64, i64) {
+    fn slack(points: &mut [Point], from: u64, late: u64) -> (i64, i64) {
+        let slack = sweep(points, ms(from), Dur::from_ms(late));
         (slack.mandatory / 1_000_000, slack.all / 1_000_000)
     }
 
     #[test]
     fn with_one_period_slack_is_what_figure_2_has_left() {
         // The paper's example: three requests of 30 ms with 100 ms to go.
-        let mut order = [mandatory(0, 500, 90, 90, 500), optional(1, 500, 7)];
-        assert_eq!(in_ms(sweep(&mut order, ms(400), Dur::ZERO)), (10, 3));
-        assert_eq!(in_ms(sweep(&mut order, ms(400), Dur::from_ms(4))), (6, -1));
+        let mut points = laid(&[mandatory(500, 90, 500)], &[(500, 7)]);
+        assert_eq!(slack(&mut points, 400, 0), (10, 3));
+        assert_eq!(slack(&mut points, 400, 4), (6, -1));
         let none = sweep(&mut [], ms(400), Dur::ZERO);
         assert_eq!((none.mandatory, none.all), (ENDLESS, ENDLESS));
     }
 
     #[test]
     fn a_shorter_period_asks_again_before_a_longer_ones_end() {
-        // 40 of each 100, and 300 of 1000: by 1000, 40 + 9 times 40 and 300.
-        let mut order = [mandatory(0, 100, 40, 40, 100), mandatory(1, 1000, 300, 300, 1000)];
-        let slack = sweep(&mut order, ms(0), Dur::ZERO);
-        assert_eq!(in_ms(slack), (60, 60));
-        assert_eq!((order[0].before, order[1].before / 1_000_000), (ENDLESS, 60));
-        let mut order = [mandatory(0, 100, 40, 40, 100), mandatory(1, 1000, 580, 580, 1000)];
-        assert_eq!(in_ms(sweep(&mut order, ms(0), Dur::ZERO)).0, 20);
+        // 40 of each 100, and 300 of 1000: by 1000, 10 times 40 and 300.
+        let mut points = laid(&[mandatory(100, 40, 100), mandatory(1000, 300, 1000)], &[]);
+        assert_eq!(slack(&mut points, 0, 0), (60, 60));
+        assert_eq!((points[0].before, points[1].before / 1_000_000), (ENDLESS, 60));
+        let mut points = laid(&[mandatory(100, 40, 100), mandatory(1000, 580, 1000)], &[]);
+        assert_eq!(slack(&mut points, 0, 0).0, 20);
+    }
+
+    #[test]
+    fn what_is_asked_for_is_due_in_steps() {
+        // 124 by 200, 217 by 300, 341 by 400, 558 by 600, 930 by 1000: by the line 279 by 300 and 372 by 400.
+        let mut points = laid(&[mandatory(200, 124, 200), mandatory(300, 93, 300), mandatory(1000, 31, 1000)], &[]);
+        assert_eq!(slack(&mut points, 0, 0), (42, 42));
+        let before: Vec<i64> = points.iter().map(|p| p.before / 1_000_000).skip(1).collect();
+        assert_eq!(before, [76, 42]);
+        // Half of it done: at 200 there is time for 138 before the next of those asks again.
+        points[0].must /= 2;
+        assert_eq!((slack(&mut points, 0, 0).0, points[1].before / 1_000_000), (104, 138));
     }
 
     #[test]
     fn what_optional_streams_take_counts_at_the_deadlines_behind_it() {
-        let mut order = [mandatory(0, 100, 50, 50, 300), optional(1, 200, 10), mandatory(2, 300, 20, 20, 300)];
-        // 50 by 100; 50, a little more than 33 and 20 by 300.
-        assert_eq!(in_ms(sweep(&mut order, ms(0), Dur::ZERO)), (50, 50));
-        let mut order = [optional(0, 100, 90), mandatory(1, 300, 20, 20, 300)];
-        assert_eq!(in_ms(sweep(&mut order, ms(0), Dur::ZERO)), (280, 190));
+        let mut points = laid(&[mandatory(100, 50, 300), mandatory(300, 20, 300)], &[(200, 10)]);
+        // 50 by 100; 50 and 20 by 300; 100 and 20 by 400.
+        assert_eq!(slack(&mut points, 0, 0), (50, 50));
+        let mut points = laid(&[mandatory(300, 20, 300)], &[(100, 90)]);
+        assert_eq!(slack(&mut points, 0, 0), (280, 190));
     }
 
     #[test]
     fn deadlines_at_one_instant_do_not_come_before_each_other() {
-        let mut order = [mandatory(0, 100, 60, 60, 100), mandatory(1, 100, 40, 40, 100)];
-        assert_eq!(sweep(&mut order, ms(0), Dur::ZERO).mandatory, 0);
-        assert_eq!((order[0].before, order[1].before), (ENDLESS, ENDLESS));
+        let mut points = laid(&[mandatory(100, 60, 100), mandatory(100, 40, 100)], &[]);
+        assert_eq!(slack(&mut points, 0, 0).0, 0);
+        assert_eq!((points.len(), points[0].before), (1, ENDLESS));
+    }
+
+    /// Against a walk over every instant, for sets that take up to all of the time.
+    #[test]
+    fn the_least_slack_is_that_of_all_deadlines() {
+        use headtime_testkit::profiles::{between, rng};
+        let mut tight = 0;
+        for seed in 0..300 {
+            let rng = &mut rng(seed);
+            let mut all = Vec::new();
+            let mut taken = 0.0;
+            for _ in 0..between(rng, 1, 4) {
+                let period = [20, 30, 40, 70, 100][between(rng, 0, 4) as usize];
+                let work = between(rng, 1, period);
+                if taken + work as f64 / period as f64 <= 1.0 {
+                    taken += work as f64 / period as f64;
+                    let end = between(rng, 1, period);
+                    all.push(Periodic { counts: between(rng, 0, 3) > 0, ..mandatory(end, work, period) });
+                }
+            }
+            let mut points = laid(&all, &[]);
+            let here = |p: &Point| all.iter().any(|o| o.end == p.end && o.counts);
+            points.iter_mut().for_each(|p| p.counts = here(p));
+            let found = sweep(&mut points, Time::ZERO, Dur::ZERO).mandatory;
+            let last = all.iter().map(|p| p.end + p.period).max().expect("one at least");
+            if all.iter().all(|p| !p.counts) {
+                assert_eq!(found, ENDLESS);
+                continue;
+            }
+            let steps =
+                |p: &Periodic, d: Time| if d < p.end { 0 } else { p.work * (1 + d.since(p.end).0 / p.period.0) };
+            let ends = |p: &Periodic, d: Time| p.counts && d >= p.end && d.since(p.end).0.is_multiple_of(p.period.0);
+            let due = |d: Time| d.0 as i64 - all.iter().map(|p| steps(p, d)).sum::<u64>() as i64;
+            let instants = |until: u64| (0..=until).map(ms).filter(|&d| all.iter().any(|p| ends(p, d))).map(due).min();
+            let upto = instants(last.0 / 1_000_000).unwrap_or(ENDLESS);
+            let line = all.iter().map(|p| p.work).sum::<u64>() + evenly(&all, last);
+            assert_eq!(found, upto.min(left(last, line)), "{seed}");
+            // What comes later is never thought to be less than it is.
+            assert!(found <= instants(20_000).expect("a deadline"), "{seed}");
+            tight += u64::from(found == upto && taken > 0.9);
+        }
+        assert!(tight > 30, "{tight}");
     }
 }

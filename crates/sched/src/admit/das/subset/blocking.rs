@@ -17,7 +17,6 @@ use std::cmp::Ordering;
 
 use headtime_disk::time::{Dur, Time};
 
-use super::super::sweep::At;
 use super::{Lent, Member, Sent, Subset, signed};
 
 impl Subset {
@@ -35,8 +34,6 @@ impl Subset {
         let time = self.streams[at].periods.lend(waits.period, worst);
         self.lent = Some(Lent { member: waits, time, token: None });
         self.changed();
-        // Each deadline has its slack from now on.
-        self.slack(now);
         // Whether the waiting one's own deadlines keep nothing back.
         let periods = &self.streams[at].periods;
         let spared = match waits.period.cmp(&periods.current()) {
@@ -44,19 +41,25 @@ impl Subset {
             Ordering::Equal => periods.waiting() == 0,
             Ordering::Greater => false,
         };
-        let counts = |deadline: &At| !spared || deadline.stream != at;
+        let slack = self.slack(now);
+        let least = |subset: &Subset, until: Option<usize>| match (spared, until) {
+            (true, until) => {
+                let until = until.map(|own| subset.streams[own].periods.end());
+                subset.slack_but_of(at, until, slack.from)
+            }
+            (false, Some(own)) => subset.points[subset.point_of[own]].before,
+            (false, None) => slack.mandatory,
+        };
         let enough = |slack: i64| slack >= signed(worst);
         let may = match of {
             // It is in the account of its own deadline, or of what is late, already.
             Some((own, period))
                 if self.streams[own].reservation.is_none() && self.streams[own].periods.counts(period) =>
             {
-                let until = self.deadline_of(own);
-                period < self.streams[own].periods.current()
-                    || enough(self.least_slack(|deadline| deadline.demand.at() < until && counts(deadline)))
+                period < self.streams[own].periods.current() || enough(least(self, Some(own)))
             }
             None if worst > self.rules.best_effort => false,
-            _ => enough(self.least_slack(counts)),
+            _ => enough(least(self, None)),
         };
         if !may {
             self.take_back(None);
@@ -69,17 +72,6 @@ impl Subset {
             _ => self.decided_for = worst,
         }
         true
-    }
-
-    /// A mandatory stream's deadline that counts.
-    fn deadline_of(&self, stream: usize) -> Time {
-        self.order.iter().find(|at| at.stream == stream).map_or(Time::NEVER, |at| at.demand.at())
-    }
-
-    /// The least slack at those deadlines of mandatory streams that are meant, by the last sweep.
-    pub(super) fn least_slack(&self, meant: impl Fn(&At) -> bool) -> i64 {
-        let mandatory = self.order.iter().filter(|at| self.streams[at.stream].reservation.is_none());
-        mandatory.filter(|at| meant(at)).map(|at| at.here).min().unwrap_or(i64::MAX)
     }
 
     /// What might go because a mandatory request waits for it, or was chosen under this name, does not: the other's

@@ -3,6 +3,7 @@
 use headtime_disk::time::Dur;
 
 use super::super::periods::Periods;
+use super::charge::Charges;
 
 /// A stream at work.
 #[derive(Clone, Debug)]
@@ -15,8 +16,8 @@ pub(super) struct Open {
     pub blocking: Dur,
     /// x: with so much time left one of its requests is likely to be done.
     pub likely: Dur,
-    /// By the number of requests to choose from, ascending: the mean time of one.
-    pub usual: Vec<(u32, Dur)>,
+    /// What requests cost its reservation at most that follow others than streams'.
+    pub charges: Charges,
     /// r; `None`: it is mandatory.
     pub reservation: Option<Dur>,
     /// c w / t of a mandatory stream, in [`super::sweep::PARTS`]; w with what one of its requests may have to wait for.
@@ -28,12 +29,6 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Mean time of a request that is chosen from this number of its stream's alone.
-    pub fn usual(&self, candidates: u32) -> Dur {
-        let behind = self.usual.partition_point(|u| u.0 <= candidates.max(1));
-        self.usual[behind.saturating_sub(1)].1
-    }
-
     /// What a mandatory stream's requests of the period under way, and `more` of them, take at their worst, with what
     /// they may have to wait for.
     pub fn due(&self, more: u32) -> Dur {
@@ -44,5 +39,21 @@ impl Open {
     /// What all of a period's can take.
     pub fn whole(&self) -> Dur {
         Dur((self.worst + self.blocking).0 * u64::from(self.periods.stream().requests))
+    }
+
+    /// What is left to do of the period under way, and what all of one is, as it is likely to be; of an optional one no
+    /// more than its reservation, and the last request carried through. With `done` nothing is left.
+    pub fn likely_work(&self, done: bool) -> (Dur, Dur) {
+        let work = |requests: u32, reserved: Option<Dur>| {
+            let all = Dur(self.likely.0 * u64::from(requests));
+            match reserved {
+                Some(Dur::ZERO) => Dur::ZERO,
+                Some(reserved) => all.min(reserved + self.likely),
+                None => all,
+            }
+        };
+        let left = self.reservation.map(|r| r.saturating_sub(self.periods.used()));
+        let left = if done { Dur::ZERO } else { work(self.periods.left(), left) };
+        (left, work(self.periods.stream().requests, self.reservation))
     }
 }

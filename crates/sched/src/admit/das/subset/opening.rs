@@ -5,8 +5,9 @@ use headtime_disk::time::{Dur, Time};
 use super::super::admission::Service;
 use super::super::demand::worst_rate;
 use super::super::periods::{Periods, Tally};
+use super::super::rates::PARTS;
 use super::super::stream::Stream;
-use super::super::sweep::PARTS;
+use super::charge::Charges;
 use super::terms::OpenError;
 use super::{Open, Subset};
 
@@ -32,7 +33,7 @@ impl Subset {
         }
         let (worst, likely, blocking) = (service.worst, service.likely(), stream.blocking(self.rules.blocker));
         let whole = worst + blocking;
-        let usual: Vec<_> = service.times.members().map(|(candidates, x)| (candidates, x.mean())).collect();
+        let charges = Charges::new(number, &service.times);
         let rate = if reservation.is_none() { worst_rate(stream.requests, whole, stream.period) } else { 0 };
         // Each rate is rounded up by less than one.
         let rounded = self.streams.len() as u64 + 1;
@@ -54,13 +55,13 @@ impl Subset {
                 worst,
                 blocking,
                 likely,
-                usual: usual.clone(),
+                charges: charges.clone(),
                 reservation,
                 rate,
                 claim: Dur::ZERO,
                 claim_rate: 0,
             });
-            self.changed();
+            self.ends_changed();
             // A period that begins now has all of its requests at once: there must be time for them, too. Where another's begins now,
             // its requests may come after this, and must not find that their time has been given away.
             let at_once = if begins == now { stream.requests } else { 0 };
@@ -71,7 +72,7 @@ impl Subset {
                 break;
             }
             self.streams.pop();
-            self.changed();
+            self.ends_changed();
             begins += stream.period;
             if begins > give_up {
                 return Err(OpenError::NoRoom { number });
@@ -105,7 +106,6 @@ impl Subset {
 
     /// After streams have come or gone.
     fn reckon(&mut self) {
-        self.ends.clear();
         for at in 0..self.streams.len() {
             let open = &self.streams[at];
             let stream = *open.periods.stream();
@@ -113,6 +113,6 @@ impl Subset {
             (self.streams[at].claim, self.streams[at].claim_rate) = (claim, worst_rate(1, claim, stream.period));
         }
         self.next_end = self.streams.iter().map(|s| s.periods.end()).min().unwrap_or(Time::NEVER);
-        self.changed();
+        self.ends_changed();
     }
 }

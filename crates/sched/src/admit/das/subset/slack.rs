@@ -2,7 +2,10 @@
 
 use headtime_disk::time::{Dur, Time};
 
-use super::super::sweep::{At, Demand, Slack, bounded, fine, fine_between, grown, sweep};
+use super::super::calendar::Periodic;
+use super::super::demand::worst_rate;
+use super::super::rates::{PARTS, bounded, fine, fine_between, grown};
+use super::super::sweep::{Point, Slack, points, sweep};
 use super::{Claims, Open, Step, Subset, signed};
 
 impl Subset {
@@ -54,16 +57,54 @@ impl Subset {
         needed * period <= left * period.max(full)
     }
 
+    /// Whether one more request of the optional stream `at`, whose reservation is used up, leaves all that is reserved
+    /// by the end of its period, and by later ends of optional streams' periods, the time that it is likely to take.
+    /// The drive is likely to be free at `from`.
+    ///
+    /// Shortly before mandatory streams are released nothing may be begun, if they leave less than a worst case free.
+    pub(super) fn leaves_likely(&self, at: usize, from: Time) -> bool {
+        let own = &self.streams[at];
+        let optional = self.streams.iter().filter(|s| s.reservation.is_some());
+        let longest = optional.map(|s| s.worst).max().unwrap_or(Dur::ZERO);
+        let mut least = i64::MAX;
+        let mut begun_by: Vec<i64> = Vec::with_capacity(self.points.len());
+        for point in self.points.iter().rev() {
+            least = least.min(point.later);
+            begun_by.push(least.saturating_sub(signed(longest)));
+        }
+        let (mut needed, mut rate) = (fine(own.likely + self.late_work()), 0u64);
+        let mut last = Time::ZERO;
+        for here in self.by_end.chunk_by(|&a, &b| self.point_of[a] == self.point_of[b]) {
+            let point = self.point_of[here[0]];
+            let end = self.points[point].end;
+            needed += grown(rate, end.since(last).0);
+            last = end;
+            for &i in here {
+                let (due, each) = self.streams[i].likely_work(i == at);
+                needed += fine(due);
+                rate = rate.saturating_add(worst_rate(1, each, self.streams[i].periods.stream().period));
+            }
+            let is_optional = here.iter().any(|&i| self.streams[i].reservation.is_some());
+            let begun_by = begun_by[self.points.len() - 1 - point];
+            let until = signed(Dur(end.0)).min(begun_by.saturating_add(signed(own.likely)));
+            let left = until.saturating_sub(signed(Dur(from.0)));
+            if is_optional && end >= own.periods.end() && i128::from(left) << PARTS < needed {
+                return false;
+            }
+        }
+        true
+    }
+
     /// The slack of mandatory streams if one of the streams had `more` requests.
     pub(super) fn slack_with(&mut self, at: usize, more: u32, now: Time) -> i64 {
-        self.put_in_order(Some((at, more)));
+        self.put_down(|stream| if stream == at { more } else { 0 });
         self.stale = true;
         self.swept(now).mandatory
     }
 
     pub(super) fn slack(&mut self, now: Time) -> Slack {
         if self.stale {
-            self.put_in_order(None);
+            self.put_down(|_| 0);
             self.stale = false;
         }
         self.swept(now)
@@ -71,7 +112,62 @@ impl Subset {
 
     fn swept(&mut self, now: Time) -> Slack {
         let late = self.late_work();
-        sweep(&mut self.order, self.at_drive.free_by(now), late)
+        sweep(&mut self.points, self.at_drive.free_by(now), late)
+    }
+
+    /// The least slack of mandatory streams from `from` on if deadlines of one of them do not matter; at deadlines
+    /// before `until`, if that is given.
+    pub(super) fn slack_but_of(&self, stream: usize, until: Option<Time>, from: Time) -> i64 {
+        let counts = |at: usize| at != stream;
+        let mut points = self.points_of(counts);
+        self.put_down_at(&mut points, |_| 0, counts);
+        let slack = sweep(&mut points, from, self.late_work());
+        let until = until.and_then(|until| points.iter().find(|p| p.end >= until));
+        until.map_or(slack.mandatory, |p| p.before)
+    }
+
+    /// Puts down what is due at the end of each stream's period, if it has more requests than it does.
+    fn put_down(&mut self, more: impl Fn(usize) -> u32) {
+        if self.points.is_empty() {
+            let key = |&at: &usize| (self.streams[at].periods.end(), self.streams[at].periods.stream().period, at);
+            self.by_end.clear();
+            self.by_end.extend(0..self.streams.len());
+            self.by_end.sort_unstable_by_key(key);
+            self.points = self.points_of(|_| true);
+            let of = |open: &Open| self.points.partition_point(|p| p.end < open.periods.end());
+            self.point_of = self.streams.iter().map(of).collect();
+        }
+        let mut points = std::mem::take(&mut self.points);
+        self.put_down_at(&mut points, more, |_| true);
+        self.points = points;
+    }
+
+    /// Points at the ends of all streams' periods; whether each mandatory one's deadlines matter.
+    fn points_of(&self, counts: impl Fn(usize) -> bool) -> Vec<Point> {
+        let times = |&at: &usize| (self.streams[at].periods.end(), self.streams[at].periods.stream().period);
+        let is_mandatory = |at: &&usize| self.streams[**at].reservation.is_none();
+        let mandatory: Vec<usize> = self.by_end.iter().filter(is_mandatory).copied().collect();
+        let together = mandatory.chunk_by(|a, b| times(a) == times(b)).map(|of| {
+            let (end, period) = times(&of[0]);
+            let work = of.iter().map(|&at| self.streams[at].whole().0).sum();
+            Periodic { end, period, work, counts: of.iter().any(|&at| counts(at)) }
+        });
+        points(self.by_end.iter().map(|at| times(at).0), &together.collect::<Vec<_>>())
+    }
+
+    fn put_down_at(&self, points: &mut [Point], more: impl Fn(usize) -> u32, counts: impl Fn(usize) -> bool) {
+        points.iter_mut().for_each(|p| (p.must, p.claims, p.counts) = (0, 0, false));
+        for (at, open) in self.streams.iter().enumerate() {
+            let point = &mut points[self.point_of[at]];
+            let (more, left) = (more(at), open.periods.left());
+            match open.reservation {
+                None => {
+                    point.must += open.due(more).0;
+                    point.counts |= left + more > 0 && counts(at);
+                }
+                Some(reservation) => point.claims += self.claimed(open, reservation, left + more).0,
+            }
+        }
     }
 
     /// Mandatory requests that are late, at their worst.
@@ -154,26 +250,5 @@ impl Subset {
     fn claimed(&self, open: &Open, reservation: Dur, left: u32) -> Dur {
         let reserved = reservation.saturating_sub(open.periods.used());
         if left > 0 && reserved > Dur::ZERO { self.claim(open, reserved, left) } else { Dur::ZERO }
-    }
-
-    /// Deadlines as they are, or as they would be with more requests of one stream.
-    fn put_in_order(&mut self, with: Option<(usize, u32)>) {
-        self.order.clear();
-        for (stream, open) in self.streams.iter().enumerate() {
-            let more = with.filter(|w| w.0 == stream).map_or(0, |w| w.1);
-            let demand = self.demand(open, more);
-            self.order.push(At { stream, demand, before: 0, here: i64::MAX });
-        }
-        self.order.sort_unstable_by_key(|at| (at.demand.at(), at.stream));
-    }
-
-    fn demand(&self, open: &Open, more: u32) -> Demand {
-        let (end, stream) = (open.periods.end(), open.periods.stream());
-        let left = open.periods.left() + more;
-        match open.reservation {
-            None if left > 0 => Demand::Mandatory { by: end, work: open.due(more), rate: open.rate },
-            None => Demand::Mandatory { by: end + stream.period, work: open.whole(), rate: open.rate },
-            Some(reservation) => Demand::Optional { by: end, work: self.claimed(open, reservation, left) },
-        }
     }
 }

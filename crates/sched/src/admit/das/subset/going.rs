@@ -1,0 +1,108 @@
+//! What goes to the drive, and comes back.
+
+use headtime_disk::time::{Dur, Time};
+
+use super::super::at_drive::Done;
+use super::super::periods::Cost;
+use super::{Event, Gone, Sent, Subset};
+
+impl Subset {
+    /// A request was chosen; its command goes at once or after something that fills the gap before it ([`Subset::sends`]). Until then it is
+    /// known as `token`. `worst`: w of what is not a stream's. Panics when the last decision, for which nothing else was chosen, did
+    /// not let it go.
+    pub fn chosen(&mut self, token: u32, what: Sent, worst: Dur) {
+        let (mut late, mut times, mut usual) = (false, (worst, worst), Dur::ZERO);
+        match what {
+            Sent::Fill => panic!("what fills a gap is not chosen"),
+            Sent::BestEffort => {
+                assert!(self.active.best_effort, "best effort was not in the subset");
+                assert!(worst <= self.decided_for, "a best-effort request of {worst}, longer than was said");
+            }
+            Sent::Stream(member) => {
+                assert!(self.active.members.contains(&member), "{member:?} was not in the subset");
+                let at = self.find(member.stream);
+                let open = &mut self.streams[at];
+                usual = open.charges.draw(open.periods.left());
+                late = open.periods.sent(member.period);
+                times = (open.worst, open.likely);
+            }
+        }
+        if let Some(lent) = self.lent.as_mut().filter(|lent| lent.token.is_none()) {
+            lent.token = Some(token);
+        }
+        self.at_drive.hold(token, Gone { what, late, usual, in_gap: false }, times);
+        self.active.members.clear();
+        self.active.best_effort = false;
+        self.changed();
+    }
+
+    /// The command of a request that was chosen goes to the drive. `worst`: its worst case, if something at its front has made it longer.
+    pub fn sends(&mut self, token: u32, command: u64, worst: Dur, now: Time) {
+        self.at_drive.sent_held(token, command, worst, now);
+        self.lent = self.lent.filter(|lent| lent.token != Some(token));
+    }
+
+    /// A best-effort request that was chosen does not go. Panics when it is a stream's.
+    pub fn withdrawn(&mut self, token: u32) {
+        let (Gone { what, .. }, ..) = self.at_drive.withdraw(token);
+        assert!(what == Sent::BestEffort, "{what:?} is a guarantee's");
+        self.take_back(Some(token));
+    }
+
+    /// What fills a gap, or idle time, goes to the drive. Who plans it sees to it that [`Subset::spare`] has time for
+    /// it.
+    pub fn fills(&mut self, command: u64, worst: Dur, now: Time) {
+        let in_gap = self.at_drive.held().next().is_some();
+        let gone = Gone { what: Sent::Fill, late: false, usual: Dur::ZERO, in_gap };
+        self.at_drive.sent(command, gone, (worst, worst), now);
+    }
+
+    /// A request that was chosen goes at once.
+    pub fn sent(&mut self, command: u64, what: Sent, worst: Dur, now: Time) {
+        const AT_ONCE: u32 = u32::MAX;
+        match what {
+            Sent::Fill => self.fills(command, worst, now),
+            _ => {
+                self.chosen(AT_ONCE, what, worst);
+                self.sends(AT_ONCE, command, Dur::ZERO, now);
+            }
+        }
+    }
+
+    /// A command came back of which the part that is a request's was not tried: it goes again, and is known as `token` until then.
+    pub fn again(&mut self, command: u64, token: u32, now: Time) {
+        self.tick(now);
+        let done = self.back(command, now);
+        self.at_drive.hold(token, done.what, (done.worst, done.likely));
+    }
+
+    fn back(&mut self, command: u64, now: Time) -> Done<Gone> {
+        let done = self.at_drive.done(command, self.rules.moves_on, now);
+        if done.overdue {
+            self.events.push(Event::Overdue { command, took: done.took, worst: done.worst });
+        }
+        done
+    }
+
+    /// A command came back: how long the drive was busy with it, if it was a stream's.
+    pub fn completed(&mut self, command: u64, now: Time) -> Option<Dur> {
+        self.tick(now);
+        let done = self.back(command, now);
+        let Gone { what, late, usual, in_gap } = done.what;
+        if in_gap {
+            self.gap_took += done.took;
+            return None;
+        }
+        // The gap would have been its own.
+        let took = done.took + std::mem::take(&mut self.gap_took);
+        let Sent::Stream(member) = what else { return None };
+        let cost = Cost { took, usual };
+        if let Some(open) = self.streams.iter_mut().find(|s| s.number == member.stream)
+            && !open.periods.done(member.period, late, cost, now)
+        {
+            self.events.push(Event::Late { command, member });
+        }
+        self.changed();
+        Some(done.took)
+    }
+}
