@@ -187,7 +187,7 @@ impl Live {
         // Nothing is reckoned while others wait for the ledger.
         let mut ledger = self.ledger().clone();
         let standings = self.standings()?;
-        ledger.become_of(&declared(&standings));
+        ledger.become_of(&declared(&standings))?;
         stream.map_or(Ok(()), |s| ledger.add(s))?;
         Ok(self.promised(&ledger, &standings, None))
     }
@@ -228,7 +228,7 @@ impl Live {
         for _ in 0..TRIES {
             let standings = self.standings()?;
             let beside = declared(&standings);
-            ledger.become_of(&beside);
+            ledger.become_of(&beside)?;
             ledger.add(stream)?;
             let admitted = ledger.admitted();
             let said = self.promised(&ledger, &standings, Some(export));

@@ -3,10 +3,11 @@
 //! [`super::reserve`] has the maths of one stream. Here is what V is, the time for which others keep the drive busy
 //! in a period of stream i, in the worst order: everything else first. It is the sum, as of independent times, of
 //!
-//! * the requests of each mandatory stream in all of its periods that touch this one ([`Stream::touched_by`]), at
-//!   their real times X, not their worst ones (section 2: so optional streams may be admitted although mandatory ones
-//!   fill the period by their worst cases), chosen from their own stream's alone, and the older ones that they may have
-//!   to wait for, at their real times, too;
+//! * the requests of each mandatory stream in all of its periods that touch this one, at their real times X, not their
+//!   worst ones (section 2: so optional streams may be admitted although mandatory ones fill the period by their worst
+//!   cases), chosen from their own stream's alone, and the older ones that they may have to wait for, at their real
+//!   times, too. Of two periods that this one touches in part, both count in full only if one less lies in it; else
+//!   they have no more than what is left of the time;
 //! * what each other optional stream takes with its reservation, the last request's overrun included, in each of its
 //!   periods that ends within this one. [`super::subset`] lets nothing with a later deadline go before what this
 //!   stream has reserved, at its worst, fits behind it. A period that began before this one counts only for the time
@@ -45,6 +46,8 @@ use super::reserve::{Room, Work};
 use super::stream::{Quality, Stream};
 use super::sums::Sum;
 
+mod leaving;
+
 /// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones. But neither are
 /// wider than this, or with long periods what is rounded up would be as much as what requests take.
 const FINE: (u64, Dur) = (1 << 14, Dur::from_us(100));
@@ -68,6 +71,8 @@ pub struct Ledger {
     /// For how many commands that are at the drive when they begin periods have room.
     pub(super) crossing: u32,
     worst_ppm: u64,
+    /// No reservation is larger than is needed: no stream has gone since they were found.
+    lean: bool,
     /// Goes up when something changes that others' reservations depend on.
     pub(super) version: u64,
 }
@@ -144,6 +149,7 @@ impl Ledger {
             group: Vec::new(),
             groups: Vec::new(),
             worst_ppm: 0,
+            lean: true,
             version: 1,
         }
     }
@@ -185,7 +191,14 @@ impl Ledger {
             let mut ledger = self.clone();
             ledger.extend(&[stream]).map(|()| ledger)
         };
-        match with(stream) {
+        let found = match with(stream) {
+            Err(_) if !self.lean => match self.anew() {
+                Ok(mut lean) => return lean.add(stream).map(|()| *self = lean),
+                Err(why) => Err(why),
+            },
+            found => found,
+        };
+        match found {
             Ok(ledger) => {
                 *self = ledger;
                 Ok(())
@@ -206,19 +219,6 @@ impl Ledger {
             self.push(stream)?;
         }
         self.settle()
-    }
-
-    /// Makes it one of these streams, all of which are at work and so can be had together; those that there are keep
-    /// what they have if these are the same, or more. If a stream has gone all reservations are found anew.
-    pub fn become_of(&mut self, streams: &[Stream]) {
-        let mut known = self.streams.len();
-        if !streams.starts_with(&self.streams) {
-            *self = Ledger::new(self.disk.clone());
-            known = 0;
-        }
-        if streams.len() > known {
-            self.extend(&streams[known..]).expect("what is at work was admitted");
-        }
     }
 
     fn nearest(&self, last: Stream, why: Why, mut fits: impl FnMut(Stream) -> bool) -> Nearest {
@@ -302,15 +302,20 @@ impl Ledger {
         largest.times.fewest().later(self.disk.blocker().saturating_sub(largest.worst))
     }
 
-    /// Finds reservations with which all have what they ask for.
-    fn settle(&mut self) -> Result<(), Why> {
+    /// What mandatory streams demand.
+    fn demand(&self) -> Result<Demand, Why> {
         let worst = |&g: &usize| {
             let Group { stream, service, .. } = &self.groups[g];
             let whole = service.worst + self.disk.blocking_of(stream);
             Worst { whole, longest: service.worst.max(self.disk.blocker_of(stream)) }
         };
         let worsts: Vec<_> = self.streams.iter().zip(&self.group).map(|(s, g)| (*s, worst(g))).collect();
-        let demand = Demand::of(&worsts)?;
+        Demand::of(&worsts)
+    }
+
+    /// Finds reservations with which all have what they ask for.
+    fn settle(&mut self) -> Result<(), Why> {
+        let demand = self.demand()?;
         self.worst_ppm = demand.needed_ppm();
         while self.crossing > 0 {
             if self.grow(&demand).is_ok() {

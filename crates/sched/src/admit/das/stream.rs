@@ -191,19 +191,6 @@ impl Stream {
     pub fn wanted_millionths(&self) -> u64 {
         u64::from(self.quality.0) * u64::from(self.requests)
     }
-
-    /// How often a period of a stream of `other` can have to do with one period of this stream: on the common grid, how many of
-    /// its periods lie in one of ours, or touch it.
-    pub fn touched_by(&self, other: &Stream) -> u64 {
-        let (ours, theirs) = (self.period.0, other.period.0);
-        if ours.is_multiple_of(theirs) {
-            ours / theirs
-        } else if theirs.is_multiple_of(ours) {
-            1
-        } else {
-            ours.div_ceil(theirs) + 1
-        }
-    }
 }
 
 #[cfg(test)]
@@ -237,20 +224,5 @@ mod tests {
         let s = every(500);
         assert_eq!(s.period_start(Time(499_999_999)), Time(0));
         assert_eq!(s.period_start(Time(500_000_000)), Time(500_000_000));
-    }
-
-    #[test]
-    fn no_period_has_to_do_with_more_of_anothers_than_is_said() {
-        for ours in [40, 50, 60, 100, 120] {
-            for theirs in [20, 30, 40, 50, 60, 70, 100, 200, 240] {
-                let said = every(ours).touched_by(&every(theirs));
-                let most = (0..1000).map(|p| {
-                    let (from, to) = (p * ours, (p + 1) * ours);
-                    (to.div_ceil(theirs)) - from / theirs
-                });
-                let most = most.max().unwrap_or(0);
-                assert!(said >= most && said <= most + 1, "{ours} and {theirs}: {said}, found {most}");
-            }
-        }
     }
 }

@@ -145,7 +145,7 @@ impl Streams {
     /// It cannot be had, with what is nearest; or `owner` has a stream.
     pub fn admit(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
         let declared: Vec<Stream> = self.declared().collect();
-        self.ledger.become_of(&declared);
+        self.ledger.become_of(&declared)?;
         let mut ledger = self.ledger.clone();
         ledger.add(stream)?;
         let opened = self.begin(owner, stream, &ledger.admitted(), now)?;

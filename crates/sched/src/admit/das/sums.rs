@@ -73,12 +73,22 @@ impl Group {
         if !other.stream.is_mandatory() {
             return sum.plus(&other.within(&self.stream, grid).times(count, limit), limit);
         }
-        let often = self.stream.touched_by(&other.stream);
-        let all = other.takes.in_bins(grid.wide(), limit).times(often * count, limit);
-        // The release at the period's own end is in the chance that a request must have.
+        let takes = |periods: u64| other.takes.in_bins(grid.wide(), limit).times(periods * count, limit);
         let (ours, theirs) = (self.stream.period.0, other.stream.period.0);
-        let aligned = ours.is_multiple_of(theirs) || theirs.is_multiple_of(ours);
-        let idle = Dur(free.0 * (often - u64::from(aligned)));
+        let (whole, rest) = (ours / theirs, ours % theirs);
+        // Periods of the others that begin in ours, and one behind that is kept free for, too.
+        let (all, released) = if rest == 0 {
+            // The release at the period's own end is in the chance that a request must have.
+            (takes(whole), whole - 1)
+        } else if theirs.is_multiple_of(ours) {
+            (takes(1), 0)
+        } else {
+            // Either one more than lie in ours, or those and parts of two with no more time than is left: what is
+            // carried over is done before the first ends, and what is done of the last is done before ours does.
+            let parts = takes(2).at_most_bins(grid.in_wide(Dur(rest)));
+            (takes(whole + 1).longer_of(&takes(whole).plus(&parts, limit)), whole + 2)
+        };
+        let idle = Dur(free.0 * released);
         sum.plus(&all, limit).plus(&Distribution::certain(grid.wide(), grid.in_wide(idle)), limit)
     }
 

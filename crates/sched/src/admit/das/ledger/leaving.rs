@@ -1,0 +1,109 @@
+//! Streams leave a ledger.
+
+use super::super::admission::{Nearest, Refusal, Why};
+use super::super::stream::Stream;
+use super::{Group, Ledger};
+
+impl Ledger {
+    /// Makes it one of these streams, which are at work. Streams that have gone leave the others what they have
+    /// reserved, which is enough still; it is found anew only when one cannot be had beside that.
+    ///
+    /// # Errors
+    /// Those that have come since cannot be had. What is at work was admitted, so that is for those that were begun
+    /// without this ledger, in an order of their own, where it is a matter of what is rounded.
+    pub fn become_of(&mut self, streams: &[Stream]) -> Result<(), Refusal> {
+        let mut known = self.streams.iter().zip(&self.group);
+        let kept: Vec<usize> =
+            streams.iter().map_while(|stream| known.find(|(s, _)| *s == stream)).map(|(_, &group)| group).collect();
+        if kept.len() < self.streams.len() {
+            self.keep(&streams[..kept.len()], &kept);
+        }
+        if kept.len() == streams.len() {
+            return Ok(());
+        }
+        let refusal = |why| Refusal { stream: kept.len(), why, nearest: Nearest::default() };
+        self.extend(&streams[kept.len()..]).map_err(refusal)
+    }
+
+    /// Only these streams are left, which are of these groups.
+    fn keep(&mut self, streams: &[Stream], groups: &[usize]) {
+        self.version += 1;
+        self.lean = false;
+        let mut now_at: Vec<Option<usize>> = vec![None; self.groups.len()];
+        let mut left: Vec<Group> = Vec::new();
+        for (first, &was) in groups.iter().enumerate() {
+            match now_at[was] {
+                Some(at) => left[at].count += 1,
+                None => {
+                    now_at[was] = Some(left.len());
+                    let changed_at = self.version;
+                    left.push(Group { count: 1, first, changed_at, sum: None, ..self.groups[was].clone() });
+                }
+            }
+        }
+        self.group = groups.iter().filter_map(|&was| now_at[was]).collect();
+        (self.streams, self.groups) = (streams.to_vec(), left);
+        self.worst_ppm = self.demand().map_or(self.worst_ppm, |demand| demand.needed_ppm());
+    }
+
+    /// The same streams, with reservations that are found anew.
+    pub(super) fn anew(&self) -> Result<Ledger, Why> {
+        let mut ledger = Ledger::new(self.disk.clone());
+        ledger.extend(&self.streams).map(|()| ledger)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::time::Dur;
+    use headtime_testkit::profiles::{between, rng};
+
+    use super::super::super::admission::{Disk, Service};
+    use super::super::super::distribution::Distribution;
+    use super::super::super::stream::Quality;
+    use super::*;
+
+    /// Streams come and go. Those that stay keep what they have, and what is asked for is had whenever it is beside
+    /// reservations that are found anew.
+    #[test]
+    fn streams_that_leave_make_room_for_others() {
+        let (mut refused, mut had, mut smaller) = (0, 0, 0);
+        for seed in 0..2 {
+            let rng = &mut rng(seed);
+            let samples: Vec<Dur> = (0..400).map(|_| Dur::from_us(between(rng, 2_000, 9_000))).collect();
+            let times = Distribution::from_samples(&samples, Dur::from_us(100), Dur::from_ms(30)).expect("samples");
+            let disk = Disk::new(vec![Service::new(128, Dur::from_ms(30), times)], 2).expect("a drive");
+            let mut ledger = Ledger::new(disk);
+            for _ in 0..24 {
+                let mut streams = ledger.streams().to_vec();
+                if streams.len() > 3 && between(rng, 0, 1) == 0 {
+                    let before = ledger.admitted();
+                    let gone = between(rng, 0, streams.len() as u64 - 1) as usize;
+                    streams.remove(gone);
+                    ledger.become_of(&streams).expect("fewer than there were");
+                    let mut reservations = before.reservations;
+                    reservations.remove(gone);
+                    assert_eq!((ledger.streams(), ledger.admitted().reservations), (&streams[..], reservations));
+                    let load = ledger.anew().expect("fewer than there were").admitted().load;
+                    assert_eq!(ledger.admitted().load, load);
+                }
+                let ppm = [1_000_000, 950_000, 500_000][between(rng, 0, 2) as usize];
+                let quality = Quality::from_ppm(ppm).expect("a quality");
+                let period = Dur::from_ms([500, 500, 1_000][between(rng, 0, 2) as usize]);
+                let stream = Stream::new(between(rng, 1, 20) as u32, period, quality, 128).expect("a stream");
+                let anew = ledger.anew().and_then(|mut anew| anew.extend(&[stream]).map(|()| anew.admitted()));
+                let before = ledger.admitted();
+                match ledger.add(stream) {
+                    Ok(()) => had += 1,
+                    Err(refusal) => {
+                        assert!(anew.is_err(), "seed {seed}: {refusal}");
+                        assert_eq!(ledger.admitted(), before);
+                        refused += 1;
+                    }
+                }
+                smaller += u64::from(anew.is_ok_and(|anew| anew != ledger.admitted()));
+            }
+        }
+        assert!(had > 8 && refused > 4 && smaller > 2, "{had}, {refused}, {smaller}");
+    }
+}
