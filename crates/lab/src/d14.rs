@@ -51,13 +51,15 @@ static SPEC: Spec = Spec {
             },
             Check { what: "mandatory requests late", unit: "requests", test: Test::Never },
             Check {
-                what: "the first with one X for all requests, measured with 100 waiting, beside 100 tasks",
+                what: "the first by one X for all requests, measured with 100 waiting, beside 100 tasks, as the paper \
+                       has it",
                 unit: "% of them",
                 test: Test::AtLeast(5.0),
             },
         ],
         quick: true,
-        note: "",
+        note: "As the paper has it, a reservation is all that a stream has. headtime gives it more where its requests \
+               take longer than X says, so that it keeps most of what one X promises, too.",
     }],
     alone: false,
 };
@@ -113,11 +115,11 @@ impl Experiment for D14 {
                 let mut rng = Variates::new(run.seed, (1 << 53) + set * 4 + at as u64);
                 let (profile, disk) = &disks[(set % 4) as usize];
                 let tasks = TASKS[(set / 4 % 6) as usize];
-                let own = Set { profile, disk, tasks, seed, length: run.length(120, 40) };
+                let own = Set { profile, disk, tasks, seed, length: run.length(120, 40), compensates: true };
                 rows.push(own.row(name, WAITING[(set % 4) as usize], &mut rng, &mut kept)?);
                 // As many sets with one X as are with each of the others.
                 if set % 4 == 0 {
-                    let other = Set { disk: &one_x, tasks: MOST, ..own };
+                    let other = Set { disk: &one_x, tasks: MOST, compensates: false, ..own };
                     other.row(name, MOST, &mut rng, &mut flat)?;
                 }
                 run.progress.advance(500 * (set + 1) / sets - 500 * set / sets);
@@ -139,6 +141,7 @@ struct Set<'a> {
     tasks: u32,
     seed: u64,
     length: u64,
+    compensates: bool,
 }
 
 impl Set<'_> {
@@ -152,6 +155,7 @@ impl Set<'_> {
         let (streams, expected_ppm) = admitted(self.disk, rng)?;
         let bench = Bench {
             length: Dur::from_secs(self.length),
+            compensates: self.compensates,
             seed: self.seed,
             ..Bench::new(self.profile, self.disk, streams, self.tasks.max(1))
         };

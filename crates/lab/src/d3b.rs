@@ -143,6 +143,7 @@ fn microseconds(requests: u32, streams: u32, decisions: u64) -> Result<Took, Run
         best_effort: WORST,
         blocker: WORST,
         exhausted: Exhausted::Skip,
+        compensates: true,
         crossing: Dur::ZERO,
         moves_on: Dur::ZERO,
     };
@@ -215,6 +216,7 @@ fn apart(service: &Service, requests: u32, streams: u32, decisions: u64) -> Resu
         best_effort: service.worst,
         blocker: service.worst,
         exhausted: Exhausted::Skip,
+        compensates: true,
         crossing: Dur::ZERO,
         moves_on: Dur::ZERO,
     };

@@ -67,6 +67,8 @@ pub(crate) struct Bench {
     pub best_effort: Beside,
     /// Commands at the drive at most; `None`: two (section 3.3).
     pub depth: Option<u32>,
+    /// Streams have more than they reserved where their requests take longer than X says.
+    pub compensates: bool,
     /// Virtual time of the run.
     pub length: Dur,
     /// Seed of everything.
@@ -83,6 +85,7 @@ impl Bench {
             streams,
             best_effort: Beside::Tasks(das::best_effort(waiting)),
             depth: None,
+            compensates: true,
             length: Dur::from_secs(60),
             seed: 1,
         }
@@ -96,7 +99,8 @@ impl Bench {
             None => None,
             Some(disk) => {
                 let promises = Promises::of(disk.clone(), &self.profile, &model, Exhausted::Skip);
-                Some(promises.map_err(|e| failed(spec, e))?)
+                let promises = promises.map_err(|e| failed(spec, e))?;
+                Some(Promises { compensates: self.compensates, ..promises })
             }
         };
         let profile = self.truth.as_ref().unwrap_or(&self.profile);

@@ -22,6 +22,7 @@ fn with(streams: &[(u32, u64)]) -> Subset {
         best_effort: longest,
         blocker: longest,
         exhausted: Exhausted::Skip,
+        compensates: true,
         crossing: Dur::ZERO,
         moves_on: Dur::ZERO,
     };

@@ -51,6 +51,7 @@ impl Rig {
             disk: Disk::new(vec![service], 2).expect("a drive"),
             worsts: Worsts::flat(W, SECTORS),
             exhausted: Exhausted::AsBestEffort,
+            compensates: true,
         };
         let config = Config { order: Order::Sptf, max_outstanding: 2, capacity, fill: None };
         let core = Core::new(config, model).admitting(policy).guaranteeing(&setup);

@@ -96,6 +96,7 @@ fn mandatory(blocked_by: u32) -> Kept {
             best_effort: large.worst,
             blocker: large.worst,
             exhausted: Exhausted::BeforeBestEffort,
+            compensates: true,
             crossing: large.worst,
             moves_on: Dur::ZERO,
         };
@@ -146,6 +147,7 @@ fn thirds(after: Dur, choice: Choice, seed: u64) -> Vec<Tally> {
         best_effort: older,
         blocker: older,
         exhausted: Exhausted::Skip,
+        compensates: true,
         crossing: older,
         moves_on: Dur::ZERO,
     };
@@ -189,6 +191,7 @@ fn every_optional_stream_has_its_quality_whoever_goes() {
             best_effort: large.worst,
             blocker: large.worst,
             exhausted: Exhausted::Skip,
+            compensates: true,
             crossing: large.worst,
             moves_on: Dur::ZERO,
         };

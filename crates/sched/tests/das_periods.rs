@@ -117,6 +117,7 @@ fn what_deadlines_one_by_one_leave_room_for_is_in_time() {
             best_effort: longest,
             blocker: longest,
             exhausted: Exhausted::BeforeBestEffort,
+            compensates: true,
             crossing: longest,
             moves_on: Dur::ZERO,
         };

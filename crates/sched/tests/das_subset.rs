@@ -29,6 +29,7 @@ const RULES: Rules = Rules {
     best_effort: Dur::from_ms(30),
     blocker: Dur::from_ms(30),
     exhausted: Exhausted::Skip,
+    compensates: true,
     crossing: Dur::ZERO,
     moves_on: Dur::ZERO,
 };
@@ -321,6 +322,7 @@ fn every_decision_is_that_of_walking_all_requests() {
             best_effort: Dur(UNIT * between(rng, 1, 3)),
             blocker: Dur(UNIT * between(rng, 1, 2)),
             exhausted: policy,
+            compensates: seed % 4 > 0,
             crossing: Dur(UNIT * between(rng, 1, 3)),
             moves_on: Dur(between(rng, 0, 1) * between(rng, 0, UNIT)),
         };

@@ -171,7 +171,7 @@ fn nothing_is_lost_of_streams_and_of_what_is_beside_them() {
         let times = Distribution::from_samples(&times, bin, worst).expect("samples");
         let disk = Disk::new(vec![Service::new(24, worst, times)], 2).expect("a drive");
         for area in [1_500, 20_000] {
-            let promises = Some(Setup { disk: disk.clone(), worsts: worsts.clone(), exhausted });
+            let promises = Some(Setup { disk: disk.clone(), worsts: worsts.clone(), exhausted, compensates: true });
             let admit = Policy::named(name).expect("a policy");
             let fill = FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) };
             let (owners, capacity, calls, faults, order) = (5, 12, 6_000, true, Order::Sptf);

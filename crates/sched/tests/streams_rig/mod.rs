@@ -102,6 +102,7 @@ impl Rig {
             disk: Disk::new(vec![Service::new(SECTORS, worst, times)], 2).expect("a drive"),
             worsts: Worsts::of(setting.belief, &model, 256).expect("a worst case"),
             exhausted: setting.exhausted,
+            compensates: true,
         };
         let fill = setting.fill.then(|| FillConfig::new(Algorithm::AngleEpFrag));
         let config = Config { order: setting.order, max_outstanding: 2, capacity: 4096, fill };

@@ -98,7 +98,8 @@ impl Walk {
                     let used_up = used >= reservation;
                     let usual = self.usual(r.stream, now);
                     let has_more = if used_up { usual } else { used } + begun < reservation;
-                    if in_turn && has_more && (!used_up || self.leaves_likely(r.stream, now)) {
+                    if in_turn && has_more && (!used_up || self.rules.compensates && self.leaves_likely(r.stream, now))
+                    {
                         first |= used_up;
                         true
                     } else {

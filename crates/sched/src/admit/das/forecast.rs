@@ -75,6 +75,7 @@ pub fn forecast(
         best_effort: own.worst,
         blocker: disk.blocker(),
         exhausted,
+        compensates: true,
         crossing: disk.largest().worst,
         moves_on: disk.moves_on,
     };

@@ -36,6 +36,9 @@ pub struct Setup {
     pub worsts: Worsts,
     /// What becomes of an optional stream's requests when its reservation is used up.
     pub exhausted: Exhausted,
+    /// Whether a stream has more than its reservation where its requests take longer than X says
+    /// ([`Rules::compensates`]); without it, qualities hold as far as X does.
+    pub compensates: bool,
 }
 
 /// Bytes of the largest request that is no stream's. It is begun only where all promises can wait for it at its worst, and a longer one would hardly
@@ -50,7 +53,7 @@ impl Setup {
     pub fn of(disk: Disk, profile: &Profile, model: &Model, exhausted: Exhausted) -> Result<Setup, WorstError> {
         let worsts = Worsts::of(profile, model, LARGEST_BYTES / model.sector_bytes)?;
         let disk = disk.with_others(worsts.get(worsts.most_sectors()));
-        Ok(Setup { disk, worsts, exhausted })
+        Ok(Setup { disk, worsts, exhausted, compensates: true })
     }
 }
 
@@ -99,6 +102,7 @@ impl Streams {
             best_effort: setup.worsts.get(setup.worsts.most_sectors()),
             blocker: setup.disk.blocker(),
             exhausted: setup.exhausted,
+            compensates: setup.compensates,
             crossing: setup.disk.largest().worst,
             moves_on: setup.worsts.moves_on(),
         };

@@ -240,7 +240,8 @@ impl Subset {
                     let in_turn = in_time && slack.0.mandatory >= w && self.before[at] >= w;
                     let used_up = periods.used() >= reservation;
                     let has_more = if used_up { periods.usual() } else { periods.used() } + begun < reservation;
-                    if in_turn && has_more && (!used_up || self.leaves_likely(at, likely_free)) {
+                    let compensates = || self.rules.compensates && self.leaves_likely(at, likely_free);
+                    if in_turn && has_more && (!used_up || compensates()) {
                         first |= used_up;
                         self.active.members.push(under_way);
                     } else if used_up && self.rules.exhausted != Exhausted::Skip && self.may_cross(slack, open.worst) {
