@@ -316,6 +316,33 @@ fn streams_with_periods_that_do_not_divide_each_other_are_not_admitted_for_more_
     assert!(used.iter().all(|u| *u > 0.55), "{used:.2?}");
 }
 
+/// Beside a mandatory stream with another period there is what that one leaves wherever its periods lie: it may do its
+/// requests at the end of one period and at the beginning of the next.
+#[test]
+fn beside_a_mandatory_stream_with_another_period_there_is_what_that_leaves_in_the_worst_place() {
+    let took = 5;
+    let times =
+        Distribution::from_samples(&[Dur::from_ms(took)], Dur::from_us(500), Dur::from_ms(6)).expect("a sample");
+    let disk = Disk::new(vec![Service::new(128, Dur::from_ms(6), times)], 1).expect("a drive");
+    for (theirs, requests, ours) in [(500, 30, 501), (200, 10, 380), (300, 10, 100), (500, 30, 500), (250, 10, 500)] {
+        let hard = stream(requests, Dur::from_ms(theirs), 1_000_000, 128);
+        let asks = stream(200, Dur::from_ms(ours), 999_000, 128);
+        let most = admit(&disk, &[hard, asks]).expect_err("a second of work").nearest.requests.expect("some fit");
+        // For every place of our period the parts of theirs that lie in it, as far as they have work for them.
+        let work = u64::from(requests) * took;
+        let busy = |period: u64| {
+            let (from, until) = (period * ours, (period + 1) * ours);
+            let part = |n: u64| until.min((n + 1) * theirs).saturating_sub(from.max(n * theirs)).min(work);
+            (from / theirs..until.div_ceil(theirs)).map(part).sum::<u64>()
+        };
+        let left = ours - (0..theirs).map(busy).max().expect("a place");
+        let had = u64::from(most) * took;
+        println!("{requests} in {theirs} ms leave {left} of {ours} ms, of which {had} are promised");
+        // What is at the drive when the period begins, and what is likely to be done behind the last.
+        assert!(had <= left && had + 4 * took >= left.saturating_sub(took), "{had} of {left}");
+    }
+}
+
 #[test]
 fn optional_streams_are_admitted_although_mandatory_ones_fill_the_period_by_their_worst() {
     let service = bell(4_250.0, 1_200.0, Dur::from_ms(25));
