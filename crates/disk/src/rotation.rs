@@ -57,8 +57,9 @@ impl Rotation {
             return None;
         }
         let top = 60_000_000_000u128 * den as u128;
-        let g = gcd(top, num as u128);
-        Rotation::from_period(u64::try_from(top / g).ok()?, u64::try_from(num as u128 / g).ok()?)
+        // Of two numbers and of the remainder of their division, the greatest common divisor is the same.
+        let g = gcd(num, (top % num as u128) as u64);
+        Rotation::from_period(u64::try_from(top / g as u128).ok()?, num / g)
     }
 
     /// The period as a ratio in nanoseconds, in lowest terms as given.
@@ -140,7 +141,8 @@ fn whole_ns(fx: u64) -> Dur {
     Dur((fx + ((1 << 32) - 1 - GRACE_FX)) >> 32)
 }
 
-fn gcd(a: u128, b: u128) -> u128 {
+/// The greatest common divisor.
+pub fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 

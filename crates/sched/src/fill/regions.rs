@@ -33,6 +33,7 @@
 use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
+use headtime_disk::rotation::gcd;
 
 use super::bitmap::Bitmap;
 pub use super::bitmap::CHUNK;
@@ -383,10 +384,6 @@ impl Regions {
             rest: size_of::<Regions>() + self.sessions.capacity() * size_of::<Session>(),
         }
     }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// Asks what is pending on a track: units that reach over its ends are seen too.

@@ -122,6 +122,7 @@ impl Walk {
         let free = i128::from(self.at_drive.likely_free(now).0);
         let own = &self.streams[stream];
         let longest = i128::from(self.optional().map(|(_, o)| o.worst.0).max().unwrap_or(0));
+        let shortest = i128::from(self.optional().map(|(_, o)| o.likely.0).min().unwrap_or(0));
         let late: u64 = self.mandatory().map(|(s, o)| self.late(s, now) * o.worst.0).sum();
         let ends = self.optional().map(|(s, _)| self.end(s, now)).filter(|end| *end >= self.end(stream, now));
         ends.into_iter().all(|end| {
@@ -133,7 +134,7 @@ impl Walk {
                     None => requests * o.likely.0,
                 };
                 let reserved = o.reservation.map(|r| r.saturating_sub(self.used(s, now)).0);
-                let left = if s == stream { 0 } else { work(self.left(s, now), reserved) };
+                let left = work(self.left(s, now), reserved);
                 let all = work(u64::from(o.stream.requests), o.reservation.map(|r| r.0));
                 let since = i128::from(end.0) - i128::from(self.end(s, now).0);
                 let again = i128::from(all) * since / i128::from(o.stream.period.0);
@@ -143,7 +144,7 @@ impl Walk {
             // Behind this nothing may be begun that takes as long as the longest.
             let begun_by =
                 self.to_come(now).into_iter().filter(|(d, _)| *d >= end).map(|(_, left)| left - longest).min();
-            let until = begun_by.map_or(i128::from(end.0), |by| i128::from(end.0).min(by + i128::from(own.likely.0)));
+            let until = begun_by.map_or(i128::from(end.0), |by| i128::from(end.0).min(by + shortest));
             needed + i128::from(own.likely.0 + late) <= until - free
         })
     }

@@ -1,21 +1,22 @@
-//! What mandatory streams can ask for in the periods to come, and when it is due: their processor demand (Baruah, Rosier
-//! and Howell 1990).
+//! What mandatory streams can ask for in the periods to come, and when it is due: their processor demand (Baruah,
+//! Rosier and Howell 1990).
 //!
-//! All requests of a period may be asked for when it begins, and are due when it ends. So what streams of one period ask
-//! for is due in steps, and at each end of a period there must be time for all steps up to there. It is no more than a
-//! line from the end of the period under way that grows evenly by as much in each period, and touches the steps from
-//! above: where that leaves time, so do they.
+//! All requests of a period may be asked for when it begins, and are due when it ends. So what streams of one period
+//! ask for is due in steps, and at each end of a period there must be time for all steps up to there. It is no more
+//! than a line from the end of the period under way that grows evenly by as much in each period, and touches the steps
+//! from above: where that leaves time, so do they.
 //!
 //! Each step is looked at, up to [`EXACT`] of one stream's; behind them its line is. Steps are whole numbers of
 //! nanoseconds, and so no more than what the line comes to, rounded down.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use headtime_disk::time::{Dur, Time};
 
-/// Periods of one stream that are looked at one by one. The shortest period there is goes into the longest 10,000 times,
-/// and a decision cannot look at so many.
+/// Periods of one stream that are looked at one by one. The shortest period there is goes into the longest 10,000
+/// times, and a scheduler that is told of the end of a period cannot look at as many deadlines.
 pub(super) const EXACT: u64 = 256;
 
 /// Mandatory streams with one period, whose periods end together.
@@ -71,13 +72,10 @@ impl<'a> Deadlines<'a> {
         let next = next.map(|(i, p)| Reverse((p.end + p.period, i))).collect();
         Deadlines { all, next, due: 0, behind: Vec::new() }
     }
-}
 
-impl Iterator for Deadlines<'_> {
-    type Item = Deadline;
-
-    fn next(&mut self) -> Option<Deadline> {
-        let at = self.next.peek()?.0.0;
+    /// The next one, if it is before `until`.
+    pub fn next_before(&mut self, until: Time) -> Option<Deadline> {
+        let at = self.next.peek().map(|first| first.0.0).filter(|at| *at < until)?;
         let mut counts = false;
         while let Some(mut first) = self.next.peek_mut().filter(|first| first.0.0 == at) {
             let Reverse((_, i)) = *first;
@@ -87,12 +85,16 @@ impl Iterator for Deadlines<'_> {
             if at.since(periodic.end).0 / periodic.period.0 < EXACT {
                 *first = Reverse((at + periodic.period, i));
             } else {
-                std::collections::binary_heap::PeekMut::pop(first);
+                PeekMut::pop(first);
                 self.behind.push(i);
             }
         }
-        let more = |&i: &usize| self.all[i].evenly(at).saturating_sub(self.all[i].work * EXACT);
-        let due = self.behind.iter().map(more).fold(self.due, u64::saturating_add);
-        Some(Deadline { at, due, counts })
+        Some(Deadline { at, due: self.due_by(at), counts })
+    }
+
+    /// What is due by `d`, which is not before the last deadline that was told, nor behind the next.
+    pub fn due_by(&self, d: Time) -> u64 {
+        let more = |&i: &usize| self.all[i].evenly(d).saturating_sub(self.all[i].work * EXACT);
+        self.behind.iter().map(more).fold(self.due, u64::saturating_add)
     }
 }

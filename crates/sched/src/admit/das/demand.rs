@@ -21,6 +21,7 @@
 //! those that wait, and d an earlier one. What is due by d waits for nothing, so it is of periods that begin at some r
 //! from now on, and the slack at d is d - r - D(r, d) at least, which is w_k or more.
 
+use headtime_disk::rotation::gcd;
 use headtime_disk::time::{Dur, Time};
 
 use super::admission::Why;
@@ -64,12 +65,6 @@ pub(super) fn worst_rate(requests: u32, worst: Dur, period: Dur) -> u64 {
 
 /// When periods of all lengths begin together again; `None`: in more than 500 years.
 fn together_after(all: &[Alike]) -> Option<u64> {
-    let gcd = |mut a: u64, mut b: u64| {
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
     all.iter().try_fold(1u64, |lcm, a| (lcm / gcd(lcm, a.period.0)).checked_mul(a.period.0))
 }
 
@@ -104,9 +99,10 @@ impl Demand {
         let least_free = alike.last().map(|longest| {
             let until = Time(longest.period.0);
             let left = |d: Time, due: u64| Dur(d.0.saturating_sub(due));
-            let deadlines = Deadlines::of(&at_once).take_while(|d| d.at <= until).map(|d| left(d.at, d.due));
-            // Behind, slack only grows.
-            deadlines.fold(left(until, evenly(&at_once, until)), Dur::min)
+            let mut deadlines = Deadlines::of(&at_once);
+            let each = std::iter::from_fn(|| deadlines.next_before(until)).map(|d| left(d.at, d.due));
+            // From there on, slack only grows.
+            each.fold(left(until, evenly(&at_once, until)), Dur::min)
         });
         Ok(Demand { needed_ppm, least_free })
     }
@@ -176,10 +172,10 @@ fn rooms(all: &[Alike], together: Option<u64>) -> Vec<Option<Dur>> {
 /// The same for a release at `r`, and requests that are due at the times `own`, which are sorted.
 fn at(r: u64, all: &[Alike], own: &[(u64, usize)], rooms: &mut [Option<Dur>]) {
     let released: Vec<Periodic> = all.iter().map(|a| a.from(r)).collect();
-    let mut deadlines = Deadlines::of(&released).peekable();
+    let mut deadlines = Deadlines::of(&released);
     let mut least: Option<Dur> = None;
     for &(due, i) in own {
-        while let Some(d) = deadlines.next_if(|d| d.at.0 < due) {
+        while let Some(d) = deadlines.next_before(Time(due)) {
             let left = Dur((d.at.0 - r).saturating_sub(d.due));
             least = Some(least.map_or(left, |least| least.min(left)));
         }

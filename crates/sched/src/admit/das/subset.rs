@@ -48,6 +48,8 @@
 //!
 //! A decision looks at each stream once. Requests are counted, not looked at.
 
+use std::cell::OnceCell;
+
 use headtime_disk::time::{Dur, Time};
 
 use super::at_drive::AtDrive;
@@ -225,7 +227,7 @@ impl Subset {
         let slack = (&slack, &claims);
         let likely_free = self.at_drive.likely_free_by(now);
         self.active.members.clear();
-        let mut first = false;
+        let (mut first, spare) = (false, OnceCell::new());
         // In the order of deadlines, so that the earliest comes first.
         for &at in &self.by_end {
             let open = &self.streams[at];
@@ -240,7 +242,9 @@ impl Subset {
                     let in_turn = in_time && slack.0.mandatory >= w && self.before[at] >= w;
                     let used_up = periods.used() >= reservation;
                     let has_more = if used_up { periods.usual() } else { periods.used() } + begun < reservation;
-                    let compensates = || self.rules.compensates && self.leaves_likely(at, likely_free);
+                    // Worked out once, and only where it is asked for.
+                    let spare = || spare.get_or_init(|| self.likely_spare(likely_free))[self.point_of[at]];
+                    let compensates = || self.rules.compensates && spare() >= signed(open.likely);
                     if in_turn && has_more && (!used_up || compensates()) {
                         first |= used_up;
                         self.active.members.push(under_way);

@@ -1,12 +1,11 @@
 //! Slack: how much time there is at every deadline beyond what must be done by then.
 //!
-//! What is due of the periods under way changes from decision to decision, and counts at their ends. What is due of the
-//! periods to come ([`super::calendar`]) does not. Between one end of a period under way and the next only that changes,
-//! so of all deadlines between two such ends it is enough to know the one that leaves least. So a decision looks at
-//! each end once, however many deadlines there are.
+//! What is due of the periods under way changes from decision to decision, and counts at their ends. What is due of
+//! the periods to come ([`super::calendar`]) does not, so of all deadlines between two such ends it is enough to know
+//! the one that leaves least. A decision looks at each end once, however many deadlines there are.
 //!
-//! Those up to the last end of a second period are looked at one by one. Behind, all is taken as growing evenly; streams
-//! take all of the time at most (condition 2), so that slack only grows from there.
+//! Those up to the last end of a second period are looked at one by one. Behind, all is taken as growing evenly;
+//! streams take all of the time at most (condition 2), so that slack only grows from there.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -64,24 +63,16 @@ pub(super) fn points(ends: impl Iterator<Item = Time>, all: &[Periodic]) -> Vec<
         }
     }
     let last = all.iter().map(|p| p.end + p.period).max().unwrap_or(Time::ZERO);
-    let mut deadlines = Deadlines::of(all).take_while(|d| d.at <= last).peekable();
-    let mut due = 0;
+    let mut deadlines = Deadlines::of(all);
+    let upto = |d: Time| Time(d.min(last).0 + 1);
     for i in 0..points.len() {
-        let next = points.get(i + 1).map_or(Time::NEVER, |p| p.end);
+        let next = points.get(i + 1).map_or(Time::NEVER, |p| p.end).min(upto(last));
         let point = &mut points[i];
-        while let Some(here) = deadlines.next_if(|d| d.at == point.end) {
-            due = here.due;
-            if here.counts {
-                point.later = left(here.at, here.due);
-            }
-        }
-        point.here = left(point.end, due);
-        while let Some(later) = deadlines.next_if(|d| d.at < next) {
-            due = later.due;
-            if later.counts {
-                point.later = point.later.min(left(later.at, later.due));
-            }
-        }
+        let here = deadlines.next_before(upto(point.end));
+        point.here = left(point.end, deadlines.due_by(point.end));
+        let later = std::iter::from_fn(|| deadlines.next_before(next));
+        let counts = here.into_iter().chain(later).filter(|d| d.counts);
+        point.later = counts.map(|d| left(d.at, d.due)).min().unwrap_or(ENDLESS);
     }
     // All that is due at ends of mandatory streams' periods is due by then.
     if let Some(point) = points.iter_mut().rfind(|p| p.end <= last && all.iter().any(|p| p.counts)) {
@@ -187,6 +178,19 @@ mod tests {
         let mut points = laid(&[mandatory(100, 60, 100), mandatory(100, 40, 100)], &[]);
         assert_eq!(slack(&mut points, 0, 0).0, 0);
         assert_eq!((points.len(), points[0].before), (1, ENDLESS));
+    }
+
+    /// Behind 256 periods of the shorter one it counts as growing evenly, at the longer one's end as well.
+    #[test]
+    fn what_is_asked_for_very_often_counts_at_the_end_of_a_long_period() {
+        let all = [mandatory(10, 4, 10), mandatory(7_000, 2_000, 7_000)];
+        let mut points = laid(&all, &[]);
+        // By 7,000, 700 times 4 and 2,000.
+        assert_eq!(slack(&mut points, 0, 0).0, 6);
+        assert_eq!(points[1].here / 1_000_000, 7_000 - 699 * 4);
+        // What is due by then takes all the time.
+        let mut points = laid(&[mandatory(10, 4, 10), mandatory(7_000, 4_200, 7_000)], &[]);
+        assert_eq!(slack(&mut points, 0, 0).0, 0);
     }
 
     /// Against a walk over every instant, for sets that take up to all of the time.

@@ -41,19 +41,14 @@ impl Open {
         Dur((self.worst + self.blocking).0 * u64::from(self.periods.stream().requests))
     }
 
-    /// What is left to do of the period under way, and what all of one is, as it is likely to be; of an optional one no
-    /// more than its reservation, and the last request carried through. With `done` nothing is left.
-    pub fn likely_work(&self, done: bool) -> (Dur, Dur) {
-        let work = |requests: u32, reserved: Option<Dur>| {
-            let all = Dur(self.likely.0 * u64::from(requests));
-            match reserved {
-                Some(Dur::ZERO) => Dur::ZERO,
-                Some(reserved) => all.min(reserved + self.likely),
-                None => all,
-            }
-        };
-        let left = self.reservation.map(|r| r.saturating_sub(self.periods.used()));
-        let left = if done { Dur::ZERO } else { work(self.periods.left(), left) };
-        (left, work(self.periods.stream().requests, self.reservation))
+    /// What a number of requests is likely to take; of an optional stream no more than its reservation leaves of which
+    /// this is `used`, with the last one carried through.
+    pub fn likely_work(&self, requests: u32, used: Dur) -> Dur {
+        let all = Dur(self.likely.0 * u64::from(requests));
+        match self.reservation.map(|reserved| reserved.saturating_sub(used)) {
+            Some(Dur::ZERO) => Dur::ZERO,
+            Some(left) => all.min(left + self.likely),
+            None => all,
+        }
     }
 }

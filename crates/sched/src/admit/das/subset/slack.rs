@@ -4,7 +4,7 @@ use headtime_disk::time::{Dur, Time};
 
 use super::super::calendar::Periodic;
 use super::super::demand::worst_rate;
-use super::super::rates::{PARTS, bounded, fine, fine_between, grown};
+use super::super::rates::{bounded, fine, fine_between, grown};
 use super::super::sweep::{Point, Slack, points, sweep};
 use super::{Claims, Open, Step, Subset, signed};
 
@@ -57,42 +57,40 @@ impl Subset {
         needed * period <= left * period.max(full)
     }
 
-    /// Whether one more request of the optional stream `at`, whose reservation is used up, leaves all that is reserved
-    /// by the end of its period, and by later ends of optional streams' periods, the time that it is likely to take.
-    /// The drive is likely to be free at `from`.
+    /// What is likely to be left at each point and all later ones, in ns, if optional streams have what they reserved and
+    /// nothing more; the drive is likely to be free at `from`.
     ///
     /// Shortly before mandatory streams are released nothing may be begun, if they leave less than a worst case free.
-    pub(super) fn leaves_likely(&self, at: usize, from: Time) -> bool {
-        let own = &self.streams[at];
-        let optional = self.streams.iter().filter(|s| s.reservation.is_some());
-        let longest = optional.map(|s| s.worst).max().unwrap_or(Dur::ZERO);
-        let mut least = i64::MAX;
-        let mut begun_by: Vec<i64> = Vec::with_capacity(self.points.len());
-        for point in self.points.iter().rev() {
-            least = least.min(point.later);
-            begun_by.push(least.saturating_sub(signed(longest)));
-        }
-        let (mut needed, mut rate) = (fine(own.likely + self.late_work()), 0u64);
-        let mut last = Time::ZERO;
+    pub(super) fn likely_spare(&self, from: Time) -> Vec<i64> {
+        let optional = || self.streams.iter().filter(|s| s.reservation.is_some());
+        let worst = optional().map(|s| signed(s.worst)).max().unwrap_or(0);
+        let likely = optional().map(|s| signed(s.likely)).min().unwrap_or(0);
+        let (mut needed, mut rate, mut last) = (fine(self.late_work()), 0u64, Time::ZERO);
+        let mut spare = vec![i64::MAX; self.points.len()];
         for here in self.by_end.chunk_by(|&a, &b| self.point_of[a] == self.point_of[b]) {
             let point = self.point_of[here[0]];
             let end = self.points[point].end;
             needed += grown(rate, end.since(last).0);
             last = end;
-            for &i in here {
-                let (due, each) = self.streams[i].likely_work(i == at);
-                needed += fine(due);
-                rate = rate.saturating_add(worst_rate(1, each, self.streams[i].periods.stream().period));
+            for &at in here {
+                let open = &self.streams[at];
+                needed += fine(open.likely_work(open.periods.left(), open.periods.used()));
+                let each = open.likely_work(open.periods.stream().requests, Dur::ZERO);
+                rate = rate.saturating_add(worst_rate(1, each, open.periods.stream().period));
             }
-            let is_optional = here.iter().any(|&i| self.streams[i].reservation.is_some());
-            let begun_by = begun_by[self.points.len() - 1 - point];
-            let until = signed(Dur(end.0)).min(begun_by.saturating_add(signed(own.likely)));
-            let left = until.saturating_sub(signed(Dur(from.0)));
-            if is_optional && end >= own.periods.end() && i128::from(left) << PARTS < needed {
-                return false;
+            if here.iter().any(|&at| self.streams[at].reservation.is_some()) {
+                spare[point] = bounded(fine_between(from, end) - needed);
             }
         }
-        true
+        let (mut later, mut least) = (i64::MAX, i64::MAX);
+        for (point, spare) in self.points.iter().zip(&mut spare).rev() {
+            later = later.min(point.later);
+            // Who is begun just in time is likely to be done so much later.
+            let early = signed(Dur(point.end.0)).saturating_sub(later.saturating_sub(worst).saturating_add(likely));
+            least = least.min(spare.saturating_sub(early.max(0)));
+            *spare = least;
+        }
+        spare
     }
 
     /// The slack of mandatory streams if one of the streams had `more` requests.
