@@ -91,9 +91,9 @@ static SPEC: Spec = Spec {
                 test: Test::AtMost(3.0),
             }],
             quick: true,
-            note: "Streams leave the readers a part of each second. A reader has the disk for a whole budget at a time: \
-                   the largest, what the fastest zone gives in a slice, is some 3% of what is due in 100 s to the one \
-                   with the least. A window begins within one and ends within another.",
+            note: "Streams leave the readers a part of each second. A reader has the disk for a whole budget at a \
+                   time: the largest, what the fastest zone gives in a slice, is some 3% of what is due in 100 s to \
+                   the one with the least. A window begins within one and ends within another.",
         },
         Claim {
             id: "X1c",

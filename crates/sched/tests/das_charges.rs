@@ -41,7 +41,7 @@ fn with(streams: &[(u32, u64)]) -> Subset {
     subset
 }
 
-/// Who may go, by number, and whether best effort may.
+/// The streams with eligible requests, by number, and whether best effort is eligible.
 fn active(subset: &mut Subset, now: Time) -> (Vec<u32>, bool) {
     let active = subset.decide(now);
     (active.members.iter().map(|m| m.stream).collect(), active.best_effort)

@@ -13,7 +13,7 @@ use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 const BIN: Dur = Dur::from_us(100);
-const CHOICES: [Choice; 2] = [Choice::Spiteful, Choice::Anybody];
+const CHOICES: [Choice; 2] = [Choice::Spiteful, Choice::Random];
 
 fn service(rng: &mut Xoshiro256PlusPlus, sectors: u32, mean: u64, worst: u64) -> (Service, Vec<Dur>) {
     let samples = made_up_times(rng, 1_000, BIN, (mean / 3, mean), worst);

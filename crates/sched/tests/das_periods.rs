@@ -98,7 +98,34 @@ fn a_line_leaves_room(all: &[Asks]) -> bool {
     })
 }
 
-/// On a drive that takes the worst case each time, or nearly, and whoever of those that may go does.
+/// A period that goes into another a thousand times: what falls due of it counts at the end of the long one, and not
+/// only of the next 256.
+#[test]
+fn a_long_period_beside_a_very_short_one_is_in_time() {
+    let worst = [1, 1, 1];
+    let all = [(6, 8, 0), (2_200, 9_000, 0)];
+    assert!(admitted(worst, &all).expect("98%").load.worst_ppm > 970_000);
+    let rules = Rules {
+        outstanding: 1,
+        best_effort: bins(1),
+        blocker: bins(1),
+        exhausted: Exhausted::Skip,
+        compensates: true,
+        crossing: bins(1),
+        moves_on: Dur::ZERO,
+    };
+    let (disk, mut rig) = (drive(worst), Rig::new(rules, Choice::Spiteful, rng(1), |_, worst| worst));
+    for (number, stream) in streams(&all).into_iter().enumerate() {
+        rig.open(number as u32, stream, disk.service(8).expect("it is known"), None, Dur::ZERO);
+    }
+    rig.run(Time(bins(40_000).0));
+    for (number, _) in all.iter().enumerate() {
+        let tally = rig.subset.tally(number as u32).expect("it is at work");
+        assert!(tally.late == 0 && tally.deferred == 0 && tally.in_time > 6_600, "{tally:?}");
+    }
+}
+
+/// On a drive that takes the worst case each time, or nearly, in any order of the eligible requests.
 #[test]
 fn what_deadlines_one_by_one_leave_room_for_is_in_time() {
     let (mut sets, mut steps, mut requests) = (0, 0, 0);
@@ -124,7 +151,7 @@ fn what_deadlines_one_by_one_leave_room_for_is_in_time() {
         let mut mood = rng(seed + 1);
         let exact = seed % 3 == 0;
         let takes = move |_, worst: Dur| if exact { worst } else { Dur(worst.0 - mood.next_u64() % (worst.0 / 2)) };
-        let choice = if seed % 4 < 2 { Choice::Spiteful } else { Choice::Anybody };
+        let choice = if seed % 4 < 2 { Choice::Spiteful } else { Choice::Random };
         let mut rig = Rig::new(rules, choice, rng(seed + 2), takes);
         rig.subset.set_crossing(found.crossing);
         for (number, stream) in streams(&all).into_iter().enumerate() {

@@ -60,8 +60,8 @@ fn streams_have_their_qualities_although_x_was_measured_with_a_hundred_waiting()
         let streams = das::streams(&das::TABLE_2).expect("streams");
         let kept = least(&run(&profile, disk.clone(), &streams, &das::best_effort(100), 60));
         assert!(kept >= -0.5, "{name}: {kept} points");
-        // One X for all requests, that of a hundred, says less than these take. What is reserved by it is too little, and
-        // a stream has more of the time that there is; but more is admitted than there is time for.
+        // One X for all requests, that of a hundred, says less than these take. What is reserved by it is too little,
+        // and a stream has more of the time that there is; but more is admitted than there is time for.
         let service = disk.service(128).expect("64 KiB");
         let steady = service.steady.as_ref().expect("measured while all wait").most().clone();
         let one_x = Disk::new(vec![Service::new(128, service.worst, steady)], 2).expect("a drive");

@@ -17,7 +17,7 @@ use at_drive::AtDrive;
 use lending::Lending;
 
 /// No stream asks for more than it does.
-const NOBODY: (usize, u64) = (usize::MAX, 0);
+const AS_ASKED: (usize, u64) = (usize::MAX, 0);
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Walk {
             Ordering::Equal => self.count(stream, |r| r.period == period && r.is == Is::Waiting) == 0,
             Ordering::Greater => false,
         };
-        let slacks = self.slacks(spared.then_some(stream), NOBODY, now);
+        let slacks = self.slacks(spared.then_some(stream), AS_ASKED, now);
         let enough = |slack: &(Time, i128)| slack.1 >= i128::from(worst.0);
         let waiting = |s, p| self.count(s, |r| r.period == p && r.is == Is::Waiting) > 0;
         let may = match what {
@@ -284,7 +284,7 @@ impl Walk {
                     *d > end && d.since(end).0.is_multiple_of(o.stream.period.0)
                 })
         };
-        let slacks = self.slacks(None, NOBODY, now).into_iter().filter(is_step);
+        let slacks = self.slacks(None, AS_ASKED, now).into_iter().filter(is_step);
         slacks.map(|(d, slack)| (d, slack + free(now) + due(d))).collect()
     }
 

@@ -17,8 +17,8 @@ use crate::profiles::between;
 pub enum Choice {
     /// Best effort if it may, then the stream with the latest deadline.
     Spiteful,
-    /// Anybody, best effort as one of them.
-    Anybody,
+    /// Any of the eligible requests, best effort as one of them.
+    Random,
     /// The stream with the latest deadline; there is no best effort.
     Streams,
 }
@@ -202,7 +202,7 @@ impl<'a> Rig<'a> {
         let chosen = match self.choice {
             Choice::Spiteful if best_effort => None,
             Choice::Spiteful | Choice::Streams => members.iter().copied().max_by_key(end),
-            Choice::Anybody => members.get((self.rng.next_u64() % all) as usize).copied(),
+            Choice::Random => members.get((self.rng.next_u64() % all) as usize).copied(),
         };
         let number = chosen.map(|m| m.stream);
         let worst = self.worst.iter().find(|w| Some(w.0) == number).map_or(self.rules.best_effort, |w| w.1);

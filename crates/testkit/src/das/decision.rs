@@ -1,21 +1,21 @@
-//! Who may go: each question walks all requests.
+//! The eligible requests: each question walks all there ever were.
 
 use std::cmp::Ordering;
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::subset::Exhausted;
 
-use super::{Asked, Decision, Is, NOBODY, Open, Walk};
+use super::{AS_ASKED, Asked, Decision, Is, Open, Walk};
 
 impl Walk {
-    /// Who may go, the longest best-effort request being one of `best_effort`.
+    /// The eligible requests, the longest best-effort one being of `best_effort`.
     pub fn decide(&mut self, best_effort: Dur, now: Time) -> Decision {
         self.lending.take_back();
         self.decision(best_effort, now)
     }
 
     fn decision(&self, best_effort: Dur, now: Time) -> Decision {
-        let slacks = self.slacks(None, NOBODY, now);
+        let slacks = self.slacks(None, AS_ASKED, now);
         let everywhere = slacks.iter().map(|s| s.1).min();
         // What optional streams can take of their reservations.
         let claims: Vec<(usize, Time, Dur)> = self
@@ -64,7 +64,8 @@ impl Walk {
         let excused = |s: usize| {
             let w = self.streams[s].worst;
             let own = self.streams[s].reservation.is_none() && self.left(s, now) == 0;
-            may_cross(w) || own && self.slacks(Some(s), NOBODY, now).iter().all(|(_, slack)| *slack >= i128::from(w.0))
+            let others = || self.slacks(Some(s), AS_ASKED, now);
+            may_cross(w) || own && others().iter().all(|(_, slack)| *slack >= i128::from(w.0))
         };
         let before = |end: Time| claiming().filter(|c| c.1 < end).map(|c| left_at(c.1)).min();
         let mut chosen = Vec::new();

@@ -270,7 +270,7 @@ pub enum Why {
         stream: usize,
         /// The worst case of its longest single command, which may be an older request that one of its waits for.
         worst: Dur,
-        /// What the others leave free in one of their periods.
+        /// The least that the others leave free from a release to a deadline before its own.
         free: Dur,
     },
     /// Condition 3 does not hold: this stream, the new one or another beside it, would not have its quality.

@@ -11,8 +11,8 @@
 //! * an optional request, if its stream has some of its reservation left, the slack is at least w at every deadline,
 //!   all that optional streams with earlier ends can take of their reservations fits behind it (below), and it is
 //!   likely to be done in its period;
-//! * one of an optional stream whose reservation is used up, although requests like those that X was measured with would
-//!   have left something of it, and best effort after it: where it might if something were left, and all that is
+//! * one of an optional stream whose reservation is used up, although requests like those that X was measured with
+//!   would have left something of it, and best effort after it: where it might if something were left, and all that is
 //!   reserved is likely to be done behind it;
 //! * a best-effort request, if the slack is at least w at every deadline, less what optional streams can take of their
 //!   reservations by then; if at the end of each optional stream's period as much is left when everything is taken off

@@ -1,9 +1,9 @@
 //! What a request takes that is like those that X was measured with: a time drawn from X of as many candidates.
 //!
-//! A reservation is enough for what was promised if requests take what X says. Those of one stream may take longer: they
-//! lie together, so that there is nothing to choose from, or far from where others have the arm. Then it is used up with
-//! fewer of them. So it is reckoned, too, what they would have taken by X. A stream that has used up its reservation, but
-//! by that has not, has more where it harms no other.
+//! A reservation is enough for what was promised if requests take what X says. Those of one stream may take longer:
+//! they lie together, so that there is nothing to choose from, or far from where others have the arm. Then it is used
+//! up with fewer of them. So it is reckoned, too, what they would have taken by X. A stream that has used up its
+//! reservation, but by that has not, has more where it harms no other.
 //!
 //! With the mean instead of a time drawn from X, a reservation of less than that would never be enough for a second
 //! request, though X says that it often is.
@@ -46,7 +46,7 @@ impl Charges {
         Charges { stream, times, drawn: 0 }
     }
 
-    /// What the next request would take, chosen from so many.
+    /// What the next request would take, chosen from this number of requests.
     pub fn draw(&mut self, candidates: u32) -> Dur {
         self.drawn += 1;
         let behind = self.times.partition_point(|t| t.0 <= candidates.max(1));

@@ -57,8 +57,8 @@ impl Subset {
         needed * period <= left * period.max(full)
     }
 
-    /// What is likely to be left at each point and all later ones, in ns, if optional streams have what they reserved and
-    /// nothing more; the drive is likely to be free at `from`.
+    /// What is likely to be left at each point and all later ones, in ns, if optional streams have what they reserved
+    /// and nothing more; the drive is likely to be free at `from`.
     ///
     /// Shortly before mandatory streams are released nothing may be begun, if they leave less than a worst case free.
     pub(super) fn likely_spare(&self, from: Time) -> Vec<i64> {

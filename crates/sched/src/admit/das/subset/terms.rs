@@ -41,8 +41,8 @@ pub struct Rules {
     pub blocker: Dur,
     /// What becomes of streams without a reservation left.
     pub exhausted: Exhausted,
-    /// An optional stream that has used up its reservation by requests that took longer than X says has more, where that
-    /// leaves the others theirs.
+    /// An optional stream that has used up its reservation by requests that took longer than X says has more, where
+    /// that leaves the others theirs.
     pub compensates: bool,
     /// w of the largest command that may be at the drive when a period begins, where its streams were given room for
     /// that ([`super::super::admission::Admitted::crossing`]).
