@@ -67,6 +67,8 @@ pub(crate) struct Bench {
     pub best_effort: Beside,
     /// Commands at the drive at most; `None`: two (section 3.3).
     pub depth: Option<u32>,
+    /// What becomes of requests of streams that have used up their reservations; figure 2 leaves them out.
+    pub exhausted: Exhausted,
     /// Streams have more than they reserved where their requests take longer than X says.
     pub compensates: bool,
     /// Virtual time of the run.
@@ -85,20 +87,20 @@ impl Bench {
             streams,
             best_effort: Beside::Tasks(das::best_effort(waiting)),
             depth: None,
+            exhausted: Exhausted::Skip,
             compensates: true,
             length: Dur::from_secs(60),
             seed: 1,
         }
     }
 
-    /// Runs it, with SATF within the active subset and two commands at the drive (section 3.3), and with streams that have used up their
-    /// reservations left out as in figure 2.
+    /// Runs it, with SATF within the active subset and two commands at the drive (section 3.3).
     pub(crate) fn run(&self, spec: &Spec, observer: &mut impl Observer) -> Result<Stats, RunError> {
         let model = Model::new(&self.profile).map_err(|e| failed(spec, e))?;
         let guarantees = match &self.known {
             None => None,
             Some(disk) => {
-                let promises = Promises::of(disk.clone(), &self.profile, &model, Exhausted::Skip);
+                let promises = Promises::of(disk.clone(), &self.profile, &model, self.exhausted);
                 let promises = promises.map_err(|e| failed(spec, e))?;
                 Some(Promises { compensates: self.compensates, ..promises })
             }

@@ -97,7 +97,7 @@ impl Family {
     }
 
     /// Each member: the least number of candidates for which it holds, and its times.
-    pub fn members(&self) -> impl ExactSizeIterator<Item = (u32, &Distribution)> {
+    pub fn members(&self) -> impl ExactSizeIterator<Item = (u32, &Distribution)> + DoubleEndedIterator {
         self.members.iter().map(|m| (m.0, &m.1))
     }
 

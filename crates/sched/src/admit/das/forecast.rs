@@ -109,6 +109,9 @@ struct Drawn {
     idle: Dur,
     /// Numbers of candidates, ascending, and for each its bins with the mass up to each.
     members: Vec<(u32, Vec<(u64, Dur)>)>,
+    /// The mean of the most candidates that were measured, and of half as many: by that ratio each doubling beyond
+    /// shortens times.
+    doubled: Option<(Dur, Dur)>,
 }
 
 impl Drawn {
@@ -117,13 +120,17 @@ impl Drawn {
             let mut upto = 0;
             let bins = times.masses().filter(|m| m.1 > 0).map(|(bin, mass)| {
                 upto += mass;
-                (upto, Dur(bin as u64 * times.bin().0))
+                // A bin has the times up to its own, from the one before: its middle is what they are in the mean.
+                (upto, Dur(bin as u64 * times.bin().0).saturating_sub(Dur(times.bin().0 / 2)))
             });
             (candidates, bins.collect())
         };
         let family = service.steady.as_ref().unwrap_or(&service.times);
         let idle = service.times.fewest().mean().saturating_sub(family.fewest().mean());
-        Drawn { worst: service.worst, idle, members: family.members().map(member).collect() }
+        let most = family.members().len() - 1;
+        let half = family.members().rev().find(|m| 2 * m.0 <= family.members().nth(most).map_or(0, |m| m.0));
+        let doubled = half.map(|half| (family.most().mean(), half.1.mean()));
+        Drawn { worst: service.worst, idle, members: family.members().map(member).collect(), doubled }
     }
 
     fn draw(&self, candidates: u32, rng: &mut SplitMix) -> Dur {
@@ -138,7 +145,24 @@ impl Drawn {
         }
         let Some(&(all, longest)) = bins.last() else { return self.worst };
         let at = rng.next() % all.max(1);
-        bins.get(bins.partition_point(|b| b.0 <= at)).map_or(longest, |b| b.1)
+        let takes = bins.get(bins.partition_point(|b| b.0 <= at)).map_or(longest, |b| b.1);
+        if behind < self.members.len() { takes } else { self.shortened(takes, candidates) }
+    }
+
+    /// A time of the most candidates that were measured, if it is one of more. With every doubling there is as much
+    /// more to choose from; so it is taken to shorten times by as much as the last that was measured, and never below
+    /// the shortest.
+    fn shortened(&self, mut takes: Dur, candidates: u32) -> Dur {
+        let (most, bins) = &self.members[self.members.len() - 1];
+        let Some((mean, of_half)) = self.doubled.filter(|d| d.0 < d.1) else { return takes };
+        let shortest = bins.first().map_or(Dur::ZERO, |b| b.1);
+        let once = |t: Dur| Dur((u128::from(t.0) * u128::from(mean.0) / u128::from(of_half.0)) as u64);
+        let mut measured = *most;
+        while candidates / 2 >= measured {
+            (takes, measured) = (once(takes), 2 * measured);
+        }
+        let part = u64::from(candidates.saturating_sub(measured));
+        (takes - Dur((takes - once(takes)).0 * part / u64::from(measured))).max(shortest)
     }
 }
 
@@ -263,6 +287,7 @@ impl Running {
 #[cfg(test)]
 mod tests {
     use super::super::admission::admit;
+    use super::super::family::Family;
     use super::super::stream::Quality;
     use super::*;
 
@@ -289,8 +314,31 @@ mod tests {
     #[test]
     fn alone_best_effort_has_all_of_the_drive() {
         let alone = beside(&[]);
-        assert!((199_900..=200_000).contains(&alone.per_1000_s), "{alone:?}");
+        // 5 ms lie in a bin of 10 us that ends there.
+        assert!((200_000..=200_300).contains(&alone.per_1000_s), "{alone:?}");
         assert!(alone.best_effort_ppm > 999_000 && alone.streams_ppm == 0);
+    }
+
+    #[test]
+    fn beyond_what_was_measured_times_go_on_to_shrink() {
+        let bin = Dur::from_us(10);
+        let of = |n: u32, ms: u64| {
+            let samples = [Dur::from_ms(ms), Dur::from_ms(2 * ms)];
+            (n, Distribution::from_samples(&samples, bin, Dur::from_ms(30)).expect("samples"))
+        };
+        let mut service = Service::new(128, Dur::from_ms(30), of(1, 10).1);
+        let mean = |service: &Service, candidates: u32| {
+            let (drawn, mut rng) = (Drawn::of(service), SplitMix(1));
+            let all: Dur = (0..20_000).map(|_| drawn.draw(candidates, &mut rng)).sum();
+            all.0 / 20_000 / 100_000
+        };
+        // In tenths of a ms. Of one number of candidates alone nothing follows for others.
+        assert_eq!([1, 2, 100].map(|n| mean(&service, n)), [149, 149, 149]);
+        service.times = Family::new(vec![of(1, 10), of(32, 8), of(64, 6)]).expect("a family");
+        // From 32 to 64 they shrink to three quarters, 12 to 9 ms; so they do to 128, but no time is below the shortest.
+        let [measured, half_way, doubled, far] = [64, 96, 128, 10_000].map(|n| mean(&service, n));
+        assert!((88..=90).contains(&measured) && (81..=83).contains(&half_way), "{measured} {half_way}");
+        assert!((74..=76).contains(&doubled) && (59..=60).contains(&far), "{doubled} {far}");
     }
 
     #[test]

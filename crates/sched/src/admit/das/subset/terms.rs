@@ -19,6 +19,11 @@ impl Exhausted {
     /// What they are called.
     pub const NAMES: [&str; 3] = ["skip", "as-best-effort", "before-best-effort"];
 
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        Exhausted::NAMES[self as usize]
+    }
+
     /// The one of that name.
     pub fn named(name: &str) -> Option<Exhausted> {
         Some(match name {
