@@ -234,6 +234,11 @@ fn streams_come_from_a_file_with_its_lines_in_what_is_said_of_it() {
     let odd = "requests=5,period=500ms,quality=99%,size=1000";
     let e = headtime(&["admit", "--disk", "ultrastar36z15", "--stream", odd]).refused();
     assert!(e.contains("--stream: stream 1: size: expected whole sectors of 512 bytes, found 1000"), "{e}");
+    let e = headtime(&["admit", "--disk", "ultrastar36z15", "--stream", FIVE, "--stream", "requests=5"]).refused();
+    assert!(e.contains("--stream: stream 2: expected period (a time such as 500ms"), "{e}");
+    let named = format!("{FIVE},name=2");
+    let e = headtime(&["admit", "--disk", "ultrastar36z15", "--stream", &named, "--stream", FIVE]).refused();
+    assert!(e.contains("--stream: stream 2: name: expected another for each stream, found \"2\" twice"), "{e}");
     assert!(headtime(&["admit", "--disk", "none", "--stream", FIVE]).refused().contains("no built-in drive"));
 }
 

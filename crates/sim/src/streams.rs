@@ -47,7 +47,7 @@ pub struct Asked {
     pub kinds: Kinds,
     /// Older requests that one of them may have to wait for, at most.
     pub blocked_by: u32,
-    /// Where it stands, for messages.
+    /// For messages: where it stands, and its number there.
     pub place: String,
 }
 
@@ -73,8 +73,7 @@ impl Asked {
     /// # Errors
     /// A size of no whole sectors, a figure outside of its limits.
     pub fn stream(&self, sector_bytes: u32) -> Result<Stream, StreamsError> {
-        let refused =
-            |why: &dyn ToString| StreamsError::new(&self.place, format!("stream {}: {}", self.name, why.to_string()));
+        let refused = |why: &dyn ToString| StreamsError::new(&self.place, why.to_string());
         let sector = u64::from(sector_bytes.max(1));
         let sectors = u32::try_from(self.bytes / sector).ok().filter(|n| *n > 0 && self.bytes.is_multiple_of(sector));
         let sectors = sectors.ok_or_else(|| {
@@ -86,27 +85,39 @@ impl Asked {
     }
 }
 
-/// The stream that one line of a command says; it is the `nth`, from 1, where it has no name. `flag` is what the line followed.
+/// The stream that one line of a command says; it is the `nth`, from 1, where it has no name. `place`: where the line stands, for messages.
 ///
 /// # Errors
 /// What was expected, and what was found.
-pub fn parse(line: &str, flag: &str, nth: usize) -> Result<Asked, StreamsError> {
+pub fn parse(line: &str, place: &str, nth: usize) -> Result<Asked, StreamsError> {
     let mut given: Vec<(&str, String)> = Vec::new();
     for part in line.split(',') {
         let (key, value) = part.split_once('=').map_or((part.trim(), ""), |(k, v)| (k.trim(), v.trim()));
         let form = "expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, blocked-by=N, name=X";
         if !KEYS.contains(&key) || value.is_empty() {
-            return Err(StreamsError::new(flag, format!("{form}, found \"{}\"", shown(part))));
+            return Err(StreamsError::new(place, format!("{form}, found \"{}\"", shown(part))));
         }
         if given.iter().any(|g| g.0 == key) {
             return Err(StreamsError::new(
-                flag,
+                place,
                 format!("expected each of {} once, found {key} twice", KEYS.join(", ")),
             ));
         }
         given.push((key, value.into()));
     }
-    one(&given, &|_| flag.to_string(), flag, nth)
+    one(&given, &|_| place.into(), place.into(), nth)
+}
+
+/// Whether each stream can be told from the others by its name.
+///
+/// # Errors
+/// The second of two with one name.
+pub fn distinct(streams: &[Asked]) -> Result<(), StreamsError> {
+    let twice = streams.iter().enumerate().find(|(n, s)| streams[..*n].iter().any(|before| before.name == s.name));
+    twice.map_or(Ok(()), |(_, s)| {
+        let reason = format!("name: expected another for each stream, found \"{}\" twice", shown(&s.name));
+        Err(StreamsError::new(&s.place, reason))
+    })
 }
 
 /// The streams of a file.
@@ -173,7 +184,7 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Asked>, StreamsError> {
                 places.push((known, place));
             }
             let at = |key: &str| places.iter().find(|p| p.0 == key).map_or(begin.clone(), |p| p.1.clone());
-            streams.push(one(&given, &at, &begin, n + 1)?);
+            streams.push(one(&given, &at, format!("{begin}: stream {}", n + 1), n + 1)?);
         }
     }
     if streams.is_empty() {
@@ -182,11 +193,16 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Asked>, StreamsError> {
     Ok(streams)
 }
 
-/// A stream from its keys; `at` says where each stands, and `begin` where all of it does.
-fn one(given: &[(&str, String)], at: &dyn Fn(&str) -> String, begin: &str, nth: usize) -> Result<Asked, StreamsError> {
+/// A stream from its keys; `at` says where each stands, and `place` where all of it does.
+fn one(
+    given: &[(&str, String)],
+    at: &dyn Fn(&str) -> String,
+    place: String,
+    nth: usize,
+) -> Result<Asked, StreamsError> {
     let find = |key: &str| given.iter().find(|g| g.0 == key).map(|g| g.1.clone());
     let need = |key: &'static str, form: &str| {
-        find(key).ok_or_else(|| StreamsError::new(begin, format!("stream {nth}: expected {key} ({form}), found none")))
+        find(key).ok_or_else(|| StreamsError::new(&place, format!("expected {key} ({form}), found none")))
     };
     let refused = |key: &str, form: &str, found: &str| {
         StreamsError::new(&at(key), format!("{key}: expected {form}, found \"{}\"", shown(found)))
@@ -220,7 +236,7 @@ fn one(given: &[(&str, String)], at: &dyn Fn(&str) -> String, begin: &str, nth: 
         quality: written::quality(&quality).ok_or_else(|| refused("quality", quality_form, &quality))?,
         bytes: Bytes::parse(&size).filter(|n| *n > 0).ok_or_else(|| refused("size", size_form, &size))?,
         name,
-        place: begin.into(),
+        place,
     })
 }
 
@@ -239,7 +255,7 @@ mod tests {
     use super::*;
 
     fn line(text: &str) -> Result<Asked, StreamsError> {
-        parse(text, "--stream", 3)
+        parse(text, "--stream: stream 3", 3)
     }
 
     #[test]
@@ -253,7 +269,7 @@ mod tests {
         assert_eq!(behind.blocked_by, 2);
         let text = "[[stream]]\nrequests = 5\nperiod = \"0.5 s\"\nquality = 0.995\nsize = 65536\nname = \"a\"\n";
         let read = read("s.toml", text).unwrap();
-        assert_eq!(read, [Asked { name: "a".into(), place: "s.toml:1".into(), ..said.clone() }]);
+        assert_eq!(read, [Asked { name: "a".into(), place: "s.toml:1: stream 1".into(), ..said.clone() }]);
         let stream = said.stream(512).unwrap();
         assert_eq!((stream.requests, stream.sectors, stream.is_mandatory()), (5, 128, false));
         assert!(line("requests=1,period=1ms,quality=1,size=4k").unwrap().stream(4096).unwrap().is_mandatory());
@@ -264,7 +280,7 @@ mod tests {
         for (text, said) in [
             (
                 "",
-                "--stream: expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, blocked-by=N, \
+                "--stream: stream 3: expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, blocked-by=N, \
                  name=X, found \"\"",
             ),
             ("requests=5,perod=1s", "perhaps kinds=reads, blocked-by=N, name=X, found \"perod=1s\""),
@@ -275,7 +291,7 @@ mod tests {
             ("requests=5,period=1s,size=4k", "--stream: stream 3: expected quality (a share such as 99% or 0.99"),
             (
                 "requests=0,period=1s,quality=1,size=4k",
-                "requests: expected a whole number of requests in each period, found \"0\"",
+                "--stream: stream 3: requests: expected a whole number of requests in each period, found \"0\"",
             ),
             (
                 "requests=5,period=1,quality=1,size=4k",
@@ -287,6 +303,7 @@ mod tests {
                 "quality: expected a share such as 99% or 0.99, more than 0 and",
             ),
             ("requests=5,period=1s,quality=0,size=4k", "found \"0\""),
+            ("requests=5,period=1s,quality=99.99999%,size=4k", "in whole parts per million, found \"99.99999%\""),
             ("requests=5,period=1s,quality=1,size=4k,kinds=both", "kinds: expected any, reads, writes, found \"both\""),
             ("requests=5,period=1s,quality=1,size=4q", "size: expected a number of bytes such as 64k, found \"4q\""),
             ("requests=5,period=1s,quality=1,size=4k,name=\u{1b}[31m", "name: expected 1 to 64 characters"),
@@ -298,6 +315,15 @@ mod tests {
         assert_eq!(odd, "--stream: stream 3: size: expected whole sectors of 512 bytes, found 1000 bytes");
         let many = line("requests=10001,period=1s,quality=1,size=4k").unwrap().stream(512).unwrap_err().to_string();
         assert!(many.contains("requests per period: expected 1 to 10000, found 10001"), "{many}");
+    }
+
+    #[test]
+    fn two_streams_of_one_name_are_refused_also_where_one_has_its_number() {
+        let named = |name: &str, nth| parse(&format!("requests=5,period=1s,quality=1,size=4k{name}"), "here", nth);
+        let all = [named(",name=2", 1).unwrap(), named("", 2).unwrap(), named("", 3).unwrap()];
+        let said = distinct(&all).unwrap_err().to_string();
+        assert_eq!(said, "here: name: expected another for each stream, found \"2\" twice");
+        assert_eq!(distinct(&all[1..]), Ok(()));
     }
 
     #[test]

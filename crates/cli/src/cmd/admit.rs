@@ -42,8 +42,8 @@ pub struct Admit {
     /// Nothing writes to the drive: neither these streams nor anything else. Then nothing need be known of writes
     #[arg(long)]
     reads_only: bool,
-    /// What becomes of what streams ask for beyond their reservations, for what is said of best effort: skip,
-    /// as-best-effort, before-best-effort
+    /// What becomes of what streams ask for beyond their reservations, for what is said of best effort: skip (as
+    /// `headtime simulate` does unless told otherwise), as-best-effort (as `headtime serve` does), before-best-effort
     #[arg(long, value_name = "WHAT", default_value = "as-best-effort", value_parser = Exhausted::NAMES)]
     exhausted: String,
     /// Print one JSON object on stdout
@@ -59,8 +59,10 @@ pub fn run(args: &Admit) -> Result<(), Failure> {
         None => Vec::new(),
     };
     for line in &args.stream {
-        asked.push(streams::parse(line, "--stream", asked.len() + 1).map_err(Failure::input)?);
+        let nth = asked.len() + 1;
+        asked.push(streams::parse(line, &format!("--stream: stream {nth}"), nth).map_err(Failure::input)?);
     }
+    streams::distinct(&asked).map_err(Failure::input)?;
     let streams = asked.iter().map(|a| a.stream(profile.sector_bytes));
     let streams = streams.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
     let sizes: Vec<u64> = asked.iter().map(|a| a.bytes).collect();

@@ -6,7 +6,7 @@ use headtime_disk::time::Dur;
 use super::stream::{PERIODS, Quality};
 
 /// What a quality is to look like.
-pub const QUALITY: &str = "a share such as 99% or 0.99, more than 0 and at most all";
+pub const QUALITY: &str = "a share such as 99% or 0.99, more than 0 and at most all, in whole parts per million";
 
 /// What a period is to look like.
 pub fn expected_period() -> String {
@@ -23,20 +23,17 @@ pub fn period(text: &str) -> Option<Dur> {
     Some(Dur(ns)).filter(|t| (PERIODS.0..=PERIODS.1).contains(t))
 }
 
-/// A quality: in percent, or as a number up to 1, to the next part per million; but less than all is never rounded up to all, which would be
-/// another promise.
+/// A quality: in percent, or as a number up to 1, in whole parts per million. One that would have to be rounded is
+/// refused: it would be another guarantee than was asked for.
 pub fn quality(text: &str) -> Option<Quality> {
     /// More places than a share in any file has.
     const FINER: u32 = 12;
-    const ALL: i64 = 10i64.pow(6 + FINER);
+    const PART: i64 = 10i64.pow(FINER);
     let text = text.trim();
     let (figure, places) = text.strip_suffix('%').map_or((text, 6), |percent| (percent.trim_end(), 4));
-    let figure = Decimal::parse(figure)?;
-    match figure.scaled(places + FINER)? {
-        ALL => Some(Quality::MANDATORY),
-        1..ALL => Quality::from_ppm(figure.scaled(places)?.clamp(1, 999_999) as u32).ok(),
-        _ => None,
-    }
+    let parts = Decimal::parse(figure)?.scaled(places + FINER)?;
+    let ppm = u32::try_from(parts / PART).ok().filter(|_| parts % PART == 0)?;
+    Quality::from_ppm(ppm).ok()
 }
 
 #[cfg(test)]
@@ -57,14 +54,14 @@ mod tests {
     }
 
     #[test]
-    fn a_quality_is_a_share_and_never_rounded_up_to_all() {
+    fn a_quality_is_a_share_and_never_rounded() {
         let of = |text: &str| quality(text).map(Quality::ppm);
         assert_eq!(["99.5%", "0.995", "0.000001"].map(of), [Some(995_000), Some(995_000), Some(1)]);
         for all in ["100 %", "1", "1.0", "1e0", "100.00%"] {
             assert_eq!(quality(all), Some(Quality::MANDATORY), "{all}");
         }
-        for nearly in ["99.99999%", "0.9999999", "0.99999999999"] {
-            assert_eq!(of(nearly), Some(999_999), "{nearly}");
+        for finer in ["99.99999%", "0.9999999", "0.99999999999", "50.00001%", "0.0000001"] {
+            assert_eq!(quality(finer), None, "{finer}");
         }
         for wrong in ["", "%", "0", "0%", "101%", "1.0000001", "1.5", "1e20", "-1", "much", "NaN", "inf"] {
             assert_eq!(quality(wrong), None, "{wrong}");
