@@ -64,6 +64,19 @@ impl Truth {
         Truth { profile }
     }
 
+    /// The same drive with failures that do not depend on each other.
+    pub(crate) fn independent(profile: &Profile) -> Truth {
+        Truth::together(profile, profile.noise.settle_retry_ppm)
+    }
+
+    /// The same drive, whose head never fails to settle.
+    pub(crate) fn settled(profile: &Profile) -> Truth {
+        let mut profile = profile.clone();
+        let noise = &mut profile.noise;
+        (noise.settle_retry_ppm, noise.settle_retry_again_ppm, noise.settle_retry_turns) = (0, None, 0);
+        Truth { profile }
+    }
+
     /// The longest rotational delay, in turns: n.
     pub(crate) fn turns(&self) -> u32 {
         1 + self.profile.noise.settle_retry_turns
