@@ -8,9 +8,8 @@
 //! its last one is finished, and the scheduler knows of it before it decides what to send to the drive next (as in the
 //! measurements of Lumb 2002, where application and scheduler were one program).
 //!
-//! Nothing is allocated per request once the tables have grown to the number of requests in flight.
-
-use std::collections::VecDeque;
+//! Nothing is allocated per request once the tables have grown to the number of requests in flight, but for those that
+//! the scheduler has no room for ([`held`]).
 
 use headtime_disk::command::{Command, Outcome, SubmitError};
 use headtime_disk::drive::HiddenWork;
@@ -27,7 +26,10 @@ use crate::stats::{Done, End, Stats};
 use crate::workload::{Ask, Workload, WorkloadError};
 use headtime_sched::scheduler::Scheduler;
 
+mod held;
 mod streams;
+
+use held::Held;
 
 /// When a run ends, whichever comes first. A workload that comes to an end ends the run, too, when all its requests
 /// are finished.
@@ -70,6 +72,14 @@ pub enum RunError {
     /// The drive refused a command: the scheduler gave it more than its depth, or one beyond its end.
     #[error("the drive refused a command: {0}")]
     Device(SubmitError),
+    /// More is asked for than the drive can ever do.
+    #[error("at {now} {held} requests are due for which the scheduler has no room: give fewer, or a shorter run")]
+    Overrun {
+        /// Requests that are due and not submitted.
+        held: usize,
+        /// The time.
+        now: Time,
+    },
     /// Requests are in flight, and nothing will ever happen.
     #[error("{in_flight} requests are in flight at {now} and nothing will happen any more")]
     Stuck {
@@ -107,9 +117,8 @@ struct Loop<'a, D, S, W: ?Sized, O> {
     free: Vec<u32>,
     /// Commands at the drive, and how many sectors at their front are moved for free: few.
     at_drive: Vec<(Command, u32)>,
-    /// Requests that are due and that the scheduler has no room for, in the order in which they came: one at most, or
-    /// with streams what is not told before theirs.
-    held: VecDeque<Ask>,
+    /// Requests that are due and that the scheduler has no room for.
+    held: Held,
     next_sequence: u64,
     most_requests: u64,
     /// The run ends when the background work has all it wanted.
@@ -165,7 +174,7 @@ pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
         slots: Vec::with_capacity(64),
         free: Vec::with_capacity(64),
         at_drive: Vec::with_capacity(32),
-        held: VecDeque::new(),
+        held: Held::default(),
         next_sequence: 0,
         most_requests: limits.requests.unwrap_or(u64::MAX),
         until_scanned: background_ends,
@@ -289,20 +298,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 return Ok(());
             }
         }
-        while let Some(ask) = self.held.pop_front() {
-            if !self.try_to_tell(ask)? {
-                self.held.push_front(ask);
-                break;
-            }
-            self.decide()?;
-        }
-        Ok(())
-    }
-
-    /// Whether the workload is asked for more. Where a request is refused since too many wait, who asks for it is kept
-    /// waiting. That is everyone, but where there are streams: their applications do not wait for others.
-    fn hears(&self) -> bool {
-        self.held.is_empty() || !self.stats.streams.is_empty()
+        self.tell_held()
     }
 
     /// What the drive did unseen since the last time is booked to the background when everything at the drive is.
@@ -329,14 +325,6 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             self.tell_what_is_due()?;
         }
         self.drain()
-    }
-
-    fn tell(&mut self, ask: Ask) -> Result<(), RunError> {
-        let waits = !self.held.is_empty() && self.stats.stream(ask.owner).is_none();
-        if waits || !self.try_to_tell(ask)? {
-            self.held.push_back(ask);
-        }
-        Ok(())
     }
 
     /// Whether there was a place for it.

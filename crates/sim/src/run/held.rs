@@ -1,0 +1,82 @@
+//! Requests that are due and that the scheduler has no room for.
+//!
+//! Without streams there is one at most: whoever asks is kept waiting until it was told. Applications of streams do
+//! not wait for others, so with streams all that is due is taken, and each stream's requests wait in a queue of their
+//! own: what others cannot be told keeps no stream from its places.
+
+use std::collections::VecDeque;
+
+use headtime_sched::scheduler::Scheduler;
+
+use super::{Loop, RunError};
+use crate::device::Device;
+use crate::observe::Observer;
+use crate::workload::{Ask, Workload};
+
+/// Requests that may be held. A workload that comes to so many is faster than the drive for good.
+const MOST: usize = 1 << 20;
+
+/// Held requests, in the order in which they came: of each stream by its owner, and of all others.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    queues: Vec<(Option<u32>, VecDeque<Ask>)>,
+    all: usize,
+}
+
+impl Held {
+    pub(super) fn is_empty(&self) -> bool {
+        self.all == 0
+    }
+
+    fn has(&self, stream: Option<u32>) -> bool {
+        self.queues.iter().any(|q| q.0 == stream && !q.1.is_empty())
+    }
+
+    fn push(&mut self, stream: Option<u32>, ask: Ask) {
+        self.all += 1;
+        match self.queues.iter_mut().find(|q| q.0 == stream) {
+            Some((_, queue)) => queue.push_back(ask),
+            None => self.queues.push((stream, VecDeque::from([ask]))),
+        }
+    }
+
+    fn pop(&mut self, at: usize) {
+        self.all -= usize::from(self.queues[at].1.pop_front().is_some());
+    }
+}
+
+impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, W, O> {
+    /// Whether the workload is asked for more.
+    pub(super) fn hears(&self) -> bool {
+        self.held.is_empty() || !self.stats.streams.is_empty()
+    }
+
+    /// Tells the scheduler of a request, behind those of its kind that are held.
+    pub(super) fn tell(&mut self, ask: Ask) -> Result<(), RunError> {
+        let stream = self.stats.stream(ask.owner).is_some().then_some(ask.owner);
+        if !self.held.has(stream) && self.try_to_tell(ask)? {
+            return Ok(());
+        }
+        if self.held.all >= MOST {
+            return Err(RunError::Overrun { held: MOST, now: self.now });
+        }
+        self.held.push(stream, ask);
+        Ok(())
+    }
+
+    /// Tells it of what is held, as far as there is room.
+    pub(super) fn tell_held(&mut self) -> Result<(), RunError> {
+        let mut at = 0;
+        // What is decided meanwhile may add to them.
+        while at < self.held.queues.len() {
+            match self.held.queues[at].1.front().copied() {
+                Some(ask) if self.try_to_tell(ask)? => {
+                    self.held.pop(at);
+                    self.decide()?;
+                }
+                _ => at += 1,
+            }
+        }
+        Ok(())
+    }
+}
