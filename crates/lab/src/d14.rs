@@ -5,8 +5,8 @@
 //! beside none to a hundred best-effort tasks. X is measured with 2, 8, 32 and 100 requests waiting, in turn. Streams
 //! that have used up their reservations are left out, so that nothing but these keeps the promise.
 //!
-//! The same sets run once more with reservations made as the paper makes them, from one X for all requests, measured
-//! with a hundred waiting: a promise that this keeps as well would show nothing.
+//! A quarter as many further random sets have reservations made as the paper makes them, from one X for all requests,
+//! measured with a hundred waiting: a promise that this keeps as well would show nothing.
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;

@@ -76,6 +76,28 @@ fn what_fills_the_gap_before_a_request_takes_its_streams_time() {
 }
 
 #[test]
+fn what_filled_the_gap_before_a_request_that_was_withdrawn_is_charged_to_nobody() {
+    for comes_back_first in [true, false] {
+        let (mut subset, mut now) = (with(&[(3, 12)]), ms(0));
+        serve(&mut subset, 0, 3, &mut now);
+        // Nothing is reserved in the next period but for what was asked for: best effort may go.
+        assert!(subset.decide(now).best_effort);
+        subset.chosen(7, Sent::BestEffort, span(30));
+        subset.fills(8, span(30), now);
+        if comes_back_first {
+            subset.completed(8, now + span(8));
+        }
+        subset.withdrawn(7);
+        if !comes_back_first {
+            subset.completed(8, now + span(8));
+        }
+        now += span(8);
+        serve(&mut subset, 0, 3, &mut now);
+        assert_eq!(active(&mut subset, now), (vec![1], true), "6 of 12 ms are used");
+    }
+}
+
+#[test]
 fn a_stream_whose_requests_take_longer_than_usual_has_as_many_before_best_effort() {
     let (mut subset, mut now) = (with(&[(3, 12)]), ms(0));
     serve(&mut subset, 0, 20, &mut now);

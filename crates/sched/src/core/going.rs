@@ -107,9 +107,9 @@ impl Core {
         self.streams.as_ref().map_or(u32::MAX, |s| s.most_sectors(request))
     }
 
-    /// As how many requests wait, for one more like this, and how many may. Streams have places of their own for what
-    /// they may ask for in this period and the next, up to a half of all places; what is not within that, of a stream
-    /// or not, waits in the others. So what is never served keeps no promise from being kept.
+    /// The number of requests that count against `request`, and the most that may. Each stream has places for what it
+    /// may ask for in this period and the next, all together at most half of the capacity. All other requests share the
+    /// rest, so that a backlog displaces no stream's requests.
     pub(super) fn places(&self, request: &Request, pieces: usize) -> (usize, usize) {
         let (waiting, all) = (self.pool.waiting().saturating_sub(pieces), self.config.capacity);
         let Some(streams) = self.streams.as_ref().filter(|s| !s.has_room(request)) else { return (waiting, all) };

@@ -10,7 +10,7 @@ pub(super) struct Command {
     worst: Dur,
     likely: Dur,
     at: Time,
-    /// It went while a request was held.
+    /// It went while a stream's request was held.
     in_gap: bool,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct AtDrive {
 impl AtDrive {
     /// A command goes, which takes `times` at its worst and likely.
     pub fn send(&mut self, number: u64, request: Option<usize>, times: (Dur, Dur), now: Time) {
-        let in_gap = self.held.is_some();
+        let in_gap = self.held.is_some_and(|held| held.request.is_some());
         self.sent.push(Command { number, request, worst: times.0, likely: times.1, at: now, in_gap });
     }
 

@@ -38,7 +38,8 @@ pub(super) struct Worst {
     pub longest: Dur,
 }
 
-/// A set of streams with the worst case of each one's requests.
+/// The processor demand of the mandatory streams of a set: its utilisation, and the least slack if all are released
+/// together.
 pub(super) struct Demand {
     /// The left side of condition 2, in parts per million.
     needed_ppm: u64,

@@ -41,9 +41,9 @@ pub struct BestEffort {
 pub struct Forecast {
     /// Best-effort requests that are done in a thousand seconds.
     pub per_1000_s: u64,
-    /// Of the drive's time best effort has it, streams have it, in parts per million; the rest it is idle.
+    /// The drive's time that best effort has, in parts per million.
     pub best_effort_ppm: u64,
-    /// The same of streams.
+    /// The drive's time that streams have; the rest of it the drive is idle.
     pub streams_ppm: u64,
 }
 
@@ -60,8 +60,8 @@ impl BestEffort {
     }
 }
 
-/// What `best_effort` gets beside `streams`, which were admitted as `admitted` says; `None`: nothing is known of its
-/// requests.
+/// What `best_effort` gets beside `streams`, which were admitted as `admitted` says; `None`: the service times of its
+/// requests, or of a stream's, are not known.
 pub fn forecast(
     disk: &Disk,
     streams: &[Stream],
@@ -105,12 +105,12 @@ pub fn forecast(
 /// X of one size, ready to be drawn from.
 struct Drawn {
     worst: Dur,
-    /// What a command to a drive with nothing to do takes besides: what passes before it, another would have hidden.
+    /// What a command to an idle drive takes besides: overhead that otherwise passes while another is served.
     idle: Dur,
     /// Numbers of candidates, ascending, and for each its bins with the mass up to each.
     members: Vec<(u32, Vec<(u64, Dur)>)>,
-    /// The mean of the most candidates that were measured, and of half as many: by that ratio each doubling beyond
-    /// shortens times.
+    /// The mean of the most candidates that were measured, and of half as many, or somewhat fewer: by that ratio each
+    /// doubling beyond shortens times. `None`: no such number was measured.
     doubled: Option<(Dur, Dur)>,
 }
 
@@ -127,8 +127,8 @@ impl Drawn {
         };
         let family = service.steady.as_ref().unwrap_or(&service.times);
         let idle = service.times.fewest().mean().saturating_sub(family.fewest().mean());
-        let most = family.members().len() - 1;
-        let half = family.members().rev().find(|m| 2 * m.0 <= family.members().nth(most).map_or(0, |m| m.0));
+        let most = family.members().next_back().map_or(0, |m| m.0);
+        let half = family.members().rev().find(|m| (most / 4 + 1..=most / 2).contains(&m.0));
         let doubled = half.map(|half| (family.most().mean(), half.1.mean()));
         Drawn { worst: service.worst, idle, members: family.members().map(member).collect(), doubled }
     }

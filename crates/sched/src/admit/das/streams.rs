@@ -171,10 +171,8 @@ impl Streams {
         for (open, &reservation) in self.open.iter_mut().zip(others) {
             assert!(open.reservation.is_some() == reservation.is_some(), "admitted beside other streams");
             open.reservation = reservation;
-            if let Some(reservation) = reservation {
-                self.subset.set_reservation(open.owner, reservation);
-            }
         }
+        self.subset.set_reservations(self.open.iter().filter_map(|open| Some((open.owner, open.reservation?))));
         self.subset.set_crossing(admitted.crossing);
         self.open.push(Open { owner, stream, reservation, closing: false, unfinished: 0 });
         Ok(Opened { begins, reservation, load: admitted.load })

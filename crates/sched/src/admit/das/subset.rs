@@ -11,14 +11,16 @@
 //! * an optional request, if its stream has some of its reservation left, the slack is at least w at every deadline,
 //!   all that optional streams with earlier ends can take of their reservations fits behind it (below), and it is
 //!   likely to be done in its period;
-//! * one of an optional stream whose reservation is used up, although requests like those that X was measured with
-//!   would have left something of it, and best effort after it: where it might if something were left, and all that is
-//!   reserved is likely to be done behind it;
-//! * a best-effort request, if the slack is at least w at every deadline, less what optional streams can take of their
-//!   reservations by then; if at the end of each optional stream's period as much is left when everything is taken off
-//!   that may go before it: what optional streams with this end, or an earlier one, can take of their reservations, and
-//!   all that mandatory streams can ask for by then; and if the same holds at the end of the period after that, or it
-//!   is over before that period begins, or its reservations were made with room for it (`crossing`);
+//! * a request of an optional stream whose reservation is used up, if requests with times drawn from X would not have
+//!   used it up, the conditions above hold, and all that is reserved fits behind it at likely times. Best effort is not
+//!   eligible then;
+//! * a best-effort request, if three conditions hold:
+//!   - the slack is at least w at every deadline, less what optional streams can take of their reservations by then;
+//!   - at the end of each optional stream's period w is left of the time when everything is taken off that may go before
+//!     that end: what optional streams with this end, or an earlier one, can take of their reservations, and all that
+//!     mandatory streams can ask for by then;
+//!   - the same holds at the end of the period after that, or the request is over before that period begins, or that
+//!     period's reservations were made with room for it (`crossing`);
 //! * a request for which a mandatory one waits, if the slack is at least w at every deadline (of a mandatory stream's
 //!   that counts: at every one before its own), the blocking time of the waiting one less by as much. It goes next
 //!   then: it inherits the other's deadline (`blocking`).
@@ -46,7 +48,8 @@
 //! the last w of each period. Here the end of a period is a deadline only for requests that are still to be done, and the next one is that
 //! of the period after: a disk without mandatory requests is not kept idle.
 //!
-//! A decision looks at each stream once. Requests are counted, not looked at.
+//! A decision takes time in proportion to the number of streams, but for requests that waited for an older one until
+//! their period was over (`slack_but_of`). Requests are counted, not looked at.
 
 use std::cell::OnceCell;
 
@@ -75,7 +78,7 @@ struct Gone {
     late: bool,
     /// What one of a stream costs that is like those that X was measured with.
     usual: Dur,
-    /// It fills the gap before a request that is held.
+    /// It fills the gap before a stream's request that is held.
     in_gap: bool,
 }
 

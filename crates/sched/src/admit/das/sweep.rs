@@ -2,7 +2,7 @@
 //!
 //! What is due of the periods under way changes from decision to decision, and counts at their ends. What is due of
 //! the periods to come ([`super::calendar`]) does not, so of all deadlines between two such ends it is enough to know
-//! the one that leaves least. A decision looks at each end once, however many deadlines there are.
+//! the one that leaves least. A sweep looks at each end once, however many deadlines there are.
 //!
 //! Those up to the last end of a second period are looked at one by one. Behind, all is taken as growing evenly;
 //! streams take all of the time at most (condition 2), so that slack only grows from there.

@@ -13,27 +13,31 @@ pub fn expected_period() -> String {
     format!("a time such as 500ms, from {} ms to {} s", PERIODS.0.as_ms_f64(), PERIODS.1.as_secs_f64())
 }
 
-/// A period: a figure and s, ms or us, to the nanosecond. `None`: something else, or longer or shorter than periods may be.
+/// A period: a figure and s, ms or us, in whole nanoseconds. `None`: something else, or longer or shorter than periods
+/// may be.
 pub fn period(text: &str) -> Option<Dur> {
     let text = text.trim();
     let (figure, places) = [("ms", 6), ("us", 3), ("s", 9)]
         .iter()
         .find_map(|&(unit, places)| Some((text.strip_suffix(unit)?.trim_end(), places)))?;
-    let ns = u64::try_from(Decimal::parse(figure)?.scaled(places)?).ok()?;
+    let ns = whole(figure, places)?;
     Some(Dur(ns)).filter(|t| (PERIODS.0..=PERIODS.1).contains(t))
 }
 
 /// A quality: in percent, or as a number up to 1, in whole parts per million. One that would have to be rounded is
 /// refused: it would be another guarantee than was asked for.
 pub fn quality(text: &str) -> Option<Quality> {
-    /// More places than a share in any file has.
-    const FINER: u32 = 12;
-    const PART: i64 = 10i64.pow(FINER);
     let text = text.trim();
     let (figure, places) = text.strip_suffix('%').map_or((text, 6), |percent| (percent.trim_end(), 4));
-    let parts = Decimal::parse(figure)?.scaled(places + FINER)?;
-    let ppm = u32::try_from(parts / PART).ok().filter(|_| parts % PART == 0)?;
-    Quality::from_ppm(ppm).ok()
+    Quality::from_ppm(whole(figure, places)?.try_into().ok()?).ok()
+}
+
+/// A figure times 10^`places`, if that is a whole number.
+fn whole(figure: &str, places: u32) -> Option<u64> {
+    let (numerator, denominator) = Decimal::parse(figure)?.ratio()?;
+    let scaled = u128::from(numerator) * 10u128.pow(places);
+    let whole = scaled.is_multiple_of(u128::from(denominator));
+    u64::try_from(scaled / u128::from(denominator)).ok().filter(|_| whole)
 }
 
 #[cfg(test)]
@@ -47,7 +51,7 @@ mod tests {
         {
             assert_eq!(period(text), Some(Dur(ns)), "{text}");
         }
-        for wrong in ["", "ms", "500", "500 m", "999us", "10.1s", "-5ms", "0.0000001ms", "1h"] {
+        for wrong in ["", "ms", "500", "500 m", "999us", "10.1s", "-5ms", "0.0000001ms", "1.0000000004ms", "1h"] {
             assert_eq!(period(wrong), None, "{wrong}");
         }
         assert_eq!(expected_period(), "a time such as 500ms, from 1 ms to 10 s");
@@ -60,7 +64,7 @@ mod tests {
         for all in ["100 %", "1", "1.0", "1e0", "100.00%"] {
             assert_eq!(quality(all), Some(Quality::MANDATORY), "{all}");
         }
-        for finer in ["99.99999%", "0.9999999", "0.99999999999", "50.00001%", "0.0000001"] {
+        for finer in ["99.99999%", "0.9999999", "0.99999999999", "0.9999999999999999999", "50.00001%", "0.0000001"] {
             assert_eq!(quality(finer), None, "{finer}");
         }
         for wrong in ["", "%", "0", "0%", "101%", "1.0000001", "1.5", "1e20", "-1", "much", "NaN", "inf"] {

@@ -9,8 +9,8 @@ impl Ledger {
     /// reserved, which is enough still; it is found anew only when one cannot be had beside that.
     ///
     /// # Errors
-    /// Those that have come since cannot be had. What is at work was admitted, so that is for those that were begun
-    /// without this ledger, in an order of their own, where it is a matter of what is rounded.
+    /// Those that have come since cannot be had, which is possible only for streams that were admitted by another ledger
+    /// in another order, because of rounding. The ledger is one of those that stayed then.
     pub fn become_of(&mut self, streams: &[Stream]) -> Result<(), Refusal> {
         let mut known = self.streams.iter().zip(&self.group);
         let kept: Vec<usize> =
@@ -22,10 +22,13 @@ impl Ledger {
             return Ok(());
         }
         let refusal = |why| Refusal { stream: kept.len(), why, nearest: Nearest::default() };
-        self.extend(&streams[kept.len()..]).map_err(refusal)
+        let mut more = self.clone();
+        more.extend(&streams[kept.len()..]).map_err(refusal)?;
+        *self = more;
+        Ok(())
     }
 
-    /// Only these streams are left, which are of these groups.
+    /// Keeps only `streams`; `groups[i]` is the group of `streams[i]`.
     fn keep(&mut self, streams: &[Stream], groups: &[usize]) {
         self.version += 1;
         self.lean = false;
@@ -44,6 +47,13 @@ impl Ledger {
         self.group = groups.iter().filter_map(|&was| now_at[was]).collect();
         (self.streams, self.groups) = (streams.to_vec(), left);
         self.worst_ppm = self.demand().map_or(self.worst_ppm, |demand| demand.needed_ppm());
+        // Without those that have gone there may be room for what crosses the beginning of periods, which best effort is
+        // quicker with.
+        if self.crossing < self.disk.outstanding()
+            && let Ok(anew) = self.anew()
+        {
+            *self = anew;
+        }
     }
 
     /// The same streams, with reservations that are found anew.
@@ -62,6 +72,41 @@ mod tests {
     use super::super::super::distribution::Distribution;
     use super::super::super::stream::Quality;
     use super::*;
+
+    /// Requests that take 2, 4 or 6 ms as often, and 31 at most.
+    fn drive() -> Disk {
+        let times = Distribution::from_samples(&[2, 4, 6].map(Dur::from_ms), Dur::from_us(100), Dur::from_ms(31));
+        Disk::new(vec![Service::new(128, Dur::from_ms(31), times.expect("samples"))], 2).expect("a drive")
+    }
+
+    fn optional(requests: u32, ms: u64, ppm: u32) -> Stream {
+        Stream::new(requests, Dur::from_ms(ms), Quality::from_ppm(ppm).expect("a quality"), 128).expect("a stream")
+    }
+
+    #[test]
+    fn without_the_stream_that_took_all_room_for_what_crosses_there_is_that_room_again() {
+        let (small, mut ledger) = (optional(1, 500, 900_000), Ledger::new(drive()));
+        ledger.add(small).expect("an idle drive");
+        // The most that there is room for in so short a period.
+        let most = (1..30).rev().find(|&n| ledger.clone().add(optional(n, 40, 500_000)).is_ok()).expect("one");
+        ledger.add(optional(most, 40, 500_000)).expect("so many");
+        assert!(ledger.admitted().crossing < 2, "{:?}", ledger.admitted());
+        ledger.become_of(&[small]).expect("fewer than there were");
+        let mut fresh = Ledger::new(drive());
+        fresh.add(small).expect("an idle drive");
+        assert_eq!(ledger.admitted(), fresh.admitted());
+    }
+
+    #[test]
+    fn a_set_that_cannot_be_had_leaves_those_that_stayed() {
+        let (small, mut ledger) = (optional(60, 500, 900_000), Ledger::new(drive()));
+        ledger.add(small).expect("an idle drive");
+        let before = ledger.admitted();
+        for _ in 0..2 {
+            assert!(ledger.become_of(&[small, optional(90, 500, 900_000)]).is_err());
+            assert_eq!((ledger.streams(), ledger.admitted()), (&[small][..], before.clone()));
+        }
+    }
 
     /// Streams come and go. Those that stay keep what they have, and what is asked for is had whenever it is beside
     /// reservations that are found anew.

@@ -22,7 +22,7 @@ impl Subset {
                 assert!(self.active.members.contains(&member), "{member:?} was not in the subset");
                 let at = self.find(member.stream);
                 let open = &mut self.streams[at];
-                usual = open.charges.draw(open.periods.left());
+                usual = open.charges.as_mut().map_or(Dur::ZERO, |charges| charges.draw(open.periods.left()));
                 late = open.periods.sent(member.period);
                 times = (open.worst, open.likely);
             }
@@ -53,7 +53,8 @@ impl Subset {
     /// What fills a gap, or idle time, goes to the drive. Who plans it sees to it that [`Subset::spare`] has time for
     /// it.
     pub fn fills(&mut self, command: u64, worst: Dur, now: Time) {
-        let in_gap = self.at_drive.held().next().is_some();
+        // The gap of a best-effort request is charged to nobody, which may be withdrawn while it is filled.
+        let in_gap = self.at_drive.held().any(|held| matches!(held.what, Sent::Stream(_)));
         let gone = Gone { what: Sent::Fill, late: false, usual: Dur::ZERO, in_gap };
         self.at_drive.sent(command, gone, (worst, worst), now);
     }

@@ -16,11 +16,11 @@ pub(super) struct Open {
     pub blocking: Dur,
     /// x: with so much time left one of its requests is likely to be done.
     pub likely: Dur,
-    /// What requests cost its reservation at most that follow others than streams'.
-    pub charges: Charges,
+    /// Service times drawn from X, one for each request, beside those measured; a mandatory stream has none.
+    pub charges: Option<Charges>,
     /// r; `None`: it is mandatory.
     pub reservation: Option<Dur>,
-    /// c w / t of a mandatory stream, in [`super::sweep::PARTS`]; w with what one of its requests may have to wait for.
+    /// c w / t of a mandatory stream, in [`super::super::rates::PARTS`]; w with what one of its requests may have to wait for.
     pub rate: u64,
     /// What an optional one can take of its whole reservation, the overrun of its last requests included.
     pub claim: Dur,

@@ -33,7 +33,7 @@ impl Subset {
         }
         let (worst, likely, blocking) = (service.worst, service.likely(), stream.blocking(self.rules.blocker));
         let whole = worst + blocking;
-        let charges = Charges::new(number, &service.times);
+        let charges = reservation.map(|_| Charges::new(number, &service.times));
         let rate = if reservation.is_none() { worst_rate(stream.requests, whole, stream.period) } else { 0 };
         // Each rate is rounded up by less than one.
         let rounded = self.streams.len() as u64 + 1;
@@ -82,11 +82,14 @@ impl Subset {
         Ok(begins)
     }
 
-    /// A stream has another reservation from now on: others have come or gone. Panics when it is not an optional one at work.
-    pub fn set_reservation(&mut self, number: u32, reservation: Dur) {
-        let at = self.find(number);
-        assert!(self.streams[at].reservation.is_some(), "stream {number} is mandatory");
-        self.streams[at].reservation = Some(reservation);
+    /// Streams have these reservations from now on: others have come or gone. Panics when one is not an optional
+    /// stream at work.
+    pub fn set_reservations(&mut self, reservations: impl IntoIterator<Item = (u32, Dur)>) {
+        for (number, reservation) in reservations {
+            let at = self.find(number);
+            assert!(self.streams[at].reservation.is_some(), "stream {number} is mandatory");
+            self.streams[at].reservation = Some(reservation);
+        }
         self.reckon();
     }
 

@@ -61,6 +61,8 @@ impl Subset {
     /// and nothing more; the drive is likely to be free at `from`.
     ///
     /// Shortly before mandatory streams are released nothing may be begun, if they leave less than a worst case free.
+    /// That is worked out with the longest worst case of any optional stream and the shortest likely time, which leaves
+    /// no more than there is.
     pub(super) fn likely_spare(&self, from: Time) -> Vec<i64> {
         let optional = || self.streams.iter().filter(|s| s.reservation.is_some());
         let worst = optional().map(|s| signed(s.worst)).max().unwrap_or(0);
@@ -85,7 +87,8 @@ impl Subset {
         let (mut later, mut least) = (i64::MAX, i64::MAX);
         for (point, spare) in self.points.iter().zip(&mut spare).rev() {
             later = later.min(point.later);
-            // Who is begun just in time is likely to be done so much later.
+            // No request may start later than `later - worst`; one started then is likely to be done at
+            // `later - worst + likely`. The time from then until the end is lost.
             let early = signed(Dur(point.end.0)).saturating_sub(later.saturating_sub(worst).saturating_add(likely));
             least = least.min(spare.saturating_sub(early.max(0)));
             *spare = least;
@@ -124,7 +127,7 @@ impl Subset {
         until.map_or(slack.mandatory, |p| p.before)
     }
 
-    /// Puts down what is due at the end of each stream's period, if it has more requests than it does.
+    /// Updates the demand at each point, with `more(i)` requests more of stream i.
     fn put_down(&mut self, more: impl Fn(usize) -> u32) {
         if self.points.is_empty() {
             let key = |&at: &usize| (self.streams[at].periods.end(), self.streams[at].periods.stream().period, at);
