@@ -155,12 +155,12 @@ mod tests {
         assert!(s.pattern.place == PlaceSpec::Sequential && s.pattern.fua);
         assert_eq!(spec(&format!("{PLAIN}quality = \"95%\"")).unwrap().quality.ppm(), 950_000);
         assert_eq!(spec(&format!("{PLAIN}blocked_by = 2")).unwrap().blocked_by, 2);
-        assert_eq!(spec(&format!("{PLAIN}quality = 0.9999999")).unwrap().quality.ppm(), 999_999);
+        assert_eq!(spec(&format!("{PLAIN}quality = 0.999999")).unwrap().quality.ppm(), 999_999);
     }
 
     #[test]
     fn a_stream_that_cannot_be_is_refused_with_what_was_expected() {
-        for wrong in ["0.0", "1.1", "nan", "\"much\"", "true", "[]"] {
+        for wrong in ["0.0", "1.1", "0.9999999", "nan", "\"much\"", "true", "[]"] {
             let e = toml::from_str::<StreamTable>(&format!("{PLAIN}quality = {wrong}")).unwrap_err().to_string();
             assert!(e.contains("expected a share such as 99% or 0.99"), "{wrong}: {e}");
         }
