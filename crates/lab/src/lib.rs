@@ -34,6 +34,7 @@ mod d13;
 mod d14;
 mod d15;
 mod d16;
+mod d17;
 mod d2;
 mod d3a;
 mod d3b;

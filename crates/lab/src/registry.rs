@@ -33,6 +33,7 @@ use crate::d13::D13;
 use crate::d14::D14;
 use crate::d15::D15;
 use crate::d16::D16;
+use crate::d17::D17;
 use crate::experiment::{Claim, Experiment};
 use crate::f1::F1;
 use crate::f2::F2;
@@ -78,8 +79,8 @@ pub fn all() -> Vec<&'static dyn Experiment> {
         //
         &F1, &F2, &F3, &F4, &F5, &F6, &F7, &F8, &F9, &F10, &F11, &S1, &S2, &S3, &S4, &S5, &S6, &S7, &S8, &S9, &S10,
         &S11, &S12, &S13, &S14, &S15, &S16, &B1, &B2, &B3, &B4, &B5, &B6, &B7, &B8, &B9, &B10, &B11, &B12, &B13, &B14,
-        &B15, &B16, &D1, &D2, &D3a, &D3b, &D4, &D5, &D6, &D7, &D8, &D9, &D10, &D11, &D12, &D13, &D14, &D15, &D16, &P1,
-        &P2, &P3, &P4, &P5, &P6, &P7, &P8, &P9, &X1, &X2, &X3, &X4, &X8, &X9, &X10, &X11,
+        &B15, &B16, &D1, &D2, &D3a, &D3b, &D4, &D5, &D6, &D7, &D8, &D9, &D10, &D11, &D12, &D13, &D14, &D15, &D16, &D17,
+        &P1, &P2, &P3, &P4, &P5, &P6, &P7, &P8, &P9, &X1, &X2, &X3, &X4, &X8, &X9, &X10, &X11,
     ]
 }
 

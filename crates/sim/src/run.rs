@@ -14,7 +14,6 @@
 use headtime_disk::command::{Command, Outcome, SubmitError};
 use headtime_disk::drive::HiddenWork;
 use headtime_disk::time::Time;
-use headtime_sched::admit::das::streams::NotOpened;
 use headtime_sched::core::Refused;
 use headtime_sched::request::{Action, Finished, Request};
 use headtime_sched::tasks::TaskError;
@@ -59,12 +58,12 @@ pub enum RunError {
     #[error("the scheduler refused a request: {0}")]
     Refused(Refused),
     /// A stream cannot be had beside the others.
-    #[error("stream \"{name}\": {source}")]
+    #[error("stream \"{name}\": {why}")]
     Stream {
         /// Its name.
         name: String,
         /// Why not, and what is nearest.
-        source: NotOpened,
+        why: String,
     },
     /// The background work was refused.
     #[error("background work: {0}")]

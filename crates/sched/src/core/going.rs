@@ -237,7 +237,8 @@ impl Core {
         let mut best_effort = true;
         if let Some(streams) = &mut self.streams {
             let (queues, others) = streams.decide(self.now);
-            (self.going, best_effort) = (queues.to_vec(), others);
+            self.going.extend_from_slice(queues);
+            best_effort = others;
             self.waits_until = streams.next_wakeup();
         }
         self.inheriting = self.let_inherit();

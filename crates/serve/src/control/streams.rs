@@ -96,10 +96,13 @@ fn reply(live: &Live, exports: &Exports, stream: Option<&Stream>, promised: &Pro
 }
 
 /// The answer no, which is no fault of whoever asked.
-fn refused(refusal: &Refusal) -> v1::StreamReply {
+fn refused(live: &Live, exports: &Exports, name: Option<&str>, refusal: &Refusal) -> v1::StreamReply {
     let Nearest { requests, quality } = refusal.nearest;
+    let before = live.standings().unwrap_or_default();
+    let export = |place: usize| before.get(place).and_then(|s| exports.specs.get(s.owner as usize));
+    let named = |place: usize| export(place).map_or(name.unwrap_or("that was asked for"), |e| &e.name).to_string();
     v1::StreamReply {
-        why_not: refusal.to_string(),
+        why_not: refusal.with_names(named),
         nearest_requests: requests,
         nearest_quality_ppm: quality.map(Quality::ppm),
         ..v1::StreamReply::default()
@@ -116,7 +119,7 @@ fn said(
 ) -> Result<v1::StreamReply, Status> {
     match done {
         Ok(promised) => Ok(reply(live, exports, stream, &promised)),
-        Err(StreamError::NotOpened(NotOpened::Refused(refusal))) => Ok(refused(&refusal)),
+        Err(StreamError::NotOpened(NotOpened::Refused(refusal))) => Ok(refused(live, exports, name, &refusal)),
         Err(StreamError::NotKnown(why)) => {
             Ok(v1::StreamReply { why_not: why.to_string(), ..v1::StreamReply::default() })
         }

@@ -1,6 +1,7 @@
 //! Streams in a run: they begin and end, and their requests are given up.
 
 use headtime_disk::time::Time;
+use headtime_sched::admit::das::streams::NotOpened;
 use headtime_sched::scheduler::Scheduler;
 
 use super::{Loop, RunError};
@@ -21,7 +22,10 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 let begins = match self.scheduler.core().filter(|core| core.promised_from().is_some()) {
                     Some(core) => {
                         let opened = core.open_stream(owner, stream, now);
-                        let opened = opened.map_err(|source| RunError::Stream { name: name.clone(), source })?;
+                        let opened = match opened {
+                            Ok(opened) => opened,
+                            Err(why) => return Err(self.not_opened(name, &why)),
+                        };
                         self.stats.load = Some(opened.load);
                         opened.begins
                     }
@@ -46,6 +50,20 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             }
         }
         Ok(())
+    }
+
+    /// Why the stream called `name` was not opened, with the names of those before it.
+    fn not_opened(&mut self, name: String, why: &NotOpened) -> RunError {
+        let before: Vec<u32> = self.scheduler.standings().iter().map(|s| s.owner).collect();
+        let account =
+            |place: usize| before.get(place).and_then(|owner| self.stats.streams.iter().find(|a| a.owner == *owner));
+        let why = match why {
+            NotOpened::Refused(refusal) => {
+                refusal.with_names(|place| account(place).map_or_else(|| name.clone(), |a| a.name.clone()))
+            }
+            other => other.to_string(),
+        };
+        RunError::Stream { name, why }
     }
 
     /// The scheduler does nothing for a request any more.

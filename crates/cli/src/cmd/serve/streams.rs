@@ -56,15 +56,17 @@ pub fn setup(
 /// Begins the streams of a configuration: all of them, or the server does not start.
 pub fn begin(core: &mut Core, wanted: &[(u32, Stream)], exports: &Exports) -> Result<Load, Failure> {
     streams::begin(core, exports, wanted).map_err(|(at, why)| {
-        let name = &exports.specs[wanted[at].0 as usize].name;
-        Failure::input(format!("export \"{name}\", stream: {}", words(&why)))
+        let name = |at: usize| exports.specs[wanted[at].0 as usize].name.clone();
+        Failure::input(format!("export \"{}\", stream: {}", name(at), words(&why, name)))
     })
 }
 
-/// Why a stream does not begin. Those before it have begun, so where a reason names a place among them, it is left as it is.
-fn words(why: &NotOpened) -> String {
+/// Why a stream does not begin; `name`: of the export at a place among those that were wanted.
+fn words(why: &NotOpened, name: impl Fn(usize) -> String) -> String {
     match why {
-        NotOpened::Refused(refusal) => format!("it cannot be had beside those before it: {refusal}"),
+        NotOpened::Refused(refusal) => {
+            format!("it cannot be had beside those before it: {}", refusal.with_names(name))
+        }
         other => other.to_string(),
     }
 }

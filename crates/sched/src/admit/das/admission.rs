@@ -301,6 +301,24 @@ pub struct Refusal {
     pub nearest: Nearest,
 }
 
+impl Refusal {
+    /// The reason and what would be nearest, with each stream called by what `name` says of its place.
+    pub fn with_names(&self, name: impl Fn(usize) -> String) -> String {
+        let text = self.to_string();
+        let stream = match self.why {
+            Why::Worst { .. } => return text,
+            Why::Size { stream, .. }
+            | Why::Kinds { stream, .. }
+            | Why::Between { stream, .. }
+            | Why::Quality { stream, .. } => stream,
+        };
+        match text.strip_prefix(&format!("stream {stream}: ")) {
+            Some(rest) => format!("stream \"{}\": {rest}", name(stream)),
+            None => text,
+        }
+    }
+}
+
 /// What is nearest to a stream that cannot be had; `None`: nothing of the kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nearest {
