@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headtime_disk::profile::Figures;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Disk, Load, Refusal};
+use headtime_sched::admit::das::admission::{Disk, Load, Nearest, Refusal};
 use headtime_sched::admit::das::forecast::{BestEffort, Forecast, forecast};
 use headtime_sched::admit::das::ledger::Ledger;
 use headtime_sched::admit::das::rests::{self, NotKnown};
@@ -60,11 +60,19 @@ pub struct Grounds {
 }
 
 /// Why a stream is not opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// It cannot be had, or the export has one.
     #[error(transparent)]
     NotOpened(#[from] NotOpened),
+    /// Admission says no.
+    #[error("{why}")]
+    Refused {
+        /// Why, with the names of exports.
+        why: String,
+        /// What would be nearest.
+        nearest: Nearest,
+    },
     /// No client could ask for so much at a time.
     #[error("size: expected at most {MOST_BYTES} bytes, found {found}")]
     Large {
@@ -91,12 +99,6 @@ pub enum StreamError {
 impl From<NotTold> for StreamError {
     fn from(_: NotTold) -> StreamError {
         StreamError::Ended
-    }
-}
-
-impl From<Refusal> for StreamError {
-    fn from(refusal: Refusal) -> StreamError {
-        StreamError::NotOpened(NotOpened::Refused(refusal))
     }
 }
 
@@ -187,8 +189,8 @@ impl Live {
         // Nothing is reckoned while others wait for the ledger.
         let mut ledger = self.ledger().clone();
         let standings = self.standings()?;
-        ledger.become_of(&declared(&standings))?;
-        stream.map_or(Ok(()), |s| ledger.add(s))?;
+        let found = ledger.become_of(&declared(&standings)).and_then(|()| stream.map_or(Ok(()), |s| ledger.add(s)));
+        found.map_err(|refusal| self.refused(&standings, None, &refusal))?;
         Ok(self.promised(&ledger, &standings, None))
     }
 
@@ -200,6 +202,16 @@ impl Live {
         let forecast = forecast(disk, ledger.streams(), &admitted, exhausted, beside).unwrap_or_default();
         let reservations = owners.zip(admitted.reservations.iter().copied()).collect();
         Promised { reservations, load: admitted.load, forecast }
+    }
+
+    /// A refusal, with the exports of `standings` by their names, and the one behind them that a stream is asked for.
+    fn refused(&self, standings: &[Standing], asked: Option<u32>, refusal: &Refusal) -> StreamError {
+        let name = |place: usize| {
+            let export = standings.get(place).map(|s| s.owner).or(asked);
+            let spec = export.and_then(|export| self.exports.specs.get(export as usize));
+            spec.map_or_else(|| "asked for".into(), |spec| format!("\"{}\"", spec.name))
+        };
+        StreamError::Refused { why: refusal.with_names(name), nearest: refusal.nearest }
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -228,8 +240,8 @@ impl Live {
         for _ in 0..TRIES {
             let standings = self.standings()?;
             let beside = declared(&standings);
-            ledger.become_of(&beside)?;
-            ledger.add(stream)?;
+            let found = ledger.become_of(&beside).and_then(|()| ledger.add(stream));
+            found.map_err(|refusal| self.refused(&standings, Some(export), &refusal))?;
             let admitted = ledger.admitted();
             let said = self.promised(&ledger, &standings, Some(export));
             match self.call(|reply| StreamCall::Begin { owner: export, stream, beside, admitted, reply })? {

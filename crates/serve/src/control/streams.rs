@@ -2,7 +2,7 @@
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Nearest, Refusal};
+use headtime_sched::admit::das::admission::Nearest;
 use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
 use headtime_sched::admit::das::streams::{NotOpened, Overdue, Standing};
 use tonic::Status;
@@ -96,13 +96,10 @@ fn reply(live: &Live, exports: &Exports, stream: Option<&Stream>, promised: &Pro
 }
 
 /// The answer no, which is no fault of whoever asked.
-fn refused(live: &Live, exports: &Exports, name: Option<&str>, refusal: &Refusal) -> v1::StreamReply {
-    let Nearest { requests, quality } = refusal.nearest;
-    let before = live.standings().unwrap_or_default();
-    let export = |place: usize| before.get(place).and_then(|s| exports.specs.get(s.owner as usize));
-    let named = |place: usize| export(place).map_or(name.unwrap_or("that was asked for"), |e| &e.name).to_string();
+fn refused(why_not: String, nearest: Nearest) -> v1::StreamReply {
+    let Nearest { requests, quality } = nearest;
     v1::StreamReply {
-        why_not: refusal.with_names(named),
+        why_not,
         nearest_requests: requests,
         nearest_quality_ppm: quality.map(Quality::ppm),
         ..v1::StreamReply::default()
@@ -119,7 +116,7 @@ fn said(
 ) -> Result<v1::StreamReply, Status> {
     match done {
         Ok(promised) => Ok(reply(live, exports, stream, &promised)),
-        Err(StreamError::NotOpened(NotOpened::Refused(refusal))) => Ok(refused(live, exports, name, &refusal)),
+        Err(StreamError::Refused { why, nearest }) => Ok(refused(why, nearest)),
         Err(StreamError::NotKnown(why)) => {
             Ok(v1::StreamReply { why_not: why.to_string(), ..v1::StreamReply::default() })
         }

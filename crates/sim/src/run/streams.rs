@@ -59,7 +59,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             |place: usize| before.get(place).and_then(|owner| self.stats.streams.iter().find(|a| a.owner == *owner));
         let why = match why {
             NotOpened::Refused(refusal) => {
-                refusal.with_names(|place| account(place).map_or_else(|| name.clone(), |a| a.name.clone()))
+                refusal.with_names(|place| format!("\"{}\"", account(place).map_or(&name, |a| &a.name)))
             }
             other => other.to_string(),
         };

@@ -3,7 +3,9 @@
 use super::*;
 use crate::device::fixed::Fixed;
 use crate::traces::{ReadOptions, Reader, TraceFormat};
-use crate::workload::{Beyond, Mode, Population, Replay, StreamSpec, Streams, Target, closed, oltp, open};
+use crate::workload::{
+    Arrivals, Beyond, Gaps, GroupSpec, Mode, Population, Replay, StreamSpec, Streams, Target, closed, oltp, open,
+};
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::stream::Quality;
 use headtime_sched::scheduler::Firmware;
@@ -186,4 +188,23 @@ fn a_run_that_ends_before_a_period_does_not_count_it() {
     assert_eq!((s.streams[0].asked, s.streams[0].periods(), s.streams[0].quality()), (11, 10, Some(1.0)));
     let endless = go(&mut d, 1, 100, &mut w, Limits::default(), &mut ()).unwrap_err();
     assert!(matches!(endless, RunError::Endless));
+}
+
+#[test]
+fn beside_streams_a_load_that_is_faster_than_the_drive_for_good_ends_with_a_message() {
+    let fast = GroupSpec { arrivals: Arrivals::Open { mean_gap: Dur::from_us(10), gaps: Gaps::Uniform }, ..closed(1) };
+    let stream = StreamSpec::new("a", 1, Dur::from_ms(100), Quality::MANDATORY);
+    let run = |seconds: u64, observer: &mut Keep| {
+        let beside = Population::of(&fast, &target(), 1).unwrap();
+        let mut w = Streams::new(std::slice::from_ref(&stream), Some(Box::new(beside)), &target(), 1).unwrap();
+        let limits = Limits { until: Some(Time(seconds * 1_000_000_000)), ..Limits::default() };
+        go(&mut Fixed::new(Dur::from_ms(5), 1), 1, 8, &mut w, limits, observer)
+    };
+    // Each time there is a place again, one of the others is told, and one of the stream's, in the order in which they came.
+    let mut seen = Keep::default();
+    let s = run(1, &mut seen).unwrap();
+    let asked: Vec<Time> = seen.0.iter().filter(|d| d.owner == s.streams[0].owner).map(|d| d.due).collect();
+    assert!(asked.len() > 4 && asked.is_sorted(), "{asked:?}");
+    let e = run(60, &mut Keep::default()).unwrap_err().to_string();
+    assert!(e.contains("1048576 requests are due for which the scheduler has no room"), "{e}");
 }

@@ -65,7 +65,7 @@ pub fn begin(core: &mut Core, wanted: &[(u32, Stream)], exports: &Exports) -> Re
 fn words(why: &NotOpened, name: impl Fn(usize) -> String) -> String {
     match why {
         NotOpened::Refused(refusal) => {
-            format!("it cannot be had beside those before it: {}", refusal.with_names(name))
+            format!("it cannot be had beside those before it: {}", refusal.with_names(|at| format!("\"{}\"", name(at))))
         }
         other => other.to_string(),
     }
@@ -163,11 +163,16 @@ impl Reloading {
         let standings = live.standings().map_err(|e| e.to_string())?;
         let stays = |s: &&Standing| !gone.contains(&s.owner) && !s.closing;
         let mut all: Vec<Stream> = standings.iter().filter(stays).map(|s| s.stream).collect();
+        let mut names: Vec<String> = standings.iter().filter(stays).map(|s| name(s.owner)).collect();
         for (export, stream) in &new {
             rests::check(self.grounds.unknown, stream)
                 .map_err(|e| format!("export \"{}\", stream: {e}", name(*export)))?;
             all.push(*stream);
-            admit(&self.disk, &all).map_err(|e| format!("export \"{}\", stream: {e}", name(*export)))?;
+            names.push(name(*export));
+            admit(&self.disk, &all).map_err(|refusal| {
+                let why = refusal.with_names(|at| format!("\"{}\"", names[at]));
+                format!("export \"{}\", stream: {why}", name(*export))
+            })?;
         }
         for export in gone {
             // Whoever closed it before wanted the same.
@@ -181,7 +186,9 @@ impl Reloading {
             let opened = loop {
                 match live.open(export, stream) {
                     // The one before it has requests that are not finished, or its promise is not free yet.
-                    Err(StreamError::NotOpened(_)) if Instant::now() < by => std::thread::sleep(LOOK),
+                    Err(StreamError::NotOpened(_) | StreamError::Refused { .. }) if Instant::now() < by => {
+                        std::thread::sleep(LOOK)
+                    }
                     other => break other,
                 }
             };

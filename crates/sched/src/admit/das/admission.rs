@@ -313,7 +313,7 @@ impl Refusal {
             | Why::Quality { stream, .. } => stream,
         };
         match text.strip_prefix(&format!("stream {stream}: ")) {
-            Some(rest) => format!("stream \"{}\": {rest}", name(stream)),
+            Some(rest) => format!("stream {}: {rest}", name(stream)),
             None => text,
         }
     }
