@@ -19,8 +19,10 @@ const MOST: usize = 1 << 20;
 /// Held requests, in the order in which they came: of each stream by its owner, and of all others.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    queues: Vec<(Option<u32>, VecDeque<Ask>)>,
+    /// Each with its number in the order in which all of them came.
+    queues: Vec<(Option<u32>, VecDeque<(u64, Ask)>)>,
     all: usize,
+    came: u64,
 }
 
 impl Held {
@@ -33,11 +35,19 @@ impl Held {
     }
 
     fn push(&mut self, stream: Option<u32>, ask: Ask) {
-        self.all += 1;
+        let ask = (self.came, ask);
+        (self.all, self.came) = (self.all + 1, self.came + 1);
         match self.queues.iter_mut().find(|q| q.0 == stream) {
             Some((_, queue)) => queue.push_back(ask),
             None => self.queues.push((stream, VecDeque::from([ask]))),
         }
+    }
+
+    /// The oldest request that is not in one of the queues `but`, and its queue.
+    fn oldest(&self, but: &[usize]) -> Option<(usize, Ask)> {
+        let fronts = self.queues.iter().enumerate().filter(|(at, _)| !but.contains(at));
+        let fronts = fronts.filter_map(|(at, (_, queue))| queue.front().map(|&(came, ask)| (came, at, ask)));
+        fronts.min_by_key(|f| f.0).map(|(_, at, ask)| (at, ask))
     }
 
     fn pop(&mut self, at: usize) {
@@ -64,17 +74,16 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         Ok(())
     }
 
-    /// Tells it of what is held, as far as there is room.
+    /// Tells it of what is held, the oldest first, as far as there is room.
     pub(super) fn tell_held(&mut self) -> Result<(), RunError> {
-        let mut at = 0;
-        // What is decided meanwhile may add to them.
-        while at < self.held.queues.len() {
-            match self.held.queues[at].1.front().copied() {
-                Some(ask) if self.try_to_tell(ask)? => {
+        let mut no_room = Vec::new();
+        while let Some((at, ask)) = self.held.oldest(&no_room) {
+            match self.try_to_tell(ask)? {
+                true => {
                     self.held.pop(at);
                     self.decide()?;
                 }
-                _ => at += 1,
+                false => no_room.push(at),
             }
         }
         Ok(())
