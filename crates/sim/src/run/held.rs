@@ -16,11 +16,13 @@ use crate::workload::{Ask, Workload};
 /// Requests that may be held. A workload that comes to so many is faster than the drive for good.
 const MOST: usize = 1 << 20;
 
+/// Requests, each with its number in the order in which all that are held came.
+type Queue = VecDeque<(u64, Ask)>;
+
 /// Held requests, in the order in which they came: of each stream by its owner, and of all others.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    /// Each with its number in the order in which all of them came.
-    queues: Vec<(Option<u32>, VecDeque<(u64, Ask)>)>,
+    queues: Vec<(Option<u32>, Queue)>,
     all: usize,
     came: u64,
 }
