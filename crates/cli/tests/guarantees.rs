@@ -242,6 +242,19 @@ fn streams_come_from_a_file_with_its_lines_in_what_is_said_of_it() {
     assert!(headtime(&["admit", "--disk", "none", "--stream", FIVE]).refused().contains("no built-in drive"));
 }
 
+#[test]
+fn a_scenario_whose_streams_do_not_fit_is_refused_with_their_names() {
+    let stream = |name: &str, requests: u32| {
+        format!("[[stream]]\nname = \"{name}\"\nrequests = {requests}\nperiod = \"500ms\"\nquality = 0.95\n")
+    };
+    let there = Scratch::new("names");
+    let head = "disk = \"ultrastar36z15\"\nadmit = \"das\"\nseconds = 1\n";
+    let file = there.file("s.toml", &format!("{head}{}{}", stream("film", 60), stream("music", 140)));
+    let e = headtime(&["simulate", &file]).refused();
+    assert!(e.contains("stream \"music\": it cannot be had beside those before it: stream \""), "{e}");
+    assert!(e.contains("expected a quality of 95.00%") && !e.contains("stream 0") && !e.contains("stream 1"), "{e}");
+}
+
 /// Asks for `n` mandatory requests of 64 KiB in 500 ms.
 fn mandatory(n: u32) -> String {
     format!("requests={n},period=500ms,quality=100%,size=64k,name=m")

@@ -118,8 +118,8 @@ impl Experiment for D14 {
             };
             let disks = WAITING.map(measured).into_iter().collect::<Result<Vec<_>, _>>()?;
             // As the paper makes reservations, and from a family that was measured under the same load.
-            let (_, family) = &disks[WAITING.len() - 1];
-            let one_x = one_x(&SPEC, &disks[WAITING.len() - 1].0, MOST)?;
+            let (profile, family) = &disks[WAITING.len() - 1];
+            let one_x = one_x(&SPEC, profile, MOST)?;
             for set in 0..sets {
                 let seed = run.seed.wrapping_mul(1_000_003).wrapping_add(set * 4 + at as u64);
                 let mut rng = Variates::new(run.seed, (1 << 53) + set * 4 + at as u64);

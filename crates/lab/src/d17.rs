@@ -17,6 +17,7 @@ use headtime_sim::workload::das::{BYTES, PERIOD};
 use crate::das::{Bench, DRIVES, WAITING, drive, known, most};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
+use crate::unsettled::Truth;
 
 /// The experiment.
 pub struct D17;
@@ -29,14 +30,15 @@ static SPEC: Spec = Spec {
     workload: "as many mandatory reads of 64 KiB as admission lets in, beside 8 best-effort requests that always wait",
     claims: &[Claim {
         id: "D17",
-        claim: "a profile that does not know n, write settle or X of writes: `admit` refuses what rests on it, or takes \
-                a stated bound",
+        claim: "a profile that does not know n, write settle or X of writes: `admit` refuses what rests on it, or \
+                takes a stated bound",
         paper: "-",
         rule: "refused for each figure, and only what rests on it; with stated bounds none late; where n that is not \
-               known counts as one turn, late",
+               known counts as one turn, at least 1 late",
         checks: &[
             Check {
-                what: "figures of w that are unknown, of which a mandatory stream is not refused, or an optional one is",
+                what: "figures of w that are unknown, of which a mandatory stream is not refused, or an optional one \
+                       is",
                 unit: "cases",
                 test: Test::Never,
             },
@@ -58,7 +60,8 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "`headtime characterize` leaves n and settling before writes unknown unless it is asked to look for them.",
+        note: "`headtime characterize` leaves n and settling before writes unknown unless it is asked to look for \
+               them.",
     }],
     alone: false,
 };
@@ -103,9 +106,7 @@ impl Experiment for D17 {
                     Err(refusal) => expected || !matches!(refusal.why, Why::Kinds { .. }),
                 });
             }
-            let mut unknown = real.clone();
-            unknown.noise.settle_retry_turns = 0;
-            (unknown.noise.settle_retry_ppm, unknown.noise.settle_retry_again_ppm) = (0, None);
+            let unknown = Truth::settled(&real).profile;
             let mut bounded = unknown.clone();
             let bounds = Bounds::parse(&format!("n={}", 1 + real.noise.settle_retry_turns));
             let applied = bounds.and_then(|b| b.apply(&mut bounded, "stated here"));

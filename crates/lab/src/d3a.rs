@@ -54,9 +54,10 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "The shape is the paper's. What is rare it says in another place, section 4.4.2: 5 and 12% of the decisions, beside one mandatory \
-               stream; here it is half as much more (17.8 to 18.3%). Our w is longer than the paper's by what it leaves out (a write that settles, a \
-               read-ahead that has to stop), and before reservations the overrun of the last request of a stream is kept free, too. \
+        note: "The shape is the paper's. What is rare it says in another place, section 4.4.2: 5 and 12% of the \
+               decisions, beside one mandatory stream; here it is half as much more (17.8 to 18.3%). Our w is longer \
+               than the paper's by what it leaves out (a write that settles, a read-ahead that has to stop), and \
+               before reservations the overrun of the last request of a stream is kept free, too. \
                What is reserved is what the stream needs where it has only its own requests to choose from, fewer \
                and fewer of them: a third more than with one X of the hundred that wait here, with which streams \
                alone had 12% of the decisions and the optional stream 89% of its requests in time, of 95 that it \

@@ -145,6 +145,7 @@ fn microseconds(requests: u32, streams: u32, decisions: u64) -> Result<Took, Run
         exhausted: Exhausted::Skip,
         compensates: true,
         crossing: Dur::ZERO,
+        crossing_likely: Dur::ZERO,
         moves_on: Dur::ZERO,
     };
     let mut subset = Subset::new(rules);
@@ -218,6 +219,7 @@ fn apart(service: &Service, requests: u32, streams: u32, decisions: u64) -> Resu
         exhausted: Exhausted::Skip,
         compensates: true,
         crossing: Dur::ZERO,
+        crossing_likely: Dur::ZERO,
         moves_on: Dur::ZERO,
     };
     let mut subset = Subset::new(rules);

@@ -300,7 +300,7 @@ impl Watch {
         let off = |w: &[[f64; READERS]]| {
             let had = |i: usize| w.iter().map(|s| s[i]).sum::<f64>();
             let all: f64 = (0..READERS).map(had).sum();
-            // Where nobody had anything, nobody had what was due.
+            // Where no reader had anything, none had what was due.
             let part = |i: usize| if all > 0.0 { had(i) / all } else { 0.0 };
             (0..READERS).map(|i| 100.0 * (part(i) - due(i)).abs() / due(i)).fold(0.0, f64::max)
         };

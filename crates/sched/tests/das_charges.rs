@@ -24,6 +24,7 @@ fn with(streams: &[(u32, u64)]) -> Subset {
         exhausted: Exhausted::Skip,
         compensates: true,
         crossing: Dur::ZERO,
+    crossing_likely: Dur::ZERO,
         moves_on: Dur::ZERO,
     };
     let times = Distribution::from_samples(&[span(8)], span(1), longest).expect("a sample");
@@ -76,7 +77,7 @@ fn what_fills_the_gap_before_a_request_takes_its_streams_time() {
 }
 
 #[test]
-fn what_filled_the_gap_before_a_request_that_was_withdrawn_is_charged_to_nobody() {
+fn what_filled_the_gap_before_a_request_that_was_withdrawn_costs_no_reservation_anything() {
     for comes_back_first in [true, false] {
         let (mut subset, mut now) = (with(&[(3, 12)]), ms(0));
         serve(&mut subset, 0, 3, &mut now);

@@ -145,7 +145,7 @@ fn an_optional_stream_is_refused_under_an_order_that_does_not_select_by_position
         (Order::Clook, false),
         (Order::Sstf, false),
         (Order::SatfUf(Dur::from_ms(50)), false),
-        (Order::SptfSw(20), true),
+        (Order::SptfSw(20), false),
         (Order::SptfAhead, true),
         (Order::SptfJoint, true),
     ] {

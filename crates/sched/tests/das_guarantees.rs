@@ -98,6 +98,7 @@ fn mandatory(blocked_by: u32) -> Kept {
             exhausted: Exhausted::BeforeBestEffort,
             compensates: true,
             crossing: large.worst,
+            crossing_likely: large.likely(),
             moves_on: Dur::ZERO,
         };
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");
@@ -149,6 +150,7 @@ fn thirds(after: Dur, choice: Choice, seed: u64) -> Vec<Tally> {
         exhausted: Exhausted::Skip,
         compensates: true,
         crossing: older,
+        crossing_likely: older,
         moves_on: Dur::ZERO,
     };
     let mut rig = Rig::new(rules, choice, rng(seed), |_, worst| worst);
@@ -193,6 +195,7 @@ fn every_optional_stream_has_its_quality_whoever_goes() {
             exhausted: Exhausted::Skip,
             compensates: true,
             crossing: large.worst,
+            crossing_likely: large.likely(),
             moves_on: Dur::ZERO,
         };
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");

@@ -112,6 +112,7 @@ fn a_long_period_beside_a_very_short_one_is_in_time() {
         exhausted: Exhausted::Skip,
         compensates: true,
         crossing: bins(1),
+        crossing_likely: bins(1),
         moves_on: Dur::ZERO,
     };
     let (disk, mut rig) = (drive(worst), Rig::new(rules, Choice::Spiteful, rng(1), |_, worst| worst));
@@ -146,6 +147,7 @@ fn what_deadlines_one_by_one_leave_room_for_is_in_time() {
             exhausted: Exhausted::BeforeBestEffort,
             compensates: true,
             crossing: longest,
+            crossing_likely: longest,
             moves_on: Dur::ZERO,
         };
         let mut mood = rng(seed + 1);

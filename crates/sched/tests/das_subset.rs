@@ -31,6 +31,7 @@ const RULES: Rules = Rules {
     exhausted: Exhausted::Skip,
     compensates: true,
     crossing: Dur::ZERO,
+    crossing_likely: Dur::ZERO,
     moves_on: Dur::ZERO,
 };
 
@@ -324,6 +325,7 @@ fn every_decision_is_that_of_walking_all_requests() {
             exhausted: policy,
             compensates: seed % 4 > 0,
             crossing: Dur(UNIT * between(rng, 1, 3)),
+            crossing_likely: Dur(UNIT * between(rng, 0, 2)),
             moves_on: Dur(between(rng, 0, 1) * between(rng, 0, UNIT)),
         };
         let (mut subset, mut walk) = (Subset::new(rules), Walk::new(rules));

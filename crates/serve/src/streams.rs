@@ -209,7 +209,7 @@ impl Live {
         let name = |place: usize| {
             let export = standings.get(place).map(|s| s.owner).or(asked);
             let spec = export.and_then(|export| self.exports.specs.get(export as usize));
-            spec.map_or_else(|| "asked for".into(), |spec| format!("\"{}\"", spec.name))
+            spec.map_or_else(|| "the stream".into(), |spec| format!("stream \"{}\"", spec.name))
         };
         StreamError::Refused { why: refusal.with_names(name), nearest: refusal.nearest }
     }

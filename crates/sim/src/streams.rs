@@ -85,7 +85,8 @@ impl Asked {
     }
 }
 
-/// The stream that one line of a command says; it is the `nth`, from 1, where it has no name. `place`: where the line stands, for messages.
+/// The stream that one line of a command says; it is the `nth`, from 1, where it has no name. `place`: where the line
+/// stands, for messages.
 ///
 /// # Errors
 /// What was expected, and what was found.
@@ -280,8 +281,8 @@ mod tests {
         for (text, said) in [
             (
                 "",
-                "--stream: stream 3: expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, blocked-by=N, \
-                 name=X, found \"\"",
+                "--stream: stream 3: expected requests=N,period=T,quality=Q,size=S and perhaps kinds=reads, \
+                 blocked-by=N, name=X, found \"\"",
             ),
             ("requests=5,perod=1s", "perhaps kinds=reads, blocked-by=N, name=X, found \"perod=1s\""),
             (

@@ -377,7 +377,7 @@ impl Walk {
     /// A request, or something of this worst case, goes: the times that it may and is likely to take.
     fn goes(&mut self, request: Option<usize>, worst: Dur) -> (Dur, Dur) {
         self.lending.goes();
-        let Some(r) = request else { return (worst, worst) };
+        let Some(r) = request else { return (worst, self.rules.likely(worst)) };
         let open = self.streams[self.requests[r].stream];
         // Those that count go first.
         let Asked { stream, period, is, .. } = self.requests[r];

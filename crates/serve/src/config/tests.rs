@@ -180,12 +180,14 @@ fn a_stream_that_cannot_be_is_said_with_its_place() {
         (
             "\"99.5%\"",
             "1.5",
-            ":17: quality: expected a share such as 99% or 0.99, more than 0 and at most all, in whole parts per million; a percentage in quotes, found floating point `1.5`",
+            ":17: quality: expected a share such as 99% or 0.99, more than 0 and at most all, in whole parts per \
+             million; a percentage in quotes, found floating point `1.5`",
         ),
         (
             "\"99.5%\"",
             "0",
-            ":17: quality: expected a share such as 99% or 0.99, more than 0 and at most all, in whole parts per million; a percentage in quotes, found integer `0`",
+            ":17: quality: expected a share such as 99% or 0.99, more than 0 and at most all, in whole parts per \
+             million; a percentage in quotes, found integer `0`",
         ),
         ("quality", "qualty", ":17: unknown field `qualty`"),
         (

@@ -1,8 +1,8 @@
 //! Requests that are due and that the scheduler has no room for.
 //!
-//! Without streams there is one at most: whoever asks is kept waiting until it was told. Applications of streams do
-//! not wait for others, so with streams all that is due is taken, and each stream's requests wait in a queue of their
-//! own: what others cannot be told keeps no stream from its places.
+//! Without streams there is one at most: the workload is asked for no more until that is submitted. Applications of
+//! streams do not wait for others, so with streams all that is due is taken, and each stream's requests wait in a queue
+//! of their own: a backlog of others keeps no stream from its places.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::observe::Observer;
 use crate::workload::{Ask, Workload};
 
-/// Requests that may be held. A workload that comes to so many is faster than the drive for good.
+/// Requests that may be held. A workload that exceeds this is faster than the drive for good.
 const MOST: usize = 1 << 20;
 
 /// Requests, each with its number in the order in which all that are held came.

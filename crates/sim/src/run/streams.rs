@@ -57,12 +57,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         let before: Vec<u32> = self.scheduler.standings().iter().map(|s| s.owner).collect();
         let account =
             |place: usize| before.get(place).and_then(|owner| self.stats.streams.iter().find(|a| a.owner == *owner));
-        let why = match why {
-            NotOpened::Refused(refusal) => {
-                refusal.with_names(|place| format!("\"{}\"", account(place).map_or(&name, |a| &a.name)))
-            }
-            other => other.to_string(),
-        };
+        let why = why.with_names(|place| format!("stream \"{}\"", account(place).map_or(&name, |a| &a.name)));
         RunError::Stream { name, why }
     }
 

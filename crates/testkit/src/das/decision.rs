@@ -51,21 +51,25 @@ impl Walk {
         let claiming = || claims.iter().filter(|c| c.2 > Dur::ZERO);
         let of_mandatory = slacks.iter().map(|&(d, slack)| slack - claimed(d));
         let all = of_mandatory.chain(claiming().map(|c| left_at(c.1))).min();
-        let next = claims.iter().map(|&(s, end, _)| {
-            left_at(end + self.streams[s].stream.period).max(i128::from(end.saturating_since(from).0))
-        });
-        let next = next.min();
-        let may_cross = |w: Dur| {
+        // What is not likely to be over before the next period of a stream begins leaves it what it can take of that.
+        let next = |longest: Dur| {
+            let likely_over = self.at_drive.likely_free(now) + self.rules.likely(longest);
+            let next = claims.iter().filter(|c| c.1 < likely_over).map(|&(s, end, _)| {
+                left_at(end + self.streams[s].stream.period).max(i128::from(end.saturating_since(from).0))
+            });
+            next.min()
+        };
+        let may_cross = |w: Dur, longest: Dur| {
             let fits = |slack: Option<i128>| slack.is_none_or(|slack| slack >= i128::from(w.0));
             let room = self.at_drive.all() < self.crossing as usize && w <= self.rules.crossing;
-            fits(all) && (room || fits(next))
+            fits(all) && (room || fits(next(longest)))
         };
         // Where best effort may, and where a mandatory stream that has nothing to do harms no other stream.
         let excused = |s: usize| {
             let w = self.streams[s].worst;
             let own = self.streams[s].reservation.is_none() && self.left(s, now) == 0;
             let others = || self.slacks(Some(s), AS_ASKED, now);
-            may_cross(w) || own && others().iter().all(|(_, slack)| *slack >= i128::from(w.0))
+            may_cross(w, self.rules.crossing) || own && others().iter().all(|(_, slack)| *slack >= i128::from(w.0))
         };
         let before = |end: Time| claiming().filter(|c| c.1 < end).map(|c| left_at(c.1)).min();
         let mut chosen = Vec::new();
@@ -104,7 +108,7 @@ impl Walk {
                         first |= used_up;
                         true
                     } else {
-                        let may = used_up && self.rules.exhausted != Exhausted::Skip && may_cross(open.worst);
+                        let may = used_up && self.rules.exhausted != Exhausted::Skip && may_cross(open.worst, self.rules.crossing);
                         first |= may && self.rules.exhausted == Exhausted::BeforeBestEffort;
                         may
                     }
@@ -114,7 +118,7 @@ impl Walk {
                 chosen.push(number);
             }
         }
-        (chosen, !first && may_cross(best_effort))
+        (chosen, !first && may_cross(best_effort, best_effort))
     }
 
     /// Whether one more request of an optional stream, whose reservation is used up, leaves every optional stream whose

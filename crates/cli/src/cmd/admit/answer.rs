@@ -228,30 +228,16 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// The reason, with the stream's name and not its number.
+/// The reason, with the stream's name and not its number, and what may help.
 fn why(refusal: &Refusal, name: &impl Fn(usize) -> String) -> String {
-    let text = refusal.why.to_string();
-    let stream = match &refusal.why {
-        Why::Worst { .. } => return format!("Stream {}: with it {text}", name(refusal.stream)),
-        Why::Kinds { stream, .. } => {
-            let text = text.replacen(&format!("stream {stream}: "), "", 1);
-            return format!(
-                "Stream {}: {text}; of a drive that was characterised, `--destructive` finds those of writes",
-                name(*stream)
-            );
+    let text = refusal.why.with_names(|stream| format!("Stream {}", name(stream)));
+    match &refusal.why {
+        Why::Worst { .. } => format!("Stream {}: with it {text}", name(refusal.stream)),
+        Why::Kinds { .. } => {
+            format!("{text}; of a drive that was characterised, `--destructive` finds those of writes")
         }
-        Why::Size { stream, .. } => {
-            let text = text.replacen(&format!("stream {stream}: "), "", 1);
-            return format!(
-                "Stream {}: {text}; `headtime profiles measure --sizes` measures larger ones",
-                name(*stream)
-            );
-        }
-        Why::Between { stream, .. } | Why::Quality { stream, .. } => *stream,
-    };
-    match text.strip_prefix(&format!("stream {stream}: ")) {
-        Some(rest) => format!("Stream {}: {rest}", name(stream)),
-        None => text,
+        Why::Size { .. } => format!("{text}; `headtime profiles measure --sizes` measures larger ones"),
+        Why::Between { .. } | Why::Quality { .. } => text,
     }
 }
 

@@ -7,7 +7,7 @@ use headtime_disk::profile::Profile;
 use headtime_sched::admit::das::admission::{Disk, Load, admit};
 use headtime_sched::admit::das::rests;
 use headtime_sched::admit::das::stream::Stream;
-use headtime_sched::admit::das::streams::{NotOpened, Setup, Standing};
+use headtime_sched::admit::das::streams::{Setup, Standing};
 use headtime_sched::core::Core;
 use headtime_serve::config::Config;
 use headtime_serve::engine::inbox::Outbox;
@@ -56,19 +56,9 @@ pub fn setup(
 /// Begins the streams of a configuration: all of them, or the server does not start.
 pub fn begin(core: &mut Core, wanted: &[(u32, Stream)], exports: &Exports) -> Result<Load, Failure> {
     streams::begin(core, exports, wanted).map_err(|(at, why)| {
-        let name = |at: usize| exports.specs[wanted[at].0 as usize].name.clone();
-        Failure::input(format!("export \"{}\", stream: {}", name(at), words(&why, name)))
+        let name = |at: usize| format!("\"{}\"", exports.specs[wanted[at].0 as usize].name);
+        Failure::input(format!("export {}, stream: {}", name(at), why.with_names(|at| format!("stream {}", name(at)))))
     })
-}
-
-/// Why a stream does not begin; `name`: of the export at a place among those that were wanted.
-fn words(why: &NotOpened, name: impl Fn(usize) -> String) -> String {
-    match why {
-        NotOpened::Refused(refusal) => {
-            format!("it cannot be had beside those before it: {}", refusal.with_names(|at| format!("\"{}\"", name(at))))
-        }
-        other => other.to_string(),
-    }
 }
 
 /// What `--check` says: the streams, their numbers, and what is left.
@@ -170,7 +160,7 @@ impl Reloading {
             all.push(*stream);
             names.push(name(*export));
             admit(&self.disk, &all).map_err(|refusal| {
-                let why = refusal.with_names(|at| format!("\"{}\"", names[at]));
+                let why = refusal.with_names(|at| format!("stream \"{}\"", names[at]));
                 format!("export \"{}\", stream: {why}", name(*export))
             })?;
         }

@@ -5,6 +5,7 @@
 
 use headtime_disk::time::Dur;
 
+use super::distribution::Distribution;
 use super::family::Family;
 use super::ledger::{Ledger, most};
 use super::stream::{Kinds, Quality, Stream};
@@ -145,6 +146,14 @@ impl Disk {
         if stream.blocked_by > 0 { self.blocker } else { Dur::ZERO }
     }
 
+    /// How much longer the drive counts as busy behind a command than that took, at most: after the shortest one, whose
+    /// data may have been read ahead, the arm may move for itself.
+    pub(super) fn moves_longer(&self) -> Dur {
+        let families = self.services.iter().flatten().flat_map(|s| [Some(&s.times), s.steady.as_ref()]).flatten();
+        let shortest = families.flat_map(|family| family.members()).map(|(_, times)| times.bins().0).min().unwrap_or(0);
+        self.moves_on.saturating_sub(Dur(self.bin().0 * shortest.saturating_sub(1) as u64))
+    }
+
     /// Commands at the drive at most.
     pub fn outstanding(&self) -> u32 {
         self.outstanding
@@ -208,6 +217,12 @@ impl Service {
     /// x: with so much time left a request is likely to be done.
     pub fn likely(&self) -> Dur {
         self.times.fewest().quantile(LIKELY).min(self.worst)
+    }
+
+    /// How much longer than it was likely to one takes.
+    pub(super) fn late(&self) -> Distribution {
+        let times = self.times.fewest();
+        times.beyond((self.likely().0 / times.bin().0) as usize)
     }
 }
 
@@ -285,6 +300,21 @@ pub enum Why {
     },
 }
 
+impl Why {
+    /// The reason; `name` gives what a stream is called, by its place.
+    pub fn with_names(&self, name: impl Fn(usize) -> String) -> String {
+        let text = self.to_string();
+        let stream = match *self {
+            Why::Worst { .. } => return text,
+            Why::Size { stream, .. }
+            | Why::Kinds { stream, .. }
+            | Why::Between { stream, .. }
+            | Why::Quality { stream, .. } => stream,
+        };
+        text.replacen(&format!("stream {stream}"), &name(stream), 1)
+    }
+}
+
 fn percent(ppm: u64) -> String {
     format!("{}.{:02}%", ppm / 10_000, ppm / 100 % 100)
 }
@@ -302,20 +332,9 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// The reason and what would be nearest, with each stream called by what `name` says of its place.
+    /// The reason and what would be nearest; `name` gives what a stream is called, by its place.
     pub fn with_names(&self, name: impl Fn(usize) -> String) -> String {
-        let text = self.to_string();
-        let stream = match self.why {
-            Why::Worst { .. } => return text,
-            Why::Size { stream, .. }
-            | Why::Kinds { stream, .. }
-            | Why::Between { stream, .. }
-            | Why::Quality { stream, .. } => stream,
-        };
-        match text.strip_prefix(&format!("stream {stream}: ")) {
-            Some(rest) => format!("stream {}: {rest}", name(stream)),
-            None => text,
-        }
+        format!("{}{}", self.why.with_names(name), said(&self.nearest))
     }
 }
 

@@ -16,7 +16,7 @@ use std::collections::binary_heap::PeekMut;
 use headtime_disk::time::{Dur, Time};
 
 /// Periods of one stream that are looked at one by one. The shortest period there is goes into the longest 10,000
-/// times, and a scheduler that is told of the end of a period cannot look at as many deadlines.
+/// times, and a decision at the end of a period cannot look at as many deadlines.
 pub(super) const EXACT: u64 = 256;
 
 /// Mandatory streams with one period, whose periods end together.

@@ -362,11 +362,20 @@ impl Ledger {
         Ok(())
     }
 
+    /// For how long before mandatory streams are released, at most, no request of worst case `worst` may be begun that
+    /// need not be done by then.
+    pub(super) fn kept_free(&self, worst: Dur, demand: &Demand) -> Dur {
+        match demand.kept_free(worst) {
+            Dur::ZERO => Dur::ZERO,
+            free => free + self.disk.moves_longer(),
+        }
+    }
+
     /// The room that others leave in a period of group `i`; of `own` streams, without itself, or with.
     fn room(&mut self, i: usize, own: bool, demand: &Demand) -> Room {
         let sum = self.sum(i, own, demand);
         let Group { grid, service, work, .. } = &self.groups[i];
-        let chance = service.likely().max(demand.kept_free(service.worst)).0.div_ceil(grid.fine.0) as usize;
+        let chance = service.likely().max(self.kept_free(service.worst, demand)).0.div_ceil(grid.fine.0) as usize;
         Room::new(grid.period, grid.factor, &sum.all, work, chance)
     }
 
@@ -414,12 +423,6 @@ impl Group {
             self.takes = self.work.stopped(is);
         }
         was != is
-    }
-
-    /// How much longer than it was likely to one of its requests takes.
-    pub(super) fn late(&self) -> Distribution {
-        let times = self.service.times.fewest();
-        times.beyond((self.service.likely().0 / times.bin().0) as usize)
     }
 }
 

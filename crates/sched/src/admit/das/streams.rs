@@ -104,6 +104,7 @@ impl Streams {
             exhausted: setup.exhausted,
             compensates: setup.compensates,
             crossing: setup.disk.largest().worst,
+            crossing_likely: setup.disk.largest().likely(),
             moves_on: setup.worsts.moves_on(),
         };
         Streams {
@@ -376,9 +377,12 @@ impl Streams {
     /// at its worst; optional ones, which are promised a mean, lose what wrong predictions cost in the mean. In idle
     /// time both must have it to spare.
     pub fn has_time_for(&mut self, sectors: u32, others: u32, in_gap: bool, now: Time) -> bool {
-        let spare = self.subset.spare(now);
         // With others behind it that is all of both: where the front fails the others go once more.
-        self.worsts.get(sectors.saturating_add(others)) <= if in_gap { spare.mandatory } else { spare.all }
+        let worst = self.worsts.get(sectors.saturating_add(others));
+        match in_gap {
+            true => worst <= self.subset.spare(now).mandatory,
+            false => self.subset.has_room_for(worst, now),
+        }
     }
 
     /// Whether there is time for sending nothing until `until`.

@@ -16,9 +16,9 @@
 //!   eligible then;
 //! * a best-effort request, if three conditions hold:
 //!   - the slack is at least w at every deadline, less what optional streams can take of their reservations by then;
-//!   - at the end of each optional stream's period w is left of the time when everything is taken off that may go before
-//!     that end: what optional streams with this end, or an earlier one, can take of their reservations, and all that
-//!     mandatory streams can ask for by then;
+//!   - at the end of each optional stream's period w is left of the time when everything is taken off that may go
+//!     before that end: what optional streams with this end, or an earlier one, can take of their reservations, and
+//!     all that mandatory streams can ask for by then;
 //!   - the same holds at the end of the period after that, or the request is over before that period begins, or that
 //!     period's reservations were made with room for it (`crossing`);
 //! * a request for which a mandatory one waits, if the slack is at least w at every deadline (of a mandatory stream's
@@ -100,6 +100,10 @@ struct Claims {
     now: i64,
     /// At the least end of a period after that, or until it begins if that is longer.
     next: i64,
+    /// The same of periods before which a stream's request of any size is not likely to be over.
+    next_for_streams: i64,
+    /// The same for best effort of the size that is asked about.
+    next_for_best_effort: i64,
 }
 
 /// What happens at an end of a period, in the order in which it counts.
@@ -226,9 +230,9 @@ impl Subset {
         self.decided_for = best_effort;
         self.tick(now);
         let slack = self.slack(now);
-        let claims = self.claims(slack.from);
-        let slack = (&slack, &claims);
         let likely_free = self.at_drive.likely_free_by(now);
+        let claims = self.claims(slack.from, likely_free, best_effort);
+        let slack = (&slack, &claims);
         self.active.members.clear();
         let (mut first, spare) = (false, OnceCell::new());
         // In the order of deadlines, so that the earliest comes first.
@@ -251,7 +255,7 @@ impl Subset {
                     if in_turn && has_more && (!used_up || compensates()) {
                         first |= used_up;
                         self.active.members.push(under_way);
-                    } else if used_up && self.rules.exhausted != Exhausted::Skip && self.may_cross(slack, open.worst) {
+                    } else if used_up && self.rules.exhausted != Exhausted::Skip && self.may_cross(slack, open.worst, slack.1.next_for_streams) {
                         first |= self.rules.exhausted == Exhausted::BeforeBestEffort;
                         self.active.members.push(under_way);
                     }
@@ -266,7 +270,7 @@ impl Subset {
             let late = late.filter(|(_, counted)| owed(*counted) || self.excused_may_go(slack, at));
             self.active.members.extend(late.map(|(period, _)| Member { stream: open.number, period }));
         }
-        self.active.best_effort = !first && self.may_cross(slack, best_effort);
+        self.active.best_effort = !first && self.may_cross(slack, best_effort, claims.next_for_best_effort);
         &self.active
     }
 
@@ -275,21 +279,30 @@ impl Subset {
     fn excused_may_go(&self, slack: (&Slack, &Claims), stream: usize) -> bool {
         let open = &self.streams[stream];
         let own = open.reservation.is_none() && open.periods.left() == 0;
-        self.may_cross(slack, open.worst) || own && self.slack_but_of(stream, None, slack.0.from) >= signed(open.worst)
+        self.may_cross(slack, open.worst, slack.1.next_for_streams) || own && self.slack_but_of(stream, None, slack.0.from) >= signed(open.worst)
     }
 
-    /// Whether something that belongs to no reservation may go with a worst case of `worst`.
-    fn may_cross(&self, (slack, claims): (&Slack, &Claims), worst: Dur) -> bool {
+    /// Whether something that belongs to no reservation may go with a worst case of `worst`; `next`: what claims leave
+    /// it in periods to come.
+    fn may_cross(&self, (slack, claims): (&Slack, &Claims), worst: Dur, next: i64) -> bool {
         let now = slack.all.min(claims.now) >= signed(worst);
         let room = (self.at_drive.all() as u32) < self.crossing && worst <= self.rules.crossing;
-        now && (room || claims.next >= signed(worst))
+        now && (room || next >= signed(worst))
+    }
+
+    /// Whether something that belongs to no reservation may go to an idle drive now, with a worst case of `worst`.
+    pub fn has_room_for(&mut self, worst: Dur, now: Time) -> bool {
+        self.tick(now);
+        let slack = self.slack(now);
+        let claims = self.claims(slack.from, self.at_drive.likely_free_by(now), worst);
+        self.may_cross((&slack, &claims), worst, claims.next_for_best_effort)
     }
 
     /// What may be put before or between the requests now, at its worst.
     pub fn spare(&mut self, now: Time) -> Spare {
         self.tick(now);
         let slack = self.slack(now);
-        let claims = self.claims(slack.from);
+        let claims = self.claims(slack.from, self.at_drive.likely_free_by(now), Dur::ZERO);
         // What is held has left the account of its stream, but must be done in its period all the same.
         let due = self.at_drive.held().filter_map(|Gone { what, late, .. }| match what {
             Sent::Stream(member) if !late => self.due(member),

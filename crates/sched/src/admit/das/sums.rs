@@ -32,7 +32,7 @@ impl Ledger {
     /// V of a stream of group `i`; of `own` streams without itself, or with.
     pub(super) fn sum(&mut self, i: usize, own: bool, demand: &Demand) -> Arc<Sum> {
         let me = &self.groups[i];
-        let (at_drive, free) = (self.at_drive(me.grid), demand.kept_free(me.service.worst));
+        let (at_drive, free) = (self.at_drive(me.grid), self.kept_free(me.service.worst, demand));
         let count = |j: usize| self.groups[j].count - u64::from(own && j == i);
         let as_it_was = |s: &&Arc<Sum>| {
             let unchanged = |j: usize| count(j) == 0 || self.groups[j].changed_at <= s.version;
@@ -53,8 +53,9 @@ impl Ledger {
     /// What is at the drive when a period begins.
     fn at_drive(&self, grid: Grid) -> Distribution {
         let limit = grid.limit() + 1;
-        let optional = self.groups.iter().filter(|g| !g.stream.is_mandatory());
-        let late = optional.map(Group::late).reduce(|a, b| a.longer_of(&b)).expect("one is asked about");
+        let optional = self.groups.iter().filter(|g| !g.stream.is_mandatory()).map(|g| &g.service);
+        // Best effort, too, must only be likely to be done by then.
+        let late = optional.fold(self.disk.largest().late(), |late, service| late.longer_of(&service.late()));
         let done_soon = u64::from(self.disk.outstanding() - self.crossing);
         let late = late.in_bins(grid.wide(), limit).times(done_soon, limit);
         let Some(waiting) = self.crossing.checked_sub(1) else { return late };
@@ -105,7 +106,7 @@ impl Group {
         }
         // One more ends soon after this period's beginning: it has no longer than until then, and its last request's
         // overrun.
-        let cut = takes.at_most_bins(rest).plus(&self.late().in_bins(wide, limit), limit);
+        let cut = takes.at_most_bins(rest).plus(&self.service.late().in_bins(wide, limit), limit);
         whole.plus(if rest + 1 < takes.end() { &cut } else { &takes }, limit)
     }
 }

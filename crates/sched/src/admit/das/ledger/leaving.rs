@@ -9,8 +9,8 @@ impl Ledger {
     /// reserved, which is enough still; it is found anew only when one cannot be had beside that.
     ///
     /// # Errors
-    /// Those that have come since cannot be had, which is possible only for streams that were admitted by another ledger
-    /// in another order, because of rounding. The ledger is one of those that stayed then.
+    /// Those that have come since cannot be had, which is possible only for streams that were admitted by another
+    /// ledger in another order, because of rounding. The ledger is one of those that stayed then.
     pub fn become_of(&mut self, streams: &[Stream]) -> Result<(), Refusal> {
         let mut known = self.streams.iter().zip(&self.group);
         let kept: Vec<usize> =
@@ -47,8 +47,8 @@ impl Ledger {
         self.group = groups.iter().filter_map(|&was| now_at[was]).collect();
         (self.streams, self.groups) = (streams.to_vec(), left);
         self.worst_ppm = self.demand().map_or(self.worst_ppm, |demand| demand.needed_ppm());
-        // Without those that have gone there may be room for what crosses the beginning of periods, which best effort is
-        // quicker with.
+        // Without those that have gone there may be room for what crosses the beginning of periods, with which best
+        // effort is quicker.
         if self.crossing < self.disk.outstanding()
             && let Ok(anew) = self.anew()
         {
@@ -89,7 +89,7 @@ mod tests {
         ledger.add(small).expect("an idle drive");
         // The most that there is room for in so short a period.
         let most = (1..30).rev().find(|&n| ledger.clone().add(optional(n, 40, 500_000)).is_ok()).expect("one");
-        ledger.add(optional(most, 40, 500_000)).expect("so many");
+        ledger.add(optional(most, 40, 500_000)).expect("it was found to fit");
         assert!(ledger.admitted().crossing < 2, "{:?}", ledger.admitted());
         ledger.become_of(&[small]).expect("fewer than there were");
         let mut fresh = Ledger::new(drive());

@@ -30,13 +30,25 @@ pub enum NotOpened {
     Open(#[from] OpenError),
     /// The drive's times are those of another order.
     #[error(
-        "optional: expected an order that selects by position (sptf, sptf-sw, sptf-ahead, sptf-joint), under which the \
+        "optional: expected an order that selects by position (sptf, sptf-ahead, sptf-joint), under which the \
          profile's service times were measured, found another"
     )]
     Order,
     /// The core was not set up for streams.
     #[error("expected a scheduler that has streams (admit das), found one without")]
     NoStreams,
+}
+
+impl NotOpened {
+    /// Why; `name` gives what a stream is called, by its place among those at work and the one that was asked for.
+    pub fn with_names(&self, name: impl Fn(usize) -> String) -> String {
+        match self {
+            NotOpened::Refused(refusal) => {
+                format!("it cannot be had beside those before it: {}", refusal.with_names(name))
+            }
+            other => other.to_string(),
+        }
+    }
 }
 
 /// A stream at work, and how it fares.

@@ -27,11 +27,17 @@ pub(super) struct Charges {
 
 /// The share that the `n`-th draw of a stream is of; independent of each other for all that shows.
 pub fn share(stream: u32, n: u64) -> usize {
-    // SplitMix64 (Steele, Lea and Flood 2014).
-    let mut z = (u64::from(stream) << 32).wrapping_add(n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed(((u64::from(stream) << 32).wrapping_add(n)).wrapping_mul(STEP)) % u64::from(SHARES)) as usize
+}
+
+/// The distance of two states of the generator.
+pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What SplitMix64 makes of a state (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators").
+pub fn mixed(state: u64) -> u64 {
+    let mut z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) % u64::from(SHARES)) as usize
+    z ^ (z >> 31)
 }
 
 /// The shortest time of each share of a distribution.

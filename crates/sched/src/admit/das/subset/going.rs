@@ -17,6 +17,7 @@ impl Subset {
             Sent::BestEffort => {
                 assert!(self.active.best_effort, "best effort was not in the subset");
                 assert!(worst <= self.decided_for, "a best-effort request of {worst}, longer than was said");
+                times.1 = self.rules.likely(worst);
             }
             Sent::Stream(member) => {
                 assert!(self.active.members.contains(&member), "{member:?} was not in the subset");
@@ -53,10 +54,10 @@ impl Subset {
     /// What fills a gap, or idle time, goes to the drive. Who plans it sees to it that [`Subset::spare`] has time for
     /// it.
     pub fn fills(&mut self, command: u64, worst: Dur, now: Time) {
-        // The gap of a best-effort request is charged to nobody, which may be withdrawn while it is filled.
+        // The gap of a best-effort request, which may be withdrawn while it is filled, costs no reservation anything.
         let in_gap = self.at_drive.held().any(|held| matches!(held.what, Sent::Stream(_)));
         let gone = Gone { what: Sent::Fill, late: false, usual: Dur::ZERO, in_gap };
-        self.at_drive.sent(command, gone, (worst, worst), now);
+        self.at_drive.sent(command, gone, (worst, self.rules.likely(worst)), now);
     }
 
     /// A request that was chosen goes at once.

@@ -20,7 +20,8 @@ pub(super) struct Open {
     pub charges: Option<Charges>,
     /// r; `None`: it is mandatory.
     pub reservation: Option<Dur>,
-    /// c w / t of a mandatory stream, in [`super::super::rates::PARTS`]; w with what one of its requests may have to wait for.
+    /// c w / t of a mandatory stream, in [`super::super::rates::PARTS`]; w with what one of its requests may have to
+    /// wait for.
     pub rate: u64,
     /// What an optional one can take of its whole reservation, the overrun of its last requests included.
     pub claim: Dur,

@@ -183,7 +183,8 @@ impl Subset {
     /// then, and everything that mandatory streams can ask for before it, for these may go first whenever it is due.
     /// Of the period after the one under way all is counted at its end, and from there on as growing evenly, as in
     /// [`sweep`].
-    pub(super) fn claims(&mut self, from: Time) -> Claims {
+    pub(super) fn claims(&mut self, from: Time, likely_free: Time, best_effort: Dur) -> Claims {
+        let likely_over = |worst: Dur| likely_free + self.rules.likely(worst);
         let mut ends = std::mem::take(&mut self.ends);
         if ends.is_empty() {
             for (at, open) in self.streams.iter().enumerate() {
@@ -197,7 +198,8 @@ impl Subset {
         }
         self.before.clear();
         self.before.resize(self.streams.len(), i64::MAX);
-        let mut claims = Claims { now: i64::MAX, next: i64::MAX };
+        let (now, next) = (i64::MAX, i64::MAX);
+        let mut claims = Claims { now, next, next_for_streams: next, next_for_best_effort: next };
         let waits = self.streams.iter().filter(|s| s.reservation.is_none());
         let waits = waits.map(|s| fine(s.due(0))).sum::<i128>();
         let (mut must, mut rate, mut last) = (fine(self.late_work()) + waits, 0u64, Time::ZERO);
@@ -218,8 +220,8 @@ impl Subset {
                     }
                     (Step::NextEnds, _) => {
                         must += fine(open.claim);
-                        let begin = open.periods.end().saturating_since(from);
-                        begins = Some(begins.map_or(begin, |b: Dur| b.min(begin)));
+                        let begin = open.periods.end();
+                        begins = Some(begins.map_or(begin, |b: Time| b.min(begin)));
                     }
                     (Step::Ends, None) => {}
                 }
@@ -229,7 +231,14 @@ impl Subset {
                 claims.now = claims.now.min(left);
             }
             if let Some(begins) = begins {
-                claims.next = claims.next.min(left.max(signed(begins)));
+                let next = left.max(signed(begins.saturating_since(from)));
+                claims.next = claims.next.min(next);
+                if likely_over(self.rules.crossing) > begins {
+                    claims.next_for_streams = claims.next_for_streams.min(next);
+                }
+                if likely_over(best_effort) > begins {
+                    claims.next_for_best_effort = claims.next_for_best_effort.min(next);
+                }
             }
             // What comes from here on is due later.
             for &(_, step, at) in here {

@@ -16,22 +16,19 @@ pub enum Exhausted {
 }
 
 impl Exhausted {
+    /// All of them.
+    pub const ALL: [Exhausted; 3] = [Exhausted::Skip, Exhausted::AsBestEffort, Exhausted::BeforeBestEffort];
     /// What they are called.
     pub const NAMES: [&str; 3] = ["skip", "as-best-effort", "before-best-effort"];
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<Exhausted> {
+        Exhausted::ALL.into_iter().zip(Exhausted::NAMES).find(|e| e.1 == name).map(|e| e.0)
+    }
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         Exhausted::NAMES[self as usize]
-    }
-
-    /// The one of that name.
-    pub fn named(name: &str) -> Option<Exhausted> {
-        Some(match name {
-            "skip" => Exhausted::Skip,
-            "as-best-effort" => Exhausted::AsBestEffort,
-            "before-best-effort" => Exhausted::BeforeBestEffort,
-            _ => return None,
-        })
     }
 }
 
@@ -52,8 +49,19 @@ pub struct Rules {
     /// w of the largest command that may be at the drive when a period begins, where its streams were given room for
     /// that ([`super::super::admission::Admitted::crossing`]).
     pub crossing: Dur,
+    /// x of such a command: what it is likely to take at most.
+    pub crossing_likely: Dur,
     /// How long after it began with a command the drive may move its arm for itself, though the command is done.
     pub moves_on: Dur,
+}
+
+impl Rules {
+    /// How long something of no stream is likely to take that takes `worst` at most. Seeks and turns do not depend on
+    /// the size, so what a larger request takes more than the largest that was measured is no more than its worst case
+    /// is longer.
+    pub fn likely(&self, worst: Dur) -> Dur {
+        worst.min(self.crossing_likely + worst.saturating_sub(self.crossing))
+    }
 }
 
 /// Somebody who may go: the requests of a stream that belong to one period.
