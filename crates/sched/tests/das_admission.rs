@@ -4,6 +4,7 @@ use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Disk, DiskError, Nearest, Service, Why, admit};
 use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::family::Family;
+use headtime_sched::admit::das::ledger::Ledger;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_testkit::das_admission::Case;
 use headtime_testkit::das_rig::made_up_times;
@@ -94,7 +95,8 @@ fn reservations_are_those_of_enumerating_every_outcome() {
     for seed in 0..200 {
         let case = case(seed);
         let all = streams(&case);
-        let found = admit(&disk(&case), &all);
+        let mut found = Ledger::new(disk(&case));
+        let found = found.extend(&all).map(|()| found.admitted());
         let expected = case.admit();
         match (&found, &expected) {
             (Ok(found), Some((expected, crossing))) => {
@@ -110,6 +112,40 @@ fn reservations_are_those_of_enumerating_every_outcome() {
     }
     println!("{yes} sets were admitted, {no} were not");
     assert!(yes > 80 && no > 50, "{yes} and {no}");
+}
+
+/// One after the other, an optional one is served as mandatory where it is not had else, or leaves best effort more.
+#[test]
+fn sets_are_had_as_they_ask_or_with_optional_streams_served_as_mandatory() {
+    let mut had = [0; 3];
+    for seed in 0..600 {
+        let case = case(seed);
+        let (disk, all) = (disk(&case), streams(&case));
+        let mut as_asked = Ledger::new(disk.clone());
+        let as_asked = as_asked.extend(&all).map(|()| as_asked.admitted().crossing);
+        let Ok(found) = admit(&disk, &all) else {
+            assert!(as_asked.is_err(), "seed {seed}: {case:?}");
+            continue;
+        };
+        let served = all.iter().zip(&found.reservations).map(|(&stream, reservation)| {
+            let quality = if reservation.is_none() { Quality::MANDATORY } else { stream.quality };
+            Stream { quality, ..stream }
+        });
+        let served: Vec<Stream> = served.collect();
+        let mut so = Ledger::new(disk);
+        assert_eq!(so.extend(&served), Ok(()), "seed {seed}: {case:?}");
+        assert_eq!(so.admitted().crossing, found.crossing, "seed {seed}: {case:?}");
+        match as_asked {
+            Ok(crossing) if served == all => {
+                assert_eq!(found.crossing, crossing, "seed {seed}: {case:?}");
+                had[0] += 1;
+            }
+            Ok(_) => had[1] += 1,
+            Err(_) => had[2] += 1,
+        }
+    }
+    println!("{} as they asked; of {} more was left so, and {} were not had else", had[0], had[1], had[2]);
+    assert!(had.iter().all(|&n| n > 4), "{had:?}");
 }
 
 #[test]
@@ -326,8 +362,12 @@ fn beside_a_mandatory_stream_with_another_period_there_is_what_that_leaves_in_th
     let disk = Disk::new(vec![Service::new(128, Dur::from_ms(6), times)], 1).expect("a drive");
     for (theirs, requests, ours) in [(500, 30, 501), (200, 10, 380), (300, 10, 100), (500, 30, 500), (250, 10, 500)] {
         let hard = stream(requests, Dur::from_ms(theirs), 1_000_000, 128);
-        let asks = stream(200, Dur::from_ms(ours), 999_000, 128);
-        let most = admit(&disk, &[hard, asks]).expect_err("a second of work").nearest.requests.expect("some fit");
+        // As it asks: served as a mandatory one it waits for no place.
+        let is_had = |requests: &u32| {
+            let asks = stream(*requests, Dur::from_ms(ours), 999_000, 128);
+            Ledger::new(disk.clone()).extend(&[hard, asks]).is_ok()
+        };
+        let most = (1..200).take_while(is_had).last().expect("some fit");
         // For every place of our period the parts of theirs that lie in it, as far as they have work for them.
         let work = u64::from(requests) * took;
         let busy = |period: u64| {

@@ -24,7 +24,7 @@ fn with(streams: &[(u32, u64)]) -> Subset {
         exhausted: Exhausted::Skip,
         compensates: true,
         crossing: Dur::ZERO,
-    crossing_likely: Dur::ZERO,
+        crossing_likely: Dur::ZERO,
         moves_on: Dur::ZERO,
     };
     let times = Distribution::from_samples(&[span(8)], span(1), longest).expect("a sample");

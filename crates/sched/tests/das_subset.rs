@@ -314,7 +314,7 @@ const UNIT: u64 = 1 << 25;
 #[test]
 fn every_decision_is_that_of_walking_all_requests() {
     let (mut decisions, mut partial, mut alone) = (0u64, 0u64, 0u64);
-    let mut inherited = [0u64; 2];
+    let (mut inherited, mut for_optional, mut flips) = ([0u64; 2], 0, 0);
     for seed in 0..400 {
         let rng = &mut rng(seed);
         let policy = [Exhausted::Skip, Exhausted::AsBestEffort, Exhausted::BeforeBestEffort][(seed % 3) as usize];
@@ -333,8 +333,8 @@ fn every_decision_is_that_of_walking_all_requests() {
         subset.set_crossing(walk.crossing);
         let mut now = Time(between(rng, 0, UNIT));
         let mut streams = 0u32;
-        // Which of them are mandatory, one bit each.
-        let mut mandatory = 0u32;
+        // Which of them are served as mandatory ones, and which ask for it, one bit each.
+        let (mut mandatory, mut asked) = (0u32, 0u32);
         let mut all: Vec<Member> = Vec::new();
         let mut blocked: Vec<usize> = Vec::new();
         let mut waiting: BTreeSet<usize> = BTreeSet::new();
@@ -353,14 +353,25 @@ fn every_decision_is_that_of_walking_all_requests() {
                 let hard = between(rng, 0, 1) == 0;
                 let q = Quality::from_ppm(if hard { 1_000_000 } else { 900_000 }).expect("a quality");
                 let stream = Stream::new(between(rng, 1, 5) as u32, period, q, 128).expect("a stream");
-                let reservation = (!hard).then(|| Dur(between(rng, 1, period.0 / 2)));
+                // Some are served as mandatory ones, at first.
+                let reservation = (!hard && between(rng, 0, 2) > 0).then(|| Dur(between(rng, 1, period.0 / 2)));
                 let older = if hard { between(rng, 0, 2) as u32 } else { 0 };
                 let stream = stream.blocked_by(older).expect("a stream");
                 if let Ok(begins) = subset.open(streams, stream, &service, reservation, now) {
                     walk.open(stream, (service.worst, service.likely(), service.times.most()), reservation, begins);
-                    mandatory |= u32::from(hard) << streams;
+                    mandatory |= u32::from(reservation.is_none()) << streams;
+                    asked |= u32::from(hard) << streams;
                     streams += 1;
                 }
+            }
+            // One of those is not any more.
+            if let Some(number) = (0..streams).find(|n| (mandatory & !asked) >> n & 1 == 1 && between(rng, 0, 19) == 0)
+            {
+                let reservation = Dur(between(rng, 1, UNIT * 4));
+                subset.set_reservations([(number, reservation)]);
+                walk.set_reservation(number as usize, reservation);
+                mandatory &= !(1 << number);
+                flips += 1;
             }
             if streams > 0 && between(rng, 0, 1) == 0 {
                 for _ in 0..between(rng, 1, 3) {
@@ -410,7 +421,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                 goes(&mut drive, rng);
             }
             // What the request that has waited for the longest waits for goes, or might.
-            let first = blocked.first().copied().filter(|&r| mandatory >> all[r].stream & 1 == 1);
+            let first = blocked.first().copied();
             if let Some(waits) = first.filter(|_| drive.len() < rules.outstanding as usize && !held) {
                 let of_stream = waiting.first().copied().filter(|_| between(rng, 0, 1) == 0);
                 let what = of_stream.map_or(Sent::BestEffort, |r| Sent::Stream(all[r]));
@@ -418,6 +429,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                 let may = subset.inherits(all[waits], what, worst, now);
                 assert_eq!(may, walk.inherits(waits, of_stream, worst, now), "seed {seed}, step {step}: {subset:#?}");
                 inherited[usize::from(may)] += 1;
+                for_optional += u64::from(may && mandatory >> all[waits].stream & 1 == 0);
                 match between(rng, 0, 7) {
                     // Not yet, after all; others may ask for something before it is decided again.
                     0 => continue,
@@ -485,4 +497,5 @@ fn every_decision_is_that_of_walking_all_requests() {
         inherited[0], inherited[1]
     );
     assert!(decisions > 20_000 && partial > 2_000 && alone > 2_000 && inherited.iter().all(|&n| n > 100));
+    assert!(for_optional > 100 && flips > 50, "{for_optional} and {flips}");
 }

@@ -68,6 +68,8 @@ pub struct Walk {
     /// For how many commands that are at the drive when they begin periods have room.
     pub crossing: u32,
     lending: Lending,
+    /// What best effort took for which a stream's request of a period waited.
+    cost: Vec<(usize, u64, Dur)>,
 }
 
 impl Walk {
@@ -81,6 +83,7 @@ impl Walk {
             charges: Vec::new(),
             crossing: 0,
             lending: Lending::default(),
+            cost: Vec::new(),
         }
     }
 
@@ -96,6 +99,12 @@ impl Walk {
         let blocking = Dur(self.rules.blocker.0 * u64::from(stream.blocked_by));
         self.streams.push(Open { stream, worst, likely, blocking, reservation, begins });
         self.charges.push((charge::times(x), 0));
+    }
+
+    /// A stream that was served as a mandatory one has a reservation from now on.
+    pub fn set_reservation(&mut self, s: usize, reservation: Dur) {
+        self.lending.take_back();
+        self.streams[s].reservation = Some(reservation);
     }
 
     /// What older requests can still take for which a mandatory stream's of `period`, and `more`, may have to wait.
@@ -123,7 +132,16 @@ impl Walk {
         self.lending.take_back();
         let Asked { stream, period, .. } = self.requests[waits];
         let what = what.map(|r| (self.requests[r].stream, self.requests[r].period));
-        let worst = what.map_or(worst, |(s, _)| self.streams[s].worst);
+        let times = what.map(|(s, _)| (self.streams[s].worst, self.streams[s].likely));
+        let (worst, likely) = times.unwrap_or((worst, self.rules.likely(worst)));
+        if self.streams[stream].reservation.is_some() {
+            let longer = what.is_none() && worst > self.rules.best_effort;
+            let may = !longer && self.inherits_reservation((stream, period), (worst, likely), now);
+            if may {
+                self.lending.lend((stream, period), Dur::ZERO);
+            }
+            return may;
+        }
         let counts = Some(period) >= self.current(stream, now);
         let time = if counts { worst.min(self.blocking(stream, Some(period), 0)) } else { Dur::ZERO };
         self.lending.lend((stream, period), time);
@@ -188,15 +206,16 @@ impl Walk {
 
     /// Time that the requests of the period under way have had in it.
     fn used(&self, s: usize, now: Time) -> Dur {
-        self.cost(s, now, |r| r.took)
+        let more = self.cost.iter().filter(|c| c.0 == s && Some(c.1) == self.current(s, now));
+        self.cost_of(s, now, |r| r.took) + more.map(|c| c.2).sum()
     }
 
     /// What as many would have had that are like those that X was measured with.
     fn usual(&self, s: usize, now: Time) -> Dur {
-        self.cost(s, now, |r| r.usual)
+        self.cost_of(s, now, |r| r.usual)
     }
 
-    fn cost(&self, s: usize, now: Time, of: impl Fn(&Asked) -> Dur) -> Dur {
+    fn cost_of(&self, s: usize, now: Time, of: impl Fn(&Asked) -> Dur) -> Dur {
         let current = self.current(s, now);
         let in_it = |r: &Asked| r.done < self.end(s, now) && r.done.0 >= r.period * self.streams[s].stream.period.0;
         let had = |r: &&Asked| r.stream == s && Some(r.period) == current && r.is == Is::Done && in_it(r);
@@ -358,14 +377,14 @@ impl Walk {
 
     /// A command goes to the drive, for a request or for none.
     pub fn sent(&mut self, number: u64, request: Option<usize>, worst: Dur, now: Time) {
-        let times = self.goes(request, worst);
-        self.at_drive.send(number, request, times, now);
+        let (times, costs) = self.goes(request, worst);
+        self.at_drive.send(number, (request, costs), times, now);
     }
 
     /// A request, or best effort, is chosen, and its command goes later.
     pub fn hold(&mut self, request: Option<usize>, worst: Dur, now: Time) {
-        let times = self.goes(request, worst);
-        self.at_drive.hold(request, times, now);
+        let (times, costs) = self.goes(request, worst);
+        self.at_drive.hold((request, costs), times, now);
     }
 
     /// What is held goes.
@@ -374,10 +393,14 @@ impl Walk {
         self.lending.sent();
     }
 
-    /// A request, or something of this worst case, goes: the times that it may and is likely to take.
-    fn goes(&mut self, request: Option<usize>, worst: Dur) -> (Dur, Dur) {
-        self.lending.goes();
-        let Some(r) = request else { return (worst, self.rules.likely(worst)) };
+    /// A request, or something of this worst case, goes: the times that it may and is likely to take, and the stream
+    /// and period whose reservation it costs that though it is no stream's.
+    fn goes(&mut self, request: Option<usize>, worst: Dur) -> ((Dur, Dur), Option<(usize, u64)>) {
+        let waits = self.lending.goes();
+        let Some(r) = request else {
+            let costs = waits.filter(|waits| self.streams[waits.0].reservation.is_some());
+            return ((worst, self.rules.likely(worst)), costs);
+        };
         let open = self.streams[self.requests[r].stream];
         // Those that count go first.
         let Asked { stream, period, is, .. } = self.requests[r];
@@ -386,7 +409,7 @@ impl Walk {
             other.is = Is::Excused;
         }
         self.requests[r].is = Is::AtDrive;
-        (open.worst, open.likely)
+        ((open.worst, open.likely), None)
     }
 
     /// What one costs that is like those that X was measured with.
@@ -400,6 +423,8 @@ impl Walk {
     pub fn completed(&mut self, number: u64, now: Time) {
         self.lending.take_back();
         let (gone, took) = self.at_drive.completed(number, self.rules.moves_on, now);
+        let costs = gone.costs.filter(|(s, period)| Some(*period) == self.current(*s, now));
+        self.cost.extend(costs.map(|(s, period)| (s, period, took)));
         if let Some(r) = gone.request {
             let stream = self.requests[r].stream;
             let usual = self.draw(stream);

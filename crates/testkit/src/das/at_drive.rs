@@ -12,7 +12,12 @@ pub(super) struct Command {
     at: Time,
     /// It went while a stream's request was held.
     in_gap: bool,
+    /// The stream and period whose reservation it costs what it takes, though it is no stream's.
+    pub costs: Option<(usize, u64)>,
 }
+
+/// A request, if it is a stream's; else whose reservation it costs something, if any.
+type For = (Option<usize>, Option<(usize, u64)>);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct AtDrive {
@@ -28,14 +33,14 @@ pub(super) struct AtDrive {
 
 impl AtDrive {
     /// A command goes, which takes `times` at its worst and likely.
-    pub fn send(&mut self, number: u64, request: Option<usize>, times: (Dur, Dur), now: Time) {
+    pub fn send(&mut self, number: u64, (request, costs): For, times: (Dur, Dur), now: Time) {
         let in_gap = self.held.is_some_and(|held| held.request.is_some());
-        self.sent.push(Command { number, request, worst: times.0, likely: times.1, at: now, in_gap });
+        self.sent.push(Command { number, request, worst: times.0, likely: times.1, at: now, in_gap, costs });
     }
 
     /// A request, or best effort, is chosen; its command goes later.
-    pub fn hold(&mut self, request: Option<usize>, times: (Dur, Dur), now: Time) {
-        self.held = Some(Command { number: 0, request, worst: times.0, likely: times.1, at: now, in_gap: false });
+    pub fn hold(&mut self, (request, costs): For, times: (Dur, Dur), now: Time) {
+        self.held = Some(Command { number: 0, request, worst: times.0, likely: times.1, at: now, in_gap: false, costs });
     }
 
     /// What is held goes.

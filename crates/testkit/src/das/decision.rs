@@ -7,6 +7,9 @@ use headtime_sched::admit::das::subset::Exhausted;
 
 use super::{AS_ASKED, Asked, Decision, Is, Open, Walk};
 
+/// A stream, the end of its period, and what it can take by then.
+type Claim = (usize, Time, Dur);
+
 impl Walk {
     /// The eligible requests, the longest best-effort one being of `best_effort`.
     pub fn decide(&mut self, best_effort: Dur, now: Time) -> Decision {
@@ -17,37 +20,10 @@ impl Walk {
     fn decision(&self, best_effort: Dur, now: Time) -> Decision {
         let slacks = self.slacks(None, AS_ASKED, now);
         let everywhere = slacks.iter().map(|s| s.1).min();
-        // What optional streams can take of their reservations.
-        let claims: Vec<(usize, Time, Dur)> = self
-            .optional()
-            .map(|(s, o)| {
-                let left = o.reservation.unwrap_or_default().saturating_sub(self.used(s, now));
-                let n = if left > Dur::ZERO { self.left(s, now) } else { 0 };
-                (s, self.end(s, now), if n > 0 { self.claim(s, left, n) } else { Dur::ZERO })
-            })
-            .collect();
+        let claims = self.claims(now);
         let claimed = |d: Time| claims.iter().filter(|c| c.1 <= d).map(|c| i128::from(c.2.0)).sum::<i128>();
         let from = self.at_drive.free(now);
-        // What may go before `d`, as far as it is reserved: of optional streams what is due by then, of mandatory
-        // ones all that they can ask for, whenever it is due.
-        let left_at = |d: Time| {
-            let mandatory = self.mandatory().map(|(s, o)| {
-                let each = self.whole(s);
-                let there = self.due(s, 0, now) + i128::from(self.late(s, now) * o.worst.0);
-                let end = self.end(s, now);
-                there
-                    + if d > end { each + each * i128::from(d.since(end).0) / i128::from(o.stream.period.0) } else { 0 }
-            });
-            let optional = claims.iter().map(|&(s, end, claim)| {
-                let o = &self.streams[s];
-                let (all, t) = (u64::from(o.stream.requests), o.stream.period);
-                let each = i128::from(self.claim(s, o.reservation.unwrap_or_default(), all).0);
-                let more =
-                    if d >= end + t { each + each * i128::from(d.since(end + t).0) / i128::from(t.0) } else { 0 };
-                if d >= end { i128::from(claim.0) + more } else { 0 }
-            });
-            i128::from(d.0) - i128::from(from.0) - mandatory.sum::<i128>() - optional.sum::<i128>()
-        };
+        let left_at = |d: Time| self.left_at(&claims, d, now);
         let claiming = || claims.iter().filter(|c| c.2 > Dur::ZERO);
         let of_mandatory = slacks.iter().map(|&(d, slack)| slack - claimed(d));
         let all = of_mandatory.chain(claiming().map(|c| left_at(c.1))).min();
@@ -71,7 +47,7 @@ impl Walk {
             let others = || self.slacks(Some(s), AS_ASKED, now);
             may_cross(w, self.rules.crossing) || own && others().iter().all(|(_, slack)| *slack >= i128::from(w.0))
         };
-        let before = |end: Time| claiming().filter(|c| c.1 < end).map(|c| left_at(c.1)).min();
+        let before = |end: Time| self.left_before(&claims, end, now);
         let mut chosen = Vec::new();
         let mut first = false;
         let may_go = |r: &Asked| matches!(r.is, Is::Waiting | Is::Excused);
@@ -108,7 +84,9 @@ impl Walk {
                         first |= used_up;
                         true
                     } else {
-                        let may = used_up && self.rules.exhausted != Exhausted::Skip && may_cross(open.worst, self.rules.crossing);
+                        let may = used_up
+                            && self.rules.exhausted != Exhausted::Skip
+                            && may_cross(open.worst, self.rules.crossing);
                         first |= may && self.rules.exhausted == Exhausted::BeforeBestEffort;
                         may
                     }
@@ -119,6 +97,55 @@ impl Walk {
             }
         }
         (chosen, !first && may_cross(best_effort, best_effort))
+    }
+
+    /// What optional streams can take of their reservations, and by when.
+    fn claims(&self, now: Time) -> Vec<Claim> {
+        let claim = |(s, o): (usize, &Open)| {
+            let left = o.reservation.unwrap_or_default().saturating_sub(self.used(s, now));
+            let n = if left > Dur::ZERO { self.left(s, now) } else { 0 };
+            (s, self.end(s, now), if n > 0 { self.claim(s, left, n) } else { Dur::ZERO })
+        };
+        self.optional().map(claim).collect()
+    }
+
+    /// What is left at `d` of the time from when the drive is free, less all that may go before, as far as it is
+    /// reserved: of optional streams what is due by then, of mandatory ones all that they can ask for, whenever it is
+    /// due.
+    fn left_at(&self, claims: &[Claim], d: Time, now: Time) -> i128 {
+        let mandatory = self.mandatory().map(|(s, o)| {
+            let each = self.whole(s);
+            let there = self.due(s, 0, now) + i128::from(self.late(s, now) * o.worst.0);
+            let end = self.end(s, now);
+            there + if d > end { each + each * i128::from(d.since(end).0) / i128::from(o.stream.period.0) } else { 0 }
+        });
+        let optional = claims.iter().map(|&(s, end, claim)| {
+            let o = &self.streams[s];
+            let (all, t) = (u64::from(o.stream.requests), o.stream.period);
+            let each = i128::from(self.claim(s, o.reservation.unwrap_or_default(), all).0);
+            let more = if d >= end + t { each + each * i128::from(d.since(end + t).0) / i128::from(t.0) } else { 0 };
+            if d >= end { i128::from(claim.0) + more } else { 0 }
+        });
+        i128::from(d.0) - i128::from(self.at_drive.free(now).0) - mandatory.sum::<i128>() - optional.sum::<i128>()
+    }
+
+    /// The least that is left at an end before `end` for which something is claimed.
+    fn left_before(&self, claims: &[Claim], end: Time, now: Time) -> Option<i128> {
+        let before = claims.iter().filter(|c| c.2 > Dur::ZERO && c.1 < end);
+        before.map(|c| self.left_at(claims, c.1, now)).min()
+    }
+
+    /// Whether something may go for which a request of an optional stream waits, at the cost of its reservation.
+    pub(super) fn inherits_reservation(&self, (s, period): (usize, u64), times: (Dur, Dur), now: Time) -> bool {
+        let (worst, likely) = times;
+        let open = &self.streams[s];
+        let there = self.count(s, |r| r.period == period && r.is == Is::AtDrive);
+        let has_more = self.used(s, now) + Dur(open.likely.0 * there) < open.reservation.unwrap_or_default();
+        let in_time = self.at_drive.likely_free(now) + likely + open.likely <= self.end(s, now);
+        let enough = |left: i128| left >= i128::from(worst.0);
+        let others = self.left_before(&self.claims(now), self.end(s, now), now).is_none_or(enough);
+        let mandatory = self.slacks(None, AS_ASKED, now).iter().all(|(_, slack)| enough(*slack));
+        Some(period) == self.current(s, now) && has_more && in_time && others && mandatory
     }
 
     /// Whether one more request of an optional stream, whose reservation is used up, leaves every optional stream whose

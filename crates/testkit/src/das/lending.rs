@@ -34,9 +34,10 @@ impl Lending {
         }
     }
 
-    /// It was chosen.
-    pub fn goes(&mut self) {
+    /// It was chosen: for whom.
+    pub fn goes(&mut self) -> Option<Of> {
         self.held = self.now.take();
+        self.held.map(|held| held.0)
     }
 
     /// The command of what was chosen went.

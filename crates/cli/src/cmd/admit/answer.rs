@@ -353,7 +353,8 @@ impl Row<'_> {
                     0 => String::new(),
                     n => format!(", each behind {n} older of {:.2} ms in all", self.blocking_ms),
                 };
-                format!("mandatory: {} times w{older}, {all:.2} ms", self.requests)
+                let served = if self.mandatory { "mandatory" } else { "as a mandatory one" };
+                format!("{served}: {} times w{older}, {all:.2} ms", self.requests)
             }
         };
         let period = format!("{} ms", self.period_ms);

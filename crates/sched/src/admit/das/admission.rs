@@ -7,7 +7,7 @@ use headtime_disk::time::Dur;
 
 use super::distribution::Distribution;
 use super::family::Family;
-use super::ledger::{Ledger, most};
+use super::ledger::{Ledger, TRIED_BESIDE, most};
 use super::stream::{Kinds, Quality, Stream};
 
 /// A request must have this chance to be done before its period ends, in parts per million, or it is not begun: with
@@ -41,6 +41,8 @@ pub struct Disk {
     pub(super) moves_on: Dur,
     /// w of the largest request that one of a stream may have to wait for.
     blocker: Dur,
+    /// Everything that w rests on was measured or stated.
+    pub(super) worst_is_known: bool,
 }
 
 /// Figures of a drive that do not go together.
@@ -122,7 +124,7 @@ impl Disk {
             }
         }
         let blocker = services.iter().flatten().map(|s| s.worst).max().unwrap_or(Dur::ZERO);
-        Ok(Disk { services, outstanding, moves_on: Dur::ZERO, blocker })
+        Ok(Disk { services, outstanding, moves_on: Dur::ZERO, blocker, worst_is_known: true })
     }
 
     /// The same drive, whose other requests than streams' take `worst` at most.
@@ -229,7 +231,8 @@ impl Service {
 /// A set of streams that is had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// r of each stream, in the order in which they were given; `None` of a mandatory one.
+    /// r of each stream, in the order in which they were given; `None` of one that is served as mandatory
+    /// ([`super::ledger`]).
     pub reservations: Vec<Option<Dur>>,
     /// How much of the drive is taken.
     pub load: Load,
@@ -360,22 +363,22 @@ fn said(nearest: &Nearest) -> String {
 /// # Errors
 /// Why not.
 pub fn admit(disk: &Disk, streams: &[Stream]) -> Result<Admitted, Refusal> {
-    let Some((&last, others)) = streams.split_last() else {
-        return Ok(Admitted { reservations: Vec::new(), load: Load::default(), crossing: disk.outstanding() });
-    };
     let mut ledger = Ledger::new(disk.clone());
-    let Err(_) = ledger.extend(others) else {
-        ledger.add(last)?;
-        return Ok(ledger.admitted());
-    };
-    // The first that cannot be had beside those before it is the one to be spoken of.
-    let had = |n: u32| {
-        let mut ledger = Ledger::new(disk.clone());
-        ledger.extend(&others[..n as usize]).map(|()| ledger)
-    };
-    let good = most(others.len() as u32 - 1, |n| had(n).is_ok()).unwrap_or(0);
-    let stream = good as usize;
-    let mut ledger = had(good).map_err(|why| Refusal { stream, why, nearest: Nearest::default() })?;
-    streams[stream..].iter().try_for_each(|&stream| ledger.add(stream))?;
+    let (few, mut rest) = streams.split_at(streams.len().min(TRIED_BESIDE));
+    few.iter().try_for_each(|&stream| ledger.add(stream))?;
+    // The others at once, as far as they can be had; what comes then may be had as a mandatory one, or is what is to be
+    // spoken of.
+    while !rest.is_empty() {
+        let with = |n: usize| {
+            let mut ledger = ledger.clone();
+            ledger.extend(&rest[..n]).is_ok().then_some(ledger)
+        };
+        let (all, had) = (rest.len(), |n: u32| with(n as usize).is_some());
+        let good = if had(all as u32) { all } else { most(all as u32 - 1, had).unwrap_or(0) as usize };
+        ledger = with(good).unwrap_or(ledger);
+        let next = rest.get(good);
+        next.map_or(Ok(()), |&stream| ledger.add(stream))?;
+        rest = &rest[rest.len().min(good + 1)..];
+    }
     Ok(ledger.admitted())
 }

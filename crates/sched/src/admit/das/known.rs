@@ -8,6 +8,7 @@ use headtime_disk::time::Dur;
 use super::admission::{Disk, DiskError, Service};
 use super::distribution::{Distribution, DistributionError};
 use super::family::{Family, FamilyError};
+use super::rests;
 use super::streams::LARGEST_BYTES;
 use super::worst::{WorstCase, WorstError, moves_on};
 use super::worsts::Worsts;
@@ -116,6 +117,7 @@ impl Disk {
         let disk = Disk::by_kinds(services, outstanding);
         let mut disk = disk.map_err(|source| KnownError::Disk { name: name(), source })?;
         disk.moves_on = moves_on(profile, model);
+        disk.worst_is_known = rests::unknown(profile, rests::Traffic::Any).is_empty();
         // Anything else that is sent may be in the way of a stream's request.
         let most = LARGEST_BYTES / model.sector_bytes;
         let worsts = Worsts::of(profile, model, most);

@@ -46,7 +46,10 @@ use super::reserve::{Room, Work};
 use super::stream::{Quality, Stream};
 use super::sums::Sum;
 
+mod as_mandatory;
 mod leaving;
+
+pub(super) use as_mandatory::TRIED_BESIDE;
 
 /// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones. But neither are
 /// wider than this, or with long periods what is rounded up would be as much as what requests take.
@@ -65,6 +68,8 @@ const STEP_PPM: u32 = 1_000;
 pub struct Ledger {
     pub(super) disk: Disk,
     streams: Vec<Stream>,
+    /// The same as they are served: some optional ones as mandatory ([`as_mandatory`]).
+    served: Vec<Stream>,
     /// The group of each stream.
     group: Vec<usize>,
     pub(super) groups: Vec<Group>,
@@ -146,6 +151,7 @@ impl Ledger {
             crossing: disk.outstanding(),
             disk,
             streams: Vec::new(),
+            served: Vec::new(),
             group: Vec::new(),
             groups: Vec::new(),
             worst_ppm: 0,
@@ -187,27 +193,27 @@ impl Ledger {
     /// # Errors
     /// Why not, and what could be had of it; nothing has changed then.
     pub fn add(&mut self, stream: Stream) -> Result<(), Refusal> {
-        let with = |stream: Stream| {
-            let mut ledger = self.clone();
-            ledger.extend(&[stream]).map(|()| ledger)
-        };
-        let found = match with(stream) {
-            Err(_) if !self.lean => match self.anew() {
-                Ok(mut lean) => return lean.add(stream).map(|()| *self = lean),
-                Err(why) => Err(why),
-            },
-            found => found,
-        };
-        match found {
+        let (mut found, mut others) = (self.with_or_as_mandatory(stream), None);
+        if found.is_err() && (!self.lean || self.serves_as_mandatory()) {
+            others = self.as_asked().ok();
+            found = others.as_ref().map_or(found, |others| others.with_or_as_mandatory(stream));
+        }
+        let why = match found {
             Ok(ledger) => {
                 *self = ledger;
-                Ok(())
+                return Ok(());
             }
-            Err(why) => {
-                let nearest = self.nearest(stream, why, |s| with(s).is_ok());
-                Err(Refusal { stream: self.streams.len(), why, nearest })
-            }
-        }
+            Err(why) => why,
+        };
+        let fits = |s: Stream| self.has_room_for(s) || others.as_ref().is_some_and(|o| o.has_room_for(s));
+        Err(Refusal { stream: self.streams.len(), why, nearest: self.nearest(stream, why, fits) })
+    }
+
+    /// These streams and one more, which is served as `served` says.
+    fn with(&self, stream: Stream, served: Stream) -> Result<Ledger, Why> {
+        let mut ledger = self.clone();
+        ledger.push(stream, served)?;
+        ledger.settle().map(|()| ledger)
     }
 
     /// More streams, if all of them can be had.
@@ -216,7 +222,7 @@ impl Ledger {
     /// Why not; what is left then is of no use.
     pub fn extend(&mut self, streams: &[Stream]) -> Result<(), Why> {
         for &stream in streams {
-            self.push(stream)?;
+            self.push(stream, stream)?;
         }
         self.settle()
     }
@@ -234,16 +240,16 @@ impl Ledger {
         Nearest { requests, quality: lower.map(quality) }
     }
 
-    fn push(&mut self, stream: Stream) -> Result<(), Why> {
+    fn push(&mut self, stream: Stream, served: Stream) -> Result<(), Why> {
         let at = self.streams.len();
-        let group = match self.groups.iter().position(|g| g.stream == stream) {
+        let group = match self.groups.iter().position(|g| g.stream == served) {
             Some(group) => {
                 self.groups[group].count += 1;
                 self.version += 1;
                 group
             }
             None => {
-                let group = self.open(stream, at)?;
+                let group = self.open(served, at)?;
                 self.groups.push(group);
                 self.version += 1;
                 self.groups.len() - 1
@@ -251,6 +257,7 @@ impl Ledger {
         };
         self.groups[group].changed_at = self.version;
         self.streams.push(stream);
+        self.served.push(served);
         self.group.push(group);
         Ok(())
     }
@@ -309,7 +316,7 @@ impl Ledger {
             let whole = service.worst + self.disk.blocking_of(stream);
             Worst { whole, longest: service.worst.max(self.disk.blocker_of(stream)) }
         };
-        let worsts: Vec<_> = self.streams.iter().zip(&self.group).map(|(s, g)| (*s, worst(g))).collect();
+        let worsts: Vec<_> = self.served.iter().zip(&self.group).map(|(s, g)| (*s, worst(g))).collect();
         Demand::of(&worsts)
     }
 

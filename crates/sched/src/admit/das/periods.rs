@@ -5,7 +5,8 @@
 //! more than it declared gets no more of what was reserved: what is too much waits for its period, and for its predecessors.
 //!
 //! A request that waits for an older one, which overlaps it, cannot go. A mandatory one counts all the same, and the
-//! older one inherits its deadline ([`super::streams`]). An optional one does not count until it may go. One whose
+//! older one inherits its deadline ([`super::streams`]). An optional one does not count until it may go, and the older
+//! one goes at its stream's cost. One whose
 //! period is over by then is *excused*: it goes like best effort, so that what is in its way takes nothing from other
 //! streams.
 
@@ -99,9 +100,7 @@ impl Periods {
         let number = now.0 / self.stream.period.0;
         while self.current < number {
             // What still waits for an older request has missed its period.
-            let bound = std::mem::take(&mut self.now.bound);
-            self.now.lent = Dur::ZERO;
-            (self.now.left, self.now.blocked) = (self.now.left - bound, self.now.blocked + bound);
+            self.now.excuses_bound();
             if self.now.rest() > 0 {
                 self.tally.late += u64::from(self.now.rest());
                 self.late.push_back((self.current, self.now));
@@ -163,6 +162,14 @@ impl Periods {
         }
     }
 
+    /// Requests that wait for older ones do not count any more until they may go: the stream is served as a mandatory
+    /// one no longer.
+    pub fn counts_no_more_what_waits(&mut self) {
+        for batch in self.later.iter_mut().chain([&mut self.now]) {
+            batch.excuses_bound();
+        }
+    }
+
     /// It waits no longer. `in_account`: one that did not count does so from now on.
     pub fn unblocked(&mut self, period: u64, in_account: bool) {
         let each = self.blocking;
@@ -215,6 +222,13 @@ impl Periods {
             self.tally.late += 1;
         }
         in_time
+    }
+
+    /// Something for which a request of `period` waited took so long, at the cost of what is reserved.
+    pub fn costs(&mut self, period: u64, took: Dur) {
+        if period == self.current {
+            self.used += took;
+        }
     }
 
     /// A request of a period that is over is given up; `ready`: it could have gone. Panics when none is left.

@@ -90,7 +90,7 @@ pub struct Streams {
     candidates: Vec<u32>,
     sizes: Sizes,
     overdue: Vec<Overdue>,
-    /// Mandatory requests, by their slots and queues, that wait for older ones.
+    /// Requests of streams, by their slots and queues, that wait for older ones.
     bound: Vec<(u32, u32)>,
 }
 
@@ -170,7 +170,7 @@ impl Streams {
         let service = self.ledger.disk().service_of(&stream).expect("it was admitted");
         let begins = self.subset.open(owner, stream, service, reservation, now)?;
         for (open, &reservation) in self.open.iter_mut().zip(others) {
-            assert!(open.reservation.is_some() == reservation.is_some(), "admitted beside other streams");
+            assert!(open.reservation.is_none() || reservation.is_some(), "admitted beside other streams");
             open.reservation = reservation;
         }
         self.subset.set_reservations(self.open.iter().filter_map(|open| Some((open.owner, open.reservation?))));
@@ -252,13 +252,11 @@ impl Streams {
         if Streams::is_stream(queue) {
             let member = self.queues.get(queue).member;
             self.subset.blocked(member);
-            if !self.is_optional(member.stream) {
-                self.bound.push((slot, queue));
-            }
+            self.bound.push((slot, queue));
         }
     }
 
-    /// Mandatory requests, by their slots and queues, that wait for older ones: these inherit their deadlines.
+    /// Requests of streams, by their slots and queues, that wait for older ones: these inherit their deadlines.
     pub fn bound(&self) -> &[(u32, u32)] {
         &self.bound
     }

@@ -19,7 +19,7 @@
 //!   - at the end of each optional stream's period w is left of the time when everything is taken off that may go
 //!     before that end: what optional streams with this end, or an earlier one, can take of their reservations, and
 //!     all that mandatory streams can ask for by then;
-//!   - the same holds at the end of the period after that, or the request is over before that period begins, or that
+//!   - the same holds at the end of the period after that, or the request is likely to be over before that begins, or that
 //!     period's reservations were made with room for it (`crossing`);
 //! * a request for which a mandatory one waits, if the slack is at least w at every deadline (of a mandatory stream's
 //!   that counts: at every one before its own), the blocking time of the waiting one less by as much. It goes next
@@ -80,9 +80,11 @@ struct Gone {
     usual: Dur,
     /// It fills the gap before a stream's request that is held.
     in_gap: bool,
+    /// A best-effort request for which one of an optional stream waits, whose reservation it costs.
+    costs: Option<Member>,
 }
 
-/// A request goes next because one of a mandatory stream waits for it.
+/// A request goes next because one of a stream waits for it.
 #[derive(Clone, Copy, Debug)]
 struct Lent {
     /// Who waits.
@@ -141,7 +143,7 @@ pub struct Subset {
     active: Active,
     /// The longest best-effort request that the last decision let go.
     decided_for: Dur,
-    /// What went last, or may go, because a mandatory request waits for it; `None` once its command was sent.
+    /// What went last, or may go, because a stream's request waits for it; `None` once its command was sent.
     lent: Option<Lent>,
     events: Vec<Event>,
 }
@@ -255,7 +257,10 @@ impl Subset {
                     if in_turn && has_more && (!used_up || compensates()) {
                         first |= used_up;
                         self.active.members.push(under_way);
-                    } else if used_up && self.rules.exhausted != Exhausted::Skip && self.may_cross(slack, open.worst, slack.1.next_for_streams) {
+                    } else if used_up
+                        && self.rules.exhausted != Exhausted::Skip
+                        && self.may_cross(slack, open.worst, slack.1.next_for_streams)
+                    {
                         first |= self.rules.exhausted == Exhausted::BeforeBestEffort;
                         self.active.members.push(under_way);
                     }
@@ -279,7 +284,8 @@ impl Subset {
     fn excused_may_go(&self, slack: (&Slack, &Claims), stream: usize) -> bool {
         let open = &self.streams[stream];
         let own = open.reservation.is_none() && open.periods.left() == 0;
-        self.may_cross(slack, open.worst, slack.1.next_for_streams) || own && self.slack_but_of(stream, None, slack.0.from) >= signed(open.worst)
+        self.may_cross(slack, open.worst, slack.1.next_for_streams)
+            || own && self.slack_but_of(stream, None, slack.0.from) >= signed(open.worst)
     }
 
     /// Whether something that belongs to no reservation may go with a worst case of `worst`; `next`: what claims leave

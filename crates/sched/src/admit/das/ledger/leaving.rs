@@ -30,6 +30,7 @@ impl Ledger {
 
     /// Keeps only `streams`; `groups[i]` is the group of `streams[i]`.
     fn keep(&mut self, streams: &[Stream], groups: &[usize]) {
+        self.served = groups.iter().map(|&group| self.groups[group].stream).collect();
         self.version += 1;
         self.lean = false;
         let mut now_at: Vec<Option<usize>> = vec![None; self.groups.len()];
@@ -56,10 +57,11 @@ impl Ledger {
         }
     }
 
-    /// The same streams, with reservations that are found anew.
-    pub(super) fn anew(&self) -> Result<Ledger, Why> {
+    /// The same streams, served alike, with reservations that are found anew.
+    fn anew(&self) -> Result<Ledger, Why> {
         let mut ledger = Ledger::new(self.disk.clone());
-        ledger.extend(&self.streams).map(|()| ledger)
+        self.streams.iter().zip(&self.served).try_for_each(|(&stream, &served)| ledger.push(stream, served))?;
+        ledger.settle().map(|()| ledger)
     }
 }
 

@@ -34,6 +34,12 @@ impl Batch {
         Dur(each.0 * u64::from(self.left - self.ready + more)).saturating_sub(self.lent)
     }
 
+    /// Those that count and wait for an older request do not count any more.
+    pub fn excuses_bound(&mut self) {
+        (self.left, self.blocked) = (self.left - self.bound, self.blocked + self.bound);
+        (self.bound, self.lent) = (0, Dur::ZERO);
+    }
+
     /// One that may go is gone.
     pub fn takes_one(&mut self) {
         match self.ready {

@@ -12,6 +12,10 @@
 //! older requests: at its worst the stream is late, which it is for certain otherwise. Where the period of the one that
 //! waits is over, the stream must have nothing left to do. Other streams' deadlines count all the same: who says too
 //! little pays for it itself.
+//!
+//! What an *optional* request waits for, in its period, goes next where a request of its stream could, and costs the
+//! stream's reservation what it takes. Admission counts nothing for it, so a stream whose requests often wait has less
+//! time for them; but what X would not have used up of its reservation it may have beyond that ([`super::charge`]).
 
 use std::cmp::Ordering;
 
@@ -20,11 +24,14 @@ use headtime_disk::time::{Dur, Time};
 use super::{Lent, Member, Sent, Subset, signed};
 
 impl Subset {
-    /// Whether a request of `what` may go because one of a mandatory stream, `waits`, waits for it. If so nothing else
-    /// may. It may, whatever is reserved for optional streams, if no mandatory request can be late by it. `worst`: w of
-    /// what is no stream's.
+    /// Whether a request of `what` may go because one of a stream, `waits`, waits for it. If so nothing else may. For a
+    /// mandatory stream it may, whatever is reserved for optional streams, if no mandatory request can be late by it.
+    /// `worst`: w of what is no stream's.
     pub fn inherits(&mut self, waits: Member, what: Sent, worst: Dur, now: Time) -> bool {
         self.tick(now);
+        if let Some(reservation) = self.streams[self.find(waits.stream)].reservation {
+            return self.inherits_reservation((waits, reservation), what, worst, now);
+        }
         let of = match what {
             Sent::Stream(member) => Some((self.find(member.stream), member.period)),
             Sent::BestEffort | Sent::Fill => None,
@@ -65,13 +72,43 @@ impl Subset {
             self.take_back(None);
             return false;
         }
+        self.goes_next(what, worst);
+        true
+    }
+
+    /// The same where an optional stream's waits, with its stream's reservation.
+    fn inherits_reservation(&mut self, waits: (Member, Dur), what: Sent, worst: Dur, now: Time) -> bool {
+        let (member, reservation) = waits;
+        let (worst, likely) = match what {
+            Sent::Stream(of) => self.streams.get(self.find(of.stream)).map_or((worst, worst), |o| (o.worst, o.likely)),
+            Sent::BestEffort | Sent::Fill => (worst, self.rules.likely(worst)),
+        };
+        let slack = self.slack(now);
+        let likely_free = self.at_drive.likely_free_by(now);
+        self.claims(slack.from, likely_free, worst);
+        let at = self.find(member.stream);
+        let open = &self.streams[at];
+        let begun = Dur(open.likely.0 * u64::from(open.periods.at_drive()));
+        let is_own = what == Sent::BestEffort && worst <= self.rules.best_effort || matches!(what, Sent::Stream(_));
+        let may = is_own
+            && member.period == open.periods.current()
+            && likely_free + likely + open.likely <= open.periods.end()
+            && open.periods.used() + begun < reservation
+            && slack.mandatory.min(self.before[at]) >= signed(worst);
+        if may {
+            self.lent = Some(Lent { member, time: Dur::ZERO, token: None });
+            self.goes_next(what, worst);
+        }
+        may
+    }
+
+    fn goes_next(&mut self, what: Sent, worst: Dur) {
         self.active.members.clear();
-        self.active.best_effort = of.is_none();
+        self.active.best_effort = !matches!(what, Sent::Stream(_));
         match what {
             Sent::Stream(member) => self.active.members.push(member),
             _ => self.decided_for = worst,
         }
-        true
     }
 
     /// What might go because a mandatory request waits for it, or was chosen under this name, does not: the other's

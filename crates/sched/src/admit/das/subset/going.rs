@@ -28,10 +28,15 @@ impl Subset {
                 times = (open.worst, open.likely);
             }
         }
-        if let Some(lent) = self.lent.as_mut().filter(|lent| lent.token.is_none()) {
+        let lent = self.lent.as_mut().filter(|lent| lent.token.is_none());
+        let waits = lent.map(|lent| {
             lent.token = Some(token);
-        }
-        self.at_drive.hold(token, Gone { what, late, usual, in_gap: false }, times);
+            lent.member
+        });
+        let costs = waits.filter(|waits| {
+            what == Sent::BestEffort && self.streams[self.find(waits.stream)].reservation.is_some()
+        });
+        self.at_drive.hold(token, Gone { what, late, usual, in_gap: false, costs }, times);
         self.active.members.clear();
         self.active.best_effort = false;
         self.changed();
@@ -56,7 +61,7 @@ impl Subset {
     pub fn fills(&mut self, command: u64, worst: Dur, now: Time) {
         // The gap of a best-effort request, which may be withdrawn while it is filled, costs no reservation anything.
         let in_gap = self.at_drive.held().any(|held| matches!(held.what, Sent::Stream(_)));
-        let gone = Gone { what: Sent::Fill, late: false, usual: Dur::ZERO, in_gap };
+        let gone = Gone { what: Sent::Fill, late: false, usual: Dur::ZERO, in_gap, costs: None };
         self.at_drive.sent(command, gone, (worst, self.rules.likely(worst)), now);
     }
 
@@ -92,13 +97,16 @@ impl Subset {
     pub fn completed(&mut self, command: u64, now: Time) -> Option<Dur> {
         self.tick(now);
         let done = self.back(command, now);
-        let Gone { what, late, usual, in_gap } = done.what;
+        let Gone { what, late, usual, in_gap, costs } = done.what;
         if in_gap {
             self.gap_took += done.took;
             return None;
         }
         // The gap would have been its own.
         let took = done.took + std::mem::take(&mut self.gap_took);
+        if let Some(open) = costs.and_then(|of| self.streams.iter_mut().find(|s| s.number == of.stream)) {
+            open.periods.costs(costs.map_or(0, |of| of.period), took);
+        }
         let Sent::Stream(member) = what else { return None };
         let cost = Cost { took, usual };
         if let Some(open) = self.streams.iter_mut().find(|s| s.number == member.stream)

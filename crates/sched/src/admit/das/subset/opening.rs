@@ -12,8 +12,8 @@ use super::terms::OpenError;
 use super::{Open, Subset};
 
 impl Subset {
-    /// A stream that was admitted begins, with the reservation that admission gave it, if it is optional. When its
-    /// first period begins: at once, or, for a mandatory one, when no other can become late by it. What it asks for
+    /// A stream that was admitted begins, with the reservation that admission gave it; without one it is served as a
+    /// mandatory one. When its first period begins: at once, or, for a mandatory one, when no other can become late by it. What it asks for
     /// before then belongs to that period.
     ///
     /// # Errors
@@ -26,14 +26,14 @@ impl Subset {
         reservation: Option<Dur>,
         now: Time,
     ) -> Result<Time, OpenError> {
-        assert!(stream.is_mandatory() == reservation.is_none(), "a reservation is for an optional stream");
+        assert!(!stream.is_mandatory() || reservation.is_none(), "a reservation is for an optional stream");
         self.tick(now);
         if self.streams.iter().any(|s| s.number == number) {
             return Err(OpenError::Exists { number });
         }
         let (worst, likely, blocking) = (service.worst, service.likely(), stream.blocking(self.rules.blocker));
         let whole = worst + blocking;
-        let charges = reservation.map(|_| Charges::new(number, &service.times));
+        let charges = (!stream.is_mandatory()).then(|| Charges::new(number, &service.times));
         let rate = if reservation.is_none() { worst_rate(stream.requests, whole, stream.period) } else { 0 };
         // Each rate is rounded up by less than one.
         let rounded = self.streams.len() as u64 + 1;
@@ -82,13 +82,18 @@ impl Subset {
         Ok(begins)
     }
 
-    /// Streams have these reservations from now on: others have come or gone. Panics when one is not an optional
-    /// stream at work.
+    /// Streams have these reservations from now on: others have come or gone. One that was served as a mandatory one is
+    /// not any more. Panics when one is no optional stream at work.
     pub fn set_reservations(&mut self, reservations: impl IntoIterator<Item = (u32, Dur)>) {
+        self.take_back(None);
         for (number, reservation) in reservations {
             let at = self.find(number);
-            assert!(self.streams[at].reservation.is_some(), "stream {number} is mandatory");
-            self.streams[at].reservation = Some(reservation);
+            let open = &mut self.streams[at];
+            assert!(!open.periods.stream().is_mandatory(), "stream {number} is mandatory");
+            if open.reservation.replace(reservation).is_none() {
+                open.rate = 0;
+                open.periods.counts_no_more_what_waits();
+            }
         }
         self.reckon();
     }

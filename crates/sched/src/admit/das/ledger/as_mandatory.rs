@@ -1,0 +1,125 @@
+//! Optional streams that are served as mandatory ones.
+//!
+//! A stream that asks for a part of its requests has what it asks for if all of them are done. A mandatory one needs
+//! time at its worst case, but none that is kept free at the beginning of its periods: its requests go whatever was
+//! under way. So where there is no room for that it may be had although the optional one may not, and leave more for
+//! best effort. Both are tried where it cannot be had as it asks, and beside a few streams always: beside many that
+//! would take too long. It is served as a mandatory one where that leaves best effort more
+//! ([`super::super::forecast`]).
+//!
+//! What is served as mandatory is served as it asked for from when a stream comes for which there is no room else.
+
+use super::super::admission::Why;
+use super::super::forecast::{BestEffort, forecast};
+use super::super::stream::{Quality, Stream};
+use super::super::subset::Exhausted;
+use super::Ledger;
+
+/// Streams beside which both are tried, if a new one can be had as it asks: fewer than this.
+pub(in super::super) const TRIED_BESIDE: usize = 8;
+/// What must be left for best effort beside it as a mandatory one, of what is left beside it as it asks, in
+/// thousandths. The forecast's own error by chance is of this order.
+const MORE: u64 = 1_003;
+
+impl Ledger {
+    /// These streams and one more, as it asks or as a mandatory one.
+    pub(super) fn with_or_as_mandatory(&self, stream: Stream) -> Result<Ledger, Why> {
+        let as_asked = self.with(stream, stream);
+        if as_asked.is_ok() && self.streams.len() >= TRIED_BESIDE {
+            return as_asked;
+        }
+        match (as_asked, self.with_as_mandatory(stream)) {
+            (as_asked, None) => as_asked,
+            (Ok(asked), Some(other)) if asked.leaves() * MORE >= other.leaves() * 1_000 => Ok(asked),
+            (_, Some(other)) => Ok(other),
+        }
+    }
+
+    /// Whether one more stream can be had beside these.
+    pub(super) fn has_room_for(&self, stream: Stream) -> bool {
+        self.with(stream, stream).is_ok() || self.with_as_mandatory(stream).is_some()
+    }
+
+    /// These streams and one more, served as a mandatory one, though it is optional and if w is known.
+    fn with_as_mandatory(&self, stream: Stream) -> Option<Ledger> {
+        let may = !stream.is_mandatory() && self.disk.worst_is_known;
+        may.then(|| self.with(stream, Stream { quality: Quality::MANDATORY, ..stream }).ok()).flatten()
+    }
+
+    /// Whether an optional stream is served as a mandatory one.
+    pub(super) fn serves_as_mandatory(&self) -> bool {
+        self.streams != self.served
+    }
+
+    /// The same streams, each served as it asks, with reservations that are found anew.
+    pub(super) fn as_asked(&self) -> Result<Ledger, Why> {
+        let mut ledger = Ledger::new(self.disk.clone());
+        ledger.extend(&self.streams).map(|()| ledger)
+    }
+
+    /// Best-effort requests in 1,000 seconds beside these streams; none if their times are not known.
+    fn leaves(&self) -> u64 {
+        let beside = BestEffort::usual(&self.disk);
+        let found = forecast(&self.disk, &self.streams, &self.admitted(), Exhausted::default(), beside);
+        found.map_or(0, |found| found.per_1000_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::time::Dur;
+
+    use super::super::super::admission::{Admitted, Disk, Service, admit};
+    use super::super::super::distribution::Distribution;
+    use super::*;
+
+    /// Requests that take these times, in ms, as often.
+    fn drive(times: [u64; 3]) -> Disk {
+        let worst = Dur::from_ms(times[2].max(20));
+        let times = Distribution::from_samples(&times.map(Dur::from_ms), Dur::from_us(100), worst);
+        Disk::new(vec![Service::new(128, worst, times.expect("samples"))], 2).expect("a drive")
+    }
+
+    fn stream(requests: u32, ms: u64, ppm: u32) -> Stream {
+        let quality = Quality::from_ppm(ppm).expect("a quality");
+        Stream::new(requests, Dur::from_ms(ms), quality, 128).expect("a stream")
+    }
+
+    fn served_as_mandatory(admitted: &Admitted) -> Vec<bool> {
+        admitted.reservations.iter().map(Option::is_none).collect()
+    }
+
+    /// Beside a mandatory stream an optional one keeps best effort from much of what a mandatory one would leave it.
+    #[test]
+    fn a_stream_is_served_as_a_mandatory_one_where_that_leaves_best_effort_more() {
+        let (mut disk, all) = (drive([5, 6, 20]), [stream(2, 100, 1_000_000), stream(1, 60, 500_000)]);
+        let leaves = |served: &[Stream]| {
+            let mut ledger = Ledger::new(drive([5, 6, 20]));
+            ledger.extend(served).map(|()| ledger.leaves()).expect("an idle drive")
+        };
+        assert!(leaves(&all) * 6 < leaves(&[all[0], stream(1, 60, 1_000_000)]) * 5);
+        let found = admit(&disk, &all).expect("an idle drive");
+        assert_eq!(served_as_mandatory(&found), [true, true]);
+        // Where w is not known it is served as it asks.
+        disk.worst_is_known = false;
+        let found = admit(&disk, &all).expect("an idle drive");
+        assert_eq!(served_as_mandatory(&found), [true, false]);
+    }
+
+    #[test]
+    fn a_stream_that_is_not_had_as_it_asks_may_be_had_as_a_mandatory_one() {
+        let (disk, all) = (drive([5, 6, 20]), [stream(4, 200, 1_000_000), stream(1, 60, 900_000)]);
+        assert!(Ledger::new(disk.clone()).extend(&all).is_err());
+        assert_eq!(served_as_mandatory(&admit(&disk, &all).expect("70% at the worst")), [true, true]);
+    }
+
+    #[test]
+    fn it_is_served_as_it_asks_when_there_is_no_room_else() {
+        let (asks, hard) = (stream(3, 100, 500_000), stream(1, 100, 1_000_000));
+        let ledger = Ledger::new(drive([2, 4, 31]));
+        let mut ledger = ledger.with_as_mandatory(asks).expect("93 of 100 ms");
+        assert_eq!(served_as_mandatory(&ledger.admitted()), [true]);
+        ledger.add(hard).expect("31 of 100 ms");
+        assert_eq!((served_as_mandatory(&ledger.admitted()), ledger.streams()), (vec![false, true], &[asks, hard][..]));
+    }
+}
