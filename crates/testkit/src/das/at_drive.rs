@@ -40,7 +40,8 @@ impl AtDrive {
 
     /// A request, or best effort, is chosen; its command goes later.
     pub fn hold(&mut self, (request, costs): For, times: (Dur, Dur), now: Time) {
-        self.held = Some(Command { number: 0, request, worst: times.0, likely: times.1, at: now, in_gap: false, costs });
+        self.held =
+            Some(Command { number: 0, request, worst: times.0, likely: times.1, at: now, in_gap: false, costs });
     }
 
     /// What is held goes.

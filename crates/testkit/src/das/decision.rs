@@ -140,7 +140,11 @@ impl Walk {
         let (worst, likely) = times;
         let open = &self.streams[s];
         let there = self.count(s, |r| r.period == period && r.is == Is::AtDrive);
-        let has_more = self.used(s, now) + Dur(open.likely.0 * there) < open.reservation.unwrap_or_default();
+        let reservation = open.reservation.unwrap_or_default();
+        let used_up = self.used(s, now) >= reservation;
+        let used = if used_up { self.usual(s, now) } else { self.used(s, now) };
+        let more = used + Dur(open.likely.0 * there) < reservation;
+        let has_more = more && (!used_up || self.rules.compensates && self.leaves_likely(s, now));
         let in_time = self.at_drive.likely_free(now) + likely + open.likely <= self.end(s, now);
         let enough = |left: i128| left >= i128::from(worst.0);
         let others = self.left_before(&self.claims(now), self.end(s, now), now).is_none_or(enough);

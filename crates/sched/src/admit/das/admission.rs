@@ -14,8 +14,8 @@ use super::stream::{Kinds, Quality, Stream};
 /// this quantile of X the x of [`super::reserve`] begins.
 pub const LIKELY: u32 = 900_000;
 
-/// Commands at the drive at most: one in service and one that waits (section 3.3.3). Of more it could choose, and what has been promised for
-/// one that waits there would be in its hands.
+/// Commands at the drive at most: one in service and one that waits (section 3.3.3). Of more it could choose, and what
+/// has been promised for one that waits there would be in its hands.
 pub const MOST_OUTSTANDING: u32 = 2;
 
 /// What is known of a drive's times for requests of up to some size (the D of definition 4).
@@ -79,7 +79,8 @@ pub enum DiskError {
         /// Its longest time, rounded up to a bin.
         found: Dur,
     },
-    /// Nothing could ever be sent, or a drive with an order of its own could leave a command waiting behind others that came later.
+    /// Nothing could ever be sent, or a drive with an order of its own could leave a command waiting behind others that
+    /// came later.
     #[error("outstanding commands: expected 1 to {MOST_OUTSTANDING}, found {found}")]
     Outstanding {
         /// Commands at a time.

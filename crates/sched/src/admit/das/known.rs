@@ -1,5 +1,5 @@
-//! What a profile knows of a drive's times, as admission needs it: w from its figures ([`super::worst`]), X from what was measured
-//! on it ([`headtime_disk::profile::service`]).
+//! What a profile knows of a drive's times, as admission needs it: w from its figures ([`super::worst`]), X from what
+//! was measured on it ([`headtime_disk::profile::service`]).
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Figure, Overheads, Profile, ServiceTimes};
@@ -32,7 +32,8 @@ pub enum KnownError {
         /// Why.
         source: WorstError,
     },
-    /// They were measured while more commands were at the drive: with fewer, the overheads between two of them are not hidden.
+    /// They were measured while more commands were at the drive: with fewer, the overheads between two of them are not
+    /// hidden.
     #[error(
         "disk {name}, service times for {sectors} sectors: expected them measured with at most {asked} commands at the drive, found {measured}"
     )]
@@ -77,11 +78,12 @@ pub enum KnownError {
 }
 
 impl Disk {
-    /// The drive of `profile`, from which `model` was compiled, with up to `outstanding` commands at a time: X for each size that
-    /// was measured, and w for the same sizes.
+    /// The drive of `profile`, from which `model` was compiled, with up to `outstanding` commands at a time: X for each
+    /// size that was measured, and w for the same sizes.
     ///
     /// # Errors
-    /// No service times in the profile; no worst case (a write-back cache); times beyond it; times of more commands at the drive.
+    /// No service times in the profile; no worst case (a write-back cache); times beyond it; times of more commands at
+    /// the drive.
     pub fn of(profile: &Profile, model: &Model, outstanding: u32) -> Result<Disk, KnownError> {
         let name = || profile.name.clone();
         if profile.service_times.is_empty() {

@@ -1,8 +1,9 @@
 //! One stream at work: which period each of its requests belongs to, what is left of each, and what it has used.
 //!
-//! A request is given a period when it comes, and keeps it. That is the one under way as long as the stream has asked for less than it
-//! declared, and it would not come too late for it; else the first after it that has room. So a stream that asks for
-//! more than it declared gets no more of what was reserved: what is too much waits for its period, and for its predecessors.
+//! A request is given a period when it comes, and keeps it. That is the one under way as long as the stream has asked
+//! for less than it declared, and it would not come too late for it; else the first after it that has room. So a stream
+//! that asks for more than it declared gets no more of what was reserved: what is too much waits for its period, and
+//! for its predecessors.
 //!
 //! A request that waits for an older one, which overlaps it, cannot go. A mandatory one counts all the same, and the
 //! older one inherits its deadline ([`super::streams`]). An optional one does not count until it may go, and the older
@@ -11,6 +12,7 @@
 //! streams.
 
 mod batch;
+mod tally;
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -19,30 +21,7 @@ use headtime_disk::time::{Dur, Time};
 
 use super::stream::Stream;
 use batch::Batch;
-
-/// What a stream has asked for and had so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Requests.
-    pub asked: u64,
-    /// Done in the period that they belong to.
-    pub in_time: u64,
-    /// Not done by its end.
-    pub late: u64,
-    /// Given a later period although the one under way had room: they came too late for it.
-    pub deferred: u64,
-    /// Of the late ones, those that were given up: nothing was done for them.
-    pub given_up: u64,
-}
-
-/// What a request that is done costs its stream's reservation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// How long the drive was busy with it.
-    pub took: Dur,
-    /// How long it would have been with one like those that X was measured with.
-    pub usual: Dur,
-}
+pub use tally::{Cost, Tally};
 
 /// A stream at work.
 #[derive(Clone, Debug)]
@@ -67,8 +46,9 @@ pub struct Periods {
 }
 
 impl Periods {
-    /// A stream whose first period begins at `begins`, on its grid, and not before `now`. Until then nothing belongs to the period
-    /// under way. `blocking`: worst cases of the older requests that each of its requests may have to wait for.
+    /// A stream whose first period begins at `begins`, on its grid, and not before `now`. Until then nothing belongs to
+    /// the period under way. `blocking`: worst cases of the older requests that each of its requests may have to wait
+    /// for.
     pub fn new(stream: Stream, blocking: Dur, begins: Time, now: Time) -> Periods {
         assert!(begins.0.is_multiple_of(stream.period.0) && begins >= now, "{begins} begins no period of {stream:?}");
         let number = begins.0 / stream.period.0;
@@ -120,7 +100,8 @@ impl Periods {
         self.now.given < self.stream.requests && self.later.is_empty()
     }
 
-    /// Gives a new request its period: the one under way, or the first after it that has room. Panics when the one under way has none.
+    /// Gives a new request its period: the one under way, or the first after it that has room. Panics when the one
+    /// under way has none.
     pub fn give(&mut self, under_way: bool) -> u64 {
         assert!(!under_way || self.has_room(), "more than {} requests in a period", self.stream.requests);
         self.tally.asked += 1;

@@ -126,7 +126,7 @@ pub enum StreamError {
         /// What was asked for.
         found: u32,
     },
-    /// The same of an optional stream: what its requests wait for goes as best effort.
+    /// The same of an optional stream: what its requests wait for goes at the cost of its reservation.
     #[error("older requests that one waits for: counted for streams of a quality of 1 only, found {found}")]
     OptionalBlocked {
         /// What was asked for.

@@ -1,8 +1,9 @@
-//! Streams in the core: which requests are whose, which queue they wait in, who may go, and what there is time for beside them.
+//! Streams in the core: which requests are whose, which queue they wait in, who may go, and what there is time for
+//! beside them.
 //!
-//! [`super::subset`] counts requests; the pool has them. Between the two, the requests of one stream that belong to one period have a
-//! queue of their own, so that a decision names queues and ORDER finds its way in each of them. What belongs to no stream waits in the
-//! queues of the policy below, or in one of its own where there is none.
+//! [`super::subset`] counts requests; the pool has them. Between the two, the requests of one stream that belong to one
+//! period have a queue of their own, so that a decision names queues and ORDER finds its way in each of them. What
+//! belongs to no stream waits in the queues of the policy below, or in one of its own where there is none.
 
 mod queues;
 mod terms;
@@ -41,8 +42,8 @@ pub struct Setup {
     pub compensates: bool,
 }
 
-/// Bytes of the largest request that is no stream's. It is begun only where all promises can wait for it at its worst, and a longer one would hardly
-/// ever be.
+/// Bytes of the largest request that is no stream's. It is begun only where all promises can wait for it at its worst,
+/// and a longer one would hardly ever be.
 pub const LARGEST_BYTES: u32 = 1 << 20;
 
 impl Setup {
@@ -127,8 +128,8 @@ impl Streams {
         self.ledger.disk()
     }
 
-    /// The streams that were promised something, in the order in which they came. Whether one more can be had beside them is
-    /// [`super::admission::admit`]'s to say of these and the new one behind them.
+    /// The streams that were promised something, in the order in which they came. Whether one more can be had beside
+    /// them is [`super::admission::admit`]'s to say of these and the new one behind them.
     pub fn declared(&self) -> impl Iterator<Item = Stream> + '_ {
         self.open.iter().map(|o| o.stream)
     }
@@ -158,8 +159,8 @@ impl Streams {
         Ok(opened)
     }
 
-    /// The same for a stream of which admission has said that it can be had beside those of [`Streams::declared`]. Panics when it
-    /// was others of which it was asked.
+    /// The same for a stream of which admission has said that it can be had beside those of [`Streams::declared`].
+    /// Panics when it was others of which it was asked.
     ///
     /// # Errors
     /// `owner` has a stream.
@@ -179,8 +180,8 @@ impl Streams {
         Ok(Opened { begins, reservation, load: admitted.load })
     }
 
-    /// A stream takes no more requests: what its owner asks for from now on is best effort. What it has asked for is done as was
-    /// promised, and then its promise is free for others. Whether there was one.
+    /// A stream takes no more requests: what its owner asks for from now on is best effort. What it has asked for is
+    /// done as was promised, and then its promise is free for others. Whether there was one.
     pub fn close(&mut self, owner: u32) -> bool {
         let Some(open) = self.open.iter_mut().find(|o| o.owner == owner && !o.closing) else { return false };
         open.closing = true;
@@ -270,8 +271,8 @@ impl Streams {
         self.subset.inherits(self.queues.get(waits).member, what, self.worsts.get(request.count), now)
     }
 
-    /// A request waits for no older one: none when it was submitted (`at_once`), or none any more. Whether it may be sent some time; if not, it
-    /// is to be given up.
+    /// A request waits for no older one: none when it was submitted (`at_once`), or none any more. Whether it may be
+    /// sent some time; if not, it is to be given up.
     pub fn ready(&mut self, slot: u32, queue: u32, request: &Request, at_once: bool, now: Time) -> bool {
         if !at_once {
             self.bound.retain(|bound| bound.0 != slot);
@@ -298,7 +299,8 @@ impl Streams {
         self.queues.over(now, |member| skips && of(member).reservation.is_some())
     }
 
-    /// A request of a queue whose period is over is given up; `ready`: it was told to be ready when it still was to be sent.
+    /// A request of a queue whose period is over is given up; `ready`: it was told to be ready when it still was to be
+    /// sent.
     pub fn gives_up(&mut self, queue: u32, ready: bool) {
         self.subset.give_up(self.queues.get(queue).member, ready);
         self.gone(queue);
@@ -369,11 +371,10 @@ impl Streams {
         self.subset.fills(command.id, self.worsts.get(command.count), now);
     }
 
-    /// Whether there is time for so many sectors of nobody's, at their worst, at the front of a command of so many others that is
-    /// counted already, or, with none, as a command of their own.
-    /// In a gap (`in_gap`) it takes no time unless a prediction is wrong. Then mandatory streams must have it to spare
-    /// at its worst; optional ones, which are promised a mean, lose what wrong predictions cost in the mean. In idle
-    /// time both must have it to spare.
+    /// Whether there is time for so many sectors of nobody's, at their worst, at the front of a command of so many
+    /// others that is counted already, or, with none, as a command of their own. In a gap (`in_gap`) it takes no time
+    /// unless a prediction is wrong. Then mandatory streams must have it to spare at its worst; optional ones, which
+    /// are promised a mean, lose what wrong predictions cost in the mean. In idle time both must have it to spare.
     pub fn has_time_for(&mut self, sectors: u32, others: u32, in_gap: bool, now: Time) -> bool {
         // With others behind it that is all of both: where the front fails the others go once more.
         let worst = self.worsts.get(sectors.saturating_add(others));
@@ -396,7 +397,8 @@ impl Streams {
         took
     }
 
-    /// A command came back of which the request's own part was not tried: it goes again, and is known by its slot until then.
+    /// A command came back of which the request's own part was not tried: it goes again, and is known by its slot until
+    /// then.
     pub fn again(&mut self, command: &Command, slot: u32, now: Time) {
         self.subset.again(command.id, slot, now);
         self.note(command);

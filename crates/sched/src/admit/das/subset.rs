@@ -1,13 +1,15 @@
-//! The dynamic active subset: at each decision, all who may go without a guarantee being broken, whoever of them does (Reuther and
-//! Pohlack 2003, section 3.2, figure 2).
+//! The dynamic active subset: at each decision, all who may go without a guarantee being broken, whoever of them does
+//! (Reuther and Pohlack 2003, section 3.2, figure 2).
 //!
 //! # The rule
 //!
-//! For an instant d, let *slack* be the time from when the drive is free at the latest until d, less the worst cases of all mandatory
-//! requests that are to be done by d ([`super::sweep`]). With one period for all, and d its end, this is what is left in figure 2 of
-//! t_left behind step 1. Something with a worst case of w may go if the slack is w or more wherever it counts:
+//! For an instant d, let *slack* be the time from when the drive is free at the latest until d, less the worst cases of
+//! all mandatory requests that are to be done by d ([`super::sweep`]). With one period for all, and d its end, this is
+//! what is left in figure 2 of t_left behind step 1. Something with a worst case of w may go if the slack is w or more
+//! wherever it counts:
 //!
-//! * a mandatory request, if the slack is at least w at every deadline *before its own* (with one period there is none);
+//! * a mandatory request, if the slack is at least w at every deadline *before its own* (with one period there is
+//!   none);
 //! * an optional request, if its stream has some of its reservation left, the slack is at least w at every deadline,
 //!   all that optional streams with earlier ends can take of their reservations fits behind it (below), and it is
 //!   likely to be done in its period;
@@ -19,34 +21,38 @@
 //!   - at the end of each optional stream's period w is left of the time when everything is taken off that may go
 //!     before that end: what optional streams with this end, or an earlier one, can take of their reservations, and
 //!     all that mandatory streams can ask for by then;
-//!   - the same holds at the end of the period after that, or the request is likely to be over before that begins, or that
-//!     period's reservations were made with room for it (`crossing`);
+//!   - the same holds at the end of the period after that, or the request is likely to be over before that begins, or
+//!     that period's reservations were made with room for it (`crossing`);
 //! * a request for which a mandatory one waits, if the slack is at least w at every deadline (of a mandatory stream's
 //!   that counts: at every one before its own), the blocking time of the waiting one less by as much. It goes next
-//!   then: it inherits the other's deadline (`blocking`).
+//!   then: it inherits the other's deadline (`blocking`);
+//! * a request for which an optional one waits, where its stream's could go. It costs the stream's reservation.
 //!
 //! # What is guaranteed, and why
 //!
-//! *No mandatory request is late*, if none takes longer than its worst case. The slack is at least zero at all deadlines when streams are admitted
-//! (condition 2), and whatever goes takes w at most where it was at least w. Where it has to be done by d itself, the slack at d loses
-//! the w that its demand loses. Time that passes while nothing is sent takes nothing from where a mandatory request waits, for the one with
-//! the earliest deadline may always go, and nobody waits for anybody longer than every slack allows. So at d the slack is still not below zero, and what was to be done is done.
+//! *No mandatory request is late*, if none takes longer than its worst case. The slack is at least zero at all
+//! deadlines when streams are admitted (condition 2), and whatever goes takes w at most where it was at least w. Where
+//! it has to be done by d itself, the slack at d loses the w that its demand loses. Time that passes while nothing is
+//! sent takes nothing from where a mandatory request waits, for the one with the earliest deadline may always go, and
+//! nobody waits for anybody longer than every slack allows. So at d the slack is still not below zero, and what was to
+//! be done is done.
 //!
-//! *An optional stream has its reservation, as far as there is time for it.* When a best-effort request goes, everything that the streams can still ask for fits
-//! into what is left, at its worst. So only in periods in which none went can a stream have less than it
-//! reserved, and in those the streams have the drive to themselves: that is what admission reckons with. But X is that
-//! of requests anywhere on a drive where nothing else goes. Behind best effort, or where its stream's requests lie
-//! together, one may have a longer way. So a stream that has used up its reservation with fewer requests than usual has
-//! more where that harms no other ([`charge`]). What fills a
-//! gap takes no time, unless a prediction is wrong; there it is held to the slack of mandatory requests alone, and an
-//! optional stream loses what wrong predictions cost.
+//! *An optional stream has its reservation, as far as there is time for it.* When a best-effort request goes,
+//! everything that the streams can still ask for fits into what is left, at its worst. So only in periods in which none
+//! went can a stream have less than it reserved, and in those the streams have the drive to themselves: that is what
+//! admission reckons with. But X is that of requests anywhere on a drive where nothing else goes. Behind best effort,
+//! or where its stream's requests lie together, one may have a longer way. So a stream that has used up its reservation
+//! with fewer requests than usual has more where that harms no other ([`charge`]). What fills a gap takes no time,
+//! unless a prediction is wrong; there it is held to the slack of mandatory requests alone, and an optional stream
+//! loses what wrong predictions cost.
 //!
 //! # Where this is not figure 2
 //!
-//! Figure 2 takes off r_left for an optional stream whether it asks for anything or not. Here it is what its waiting requests can still take: their
-//! worst cases at most, or r_left and the overrun of its last requests, which figure 2 leaves out. Figure 2 begins nothing but mandatory requests in
-//! the last w of each period. Here the end of a period is a deadline only for requests that are still to be done, and the next one is that
-//! of the period after: a disk without mandatory requests is not kept idle.
+//! Figure 2 takes off r_left for an optional stream whether it asks for anything or not. Here it is what its waiting
+//! requests can still take: their worst cases at most, or r_left and the overrun of its last requests, which figure 2
+//! leaves out. Figure 2 begins nothing but mandatory requests in the last w of each period. Here the end of a period is
+//! a deadline only for requests that are still to be done, and the next one is that of the period after: a disk without
+//! mandatory requests is not kept idle.
 //!
 //! A decision takes time in proportion to the number of streams, but for requests that waited for an older one until
 //! their period was over (`slack_but_of`). Requests are counted, not looked at.
@@ -209,7 +215,8 @@ impl Subset {
         self.changed();
     }
 
-    /// A request of a stream whose period is over is given up: it is not to be sent any more. `ready`: it waits for no older one.
+    /// A request of a stream whose period is over is given up: it is not to be sent any more. `ready`: it waits for no
+    /// older one.
     pub fn give_up(&mut self, member: Member, ready: bool) {
         let at = self.find(member.stream);
         self.streams[at].periods.give_up(member.period, ready);
@@ -246,15 +253,13 @@ impl Subset {
             match open.reservation {
                 None if periods.waiting() > 0 && before >= w => self.active.members.push(under_way),
                 Some(reservation) if periods.waiting() > 0 => {
-                    let begun = Dur(open.likely.0 * u64::from(periods.at_drive()));
                     let in_time = likely_free + open.likely <= periods.end();
                     let in_turn = in_time && slack.0.mandatory >= w && self.before[at] >= w;
                     let used_up = periods.used() >= reservation;
-                    let has_more = if used_up { periods.usual() } else { periods.used() } + begun < reservation;
                     // Worked out once, and only where it is asked for.
                     let spare = || spare.get_or_init(|| self.likely_spare(likely_free))[self.point_of[at]];
                     let compensates = || self.rules.compensates && spare() >= signed(open.likely);
-                    if in_turn && has_more && (!used_up || compensates()) {
+                    if in_turn && open.has_more(reservation) && (!used_up || compensates()) {
                         first |= used_up;
                         self.active.members.push(under_way);
                     } else if used_up

@@ -88,13 +88,17 @@ impl Subset {
         self.claims(slack.from, likely_free, worst);
         let at = self.find(member.stream);
         let open = &self.streams[at];
-        let begun = Dur(open.likely.0 * u64::from(open.periods.at_drive()));
+        let used_up = open.periods.used() >= reservation;
+        let has_more = open.has_more(reservation);
+        let compensates =
+            || self.rules.compensates && self.likely_spare(likely_free)[self.point_of[at]] >= signed(open.likely);
         let is_own = what == Sent::BestEffort && worst <= self.rules.best_effort || matches!(what, Sent::Stream(_));
         let may = is_own
             && member.period == open.periods.current()
             && likely_free + likely + open.likely <= open.periods.end()
-            && open.periods.used() + begun < reservation
-            && slack.mandatory.min(self.before[at]) >= signed(worst);
+            && has_more
+            && slack.mandatory.min(self.before[at]) >= signed(worst)
+            && (!used_up || compensates());
         if may {
             self.lent = Some(Lent { member, time: Dur::ZERO, token: None });
             self.goes_next(what, worst);

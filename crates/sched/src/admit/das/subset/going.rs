@@ -33,9 +33,8 @@ impl Subset {
             lent.token = Some(token);
             lent.member
         });
-        let costs = waits.filter(|waits| {
-            what == Sent::BestEffort && self.streams[self.find(waits.stream)].reservation.is_some()
-        });
+        let costs = waits
+            .filter(|waits| what == Sent::BestEffort && self.streams[self.find(waits.stream)].reservation.is_some());
         self.at_drive.hold(token, Gone { what, late, usual, in_gap: false, costs }, times);
         self.active.members.clear();
         self.active.best_effort = false;

@@ -42,6 +42,14 @@ impl Open {
         Dur((self.worst + self.blocking).0 * u64::from(self.periods.stream().requests))
     }
 
+    /// Whether its requests have left something of its reservation behind those that are at the drive; where it is used
+    /// up, whether times drawn from X would have.
+    pub fn has_more(&self, reservation: Dur) -> bool {
+        let begun = Dur(self.likely.0 * u64::from(self.periods.at_drive()));
+        let used = self.periods.used();
+        (if used >= reservation { self.periods.usual() } else { used }) + begun < reservation
+    }
+
     /// What a number of requests is likely to take; of an optional stream no more than its reservation leaves of which
     /// this is `used`, with the last one carried through.
     pub fn likely_work(&self, requests: u32, used: Dur) -> Dur {

@@ -13,8 +13,8 @@ use super::{Open, Subset};
 
 impl Subset {
     /// A stream that was admitted begins, with the reservation that admission gave it; without one it is served as a
-    /// mandatory one. When its first period begins: at once, or, for a mandatory one, when no other can become late by it. What it asks for
-    /// before then belongs to that period.
+    /// mandatory one. When its first period begins: at once, or, for a mandatory one, when no other can become late by
+    /// it. What it asks for before then belongs to that period.
     ///
     /// # Errors
     /// The number is in use; there is no such period, which admission would have said.
@@ -62,8 +62,9 @@ impl Subset {
                 claim_rate: 0,
             });
             self.ends_changed();
-            // A period that begins now has all of its requests at once: there must be time for them, too. Where another's begins now,
-            // its requests may come after this, and must not find that their time has been given away.
+            // A period that begins now has all of its requests at once: there must be time for them, too. Where
+            // another's begins now, its requests may come after this, and must not find that their time has been given
+            // away.
             let at_once = if begins == now { stream.requests } else { 0 };
             let last = self.streams.len() - 1;
             let begins_too = |s: &Open| s.reservation.is_none() && s.periods.begins() == now;

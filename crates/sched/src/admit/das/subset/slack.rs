@@ -9,16 +9,16 @@ use super::super::sweep::{Point, Slack, points, sweep};
 use super::{Claims, Open, Step, Subset, signed};
 
 impl Subset {
-    /// What an optional stream can take of a reservation of `left` at most, with so many requests: the last commands are carried
-    /// through.
+    /// What an optional stream can take of a reservation of `left` at most, with so many requests: the last commands
+    /// are carried through.
     pub(super) fn claim(&self, open: &Open, left: Dur, requests: u32) -> Dur {
         let more = u64::from(self.rules.outstanding - 1);
         let overrun = open.worst.0 + more * (open.worst.0 - open.likely.0);
         Dur((left.0 + overrun).min(open.worst.0 * u64::from(requests)))
     }
 
-    /// Whether one more request of a stream can be done in the period under way: at its worst if it is mandatory, out of what is reserved
-    /// if it is optional.
+    /// Whether one more request of a stream can be done in the period under way: at its worst if it is mandatory, out
+    /// of what is reserved if it is optional.
     pub(super) fn fits(&mut self, at: usize, now: Time) -> bool {
         match self.streams[at].reservation {
             None => self.slack_with(at, 1, now) >= 0,
