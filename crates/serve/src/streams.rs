@@ -10,7 +10,7 @@ use headtime_disk::profile::Figures;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::admission::{Disk, Load, Nearest, Refusal};
 use headtime_sched::admit::das::forecast::{BestEffort, Forecast, forecast};
-use headtime_sched::admit::das::ledger::Ledger;
+use headtime_sched::admit::das::ledger::{AtWork, Ledger};
 use headtime_sched::admit::das::rests::{self, NotKnown};
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::{NotOpened, Standing};
@@ -189,7 +189,7 @@ impl Live {
         // Nothing is reckoned while others wait for the ledger.
         let mut ledger = self.ledger().clone();
         let standings = self.standings()?;
-        let found = ledger.become_of(&declared(&standings)).and_then(|()| stream.map_or(Ok(()), |s| ledger.add(s)));
+        let found = ledger.become_of(&at_work(&standings)).and_then(|()| stream.map_or(Ok(()), |s| ledger.add(s)));
         found.map_err(|refusal| self.refused(&standings, None, &refusal))?;
         Ok(self.promised(&ledger, &standings, None))
     }
@@ -240,7 +240,7 @@ impl Live {
         for _ in 0..TRIES {
             let standings = self.standings()?;
             let beside = declared(&standings);
-            let found = ledger.become_of(&beside).and_then(|()| ledger.add(stream));
+            let found = ledger.become_of(&at_work(&standings)).and_then(|()| ledger.add(stream));
             found.map_err(|refusal| self.refused(&standings, Some(export), &refusal))?;
             let admitted = ledger.admitted();
             let said = self.promised(&ledger, &standings, Some(export));
@@ -270,6 +270,10 @@ impl Live {
             false => Err(StreamError::NoStream),
         }
     }
+}
+
+fn at_work(standings: &[Standing]) -> Vec<AtWork> {
+    standings.iter().map(Standing::at_work).collect()
 }
 
 fn declared(standings: &[Standing]) -> Vec<Stream> {

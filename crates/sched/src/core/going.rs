@@ -52,8 +52,8 @@ impl Core {
     }
 
     /// A stream begins, if it can be had beside those that there are: what `owner` asks for from now on belongs to it. Working out whether it can
-    /// takes milliseconds and more; who has no time for that asks [`crate::admit::das::admission::admit`] elsewhere, of
-    /// [`Core::declared`] and this one behind them, and begins it with [`Core::begin_stream`].
+    /// takes milliseconds and more; who has no time for that asks a [`Ledger`](crate::admit::das::ledger::Ledger) elsewhere, of
+    /// [`Core::standings`] and this one behind them, and begins it with [`Core::begin_stream`].
     ///
     /// # Errors
     /// Why not, and what is nearest.

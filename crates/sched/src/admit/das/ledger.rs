@@ -49,6 +49,7 @@ use super::sums::Sum;
 mod as_mandatory;
 mod leaving;
 
+pub use as_mandatory::AtWork;
 pub(super) use as_mandatory::TRIED_BESIDE;
 
 /// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones. But neither are

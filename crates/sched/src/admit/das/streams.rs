@@ -14,7 +14,7 @@ use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
 
 use super::admission::{Admitted, Disk};
-use super::ledger::Ledger;
+use super::ledger::{AtWork, Ledger};
 use super::stream::Stream;
 use super::subset::{Event, Exhausted, Member, Rules, Sent, Subset};
 use super::worst::WorstError;
@@ -128,8 +128,7 @@ impl Streams {
         self.ledger.disk()
     }
 
-    /// The streams that were promised something, in the order in which they came. Whether one more can be had beside
-    /// them is [`super::admission::admit`]'s to say of these and the new one behind them.
+    /// The streams that were promised something, in the order in which they came.
     pub fn declared(&self) -> impl Iterator<Item = Stream> + '_ {
         self.open.iter().map(|o| o.stream)
     }
@@ -150,8 +149,8 @@ impl Streams {
     /// # Errors
     /// It cannot be had, with what is nearest; or `owner` has a stream.
     pub fn admit(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
-        let declared: Vec<Stream> = self.declared().collect();
-        self.ledger.become_of(&declared)?;
+        let at_work: Vec<AtWork> = self.standings().map(|standing| standing.at_work()).collect();
+        self.ledger.become_of(&at_work)?;
         let mut ledger = self.ledger.clone();
         ledger.add(stream)?;
         let opened = self.begin(owner, stream, &ledger.admitted(), now)?;
@@ -159,7 +158,7 @@ impl Streams {
         Ok(opened)
     }
 
-    /// The same for a stream of which admission has said that it can be had beside those of [`Streams::declared`].
+    /// The same for a stream of which a ledger of those of [`Streams::standings`] has said that it can be had.
     /// Panics when it was others of which it was asked.
     ///
     /// # Errors

@@ -21,6 +21,30 @@ pub(in super::super) const TRIED_BESIDE: usize = 8;
 /// thousandths. The forecast's own error by chance is of this order.
 const MORE: u64 = 1_003;
 
+/// A stream at work, and how it is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtWork {
+    /// What it asked for.
+    pub stream: Stream,
+    /// Whether it is served as a mandatory one.
+    pub as_mandatory: bool,
+}
+
+impl From<Stream> for AtWork {
+    /// As it asks.
+    fn from(stream: Stream) -> AtWork {
+        AtWork { stream, as_mandatory: stream.is_mandatory() }
+    }
+}
+
+impl AtWork {
+    /// The stream, as it is served.
+    pub(super) fn served(&self) -> Stream {
+        let quality = if self.as_mandatory { Quality::MANDATORY } else { self.stream.quality };
+        Stream { quality, ..self.stream }
+    }
+}
+
 impl Ledger {
     /// These streams and one more, as it asks or as a mandatory one.
     pub(super) fn with_or_as_mandatory(&self, stream: Stream) -> Result<Ledger, Why> {
@@ -43,7 +67,7 @@ impl Ledger {
     /// These streams and one more, served as a mandatory one, though it is optional and if w is known.
     fn with_as_mandatory(&self, stream: Stream) -> Option<Ledger> {
         let may = !stream.is_mandatory() && self.disk.worst_is_known;
-        may.then(|| self.with(stream, Stream { quality: Quality::MANDATORY, ..stream }).ok()).flatten()
+        may.then(|| self.with(stream, AtWork { stream, as_mandatory: true }.served()).ok()).flatten()
     }
 
     /// Whether an optional stream is served as a mandatory one.

@@ -2,7 +2,7 @@
 
 use super::super::admission::{Nearest, Refusal, Why};
 use super::super::stream::Stream;
-use super::{Group, Ledger};
+use super::{AtWork, Group, Ledger};
 
 impl Ledger {
     /// Makes it one of these streams, which are at work. Streams that have gone leave the others what they have
@@ -11,19 +11,25 @@ impl Ledger {
     /// # Errors
     /// Those that have come since cannot be had, which is possible only for streams that were admitted by another
     /// ledger in another order, because of rounding. The ledger is one of those that stayed then.
-    pub fn become_of(&mut self, streams: &[Stream]) -> Result<(), Refusal> {
-        let mut known = self.streams.iter().zip(&self.group);
-        let kept: Vec<usize> =
-            streams.iter().map_while(|stream| known.find(|(s, _)| *s == stream)).map(|(_, &group)| group).collect();
+    pub fn become_of(&mut self, streams: &[AtWork]) -> Result<(), Refusal> {
+        let mut known = self.streams.iter().zip(&self.served).zip(&self.group);
+        let kept = streams.iter().map_while(|at_work| {
+            let same = known.find(|((stream, served), _)| **stream == at_work.stream && **served == at_work.served());
+            same.map(|(_, &group)| group)
+        });
+        let kept: Vec<usize> = kept.collect();
         if kept.len() < self.streams.len() {
-            self.keep(&streams[..kept.len()], &kept);
+            let asked: Vec<Stream> = streams[..kept.len()].iter().map(|at_work| at_work.stream).collect();
+            self.keep(&asked, &kept);
         }
         if kept.len() == streams.len() {
             return Ok(());
         }
         let refusal = |why| Refusal { stream: kept.len(), why, nearest: Nearest::default() };
         let mut more = self.clone();
-        more.extend(&streams[kept.len()..]).map_err(refusal)?;
+        let come = &streams[kept.len()..];
+        come.iter().try_for_each(|new| more.push(new.stream, new.served())).map_err(refusal)?;
+        more.settle().map_err(refusal)?;
         *self = more;
         Ok(())
     }
@@ -93,10 +99,23 @@ mod tests {
         let most = (1..30).rev().find(|&n| ledger.clone().add(optional(n, 40, 500_000)).is_ok()).expect("one");
         ledger.add(optional(most, 40, 500_000)).expect("it was found to fit");
         assert!(ledger.admitted().crossing < 2, "{:?}", ledger.admitted());
-        ledger.become_of(&[small]).expect("fewer than there were");
+        ledger.become_of(&[small.into()]).expect("fewer than there were");
         let mut fresh = Ledger::new(drive());
         fresh.add(small).expect("an idle drive");
         assert_eq!(ledger.admitted(), fresh.admitted());
+    }
+
+    /// Of two that ask for the same one may be served as it asks, and the other as a mandatory one.
+    #[test]
+    fn a_stream_that_stays_is_served_as_it_was() {
+        let asks = optional(1, 500, 900_000);
+        let [optional, mandatory] = [false, true].map(|as_mandatory| AtWork { stream: asks, as_mandatory });
+        for (gone, stays) in [(optional, mandatory), (mandatory, optional)] {
+            let mut ledger = Ledger::new(drive());
+            ledger.become_of(&[gone, stays]).expect("an idle drive");
+            ledger.become_of(&[stays]).expect("fewer than there were");
+            assert_eq!(ledger.admitted().reservations[0].is_none(), stays.as_mandatory);
+        }
     }
 
     #[test]
@@ -105,7 +124,7 @@ mod tests {
         ledger.add(small).expect("an idle drive");
         let before = ledger.admitted();
         for _ in 0..2 {
-            assert!(ledger.become_of(&[small, optional(90, 500, 900_000)]).is_err());
+            assert!(ledger.become_of(&[small, optional(90, 500, 900_000)].map(AtWork::from)).is_err());
             assert_eq!((ledger.streams(), ledger.admitted()), (&[small][..], before.clone()));
         }
     }
@@ -126,8 +145,11 @@ mod tests {
                 if streams.len() > 3 && between(rng, 0, 1) == 0 {
                     let before = ledger.admitted();
                     let gone = between(rng, 0, streams.len() as u64 - 1) as usize;
-                    streams.remove(gone);
-                    ledger.become_of(&streams).expect("fewer than there were");
+                    let served = ledger.served.iter().zip(&streams);
+                    let served = served.map(|(s, &stream)| AtWork { stream, as_mandatory: s.is_mandatory() });
+                    let mut served: Vec<AtWork> = served.collect();
+                    (streams.remove(gone), served.remove(gone));
+                    ledger.become_of(&served).expect("fewer than there were");
                     let mut reservations = before.reservations;
                     reservations.remove(gone);
                     assert_eq!((ledger.streams(), ledger.admitted().reservations), (&streams[..], reservations));

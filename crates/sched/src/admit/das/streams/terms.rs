@@ -4,6 +4,7 @@ use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::{Dur, Time};
 
 use super::super::admission::{Load, Refusal};
+use super::super::ledger::AtWork;
 use super::super::periods::Tally;
 use super::super::stream::Stream;
 use super::super::subset::OpenError;
@@ -13,7 +14,7 @@ use super::super::subset::OpenError;
 pub struct Opened {
     /// When its first period begins.
     pub begins: Time,
-    /// r; `None`: it is mandatory.
+    /// r; `None`: it is served as a mandatory one.
     pub reservation: Option<Dur>,
     /// How much of the drive all streams take now.
     pub load: Load,
@@ -58,12 +59,19 @@ pub struct Standing {
     pub owner: u32,
     /// What it asked for.
     pub stream: Stream,
-    /// r; `None`: it is mandatory.
+    /// r; `None`: it is served as a mandatory one.
     pub reservation: Option<Dur>,
     /// It takes no more requests, and ends with the last that it has.
     pub closing: bool,
     /// What it has asked for and had.
     pub tally: Tally,
+}
+
+impl Standing {
+    /// What it asked for, and how it is served.
+    pub fn at_work(&self) -> AtWork {
+        AtWork { stream: self.stream, as_mandatory: self.reservation.is_none() }
+    }
 }
 
 /// How many requests may go by the last decision.
