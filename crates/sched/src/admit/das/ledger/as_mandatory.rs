@@ -15,7 +15,7 @@ use super::super::stream::{Quality, Stream};
 use super::super::subset::Exhausted;
 use super::Ledger;
 
-/// Streams beside which both are tried, if a new one can be had as it asks: fewer than this.
+/// With fewer streams than this, one more is tried as a mandatory one although it can be had as it asks.
 pub(in super::super) const TRIED_BESIDE: usize = 8;
 /// What must be left for best effort beside it as a mandatory one, of what is left beside it as it asks, in
 /// thousandths. The forecast's own error by chance is of this order.

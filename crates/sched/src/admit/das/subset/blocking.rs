@@ -80,8 +80,12 @@ impl Subset {
     fn inherits_reservation(&mut self, waits: (Member, Dur), what: Sent, worst: Dur, now: Time) -> bool {
         let (member, reservation) = waits;
         let (worst, likely) = match what {
-            Sent::Stream(of) => self.streams.get(self.find(of.stream)).map_or((worst, worst), |o| (o.worst, o.likely)),
-            Sent::BestEffort | Sent::Fill => (worst, self.rules.likely(worst)),
+            Sent::Stream(of) => {
+                let open = &self.streams[self.find(of.stream)];
+                (open.worst, open.likely)
+            }
+            Sent::BestEffort if worst <= self.rules.best_effort => (worst, self.rules.likely(worst)),
+            Sent::BestEffort | Sent::Fill => return false,
         };
         let slack = self.slack(now);
         let likely_free = self.at_drive.likely_free_by(now);
@@ -92,9 +96,7 @@ impl Subset {
         let has_more = open.has_more(reservation);
         let compensates =
             || self.rules.compensates && self.likely_spare(likely_free)[self.point_of[at]] >= signed(open.likely);
-        let is_own = what == Sent::BestEffort && worst <= self.rules.best_effort || matches!(what, Sent::Stream(_));
-        let may = is_own
-            && member.period == open.periods.current()
+        let may = member.period == open.periods.current()
             && likely_free + likely + open.likely <= open.periods.end()
             && has_more
             && slack.mandatory.min(self.before[at]) >= signed(worst)
