@@ -8,7 +8,7 @@ use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::admission::{Disk, Service};
+use headtime_sched::admit::das::admission::{Admitted, Disk, Load, Service};
 use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::streams::{NotOpened, Opened, Setup};
@@ -357,4 +357,20 @@ fn what_a_stream_asks_for_beyond_its_promise_leaves_room_for_other_streams() {
     for i in 0..4 {
         rig.tell(1, Kind::Read, 1_000_000 + 1_000 * i).expect("room for two periods");
     }
+}
+
+/// A stream that is served as a mandatory one makes room for one beside which it cannot be.
+#[test]
+fn a_stream_begins_where_another_is_served_as_a_mandatory_one_no_longer() {
+    let mut rig = Rig::new(8);
+    let stream = |requests, quality| {
+        Stream::new(requests, Dur::from_ms(100), Quality::from_ppm(quality).expect("a quality"), SECTORS).expect("one")
+    };
+    let admitted = |reservations| Admitted { reservations, load: Load::default(), crossing: 0 };
+    let reserved = |rig: &Rig| rig.core.standings().iter().map(|s| s.reservation).collect::<Vec<_>>();
+    rig.core.begin_stream(0, stream(3, 500_000), &admitted(vec![None]), rig.now).expect("90 of 100 ms");
+    assert_eq!(reserved(&rig), [None]);
+    let r = Some(Dur::from_ms(10));
+    rig.core.begin_stream(1, stream(1, 1_000_000), &admitted(vec![r, None]), rig.now).expect("30 of 100 ms");
+    assert_eq!(reserved(&rig), [r, None]);
 }

@@ -16,7 +16,7 @@ use headtime_disk::time::{Dur, Time};
 use super::admission::{Admitted, Disk};
 use super::ledger::{AtWork, Ledger};
 use super::stream::Stream;
-use super::subset::{Event, Exhausted, Member, Rules, Sent, Subset};
+use super::subset::{Event, Exhausted, Member, OpenError, Rules, Sent, Subset};
 use super::worst::WorstError;
 use super::worsts::{Worsts, class_of};
 use crate::request::Request;
@@ -168,12 +168,16 @@ impl Streams {
         let (&reservation, others) = admitted.reservations.split_last().expect("one stream at least was admitted");
         assert!(others.len() == self.open.len(), "admitted beside {} streams, not {}", others.len(), self.open.len());
         let service = self.ledger.disk().service_of(&stream).expect("it was admitted");
-        let begins = self.subset.open(owner, stream, service, reservation, now)?;
+        if self.open.iter().any(|open| open.owner == owner) {
+            return Err(OpenError::Exists { number: owner }.into());
+        }
         for (open, &reservation) in self.open.iter_mut().zip(others) {
             assert!(open.reservation.is_none() || reservation.is_some(), "admitted beside other streams");
             open.reservation = reservation;
         }
+        // Before it begins: it may have room only where others are served as mandatory ones no longer.
         self.subset.set_reservations(self.open.iter().filter_map(|open| Some((open.owner, open.reservation?))));
+        let begins = self.subset.open(owner, stream, service, reservation, now)?;
         self.subset.set_crossing(admitted.crossing);
         self.open.push(Open { owner, stream, reservation, closing: false, unfinished: 0 });
         Ok(Opened { begins, reservation, load: admitted.load })
