@@ -148,7 +148,8 @@ mod tests {
                     let served = ledger.served.iter().zip(&streams);
                     let served = served.map(|(s, &stream)| AtWork { stream, as_mandatory: s.is_mandatory() });
                     let mut served: Vec<AtWork> = served.collect();
-                    (streams.remove(gone), served.remove(gone));
+                    streams.remove(gone);
+                    served.remove(gone);
                     ledger.become_of(&served).expect("fewer than there were");
                     let mut reservations = before.reservations;
                     reservations.remove(gone);
