@@ -193,7 +193,7 @@ fn every_decision_is_that_of_walking_all_requests() {
             }
         }
     }
-    println!("{decisions} decisions, {partial} left somebody out, {alone} left best effort out");
+    println!("{decisions} decisions, {partial} without some of what waits, {alone} without best effort");
     println!(
         "{} times something was to inherit a deadline and might not, {} times it might",
         inherited[0], inherited[1]

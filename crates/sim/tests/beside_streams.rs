@@ -27,7 +27,7 @@ fn measured(name: &str) -> Profile {
     Profile { service_times: all.into_iter().map(|m| m.times).collect(), ..profile }
 }
 
-/// Streams beside `others` best-effort requests that always wait, and perhaps a scan in units of so many sectors.
+/// Streams beside `others` best-effort requests that always wait, and perhaps a scan in units of `scan` sectors.
 fn run(profile: &Profile, streams: &[StreamSpec], others: u32, scan: Option<u32>, seconds: u64) -> Stats {
     let model = Model::new(profile).expect("a drive that works");
     let disk = Disk::of(profile, &model, 2).expect("measured");

@@ -1,7 +1,8 @@
 //! Eligibility: which queues may dispatch now. Streams with guarantees come first; the ADMIT policy orders best effort.
 //!
-//! Streams are decided about first, because a promise is one whoever else waits. The active subset says which requests may go without one being
-//! broken; best effort is one of them or is not, and the policy below orders it. ORDER chooses from all of them at once.
+//! Streams are decided about first, because a promise is one whoever else waits. The active subset says which requests
+//! may go without one being broken; best effort is one of them or is not, and the policy below orders it. ORDER chooses
+//! from all of them at once.
 
 use headtime_disk::command::Command;
 use headtime_disk::time::{Dur, Time};
@@ -21,13 +22,14 @@ use crate::request::{Action, Request};
 /// [`ahead::MOST`] requests waiting, the oldest may always be older than this; there only ages bound the wait.
 const LONGEST: Dur = Dur::from_secs(2);
 
-/// Of a policy's turn: whose it is (`None`: that of all queues), and for how long its oldest request waits for an order to come to it.
+/// Of a policy's turn: whose it is (`None`: that of all queues), and for how long its oldest request waits for an order
+/// to come to it.
 pub(super) type Patience = (Option<u32>, Dur);
 
 impl Core {
-    /// The same with streams: requests of an owner for whom [`Core::open_stream`] was called are a stream's, what is left is best effort. To
-    /// be called before anything was submitted; composes with [`Core::admitting`], which then orders best effort. Panics when the core
-    /// sends more commands at a time than `setup` reckons with.
+    /// The same with streams: requests of an owner for whom [`Core::open_stream`] was called are a stream's, what is
+    /// left is best effort. To be called before anything was submitted; composes with [`Core::admitting`], which then
+    /// orders best effort. Panics when the core sends more commands at a time than `setup` reckons with.
     #[must_use]
     pub fn guaranteeing(mut self, setup: &Setup) -> Core {
         let (ours, theirs) = (self.config.max_outstanding, setup.disk.outstanding());
@@ -51,9 +53,10 @@ impl Core {
         }
     }
 
-    /// A stream begins, if it can be had beside those that there are: what `owner` asks for from now on belongs to it. Working out whether it can
-    /// takes milliseconds and more; who has no time for that asks a [`Ledger`](crate::admit::das::ledger::Ledger) elsewhere, of
-    /// [`Core::standings`] and this one behind them, and begins it with [`Core::begin_stream`].
+    /// A stream begins, if it can be had beside those that there are: what `owner` asks for from now on belongs to it.
+    /// Admission takes milliseconds and more. A driver that must not wait for that asks a
+    /// [`Ledger`](crate::admit::das::ledger::Ledger) elsewhere, of [`Core::standings`] and this one behind them, and
+    /// begins it with [`Core::begin_stream`].
     ///
     /// # Errors
     /// Why not, and what is nearest.
@@ -77,7 +80,8 @@ impl Core {
         self.streams(now)?.begin(owner, stream, admitted, now)
     }
 
-    /// A stream ends with the last request that it has: what `owner` asks for from now on is best effort. Whether there was one.
+    /// A stream ends with the last request that it has: what `owner` asks for from now on is best effort. Whether there
+    /// was one.
     pub fn close_stream(&mut self, owner: u32, now: Time) -> bool {
         self.streams(now).is_ok_and(|s| s.close(owner))
     }
@@ -119,9 +123,9 @@ impl Core {
         (unfinished.saturating_sub(taken.min(all / 2)), all - most.min(all / 2))
     }
 
-    /// A drive that reads on behind a command before it takes up the one that waits may take up one that comes meanwhile instead, by
-    /// position. What waits there was promised a time, so nothing more is sent until it has been taken up; where the head is not known, for
-    /// as long as it can last.
+    /// A drive that reads on behind a command before it takes up the one that waits may take up one that comes
+    /// meanwhile instead, by position. What waits there was promised a time, so nothing more is sent until it has been
+    /// taken up; where the head is not known, for as long as it can last.
     pub(super) fn hold_while_unsettled(&mut self) {
         if !self.model.cache.same_track_prefetch_delays || self.dispatch.at_drive().is_empty() {
             return;
@@ -231,7 +235,8 @@ impl Core {
         Some(next)
     }
 
-    /// Whose requests may go now: `going` has their queues. `None`: nobody's; then `waits_until` says until when, if that is known.
+    /// Whose requests may go now: `going` has their queues. `None`: nobody's; then `waits_until` says until when, if
+    /// that is known.
     pub(super) fn let_go(&mut self) -> Option<Option<Patience>> {
         self.going.clear();
         let mut best_effort = true;
@@ -259,8 +264,8 @@ impl Core {
                 let turn = admit.turn(self.now);
                 let hurries = admit.hurries(self.now);
                 match (turn, &mut self.streams) {
-                    // It has to wait until streams have time to spare. Each mandatory request that is done frees what it would
-                    // have taken at its worst; what is optional only what it takes.
+                    // It has to wait until streams have time to spare. Each mandatory request that is done frees what
+                    // it would have taken at its worst; what is optional only what it takes.
                     (Turn::Queue(..), Some(streams)) if !best_effort => {
                         if hurries {
                             streams.only_mandatory(&mut self.going);

@@ -34,7 +34,7 @@ impl Lending {
         }
     }
 
-    /// It was chosen: for whom.
+    /// It was chosen. The stream and period that waits for it.
     pub fn goes(&mut self) -> Option<Of> {
         self.held = self.now.take();
         self.held.map(|held| held.0)

@@ -374,12 +374,13 @@ pub fn admit(disk: &Disk, streams: &[Stream]) -> Result<Admitted, Refusal> {
             let mut ledger = ledger.clone();
             ledger.extend(&rest[..n]).is_ok().then_some(ledger)
         };
-        let (all, had) = (rest.len(), |n: u32| with(n as usize).is_some());
-        let good = if had(all as u32) { all } else { most(all as u32 - 1, had).unwrap_or(0) as usize };
+        if let Some(all) = with(rest.len()) {
+            return Ok(all.admitted());
+        }
+        let good = most(rest.len() as u32 - 1, |n| with(n as usize).is_some()).unwrap_or(0) as usize;
         ledger = with(good).unwrap_or(ledger);
-        let next = rest.get(good);
-        next.map_or(Ok(()), |&stream| ledger.add(stream))?;
-        rest = &rest[rest.len().min(good + 1)..];
+        ledger.add(rest[good])?;
+        rest = &rest[good + 1..];
     }
     Ok(ledger.admitted())
 }

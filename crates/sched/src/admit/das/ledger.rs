@@ -210,10 +210,10 @@ impl Ledger {
         Err(Refusal { stream: self.streams.len(), why, nearest: self.nearest(stream, why, fits) })
     }
 
-    /// These streams and one more, which is served as `served` says.
-    fn with(&self, stream: Stream, served: Stream) -> Result<Ledger, Why> {
+    /// These streams and one more.
+    fn with(&self, new: AtWork) -> Result<Ledger, Why> {
         let mut ledger = self.clone();
-        ledger.push(stream, served)?;
+        ledger.push(new)?;
         ledger.settle().map(|()| ledger)
     }
 
@@ -223,7 +223,7 @@ impl Ledger {
     /// Why not; what is left then is of no use.
     pub fn extend(&mut self, streams: &[Stream]) -> Result<(), Why> {
         for &stream in streams {
-            self.push(stream, stream)?;
+            self.push(stream.into())?;
         }
         self.settle()
     }
@@ -241,7 +241,8 @@ impl Ledger {
         Nearest { requests, quality: lower.map(quality) }
     }
 
-    fn push(&mut self, stream: Stream, served: Stream) -> Result<(), Why> {
+    fn push(&mut self, new: AtWork) -> Result<(), Why> {
+        let (stream, served) = (new.stream, new.served());
         let at = self.streams.len();
         let group = match self.groups.iter().position(|g| g.stream == served) {
             Some(group) => {

@@ -1,5 +1,5 @@
-//! Streams in the core: which requests are whose, which queue they wait in, who may go, and what there is time for
-//! beside them.
+//! Streams in the core: the stream that a request belongs to, its queue, the queues that are eligible, and what there
+//! is time for beside them.
 //!
 //! [`super::subset`] counts requests; the pool has them. Between the two, the requests of one stream that belong to one
 //! period have a queue of their own, so that a decision names queues and ORDER finds its way in each of them. What
@@ -175,7 +175,8 @@ impl Streams {
             assert!(open.reservation.is_none() || reservation.is_some(), "admitted beside other streams");
             open.reservation = reservation;
         }
-        // Before it begins: it may have room only where others are served as mandatory ones no longer.
+        // Before it begins: it may have room only where others are served as mandatory ones no longer. If it does not
+        // begin after all, these have more reserved than they need.
         self.subset.set_reservations(self.open.iter().filter_map(|open| Some((open.owner, open.reservation?))));
         let begins = self.subset.open(owner, stream, service, reservation, now)?;
         self.subset.set_crossing(admitted.crossing);
@@ -374,10 +375,10 @@ impl Streams {
         self.subset.fills(command.id, self.worsts.get(command.count), now);
     }
 
-    /// Whether there is time for so many sectors of nobody's, at their worst, at the front of a command of so many
-    /// others that is counted already, or, with none, as a command of their own. In a gap (`in_gap`) it takes no time
+    /// Whether there is time, at the worst, for `sectors` sectors of background work at the front of a command of
+    /// `others` that is counted already, or, with none, as a command of their own. In a gap (`in_gap`) it takes no time
     /// unless a prediction is wrong. Then mandatory streams must have it to spare at its worst; optional ones, which
-    /// are promised a mean, lose what wrong predictions cost in the mean. In idle time both must have it to spare.
+    /// are promised a mean, lose what wrong predictions cost in the mean. In idle time it goes as best effort does.
     pub fn has_time_for(&mut self, sectors: u32, others: u32, in_gap: bool, now: Time) -> bool {
         // With others behind it that is all of both: where the front fails the others go once more.
         let worst = self.worsts.get(sectors.saturating_add(others));

@@ -1,5 +1,5 @@
-//! The dynamic active subset: at each decision, all who may go without a guarantee being broken, whoever of them does
-//! (Reuther and Pohlack 2003, section 3.2, figure 2).
+//! The dynamic active subset: at each decision, the eligible requests, each of which can be dispatched without a
+//! guarantee being broken (Reuther and Pohlack 2003, section 3.2, figure 2).
 //!
 //! # The rule
 //!
@@ -34,7 +34,7 @@
 //! deadlines when streams are admitted (condition 2), and whatever goes takes w at most where it was at least w. Where
 //! it has to be done by d itself, the slack at d loses the w that its demand loses. Time that passes while nothing is
 //! sent takes nothing from where a mandatory request waits, for the one with the earliest deadline may always go, and
-//! nobody waits for anybody longer than every slack allows. So at d the slack is still not below zero, and what was to
+//! no request waits for another longer than every slack allows. So at d the slack is still not below zero, and what was to
 //! be done is done.
 //!
 //! *An optional stream has its reservation, as far as there is time for it.* When a best-effort request goes,

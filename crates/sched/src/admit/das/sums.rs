@@ -120,6 +120,26 @@ mod tests {
     use super::*;
     use headtime_testkit::profiles::{between, rng};
 
+    /// Where nothing may cross the beginning of a period, best effort must only be likely to be over by then: what its
+    /// requests take longer is in V, though a stream's own are smaller.
+    #[test]
+    fn what_best_effort_takes_longer_than_is_likely_is_at_the_drive_beside_small_streams() {
+        let (ms, bin) = (Dur::from_ms, Dur::from_us(500));
+        let service = |sectors, longest| {
+            let mut samples = vec![ms(5); 19];
+            samples.push(ms(longest));
+            Service::new(sectors, ms(30), Distribution::from_samples(&samples, bin, ms(30)).expect("samples"))
+        };
+        let disk = Disk::new(vec![service(16, 6), service(128, 25)], 1).expect("a drive");
+        let stream = Stream::new(1, ms(500), Quality::from_ppm(900_000).expect("a quality"), 16).expect("a stream");
+        let mut ledger = Ledger::new(disk);
+        ledger.add(stream).expect("an idle drive");
+        ledger.crossing = 0;
+        let grid = ledger.groups[0].grid;
+        // 25 ms where 5 were likely.
+        assert_eq!(ledger.at_drive(grid).end(), 1 + grid.in_wide(ms(20)));
+    }
+
     /// Streams of few kinds come one by one, some of them again, with equal and different periods.
     #[test]
     fn what_is_kept_is_what_is_found_anew() {

@@ -39,7 +39,7 @@ impl From<Stream> for AtWork {
 
 impl AtWork {
     /// The stream, as it is served.
-    pub(super) fn served(&self) -> Stream {
+    pub(super) fn served(self) -> Stream {
         let quality = if self.as_mandatory { Quality::MANDATORY } else { self.stream.quality };
         Stream { quality, ..self.stream }
     }
@@ -48,7 +48,7 @@ impl AtWork {
 impl Ledger {
     /// These streams and one more, as it asks or as a mandatory one.
     pub(super) fn with_or_as_mandatory(&self, stream: Stream) -> Result<Ledger, Why> {
-        let as_asked = self.with(stream, stream);
+        let as_asked = self.with(stream.into());
         if as_asked.is_ok() && self.streams.len() >= TRIED_BESIDE {
             return as_asked;
         }
@@ -61,13 +61,13 @@ impl Ledger {
 
     /// Whether one more stream can be had beside these.
     pub(super) fn has_room_for(&self, stream: Stream) -> bool {
-        self.with(stream, stream).is_ok() || self.with_as_mandatory(stream).is_some()
+        self.with(stream.into()).is_ok() || self.with_as_mandatory(stream).is_some()
     }
 
     /// These streams and one more, served as a mandatory one, though it is optional and if w is known.
     fn with_as_mandatory(&self, stream: Stream) -> Option<Ledger> {
         let may = !stream.is_mandatory() && self.disk.worst_is_known;
-        may.then(|| self.with(stream, AtWork { stream, as_mandatory: true }.served()).ok()).flatten()
+        may.then(|| self.with(AtWork { stream, as_mandatory: true }).ok()).flatten()
     }
 
     /// Whether an optional stream is served as a mandatory one.

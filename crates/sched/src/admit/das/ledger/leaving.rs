@@ -12,12 +12,10 @@ impl Ledger {
     /// Those that have come since cannot be had, which is possible only for streams that were admitted by another
     /// ledger in another order, because of rounding. The ledger is one of those that stayed then.
     pub fn become_of(&mut self, streams: &[AtWork]) -> Result<(), Refusal> {
-        let mut known = self.streams.iter().zip(&self.served).zip(&self.group);
-        let kept = streams.iter().map_while(|at_work| {
-            let same = known.find(|((stream, served), _)| **stream == at_work.stream && **served == at_work.served());
-            same.map(|(_, &group)| group)
-        });
-        let kept: Vec<usize> = kept.collect();
+        let kept: Vec<usize> = {
+            let mut known = self.at_work().zip(&self.group);
+            streams.iter().map_while(|at_work| known.find(|(k, _)| k == at_work)).map(|(_, &group)| group).collect()
+        };
         if kept.len() < self.streams.len() {
             let asked: Vec<Stream> = streams[..kept.len()].iter().map(|at_work| at_work.stream).collect();
             self.keep(&asked, &kept);
@@ -28,7 +26,7 @@ impl Ledger {
         let refusal = |why| Refusal { stream: kept.len(), why, nearest: Nearest::default() };
         let mut more = self.clone();
         let come = &streams[kept.len()..];
-        come.iter().try_for_each(|new| more.push(new.stream, new.served())).map_err(refusal)?;
+        come.iter().try_for_each(|&new| more.push(new)).map_err(refusal)?;
         more.settle().map_err(refusal)?;
         *self = more;
         Ok(())
@@ -63,10 +61,16 @@ impl Ledger {
         }
     }
 
+    /// The streams, and how each is served.
+    fn at_work(&self) -> impl Iterator<Item = AtWork> + '_ {
+        let each = self.streams.iter().zip(&self.served);
+        each.map(|(&stream, served)| AtWork { stream, as_mandatory: served.is_mandatory() })
+    }
+
     /// The same streams, served alike, with reservations that are found anew.
     fn anew(&self) -> Result<Ledger, Why> {
         let mut ledger = Ledger::new(self.disk.clone());
-        self.streams.iter().zip(&self.served).try_for_each(|(&stream, &served)| ledger.push(stream, served))?;
+        self.at_work().try_for_each(|at_work| ledger.push(at_work))?;
         ledger.settle().map(|()| ledger)
     }
 }
@@ -145,9 +149,7 @@ mod tests {
                 if streams.len() > 3 && between(rng, 0, 1) == 0 {
                     let before = ledger.admitted();
                     let gone = between(rng, 0, streams.len() as u64 - 1) as usize;
-                    let served = ledger.served.iter().zip(&streams);
-                    let served = served.map(|(s, &stream)| AtWork { stream, as_mandatory: s.is_mandatory() });
-                    let mut served: Vec<AtWork> = served.collect();
+                    let mut served: Vec<AtWork> = ledger.at_work().collect();
                     streams.remove(gone);
                     served.remove(gone);
                     ledger.become_of(&served).expect("fewer than there were");

@@ -87,20 +87,19 @@ impl Subset {
             Sent::BestEffort if worst <= self.rules.best_effort => (worst, self.rules.likely(worst)),
             Sent::BestEffort | Sent::Fill => return false,
         };
+        let (at, likely_free) = (self.find(member.stream), self.at_drive.likely_free_by(now));
+        let open = &self.streams[at];
+        let in_time = likely_free + likely + open.likely <= open.periods.end();
+        if member.period != open.periods.current() || !in_time || !open.has_more(reservation) {
+            return false;
+        }
         let slack = self.slack(now);
-        let likely_free = self.at_drive.likely_free_by(now);
         self.claims(slack.from, likely_free, worst);
-        let at = self.find(member.stream);
         let open = &self.streams[at];
         let used_up = open.periods.used() >= reservation;
-        let has_more = open.has_more(reservation);
         let compensates =
             || self.rules.compensates && self.likely_spare(likely_free)[self.point_of[at]] >= signed(open.likely);
-        let may = member.period == open.periods.current()
-            && likely_free + likely + open.likely <= open.periods.end()
-            && has_more
-            && slack.mandatory.min(self.before[at]) >= signed(worst)
-            && (!used_up || compensates());
+        let may = slack.mandatory.min(self.before[at]) >= signed(worst) && (!used_up || compensates());
         if may {
             self.lent = Some(Lent { member, time: Dur::ZERO, token: None });
             self.goes_next(what, worst);

@@ -9,8 +9,8 @@ use super::super::sweep::{Point, Slack, points, sweep};
 use super::{Claims, Open, Step, Subset, signed};
 
 impl Subset {
-    /// What an optional stream can take of a reservation of `left` at most, with so many requests: the last commands
-    /// are carried through.
+    /// What an optional stream can take of a reservation of `left` at most, with that number of `requests`: the
+    /// last commands are carried through.
     pub(super) fn claim(&self, open: &Open, left: Dur, requests: u32) -> Dur {
         let more = u64::from(self.rules.outstanding - 1);
         let overrun = open.worst.0 + more * (open.worst.0 - open.likely.0);
