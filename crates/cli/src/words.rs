@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+/// How an optional stream is served that has no reservation.
+pub const AS_MANDATORY: &str = "as a mandatory one";
+
 /// What a workload measured, a paragraph of its own; nothing where there is nothing.
 pub fn measures(of: &BTreeMap<String, f64>) -> String {
     let each: Vec<String> = of.iter().map(|(name, v)| format!("{} {v:.3}", name.replace('_', " "))).collect();

@@ -16,6 +16,7 @@ use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::Disk;
 use headtime_sched::admit::das::ledger::Ledger;
 use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::variates::{Share, Variates};
 use headtime_sim::workload::{PatternSpec, StreamSpec, das};
@@ -107,7 +108,8 @@ impl Experiment for D14 {
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let sets = run.length(500, 6);
         let samples = (run.length(100_000, 10_000), run.seed);
-        let (mut kept, mut alone, mut flat) = (Tally::default(), Tally::default(), Tally::default());
+        let none = || Tally { least: f64::INFINITY, ..Tally::default() };
+        let (mut kept, mut alone, mut flat) = (none(), none(), none());
         let mut rows = Vec::new();
         for (at, name) in DRIVES.into_iter().enumerate() {
             let plain = drive(&SPEC, name)?;
@@ -213,7 +215,7 @@ const COLUMNS: &[&str] = &[
 /// Streams, as many of those tried as can be had, and how much of the drive's time they are expected to take.
 fn admitted(disk: &Disk, rng: &mut Variates) -> Result<(Vec<StreamSpec>, u64), RunError> {
     let periods = PERIODS[rng.below(PERIODS.len() as u64) as usize];
-    let mut ledger = Ledger::new(disk.clone());
+    let mut ledger = Ledger::new(disk.clone()).under(Exhausted::Skip);
     let mut specs = Vec::new();
     while specs.is_empty() {
         for _ in 0..TRIED {

@@ -6,7 +6,7 @@
 //! effort more than a mandatory one that asks for the same, alone and beside random others.
 
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Disk, admit};
+use headtime_sched::admit::das::admission::{Disk, admit_under};
 use headtime_sched::admit::das::forecast::{BestEffort, forecast};
 use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
 use headtime_sched::admit::das::subset::Exhausted;
@@ -53,8 +53,10 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Requests, period in ms and quality in percent of each stream of a set.
-type Set<'a> = &'a [(u32, u64, u32)];
+/// Requests, period in ms and quality in percent of a stream.
+type Asked = (u32, u64, u32);
+/// The streams of a set.
+type Set<'a> = &'a [Asked];
 /// Sets of streams of 64 KiB.
 const SETS: [Set<'static>; 12] = [
     &[],
@@ -85,7 +87,7 @@ const SAMPLES: u64 = 100_000;
 const SMALL_BYTES: u64 = 8 << 10;
 /// Periods of one request, ms, for an optional stream of half and a mandatory one.
 const PAIRS: [u64; 6] = [35, 45, 55, 60, 65, 100];
-/// Pairs on each drive of which one stream, the last, is optional and mandatory, beside random others; a short run.
+/// Pairs on each drive of which one stream, at any place, is optional and mandatory, among random others; a short run.
 const RANDOM: (u64, u64) = (40, 12);
 /// What random streams ask for: most requests, periods in ms, qualities in percent.
 const MOST_REQUESTS: u64 = 8;
@@ -112,7 +114,7 @@ impl Experiment for D15 {
             let disk = known(&SPEC, &profile)?;
             let mut one = |(set, bytes): (Set<'_>, u64), exhausted: Exhausted| -> Result<(f64, f64), RunError> {
                 let streams = streams(&disk, set, bytes)?;
-                let admitted = admit(&disk, &streams).map_err(|e| failed(&SPEC, e))?;
+                let admitted = admit_under(&disk, exhausted, &streams).map_err(|e| failed(&SPEC, e))?;
                 let beside = BestEffort::usual(&disk);
                 let told = forecast(&disk, &streams, &admitted, exhausted, beside);
                 let told =
@@ -152,13 +154,13 @@ impl Experiment for D15 {
             let pairs = run.length(RANDOM.0, RANDOM.1);
             let mut left = pairs;
             while left > 0 {
-                let (mut set, percent) = some(&mut rng);
-                if admit(&disk, &streams(&disk, &set, BYTES)?).is_err() {
+                let (mut set, (at, percent)) = some(&mut rng);
+                if admit_under(&disk, Exhausted::Skip, &streams(&disk, &set, BYTES)?).is_err() {
                     continue;
                 }
                 left -= 1;
                 let mandatory = one((&set, BYTES), Exhausted::Skip)?.1;
-                set.last_mut().expect("one at least").2 = percent;
+                set[at].2 = percent;
                 let optional = one((&set, BYTES), Exhausted::Skip)?.1;
                 if mandatory > alone / 100.0 {
                     cost = cost.min(100.0 * optional / mandatory);
@@ -174,9 +176,9 @@ impl Experiment for D15 {
     }
 }
 
-/// Up to three streams, some of them mandatory, and a mandatory one behind them; and a quality that it may have
-/// instead.
-fn some(rng: &mut Variates) -> (Vec<(u32, u64, u32)>, u32) {
+/// Up to three streams, some of them mandatory, and a mandatory one among them; its place, and a quality that it may
+/// have instead.
+fn some(rng: &mut Variates) -> (Vec<Asked>, (usize, u32)) {
     let quality = |rng: &mut Variates| QUALITIES[rng.below(QUALITIES.len() as u64) as usize];
     let one = |rng: &mut Variates, most: u64| {
         let requests = 1 + rng.below(most) as u32;
@@ -184,9 +186,10 @@ fn some(rng: &mut Variates) -> (Vec<(u32, u64, u32)>, u32) {
         (requests, period, if rng.below(4) == 0 { 100 } else { quality(rng) })
     };
     let mut set: Vec<_> = (0..rng.below(4)).map(|_| one(rng, MOST_REQUESTS)).collect();
-    let last = one(rng, MOST_REQUESTS / 2);
-    set.push((last.0, last.1, 100));
-    (set, quality(rng))
+    let (requests, period, _) = one(rng, MOST_REQUESTS / 2);
+    let at = rng.below(set.len() as u64 + 1) as usize;
+    set.insert(at, (requests, period, 100));
+    (set, (at, quality(rng)))
 }
 
 fn streams(disk: &Disk, set: Set<'_>, bytes: u64) -> Result<Vec<Stream>, RunError> {

@@ -16,8 +16,8 @@ const UNIT: u64 = 1 << 25;
 #[test]
 fn every_decision_is_that_of_walking_all_requests() {
     let (mut decisions, mut partial, mut alone) = (0u64, 0u64, 0u64);
-    let (mut inherited, mut for_optional, mut flips) = ([0u64; 2], 0, 0);
-    for seed in 0..400 {
+    let (mut inherited, mut for_optional, mut flips, mut raised) = ([0u64; 2], 0, 0, [0u64; 2]);
+    for seed in 0..800 {
         let rng = &mut rng(seed);
         let policy = [Exhausted::Skip, Exhausted::AsBestEffort, Exhausted::BeforeBestEffort][(seed % 3) as usize];
         let rules = Rules {
@@ -74,6 +74,13 @@ fn every_decision_is_that_of_walking_all_requests() {
                 walk.set_reservation(number as usize, reservation);
                 mandatory &= !(1 << number);
                 flips += 1;
+            }
+            // One that has a reservation is served as a mandatory one, if that harms none.
+            if let Some(number) = (0..streams).find(|n| mandatory >> n & 1 == 0 && between(rng, 0, 19) == 0) {
+                let may = subset.serve_as_mandatory(number, now);
+                assert_eq!(may, walk.serve_as_mandatory(number as usize, now), "seed {seed}, step {step}: {subset:#?}");
+                mandatory |= u32::from(may) << number;
+                raised[usize::from(may)] += 1;
             }
             if streams > 0 && between(rng, 0, 1) == 0 {
                 for _ in 0..between(rng, 1, 3) {
@@ -199,5 +206,6 @@ fn every_decision_is_that_of_walking_all_requests() {
         inherited[0], inherited[1]
     );
     assert!(decisions > 20_000 && partial > 2_000 && alone > 2_000 && inherited.iter().all(|&n| n > 100));
+    assert!(raised.iter().all(|&n| n > 50), "{raised:?}");
     assert!(for_optional > 100 && flips > 50, "{for_optional} and {flips}");
 }

@@ -4,7 +4,9 @@
 //! it is done on the thread of whoever asks ([`Live`]), and the engine begins the stream only if its streams are still those that
 //! were reckoned with; if not, it is worked out again.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use headtime_disk::profile::Figures;
 use headtime_disk::time::{Dur, Time};
@@ -29,6 +31,8 @@ pub const WITHOUT_STREAM: &str = "an export without a stream (what its writes ar
 
 /// How often a stream is worked out again because others ended meanwhile.
 const TRIES: u32 = 20;
+/// How long between two looks whether streams that were closed have ended.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Begins the streams of `exports`, by their numbers, on a core to which nothing was told yet. Gives the load that they are.
 ///
@@ -105,7 +109,7 @@ impl From<NotTold> for StreamError {
 /// What a set of streams has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promised {
-    /// Each export and its reservation, `None` of a mandatory stream; the stream that was asked about comes last, and has an export only
+    /// Each export and its reservation, `None` of one that is served as a mandatory one; the stream that was asked about comes last, and has an export only
     /// if it was opened.
     pub reservations: Vec<(Option<u32>, Option<Dur>)>,
     /// How much of the drive is taken.
@@ -125,13 +129,23 @@ pub struct Live {
     /// The streams as they were when the last was opened, with what was worked out for them. One who opens a stream
     /// has it to himself: two would only make each other's numbers void.
     ledger: Arc<Mutex<Ledger>>,
+    /// A thread waits for streams that end.
+    renewing: Arc<AtomicBool>,
 }
 
 impl Live {
     /// The streams of `exports` of the server behind `engine`, promised from `disk`.
     pub fn new(engine: Outbox<Telling>, disk: Arc<Disk>, exports: Exports) -> Live {
         let ledger = Arc::new(Mutex::new(Ledger::new(Disk::clone(&disk))));
-        Live { engine, disk, exports, cached: Cached::default(), grounds: Arc::default(), ledger }
+        Live {
+            engine,
+            disk,
+            exports,
+            cached: Cached::default(),
+            grounds: Arc::default(),
+            ledger,
+            renewing: Arc::default(),
+        }
     }
 
     /// The same where some exports have a write cache.
@@ -142,7 +156,8 @@ impl Live {
 
     /// The same, where promises rest on `grounds`.
     pub fn on(self, grounds: Arc<Grounds>) -> Live {
-        Live { grounds, ..self }
+        let ledger = Ledger::new(Disk::clone(&self.disk)).under(grounds.exhausted);
+        Live { grounds, ledger: Arc::new(Mutex::new(ledger)), ..self }
     }
 
     /// Figures of the worst case that are stated bounds, in words.
@@ -189,7 +204,9 @@ impl Live {
         // Nothing is reckoned while others wait for the ledger.
         let mut ledger = self.ledger().clone();
         let standings = self.standings()?;
-        let found = ledger.become_of(&at_work(&standings)).and_then(|()| stream.map_or(Ok(()), |s| ledger.add(s)));
+        let found = ledger.become_of(&at_work(&standings));
+        let add = |s| ledger.add_at_work(s, |at| is_free(&standings[at]));
+        let found = found.and_then(|()| stream.map_or(Ok(()), add));
         found.map_err(|refusal| self.refused(&standings, None, &refusal))?;
         Ok(self.promised(&ledger, &standings, None))
     }
@@ -211,6 +228,7 @@ impl Live {
             let spec = export.and_then(|export| self.exports.specs.get(export as usize));
             spec.map_or_else(|| "the stream".into(), |spec| format!("stream \"{}\"", spec.name))
         };
+        let refusal = if self.grounds.other_order { refusal.without_quality() } else { *refusal };
         StreamError::Refused { why: refusal.with_names(name), nearest: refusal.nearest }
     }
 
@@ -237,10 +255,12 @@ impl Live {
         self.may_stream(export)?;
         self.fits(&stream)?;
         let mut ledger = self.ledger();
+        let mut busy = false;
         for _ in 0..TRIES {
             let standings = self.standings()?;
-            let beside = declared(&standings);
-            let found = ledger.become_of(&at_work(&standings)).and_then(|()| ledger.add(stream));
+            let beside = at_work(&standings);
+            let found = ledger.become_of(&beside);
+            let found = found.and_then(|()| ledger.add_at_work(stream, |at| !busy && is_free(&standings[at])));
             found.map_err(|refusal| self.refused(&standings, Some(export), &refusal))?;
             let admitted = ledger.admitted();
             let said = self.promised(&ledger, &standings, Some(export));
@@ -250,6 +270,7 @@ impl Live {
                     return Ok(said);
                 }
                 Err(NotBegun::Changed) => {}
+                Err(NotBegun::Busy) => busy = true,
                 Err(NotBegun::NotOpened(why)) => return Err(why.into()),
             }
         }
@@ -261,14 +282,55 @@ impl Live {
     /// # Errors
     /// It is none.
     pub fn close(&self, export: u32) -> Result<(), StreamError> {
-        let _turn = self.ledger();
-        match self.call(|reply| StreamCall::Close { owner: export, reply })? {
-            true => {
-                self.exports.set_most_sectors(export as usize, None);
-                Ok(())
-            }
-            false => Err(StreamError::NoStream),
+        let turn = self.ledger();
+        if !self.call(|reply| StreamCall::Close { owner: export, reply })? {
+            return Err(StreamError::NoStream);
         }
+        self.exports.set_most_sectors(export as usize, None);
+        drop(turn);
+        self.begin_to_renew();
+        Ok(())
+    }
+
+    /// When the streams that are closed have ended, the others have what is found without them. That is waited for on
+    /// a thread of its own, of which there is one at a time; without it they have it when the next stream is opened.
+    fn begin_to_renew(&self) {
+        if self.renewing.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let live = self.clone();
+        let renews = move || {
+            while live.renew() == Ok(false) {
+                std::thread::sleep(LOOK);
+            }
+        };
+        if std::thread::Builder::new().name("headtime-renews".into()).spawn(renews).is_err() {
+            self.renewing.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether no stream is ending any more; then the others have what was found without those that have.
+    fn renew(&self) -> Result<bool, StreamError> {
+        let mut ledger = self.ledger();
+        let standings = self.standings().inspect_err(|_| self.renewing.store(false, Ordering::SeqCst))?;
+        if standings.iter().any(|s| s.closing) {
+            return Ok(false);
+        }
+        let of = at_work(&standings);
+        if ledger.become_of(&of).is_ok() {
+            let renew = |found: &Ledger| {
+                let (of, admitted) = (of.clone(), found.admitted());
+                self.call(|reply| StreamCall::Renew { of, admitted, reply })
+            };
+            // Some may be served as mandatory ones, if nothing of them is under way; else as they were.
+            let better = ledger.clone().improved(|at| is_free(&standings[at]));
+            if !renew(&better)? && !renew(&ledger)? {
+                return Ok(false);
+            }
+        }
+        // Before the ledger is given back: a stream that is closed then is waited for by another thread.
+        self.renewing.store(false, Ordering::SeqCst);
+        Ok(true)
     }
 }
 
@@ -276,6 +338,7 @@ fn at_work(standings: &[Standing]) -> Vec<AtWork> {
     standings.iter().map(Standing::at_work).collect()
 }
 
-fn declared(standings: &[Standing]) -> Vec<Stream> {
-    standings.iter().map(|s| s.stream).collect()
+/// Whether no request of a stream is under way.
+fn is_free(standing: &Standing) -> bool {
+    standing.unfinished == 0
 }

@@ -14,6 +14,7 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Figure, Profile};
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Disk, admit};
+use headtime_sched::admit::das::ledger::AtWork;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::streams::Setup;
 use headtime_sched::admit::das::subset::Exhausted;
@@ -333,17 +334,20 @@ fn a_stream_that_was_worked_out_beside_others_does_not_begin() {
     let (core, disk) = core(&[(0, stream(5, 500, 990_000))], None);
     let (device, file) = drive(&ultrastar());
     let rig = Rig::under(core, device, file);
-    let begin = |beside: Vec<Stream>| {
+    let begin = |beside: Vec<Stream>, as_mandatory: bool| {
         let new = stream(5, 500, 990_000);
         let all: Vec<Stream> = beside.iter().copied().chain([new]).collect();
         let admitted = admit(&disk, &all).unwrap();
+        let beside = beside.into_iter().map(|stream| AtWork { stream, as_mandatory }).collect();
         let (reply, answer) = oneshot::channel();
         rig.engine.tell(Telling::Stream(StreamCall::Begin { owner: 1, stream: new, beside, admitted, reply })).unwrap();
         answer.blocking_recv().unwrap()
     };
-    assert_eq!(begin(vec![]), Err(NotBegun::Changed));
-    assert_eq!(begin(vec![stream(5, 500, 980_000)]), Err(NotBegun::Changed));
-    begin(vec![stream(5, 500, 990_000)]).unwrap();
+    assert_eq!(begin(vec![], false), Err(NotBegun::Changed));
+    assert_eq!(begin(vec![stream(5, 500, 980_000)], false), Err(NotBegun::Changed));
+    // It is there, and is not served as a mandatory one.
+    assert_eq!(begin(vec![stream(5, 500, 990_000)], true), Err(NotBegun::Changed));
+    begin(vec![stream(5, 500, 990_000)], false).unwrap();
     rig.end();
 }
 

@@ -322,6 +322,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
     fn decide(&mut self) -> Result<(), RunError> {
         if !self.stats.streams.is_empty() {
             self.tell_what_is_due()?;
+            self.streams_have_ended();
         }
         self.drain()
     }

@@ -69,6 +69,24 @@ fn one_stream_more_does_not_stop_best_effort() {
     assert!(stats.streams.iter().all(|s| s.quality().expect("it asked") >= 0.945));
 }
 
+/// When the seventh ends, the others have room again for what crosses the beginning of a period, at once: best effort
+/// then has what it has beside six. Else it would have the 63 a second that there were beside seven.
+#[test]
+fn what_a_stream_took_from_best_effort_is_given_back_when_it_ends() {
+    let profile = measured("ultrastar36z15");
+    let stream = |n| StreamSpec::new(format!("{n}"), 1, Dur::from_ms(60), quality(950_000));
+    let best_effort = |streams: &[StreamSpec]| {
+        let stats = run(&profile, streams, 8, None, 60);
+        let of_streams: u64 = stats.streams.iter().map(|s| s.asked - s.missed()).sum();
+        assert!(stats.streams.iter().all(|s| s.quality().expect("it asked") >= 0.945));
+        (stats.requests - of_streams) / 60
+    };
+    let mut streams: Vec<StreamSpec> = (0..7).map(stream).collect();
+    streams[6].stop = Some(Time::ZERO + Dur::from_secs(1));
+    let (six, ended) = (best_effort(&streams[..6]), best_effort(&streams));
+    assert!(six > 95 && ended * 100 > six * 95, "{ended} beside six of seven, {six} beside six");
+}
+
 /// Where background reads in idle time must leave all reservations room at their worst, there is none beside a stream
 /// whose period is shorter than a worst case: the scan has 0.01 MB/s, though the drive is idle for most of the time;
 /// and 35% of the writes wait too long for a read to the same sectors that cannot go.

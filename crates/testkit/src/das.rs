@@ -17,7 +17,7 @@ use at_drive::AtDrive;
 use lending::Lending;
 
 /// No stream asks for more than it does.
-const AS_ASKED: (usize, u64) = (usize::MAX, 0);
+const AS_ASKED: &dyn Fn(usize) -> u64 = &|_| 0;
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,36 @@ impl Walk {
     pub fn set_reservation(&mut self, s: usize, reservation: Dur) {
         self.lending.take_back();
         self.streams[s].reservation = Some(reservation);
+    }
+
+    /// A stream that has a reservation is served as a mandatory one from now on, if nothing of it is under way and no
+    /// other can become late by it: whether it is.
+    pub fn serve_as_mandatory(&mut self, s: usize, now: Time) -> bool {
+        self.lending.take_back();
+        let current = self.current(s, now);
+        let given = |of: usize| self.count(of, |r| Some(r.period) == self.current(of, now));
+        let begins_now =
+            |of: usize| self.current(of, now).is_some_and(|p| p * self.streams[of].stream.period.0 == now.0);
+        let all = u64::from(self.streams[s].stream.requests);
+        let under_way = self
+            .requests
+            .iter()
+            .any(|r| r.stream == s && r.is != Is::Done && (r.is != Is::AtDrive || Some(r.period) >= current));
+        let between = current.is_none() || given(s) == all || given(s) == 0 && begins_now(s);
+        let part = |of: usize| self.whole(of) as f64 / self.streams[of].stream.period.0 as f64;
+        let parts: f64 = self.mandatory().map(|(of, _)| part(of)).sum();
+        if under_way || !between || parts + part(s) > 1.0 {
+            return false;
+        }
+        let rest = |of: usize| u64::from(self.streams[of].stream.requests) - given(of);
+        let rests: Vec<u64> = (0..self.streams.len()).map(|of| if begins_now(of) { rest(of) } else { 0 }).collect();
+        let reservation = self.streams[s].reservation.take();
+        let to_come = |of: usize| if self.streams[of].reservation.is_none() { rests[of] } else { 0 };
+        let fits = self.slacks(None, &to_come, now).iter().all(|(_, slack)| *slack >= 0);
+        if !fits {
+            self.streams[s].reservation = reservation;
+        }
+        fits
     }
 
     /// What older requests can still take for which a mandatory stream's of `period`, and `more`, may have to wait.
@@ -249,12 +279,11 @@ impl Walk {
     }
 
     /// All deadlines of mandatory streams, those of the stream `but` not counted, with the slack of mandatory requests
-    /// there, one stream asking for `more` than it does; and behind the last that is looked at, the slack if all grew
+    /// there, each asking for `more` than it does; and behind the last that is looked at, the slack if all grew
     /// evenly up to there.
-    fn slacks(&self, but: Option<usize>, (who, more): (usize, u64), now: Time) -> Vec<(Time, i128)> {
+    fn slacks(&self, but: Option<usize>, more: &dyn Fn(usize) -> u64, now: Time) -> Vec<(Time, i128)> {
         let late: i128 = self.mandatory().map(|(s, o)| i128::from(self.late(s, now)) * i128::from(o.worst.0)).sum();
         let free = i128::from(self.at_drive.free(now).0) + late;
-        let more = |s: usize| if s == who { more } else { 0 };
         let counted = || self.mandatory().filter(|(s, _)| Some(*s) != but).map(|(s, o)| (s, o.stream.period));
         let ends = self.mandatory().map(|(s, o)| self.end(s, now) + o.stream.period);
         let Some(last) = ends.max().filter(|_| counted().count() > 0) else { return Vec::new() };
@@ -347,7 +376,7 @@ impl Walk {
         if self.streams[s].reservation.is_some() {
             return self.is_reserved(s, now);
         }
-        self.slacks(None, (s, 1), now).iter().all(|(_, slack)| *slack >= 0)
+        self.slacks(None, &|other| u64::from(other == s), now).iter().all(|(_, slack)| *slack >= 0)
     }
 
     /// Whether all that is reserved before the end of an optional stream's period is still possible, with one more request of it.

@@ -87,12 +87,12 @@ pub fn run(args: &Admit) -> Result<(), Failure> {
     let unknown = streams.iter().zip(&asked).find_map(|(stream, asked)| {
         rests::check(grounds.unknown, stream).err().and_then(|_| grounds.refusal(&format!("Stream {}", asked.name)))
     });
+    let exhausted = Exhausted::named(&args.exhausted).unwrap_or_default();
     let said = match unknown {
         Some(why) => Err(No::Unknown(why)),
-        None => admission::admit(&disk, &streams).map_err(No::Refused),
+        None => admission::admit_under(&disk, exhausted, &streams).map_err(No::Refused),
     };
     let yes = said.is_ok();
-    let exhausted = Exhausted::named(&args.exhausted).unwrap_or_default();
     let known =
         Known { exhausted, profile: &believed, model: &model, disk: &disk, measured: &measured, grounds: &grounds };
     let answer = Answer::new(&known, &asked, &streams, said).map_err(Failure::input)?;

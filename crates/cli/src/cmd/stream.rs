@@ -19,7 +19,7 @@ use headtime_sched::admit::das::forecast::Forecast;
 
 use crate::promises::Shares;
 use crate::screen::{self, columns};
-use crate::words::ppm;
+use crate::words::{AS_MANDATORY, ppm};
 
 /// Show the streams of a server, ask whether one more could be had, open and close them
 ///
@@ -133,12 +133,13 @@ fn ms(ns: u64) -> f64 {
 struct Reserved<'a> {
     /// None: the stream that was asked about.
     export: Option<&'a str>,
-    /// None: mandatory.
+    /// None: mandatory, or served as a mandatory one.
     reservation_ms: Option<f64>,
 }
 
 fn asked(args: &Ask, export: Option<&String>) -> Result<(), Failure> {
     let stream = message(&streams::parse(&args.stream, "STREAM", 1).map_err(Failure::input)?)?;
+    let stream_is_mandatory = stream.quality_ppm == 1_000_000;
     let request = StreamRequest { export: export.cloned(), stream: Some(stream) };
     let opens = export.is_some();
     let reply = called(&args.server.path()?, async move |control| {
@@ -163,19 +164,21 @@ fn asked(args: &Ask, export: Option<&String>) -> Result<(), Failure> {
             "load": reply.admitted.then(|| load(&reply)),
         }))?;
     } else {
-        screen::print(&words(&reply, opens))?;
+        screen::print(&words(&reply, opens, stream_is_mandatory))?;
     }
     if reply.admitted { Ok(()) } else { Err(Failure::Check) }
 }
 
-fn words(reply: &StreamReply, opens: bool) -> String {
+/// `mandatory`: the stream that was asked about is.
+fn words(reply: &StreamReply, opens: bool, mandatory: bool) -> String {
     if !reply.admitted {
         return format!("No. {}.\n", reply.why_not);
     }
-    let of = |ns: Option<u64>| ns.map_or("mandatory".into(), |ns| format!("{:.2} ms", ms(ns)));
+    let of = |ns: Option<u64>| ns.map_or("served as mandatory".into(), |ns| format!("{:.2} ms", ms(ns)));
     let mut text = match reply.reserved.last().map(|r| r.reservation_ns) {
         Some(Some(r)) => format!("Yes. {:.2} ms of each period are reserved for it", ms(r)),
-        _ => "Yes. It is mandatory".into(),
+        _ if mandatory => "Yes. It is mandatory".into(),
+        _ => "Yes. It is served as a mandatory one: all of its requests are done in time".into(),
     };
     text += &format!("; one of its requests takes {:.2} ms at its worst.\n", ms(reply.worst_ns));
     let others = reply.reserved.len().saturating_sub(1);
@@ -186,7 +189,7 @@ fn words(reply: &StreamReply, opens: bool) -> String {
         text += &format!("The others {tense}: {}.\n", each.collect::<Vec<_>>().join(", "));
     }
     text += &format!("All together: {}.\n", load(reply));
-    // Of an optional stream the worst case decides nothing that it was promised.
+    // Of a stream with a reservation the worst case decides nothing that it was promised.
     let is_mandatory = reply.reserved.last().is_some_and(|r| r.reservation_ns.is_none());
     if is_mandatory && !reply.bounds.is_empty() {
         let bounds: Vec<String> =
@@ -238,7 +241,11 @@ impl Row {
             format!("{} ms", self.period_ms),
             ppm((self.quality * 1e6).round() as u64),
             self.bytes.to_string(),
-            self.reservation_ms.map_or("mandatory".into(), |r| format!("{r:.2} ms")),
+            match self.reservation_ms {
+                Some(ms) => format!("{ms:.2} ms"),
+                None if self.quality == 1.0 => "mandatory".into(),
+                None => AS_MANDATORY.into(),
+            },
             self.asked.to_string(),
             self.in_time.to_string(),
             self.late.to_string(),

@@ -62,7 +62,11 @@ impl Core {
     /// Why not, and what is nearest.
     pub fn open_stream(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
         self.is_promised(&stream)?;
-        self.streams(now)?.admit(owner, stream, now)
+        let by_position = self.config.order.is_by_position();
+        self.streams(now)?.admit(owner, stream, now).map_err(|why| match why {
+            NotOpened::Refused(refusal) if !by_position => refusal.without_quality().into(),
+            other => other,
+        })
     }
 
     /// A stream begins that was admitted beside those of [`Core::declared`]. Panics when it was admitted beside others.
@@ -84,6 +88,28 @@ impl Core {
     /// was one.
     pub fn close_stream(&mut self, owner: u32, now: Time) -> bool {
         self.streams(now).is_ok_and(|s| s.close(owner))
+    }
+
+    /// Whether a stream has ended since what the others have was found: there may be more for them.
+    pub fn may_have_more(&self) -> bool {
+        self.streams.as_ref().is_some_and(|s| s.may_have_more())
+    }
+
+    /// After streams have ended, finds anew what the others have, where that leaves more. Like admission it takes
+    /// milliseconds and more; a driver that must not wait for that uses [`Core::renew_streams`].
+    pub fn find_streams_anew(&mut self, now: Time) {
+        if let Ok(streams) = self.streams(now) {
+            streams.find_anew(now);
+        }
+    }
+
+    /// What the streams at work have from now on, as a [`Ledger`](crate::admit::das::ledger::Ledger) of
+    /// [`Core::standings`] says after others have ended. Panics when it is one of others.
+    ///
+    /// # Errors
+    /// Requests of one that is to be served as a mandatory one are under way; the core has no streams.
+    pub fn renew_streams(&mut self, admitted: &Admitted, now: Time) -> Result<(), NotOpened> {
+        self.streams(now)?.renew(admitted, now)
     }
 
     /// What was promised so far, in the order of promises; empty without streams.

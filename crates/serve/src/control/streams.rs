@@ -89,7 +89,7 @@ fn reply(live: &Live, exports: &Exports, stream: Option<&Stream>, promised: &Pro
         expected_ppm: load.expected_ppm,
         left_ppm: promised.forecast.best_effort_ppm,
         best_effort_per_1000_s: promised.forecast.per_1000_s,
-        worst_ns: stream.and_then(|s| live.disk().service(s.sectors)).map_or(0, |s| s.worst.0),
+        worst_ns: stream.and_then(|s| live.disk().service_of(s).ok()).map_or(0, |s| s.worst.0),
         bounds: live.bounds().to_vec(),
         ..v1::StreamReply::default()
     }

@@ -5,6 +5,7 @@
 
 use headtime_disk::time::Time;
 use headtime_sched::admit::das::admission::Admitted;
+use headtime_sched::admit::das::ledger::AtWork;
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::{BEST_EFFORT, NotOpened, Opened, Standing};
 use headtime_sched::core::Core;
@@ -28,11 +29,20 @@ pub enum StreamCall {
         /// What it asks for.
         stream: Stream,
         /// The streams beside which it was admitted.
-        beside: Vec<Stream>,
+        beside: Vec<AtWork>,
         /// With these numbers.
         admitted: Admitted,
         /// The answer.
         reply: oneshot::Sender<Result<Opened, NotBegun>>,
+    },
+    /// What streams have is found anew, after others have ended.
+    Renew {
+        /// The streams for which it was found.
+        of: Vec<AtWork>,
+        /// What they have.
+        admitted: Admitted,
+        /// Whether they are those at work, and may be served so from now on.
+        reply: oneshot::Sender<bool>,
     },
     /// What `owner` asks for from now on is best effort.
     Close {
@@ -48,6 +58,8 @@ pub enum StreamCall {
 pub enum NotBegun {
     /// There are others now than those beside which it was admitted.
     Changed,
+    /// Another was to be served as a mandatory one from now on, and its requests are under way.
+    Busy,
     /// It is there already, or there are no streams.
     NotOpened(NotOpened),
 }
@@ -65,8 +77,11 @@ impl StreamCall {
                 _ = reply.send(core.map_or_else(Vec::new, |c| c.standings()));
             }
             (StreamCall::Begin { owner, stream, beside, admitted, reply }, Some(core)) => {
-                let begun = match core.declared() == beside {
-                    true => core.begin_stream(owner, stream, &admitted, now).map_err(NotBegun::NotOpened),
+                let begun = match at_work(core) == beside {
+                    true => core.begin_stream(owner, stream, &admitted, now).map_err(|why| match why {
+                        NotOpened::Busy => NotBegun::Busy,
+                        other => NotBegun::NotOpened(other),
+                    }),
                     false => Err(NotBegun::Changed),
                 };
                 _ = reply.send(begun);
@@ -74,9 +89,18 @@ impl StreamCall {
             (StreamCall::Begin { reply, .. }, None) => {
                 _ = reply.send(Err(NotBegun::NotOpened(NotOpened::NoStreams)));
             }
+            (StreamCall::Renew { of, admitted, reply }, core) => {
+                let core = core.filter(|core| at_work(core) == of);
+                _ = reply.send(core.is_some_and(|core| core.renew_streams(&admitted, now).is_ok()));
+            }
             (StreamCall::Close { owner, reply }, core) => {
                 _ = reply.send(core.is_some_and(|c| c.close_stream(owner, now)));
             }
         }
     }
+}
+
+/// The streams of a core, and how each is served.
+fn at_work(core: &Core) -> Vec<AtWork> {
+    core.standings().iter().map(Standing::at_work).collect()
 }

@@ -44,12 +44,25 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             }
         }
         // One that comes leaves the others less room.
+        self.note_reservations();
+        Ok(())
+    }
+
+    /// Streams that ended leave the others more.
+    pub(super) fn streams_have_ended(&mut self) {
+        let now = self.now;
+        if let Some(core) = self.scheduler.core().filter(|core| core.may_have_more()) {
+            core.find_streams_anew(now);
+            self.note_reservations();
+        }
+    }
+
+    fn note_reservations(&mut self) {
         for standing in self.scheduler.standings() {
             if let Some(account) = self.stats.stream(standing.owner) {
                 account.reservation = standing.reservation;
             }
         }
-        Ok(())
     }
 
     /// Why the stream called `name` was not opened, with the names of those before it.

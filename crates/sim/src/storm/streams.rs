@@ -27,7 +27,9 @@ impl Run {
         match self.core.open_stream(owner, stream.expect("a stream"), self.now) {
             Ok(_) => self.shadow.tally.streams += 1,
             Err(NotOpened::NoStreams) => self.shadow.tally.complain("there are no streams".into()),
-            Err(NotOpened::Refused(_) | NotOpened::Open(_) | NotOpened::Order) => self.shadow.tally.refused += 1,
+            Err(NotOpened::Refused(_) | NotOpened::Open(_) | NotOpened::Order | NotOpened::Busy) => {
+                self.shadow.tally.refused += 1
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::grounds::{Grounds, RestsOn};
 use crate::promises::Shares;
 use crate::screen::columns;
-use crate::words::ppm;
+use crate::words::{AS_MANDATORY, ppm};
 
 /// What the answer is made from.
 pub struct Known<'a> {
@@ -60,7 +60,7 @@ pub struct Answer<'a> {
     load: Option<Shares>,
     /// Of a refused one.
     why: Option<String>,
-    /// What the last stream could have instead.
+    /// What the first stream that does not fit could have instead.
     nearest: Option<Nearest>,
 }
 
@@ -121,10 +121,12 @@ struct Row<'a> {
     quality: f64,
     bytes: u64,
     mandatory: bool,
+    /// Whether it was admitted as a mandatory stream, though it is optional: all of its requests are done in time.
+    served_as_mandatory: bool,
     /// Older requests that each of a mandatory stream's may have to wait for, and what these take at their worst.
     blocked_by: u32,
     blocking_ms: f64,
-    /// Of an optional stream that is admitted.
+    /// Of a stream that is admitted and not served as a mandatory one.
     reservation_ms: Option<f64>,
     #[serde(skip)]
     worst_ms: f64,
@@ -150,8 +152,7 @@ impl<'a> Answer<'a> {
     ) -> Result<Answer<'a>, WorstError> {
         let Known { exhausted, profile, model, disk, measured, grounds } = *known;
         let used = |s: &Service| {
-            streams.is_empty()
-                || streams.iter().any(|r| disk.service(r.sectors).is_some_and(|of| of.sectors == s.sectors))
+            streams.is_empty() || streams.iter().any(|r| disk.service_of(r).is_ok_and(|of| of.sectors == s.sectors))
         };
         let of_sizes = profile.service_times.chunk_by(|a, b| a.sectors == b.sectors);
         let services = of_sizes.filter_map(|of| Some((of, disk.service(of[0].sectors)?)));
@@ -167,10 +168,11 @@ impl<'a> Answer<'a> {
             quality: share(s.quality.ppm().into()),
             bytes: a.bytes,
             mandatory: s.is_mandatory(),
+            served_as_mandatory: !s.is_mandatory() && reserved.get(i).is_some_and(Option::is_none),
             blocked_by: s.blocked_by,
             blocking_ms: disk.blocking_of(s).as_ms_f64(),
             reservation_ms: reserved.get(i).copied().flatten().map(|r| r.as_ms_f64()),
-            worst_ms: disk.service(s.sectors).map_or(0.0, |of| of.worst.as_ms_f64()),
+            worst_ms: disk.service_of(s).map_or(0.0, |of| of.worst.as_ms_f64()),
         });
         let name = |i: usize| asked.get(i).map_or_else(String::new, |a| a.name.clone());
         let (why, refused) = match said.as_ref().err() {
@@ -214,7 +216,7 @@ impl<'a> Answer<'a> {
         if let Some(load) = &self.load {
             text += &format!("Yes: {load}.\n");
             let bounds = self.grounds.bounded_names();
-            if !bounds.is_empty() && self.streams.iter().any(|s| s.mandatory) {
+            if !bounds.is_empty() && self.streams.iter().any(|s| s.mandatory || s.served_as_mandatory) {
                 text += &format!("This rests on stated bounds, which were not measured: {}.\n", bounds.join("; "));
             }
         }
@@ -353,7 +355,7 @@ impl Row<'_> {
                     0 => String::new(),
                     n => format!(", each behind {n} older of {:.2} ms in all", self.blocking_ms),
                 };
-                let served = if self.mandatory { "mandatory" } else { "as a mandatory one" };
+                let served = if self.mandatory { "mandatory" } else { AS_MANDATORY };
                 format!("{served}: {} times w{older}, {all:.2} ms", self.requests)
             }
         };

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use headtime_disk::profile::Profile;
-use headtime_sched::admit::das::admission::{Disk, Load, admit};
+use headtime_sched::admit::das::admission::{Disk, Load, admit_under};
 use headtime_sched::admit::das::rests;
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::{Setup, Standing};
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::grounds::{Grounds, Stated};
 use crate::promises::{self, Shares};
 use crate::screen::{self, columns};
-use crate::words::ppm;
+use crate::words::{AS_MANDATORY, ppm};
 
 /// How long a stream that ends may take to finish what it was asked for before another of its export is given up.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
@@ -68,7 +68,7 @@ pub fn said(setup: &Setup, standings: &[Standing], exports: &Exports, grounds: &
     rows.extend(standings.iter().map(|s| {
         let name = exports.specs.get(s.owner as usize).map_or_else(String::new, |e| e.name.clone());
         let stream = &s.stream;
-        let worst = setup.disk.service(stream.sectors).map_or(0.0, |of| of.worst.as_ms_f64());
+        let worst = setup.disk.service_of(stream).map_or(0.0, |of| of.worst.as_ms_f64());
         vec![
             format!("    {name}"),
             stream.requests.to_string(),
@@ -78,14 +78,18 @@ pub fn said(setup: &Setup, standings: &[Standing], exports: &Exports, grounds: &
             format!("{worst:.2} ms"),
             match s.reservation {
                 Some(r) => format!("{:.2} ms", r.as_ms_f64()),
-                None => format!("mandatory: {:.2} ms at worst", f64::from(stream.requests) * worst),
+                None => {
+                    let each = worst + setup.disk.blocking_of(stream).as_ms_f64();
+                    let served = if stream.is_mandatory() { "mandatory" } else { AS_MANDATORY };
+                    format!("{served}: {:.2} ms at worst", f64::from(stream.requests) * each)
+                }
             },
         ]
     }));
     rows[0][0] = "    stream".into();
     let most = u64::from(setup.worsts.most_sectors()) * u64::from(exports.sector_bytes);
     let streams: Vec<Stream> = standings.iter().map(|s| s.stream).collect();
-    let admitted = admit(&setup.disk, &streams).map_err(Failure::input)?;
+    let admitted = admit_under(&setup.disk, setup.exhausted, &streams).map_err(Failure::input)?;
     let load = Shares::admitted(&setup.disk, &streams, &admitted, setup.exhausted);
     let rows = columns(&rows, &[1, 2, 3, 4, 5]);
     let mut text = format!("{rows}    {load}; its requests may have at most {most} bytes\n");
@@ -159,7 +163,7 @@ impl Reloading {
                 .map_err(|e| format!("export \"{}\", stream: {e}", name(*export)))?;
             all.push(*stream);
             names.push(name(*export));
-            admit(&self.disk, &all).map_err(|refusal| {
+            admit_under(&self.disk, self.grounds.exhausted, &all).map_err(|refusal| {
                 let why = refusal.with_names(|at| format!("stream \"{}\"", names[at]));
                 format!("export \"{}\", stream: {why}", name(*export))
             })?;

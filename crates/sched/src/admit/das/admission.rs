@@ -9,6 +9,7 @@ use super::distribution::Distribution;
 use super::family::Family;
 use super::ledger::{Ledger, TRIED_BESIDE, most};
 use super::stream::{Kinds, Quality, Stream};
+use super::subset::Exhausted;
 
 /// A request must have this chance to be done before its period ends, in parts per million, or it is not begun: with
 /// this quantile of X the x of [`super::reserve`] begins.
@@ -185,11 +186,11 @@ impl Disk {
         of.iter().find(|s| s.sectors >= sectors).ok_or(NotKnown::Size { most })
     }
 
-    /// What holds for requests of this size, of any kind that was measured; `None`: they are larger than any
+    /// What holds for requests of this size, of any kind for which it was measured; `None`: they are larger than any
     /// known.
     pub fn service(&self, sectors: u32) -> Option<&Service> {
-        let known = self.services.iter().find(|of| !of.is_empty());
-        known.and_then(|of| of.iter().find(|s| s.sectors >= sectors))
+        let known = self.services.iter().flatten().filter(|s| s.sectors >= sectors);
+        known.min_by_key(|s| s.sectors)
     }
 
     /// What holds for the largest requests that were measured: of the first of [`Kinds::ALL`], if several are as large.
@@ -319,8 +320,11 @@ impl Why {
     }
 }
 
+/// With two decimals, and with up to four where these say more: what was asked and what was found never look alike.
 fn percent(ppm: u64) -> String {
-    format!("{}.{:02}%", ppm / 10_000, ppm / 100 % 100)
+    let all = format!("{}.{:04}", ppm / 10_000, ppm % 10_000);
+    let few = all.strip_suffix("00").or(all.strip_suffix('0')).unwrap_or(&all);
+    format!("{few}%")
 }
 
 /// The answer no.
@@ -336,6 +340,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// The same where no optional stream is had at any quality.
+    #[must_use]
+    pub fn without_quality(self) -> Refusal {
+        Refusal { nearest: Nearest { quality: None, ..self.nearest }, ..self }
+    }
+
     /// The reason and what would be nearest; `name` gives what a stream is called, by its place.
     pub fn with_names(&self, name: impl Fn(usize) -> String) -> String {
         format!("{}{}", self.why.with_names(name), said(&self.nearest))
@@ -364,7 +374,15 @@ fn said(nearest: &Nearest) -> String {
 /// # Errors
 /// Why not.
 pub fn admit(disk: &Disk, streams: &[Stream]) -> Result<Admitted, Refusal> {
-    let mut ledger = Ledger::new(disk.clone());
+    admit_under(disk, Exhausted::default(), streams)
+}
+
+/// The same where streams fare so when their reservations are used up.
+///
+/// # Errors
+/// As of [`admit`].
+pub fn admit_under(disk: &Disk, exhausted: Exhausted, streams: &[Stream]) -> Result<Admitted, Refusal> {
+    let mut ledger = Ledger::new(disk.clone()).under(exhausted);
     let (few, mut rest) = streams.split_at(streams.len().min(TRIED_BESIDE));
     few.iter().try_for_each(|&stream| ledger.add(stream))?;
     // The others at once, as far as they can be had; what comes then may be had as a mandatory one, or is what is to be

@@ -325,8 +325,9 @@ impl Distribution {
         Distribution { bin: Dur(self.bin.0 * factor as u64), first: 0, mass }.trimmed()
     }
 
-    /// Of this and another the longer at each probability: neither is ever longer.
+    /// Of this and another the longer at each probability: neither is ever longer. Panics if their bins differ.
     pub(super) fn longer_of(&self, other: &Distribution) -> Distribution {
+        assert!(self.bin == other.bin, "bins of {} and of {}", self.bin, other.bin);
         let bins = self.end().max(other.end());
         let (a, b) = (self.cumulated(bins), other.cumulated(bins));
         let least: Vec<u64> = a.into_iter().zip(b).map(|(a, b)| a.min(b)).collect();

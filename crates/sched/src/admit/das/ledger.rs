@@ -44,18 +44,18 @@ use super::demand::{Demand, Worst};
 use super::distribution::{CERTAIN, Distribution};
 use super::reserve::{Room, Work};
 use super::stream::{Quality, Stream};
+use super::subset::Exhausted;
 use super::sums::Sum;
 
 mod as_mandatory;
+mod grid;
 mod leaving;
+mod made;
 
 pub use as_mandatory::AtWork;
 pub(super) use as_mandatory::TRIED_BESIDE;
-
-/// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones. But neither are
-/// wider than this, or with long periods what is rounded up would be as much as what requests take.
-const FINE: (u64, Dur) = (1 << 14, Dur::from_us(100));
-const WIDE: (u64, Dur) = (1 << 11, Dur::from_us(500));
+pub(super) use grid::Grid;
+use made::Made;
 
 /// Streams up to which each one's V is that of the others alone.
 const FEW: usize = 16;
@@ -81,6 +81,11 @@ pub struct Ledger {
     lean: bool,
     /// Goes up when something changes that others' reservations depend on.
     pub(super) version: u64,
+    /// The work of a stream that is asked for, which is looked for at several qualities. With thousands of requests in
+    /// a period it takes a second to make.
+    asked: Option<Arc<Made>>,
+    /// What becomes of streams whose reservations are used up: what they leave best effort depends on it.
+    exhausted: Exhausted,
 }
 
 /// Streams that ask for the same.
@@ -105,43 +110,6 @@ pub(super) struct Group {
     pub(super) sum: Option<Arc<Sum>>,
 }
 
-/// The bins in which a period is reckoned with.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Grid {
-    fine: Dur,
-    /// t in fine bins.
-    period: usize,
-    /// Fine bins of a wide one.
-    factor: usize,
-}
-
-impl Grid {
-    /// Of a drive whose times come in bins of `bin`. All grids' bins are multiples of each other, by powers of two.
-    fn of(period: Dur, bin: Dur) -> Grid {
-        let parts = |of: Dur, (most, widest): (u64, Dur)| {
-            let few = (period.0 / of.0).div_ceil(most).max(1).next_power_of_two();
-            let narrow = 1 << (widest.0 / of.0).max(1).ilog2();
-            few.min(narrow)
-        };
-        let fine = Dur(bin.0 * parts(bin, FINE));
-        Grid { fine, period: (period.0 / fine.0) as usize, factor: parts(fine, WIDE) as usize }
-    }
-
-    pub(super) fn wide(&self) -> Dur {
-        Dur(self.fine.0 * self.factor as u64)
-    }
-
-    /// The last wide bin of a period.
-    pub(super) fn limit(&self) -> usize {
-        self.period / self.factor
-    }
-
-    /// A time in wide bins, rounded up.
-    pub(super) fn in_wide(&self, time: Dur) -> usize {
-        time.0.div_ceil(self.wide().0) as usize
-    }
-}
-
 /// What all streams together leave, by period, size and kinds.
 type Rooms = BTreeMap<(Dur, u32, usize), Room>;
 
@@ -158,7 +126,15 @@ impl Ledger {
             worst_ppm: 0,
             lean: true,
             version: 1,
+            asked: None,
+            exhausted: Exhausted::default(),
         }
+    }
+
+    /// The same where streams fare so when their reservations are used up.
+    #[must_use]
+    pub fn under(self, exhausted: Exhausted) -> Ledger {
+        Ledger { exhausted, ..self }
     }
 
     /// What is known of the drive.
@@ -189,24 +165,41 @@ impl Ledger {
         }
     }
 
-    /// One more stream, if it can be had beside the others.
+    /// One more stream, if it can be had beside the others, each served as it asks or as a mandatory one.
     ///
     /// # Errors
     /// Why not, and what could be had of it; nothing has changed then.
     pub fn add(&mut self, stream: Stream) -> Result<(), Refusal> {
-        let (mut found, mut others) = (self.with_or_as_mandatory(stream), None);
-        if found.is_err() && (!self.lean || self.serves_as_mandatory()) {
-            others = self.as_asked().ok();
-            found = others.as_ref().map_or(found, |others| others.with_or_as_mandatory(stream));
+        self.add_at_work(stream, |_| true)
+    }
+
+    /// The same where the others are at work: `free(i)` says whether the i-th, if it is served as it asks, may be
+    /// served as a mandatory one from now on. The other way round any may.
+    ///
+    /// # Errors
+    /// As of [`Ledger::add`].
+    pub fn add_at_work(&mut self, stream: Stream, free: impl Fn(usize) -> bool) -> Result<(), Refusal> {
+        let asked = self.made_for(stream);
+        let with_it = |ledger: &Ledger| Ledger { asked: asked.clone(), ..ledger.clone() }.with_or_as_mandatory(stream);
+        let (mut found, mut others) = (with_it(self), Vec::new());
+        if found.is_err() {
+            others = self.served_otherwise(&free);
+            let had = others.iter().find_map(|others| with_it(others).ok());
+            found = had.map_or(found, Ok);
         }
         let why = match found {
             Ok(ledger) => {
-                *self = ledger;
+                let last = ledger.streams.len() - 1;
+                *self = Ledger { asked: None, ..ledger }.improved(|at| at == last || free(at));
                 return Ok(());
             }
             Err(why) => why,
         };
-        let fits = |s: Stream| self.has_room_for(s) || others.as_ref().is_some_and(|o| o.has_room_for(s));
+        let fits = |s: Stream| {
+            let made = if s.requests == stream.requests { asked.clone() } else { self.made_for(s) };
+            let fits = |ledger: &Ledger| Ledger { asked: made.clone(), ..ledger.clone() }.has_room_for(s);
+            fits(self) || others.iter().any(fits)
+        };
         Err(Refusal { stream: self.streams.len(), why, nearest: self.nearest(stream, why, fits) })
     }
 
@@ -244,6 +237,9 @@ impl Ledger {
     fn push(&mut self, new: AtWork) -> Result<(), Why> {
         let (stream, served) = (new.stream, new.served());
         let at = self.streams.len();
+        if served.is_mandatory() {
+            self.has_time_for(&served)?;
+        }
         let group = match self.groups.iter().position(|g| g.stream == served) {
             Some(group) => {
                 self.groups[group].count += 1;
@@ -264,23 +260,25 @@ impl Ledger {
         Ok(())
     }
 
+    /// Before anything is made for a mandatory stream: whether it is too much for condition 2 by more than what each
+    /// stream's part of the time is rounded up by.
+    fn has_time_for(&self, stream: &Stream) -> Result<(), Why> {
+        let Ok(service) = self.disk.service_of(stream) else { return Ok(()) };
+        let worst = service.worst + self.disk.blocking_of(stream);
+        let needed = u128::from(stream.requests) * u128::from(worst.0) * 1_000_000;
+        let needed = needed.div_ceil(u128::from(stream.period.0)) as u64;
+        let needed_ppm = needed.saturating_add(self.worst_ppm);
+        let rounded = self.streams.len() as u64 + 1;
+        if needed_ppm > 1_000_000 + rounded { Err(Why::Worst { needed_ppm }) } else { Ok(()) }
+    }
+
     fn open(&self, stream: Stream, first: usize) -> Result<Group, Why> {
         let service = self.disk.service_of(&stream).map_err(|e| match e {
             NotKnown::Kinds => Why::Kinds { stream: first, kinds: stream.kinds },
             NotKnown::Size { most } => Why::Size { stream: first, most, found: stream.sectors },
         })?;
         let grid = Grid::of(stream.period, service.times.bin());
-        let same = self.groups.iter().find(|g| {
-            let alike = (g.stream.requests, g.stream.kinds) == (stream.requests, stream.kinds);
-            alike && g.grid.fine == grid.fine && g.work.limit() >= grid.period && g.service.sectors == service.sectors
-        });
-        let work = match same {
-            Some(same) => same.work.clone(),
-            None => {
-                let factor = (grid.fine.0 / service.times.bin().0) as usize;
-                Arc::new(Work::new(&service.times.coarser(factor), stream.requests, grid.period))
-            }
-        };
+        let work = self.work(&stream, service, grid);
         let mut takes = if stream.is_mandatory() { work.all().clone() } else { work.stopped(0) };
         if stream.blocked_by > 0 {
             let older = self.older().in_bins(grid.fine, grid.period);

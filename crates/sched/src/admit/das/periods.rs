@@ -325,6 +325,11 @@ impl Periods {
         self.late.iter().map(|b| b.1.ready).sum()
     }
 
+    /// Requests of a period that is over that may go.
+    pub fn waiting_late(&self, period: u64) -> u32 {
+        self.late.iter().find(|b| b.0 == period).map_or(0, |b| b.1.ready + b.1.excused)
+    }
+
     /// The oldest period before the one under way of which a request may go, and whether it counted: those come first.
     #[inline]
     pub fn oldest_late(&self) -> Option<(u64, bool)> {
@@ -336,6 +341,17 @@ impl Periods {
     /// Whether no request waits to be sent.
     pub fn is_idle(&self) -> bool {
         self.now.rest() == 0 && self.late.is_empty() && self.later.is_empty()
+    }
+
+    /// Whether nothing of it is under way, and all that comes from now on is for a period that begins now or later.
+    pub fn is_between(&self, now: Time) -> bool {
+        let begins = self.now.given == 0 && self.begins() == now;
+        self.is_idle() && self.at_drive + self.now.early == 0 && (begins || self.now.given == self.stream.requests)
+    }
+
+    /// Requests that may still be asked for in a period that begins now.
+    pub fn to_come(&self, now: Time) -> u32 {
+        if self.begins() == now { self.stream.requests - self.now.given } else { 0 }
     }
 
     /// What it has asked for and had.

@@ -5,6 +5,7 @@
 //! period have a queue of their own, so that a decision names queues and ORDER finds its way in each of them. What
 //! belongs to no stream waits in the queues of the policy below, or in one of its own where there is none.
 
+mod opening;
 mod queues;
 mod terms;
 
@@ -13,10 +14,10 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
 
-use super::admission::{Admitted, Disk};
-use super::ledger::{AtWork, Ledger};
+use super::admission::Disk;
+use super::ledger::Ledger;
 use super::stream::Stream;
-use super::subset::{Event, Exhausted, Member, OpenError, Rules, Sent, Subset};
+use super::subset::{Event, Exhausted, Member, Rules, Sent, Subset};
 use super::worst::WorstError;
 use super::worsts::{Worsts, class_of};
 use crate::request::Request;
@@ -91,6 +92,8 @@ pub struct Streams {
     candidates: Vec<u32>,
     sizes: Sizes,
     overdue: Vec<Overdue>,
+    /// A stream has ended since what the others have was found.
+    ended: bool,
     /// Requests of streams, by their slots and queues, that wait for older ones.
     bound: Vec<(u32, u32)>,
 }
@@ -109,7 +112,7 @@ impl Streams {
             moves_on: setup.worsts.moves_on(),
         };
         Streams {
-            ledger: Ledger::new(setup.disk.clone()),
+            ledger: Ledger::new(setup.disk.clone()).under(setup.exhausted),
             best_effort: vec![0; setup.worsts.classes().len()],
             worsts: setup.worsts.clone(),
             rules,
@@ -119,6 +122,7 @@ impl Streams {
             candidates: Vec::new(),
             sizes: Sizes::default(),
             overdue: Vec::new(),
+            ended: false,
             bound: Vec::new(),
         }
     }
@@ -140,68 +144,9 @@ impl Streams {
             stream: o.stream,
             reservation: o.reservation,
             closing: o.closing,
+            unfinished: o.unfinished,
             tally: self.subset.tally(o.owner).expect("it is at work"),
         })
-    }
-
-    /// A stream begins, if it can be had: from now on, requests of `owner` are its.
-    ///
-    /// # Errors
-    /// It cannot be had, with what is nearest; or `owner` has a stream.
-    pub fn admit(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
-        let at_work: Vec<AtWork> = self.standings().map(|standing| standing.at_work()).collect();
-        self.ledger.become_of(&at_work)?;
-        let mut ledger = self.ledger.clone();
-        ledger.add(stream)?;
-        let opened = self.begin(owner, stream, &ledger.admitted(), now)?;
-        self.ledger = ledger;
-        Ok(opened)
-    }
-
-    /// The same for a stream of which a ledger of those of [`Streams::standings`] has said that it can be had.
-    /// Panics when it was others of which it was asked.
-    ///
-    /// # Errors
-    /// `owner` has a stream.
-    pub fn begin(&mut self, owner: u32, stream: Stream, admitted: &Admitted, now: Time) -> Result<Opened, NotOpened> {
-        assert!(owner < BEST_EFFORT, "owner {owner} is one of the queues");
-        let (&reservation, others) = admitted.reservations.split_last().expect("one stream at least was admitted");
-        assert!(others.len() == self.open.len(), "admitted beside {} streams, not {}", others.len(), self.open.len());
-        let service = self.ledger.disk().service_of(&stream).expect("it was admitted");
-        if self.open.iter().any(|open| open.owner == owner) {
-            return Err(OpenError::Exists { number: owner }.into());
-        }
-        for (open, &reservation) in self.open.iter_mut().zip(others) {
-            assert!(open.reservation.is_none() || reservation.is_some(), "admitted beside other streams");
-            open.reservation = reservation;
-        }
-        // Before it begins: it may have room only where others are served as mandatory ones no longer. If it does not
-        // begin after all, these have more reserved than they need.
-        self.subset.set_reservations(self.open.iter().filter_map(|open| Some((open.owner, open.reservation?))));
-        let begins = self.subset.open(owner, stream, service, reservation, now)?;
-        self.subset.set_crossing(admitted.crossing);
-        self.open.push(Open { owner, stream, reservation, closing: false, unfinished: 0 });
-        Ok(Opened { begins, reservation, load: admitted.load })
-    }
-
-    /// A stream takes no more requests: what its owner asks for from now on is best effort. What it has asked for is
-    /// done as was promised, and then its promise is free for others. Whether there was one.
-    pub fn close(&mut self, owner: u32) -> bool {
-        let Some(open) = self.open.iter_mut().find(|o| o.owner == owner && !o.closing) else { return false };
-        open.closing = true;
-        self.end_closed();
-        true
-    }
-
-    fn end_closed(&mut self) {
-        let subset = &mut self.subset;
-        self.open.retain(|o| {
-            let ends = o.closing && o.unfinished == 0;
-            if ends {
-                subset.close(o.owner);
-            }
-            !ends
-        });
     }
 
     /// The stream that a request belongs to.

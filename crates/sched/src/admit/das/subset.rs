@@ -333,7 +333,7 @@ impl Subset {
     /// Requests of a period that may go.
     pub(super) fn waiting_of(&self, member: Member) -> u32 {
         let periods = &self.streams[self.find(member.stream)].periods;
-        if member.period == periods.current() { periods.waiting() } else { 1 }
+        if member.period == periods.current() { periods.waiting() } else { periods.waiting_late(member.period) }
     }
 
     /// The oldest period before the one under way of which a request of this stream may go.

@@ -12,7 +12,6 @@
 use super::super::admission::Why;
 use super::super::forecast::{BestEffort, forecast};
 use super::super::stream::{Quality, Stream};
-use super::super::subset::Exhausted;
 use super::Ledger;
 
 /// With fewer streams than this, one more is tried as a mandatory one although it can be had as it asks.
@@ -20,6 +19,8 @@ pub(in super::super) const TRIED_BESIDE: usize = 8;
 /// What must be left for best effort beside it as a mandatory one, of what is left beside it as it asks, in
 /// thousandths. The forecast's own error by chance is of this order.
 const MORE: u64 = 1_003;
+/// How often all are tried the other way, at most.
+const PASSES: usize = 3;
 
 /// A stream at work, and how it is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,21 +71,72 @@ impl Ledger {
         may.then(|| self.with(AtWork { stream, as_mandatory: true }).ok()).flatten()
     }
 
-    /// Whether an optional stream is served as a mandatory one.
-    pub(super) fn serves_as_mandatory(&self) -> bool {
-        self.streams != self.served
+    /// The same streams, served in other ways, with reservations that are found anew: each as it asks, all as mandatory
+    /// ones that may be (`free`), and, of a few, one more as a mandatory one. Where something is not to be had it is
+    /// not among them.
+    pub(super) fn served_otherwise(&self, free: impl Fn(usize) -> bool) -> Vec<Ledger> {
+        let at_work: Vec<AtWork> = self.at_work().collect();
+        let mut ways: Vec<Vec<AtWork>> = Vec::new();
+        if !self.lean || self.streams != self.served {
+            ways.push(self.streams.iter().map(|&stream| stream.into()).collect());
+        }
+        if self.streams.len() < TRIED_BESIDE && self.disk.worst_is_known {
+            let may = |at: usize| free(at) && !at_work[at].as_mandatory;
+            let with = |raised: &dyn Fn(usize) -> bool| {
+                let served = |(at, w): (usize, &AtWork)| AtWork { as_mandatory: w.as_mandatory || raised(at), ..*w };
+                at_work.iter().enumerate().map(served).collect()
+            };
+            let raised: Vec<usize> = (0..at_work.len()).filter(|&at| may(at)).collect();
+            ways.extend(raised.iter().map(|&one| with(&|at| at == one)));
+            if raised.len() > 1 {
+                ways.push(with(&may));
+            }
+        }
+        ways.iter().filter_map(|way| self.served_so(way).ok()).collect()
     }
 
-    /// The same streams, each served as it asks, with reservations that are found anew.
-    pub(super) fn as_asked(&self) -> Result<Ledger, Why> {
-        let mut ledger = Ledger::new(self.disk.clone());
-        ledger.extend(&self.streams).map(|()| ledger)
+    /// A few streams, each as it asks or as a mandatory one, whichever leaves best effort more: one after the other is
+    /// tried the other way, until none leaves more. The i-th is made a mandatory one only where `free(i)`.
+    #[must_use]
+    pub fn improved(self, free: impl Fn(usize) -> bool) -> Ledger {
+        if self.streams.len() > TRIED_BESIDE || !self.disk.worst_is_known {
+            return self;
+        }
+        let (mut best, mut leaves) = (self, None);
+        for _ in 0..PASSES {
+            let (mut tried, mut changed) = (Vec::new(), false);
+            for at in 0..best.streams.len() {
+                let mut at_work: Vec<AtWork> = best.at_work().collect();
+                let one = at_work[at];
+                if one.stream.is_mandatory() || !one.as_mandatory && !free(at) || tried.contains(&one) {
+                    continue;
+                }
+                tried.push(one);
+                at_work[at].as_mandatory = !one.as_mandatory;
+                let Ok(other) = best.served_so(&at_work) else { continue };
+                let (least, found) = (*leaves.get_or_insert_with(|| best.leaves()), other.leaves());
+                if found * 1_000 > least * MORE {
+                    (best, leaves, changed) = (other, Some(found), true);
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        best
+    }
+
+    /// The same streams, served so, with reservations that are found anew.
+    pub(super) fn served_so(&self, at_work: &[AtWork]) -> Result<Ledger, Why> {
+        let mut ledger = Ledger::new(self.disk.clone()).under(self.exhausted);
+        at_work.iter().try_for_each(|&at_work| ledger.push(at_work))?;
+        ledger.settle().map(|()| ledger)
     }
 
     /// Best-effort requests in 1,000 seconds beside these streams; none if their times are not known.
     fn leaves(&self) -> u64 {
         let beside = BestEffort::usual(&self.disk);
-        let found = forecast(&self.disk, &self.streams, &self.admitted(), Exhausted::default(), beside);
+        let found = forecast(&self.disk, &self.streams, &self.admitted(), self.exhausted, beside);
         found.map_or(0, |found| found.per_1000_s)
     }
 }
@@ -135,6 +187,25 @@ mod tests {
         let (disk, all) = (drive([5, 6, 20]), [stream(4, 200, 1_000_000), stream(1, 60, 900_000)]);
         assert!(Ledger::new(disk.clone()).extend(&all).is_err());
         assert_eq!(served_as_mandatory(&admit(&disk, &all).expect("70% at the worst")), [true, true]);
+    }
+
+    /// The first is served as it asks as long as it is alone; how both are served does not depend on which is first.
+    #[test]
+    fn what_comes_later_changes_how_a_stream_is_served() {
+        let (asks, hard) = (stream(1, 60, 900_000), stream(4, 200, 1_000_000));
+        let mut ledger = Ledger::new(drive([5, 6, 20]));
+        ledger.add(asks).expect("an idle drive");
+        assert_eq!(served_as_mandatory(&ledger.admitted()), [false]);
+        // As long as its requests are under way it is served as it was.
+        let refusal = ledger.add_at_work(hard, |_| false).expect_err("no room");
+        assert!(refusal.nearest.requests.is_some_and(|n| n < 4), "{refusal}");
+        ledger.add(hard).expect("70% at the worst");
+        assert_eq!(served_as_mandatory(&ledger.admitted()), [true, true]);
+        // Where it is only better.
+        let mut ledger = Ledger::new(drive([5, 6, 20]));
+        ledger.add(stream(1, 60, 500_000)).expect("an idle drive");
+        ledger.add(stream(2, 100, 1_000_000)).expect("an idle drive");
+        assert_eq!(served_as_mandatory(&ledger.admitted()), [true, true]);
     }
 
     #[test]

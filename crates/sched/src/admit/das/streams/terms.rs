@@ -35,6 +35,9 @@ pub enum NotOpened {
          profile's service times were measured, found another"
     )]
     Order,
+    /// Another stream was to be served as a mandatory one from now on, and its requests are under way.
+    #[error("expected streams whose requests are done, found some under way")]
+    Busy,
     /// The core was not set up for streams.
     #[error("expected a scheduler that has streams (admit das), found one without")]
     NoStreams,
@@ -63,6 +66,8 @@ pub struct Standing {
     pub reservation: Option<Dur>,
     /// It takes no more requests, and ends with the last that it has.
     pub closing: bool,
+    /// Requests that are not finished.
+    pub unfinished: u32,
     /// What it has asked for and had.
     pub tally: Tally,
 }

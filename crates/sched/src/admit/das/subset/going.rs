@@ -105,6 +105,7 @@ impl Subset {
         let took = done.took + std::mem::take(&mut self.gap_took);
         if let Some(open) = costs.and_then(|of| self.streams.iter_mut().find(|s| s.number == of.stream)) {
             open.periods.costs(costs.map_or(0, |of| of.period), took);
+            self.changed();
         }
         let Sent::Stream(member) = what else { return None };
         let cost = Cost { took, usual };

@@ -69,7 +69,7 @@ impl Subset {
             let last = self.streams.len() - 1;
             let begins_too = |s: &Open| s.reservation.is_none() && s.periods.begins() == now;
             let taken = begins == now && self.streams[..last].iter().any(begins_too);
-            if reservation.is_some() || !taken && self.slack_with(last, at_once, now) >= 0 {
+            if reservation.is_some() || !taken && self.slack_with(|at| if at == last { at_once } else { 0 }, now) >= 0 {
                 break;
             }
             self.streams.pop();
@@ -97,6 +97,40 @@ impl Subset {
             }
         }
         self.reckon();
+    }
+
+    /// Whether a stream with a reservation may be served as a mandatory one from now on
+    /// ([`Subset::serve_as_mandatory`]) as far as its own requests go.
+    pub fn is_between(&self, number: u32, now: Time) -> bool {
+        self.streams.iter().any(|s| s.number == number && s.periods.is_between(now))
+    }
+
+    /// A stream with a reservation is served as a mandatory one from now on, if nothing of it is under way and no other
+    /// can become late by it. Whether it is. Panics when it has none.
+    pub fn serve_as_mandatory(&mut self, number: u32, now: Time) -> bool {
+        self.tick(now);
+        self.take_back(None);
+        let at = self.find(number);
+        let open = &self.streams[at];
+        let (stream, reservation) = (*open.periods.stream(), open.reservation.expect("it is served as it asks"));
+        let rate = worst_rate(stream.requests, open.worst + open.blocking, stream.period);
+        let rates = self.streams.iter().map(|s| s.rate).sum::<u64>().saturating_add(rate);
+        if !open.periods.is_between(now) || rates > (1 << PARTS) + self.streams.len() as u64 {
+            return false;
+        }
+        self.streams[at].reservation = None;
+        self.ends_changed();
+        // Where periods begin now, their requests may come after this, and must not find that their time has been
+        // given away.
+        let to_come = |s: &Open| if s.reservation.is_none() { s.periods.to_come(now) } else { 0 };
+        let more: Vec<u32> = self.streams.iter().map(to_come).collect();
+        let fits = self.slack_with(|stream| more[stream], now) >= 0;
+        match fits {
+            true => self.streams[at].rate = rate,
+            false => self.streams[at].reservation = Some(reservation),
+        }
+        self.reckon();
+        fits
     }
 
     /// For how many commands that are at the drive when they begin periods of optional streams have room

@@ -21,7 +21,7 @@ impl Subset {
     /// of what is reserved if it is optional.
     pub(super) fn fits(&mut self, at: usize, now: Time) -> bool {
         match self.streams[at].reservation {
-            None => self.slack_with(at, 1, now) >= 0,
+            None => self.slack_with(|stream| u32::from(stream == at), now) >= 0,
             Some(_) => self.is_reserved(at, now),
         }
     }
@@ -96,9 +96,9 @@ impl Subset {
         spare
     }
 
-    /// The slack of mandatory streams if one of the streams had `more` requests.
-    pub(super) fn slack_with(&mut self, at: usize, more: u32, now: Time) -> i64 {
-        self.put_down(|stream| if stream == at { more } else { 0 });
+    /// The slack of mandatory streams if stream i had `more(i)` requests more.
+    pub(super) fn slack_with(&mut self, more: impl Fn(usize) -> u32, now: Time) -> i64 {
+        self.put_down(more);
         self.stale = true;
         self.swept(now).mandatory
     }

@@ -1,0 +1,131 @@
+//! Streams of a core begin and end, and what the others have by it.
+
+use headtime_disk::time::{Dur, Time};
+
+use super::super::admission::Admitted;
+use super::super::ledger::AtWork;
+use super::super::stream::Stream;
+use super::super::subset::OpenError;
+use super::{BEST_EFFORT, NotOpened, Open, Opened, Streams};
+
+impl Streams {
+    /// A stream begins, if it can be had: from now on, requests of `owner` are its.
+    ///
+    /// # Errors
+    /// It cannot be had, with what is nearest; or `owner` has a stream.
+    pub fn admit(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
+        let at_work: Vec<AtWork> = self.standings().map(|standing| standing.at_work()).collect();
+        self.ledger.become_of(&at_work)?;
+        let mut ledger = self.ledger.clone();
+        ledger.add_at_work(stream, |at| self.is_free(at, now))?;
+        let opened = match self.begin(owner, stream, &ledger.admitted(), now) {
+            Err(NotOpened::Busy) => {
+                ledger = self.ledger.clone();
+                ledger.add_at_work(stream, |_| false)?;
+                self.begin(owner, stream, &ledger.admitted(), now)?
+            }
+            opened => opened?,
+        };
+        self.ledger = ledger;
+        Ok(opened)
+    }
+
+    /// Whether nothing of a stream is under way, so that it may be served as a mandatory one from now on.
+    fn is_free(&self, at: usize, now: Time) -> bool {
+        let open = &self.open[at];
+        open.unfinished == 0 && self.subset.is_between(open.owner, now)
+    }
+
+    /// The same for a stream of which a ledger of those of [`Streams::standings`] has said that it can be had.
+    /// Panics when it was others of which it was asked.
+    ///
+    /// # Errors
+    /// `owner` has a stream.
+    pub fn begin(&mut self, owner: u32, stream: Stream, admitted: &Admitted, now: Time) -> Result<Opened, NotOpened> {
+        assert!(owner < BEST_EFFORT, "owner {owner} is one of the queues");
+        let (&reservation, others) = admitted.reservations.split_last().expect("one stream at least was admitted");
+        assert!(others.len() == self.open.len(), "admitted beside {} streams, not {}", others.len(), self.open.len());
+        if self.open.iter().any(|open| open.owner == owner) {
+            return Err(OpenError::Exists { number: owner }.into());
+        }
+        // Before it begins: it may have room only where others are served otherwise. If it does not begin after all,
+        // what these have was found with one stream more.
+        self.set_others(others, admitted.crossing, now)?;
+        let service = self.ledger.disk().service_of(&stream).expect("it was admitted");
+        let begins = self.subset.open(owner, stream, service, reservation, now)?;
+        self.open.push(Open { owner, stream, reservation, closing: false, unfinished: 0 });
+        Ok(Opened { begins, reservation, load: admitted.load })
+    }
+
+    /// Whether a stream has ended since what the others have was found: there may be more room for them.
+    pub fn may_have_more(&self) -> bool {
+        self.ended
+    }
+
+    /// Streams have ended: what the others have is found anew where that leaves more. Takes milliseconds and more.
+    pub fn find_anew(&mut self, now: Time) {
+        let at_work: Vec<AtWork> = self.standings().map(|standing| standing.at_work()).collect();
+        self.ended = false;
+        // Where others than those of the ledger began, whoever admitted them finds this, too.
+        if self.ledger.become_of(&at_work).is_err() {
+            return;
+        }
+        let better = self.ledger.clone().improved(|at| self.is_free(at, now));
+        match self.renew(&better.admitted(), now) {
+            Ok(()) => self.ledger = better,
+            Err(_) => _ = self.renew(&self.ledger.admitted(), now),
+        }
+    }
+
+    /// What the streams at work have from now on, found anew by a ledger of [`Streams::standings`] after others had
+    /// ended. Panics when it was found for others.
+    ///
+    /// # Errors
+    /// Requests of one that is to be served as a mandatory one are under way; nothing has changed then.
+    pub fn renew(&mut self, admitted: &Admitted, now: Time) -> Result<(), NotOpened> {
+        let Admitted { reservations, crossing, .. } = admitted;
+        assert!(reservations.len() == self.open.len(), "found for {} streams", reservations.len());
+        self.ended = false;
+        self.set_others(reservations, *crossing, now)
+    }
+
+    /// The first streams of those at work have these reservations, with room for so many commands that cross the
+    /// beginning of their periods.
+    fn set_others(&mut self, reservations: &[Option<Dur>], crossing: u32, now: Time) -> Result<(), NotOpened> {
+        let subset = &mut self.subset;
+        let raised = self.open.iter().zip(reservations).filter(|(open, r)| open.reservation.is_some() && r.is_none());
+        let raised: Vec<Open> = raised.map(|(open, _)| *open).collect();
+        if let Some(busy) = raised.iter().position(|open| !subset.serve_as_mandatory(open.owner, now)) {
+            let as_before = raised[..busy].iter().filter_map(|open| Some((open.owner, open.reservation?)));
+            subset.set_reservations(as_before);
+            return Err(NotOpened::Busy);
+        }
+        for (open, &reservation) in self.open.iter_mut().zip(reservations) {
+            open.reservation = reservation;
+        }
+        subset.set_crossing(crossing);
+        subset.set_reservations(self.open.iter().filter_map(|open| Some((open.owner, open.reservation?))));
+        Ok(())
+    }
+
+    /// A stream takes no more requests: what its owner asks for from now on is best effort. What it has asked for is
+    /// done as was promised, and then its promise is free for others. Whether there was one.
+    pub fn close(&mut self, owner: u32) -> bool {
+        let Some(open) = self.open.iter_mut().find(|o| o.owner == owner && !o.closing) else { return false };
+        open.closing = true;
+        self.end_closed();
+        true
+    }
+
+    pub(super) fn end_closed(&mut self) {
+        let (subset, ended) = (&mut self.subset, &mut self.ended);
+        self.open.retain(|o| {
+            let ends = o.closing && o.unfinished == 0;
+            if ends {
+                subset.close(o.owner);
+                *ended = true;
+            }
+            !ends
+        });
+    }
+}
