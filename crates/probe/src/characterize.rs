@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{
-    BusSpec, ByLast, CacheSpec, Electronics, Figure, FirmwareOrder, Knowledge, Known, MechanicsSpec, NoiseSpec,
+    BusSpec, ByLast, CacheSpec, Electronics, Figure, FirmwareOrder, Knowledge, Known, Late, MechanicsSpec, NoiseSpec,
     Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads,
 };
 use headtime_disk::time::Dur;
@@ -124,7 +124,8 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
         told.writes(&mut sampler, &writes);
         take(&mut profile, &writes, sampler.depth());
     }
-    let good = held_against(&mut sampler, &mut told, &profile, options.verified_by)?;
+    let (good, late) = held_against(&mut sampler, &mut told, &profile, options.verified_by)?;
+    profile.known.late = Some(late);
     if options.settling > 0 {
         let lost = settling::provoke(&mut sampler, &spindle, &seeks, overheads.read_miss.time, options.settling)?;
         told.settling(&mut sampler, Some(&lost));
@@ -151,7 +152,7 @@ pub fn recheck(
     }
     let mut told = Findings::default();
     sampler.find_cache()?;
-    let good = held_against(&mut sampler, &mut told, old, options.verified_by)?;
+    let (good, _) = held_against(&mut sampler, &mut told, old, options.verified_by)?;
     Ok(Found { profile: old.clone(), findings: told.0, surprises: sampler.surprises().clone(), good })
 }
 
@@ -161,13 +162,13 @@ fn held_against(
     told: &mut Findings,
     profile: &Profile,
     reads: usize,
-) -> Result<bool, ProbeError> {
+) -> Result<(bool, Late), ProbeError> {
     let verdict = verify(sampler, profile, reads).map_err(|e| match e {
         VerifyError::Probe(e) => e,
         other => unfit(other.to_string()),
     })?;
     told.verdict(sampler, &verdict);
-    Ok(verdict.good)
+    Ok((verdict.good, verdict.late))
 }
 
 /// What is known of the worst case when only reads have been timed, and what is rare has not been looked for: zeros

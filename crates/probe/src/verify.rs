@@ -7,7 +7,7 @@
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::{Model, ModelError};
-use headtime_disk::profile::Profile;
+use headtime_disk::profile::{LATE_TURNS, Late, Profile};
 use headtime_sched::predictor::Predictor;
 
 use crate::device::Ask;
@@ -63,6 +63,8 @@ pub struct Verdict {
     pub turn_late: f64,
     /// Share within 150 us of a turn earlier.
     pub turn_early: f64,
+    /// Reads that came turns later.
+    pub late: Late,
     /// Errors (answer less prediction) in us at 1, 5, 25, 50, 75, 95 and 99%.
     pub quantiles_us: [f64; 7],
     /// At least 95% lie within 150 us.
@@ -171,10 +173,27 @@ fn judge(model: &Model, seen: &[Seen], left_out: usize) -> Verdict {
         within_150us,
         turn_late: share(&|s| (s.error - turn).abs() <= LOOSE),
         turn_early: share(&|s| (s.error + turn).abs() <= LOOSE),
+        late: late(seen, turn),
         quantiles_us: [10, 50, 250, 500, 750, 950, 990].map(quantile),
         good,
         look_at: if good { LookAt::Nothing } else { fault(model, seen, turn) },
     }
+}
+
+/// How many came whole turns later than predicted; more turns than are told apart count as the most.
+fn late(seen: &[Seen], turn: f64) -> Late {
+    let mut by_turns = vec![0u32; LATE_TURNS];
+    let mut early = 0;
+    for s in seen {
+        match (s.error / turn).round() as i64 {
+            ..0 => early += 1,
+            0 => {}
+            turns => by_turns[(turns as usize).min(LATE_TURNS) - 1] += 1,
+        }
+    }
+    by_turns[0] = by_turns[0].saturating_sub(early);
+    by_turns.truncate(by_turns.iter().rposition(|n| *n > 0).map_or(0, |last| last + 1));
+    Late { reads: seen.len() as u32, by_turns }
 }
 
 /// Of those of a class, the share of which something is true; `None` where the class is too small.

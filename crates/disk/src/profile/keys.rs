@@ -158,6 +158,8 @@ pub const KNOWN: TableKeys = (
         "read_ahead_stop",
         "write_settle",
         "write_overheads",
+        "verified_reads",
+        "late_reads",
     ],
 );
 /// An entry of `service_times`.

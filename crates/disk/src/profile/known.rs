@@ -196,19 +196,37 @@ impl fmt::Display for Knowledge {
     }
 }
 
+/// Turns by which a read may be later than predicted and still counts by them.
+pub const LATE_TURNS: usize = 8;
+
+/// Random reads of the drive that were held against the profile, and how many came turns later than it predicts: what
+/// is known of delays that are in no figure.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Late {
+    /// All reads that were compared.
+    pub reads: u32,
+    /// Of them, those that came one turn later, two, and so on; of the first without as many as came a turn earlier,
+    /// which are those for which the head arrived in the last instant, or just not.
+    pub by_turns: Vec<u32>,
+}
+
 /// What is known of each figure. By default, all of a profile that a program made is as the program says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known([Knowledge; Figure::ALL.len()]);
+pub struct Known {
+    figures: [Knowledge; Figure::ALL.len()],
+    /// How late reads came; `None`: none were compared.
+    pub late: Option<Late>,
+}
 
 impl Known {
     /// What is known of a figure.
     pub fn of(&self, figure: Figure) -> &Knowledge {
-        &self.0[figure as usize]
+        &self.figures[figure as usize]
     }
 
     /// Changes what is known of a figure.
     pub fn set(&mut self, figure: Figure, knowledge: Knowledge) {
-        self.0[figure as usize] = knowledge;
+        self.figures[figure as usize] = knowledge;
     }
 
     /// The figures of which nothing is known.
@@ -238,7 +256,27 @@ pub(super) fn read(top: &Table, places: &mut Places) -> Result<Known, ProfileErr
         };
         known.set(figure, knowledge);
     }
+    known.late = table.as_ref().map(late).transpose()?.flatten();
     Ok(known)
+}
+
+/// What a file says of reads that were late.
+fn late(table: &Table) -> Result<Option<Late>, ProfileError> {
+    let most = i64::from(u32::MAX);
+    let Some(reads) = table.get("verified_reads") else {
+        return match table.get("late_reads") {
+            Some(item) => item.refuse("`verified_reads` beside it"),
+            None => Ok(None),
+        };
+    };
+    let reads = reads.int(1, most)? as u32;
+    let Some(item) = table.get("late_reads") else { return Ok(Some(Late { reads, by_turns: Vec::new() })) };
+    let by_turns = item.list()?.iter().map(|n| n.int(0, most).map(|n| n as u32)).collect::<Result<Vec<_>, _>>()?;
+    let all = by_turns.iter().map(|n| u64::from(*n)).sum::<u64>();
+    if by_turns.len() > LATE_TURNS || all > u64::from(reads) {
+        return item.refuse(&format!("up to {LATE_TURNS} numbers of reads, at most {reads} in all"));
+    }
+    Ok(Some(Late { reads, by_turns }))
 }
 
 fn place(figure: Figure) -> String {

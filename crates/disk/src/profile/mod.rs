@@ -36,7 +36,7 @@ pub use electronics::{
     QueuedOverheads,
 };
 pub use fault::{At, ProfileError, Reason, Warning, WarningKind};
-pub use known::{Figure, Figures, Knowledge, Known};
+pub use known::{Figure, Figures, Knowledge, Known, LATE_TURNS, Late};
 pub use load::{Loaded, Resolver, load};
 pub use service::{Run, ServiceLoad, ServiceTimes};
 pub use write::write;

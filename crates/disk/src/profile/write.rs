@@ -42,6 +42,12 @@ pub fn write(profile: &Profile) -> String {
     for figure in Figure::ALL {
         w.line(&format!("{} = {}", figure.key(), text(&profile.known.of(figure).to_string())));
     }
+    if let Some(late) = &profile.known.late {
+        w.line(&format!("verified_reads = {}", late.reads));
+        if !late.by_turns.is_empty() {
+            w.list("late_reads", &late.by_turns.iter().map(u32::to_string).collect::<Vec<_>>());
+        }
+    }
     if let Some(rig) = &profile.rig {
         electronics(&mut w, "rig", rig);
     }

@@ -47,11 +47,16 @@ pub fn add(found: &mut Found, seed: u64) {
                 format!("mean {:.2} ms for 64 KiB, longest {:.2}", usual.mean.as_ms_f64(), usual.longest.as_ms_f64());
             let writes = !unknown.contains(Figure::WriteSettle) && !unknown.contains(Figure::WriteOverheads);
             let sure = if writes { "" } else { "of reads only; " };
+            let late = found.profile.known.late.as_ref();
+            let late = late.filter(|_| unknown.contains(Figure::SettleTurns)).map_or_else(String::new, |late| {
+                let turns: u32 = late.by_turns.iter().sum();
+                format!("; {turns} of {} reads were turns later, which streams are promised with", late.reads)
+            });
             tell(
                 "service times (X)",
                 value,
                 "a virtual drive of this profile",
-                &format!("{sure}not timed on the drive"),
+                &format!("{sure}not timed on the drive{late}"),
             );
             let words = |m: Measured| {
                 let mut times = m.times;

@@ -296,6 +296,22 @@ impl Distribution {
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
     }
 
+    /// The same of commands of which a part, in parts per million, takes so many turns longer (`by_turns[0]`: one), and
+    /// a part is never done.
+    pub(super) fn delayed(&self, turn: Dur, by_turns: &[u64], never: u64) -> Distribution {
+        const ALL: u64 = 1_000_000;
+        let turn = turn.0.div_ceil(self.bin.0) as usize;
+        let as_before = ALL.saturating_sub(by_turns.iter().sum::<u64>() + never);
+        let mut mass = vec![0u64; self.end() + by_turns.len() * turn];
+        let parts = std::iter::once(&as_before).chain(by_turns).enumerate();
+        for (turns, &part) in parts.filter(|p| *p.1 > 0) {
+            for (bin, m) in self.masses() {
+                mass[bin + turns * turn] += (u128::from(m) * u128::from(part) / u128::from(ALL)) as u64;
+            }
+        }
+        Distribution { bin: self.bin, first: 0, mass }.trimmed()
+    }
+
     /// The same, but never more than `bins` bins.
     pub(super) fn at_most_bins(&self, bins: usize) -> Distribution {
         let mut mass = vec![0u64; self.end().min(bins + 1).max(1)];

@@ -2,7 +2,7 @@
 //! was measured on it ([`headtime_disk::profile::service`]).
 
 use headtime_disk::model::Model;
-use headtime_disk::profile::{Figure, Overheads, Profile, ServiceTimes};
+use headtime_disk::profile::{Figure, Knowledge, Overheads, Profile, ServiceTimes};
 use headtime_disk::time::Dur;
 
 use super::admission::{Disk, DiskError, Service};
@@ -101,9 +101,10 @@ impl Disk {
                 return Err(KnownError::Outstanding { name: name(), sectors, measured, asked: outstanding });
             }
             let writes = write_takes_more(profile);
+            let delays = Delays::of(profile, model);
             let always: Vec<&ServiceTimes> = of_size.iter().copied().filter(|x| x.load.is_steady()).collect();
-            let steady = by_kinds(&name(), &always, worst, writes)?;
-            let longest = by_kinds(&name(), &of_size, worst, writes)?;
+            let steady = by_kinds(&name(), &always, (worst, delays.as_ref()), writes)?;
+            let longest = by_kinds(&name(), &of_size, (worst, delays.as_ref()), writes)?;
             for ((times, steady), services) in longest.into_iter().zip(steady).zip(&mut services) {
                 let Some(mut times) = times else { continue };
                 // A larger request is never quicker.
@@ -128,6 +129,42 @@ impl Disk {
     }
 }
 
+/// Delays that are in no figure of a profile, so that X of its virtual drive does not have them: turns until the head
+/// has settled, and recalibrations, that were not looked for. What is known of them is how many of the reads that were
+/// held against the profile came late. As many of X's are late by as many turns, at the upper end of what that says,
+/// and as many as may not have been met are never done.
+struct Delays {
+    turn: Dur,
+    /// Parts per million that are one turn later, two, and so on.
+    by_turns: Vec<u64>,
+    /// That are later than any that were met.
+    never: u64,
+}
+
+impl Delays {
+    /// `None`: the figures are known, or no reads were compared.
+    fn of(profile: &Profile, model: &Model) -> Option<Delays> {
+        let found = |figure| matches!(profile.known.of(figure), Knowledge::Measured(_) | Knowledge::Stated);
+        let late = profile.known.late.as_ref()?;
+        if found(Figure::SettleTurns) && found(Figure::Recalibration) {
+            return None;
+        }
+        // The upper ends of 99%: of a number that was counted, n + 2.33 sqrt(n) and one, and ln 100 where none was met.
+        let ppm = |thousandths: u64| (1_000 * thousandths).div_ceil(u64::from(late.reads));
+        let most = |n: u64| if n > 0 { 1_000 * n + 10 * (n * 54_289).isqrt() + 1_000 } else { 0 };
+        Some(Delays {
+            turn: model.mechanics.rotation.period(),
+            by_turns: late.by_turns.iter().map(|&n| ppm(most(n.into()))).collect(),
+            never: ppm(4_606),
+        })
+    }
+
+    /// They may be longer then than a worst case that rests on what is unknown.
+    fn of_times(&self, times: &Distribution) -> Distribution {
+        times.delayed(self.turn, &self.by_turns, self.never)
+    }
+}
+
 /// X of requests of one size for streams of any kind, of reads and of writes; `None`: not measured.
 ///
 /// A stream that may do either has the longest of all that was measured, if that has reads and writes, or a mix of
@@ -136,12 +173,12 @@ impl Disk {
 fn by_kinds(
     name: &str,
     all: &[&ServiceTimes],
-    worst: Dur,
+    (worst, delays): (Dur, Option<&Delays>),
     longer: Option<Dur>,
 ) -> Result<[Option<Family>; 3], KnownError> {
     let (mut reads, mut writes, mut mixed) = (None, None, None);
     for of_share in all.chunk_by(|a, b| a.load.reads_ppm == b.load.reads_ppm) {
-        let family = family(name, of_share, worst)?;
+        let family = family(name, of_share, worst, delays)?;
         match of_share[0].load.reads_ppm {
             1_000_000 => reads = Some(family),
             0 => writes = Some(family),
@@ -179,12 +216,13 @@ fn write_takes_more(profile: &Profile) -> Option<Dur> {
 
 /// X of requests of one size and share of reads. Of fewer candidates than were measured each counts with its worst
 /// case.
-fn family(name: &str, all: &[&ServiceTimes], worst: Dur) -> Result<Family, KnownError> {
+fn family(name: &str, all: &[&ServiceTimes], worst: Dur, delays: Option<&Delays>) -> Result<Family, KnownError> {
     let sectors = all[0].sectors;
     let mut members: Vec<(u32, Distribution)> = Vec::with_capacity(all.len() + 1);
     for x in all {
         let times = Distribution::from_counts(x.counts(), x.bin, worst);
         let times = times.map_err(|source| KnownError::Times { name: name.into(), sectors, source })?;
+        let times = delays.map_or(times.clone(), |delays| delays.of_times(&times));
         match members.last_mut() {
             Some((candidates, last)) if *candidates == x.load.candidates => *last = last.longer_of(&times),
             _ => members.push((x.load.candidates, times)),
@@ -200,7 +238,7 @@ fn family(name: &str, all: &[&ServiceTimes], worst: Dur) -> Result<Family, Known
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_disk::profile::{Run, ServiceLoad, builtin};
+    use headtime_disk::profile::{Late, Run, ServiceLoad, builtin};
 
     /// Ten commands of so many sectors, of 3 ms and 9 ms.
     fn times(sectors: u32) -> ServiceTimes {
@@ -237,6 +275,26 @@ mod tests {
             assert_eq!(disk.service(size).expect("a size").worst, worst);
         }
         assert!(disk.service(129).is_none());
+    }
+
+    /// Of 1,000 reads 20 came a turn late, at most 32 of as many, and what is later than all came less than five times.
+    #[test]
+    fn x_has_delays_that_were_met_but_are_in_no_figure() {
+        let (mut profile, model) = drive(vec![times(8)]);
+        let x = |profile: &Profile| {
+            let disk = Disk::of(profile, &model, 2).expect("times");
+            let times = disk.service(8).expect("a size").times.most().clone();
+            [3_000, 3_000 + 5_990, 9_000 + 5_990]
+                .map(|us| ((u128::from(times.at_most(Dur::from_us(us))) * 1_000_000) >> 62) as u64)
+        };
+        let known = x(&profile);
+        assert_eq!(known.map(|ppm| ppm / 1_000), [599, 599, 999], "{known:?}");
+        profile.known.late = Some(Late { reads: 1_000, by_turns: vec![20] });
+        assert_eq!(x(&profile), known, "what may delay them is stated");
+        profile.known.set(Figure::SettleTurns, Knowledge::Unknown);
+        // The rest of half of them; those that are a turn late; and all but those that are never done.
+        let late = x(&profile);
+        assert_eq!(late.map(|ppm| ppm / 1_000), [481, 497, 995], "{late:?}");
     }
 
     #[test]

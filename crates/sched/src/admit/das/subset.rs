@@ -330,10 +330,15 @@ impl Subset {
         (self.next_end < Time::NEVER).then_some(self.next_end)
     }
 
-    /// Requests of a period that may go.
+    /// Requests of a period that may go. What is left of one that is over was the nearest to nothing that went since, so
+    /// that it is half as likely to be now.
     pub(super) fn waiting_of(&self, member: Member) -> u32 {
         let periods = &self.streams[self.find(member.stream)].periods;
-        if member.period == periods.current() { periods.waiting() } else { periods.waiting_late(member.period) }
+        if member.period == periods.current() {
+            periods.waiting()
+        } else {
+            periods.waiting_late(member.period).div_ceil(2)
+        }
     }
 
     /// The oldest period before the one under way of which a request of this stream may go.

@@ -20,7 +20,10 @@ pub(in super::super) const TRIED_BESIDE: usize = 8;
 /// thousandths. The forecast's own error by chance is of this order.
 const MORE: u64 = 1_003;
 /// How often all are tried the other way, at most.
-const PASSES: usize = 3;
+const PASSES: usize = 2;
+/// With less to do than this, in parts per million of the time, and room for what crosses the beginning of periods,
+/// there is too little to be had by it.
+const LITTLE_PPM: u64 = 50_000;
 
 /// A stream at work, and how it is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +102,9 @@ impl Ledger {
     /// tried the other way, until none leaves more. The i-th is made a mandatory one only where `free(i)`.
     #[must_use]
     pub fn improved(self, free: impl Fn(usize) -> bool) -> Ledger {
-        if self.streams.len() > TRIED_BESIDE || !self.disk.worst_is_known {
+        let few = self.streams.len() <= TRIED_BESIDE && self.disk.worst_is_known;
+        let room = self.crossing == self.disk.outstanding();
+        if !few || room && self.admitted().load.expected_ppm < LITTLE_PPM {
             return self;
         }
         let (mut best, mut leaves) = (self, None);
