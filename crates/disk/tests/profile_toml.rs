@@ -5,7 +5,7 @@
 
 use headtime_disk::angle::Angle;
 use headtime_disk::profile::{
-    self, ByLast, ExtraDisconnect, HeadOrder, Known, Layout, Prefetch, Profile, Reason, Run, SectorAddress,
+    self, ByLast, ExtraDisconnect, HeadOrder, Known, Late, Layout, Prefetch, Profile, Reason, Run, SectorAddress,
     ServiceLoad, ServiceTimes, Skew, Slip, SpareUnit, toml,
 };
 use headtime_disk::time::Dur;
@@ -423,6 +423,7 @@ prop_compose! {
         e.queue.depth = counts[9];
         // What is said to be unknown has no figure.
         p.known = Known::default();
+        p.known.late = (counts[0] % 2 == 0).then(|| Late { reads: 2_000, by_turns: vec![12; counts[0] as usize % 5] });
         p.noise.seek_sd = Dur(times[11]);
         p.noise.seek_max = Dur(times[11].max(times[12]));
         p.noise.settle_retry_ppm = counts[10];

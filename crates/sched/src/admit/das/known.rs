@@ -114,6 +114,9 @@ impl Disk {
                         times = times.longer_of(&smaller.times);
                     }
                 }
+                // Delays that were met may be longer than a worst case that rests on what is unknown.
+                let longest = Dur(times.bin().0 * times.end().saturating_sub(1) as u64);
+                let worst = if delays.is_some() { worst.max(longest) } else { worst };
                 services.push(Service { sectors, worst, times, steady });
             }
         }
