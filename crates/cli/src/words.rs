@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// How an optional stream is served that has no reservation.
-pub const AS_MANDATORY: &str = "as a mandatory one";
+/// How a stream is served that has no reservation; `mandatory`: it asked for that.
+pub fn served(mandatory: bool) -> &'static str {
+    if mandatory { "mandatory" } else { "as a mandatory one" }
+}
 
 /// What a workload measured, a paragraph of its own; nothing where there is nothing.
 pub fn measures(of: &BTreeMap<String, f64>) -> String {

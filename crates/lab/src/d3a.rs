@@ -54,7 +54,8 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "The shape is the paper's. What is rare it says in another place, section 4.4.2: 5 and 12% of the \
+        note: "The mean falls through the period as the paper's does. Decisions for streams alone are most \
+               in the middle of the period, not towards its end. What is rare it says in another place, section 4.4.2: 5 and 12% of the \
                decisions, beside one mandatory stream; here it is half as much more (17.8 to 18.3%). Our w is longer \
                than the paper's by what it leaves out (a write that settles, a read-ahead that has to stop), and \
                before reservations the overrun of the last request of a stream is kept free, too. \

@@ -180,7 +180,7 @@ fn judge(model: &Model, seen: &[Seen], left_out: usize) -> Verdict {
     }
 }
 
-/// How many came whole turns later than predicted; more turns than are told apart count as the most.
+/// How many came whole turns later than predicted; [`LATE_TURNS`] stands for more, too.
 fn late(seen: &[Seen], turn: f64) -> Late {
     let mut by_turns = vec![0u32; LATE_TURNS];
     let mut early = 0;

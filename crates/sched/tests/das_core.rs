@@ -168,7 +168,7 @@ fn a_stream_that_ends_is_served_to_its_end_and_makes_room_for_another() {
     rig.streaming.clear();
     rig.run(Time::ZERO + Dur::from_secs(2));
     assert_eq!(rig.had(1), (24, 24));
-    assert_eq!(rig.core.declared(), []);
+    assert_eq!(rig.core.standings(), []);
     rig.stream(2, 12, PERIOD, 1_000_000).expect("there is room now");
     // What its owner asks for is best effort from now on.
     let lbn = rig.somewhere();

@@ -109,8 +109,8 @@ impl From<NotTold> for StreamError {
 /// What a set of streams has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promised {
-    /// Each export and its reservation, `None` of one that is served as a mandatory one; the stream that was asked about comes last, and has an export only
-    /// if it was opened.
+    /// Each export and its reservation, `None` of one that is served as a mandatory one. The stream that was asked about
+    /// comes last, and has an export only if it was opened.
     pub reservations: Vec<(Option<u32>, Option<Dur>)>,
     /// How much of the drive is taken.
     pub load: Load,
@@ -270,7 +270,7 @@ impl Live {
                     return Ok(said);
                 }
                 Err(NotBegun::Changed) => {}
-                Err(NotBegun::Busy) => busy = true,
+                Err(NotBegun::NotOpened(NotOpened::Busy)) => busy = true,
                 Err(NotBegun::NotOpened(why)) => return Err(why.into()),
             }
         }
@@ -318,13 +318,17 @@ impl Live {
         }
         let of = at_work(&standings);
         if ledger.become_of(&of).is_ok() {
-            let renew = |found: &Ledger| {
+            let mut renew = |free: &dyn Fn(usize) -> bool| {
+                let found = ledger.renewed(free);
                 let (of, admitted) = (of.clone(), found.admitted());
-                self.call(|reply| StreamCall::Renew { of, admitted, reply })
+                let renewed = self.call(|reply| StreamCall::Renew { of, admitted, reply })?;
+                if renewed {
+                    *ledger = found;
+                }
+                Ok::<bool, StreamError>(renewed)
             };
             // Some may be served as mandatory ones, if nothing of them is under way; else as they were.
-            let better = ledger.clone().improved(|at| is_free(&standings[at]));
-            if !renew(&better)? && !renew(&ledger)? {
+            if !renew(&|at| is_free(&standings[at]))? && !renew(&|_| false)? {
                 return Ok(false);
             }
         }

@@ -329,6 +329,26 @@ fn opened_at_once_they_are_admitted_one_beside_the_other() {
     server.stop().unwrap();
 }
 
+/// Without another stream opened after it.
+#[test]
+fn when_a_stream_is_closed_the_others_have_what_is_found_without_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (device, _) = drive(&ultrastar());
+    let (server, _) = server(dir.path(), device, &[(0, stream(10, 200, 950_000))]);
+    let live = server.streams().unwrap().clone();
+    let reserved = || live.standings().unwrap()[0].reservation;
+    let alone = reserved();
+    live.open(1, stream(40, 500, 800_000)).unwrap();
+    assert!(reserved() > alone, "it needs more beside another");
+    live.close(1).unwrap();
+    let by = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while reserved() != alone {
+        assert!(std::time::Instant::now() < by, "{:?} and not {alone:?}", reserved());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    server.stop().unwrap();
+}
+
 #[test]
 fn a_stream_that_was_worked_out_beside_others_does_not_begin() {
     let (core, disk) = core(&[(0, stream(5, 500, 990_000))], None);

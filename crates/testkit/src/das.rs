@@ -115,15 +115,13 @@ impl Walk {
         let given = |of: usize| self.count(of, |r| Some(r.period) == self.current(of, now));
         let begins_now =
             |of: usize| self.current(of, now).is_some_and(|p| p * self.streams[of].stream.period.0 == now.0);
-        let all = u64::from(self.streams[s].stream.requests);
         let under_way = self
             .requests
             .iter()
             .any(|r| r.stream == s && r.is != Is::Done && (r.is != Is::AtDrive || Some(r.period) >= current));
-        let between = current.is_none() || given(s) == all || given(s) == 0 && begins_now(s);
         let part = |of: usize| self.whole(of) as f64 / self.streams[of].stream.period.0 as f64;
         let parts: f64 = self.mandatory().map(|(of, _)| part(of)).sum();
-        if under_way || !between || parts + part(s) > 1.0 {
+        if under_way || parts + part(s) > 1.0 {
             return false;
         }
         let rest = |of: usize| u64::from(self.streams[of].stream.requests) - given(of);

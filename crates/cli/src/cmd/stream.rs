@@ -19,7 +19,7 @@ use headtime_sched::admit::das::forecast::Forecast;
 
 use crate::promises::Shares;
 use crate::screen::{self, columns};
-use crate::words::{AS_MANDATORY, ppm};
+use crate::words::{ppm, served};
 
 /// Show the streams of a server, ask whether one more could be had, open and close them
 ///
@@ -138,9 +138,8 @@ struct Reserved<'a> {
 }
 
 fn asked(args: &Ask, export: Option<&String>) -> Result<(), Failure> {
-    let stream = message(&streams::parse(&args.stream, "STREAM", 1).map_err(Failure::input)?)?;
-    let stream_is_mandatory = stream.quality_ppm == 1_000_000;
-    let request = StreamRequest { export: export.cloned(), stream: Some(stream) };
+    let stream = streams::parse(&args.stream, "STREAM", 1).map_err(Failure::input)?;
+    let request = StreamRequest { export: export.cloned(), stream: Some(message(&stream)?) };
     let opens = export.is_some();
     let reply = called(&args.server.path()?, async move |control| {
         let said = if opens { control.open_stream(request).await } else { control.ask_stream(request).await };
@@ -164,7 +163,7 @@ fn asked(args: &Ask, export: Option<&String>) -> Result<(), Failure> {
             "load": reply.admitted.then(|| load(&reply)),
         }))?;
     } else {
-        screen::print(&words(&reply, opens, stream_is_mandatory))?;
+        screen::print(&words(&reply, opens, stream.quality.is_mandatory()))?;
     }
     if reply.admitted { Ok(()) } else { Err(Failure::Check) }
 }
@@ -174,11 +173,11 @@ fn words(reply: &StreamReply, opens: bool, mandatory: bool) -> String {
     if !reply.admitted {
         return format!("No. {}.\n", reply.why_not);
     }
-    let of = |ns: Option<u64>| ns.map_or("served as mandatory".into(), |ns| format!("{:.2} ms", ms(ns)));
+    let of = |ns: Option<u64>| ns.map_or("mandatory, or served as that".into(), |ns| format!("{:.2} ms", ms(ns)));
     let mut text = match reply.reserved.last().map(|r| r.reservation_ns) {
         Some(Some(r)) => format!("Yes. {:.2} ms of each period are reserved for it", ms(r)),
         _ if mandatory => "Yes. It is mandatory".into(),
-        _ => "Yes. It is served as a mandatory one: all of its requests are done in time".into(),
+        _ => format!("Yes. It is served {}: all of its requests are done in time", served(false)),
     };
     text += &format!("; one of its requests takes {:.2} ms at its worst.\n", ms(reply.worst_ns));
     let others = reply.reserved.len().saturating_sub(1);
@@ -241,11 +240,7 @@ impl Row {
             format!("{} ms", self.period_ms),
             ppm((self.quality * 1e6).round() as u64),
             self.bytes.to_string(),
-            match self.reservation_ms {
-                Some(ms) => format!("{ms:.2} ms"),
-                None if self.quality == 1.0 => "mandatory".into(),
-                None => AS_MANDATORY.into(),
-            },
+            self.reservation_ms.map_or(served(self.quality == 1.0).into(), |r| format!("{r:.2} ms")),
             self.asked.to_string(),
             self.in_time.to_string(),
             self.late.to_string(),

@@ -1,6 +1,6 @@
 //! Eligibility: which queues may dispatch now. Streams with guarantees come first; the ADMIT policy orders best effort.
 //!
-//! Streams are decided about first, because a promise is one whoever else waits. The active subset says which requests
+//! Streams are decided about first, because a promise holds under any load. The active subset says which requests
 //! may go without one being broken; best effort is one of them or is not, and the policy below orders it. ORDER chooses
 //! from all of them at once.
 
@@ -27,7 +27,7 @@ const LONGEST: Dur = Dur::from_secs(2);
 pub(super) type Patience = (Option<u32>, Dur);
 
 impl Core {
-    /// The same with streams: requests of an owner for whom [`Core::open_stream`] was called are a stream's, what is
+    /// The same with streams: requests of an owner with which [`Core::open_stream`] was called are a stream's, what is
     /// left is best effort. To be called before anything was submitted; composes with [`Core::admitting`], which then
     /// orders best effort. Panics when the core sends more commands at a time than `setup` reckons with.
     #[must_use]
@@ -69,7 +69,7 @@ impl Core {
         })
     }
 
-    /// A stream begins that was admitted beside those of [`Core::declared`]. Panics when it was admitted beside others.
+    /// A stream begins that was admitted beside those of [`Core::standings`]. Panics when it was admitted beside others.
     ///
     /// # Errors
     /// `owner` has a stream; the core has none at all.
@@ -90,17 +90,14 @@ impl Core {
         self.streams(now).is_ok_and(|s| s.close(owner))
     }
 
-    /// Whether a stream has ended since what the others have was found: there may be more for them.
-    pub fn may_have_more(&self) -> bool {
-        self.streams.as_ref().is_some_and(|s| s.may_have_more())
-    }
-
-    /// After streams have ended, finds anew what the others have, where that leaves more. Like admission it takes
+    /// If streams have ended since, finds anew what the others have; whether it did. Like admission it takes
     /// milliseconds and more; a driver that must not wait for that uses [`Core::renew_streams`].
-    pub fn find_streams_anew(&mut self, now: Time) {
-        if let Ok(streams) = self.streams(now) {
+    pub fn find_streams_anew(&mut self, now: Time) -> bool {
+        let ended = self.streams.as_ref().is_some_and(|s| s.may_have_more());
+        if let Some(streams) = self.streams(now).ok().filter(|_| ended) {
             streams.find_anew(now);
         }
+        ended
     }
 
     /// What the streams at work have from now on, as a [`Ledger`](crate::admit::das::ledger::Ledger) of
@@ -110,11 +107,6 @@ impl Core {
     /// Requests of one that is to be served as a mandatory one are under way; the core has no streams.
     pub fn renew_streams(&mut self, admitted: &Admitted, now: Time) -> Result<(), NotOpened> {
         self.streams(now)?.renew(admitted, now)
-    }
-
-    /// What was promised so far, in the order of promises; empty without streams.
-    pub fn declared(&self) -> Vec<Stream> {
-        self.streams.as_ref().map(|s| s.declared().collect()).unwrap_or_default()
     }
 
     /// What promises are made from; `None` without streams.
@@ -261,8 +253,8 @@ impl Core {
         Some(next)
     }
 
-    /// Whose requests may go now: `going` has their queues. `None`: nobody's; then `waits_until` says until when, if
-    /// that is known.
+    /// The queues of the eligible requests go to `going`. `None`: there are none; then `waits_until` says until when,
+    /// if that is known.
     pub(super) fn let_go(&mut self) -> Option<Option<Patience>> {
         self.going.clear();
         let mut best_effort = true;

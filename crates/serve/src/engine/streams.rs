@@ -58,9 +58,7 @@ pub enum StreamCall {
 pub enum NotBegun {
     /// There are others now than those beside which it was admitted.
     Changed,
-    /// Another was to be served as a mandatory one from now on, and its requests are under way.
-    Busy,
-    /// It is there already, or there are no streams.
+    /// It is there already, there are no streams, or another was to be served as a mandatory one from now on.
     NotOpened(NotOpened),
 }
 
@@ -78,10 +76,7 @@ impl StreamCall {
             }
             (StreamCall::Begin { owner, stream, beside, admitted, reply }, Some(core)) => {
                 let begun = match at_work(core) == beside {
-                    true => core.begin_stream(owner, stream, &admitted, now).map_err(|why| match why {
-                        NotOpened::Busy => NotBegun::Busy,
-                        other => NotBegun::NotOpened(other),
-                    }),
+                    true => core.begin_stream(owner, stream, &admitted, now).map_err(NotBegun::NotOpened),
                     false => Err(NotBegun::Changed),
                 };
                 _ = reply.send(begun);

@@ -51,8 +51,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
     /// Streams that ended leave the others more.
     pub(super) fn streams_have_ended(&mut self) {
         let now = self.now;
-        if let Some(core) = self.scheduler.core().filter(|core| core.may_have_more()) {
-            core.find_streams_anew(now);
+        if self.scheduler.core().is_some_and(|core| core.find_streams_anew(now)) {
             self.note_reservations();
         }
     }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::grounds::{Grounds, RestsOn};
 use crate::promises::Shares;
 use crate::screen::columns;
-use crate::words::{AS_MANDATORY, ppm};
+use crate::words::{ppm, served};
 
 /// What the answer is made from.
 pub struct Known<'a> {
@@ -355,8 +355,7 @@ impl Row<'_> {
                     0 => String::new(),
                     n => format!(", each behind {n} older of {:.2} ms in all", self.blocking_ms),
                 };
-                let served = if self.mandatory { "mandatory" } else { AS_MANDATORY };
-                format!("{served}: {} times w{older}, {all:.2} ms", self.requests)
+                format!("{}: {} times w{older}, {all:.2} ms", served(self.mandatory), self.requests)
             }
         };
         let period = format!("{} ms", self.period_ms);

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::grounds::{Grounds, Stated};
 use crate::promises::{self, Shares};
 use crate::screen::{self, columns};
-use crate::words::{AS_MANDATORY, ppm};
+use crate::words::{ppm, served};
 
 /// How long a stream that ends may take to finish what it was asked for before another of its export is given up.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
@@ -80,8 +80,8 @@ pub fn said(setup: &Setup, standings: &[Standing], exports: &Exports, grounds: &
                 Some(r) => format!("{:.2} ms", r.as_ms_f64()),
                 None => {
                     let each = worst + setup.disk.blocking_of(stream).as_ms_f64();
-                    let served = if stream.is_mandatory() { "mandatory" } else { AS_MANDATORY };
-                    format!("{served}: {:.2} ms at worst", f64::from(stream.requests) * each)
+                    let all = f64::from(stream.requests) * each;
+                    format!("{}: {all:.2} ms at worst", served(stream.is_mandatory()))
                 }
             },
         ]

@@ -296,8 +296,8 @@ impl Distribution {
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
     }
 
-    /// The same of commands of which a part, in parts per million, takes so many turns longer (`by_turns[0]`: one), and
-    /// a part is never done.
+    /// The same of commands of which `by_turns[k]` parts per million take k + 1 turns longer, and `never` are never
+    /// done.
     pub(super) fn delayed(&self, turn: Dur, by_turns: &[u64], never: u64) -> Distribution {
         const ALL: u64 = 1_000_000;
         let turn = turn.0.div_ceil(self.bin.0) as usize;

@@ -364,7 +364,7 @@ mod tests {
         let found = rules.map(|rule| forecast(&disk, &streams, &admitted, rule, best_effort).expect("known"));
         let [skip, beside, before] = found.map(|f| f.per_1000_s);
         // If what is not done in its period were given up always, the last two would have 35,677 and 9,960.
-        assert!(skip > 150_000 && beside < 31_000 && before < 8_800, "{skip}, {beside}, {before}");
+        assert!(skip > 150_000 && beside < 33_000 && before < 8_800, "{skip}, {beside}, {before}");
     }
 
     #[test]

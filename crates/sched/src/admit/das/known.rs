@@ -92,6 +92,7 @@ impl Disk {
         let mut sizes: Vec<u32> = profile.service_times.iter().map(|x| x.sectors).collect();
         sizes.dedup();
         let mut services = [Vec::new(), Vec::new(), Vec::new()];
+        let delays = Delays::of(profile, model);
         for sectors in sizes {
             let worst = WorstCase::of(profile, model, sectors);
             let worst = worst.map_err(|source| KnownError::Worst { name: name(), sectors, source })?.total();
@@ -101,10 +102,9 @@ impl Disk {
                 return Err(KnownError::Outstanding { name: name(), sectors, measured, asked: outstanding });
             }
             let writes = write_takes_more(profile);
-            let delays = Delays::of(profile, model);
             let always: Vec<&ServiceTimes> = of_size.iter().copied().filter(|x| x.load.is_steady()).collect();
-            let steady = by_kinds(&name(), &always, (worst, delays.as_ref()), writes)?;
-            let longest = by_kinds(&name(), &of_size, (worst, delays.as_ref()), writes)?;
+            let steady = by_kinds(&name(), &always, worst, writes, &delays)?;
+            let longest = by_kinds(&name(), &of_size, worst, writes, &delays)?;
             for ((times, steady), services) in longest.into_iter().zip(steady).zip(&mut services) {
                 let Some(mut times) = times else { continue };
                 // A larger request is never quicker.
@@ -114,9 +114,7 @@ impl Disk {
                         times = times.longer_of(&smaller.times);
                     }
                 }
-                // Delays that were met may be longer than a worst case that rests on what is unknown.
-                let longest = Dur(times.bin().0 * times.end().saturating_sub(1) as u64);
-                let worst = if delays.is_some() { worst.max(longest) } else { worst };
+                let worst = delays.worst(worst, &times);
                 services.push(Service { sectors, worst, times, steady });
             }
         }
@@ -135,7 +133,8 @@ impl Disk {
 /// Delays that are in no figure of a profile, so that X of its virtual drive does not have them: turns until the head
 /// has settled, and recalibrations, that were not looked for. What is known of them is how many of the reads that were
 /// held against the profile came late. As many of X's are late by as many turns, at the upper end of what that says,
-/// and as many as may not have been met are never done.
+/// and as many as may not have been met are never done. By default, none.
+#[derive(Default)]
 struct Delays {
     turn: Dur,
     /// Parts per million that are one turn later, two, and so on.
@@ -145,26 +144,37 @@ struct Delays {
 }
 
 impl Delays {
-    /// `None`: the figures are known, or no reads were compared.
-    fn of(profile: &Profile, model: &Model) -> Option<Delays> {
+    /// None where the figures are known, or no reads were compared.
+    fn of(profile: &Profile, model: &Model) -> Delays {
         let found = |figure| matches!(profile.known.of(figure), Knowledge::Measured(_) | Knowledge::Stated);
-        let late = profile.known.late.as_ref()?;
-        if found(Figure::SettleTurns) && found(Figure::Recalibration) {
-            return None;
-        }
+        let late = match &profile.known.late {
+            Some(late) if !found(Figure::SettleTurns) || !found(Figure::Recalibration) => late,
+            _ => return Delays::default(),
+        };
         // The upper ends of 99%: of a number that was counted, n + 2.33 sqrt(n) and one, and ln 100 where none was met.
-        let ppm = |thousandths: u64| (1_000 * thousandths).div_ceil(u64::from(late.reads));
+        let ppm = |thousandths: u64| (1_000 * thousandths).div_ceil(u64::from(late.reads.max(1)));
         let most = |n: u64| if n > 0 { 1_000 * n + 10 * (n * 54_289).isqrt() + 1_000 } else { 0 };
-        Some(Delays {
+        Delays {
             turn: model.mechanics.rotation.period(),
             by_turns: late.by_turns.iter().map(|&n| ppm(most(n.into()))).collect(),
             never: ppm(4_606),
-        })
+        }
     }
 
-    /// They may be longer then than a worst case that rests on what is unknown.
-    fn of_times(&self, times: &Distribution) -> Distribution {
-        times.delayed(self.turn, &self.by_turns, self.never)
+    /// Times with these delays.
+    fn of_times(&self, times: Distribution) -> Distribution {
+        match self.never {
+            0 => times,
+            never => times.delayed(self.turn, &self.by_turns, never),
+        }
+    }
+
+    /// The longest of these times, if it is beyond a worst case that rests on what is unknown.
+    fn worst(&self, worst: Dur, times: &Family) -> Dur {
+        match self.never {
+            0 => worst,
+            _ => worst.max(Dur(times.bin().0 * times.end().saturating_sub(1) as u64)),
+        }
     }
 }
 
@@ -176,8 +186,9 @@ impl Delays {
 fn by_kinds(
     name: &str,
     all: &[&ServiceTimes],
-    (worst, delays): (Dur, Option<&Delays>),
+    worst: Dur,
     longer: Option<Dur>,
+    delays: &Delays,
 ) -> Result<[Option<Family>; 3], KnownError> {
     let (mut reads, mut writes, mut mixed) = (None, None, None);
     for of_share in all.chunk_by(|a, b| a.load.reads_ppm == b.load.reads_ppm) {
@@ -189,7 +200,7 @@ fn by_kinds(
         }
     }
     if let (Some(reads), None, None, Some(longer)) = (&reads, &writes, &mixed, longer) {
-        writes = Some(reads.later(longer, worst));
+        writes = Some(reads.later(longer, delays.worst(worst, reads)));
     }
     let any = match (&reads, &writes, &mixed) {
         (Some(r), Some(w), None) => Some(r.longer_of(w)),
@@ -219,13 +230,13 @@ fn write_takes_more(profile: &Profile) -> Option<Dur> {
 
 /// X of requests of one size and share of reads. Of fewer candidates than were measured each counts with its worst
 /// case.
-fn family(name: &str, all: &[&ServiceTimes], worst: Dur, delays: Option<&Delays>) -> Result<Family, KnownError> {
+fn family(name: &str, all: &[&ServiceTimes], worst: Dur, delays: &Delays) -> Result<Family, KnownError> {
     let sectors = all[0].sectors;
     let mut members: Vec<(u32, Distribution)> = Vec::with_capacity(all.len() + 1);
     for x in all {
         let times = Distribution::from_counts(x.counts(), x.bin, worst);
         let times = times.map_err(|source| KnownError::Times { name: name.into(), sectors, source })?;
-        let times = delays.map_or(times.clone(), |delays| delays.of_times(&times));
+        let times = delays.of_times(times);
         match members.last_mut() {
             Some((candidates, last)) if *candidates == x.load.candidates => *last = last.longer_of(&times),
             _ => members.push((x.load.candidates, times)),
@@ -241,7 +252,7 @@ fn family(name: &str, all: &[&ServiceTimes], worst: Dur, delays: Option<&Delays>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_disk::profile::{Late, Run, ServiceLoad, builtin};
+    use headtime_disk::profile::{Known, Late, Run, ServiceLoad, builtin};
 
     /// Ten commands of so many sectors, of 3 ms and 9 ms.
     fn times(sectors: u32) -> ServiceTimes {
@@ -284,6 +295,7 @@ mod tests {
     #[test]
     fn x_has_delays_that_were_met_but_are_in_no_figure() {
         let (mut profile, model) = drive(vec![times(8)]);
+        profile.known = Known::default();
         let x = |profile: &Profile| {
             let disk = Disk::of(profile, &model, 2).expect("times");
             let times = disk.service(8).expect("a size").times.most().clone();
@@ -295,9 +307,10 @@ mod tests {
         profile.known.late = Some(Late { reads: 1_000, by_turns: vec![20] });
         assert_eq!(x(&profile), known, "what may delay them is stated");
         profile.known.set(Figure::SettleTurns, Knowledge::Unknown);
-        // The rest of half of them; those that are a turn late; and all but those that are never done.
+        // Of six in ten those that are as before; those that are a turn late, too; and all but those that are never
+        // done.
         let late = x(&profile);
-        assert_eq!(late.map(|ppm| ppm / 1_000), [481, 497, 995], "{late:?}");
+        assert_eq!(late.map(|ppm| ppm / 1_000), [578, 597, 995], "{late:?}");
     }
 
     #[test]

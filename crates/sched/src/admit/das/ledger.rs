@@ -180,7 +180,7 @@ impl Ledger {
     /// As of [`Ledger::add`].
     pub fn add_at_work(&mut self, stream: Stream, free: impl Fn(usize) -> bool) -> Result<(), Refusal> {
         let asked = self.made_for(stream);
-        let with_it = |ledger: &Ledger| Ledger { asked: asked.clone(), ..ledger.clone() }.with_or_as_mandatory(stream);
+        let with_it = |ledger: &Ledger| ledger.knowing(&asked).with_or_as_mandatory(stream);
         let (mut found, mut others) = (with_it(self), Vec::new());
         if found.is_err() {
             others = self.served_otherwise(&free);
@@ -190,14 +190,14 @@ impl Ledger {
         let why = match found {
             Ok(ledger) => {
                 let last = ledger.streams.len() - 1;
-                *self = Ledger { asked: None, ..ledger }.improved(|at| at == last || free(at));
+                *self = ledger.knowing(&None).improved(|at| at == last || free(at));
                 return Ok(());
             }
             Err(why) => why,
         };
         let fits = |s: Stream| {
             let made = if s.requests == stream.requests { asked.clone() } else { self.made_for(s) };
-            let fits = |ledger: &Ledger| Ledger { asked: made.clone(), ..ledger.clone() }.has_room_for(s);
+            let fits = |ledger: &Ledger| ledger.knowing(&made).has_room_for(s);
             fits(self) || others.iter().any(fits)
         };
         Err(Refusal { stream: self.streams.len(), why, nearest: self.nearest(stream, why, fits) })

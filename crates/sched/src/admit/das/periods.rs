@@ -343,10 +343,9 @@ impl Periods {
         self.now.rest() == 0 && self.late.is_empty() && self.later.is_empty()
     }
 
-    /// Whether nothing of it is under way, and all that comes from now on is for a period that begins now or later.
-    pub fn is_between(&self, now: Time) -> bool {
-        let begins = self.now.given == 0 && self.begins() == now;
-        self.is_idle() && self.at_drive + self.now.early == 0 && (begins || self.now.given == self.stream.requests)
+    /// Whether nothing of this period or later ones is under way.
+    pub fn is_free(&self) -> bool {
+        self.is_idle() && self.at_drive + self.now.early == 0
     }
 
     /// Requests that may still be asked for in a period that begins now.

@@ -132,11 +132,6 @@ impl Streams {
         self.ledger.disk()
     }
 
-    /// The streams that were promised something, in the order in which they came.
-    pub fn declared(&self) -> impl Iterator<Item = Stream> + '_ {
-        self.open.iter().map(|o| o.stream)
-    }
-
     /// The streams, in the order in which they came.
     pub fn standings(&self) -> impl Iterator<Item = Standing> + '_ {
         self.open.iter().map(|o| Standing {

@@ -100,8 +100,7 @@ impl Ledger {
 
     /// A few streams, each as it asks or as a mandatory one, whichever leaves best effort more: one after the other is
     /// tried the other way, until none leaves more. The i-th is made a mandatory one only where `free(i)`.
-    #[must_use]
-    pub fn improved(self, free: impl Fn(usize) -> bool) -> Ledger {
+    pub(super) fn improved(self, free: impl Fn(usize) -> bool) -> Ledger {
         let few = self.streams.len() <= TRIED_BESIDE && self.disk.worst_is_known;
         let room = self.crossing == self.disk.outstanding();
         if !few || room && self.admitted().load.expected_ppm < LITTLE_PPM {

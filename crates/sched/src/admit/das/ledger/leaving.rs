@@ -32,6 +32,13 @@ impl Ledger {
         Ok(())
     }
 
+    /// The same streams, with reservations that are found anew, each as it asks or as a mandatory one, whichever leaves
+    /// best effort more; the i-th is made a mandatory one only where `free(i)`.
+    #[must_use]
+    pub fn renewed(&self, free: impl Fn(usize) -> bool) -> Ledger {
+        self.anew().unwrap_or_else(|_| self.clone()).improved(free)
+    }
+
     /// Keeps only `streams`; `groups[i]` is the group of `streams[i]`.
     fn keep(&mut self, streams: &[Stream], groups: &[usize]) {
         self.served = groups.iter().map(|&group| self.groups[group].stream).collect();

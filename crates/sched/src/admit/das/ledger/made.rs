@@ -26,6 +26,11 @@ impl Ledger {
         Some(Arc::new(Made { requests: stream.requests, kinds: stream.kinds, sectors, grid, work }))
     }
 
+    /// The same ledger, which need not make this any more.
+    pub(super) fn knowing(&self, made: &Option<Arc<Made>>) -> Ledger {
+        Ledger { asked: made.clone(), ..self.clone() }
+    }
+
     /// The work of a stream's requests; that of others may be the same.
     pub(super) fn work(&self, stream: &Stream, service: &Service, grid: Grid) -> Arc<Work> {
         let wanted = (stream.requests, stream.kinds, service.sectors, grid.fine);

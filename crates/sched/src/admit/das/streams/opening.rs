@@ -17,7 +17,7 @@ impl Streams {
         let at_work: Vec<AtWork> = self.standings().map(|standing| standing.at_work()).collect();
         self.ledger.become_of(&at_work)?;
         let mut ledger = self.ledger.clone();
-        ledger.add_at_work(stream, |at| self.is_free(at, now))?;
+        ledger.add_at_work(stream, |at| self.open[at].unfinished == 0)?;
         let opened = match self.begin(owner, stream, &ledger.admitted(), now) {
             Err(NotOpened::Busy) => {
                 ledger = self.ledger.clone();
@@ -28,12 +28,6 @@ impl Streams {
         };
         self.ledger = ledger;
         Ok(opened)
-    }
-
-    /// Whether nothing of a stream is under way, so that it may be served as a mandatory one from now on.
-    fn is_free(&self, at: usize, now: Time) -> bool {
-        let open = &self.open[at];
-        open.unfinished == 0 && self.subset.is_between(open.owner, now)
     }
 
     /// The same for a stream of which a ledger of those of [`Streams::standings`] has said that it can be had.
@@ -66,15 +60,16 @@ impl Streams {
     pub fn find_anew(&mut self, now: Time) {
         let at_work: Vec<AtWork> = self.standings().map(|standing| standing.at_work()).collect();
         self.ended = false;
-        // Where others than those of the ledger began, whoever admitted them finds this, too.
+        // The driver that admitted others than those of the ledger finds this for them.
         if self.ledger.become_of(&at_work).is_err() {
             return;
         }
-        let better = self.ledger.clone().improved(|at| self.is_free(at, now));
-        match self.renew(&better.admitted(), now) {
-            Ok(()) => self.ledger = better,
-            Err(_) => _ = self.renew(&self.ledger.admitted(), now),
+        let mut found = self.ledger.renewed(|at| self.open[at].unfinished == 0);
+        if self.renew(&found.admitted(), now).is_err() {
+            found = self.ledger.renewed(|_| false);
+            self.renew(&found.admitted(), now).expect("none is served as a mandatory one that was not");
         }
+        self.ledger = found;
     }
 
     /// What the streams at work have from now on, found anew by a ledger of [`Streams::standings`] after others had
@@ -89,8 +84,8 @@ impl Streams {
         self.set_others(reservations, *crossing, now)
     }
 
-    /// The first streams of those at work have these reservations, with room for so many commands that cross the
-    /// beginning of their periods.
+    /// The first streams of those at work have these reservations, with room for `crossing` commands that cross the
+    /// beginning of a period.
     fn set_others(&mut self, reservations: &[Option<Dur>], crossing: u32, now: Time) -> Result<(), NotOpened> {
         let subset = &mut self.subset;
         let raised = self.open.iter().zip(reservations).filter(|(open, r)| open.reservation.is_some() && r.is_none());

@@ -99,12 +99,6 @@ impl Subset {
         self.reckon();
     }
 
-    /// Whether a stream with a reservation may be served as a mandatory one from now on
-    /// ([`Subset::serve_as_mandatory`]) as far as its own requests go.
-    pub fn is_between(&self, number: u32, now: Time) -> bool {
-        self.streams.iter().any(|s| s.number == number && s.periods.is_between(now))
-    }
-
     /// A stream with a reservation is served as a mandatory one from now on, if nothing of it is under way and no other
     /// can become late by it. Whether it is. Panics when it has none.
     pub fn serve_as_mandatory(&mut self, number: u32, now: Time) -> bool {
@@ -115,7 +109,7 @@ impl Subset {
         let (stream, reservation) = (*open.periods.stream(), open.reservation.expect("it is served as it asks"));
         let rate = worst_rate(stream.requests, open.worst + open.blocking, stream.period);
         let rates = self.streams.iter().map(|s| s.rate).sum::<u64>().saturating_add(rate);
-        if !open.periods.is_between(now) || rates > (1 << PARTS) + self.streams.len() as u64 {
+        if !open.periods.is_free() || rates > (1 << PARTS) + self.streams.len() as u64 {
             return false;
         }
         self.streams[at].reservation = None;
