@@ -384,9 +384,12 @@ pub fn admit(disk: &Disk, streams: &[Stream]) -> Result<Admitted, Refusal> {
 pub fn admit_under(disk: &Disk, exhausted: Exhausted, streams: &[Stream]) -> Result<Admitted, Refusal> {
     let mut ledger = Ledger::new(disk.clone()).under(exhausted);
     let (few, mut rest) = streams.split_at(streams.len().min(TRIED_BESIDE));
-    few.iter().try_for_each(|&stream| ledger.add(stream))?;
-    // The others at once, as far as they can be had; what comes then may be had as a mandatory one, or is what is to be
-    // spoken of.
+    match ledger.with_all(few) {
+        Ok(all) => ledger = all,
+        // One may be had as a mandatory one alone, or is what is to be spoken of.
+        Err(_) => few.iter().try_for_each(|&stream| ledger.add(stream))?,
+    }
+    // The others at once, too, as far as they can be had.
     while !rest.is_empty() {
         let with = |n: usize| {
             let mut ledger = ledger.clone();
@@ -395,7 +398,7 @@ pub fn admit_under(disk: &Disk, exhausted: Exhausted, streams: &[Stream]) -> Res
         if let Some(all) = with(rest.len()) {
             return Ok(all.admitted());
         }
-        let good = most(rest.len() as u32 - 1, |n| with(n as usize).is_some()).unwrap_or(0) as usize;
+        let good = most(rest.len() as u32 - 1, 1, |_, n| with(n as usize).is_some()).unwrap_or(0) as usize;
         ledger = with(good).unwrap_or(ledger);
         ledger.add(rest[good])?;
         rest = &rest[good + 1..];

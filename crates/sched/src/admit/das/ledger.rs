@@ -39,11 +39,11 @@ use std::sync::Arc;
 
 use headtime_disk::time::Dur;
 
-use super::admission::{Admitted, Disk, Load, Nearest, NotKnown, Refusal, Service, Why};
+use super::admission::{Admitted, Disk, Load, NotKnown, Refusal, Service, Why};
 use super::demand::{Demand, Worst};
 use super::distribution::{CERTAIN, Distribution};
 use super::reserve::{Room, Work};
-use super::stream::{Quality, Stream};
+use super::stream::Stream;
 use super::subset::Exhausted;
 use super::sums::Sum;
 
@@ -51,18 +51,18 @@ mod as_mandatory;
 mod grid;
 mod leaving;
 mod made;
+mod nearest;
 
 pub use as_mandatory::AtWork;
 pub(super) use as_mandatory::TRIED_BESIDE;
 pub(super) use grid::Grid;
 use made::Made;
+pub(super) use nearest::most;
 
 /// Streams up to which each one's V is that of the others alone.
 const FEW: usize = 16;
 /// With more, it is for those that take more than this part of the time, one in `LARGE`.
 const LARGE: u64 = 32;
-/// With more, the nearest quality is looked for in steps of this, in parts per million.
-const STEP_PPM: u32 = 1_000;
 
 /// The streams that a drive has been promised to, with what each has reserved.
 #[derive(Clone, Debug)]
@@ -195,12 +195,7 @@ impl Ledger {
             }
             Err(why) => why,
         };
-        let fits = |s: Stream| {
-            let made = if s.requests == stream.requests { asked.clone() } else { self.made_for(s) };
-            let fits = |ledger: &Ledger| ledger.knowing(&made).has_room_for(s);
-            fits(self) || others.iter().any(fits)
-        };
-        Err(Refusal { stream: self.streams.len(), why, nearest: self.nearest(stream, why, fits) })
+        Err(Refusal { stream: self.streams.len(), why, nearest: self.nearest(stream, why, asked, &others) })
     }
 
     /// These streams and one more.
@@ -221,17 +216,14 @@ impl Ledger {
         self.settle()
     }
 
-    fn nearest(&self, last: Stream, why: Why, mut fits: impl FnMut(Stream) -> bool) -> Nearest {
-        if matches!(why, Why::Size { .. } | Why::Kinds { .. }) {
-            return Nearest::default();
-        }
-        let step = if self.streams.len() < FEW { 1 } else { STEP_PPM };
-        let requests = most(last.requests - 1, |requests| fits(Stream { requests, ..last }));
-        let quality = |steps: u32| Quality::from_ppm(steps * step).expect("between 1 and all");
-        // An optional stream has no blocking time, so it is another stream, not this one at a lower quality.
-        let qualities = if last.blocked_by > 0 { 0 } else { (last.quality.ppm() - 1) / step };
-        let lower = most(qualities, |n| fits(Stream { quality: quality(n), ..last }));
-        Nearest { requests, quality: lower.map(quality) }
+    /// These streams at once, each as it asks or as a mandatory one, if they can be had as they ask.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn with_all(&self, streams: &[Stream]) -> Result<Ledger, Why> {
+        let mut ledger = self.clone();
+        ledger.extend(streams)?;
+        Ok(ledger.improved(|_| true))
     }
 
     fn push(&mut self, new: AtWork) -> Result<(), Why> {
@@ -431,14 +423,4 @@ impl Group {
         }
         was != is
     }
-}
-
-/// The largest number from 1 to `upto` that fits, if those below one that fits do, too.
-pub(super) fn most(upto: u32, mut fits: impl FnMut(u32) -> bool) -> Option<u32> {
-    let (mut good, mut bad) = (0, upto + 1);
-    while bad - good > 1 {
-        let mid = good + (bad - good) / 2;
-        if fits(mid) { good = mid } else { bad = mid }
-    }
-    (good > 0).then_some(good)
 }

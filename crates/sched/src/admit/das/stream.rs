@@ -38,7 +38,7 @@ impl Quality {
 }
 
 /// What a stream's requests are: X differs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kinds {
     /// Reads, writes, or both.
     #[default]
@@ -67,7 +67,7 @@ impl Kinds {
 }
 
 /// What a stream asks for (c, t, q and the size that X and w are for).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stream {
     /// c: requests in each period.
     pub requests: u32,

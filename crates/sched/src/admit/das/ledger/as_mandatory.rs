@@ -9,6 +9,8 @@
 //!
 //! What is served as mandatory is served as it asked for from when a stream comes for which there is no room else.
 
+use std::collections::BTreeSet;
+
 use super::super::admission::Why;
 use super::super::forecast::{BestEffort, forecast};
 use super::super::stream::{Quality, Stream};
@@ -19,14 +21,16 @@ pub(in super::super) const TRIED_BESIDE: usize = 8;
 /// What must be left for best effort beside it as a mandatory one, of what is left beside it as it asks, in
 /// thousandths. The forecast's own error by chance is of this order.
 const MORE: u64 = 1_003;
-/// How often all are tried the other way, at most.
+/// Of as many optional streams all ways are tried.
+const ALL_WAYS: usize = 5;
+/// How often ways are tried beside more, at most.
 const PASSES: usize = 2;
 /// With less to do than this, in parts per million of the time, and room for what crosses the beginning of periods,
 /// there is too little to be had by it.
 const LITTLE_PPM: u64 = 50_000;
 
 /// A stream at work, and how it is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AtWork {
     /// What it asked for.
     pub stream: Stream,
@@ -74,56 +78,70 @@ impl Ledger {
         may.then(|| self.with(AtWork { stream, as_mandatory: true }).ok()).flatten()
     }
 
-    /// The same streams, served in other ways, with reservations that are found anew: each as it asks, all as mandatory
-    /// ones that may be (`free`), and, of a few, one more as a mandatory one. Where something is not to be had it is
-    /// not among them.
+    /// The same streams, served in other ways, with reservations that are found anew. Where something is not to be had
+    /// it is not among them. The i-th is made a mandatory one only where `free(i)`.
     pub(super) fn served_otherwise(&self, free: impl Fn(usize) -> bool) -> Vec<Ledger> {
-        let at_work: Vec<AtWork> = self.at_work().collect();
-        let mut ways: Vec<Vec<AtWork>> = Vec::new();
-        if !self.lean || self.streams != self.served {
-            ways.push(self.streams.iter().map(|&stream| stream.into()).collect());
-        }
-        if self.streams.len() < TRIED_BESIDE && self.disk.worst_is_known {
-            let may = |at: usize| free(at) && !at_work[at].as_mandatory;
-            let with = |raised: &dyn Fn(usize) -> bool| {
-                let served = |(at, w): (usize, &AtWork)| AtWork { as_mandatory: w.as_mandatory || raised(at), ..*w };
-                at_work.iter().enumerate().map(served).collect()
-            };
-            let raised: Vec<usize> = (0..at_work.len()).filter(|&at| may(at)).collect();
-            ways.extend(raised.iter().map(|&one| with(&|at| at == one)));
-            if raised.len() > 1 {
-                ways.push(with(&may));
-            }
-        }
+        let mut ways = match self.streams.len() < TRIED_BESIDE && self.disk.worst_is_known {
+            true => self.ways(&self.changeable(free)),
+            false => vec![self.streams.iter().map(|&stream| stream.into()).collect()],
+        };
+        ways.retain(|way| !self.lean || !self.at_work().eq(way.iter().copied()));
         ways.iter().filter_map(|way| self.served_so(way).ok()).collect()
     }
 
-    /// A few streams, each as it asks or as a mandatory one, whichever leaves best effort more: one after the other is
-    /// tried the other way, until none leaves more. The i-th is made a mandatory one only where `free(i)`.
+    /// Which streams may be served otherwise than now.
+    fn changeable(&self, free: impl Fn(usize) -> bool) -> Vec<usize> {
+        let open = |(at, one): (usize, AtWork)| (one.as_mandatory || free(at)).then_some((at, one.stream));
+        let open = self.at_work().enumerate().filter_map(open);
+        open.filter(|(_, stream)| !stream.is_mandatory()).map(|(at, _)| at).collect()
+    }
+
+    /// In which ways the streams may be served. Of as many as can all be tried, each as it asks or as a mandatory one; of
+    /// more, all of them so, and one otherwise than the others or than now.
+    fn ways(&self, open: &[usize]) -> Vec<Vec<AtWork>> {
+        let now: Vec<AtWork> = self.at_work().collect();
+        let with = |as_mandatory: &dyn Fn(usize) -> bool| {
+            let mut way = now.clone();
+            open.iter().enumerate().for_each(|(bit, &at)| way[at].as_mandatory = as_mandatory(bit));
+            way
+        };
+        if open.len() <= ALL_WAYS {
+            return (0..1 << open.len()).map(|bits: usize| with(&|bit| bits >> bit & 1 == 1)).collect();
+        }
+        let one = |bit: usize| [with(&|b| b == bit), with(&|b| (b == bit) != now[open[b]].as_mandatory)];
+        let all = [with(&|_| false), with(&|_| true)];
+        all.into_iter().chain((0..open.len()).flat_map(one)).collect()
+    }
+
+    /// A few streams, each as it asks or as a mandatory one, in the [way](Self::ways) that leaves best effort most; where
+    /// these are not all ways, from there on again. The i-th is made a mandatory one only where `free(i)`.
     pub(super) fn improved(self, free: impl Fn(usize) -> bool) -> Ledger {
         let few = self.streams.len() <= TRIED_BESIDE && self.disk.worst_is_known;
         let room = self.crossing == self.disk.outstanding();
         if !few || room && self.admitted().load.expected_ppm < LITTLE_PPM {
             return self;
         }
+        // Of streams that ask for the same it does not matter which is served how.
+        let sorted = |mut way: Vec<AtWork>| {
+            way.sort_unstable();
+            way
+        };
         let (mut best, mut leaves) = (self, None);
+        let mut tried = BTreeSet::from([sorted(best.at_work().collect())]);
         for _ in 0..PASSES {
-            let (mut tried, mut changed) = (Vec::new(), false);
-            for at in 0..best.streams.len() {
-                let mut at_work: Vec<AtWork> = best.at_work().collect();
-                let one = at_work[at];
-                if one.stream.is_mandatory() || !one.as_mandatory && !free(at) || tried.contains(&one) {
+            let open = best.changeable(&free);
+            let mut changed = false;
+            for way in best.ways(&open) {
+                if !tried.insert(sorted(way.clone())) {
                     continue;
                 }
-                tried.push(one);
-                at_work[at].as_mandatory = !one.as_mandatory;
-                let Ok(other) = best.served_so(&at_work) else { continue };
+                let Ok(other) = best.served_so(&way) else { continue };
                 let (least, found) = (*leaves.get_or_insert_with(|| best.leaves()), other.leaves());
                 if found * 1_000 > least * MORE {
                     (best, leaves, changed) = (other, Some(found), true);
                 }
             }
-            if !changed {
+            if !changed || open.len() <= ALL_WAYS {
                 break;
             }
         }

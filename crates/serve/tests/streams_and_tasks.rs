@@ -1,0 +1,127 @@
+//! A mandatory request that waits for what background work reads or writes of the same sectors: it is in time, as
+//! admission counted that (`blocked-by`), though two hundred readers came before.
+
+mod rig;
+
+use headtime_disk::command::Kind;
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::model::Model;
+use headtime_disk::profile;
+use headtime_disk::time::Dur;
+use headtime_sched::admit::das::admission::Disk;
+use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::streams::Setup;
+use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::core::{Config, Core, Order};
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::tasks::Range;
+use headtime_serve::engine::background::Told;
+use headtime_serve::engine::telling::Change;
+use headtime_serve::net::exports::{ExportSpec, Exports};
+use headtime_serve::streams;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rig::{Rig, drive_of, next, sectors};
+
+const DRIVE: &str = "ultrastar36z15";
+/// The stream's export, and that of the readers.
+const STREAM: u32 = 0;
+const READERS: u32 = 1;
+/// Sectors of each export.
+const EACH: u64 = 1 << 21;
+/// What the background work covers, in units of one of the stream's requests.
+const ALL: Range = Range { lbn: 10_000, count: REQUESTS * UNIT };
+const UNIT: u64 = 64;
+/// Readers. In the order of arrival a request behind all of them would wait for several periods.
+const MANY: u64 = 200;
+const PERIOD: Dur = Dur::from_ms(250);
+/// Requests of the stream.
+const REQUESTS: u64 = 16;
+
+/// An engine that serves in the order of arrival, with a stream of one request in each period, which may have to wait
+/// for one older.
+fn rig() -> Rig {
+    let spec = |name: &str, first| ExportSpec {
+        name: name.into(),
+        description: String::new(),
+        first,
+        sectors: EACH,
+        read_only: false,
+        weight: 100,
+    };
+    let exports = Exports::new(vec![spec("stream", 0), spec("readers", EACH)], 2 * EACH, 512).unwrap();
+    let exports = exports.with_requests_up_to(1 << 20);
+    let profile = profile::builtin(DRIVE).unwrap();
+    let model = Model::new(&profile).unwrap();
+    let disk = Disk::of(&profile, &model, 2).unwrap();
+    let setup = Setup::of(disk, &profile, &model, Exhausted::Skip).unwrap();
+    let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
+    let config = Config { order: Order::Fcfs, max_outstanding: 2, capacity: 2_000, fill };
+    let mut core = Core::new(config, model).guaranteeing(&setup);
+    let stream = Stream::new(1, PERIOD, Quality::MANDATORY, UNIT as u32).and_then(|s| s.blocked_by(1)).unwrap();
+    streams::begin(&mut core, &exports, &[(STREAM, stream)]).unwrap();
+    let (device, file) = drive_of(DRIVE, DriveConfig::default());
+    Rig::under(core, device, file)
+}
+
+/// Readers ask again and again, then `begin` is done, and the stream's requests come one after the other, each to
+/// sectors of its own.
+fn beside_readers(rig: &mut Rig, kind: Kind, begin: impl FnOnce(&mut Rig)) {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut read = |rig: &mut Rig| rig.read_as(READERS, EACH + random.next_u64() % (EACH - UNIT), UNIT as u32);
+    (0..MANY).for_each(|_| _ = read(rig));
+    begin(rig);
+    for n in 0..REQUESTS {
+        // From the end: background work begins at the beginning.
+        let lbn = ALL.end() - (n + 1) * UNIT;
+        let data = if kind == Kind::Write { sectors(lbn, UNIT, 2) } else { vec![] };
+        let asked = rig.ask_as(STREAM, kind, lbn, UNIT as u32, data);
+        loop {
+            let (answered, answer) = rig.answer();
+            answer.unwrap();
+            if answered == asked {
+                break;
+            }
+            read(rig);
+        }
+    }
+    let tally = rig.snapshot().streams[0].tally;
+    assert_eq!((tally.asked, tally.in_time, tally.late), (REQUESTS, REQUESTS, 0), "{tally:?}");
+}
+
+#[test]
+fn a_mandatory_write_that_a_backup_must_read_for_first_is_in_time() {
+    let mut rig = rig();
+    rig.plant(ALL.lbn, &sectors(ALL.lbn, ALL.count, 1));
+    let (session, mut told) = rig.open(1 << 20);
+    // What is written has not been read for the backup before.
+    rig.change(Change::Suspend(session));
+    rig.register(session, Kind::Read, ALL, UNIT as u32, true);
+    beside_readers(&mut rig, Kind::Write, |_| ());
+    let mut preserved = 0;
+    while preserved < ALL.count {
+        if let Told::Delivered { range, data, .. } = next(&mut told) {
+            assert!(data == sectors(range.lbn, range.count, 1), "the backup is of before");
+            preserved += range.count;
+        }
+    }
+    assert!(rig.on_disk(ALL.lbn, ALL.count as usize) == sectors(ALL.lbn, ALL.count, 2));
+    rig.end();
+}
+
+#[test]
+fn a_mandatory_read_of_what_a_promoted_task_writes_is_in_time() {
+    let mut rig = rig();
+    let (session, mut told) = rig.open(1 << 20);
+    rig.change(Change::Suspend(session));
+    let task = rig.register(session, Kind::Write, ALL, UNIT as u32, false);
+    rig.data(session, task, ALL.lbn, sectors(ALL.lbn, ALL.count, 3));
+    beside_readers(&mut rig, Kind::Read, |rig| {
+        rig.change(Change::Resume(session));
+        rig.change(Change::Promote(session, task));
+    });
+    while !matches!(next(&mut told), Told::Done { .. }) {}
+    assert!(rig.on_disk(ALL.lbn, ALL.count as usize) == sectors(ALL.lbn, ALL.count, 3));
+    rig.end();
+}
