@@ -385,9 +385,9 @@ pub fn admit_under(disk: &Disk, exhausted: Exhausted, streams: &[Stream]) -> Res
     let mut ledger = Ledger::new(disk.clone()).under(exhausted);
     let (few, mut rest) = streams.split_at(streams.len().min(TRIED_BESIDE));
     match ledger.with_all(few) {
-        Ok(all) => ledger = all,
-        // One may be had as a mandatory one alone, or is what is to be spoken of.
-        Err(_) => few.iter().try_for_each(|&stream| ledger.add(stream))?,
+        Ok(all) if !all.asks_little() => ledger = all,
+        // One may be had as a mandatory one alone, or leave more so, or is what is to be spoken of.
+        _ => few.iter().try_for_each(|&stream| ledger.add(stream))?,
     }
     // The others at once, too, as far as they can be had.
     while !rest.is_empty() {

@@ -26,7 +26,7 @@ const ALL_WAYS: usize = 5;
 /// How often ways are tried beside more, at most.
 const PASSES: usize = 2;
 /// With less to do than this, in parts per million of the time, and room for what crosses the beginning of periods,
-/// there is too little to be had by it.
+/// there is little to be had by that.
 const LITTLE_PPM: u64 = 50_000;
 
 /// A stream at work, and how it is served.
@@ -89,6 +89,12 @@ impl Ledger {
         ways.iter().filter_map(|way| self.served_so(way).ok()).collect()
     }
 
+    /// Whether there is so little to do that each stream is tried as a mandatory one when it comes, and not again.
+    pub(in super::super) fn asks_little(&self) -> bool {
+        let room = self.crossing == self.disk.outstanding();
+        room && self.admitted().load.expected_ppm < LITTLE_PPM
+    }
+
     /// Which streams may be served otherwise than now.
     fn changeable(&self, free: impl Fn(usize) -> bool) -> Vec<usize> {
         let open = |(at, one): (usize, AtWork)| (one.as_mandatory || free(at)).then_some((at, one.stream));
@@ -117,8 +123,7 @@ impl Ledger {
     /// these are not all ways, from there on again. The i-th is made a mandatory one only where `free(i)`.
     pub(super) fn improved(self, free: impl Fn(usize) -> bool) -> Ledger {
         let few = self.streams.len() <= TRIED_BESIDE && self.disk.worst_is_known;
-        let room = self.crossing == self.disk.outstanding();
-        if !few || room && self.admitted().load.expected_ppm < LITTLE_PPM {
+        if !few || self.asks_little() {
             return self;
         }
         // Of streams that ask for the same it does not matter which is served how.
