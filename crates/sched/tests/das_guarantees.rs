@@ -199,7 +199,7 @@ fn every_optional_stream_has_its_quality_whoever_goes() {
             moves_on: Dur::ZERO,
         };
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");
-        let periods: &[u64] = if seed % 2 == 0 { &[500] } else { &[200, 400] };
+        let periods = [&[500][..], &[200, 400], &[500], &[150, 220, 350]][(seed % 4) as usize];
         let all = admitted(rng, &disk, periods, 0, |rng| {
             if between(rng, 0, 4) == 0 { 1_000_000 } else { between(rng, 500_000, 995_000) as u32 }
         });

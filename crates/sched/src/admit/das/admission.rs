@@ -7,7 +7,7 @@ use headtime_disk::time::Dur;
 
 use super::distribution::Distribution;
 use super::family::Family;
-use super::ledger::{Ledger, TRIED_BESIDE, most};
+use super::ledger::{Ledger, TRIED_BESIDE};
 use super::stream::{Kinds, Quality, Stream};
 use super::subset::Exhausted;
 
@@ -389,18 +389,20 @@ pub fn admit_under(disk: &Disk, exhausted: Exhausted, streams: &[Stream]) -> Res
         // One may be had as a mandatory one alone, or leave more so, or is what is to be spoken of.
         _ => few.iter().try_for_each(|&stream| ledger.add(stream))?,
     }
-    // The others at once, too, as far as they can be had.
-    while !rest.is_empty() {
-        let with = |n: usize| {
-            let mut ledger = ledger.clone();
-            ledger.extend(&rest[..n]).is_ok().then_some(ledger)
-        };
-        if let Some(all) = with(rest.len()) {
-            return Ok(all.admitted());
+    // The others at once, too, as far as they can be had: all of them, or the most, found by halves.
+    loop {
+        let (mut good, mut bad) = (0, rest.len() + 1);
+        let mut with = rest.len();
+        while good < with {
+            let mut more = ledger.clone();
+            match more.extend(&rest[good..with]) {
+                Ok(()) => (ledger, good) = (more, with),
+                Err(_) => bad = with,
+            }
+            with = good + (bad - good) / 2;
         }
-        let good = most(rest.len() as u32 - 1, 1, |_, n| with(n as usize).is_some()).unwrap_or(0) as usize;
-        ledger = with(good).unwrap_or(ledger);
-        ledger.add(rest[good])?;
+        let Some(&next) = rest.get(good) else { break };
+        ledger.add(next)?;
         rest = &rest[good + 1..];
     }
     Ok(ledger.admitted())

@@ -57,7 +57,6 @@ pub use as_mandatory::AtWork;
 pub(super) use as_mandatory::TRIED_BESIDE;
 pub(super) use grid::Grid;
 use made::Made;
-pub(super) use nearest::most;
 
 /// Streams up to which each one's V is that of the others alone.
 const FEW: usize = 16;

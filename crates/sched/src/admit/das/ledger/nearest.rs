@@ -37,7 +37,7 @@ impl Ledger {
 }
 
 /// The largest number from 1 to `upto` that fits in any of these ways, if those below one that fits in a way do, too.
-pub(in super::super) fn most(upto: u32, ways: usize, mut fits: impl FnMut(usize, u32) -> bool) -> Option<u32> {
+fn most(upto: u32, ways: usize, mut fits: impl FnMut(usize, u32) -> bool) -> Option<u32> {
     let mut good = 0;
     for way in 0..ways {
         // Whether it is better than those before shows at once.
