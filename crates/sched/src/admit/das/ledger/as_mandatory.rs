@@ -102,8 +102,8 @@ impl Ledger {
         open.filter(|(_, stream)| !stream.is_mandatory()).map(|(at, _)| at).collect()
     }
 
-    /// In which ways the streams may be served. Of as many as can all be tried, each as it asks or as a mandatory one; of
-    /// more, all of them so, and one otherwise than the others or than now.
+    /// In which ways the streams may be served. Of as many as can all be tried, each as it asks or as a mandatory one;
+    /// of more, all of them so, and one otherwise than the others or than now.
     fn ways(&self, open: &[usize]) -> Vec<Vec<AtWork>> {
         let now: Vec<AtWork> = self.at_work().collect();
         let with = |as_mandatory: &dyn Fn(usize) -> bool| {
@@ -119,8 +119,8 @@ impl Ledger {
         all.into_iter().chain((0..open.len()).flat_map(one)).collect()
     }
 
-    /// A few streams, each as it asks or as a mandatory one, in the [way](Self::ways) that leaves best effort most; where
-    /// these are not all ways, from there on again. The i-th is made a mandatory one only where `free(i)`.
+    /// A few streams, each as it asks or as a mandatory one, in the [way](Self::ways) that leaves best effort most;
+    /// where these are not all ways, from there on again. The i-th is made a mandatory one only where `free(i)`.
     pub(super) fn improved(self, free: impl Fn(usize) -> bool) -> Ledger {
         let few = self.streams.len() <= TRIED_BESIDE && self.disk.worst_is_known;
         if !few || self.asks_little() {
@@ -170,10 +170,13 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use headtime_disk::model::Model;
+    use headtime_disk::profile::builtin;
     use headtime_disk::time::Dur;
 
     use super::super::super::admission::{Admitted, Disk, Service, admit};
     use super::super::super::distribution::Distribution;
+    use super::super::super::stream::Kinds;
     use super::*;
 
     /// Requests that take these times, in ms, as often.
@@ -233,6 +236,19 @@ mod tests {
         ledger.add(stream(1, 60, 500_000)).expect("an idle drive");
         ledger.add(stream(2, 100, 1_000_000)).expect("an idle drive");
         assert_eq!(served_as_mandatory(&ledger.admitted()), [true, true]);
+    }
+
+    /// Alone the first two are best served as mandatory ones, and with the third as well; with all four the first two
+    /// must be served as they ask and the others as mandatory ones.
+    #[test]
+    fn several_streams_are_served_otherwise_at_once_where_one_more_can_be_had_only_so() {
+        let profile = builtin("barracuda36es2").expect("a built-in drive");
+        let disk = Disk::of(&profile, &Model::new(&profile).expect("a drive that works"), 2).expect("its times");
+        let all = [(2, 200, 950_000), (1, 200, 800_000), (2, 100, 990_000), (3, 500, 800_000)];
+        let all = all.map(|(requests, ms, ppm)| stream(requests, ms, ppm).only(Kinds::Reads));
+        let served = |n: usize| served_as_mandatory(&admit(&disk, &all[..n]).expect("room"));
+        assert_eq!(served(3), [true, true, false]);
+        assert_eq!(served(4), [false, false, true, true]);
     }
 
     #[test]
