@@ -55,8 +55,8 @@ static SPEC: Spec = Spec {
         ],
         quick: true,
         note: "The mean falls through the period as the paper's does. Decisions for streams alone are most \
-               in the middle of the period, not towards its end. What is rare it says in another place, section 4.4.2: 5 and 12% of the \
-               decisions, beside one mandatory stream; here it is half as much more (17.8 to 18.3%). Our w is longer \
+               in the middle of the period, not towards its end. What is rare it says in another place, section \
+               4.4.2: 5 and 12% of the decisions, beside one mandatory stream; here it is half as much more (17.8 to 18.3%). Our w is longer \
                than the paper's by what it leaves out (a write that settles, a read-ahead that has to stop), and \
                before reservations the overrun of the last request of a stream is kept free, too. \
                What is reserved is what the stream needs where it has only its own requests to choose from, fewer \

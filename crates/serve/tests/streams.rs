@@ -10,14 +10,11 @@ use std::time::{Duration, Instant};
 
 use headtime_disk::command::Kind;
 use headtime_disk::drive::DriveConfig;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Figure, Profile};
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Disk, admit};
 use headtime_sched::admit::das::ledger::AtWork;
 use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::streams::Setup;
-use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
@@ -33,19 +30,16 @@ use headtime_serve::engine::background::Told;
 use headtime_serve::engine::streams::{NotBegun, StreamCall};
 use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::address::Address;
-use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{CAPACITY, ControlAt, Server, Service};
-use headtime_serve::streams::{self, Grounds};
-use rig::{Rig, next, sectors};
+use headtime_serve::streams::Grounds;
+use rig::{PROMISING, Rig, exports, next, promising, sectors};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 const KIB64: u32 = 64 << 10;
-/// Sectors of each export.
-const EACH: u64 = 1 << 21;
 
 fn ultrastar() -> Profile {
-    profile::builtin("ultrastar36z15").expect("a built-in drive whose times were measured")
+    profile::builtin(PROMISING).expect("a built-in drive whose times were measured")
 }
 
 fn drive(profile: &Profile) -> (VirtualDrive, std::fs::File) {
@@ -59,34 +53,10 @@ fn stream(requests: u32, ms: u64, ppm: u32) -> Stream {
     Stream::new(requests, Dur::from_ms(ms), Quality::from_ppm(ppm).unwrap(), 128).unwrap()
 }
 
-/// Two exports.
-fn exports() -> Exports {
-    let spec = |name: &str, first| ExportSpec {
-        name: name.into(),
-        description: String::new(),
-        first,
-        sectors: EACH,
-        read_only: false,
-        weight: 100,
-    };
-    let all = Exports::new(vec![spec("a", 0), spec("b", EACH)], 2 * EACH, 512).unwrap();
-    all.with_requests_up_to(1 << 20)
-}
-
-/// A core that promises, with these streams, and what it promises from.
+/// A scheduler that promises, with these streams, and what it promises from.
 fn core(wanted: &[(u32, Stream)], fill: Option<FillConfig>) -> (Core, Disk) {
-    core_of(&exports(), wanted, fill)
-}
-
-fn core_of(exports: &Exports, wanted: &[(u32, Stream)], fill: Option<FillConfig>) -> (Core, Disk) {
-    let profile = ultrastar();
-    let model = Model::new(&profile).unwrap();
-    let disk = Disk::of(&profile, &model, 2).unwrap();
-    let setup = Setup::of(disk.clone(), &profile, &model, Exhausted::Skip).unwrap();
     let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill };
-    let mut core = Core::new(config, model).guaranteeing(&setup);
-    streams::begin(&mut core, exports, wanted).unwrap();
-    (core, disk)
+    promising(config, &exports(), wanted)
 }
 
 /// A server with two exports, and what it has noted.
@@ -110,7 +80,7 @@ fn server_with(
     service.caches = caches;
     let path = dir.join("control");
     service.control = Some(ControlAt { path, disk: "u".into(), disk_id: String::new(), sectors, fills: false });
-    let (core, disk) = core_of(&exports, wanted, None);
+    let (core, disk) = core(wanted, None);
     service.streams = Some(Arc::new(disk));
     (Server::start(core, device, service).unwrap(), noted)
 }

@@ -5,31 +5,21 @@ mod rig;
 
 use headtime_disk::command::Kind;
 use headtime_disk::drive::DriveConfig;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::Disk;
 use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::streams::Setup;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::core::{Config, Core, Order};
+use headtime_sched::core::{Config, Order};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::tasks::Range;
 use headtime_serve::engine::background::Told;
 use headtime_serve::engine::telling::Change;
-use headtime_serve::net::exports::{ExportSpec, Exports};
-use headtime_serve::streams;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rig::{Rig, drive_of, next, sectors};
+use rig::{EACH, PROMISING, Rig, drive_of, exports, next, promising, sectors};
 
-const DRIVE: &str = "ultrastar36z15";
 /// The stream's export, and that of the readers.
 const STREAM: u32 = 0;
 const READERS: u32 = 1;
-/// Sectors of each export.
-const EACH: u64 = 1 << 21;
 /// What the background work covers, in units of one of the stream's requests.
 const ALL: Range = Range { lbn: 10_000, count: REQUESTS * UNIT };
 const UNIT: u64 = 64;
@@ -42,26 +32,11 @@ const REQUESTS: u64 = 16;
 /// An engine that serves in the order of arrival, with a stream of one request in each period, which may have to wait
 /// for one older.
 fn rig() -> Rig {
-    let spec = |name: &str, first| ExportSpec {
-        name: name.into(),
-        description: String::new(),
-        first,
-        sectors: EACH,
-        read_only: false,
-        weight: 100,
-    };
-    let exports = Exports::new(vec![spec("stream", 0), spec("readers", EACH)], 2 * EACH, 512).unwrap();
-    let exports = exports.with_requests_up_to(1 << 20);
-    let profile = profile::builtin(DRIVE).unwrap();
-    let model = Model::new(&profile).unwrap();
-    let disk = Disk::of(&profile, &model, 2).unwrap();
-    let setup = Setup::of(disk, &profile, &model, Exhausted::Skip).unwrap();
+    let stream = Stream::new(1, PERIOD, Quality::MANDATORY, UNIT as u32).and_then(|s| s.blocked_by(1)).unwrap();
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
     let config = Config { order: Order::Fcfs, max_outstanding: 2, capacity: 2_000, fill };
-    let mut core = Core::new(config, model).guaranteeing(&setup);
-    let stream = Stream::new(1, PERIOD, Quality::MANDATORY, UNIT as u32).and_then(|s| s.blocked_by(1)).unwrap();
-    streams::begin(&mut core, &exports, &[(STREAM, stream)]).unwrap();
-    let (device, file) = drive_of(DRIVE, DriveConfig::default());
+    let (core, _) = promising(config, &exports(), &[(STREAM, stream)]);
+    let (device, file) = drive_of(PROMISING, DriveConfig::default());
     Rig::under(core, device, file)
 }
 

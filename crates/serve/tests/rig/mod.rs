@@ -11,6 +11,10 @@ use headtime_disk::command::Kind;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
+use headtime_sched::admit::das::admission::Disk;
+use headtime_sched::admit::das::stream::Stream;
+use headtime_sched::admit::das::streams::Setup;
+use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
@@ -24,6 +28,8 @@ use headtime_serve::engine::gauges::Snapshot;
 use headtime_serve::engine::inbox::{Outbox, inbox};
 use headtime_serve::engine::telling::{Answer, Ask, Call, Change, Telling};
 use headtime_serve::engine::{End, Engine};
+use headtime_serve::net::exports::{ExportSpec, Exports};
+use headtime_serve::streams;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -63,6 +69,37 @@ pub fn drive_of(name: &str, config: DriveConfig) -> (VirtualDrive, File) {
     file.set_len(40 << 30).unwrap();
     let drive = VirtualDrive::new(&profile::builtin(name).unwrap(), config, file.try_clone().unwrap().into());
     (drive.unwrap(), file)
+}
+
+/// A built-in drive whose times were measured, for streams.
+pub const PROMISING: &str = "ultrastar36z15";
+
+/// Sectors of each of [`exports`].
+pub const EACH: u64 = 1 << 21;
+
+/// Two exports.
+pub fn exports() -> Exports {
+    let spec = |name: &str, first| ExportSpec {
+        name: name.into(),
+        description: String::new(),
+        first,
+        sectors: EACH,
+        read_only: false,
+        weight: 100,
+    };
+    let all = Exports::new(vec![spec("a", 0), spec("b", EACH)], 2 * EACH, 512).unwrap();
+    all.with_requests_up_to(1 << 20)
+}
+
+/// A scheduler of [`PROMISING`] with streams of these exports, and what it promises from.
+pub fn promising(config: Config, exports: &Exports, wanted: &[(u32, Stream)]) -> (Core, Disk) {
+    let profile = profile::builtin(PROMISING).unwrap();
+    let model = Model::new(&profile).unwrap();
+    let disk = Disk::of(&profile, &model, 2).unwrap();
+    let setup = Setup::of(disk.clone(), &profile, &model, Exhausted::Skip).unwrap();
+    let mut core = Core::new(config, model).guaranteeing(&setup);
+    streams::begin(&mut core, exports, wanted).unwrap();
+    (core, disk)
 }
 
 impl Rig {
