@@ -53,10 +53,14 @@ fn stream(requests: u32, ms: u64, ppm: u32) -> Stream {
     Stream::new(requests, Dur::from_ms(ms), Quality::from_ppm(ppm).unwrap(), 128).unwrap()
 }
 
+/// How a scheduler of streams works.
+fn config(fill: Option<FillConfig>) -> Config {
+    Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill }
+}
+
 /// A scheduler that promises, with these streams, and what it promises from.
 fn core(wanted: &[(u32, Stream)], fill: Option<FillConfig>) -> (Core, Disk) {
-    let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill };
-    promising(config, &exports(), wanted)
+    promising(config(fill), &exports(), wanted)
 }
 
 /// A server with two exports, and what it has noted.
@@ -80,7 +84,7 @@ fn server_with(
     service.caches = caches;
     let path = dir.join("control");
     service.control = Some(ControlAt { path, disk: "u".into(), disk_id: String::new(), sectors, fills: false });
-    let (core, disk) = core(wanted, None);
+    let (core, disk) = promising(config(None), &exports, wanted);
     service.streams = Some(Arc::new(disk));
     (Server::start(core, device, service).unwrap(), noted)
 }
