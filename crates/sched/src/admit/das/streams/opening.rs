@@ -85,21 +85,23 @@ impl Streams {
     }
 
     /// The first streams of those at work have these reservations, with room for `crossing` commands that cross the
-    /// beginning of a period.
+    /// beginning of a period. Those that get one do so before others are served as mandatory ones: there may be no time
+    /// for all of them.
     fn set_others(&mut self, reservations: &[Option<Dur>], crossing: u32, now: Time) -> Result<(), NotOpened> {
-        let subset = &mut self.subset;
-        let raised = self.open.iter().zip(reservations).filter(|(open, r)| open.reservation.is_some() && r.is_none());
-        let raised: Vec<Open> = raised.map(|(open, _)| *open).collect();
-        if let Some(busy) = raised.iter().position(|open| !subset.serve_as_mandatory(open.owner, now)) {
-            let as_before = raised[..busy].iter().filter_map(|open| Some((open.owner, open.reservation?)));
-            subset.set_reservations(as_before);
+        let before = self.subset.clone();
+        let others = || self.open.iter().zip(reservations);
+        let raised = others().filter(|(open, r)| open.reservation.is_some() && r.is_none());
+        let raised: Vec<u32> = raised.map(|(open, _)| open.owner).collect();
+        let reserved: Vec<(u32, Dur)> = others().filter_map(|(open, r)| Some((open.owner, (*r)?))).collect();
+        self.subset.set_reservations(reserved);
+        if !raised.iter().all(|&owner| self.subset.serve_as_mandatory(owner, now)) {
+            self.subset = before;
             return Err(NotOpened::Busy);
         }
+        self.subset.set_crossing(crossing);
         for (open, &reservation) in self.open.iter_mut().zip(reservations) {
             open.reservation = reservation;
         }
-        subset.set_crossing(crossing);
-        subset.set_reservations(self.open.iter().filter_map(|open| Some((open.owner, open.reservation?))));
         Ok(())
     }
 
