@@ -9,50 +9,45 @@ use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
 use headtime_sched::admit::das::streams::Setup;
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::core::{Config, Core, Order};
-use headtime_testkit::profiles::{between, rng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Streams of reads, of one family of periods.
-fn streams(rng: &mut Xoshiro256PlusPlus, n: u64) -> Vec<Stream> {
-    let periods: [&[u64]; 3] = [&[100, 200, 500], &[100, 400], &[200, 300, 700]];
-    let periods = periods[between(rng, 0, 2) as usize];
-    let mut one = || {
-        let ms = periods[between(rng, 0, periods.len() as u64 - 1) as usize];
-        let requests = between(rng, 1, (ms / 60).clamp(1, 4)) as u32;
-        let ppm = [500_000, 800_000, 950_000, 990_000, 1_000_000][between(rng, 0, 4) as usize];
-        let quality = Quality::from_ppm(ppm).expect("a quality");
-        Stream::new(requests, Dur::from_ms(ms), quality, 128).expect("a stream").only(Kinds::Reads)
-    };
-    (0..n).map(|_| one()).collect()
-}
+/// Requests, period in ms and quality in parts per million. Found by trying random sets: when the last of each comes,
+/// one of those before it has a reservation from then on and another is served as a mandatory one.
+const EXCHANGED: [&[(u32, u64, u32)]; 4] = [
+    &[(2, 200, 900_000), (2, 100, 900_000), (6, 400, 950_000)],
+    &[(2, 100, 950_000), (5, 200, 950_000), (2, 200, 950_000)],
+    &[(3, 200, 800_000), (2, 100, 800_000), (7, 400, 800_000)],
+    &[(1, 200, 950_000), (4, 200, 950_000), (2, 100, 950_000), (9, 400, 800_000)],
+];
 
+/// There is no time for both as mandatory ones, so the reservation comes first.
 #[test]
-fn a_set_that_is_admitted_can_be_opened_one_after_another() {
+fn one_stream_makes_room_for_another_that_is_served_as_a_mandatory_one() {
     let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
     let model = || Model::new(&profile).expect("a drive that works");
     let disk = Disk::of(&profile, &model(), 2).expect("its times");
     let setup = Setup::of(disk, &profile, &model(), Exhausted::Skip).expect("a worst case");
-    let (mut rng, mut had, mut at_once) = (rng(1), 0, 0);
-    for set in 0..SETS {
-        let n = between(&mut rng, 3, 5);
-        let all = streams(&mut rng, n);
-        let Ok(admitted) = admit(&setup.disk, &all) else { continue };
-        had += 1;
+    for set in EXCHANGED {
+        let streams: Vec<Stream> = set
+            .iter()
+            .map(|&(requests, ms, ppm)| {
+                let quality = Quality::from_ppm(ppm).expect("a quality");
+                Stream::new(requests, Dur::from_ms(ms), quality, 128).expect("a stream").only(Kinds::Reads)
+            })
+            .collect();
+        let admitted = admit(&setup.disk, &streams);
+        assert!(admitted.is_ok(), "{set:?}: {admitted:?}");
         let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: 256, fill: None };
         let mut core = Core::new(config, model()).guaranteeing(&setup);
-        for (owner, &stream) in (0..).zip(&all) {
-            let before: Vec<bool> = core.standings().iter().map(|s| s.reservation.is_some()).collect();
+        let reserved =
+            |core: &Core| -> Vec<bool> { core.standings().iter().map(|s| s.reservation.is_some()).collect() };
+        let mut before = Vec::new();
+        for (owner, &stream) in (0..).zip(&streams) {
+            before = reserved(&core);
             let opened = core.open_stream(owner, stream, Time::ZERO);
-            assert!(opened.is_ok(), "set {set}: stream {owner} of {all:?}: {opened:?}");
-            let after: Vec<bool> = core.standings().iter().map(|s| s.reservation.is_some()).collect();
-            let change = |from, to| before.iter().zip(&after).any(|(&b, &a)| (b, a) == (from, to));
-            at_once += u32::from(change(false, true) && change(true, false));
+            assert!(opened.is_ok(), "{set:?}: stream {owner}: {opened:?}");
         }
-        let reservations: Vec<_> = core.standings().iter().map(|s| s.reservation).collect();
-        assert_eq!(reservations.len(), admitted.reservations.len());
+        let after = reserved(&core);
+        let change = |from, to| before.iter().zip(&after).any(|(&b, &a)| (b, a) == (from, to));
+        assert!(change(false, true) && change(true, false), "{set:?}: {before:?}, then {after:?}");
     }
-    println!("{had} of {SETS} sets were admitted; streams were served in the other's way {at_once} times");
-    assert!(had > SETS / 4 && at_once > 3, "{had} sets, {at_once} exchanges");
 }
-
-const SETS: u64 = 300;

@@ -18,13 +18,21 @@ use super::subset::charge::{STEP, mixed};
 use super::subset::{Exhausted, Member, Rules, Sent, Subset};
 
 /// Commands after which it ends, or periods of the stream with the longest, if those come later.
-const COMMANDS: u64 = 20_000;
-const PERIODS: u64 = 20;
+const WHOLE: Length = Length { commands: 20_000, periods: 20 };
+/// The same for a first look, which may be a few percent off.
+const SHORT: Length = Length { commands: 2_000, periods: 5 };
 /// Commands at most.
 const MOST_COMMANDS: u64 = 200_000;
 /// With more streams than this a decision takes longer, and what one period differs from the next is less: fewer
 /// commands and periods do.
 const MANY: u64 = 50;
+
+/// How long is looked ahead.
+#[derive(Clone, Copy, Debug)]
+struct Length {
+    commands: u64,
+    periods: u64,
+}
 
 /// Best effort that always waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +78,27 @@ pub fn forecast(
     exhausted: Exhausted,
     best_effort: BestEffort,
 ) -> Option<Forecast> {
+    Some(running(disk, streams, admitted, exhausted, best_effort)?.run(WHOLE))
+}
+
+/// The same after a first look, which takes a tenth of the time.
+pub(super) fn glance(
+    disk: &Disk,
+    streams: &[Stream],
+    admitted: &Admitted,
+    exhausted: Exhausted,
+    best_effort: BestEffort,
+) -> Option<Forecast> {
+    Some(running(disk, streams, admitted, exhausted, best_effort)?.run(SHORT))
+}
+
+fn running(
+    disk: &Disk,
+    streams: &[Stream],
+    admitted: &Admitted,
+    exhausted: Exhausted,
+    best_effort: BestEffort,
+) -> Option<Running> {
     let own = disk.service_for(best_effort.kinds, best_effort.sectors).ok()?;
     let rules = Rules {
         outstanding: disk.outstanding(),
@@ -83,6 +112,7 @@ pub fn forecast(
     };
     let mut running = Running {
         subset: Subset::new(rules),
+        outstanding: rules.outstanding as usize,
         streams: Vec::new(),
         gives_up: exhausted == Exhausted::Skip,
         drive: VecDeque::new(),
@@ -102,7 +132,7 @@ pub fn forecast(
         let usual = if stream.kinds == Kinds::Any { reads.unwrap_or(service) } else { service };
         running.streams.push(Asking { stream, next, times: Drawn::of(usual) });
     }
-    Some(running.run(rules.outstanding as usize))
+    Some(running)
 }
 
 /// X of one size, ready to be drawn from.
@@ -187,6 +217,8 @@ struct Asking {
 
 struct Running {
     subset: Subset,
+    /// Commands at the drive at most.
+    outstanding: usize,
     streams: Vec<Asking>,
     /// What of optional streams was not done in its period is not done at all.
     gives_up: bool,
@@ -203,14 +235,14 @@ struct Running {
 }
 
 impl Running {
-    fn run(mut self, outstanding: usize) -> Forecast {
+    fn run(mut self, length: Length) -> Forecast {
         let longest = self.streams.iter().map(|s| s.stream.period).max().unwrap_or(Dur::ZERO);
         let more = 1 + self.streams.len() as u64 / MANY;
-        let until = Time(longest.0 * (PERIODS / more).max(2));
-        let commands = COMMANDS / more;
+        let until = Time(longest.0 * (length.periods / more).max(2));
+        let commands = length.commands / more;
         let mut command = 0;
         while command < MOST_COMMANDS && (command < commands || self.now < until) {
-            while self.drive.len() < outstanding && self.send(&mut command) {}
+            while self.drive.len() < self.outstanding && self.send(&mut command) {}
             let asks = self.streams.iter().map(|s| s.next).min();
             let next = [asks, self.drive.front().map(|c| c.1), self.subset.next_wakeup()];
             let Some(next) = next.into_iter().flatten().min() else { break };

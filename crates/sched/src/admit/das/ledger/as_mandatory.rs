@@ -9,11 +9,13 @@
 //!
 //! What is served as mandatory is served as it asked for from when a stream comes for which there is no room else.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::super::admission::Why;
-use super::super::forecast::{BestEffort, forecast};
+use super::super::admission::{Admitted, Disk, Why};
+use super::super::forecast::{BestEffort, Forecast, forecast, glance};
 use super::super::stream::{Quality, Stream};
+use super::super::subset::Exhausted;
 use super::Ledger;
 
 /// With fewer streams than this, one more is tried as a mandatory one although it can be had as it asks.
@@ -23,11 +25,16 @@ pub(in super::super) const TRIED_BESIDE: usize = 8;
 const MORE: u64 = 1_003;
 /// Of as many optional streams all ways are tried.
 const ALL_WAYS: usize = 5;
+/// Of more ways than these, those that leave most at a [glance] are looked at.
+const LOOKED_AT: usize = 4;
 /// How often ways are tried beside more, at most.
 const PASSES: usize = 2;
 /// With less to do than this, in parts per million of the time, and room for what crosses the beginning of periods,
 /// there is little to be had by that.
 const LITTLE_PPM: u64 = 50_000;
+
+/// [`forecast`], or a [`glance`].
+type Look = fn(&Disk, &[Stream], &Admitted, Exhausted, BestEffort) -> Option<Forecast>;
 
 /// A stream at work, and how it is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,7 +69,9 @@ impl Ledger {
         }
         match (as_asked, self.with_as_mandatory(stream)) {
             (as_asked, None) => as_asked,
-            (Ok(asked), Some(other)) if asked.leaves() * MORE >= other.leaves() * 1_000 => Ok(asked),
+            // The [better](Ledger::improved) is found among all ways.
+            (Ok(asked), Some(_)) if !asked.asks_little() => Ok(asked),
+            (Ok(asked), Some(other)) if asked.leaves(forecast) * MORE >= other.leaves(forecast) * 1_000 => Ok(asked),
             (_, Some(other)) => Ok(other),
         }
     }
@@ -135,13 +144,19 @@ impl Ledger {
         let mut tried = BTreeSet::from([sorted(best.at_work().collect())]);
         for _ in 0..PASSES {
             let open = best.changeable(&free);
-            let mut changed = false;
+            let mut others: Vec<Ledger> = Vec::new();
             for way in best.ways(&open) {
-                if !tried.insert(sorted(way.clone())) {
-                    continue;
+                if tried.insert(sorted(way.clone())) {
+                    others.extend(best.served_so(&way));
                 }
-                let Ok(other) = best.served_so(&way) else { continue };
-                let (least, found) = (*leaves.get_or_insert_with(|| best.leaves()), other.leaves());
+            }
+            if others.len() > LOOKED_AT {
+                others.sort_by_cached_key(|other| Reverse(other.leaves(glance)));
+                others.truncate(LOOKED_AT);
+            }
+            let mut changed = false;
+            for other in others {
+                let (least, found) = (*leaves.get_or_insert_with(|| best.leaves(forecast)), other.leaves(forecast));
                 if found * 1_000 > least * MORE {
                     (best, leaves, changed) = (other, Some(found), true);
                 }
@@ -161,9 +176,9 @@ impl Ledger {
     }
 
     /// Best-effort requests in 1,000 seconds beside these streams; none if their times are not known.
-    fn leaves(&self) -> u64 {
+    fn leaves(&self, look: Look) -> u64 {
         let beside = BestEffort::usual(&self.disk);
-        let found = forecast(&self.disk, &self.streams, &self.admitted(), self.exhausted, beside);
+        let found = look(&self.disk, &self.streams, &self.admitted(), self.exhausted, beside);
         found.map_or(0, |found| found.per_1000_s)
     }
 }
@@ -174,7 +189,7 @@ mod tests {
     use headtime_disk::profile::builtin;
     use headtime_disk::time::Dur;
 
-    use super::super::super::admission::{Admitted, Disk, Service, admit};
+    use super::super::super::admission::{Service, admit};
     use super::super::super::distribution::Distribution;
     use super::super::super::stream::Kinds;
     use super::*;
@@ -201,7 +216,7 @@ mod tests {
         let (mut disk, all) = (drive([5, 6, 20]), [stream(2, 100, 1_000_000), stream(1, 60, 500_000)]);
         let leaves = |served: &[Stream]| {
             let mut ledger = Ledger::new(drive([5, 6, 20]));
-            ledger.extend(served).map(|()| ledger.leaves()).expect("an idle drive")
+            ledger.extend(served).map(|()| ledger.leaves(forecast)).expect("an idle drive")
         };
         assert!(leaves(&all) * 6 < leaves(&[all[0], stream(1, 60, 1_000_000)]) * 5);
         let found = admit(&disk, &all).expect("an idle drive");
