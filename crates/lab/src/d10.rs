@@ -19,8 +19,10 @@ use std::collections::BTreeMap;
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Admitted, Disk, admit};
+use headtime_sched::admit::das::admission::{Admitted, Disk, admit_under};
+use headtime_sched::admit::das::ledger::Ledger;
 use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sim::stats::Stats;
 use headtime_sim::stats::streams::StreamAccount;
 use headtime_sim::workload::variates::{Share, Variates};
@@ -186,25 +188,18 @@ fn admitted_set(
     rng: &mut Variates,
 ) -> Result<(Vec<StreamSpec>, Admitted), RunError> {
     let periods = PERIODS[rng.below(PERIODS.len() as u64) as usize];
-    let (mut specs, mut streams) = (Vec::new(), Vec::new());
-    let last = loop {
-        let mut last = None;
+    let (mut specs, mut ledger) = (Vec::new(), Ledger::new(disk.clone()).under(Exhausted::Skip));
+    while specs.is_empty() {
         for _ in 0..TRIED {
             let (spec, stream) = stream(specs.len(), periods, region, rng)?;
-            streams.push(stream);
-            match admit(disk, &streams) {
-                Ok(admitted) => {
-                    specs.push(spec);
-                    last = Some(admitted);
-                }
-                Err(_) => _ = streams.pop(),
+            if ledger.try_add(stream).is_ok() {
+                specs.push(spec);
             }
         }
-        if let Some(last) = last {
-            break last;
-        }
-    };
-    Ok((specs, last))
+    }
+    // What is had one after another is had at once, too.
+    let admitted = admit_under(disk, Exhausted::Skip, ledger.streams()).map_err(|e| failed(&SPEC, e))?;
+    Ok((specs, admitted))
 }
 
 /// A stream that asks for up to a third of the drive's time, or of its worst case.

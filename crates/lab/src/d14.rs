@@ -231,7 +231,7 @@ fn admitted(disk: &Disk, rng: &mut Variates) -> Result<(Vec<StreamSpec>, u64), R
             spec.pattern.reads = Share::new(rng.below(3) as u32, 2).unwrap_or(Share::NONE);
             let stream = Stream::new(requests, spec.period, quality, (bytes / 512) as u32);
             let stream = stream.map_err(|e| failed(&SPEC, e))?.only(spec.kinds());
-            if ledger.add(stream).is_ok() {
+            if ledger.try_add(stream).is_ok() {
                 specs.push(spec);
             }
         }

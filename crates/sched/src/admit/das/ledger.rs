@@ -179,22 +179,45 @@ impl Ledger {
     /// As of [`Ledger::add`].
     pub fn add_at_work(&mut self, stream: Stream, free: impl Fn(usize) -> bool) -> Result<(), Refusal> {
         let asked = self.made_for(stream);
-        let with_it = |ledger: &Ledger| ledger.knowing(&asked).with_or_as_mandatory(stream);
+        match self.added(stream, &asked, &free) {
+            Ok(ledger) => *self = ledger,
+            Err((why, others)) => {
+                let nearest = self.nearest(stream, why, asked, &others);
+                return Err(Refusal { stream: self.streams.len(), why, nearest });
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Ledger::add`], where nothing is asked of a refusal but why: to find what is nearest takes most of its time.
+    ///
+    /// # Errors
+    /// Why not; nothing has changed then.
+    pub fn try_add(&mut self, stream: Stream) -> Result<(), Why> {
+        *self = self.added(stream, &self.made_for(stream), &|_| true).map_err(|(why, _)| why)?;
+        Ok(())
+    }
+
+    /// These streams and one more, or why not, and in which other ways these were tried. `asked` is the work of its
+    /// requests.
+    fn added(
+        &self,
+        stream: Stream,
+        asked: &Option<Arc<Made>>,
+        free: &dyn Fn(usize) -> bool,
+    ) -> Result<Ledger, (Why, Vec<Ledger>)> {
+        let with_it = |ledger: &Ledger| ledger.knowing(asked).with_or_as_mandatory(stream);
         let (mut found, mut others) = (with_it(self), Vec::new());
         if found.is_err() {
-            others = self.served_otherwise(&free);
+            others = self.served_otherwise(free);
             let had = others.iter().find_map(|others| with_it(others).ok());
             found = had.map_or(found, Ok);
         }
-        let why = match found {
-            Ok(ledger) => {
-                let last = ledger.streams.len() - 1;
-                *self = ledger.knowing(&None).improved(|at| at == last || free(at));
-                return Ok(());
-            }
-            Err(why) => why,
-        };
-        Err(Refusal { stream: self.streams.len(), why, nearest: self.nearest(stream, why, asked, &others) })
+        let last = self.streams.len();
+        match found {
+            Ok(ledger) => Ok(ledger.knowing(&None).improved(|at| at == last || free(at))),
+            Err(why) => Err((why, others)),
+        }
     }
 
     /// These streams and one more.
