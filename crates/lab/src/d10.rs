@@ -4,9 +4,8 @@
 //! ones of two request sizes and several periods, eight that are asked for one by one, of which those that are admitted
 //! run beside best effort of one of four kinds. The drive that they run on is noisier than the one that X was measured
 //! on: how often its head fails to settle, how often in succession, and by how much its seeks differ are drawn for each
-//! set. Where it settles sooner than w has room for, by two turns or more, its seeks differ by more than w has, which w
-//! covers by those turns. The Barracuda has one turn of that kind and keeps to the profile's limits: seeks that differ
-//! by twice as much can take it beyond w.
+//! set. If it settles two or more turns sooner than w has room for, its seeks differ by more than w has room for: those
+//! turns make up for that. The Barracuda has one such turn, so its seeks keep to the profile's limits.
 //!
 //! In two sets of three best effort and each stream have parts of the drive of their own. In the third all of them have
 //! one region, where many writes are: a request that overlaps an older one, one of them a write, waits for that, and an
@@ -69,25 +68,25 @@ static SPEC: Spec = Spec {
 
 /// Request sizes of streams, bytes.
 const SIZES: [u64; 2] = [8 << 10, 64 << 10];
-/// Bins of a family in one of X's: many sets are tried for each that is had. Times are rounded up,
-/// which is on the side of promises.
+/// Bins of X that are merged into one, since eight streams are tried for each set. Times are rounded up, which is the
+/// safe side.
 const MERGED: u32 = 5;
 /// Streams that are tried for a set.
 const TRIED: u64 = 8;
 /// Every third set has one region for all.
 const TOGETHER: u64 = 3;
-/// What part of the drive it is, and the older requests that a mandatory one may have to wait for there, as its stream
-/// says. Up to a hundred requests of best effort lie in the region. Each is the most that one was found to wait for in
-/// the whole form with seeds 1 to 3, of 75,000, 756,000 and 1.8 million: with these seeds that they are enough is not
-/// a result, with others it is: with seeds 4 to 6 one waited for nine, and was in time.
+/// The region's part of the drive, and how many older requests a mandatory one may have to wait for there
+/// (`blocked-by`). Up to a hundred requests of best effort lie in the region. Each number is the most that one was found
+/// to wait for in the whole form with seeds 1 to 3, of 75,000, 756,000 and 1.8 million mandatory requests, so only
+/// other seeds test it: with seeds 4 to 6 one waited for nine, and was in time.
 const REGIONS: [(f64, u32); 3] = [(0.0005, 8), (0.05, 2), (1.0, 1)];
-/// Moves of a million after which a head fails to settle, and the powers of ten of it that are drawn: 0.1 to 10%.
+/// A head fails to settle after 10^n moves in a million, with n one of so many from `FAILS_FROM` on: 0.1 to 10%.
 const FAILS_FROM: u32 = 3;
 const FAILS_POWERS: u64 = 3;
 /// Turns that a drive settles sooner than w has room for, when its seeks differ by more than w has: one for a seek, one
 /// for a move at the end of a track that comes too late for its skew.
 const MADE_UP_FOR: u32 = 2;
-/// Such seeks differ by up to this multiple.
+/// How many times as much as w has room for such seeks differ, at most.
 const SEEKS_DIFFER: u64 = 4;
 /// The part of the drive that best effort has, from its beginning; each stream has one behind it.
 const OWN: f64 = 0.2;
@@ -202,7 +201,8 @@ fn admitted_set(
     Ok((specs, admitted))
 }
 
-/// A stream that asks for up to a third of the drive's time, or of its worst case.
+/// A stream that asks for up to a third of the drive's time: an optional one in the mean, a mandatory one at its worst,
+/// without blocking time.
 fn stream(
     number: usize,
     periods: &[u64],

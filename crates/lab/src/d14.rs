@@ -87,13 +87,13 @@ const MERGED: u32 = 2;
 const PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[200, 300, 700], &[500, 501]];
 /// Streams that are tried for a set.
 const TRIED: usize = 8;
-/// What is below by no more than this is none, in points.
+/// Points below what was asked that still count as kept.
 const MARGIN: f64 = 0.5;
-/// What is below by more than this has no promise at all, however few such streams there are.
+/// One stream that is further below than this, in points, is enough for the claim to fail.
 const FAR: f64 = 5.0;
-/// The deviations that one in a hundred is below by chance.
+/// Standard deviations by which one in a hundred is below by chance.
 const CHANCE: f64 = 2.326;
-/// Of a 95% interval's half width.
+/// Standard deviations in half the width of a 95% interval.
 const DEVIATIONS: f64 = 1.96;
 
 impl Experiment for D14 {

@@ -104,7 +104,7 @@ impl Core {
     /// [`Core::standings`] says after others have ended. Panics when it is one of others.
     ///
     /// # Errors
-    /// Requests of one that is to be served as a mandatory one are under way; the core has no streams.
+    /// One that is to be served as a mandatory one cannot be yet; the core has no streams.
     pub fn renew_streams(&mut self, admitted: &Admitted, now: Time) -> Result<(), NotOpened> {
         self.streams(now)?.renew(admitted, now)
     }

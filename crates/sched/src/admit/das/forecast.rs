@@ -19,7 +19,7 @@ use super::subset::{Exhausted, Member, Rules, Sent, Subset};
 
 /// Commands after which it ends, or periods of the stream with the longest, if those come later.
 const WHOLE: Length = Length { commands: 20_000, periods: 20 };
-/// The same for a first look, which may be a few percent off.
+/// The same for a [glance]: a few percent off.
 const SHORT: Length = Length { commands: 2_000, periods: 5 };
 /// Commands at most.
 const MOST_COMMANDS: u64 = 200_000;
@@ -81,7 +81,7 @@ pub fn forecast(
     Some(running(disk, streams, admitted, exhausted, best_effort)?.run(WHOLE))
 }
 
-/// The same after a first look, which takes a tenth of the time.
+/// The same from a shorter run, which may be a few percent off: a tenth of the commands or a quarter of the periods.
 pub(super) fn glance(
     disk: &Disk,
     streams: &[Stream],

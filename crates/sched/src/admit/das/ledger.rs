@@ -15,16 +15,17 @@
 //! * what is still at the drive when the period begins, one for each command that may be outstanding. Where there is
 //!   room for it, that is the rest of a request of the largest size, at any instant of it, and whole ones behind it
 //!   ("crossing"): then best effort may be sent whatever begins while the drive is busy with it, as long as no more
-//!   commands are at the drive. Else best effort is sent only if it is over by then at its worst or the reservations
-//!   fit behind it, and of an optional stream what is likely to be done by then, which goes on for X - x at most.
+//!   commands are at the drive. Without that room best effort, or an optional request, is sent only if it is likely to
+//!   be over when the period begins (within x), or if the period's reservations fit behind it at their worst. What it
+//!   takes beyond x, X - x, is in V.
 //!
 //! When the mandatory streams have less than a worst case to spare, nothing else is begun shortly before they are
 //! released; that is taken off the period.
 //!
 //! More reservation for one stream is less room for the others, so reservations are looked for from below: each is
 //! the least that the others' leave room for, again until none grows. That gives the least of all sets that are
-//! possible, or shows that none is. A stream that comes raises those that are there, so the search for both begins
-//! with them ([`Ledger::add`]).
+//! possible, or shows that none is. When a stream comes, the search begins with the present reservations, which can
+//! only rise ([`Ledger::add`]).
 //!
 //! Streams that ask for the same have the same reservation. Where more than a few streams share a drive, a small
 //! one's V is the time of all of them, itself included, which is a little more than that of the others; one sum then
@@ -181,15 +182,15 @@ impl Ledger {
         let asked = self.made_for(stream);
         match self.added(stream, &asked, &free) {
             Ok(ledger) => *self = ledger,
-            Err((why, others)) => {
-                let nearest = self.nearest(stream, why, asked, &others);
+            Err((why, ways)) => {
+                let nearest = self.nearest(stream, why, asked, &ways);
                 return Err(Refusal { stream: self.streams.len(), why, nearest });
             }
         }
         Ok(())
     }
 
-    /// As [`Ledger::add`], where nothing is asked of a refusal but why: to find what is nearest takes most of its time.
+    /// As [`Ledger::add`], but a refusal has its reason only: to find what is nearest takes most of its time.
     ///
     /// # Errors
     /// Why not; nothing has changed then.
@@ -198,8 +199,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// These streams and one more, or why not, and in which other ways these were tried. `asked` is the work of its
-    /// requests.
+    /// These streams and one more; or why not, and the other ways in which these were tried. `asked` is the work of the
+    /// new one's requests.
     fn added(
         &self,
         stream: Stream,
@@ -207,17 +208,16 @@ impl Ledger {
         free: &dyn Fn(usize) -> bool,
     ) -> Result<Ledger, (Why, Vec<Ledger>)> {
         let with_it = |ledger: &Ledger| ledger.knowing(asked).with_or_as_mandatory(stream);
-        let (mut found, mut others) = (with_it(self), Vec::new());
-        if found.is_err() {
-            others = self.served_otherwise(free);
-            let had = others.iter().find_map(|others| with_it(others).ok());
-            found = had.map_or(found, Ok);
-        }
+        let ledger = match with_it(self) {
+            Ok(ledger) => ledger,
+            Err(why) => {
+                let ways = self.served_otherwise(free);
+                let Some(ledger) = ways.iter().find_map(|way| with_it(way).ok()) else { return Err((why, ways)) };
+                ledger
+            }
+        };
         let last = self.streams.len();
-        match found {
-            Ok(ledger) => Ok(ledger.knowing(&None).improved(|at| at == last || free(at))),
-            Err(why) => Err((why, others)),
-        }
+        Ok(ledger.knowing(&None).improved(|at| at == last || free(at)))
     }
 
     /// These streams and one more.
@@ -359,10 +359,10 @@ impl Ledger {
             !group.stream.is_mandatory() && group.enough_at < all.version
         };
         while (0..self.groups.len()).any(|i| stale(self, i)) {
-            // Sums that serve several are of when they were made: who is found to have enough by one is looked at
-            // again if others have grown since.
+            // A sum that serves several groups is right for the version at which it was made. If reservations have
+            // grown since, groups that had enough by it are looked at again.
             let (mut rooms, mut made_at) = (Rooms::new(), self.version);
-            // Who came last has nothing yet; the others may have enough as it is.
+            // The newest first: it has no reservation yet, and the older ones may have enough.
             for i in (0..self.groups.len()).rev() {
                 if !stale(self, i) {
                     continue;
@@ -392,7 +392,7 @@ impl Ledger {
         }
     }
 
-    /// The room that others leave in a period of group `i`; of `own` streams, without itself, or with.
+    /// The room that others leave in a period of group `i`. With `own` its stream is left out of their sum.
     fn room(&mut self, i: usize, own: bool, demand: &Demand) -> Room {
         let sum = self.sum(i, own, demand);
         let Group { grid, service, work, .. } = &self.groups[i];
@@ -417,7 +417,7 @@ impl Ledger {
         let wanted = (u128::from(me.stream.wanted_millionths()) * u128::from(CERTAIN)).div_ceil(1_000_000);
         let found = me.work.reservation(me.reserved, wanted, |n, used| room.after(n, used));
         let found = match found {
-            // With itself among the others there may be too little room where there is enough.
+            // The sum for several groups has this stream in it, so there may be more room than it leaves.
             Err(_) if !own => {
                 let mut exact = self.room(i, true, demand);
                 let me = &self.groups[i];
@@ -427,7 +427,7 @@ impl Ledger {
         };
         let me = &self.groups[i];
         found.map_err(|reached| {
-            let reached_ppm = ((reached * 1_000_000) >> 62) as u64 / u64::from(me.stream.requests);
+            let reached_ppm = (reached * 1_000_000 / u128::from(CERTAIN)) as u64 / u64::from(me.stream.requests);
             Why::Quality { stream: me.first, asked: me.stream.quality, reached_ppm }
         })
     }

@@ -7,7 +7,7 @@
 //! would take too long. It is served as a mandatory one where that leaves best effort more
 //! ([`super::super::forecast`]).
 //!
-//! What is served as mandatory is served as it asked for from when a stream comes for which there is no room else.
+//! The choice is made anew when a stream comes, and when streams have ended ([`Ledger::renewed`]).
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -20,8 +20,8 @@ use super::Ledger;
 
 /// With fewer streams than this, one more is tried as a mandatory one although it can be had as it asks.
 pub(in super::super) const TRIED_BESIDE: usize = 8;
-/// What must be left for best effort beside it as a mandatory one, of what is left beside it as it asks, in
-/// thousandths. The forecast's own error by chance is of this order.
+/// Another way is taken only if it leaves best effort this much of what the present one leaves, in thousandths. The
+/// forecast's own error by chance is of this order.
 const MORE: u64 = 1_003;
 /// Of as many optional streams all ways are tried.
 const ALL_WAYS: usize = 5;
@@ -64,15 +64,14 @@ impl Ledger {
     /// These streams and one more, as it asks or as a mandatory one.
     pub(super) fn with_or_as_mandatory(&self, stream: Stream) -> Result<Ledger, Why> {
         let as_asked = self.with(stream.into());
-        if as_asked.is_ok() && self.streams.len() >= TRIED_BESIDE {
+        // Of a few streams that ask for more than a little the ways are compared later ([`Ledger::improved`]).
+        if as_asked.as_ref().is_ok_and(|asked| self.streams.len() >= TRIED_BESIDE || !asked.asks_little()) {
             return as_asked;
         }
-        match (as_asked, self.with_as_mandatory(stream)) {
-            (as_asked, None) => as_asked,
-            // The [better](Ledger::improved) is found among all ways.
-            (Ok(asked), Some(_)) if !asked.asks_little() => Ok(asked),
-            (Ok(asked), Some(other)) if asked.leaves(forecast) * MORE >= other.leaves(forecast) * 1_000 => Ok(asked),
-            (_, Some(other)) => Ok(other),
+        let Some(other) = self.with_as_mandatory(stream) else { return as_asked };
+        match as_asked {
+            Ok(asked) if asked.leaves(forecast) * MORE >= other.leaves(forecast) * 1_000 => Ok(asked),
+            _ => Ok(other),
         }
     }
 
@@ -111,8 +110,8 @@ impl Ledger {
         open.filter(|(_, stream)| !stream.is_mandatory()).map(|(at, _)| at).collect()
     }
 
-    /// In which ways the streams may be served. Of as many as can all be tried, each as it asks or as a mandatory one;
-    /// of more, all of them so, and one otherwise than the others or than now.
+    /// The ways in which the streams may be served. Up to [`ALL_WAYS`] in `open`: all. More: all as they ask; all as
+    /// mandatory ones; one as a mandatory one and the others as they ask; and as now but for one.
     fn ways(&self, open: &[usize]) -> Vec<Vec<AtWork>> {
         let now: Vec<AtWork> = self.at_work().collect();
         let with = |as_mandatory: &dyn Fn(usize) -> bool| {
@@ -156,8 +155,8 @@ impl Ledger {
             }
             let mut changed = false;
             for other in others {
-                let (least, found) = (*leaves.get_or_insert_with(|| best.leaves(forecast)), other.leaves(forecast));
-                if found * 1_000 > least * MORE {
+                let (now, found) = (*leaves.get_or_insert_with(|| best.leaves(forecast)), other.leaves(forecast));
+                if found * 1_000 > now * MORE {
                     (best, leaves, changed) = (other, Some(found), true);
                 }
             }

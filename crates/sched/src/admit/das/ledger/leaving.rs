@@ -5,8 +5,8 @@ use super::super::stream::Stream;
 use super::{AtWork, Group, Ledger};
 
 impl Ledger {
-    /// Makes it one of these streams, which are at work. Streams that have gone leave the others what they have
-    /// reserved, which is enough still; it is found anew only when one cannot be had beside that.
+    /// Brings it up to date: these streams are at work now. Those that stay keep their reservations, which are enough
+    /// still; they are found anew only if periods had no room for all that may be at the drive when they begin.
     ///
     /// # Errors
     /// Those that have come since cannot be had, which is possible only for streams that were admitted by another

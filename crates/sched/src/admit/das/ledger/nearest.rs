@@ -11,8 +11,8 @@ use super::{FEW, Ledger};
 const STEP_PPM: u32 = 1_000;
 
 impl Ledger {
-    /// What can be had of the last stream beside these, or beside the same served otherwise. `made` is the work of the
-    /// stream's requests.
+    /// What can be had of `last`, which was refused, beside these streams, or beside these served in one of the other
+    /// ways. `made` is the work of its requests.
     pub(super) fn nearest(&self, last: Stream, why: Why, made: Option<Arc<Made>>, otherwise: &[Ledger]) -> Nearest {
         if matches!(why, Why::Size { .. } | Why::Kinds { .. }) {
             return Nearest::default();
@@ -29,18 +29,18 @@ impl Ledger {
         let requests = most(last.requests - 1, ways.len(), |way, requests| fits(way, of(requests)));
         let step = if self.streams.len() < FEW { 1 } else { STEP_PPM };
         let quality = |steps: u32| Quality::from_ppm(steps * step).expect("between 1 and all");
-        // An optional stream has no blocking time, so it is another stream, not this one at a lower quality.
+        // Only mandatory streams have a blocking time: at a lower quality this would be another stream.
         let qualities = if last.blocked_by > 0 { 0 } else { (last.quality.ppm() - 1) / step };
         let lower = most(qualities, ways.len(), |way, n| fits(way, Stream { quality: quality(n), ..last }));
         Nearest { requests, quality: lower.map(quality) }
     }
 }
 
-/// The largest number from 1 to `upto` that fits in any of these ways, if those below one that fits in a way do, too.
+/// The largest number from 1 to `upto` that fits in one of these ways. If n fits in a way, so must all below n.
 fn most(upto: u32, ways: usize, mut fits: impl FnMut(usize, u32) -> bool) -> Option<u32> {
     let mut good = 0;
     for way in 0..ways {
-        // Whether it is better than those before shows at once.
+        // The first probe shows whether this way has more than those before.
         let (mut bad, mut mid) = (upto + 1, good + 1);
         while bad - good > 1 {
             if fits(way, mid) {

@@ -30,11 +30,12 @@ impl Streams {
         Ok(opened)
     }
 
-    /// The same for a stream of which a ledger of those of [`Streams::standings`] has said that it can be had.
-    /// Panics when it was others of which it was asked.
+    /// A stream begins that a ledger of those of [`Streams::standings`] has admitted. Panics when it was a ledger of
+    /// others.
     ///
     /// # Errors
-    /// `owner` has a stream.
+    /// `owner` has a stream; there is no period with which it could begin; one that is to be served as a mandatory one
+    /// cannot be yet ([`NotOpened::Busy`]).
     pub fn begin(&mut self, owner: u32, stream: Stream, admitted: &Admitted, now: Time) -> Result<Opened, NotOpened> {
         assert!(owner < BEST_EFFORT, "owner {owner} is one of the queues");
         let (&reservation, others) = admitted.reservations.split_last().expect("one stream at least was admitted");
@@ -44,7 +45,7 @@ impl Streams {
         }
         // Before it begins: it may have room only where others are served otherwise. If it does not begin after all,
         // what these have was found with one stream more.
-        self.set_others(others, admitted.crossing, now)?;
+        self.set_reservations(others, admitted.crossing, now)?;
         let service = self.ledger.disk().service_of(&stream).expect("it was admitted");
         let begins = self.subset.open(owner, stream, service, reservation, now)?;
         self.open.push(Open { owner, stream, reservation, closing: false, unfinished: 0 });
@@ -60,7 +61,8 @@ impl Streams {
     pub fn find_anew(&mut self, now: Time) {
         let at_work: Vec<AtWork> = self.standings().map(|standing| standing.at_work()).collect();
         self.ended = false;
-        // The driver that admitted others than those of the ledger finds this for them.
+        // A driver that admits streams with a ledger of its own ([`Streams::begin`]) may have some that this one cannot
+        // have; it calls [`Streams::renew`].
         if self.ledger.become_of(&at_work).is_err() {
             return;
         }
@@ -76,25 +78,25 @@ impl Streams {
     /// ended. Panics when it was found for others.
     ///
     /// # Errors
-    /// Requests of one that is to be served as a mandatory one are under way; nothing has changed then.
+    /// One that is to be served as a mandatory one cannot be yet ([`NotOpened::Busy`]); nothing has changed then.
     pub fn renew(&mut self, admitted: &Admitted, now: Time) -> Result<(), NotOpened> {
         let Admitted { reservations, crossing, .. } = admitted;
         assert!(reservations.len() == self.open.len(), "found for {} streams", reservations.len());
         self.ended = false;
-        self.set_others(reservations, *crossing, now)
+        self.set_reservations(reservations, *crossing, now)
     }
 
-    /// The first streams of those at work have these reservations, with room for `crossing` commands that cross the
-    /// beginning of a period. Those that get one do so before others are served as mandatory ones: there may be no time
-    /// for all of them.
-    fn set_others(&mut self, reservations: &[Option<Dur>], crossing: u32, now: Time) -> Result<(), NotOpened> {
+    /// The streams at work have these reservations from now on, and periods room for `crossing` commands that are at the
+    /// drive when they begin. Reservations come before other streams are served as mandatory ones: there may be no time
+    /// for both as mandatory ones. If one cannot be yet, nothing has changed.
+    fn set_reservations(&mut self, reservations: &[Option<Dur>], crossing: u32, now: Time) -> Result<(), NotOpened> {
         let before = self.subset.clone();
-        let others = || self.open.iter().zip(reservations);
-        let raised = others().filter(|(open, r)| open.reservation.is_some() && r.is_none());
-        let raised: Vec<u32> = raised.map(|(open, _)| open.owner).collect();
-        let reserved: Vec<(u32, Dur)> = others().filter_map(|(open, r)| Some((open.owner, (*r)?))).collect();
+        let all = || self.open.iter().zip(reservations);
+        let to_mandatory = all().filter(|(open, r)| open.reservation.is_some() && r.is_none());
+        let to_mandatory: Vec<u32> = to_mandatory.map(|(open, _)| open.owner).collect();
+        let reserved: Vec<(u32, Dur)> = all().filter_map(|(open, r)| Some((open.owner, (*r)?))).collect();
         self.subset.set_reservations(reserved);
-        if !raised.iter().all(|&owner| self.subset.serve_as_mandatory(owner, now)) {
+        if !to_mandatory.iter().all(|&owner| self.subset.serve_as_mandatory(owner, now)) {
             self.subset = before;
             return Err(NotOpened::Busy);
         }

@@ -35,8 +35,9 @@ pub enum NotOpened {
          profile's service times were measured, found another"
     )]
     Order,
-    /// Another stream was to be served as a mandatory one from now on, and its requests are under way.
-    #[error("expected streams whose requests are done, found some under way")]
+    /// Another stream was to be served as a mandatory one from now on, and cannot be yet: its requests are under way, or
+    /// one could be late by it.
+    #[error("expected streams that can be served as mandatory ones at once, found one that cannot be yet")]
     Busy,
     /// The core was not set up for streams.
     #[error("expected a scheduler that has streams (admit das), found one without")]
