@@ -23,7 +23,6 @@ use headtime_sched::admit::das::ledger::Ledger;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sim::stats::Stats;
-use headtime_sim::stats::streams::StreamAccount;
 use headtime_sim::workload::variates::{Share, Variates};
 use headtime_sim::workload::{Arrivals, GroupSpec, PatternSpec, PlaceSpec, SizeSpec, StreamSpec, Think, oltp};
 
@@ -31,6 +30,7 @@ use crate::bench::random_reads;
 use crate::das::{Bench, Beside, DRIVES, WAITING, drive, known, measured};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
+use crate::kept::margin;
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
 use crate::waits::Waits;
 
@@ -248,13 +248,11 @@ fn best_effort(region: Option<Region>, rng: &mut Variates) -> GroupSpec {
         0 => random_reads(64 << 10, WAITING),
         1 => random_reads(4 << 10, 100),
         // Many writes of all sizes, always.
-        2 => GroupSpec {
-            pattern: PatternSpec {
-                size: SizeSpec::Uniform { min_bytes: 4 << 10, max_bytes: 256 << 10, step_bytes: 4 << 10 },
-                ..mixed(20, Think::None).pattern
-            },
-            ..mixed(20, Think::None)
-        },
+        2 => {
+            let mut many = mixed(20, Think::None);
+            many.pattern.size = SizeSpec::Uniform { min_bytes: 4 << 10, max_bytes: 256 << 10, step_bytes: 4 << 10 };
+            many
+        }
         // A drive with nothing to do now and then.
         _ => mixed(10, Think::Exponential(Dur::from_ms(100))),
     };
@@ -395,9 +393,4 @@ impl Tally {
             }],
         })
     }
-}
-
-/// Quality less that asked for, in points.
-fn margin(s: &StreamAccount) -> Option<f64> {
-    s.quality().map(|q| 100.0 * q - f64::from(s.stream.quality.ppm()) / 1e4)
 }

@@ -18,6 +18,7 @@ use headtime_sim::workload::{PatternSpec, StreamSpec};
 use crate::das::{Bench, DRIVES, WAITING, best_effort_sectors, drive, known, measured};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
+use crate::kept::{self, Kept};
 
 /// The experiment.
 pub struct D15;
@@ -36,7 +37,7 @@ static SPEC: Spec = Spec {
         paper: "-",
         rule: "within 10% of what it gets, or of a hundredth of what it gets alone where that is more; and beside an \
                optional stream, alone or beside random others, at least 99% of what it gets beside a mandatory one of \
-               the same size and period",
+               the same size and period; streams have what they were promised",
         checks: &[
             Check { what: "largest difference", unit: "%", test: Test::AtMost(10.0) },
             Check {
@@ -44,6 +45,8 @@ static SPEC: Spec = Spec {
                 unit: "%",
                 test: Test::AtLeast(99.0),
             },
+            kept::CHECKS[0],
+            kept::CHECKS[1],
         ],
         quick: true,
         note: "A mandatory stream keeps a worst case free before each of its deadlines, so that with a period hardly \
@@ -104,7 +107,7 @@ impl Experiment for D15 {
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
-        let (mut apart, mut cost) = (0.0f64, f64::INFINITY);
+        let (mut apart, mut cost, mut kept) = (0.0f64, f64::INFINITY, Kept::none());
         let mut rows = Vec::new();
         for name in DRIVES {
             // As many as `headtime profiles measure` takes, in a short run, too: with fewer all times are longer, since
@@ -127,7 +130,9 @@ impl Experiment for D15 {
                 let length = Dur::from_secs(run.length(300, 60));
                 let bench =
                     Bench { exhausted, length, seed: run.seed, ..Bench::new(&profile, &disk, specs, beside.waiting) };
-                let got = rate(&bench.run(&SPEC, &mut ())?);
+                let stats = bench.run(&SPEC, &mut ())?;
+                kept.count(&stats);
+                let got = rate(&stats);
                 run.progress.advance(1);
                 let words = set.iter().map(|(c, t, q)| format!("{c} in {t} ms, {q}%"));
                 let words = [name, &words.collect::<Vec<_>>().join("; "), exhausted.name()].map(Cell::from);
@@ -168,7 +173,9 @@ impl Experiment for D15 {
             }
         }
         let mut f = Findings::default();
-        f.figure("D15", &[apart, cost]);
+        let [below, late] = kept.figures();
+        f.figure("D15", &[apart, cost, below, late]);
+        f.notes.push(("D15", kept.words()));
         let columns =
             &["drive", "streams", "exhausted", "bytes", "best_effort_per_second_told", "best_effort_per_second"];
         f.tables.push(Table { name: "best_effort", columns, rows });

@@ -63,6 +63,7 @@ mod f9;
 mod figure9;
 mod filled;
 mod four;
+mod kept;
 mod narrowed;
 pub mod output;
 mod p1;

@@ -165,7 +165,7 @@ fn what_is_said_to_be_nearest_can_be_had_and_no_more() {
             all.pop();
             found
         };
-        let Nearest { requests, quality } = refused.nearest;
+        let Nearest { requests, quality, .. } = refused.nearest;
         if let Some(requests) = requests {
             assert!(with(Stream { requests, ..last }), "seed {seed}: {refused}");
         }
@@ -178,6 +178,22 @@ fn what_is_said_to_be_nearest_can_be_had_and_no_more() {
         asked += 1;
     }
     assert!(asked > 30, "{asked}");
+}
+
+#[test]
+fn where_neither_fewer_requests_nor_a_lower_quality_would_do_a_longer_period_is_said() {
+    let times = Distribution::from_samples(&[Dur::from_ms(5)], Dur::from_us(100), Dur::from_ms(30)).expect("a sample");
+    let disk = Disk::new(vec![Service::new(128, Dur::from_ms(30), times)], 2).expect("a drive");
+    let stream = |n: u32, ms: u64, q: u32| Stream::new(n, Dur::from_ms(ms), ppm(q), 128).expect("a stream");
+    for (hard, asks, q) in [(8, 35, 500_000), (12, 60, 990_000), (15, 31, 500_000)] {
+        let with = |ms: u64| admit(&disk, &[stream(hard, 500, 1_000_000), stream(1, ms, q)]);
+        let refused = with(asks).expect_err("no room");
+        let Nearest { requests, quality, period } = refused.nearest;
+        assert_eq!((requests, quality), (None, None), "{refused}");
+        let period = period.unwrap_or_else(|| panic!("{hard}, {asks}: {refused}")).0 / 1_000_000;
+        assert!(period > asks && with(period).is_ok() && with(period - 1).is_err(), "{refused}");
+        assert!(refused.to_string().ends_with(&format!("; possible: a period of {period} ms")), "{refused}");
+    }
 }
 
 #[test]

@@ -126,9 +126,11 @@ pub struct Live {
     exports: Exports,
     cached: Cached,
     grounds: Arc<Grounds>,
-    /// The streams as they were when the last was opened, with what was worked out for them. One who opens a stream
-    /// has it to himself: two would only make each other's numbers void.
+    /// The streams as they were when the last was opened, with what was worked out for them. Held for as long as it takes
+    /// to copy it.
     ledger: Arc<Mutex<Ledger>>,
+    /// Held while a stream is opened, or what all have is found anew: two would only make each other's numbers void.
+    turn: Arc<Mutex<()>>,
     /// A thread waits for streams that end.
     renewing: Arc<AtomicBool>,
 }
@@ -144,6 +146,7 @@ impl Live {
             cached: Cached::default(),
             grounds: Arc::default(),
             ledger,
+            turn: Arc::default(),
             renewing: Arc::default(),
         }
     }
@@ -201,7 +204,6 @@ impl Live {
     /// Why not, and what is nearest.
     pub fn ask(&self, stream: Option<Stream>) -> Result<Promised, StreamError> {
         stream.as_ref().map_or(Ok(()), |s| self.fits(s))?;
-        // Nothing is reckoned while others wait for the ledger.
         let mut ledger = self.ledger().clone();
         let standings = self.standings()?;
         let found = ledger.become_of(&at_work(&standings));
@@ -209,6 +211,28 @@ impl Live {
         let found = found.and_then(|()| stream.map_or(Ok(()), add));
         found.map_err(|refusal| self.refused(&standings, None, &refusal))?;
         Ok(self.promised(&ledger, &standings, None))
+    }
+
+    /// Whether all of `new`, streams and their exports, could be had beside those at work now, but for those of the
+    /// exports `gone`.
+    ///
+    /// # Errors
+    /// The place of the first that could not, and why.
+    pub fn ask_instead(&self, gone: &[u32], new: &[(u32, Stream)]) -> Result<(), (usize, StreamError)> {
+        let mut ledger = self.ledger().clone();
+        let mut standings = self.standings().map_err(|e| (0, e))?;
+        standings.retain(|s| !s.closing && !gone.contains(&s.owner));
+        let refused = |at: usize, refusal| {
+            let owners = standings.iter().map(|s| s.owner).chain(new.iter().map(|n| n.0)).collect::<Vec<_>>();
+            (at, self.refused_of(&owners, &refusal))
+        };
+        ledger.become_of(&at_work(&standings)).map_err(|refusal| refused(0, refusal))?;
+        for (at, &(_, stream)) in new.iter().enumerate() {
+            self.fits(&stream).map_err(|e| (at, e))?;
+            let free = |place: usize| standings.get(place).is_none_or(is_free);
+            ledger.add_at_work(stream, free).map_err(|refusal| refused(at, refusal))?;
+        }
+        Ok(())
     }
 
     /// What the streams of a ledger have: those of `standings`, and perhaps one behind them.
@@ -223,8 +247,14 @@ impl Live {
 
     /// A refusal, with the exports of `standings` by their names, and the one behind them that a stream is asked for.
     fn refused(&self, standings: &[Standing], asked: Option<u32>, refusal: &Refusal) -> StreamError {
+        let owners: Vec<u32> = standings.iter().map(|s| s.owner).chain(asked).collect();
+        self.refused_of(&owners, refusal)
+    }
+
+    /// The same, with the exports of all streams in their order.
+    fn refused_of(&self, owners: &[u32], refusal: &Refusal) -> StreamError {
         let name = |place: usize| {
-            let export = standings.get(place).map(|s| s.owner).or(asked);
+            let export = owners.get(place).copied();
             let spec = export.and_then(|export| self.exports.specs.get(export as usize));
             spec.map_or_else(|| "the stream".into(), |spec| format!("stream \"{}\"", spec.name))
         };
@@ -234,6 +264,10 @@ impl Live {
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether an export may be a stream at all.
@@ -254,7 +288,8 @@ impl Live {
     pub fn open(&self, export: u32, stream: Stream) -> Result<Promised, StreamError> {
         self.may_stream(export)?;
         self.fits(&stream)?;
-        let mut ledger = self.ledger();
+        let _turn = self.turn();
+        let mut ledger = self.ledger().clone();
         let mut busy = false;
         for _ in 0..TRIES {
             let standings = self.standings()?;
@@ -266,12 +301,17 @@ impl Live {
             let said = self.promised(&ledger, &standings, Some(export));
             match self.call(|reply| StreamCall::Begin { owner: export, stream, beside, admitted, reply })? {
                 Ok(_) => {
+                    *self.ledger() = ledger;
                     self.exports.set_most_sectors(export as usize, Some(stream.sectors));
                     return Ok(said);
                 }
                 Err(NotBegun::Changed) => {}
                 Err(NotBegun::NotOpened(NotOpened::Busy)) => busy = true,
-                Err(NotBegun::NotOpened(why)) => return Err(why.into()),
+                Err(NotBegun::NotOpened(why)) => {
+                    // The others may have less than without it.
+                    self.begin_to_renew();
+                    return Err(why.into());
+                }
             }
         }
         Err(StreamError::Restless)
@@ -282,12 +322,10 @@ impl Live {
     /// # Errors
     /// It is none.
     pub fn close(&self, export: u32) -> Result<(), StreamError> {
-        let turn = self.ledger();
         if !self.call(|reply| StreamCall::Close { owner: export, reply })? {
             return Err(StreamError::NoStream);
         }
         self.exports.set_most_sectors(export as usize, None);
-        drop(turn);
         self.begin_to_renew();
         Ok(())
     }
@@ -300,7 +338,12 @@ impl Live {
         }
         let live = self.clone();
         let renews = move || {
-            while live.renew() == Ok(false) {
+            loop {
+                // A stream that is closed from here on is waited for by another thread, unless this one looks again.
+                live.renewing.store(false, Ordering::SeqCst);
+                if live.renew() != Ok(false) || live.renewing.swap(true, Ordering::SeqCst) {
+                    return;
+                }
                 std::thread::sleep(LOOK);
             }
         };
@@ -311,19 +354,20 @@ impl Live {
 
     /// Whether no stream is ending any more; then the others have what was found without those that have.
     fn renew(&self) -> Result<bool, StreamError> {
-        let mut ledger = self.ledger();
-        let standings = self.standings().inspect_err(|_| self.renewing.store(false, Ordering::SeqCst))?;
+        let _turn = self.turn();
+        let mut ledger = self.ledger().clone();
+        let standings = self.standings()?;
         if standings.iter().any(|s| s.closing) {
             return Ok(false);
         }
         let of = at_work(&standings);
         if ledger.become_of(&of).is_ok() {
-            let mut renew = |free: &dyn Fn(usize) -> bool| {
+            let renew = |free: &dyn Fn(usize) -> bool| {
                 let found = ledger.renewed(free);
                 let (of, admitted) = (of.clone(), found.admitted());
                 let renewed = self.call(|reply| StreamCall::Renew { of, admitted, reply })?;
                 if renewed {
-                    *ledger = found;
+                    *self.ledger() = found;
                 }
                 Ok::<bool, StreamError>(renewed)
             };
@@ -332,8 +376,6 @@ impl Live {
                 return Ok(false);
             }
         }
-        // Before the ledger is given back: a stream that is closed then is waited for by another thread.
-        self.renewing.store(false, Ordering::SeqCst);
         Ok(true)
     }
 }

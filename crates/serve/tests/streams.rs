@@ -303,6 +303,41 @@ fn opened_at_once_they_are_admitted_one_beside_the_other() {
     server.stop().unwrap();
 }
 
+/// To open a stream of thousands of requests takes a second and more.
+#[test]
+fn while_a_stream_is_worked_out_others_are_asked_about_and_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (device, _) = drive(&ultrastar());
+    let (server, _) = server(dir.path(), device, &[(0, stream(1, 500, 950_000))]);
+    let live = server.streams().unwrap().clone();
+    let opened = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            _ = live.open(1, stream(10_000, 10_000, 999_999));
+            opened.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        live.ask(Some(stream(1, 400, 950_000))).unwrap();
+        live.close(0).unwrap();
+        assert!(!opened.load(std::sync::atomic::Ordering::SeqCst), "both waited for it");
+    });
+    server.stop().unwrap();
+}
+
+#[test]
+fn what_is_asked_about_in_place_of_others_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (device, _) = drive(&ultrastar());
+    let (server, _) = server(dir.path(), device, &[(0, stream(10, 500, 1_000_000))]);
+    let live = server.streams().unwrap().clone();
+    let (small, large) = (stream(2, 500, 1_000_000), stream(10, 500, 1_000_000));
+    let (at, why) = live.ask_instead(&[], &[(1, small), (1, large)]).expect_err("20 do not fit");
+    assert!(at == 1 && why.to_string().contains("mandatory streams would take"), "{at}: {why}");
+    assert_eq!(live.ask_instead(&[0], &[(1, small), (1, large)]), Ok(()));
+    assert_eq!(live.standings().unwrap().len(), 1);
+    server.stop().unwrap();
+}
+
 /// Without another stream opened after it.
 #[test]
 fn when_a_stream_is_closed_the_others_have_what_is_found_without_it() {

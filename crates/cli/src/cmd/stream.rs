@@ -156,6 +156,7 @@ fn asked(args: &Ask, export: Option<&String>) -> Result<(), Failure> {
             "nearest": (!reply.admitted).then(|| serde_json::json!({
                 "requests": reply.nearest_requests,
                 "quality": reply.nearest_quality_ppm.map(|q| f64::from(q) / 1e6),
+                "period_ms": reply.nearest_period_ns.map(ms),
             })),
             "worst_ms": reply.admitted.then(|| ms(reply.worst_ns)),
             "bounds": reply.admitted.then_some(&reply.bounds),

@@ -97,11 +97,12 @@ fn reply(live: &Live, exports: &Exports, stream: Option<&Stream>, promised: &Pro
 
 /// The answer no, which is no fault of whoever asked.
 fn refused(why_not: String, nearest: Nearest) -> v1::StreamReply {
-    let Nearest { requests, quality } = nearest;
+    let Nearest { requests, quality, period } = nearest;
     v1::StreamReply {
         why_not,
         nearest_requests: requests,
         nearest_quality_ppm: quality.map(Quality::ppm),
+        nearest_period_ns: period.map(|t| t.0),
         ..v1::StreamReply::default()
     }
 }

@@ -137,6 +137,7 @@ struct Nearest {
     stream: String,
     requests: Option<u32>,
     quality: Option<f64>,
+    period_ms: Option<f64>,
 }
 
 impl<'a> Answer<'a> {
@@ -195,6 +196,7 @@ impl<'a> Answer<'a> {
                 stream: name(r.stream),
                 requests: r.nearest.requests,
                 quality: r.nearest.quality.map(|q| share(q.ppm().into())),
+                period_ms: r.nearest.period.map(|t| t.as_ms_f64()),
             }),
         })
     }
@@ -374,10 +376,11 @@ impl Nearest {
     fn to_text(&self) -> String {
         let requests = self.requests.map(|n| format!("{n} requests in a period"));
         let quality = self.quality.map(|q| format!("a quality of {}", percent(q)));
-        let either: Vec<String> = [requests, quality].into_iter().flatten().collect();
+        let period = self.period_ms.map(|ms| format!("a period of {ms} ms"));
+        let either: Vec<String> = [requests, quality, period].into_iter().flatten().collect();
         match either.is_empty() {
             true => format!(
-                "No smaller number of requests and no lower quality of stream {} is possible either.\n",
+                "No smaller number of requests, no lower quality and no longer period of stream {} is possible either.\n",
                 self.stream
             ),
             false => format!("Possible for stream {}: {}.\n", self.stream, either.join(", or ")),

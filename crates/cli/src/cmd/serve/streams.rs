@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use headtime_disk::profile::Profile;
 use headtime_sched::admit::das::admission::{Disk, Load, admit_under};
-use headtime_sched::admit::das::rests;
 use headtime_sched::admit::das::stream::Stream;
 use headtime_sched::admit::das::streams::{Setup, Standing};
 use headtime_sched::core::Core;
@@ -154,20 +153,11 @@ impl Reloading {
         let gone = last.iter().filter(|l| !wanted.contains(l)).map(|l| l.0);
         let gone: Vec<u32> = gone.collect();
         let new: Vec<(u32, Stream)> = wanted.iter().filter(|w| !last.contains(w)).copied().collect();
-        let standings = live.standings().map_err(|e| e.to_string())?;
-        let stays = |s: &&Standing| !gone.contains(&s.owner) && !s.closing;
-        let mut all: Vec<Stream> = standings.iter().filter(stays).map(|s| s.stream).collect();
-        let mut names: Vec<String> = standings.iter().filter(stays).map(|s| name(s.owner)).collect();
-        for (export, stream) in &new {
-            rests::check(self.grounds.unknown, stream)
-                .map_err(|e| format!("export \"{}\", stream: {e}", name(*export)))?;
-            all.push(*stream);
-            names.push(name(*export));
-            admit_under(&self.disk, self.grounds.exhausted, &all).map_err(|refusal| {
-                let why = refusal.with_names(|at| format!("stream \"{}\"", names[at]));
-                format!("export \"{}\", stream: {why}", name(*export))
-            })?;
-        }
+        let asked = live.ask_instead(&gone, &new);
+        asked.map_err(|(at, why)| match new.get(at) {
+            Some((export, _)) => format!("export \"{}\", stream: {why}", name(*export)),
+            None => why.to_string(),
+        })?;
         for export in gone {
             // Whoever closed it before wanted the same.
             if live.close(export).is_ok() {

@@ -359,12 +359,15 @@ pub struct Nearest {
     pub requests: Option<u32>,
     /// The same stream at this quality.
     pub quality: Option<Quality>,
+    /// The same stream with this period, which is looked for only if there is none of the others.
+    pub period: Option<Dur>,
 }
 
 fn said(nearest: &Nearest) -> String {
     let requests = nearest.requests.map(|n| format!("{n} requests in a period"));
     let quality = nearest.quality.map(|q| format!("a quality of {}", percent(u64::from(q.ppm()))));
-    let either: Vec<String> = [requests, quality].into_iter().flatten().collect();
+    let period = nearest.period.map(|t| format!("a period of {} ms", t.as_ms_f64()));
+    let either: Vec<String> = [requests, quality, period].into_iter().flatten().collect();
     if either.is_empty() { String::new() } else { format!("; possible: {}", either.join(", or ")) }
 }
 

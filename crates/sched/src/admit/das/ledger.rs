@@ -81,9 +81,9 @@ pub struct Ledger {
     lean: bool,
     /// Goes up when something changes that others' reservations depend on.
     pub(super) version: u64,
-    /// The work of a stream that is asked for, which is looked for at several qualities. With thousands of requests in
-    /// a period it takes a second to make.
-    asked: Option<Arc<Made>>,
+    /// The work of streams that are looked for at several qualities, or in several ways. With thousands of requests in a
+    /// period it takes a second to make.
+    made: Vec<Made>,
     /// What becomes of streams whose reservations are used up: what they leave best effort depends on it.
     exhausted: Exhausted,
 }
@@ -126,7 +126,7 @@ impl Ledger {
             worst_ppm: 0,
             lean: true,
             version: 1,
-            asked: None,
+            made: Vec::new(),
             exhausted: Exhausted::default(),
         }
     }
@@ -204,7 +204,7 @@ impl Ledger {
     fn added(
         &self,
         stream: Stream,
-        asked: &Option<Arc<Made>>,
+        asked: &Option<Made>,
         free: &dyn Fn(usize) -> bool,
     ) -> Result<Ledger, (Why, Vec<Ledger>)> {
         let with_it = |ledger: &Ledger| ledger.knowing(asked).with_or_as_mandatory(stream);

@@ -170,8 +170,11 @@ impl Ledger {
     /// The same streams, served so, with reservations that are found anew.
     pub(super) fn served_so(&self, at_work: &[AtWork]) -> Result<Ledger, Why> {
         let mut ledger = Ledger::new(self.disk.clone()).under(self.exhausted);
+        ledger.made = self.all_made();
         at_work.iter().try_for_each(|&at_work| ledger.push(at_work))?;
-        ledger.settle().map(|()| ledger)
+        ledger.settle()?;
+        ledger.made.clear();
+        Ok(ledger)
     }
 
     /// Best-effort requests in 1,000 seconds beside these streams; none if their times are not known.

@@ -1,14 +1,14 @@
-//! What a stream's requests do in a period ([`Work`]), made once for all the ways in which a stream is looked for.
+//! What a stream's requests do in a period ([`Work`]), made once for all the ways in which streams are looked for.
 
 use std::sync::Arc;
 
 use super::super::admission::Service;
 use super::super::reserve::Work;
 use super::super::stream::{Kinds, Stream};
-use super::{Grid, Ledger};
+use super::{Grid, Group, Ledger};
 
 /// The work of a stream's requests, and for which it was made.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Made {
     requests: u32,
     kinds: Kinds,
@@ -19,16 +19,28 @@ pub(super) struct Made {
 
 impl Ledger {
     /// The work of an optional stream that is looked for in several ways.
-    pub(super) fn made_for(&self, stream: Stream) -> Option<Arc<Made>> {
+    pub(super) fn made_for(&self, stream: Stream) -> Option<Made> {
         let service = self.disk.service_of(&stream).ok().filter(|_| !stream.is_mandatory())?;
         let (grid, sectors) = (Grid::of(stream.period, service.times.bin()), service.sectors);
         let work = self.work(&stream, service, grid);
-        Some(Arc::new(Made { requests: stream.requests, kinds: stream.kinds, sectors, grid, work }))
+        Some(Made { requests: stream.requests, kinds: stream.kinds, sectors, grid, work })
     }
 
     /// The same ledger, which need not make this any more.
-    pub(super) fn knowing(&self, made: &Option<Arc<Made>>) -> Ledger {
-        Ledger { asked: made.clone(), ..self.clone() }
+    pub(super) fn knowing(&self, made: &Option<Made>) -> Ledger {
+        Ledger { made: made.iter().cloned().collect(), ..self.clone() }
+    }
+
+    /// All that was made for this one.
+    pub(super) fn all_made(&self) -> Vec<Made> {
+        let of = |g: &Group| Made {
+            requests: g.stream.requests,
+            kinds: g.stream.kinds,
+            sectors: g.service.sectors,
+            grid: g.grid,
+            work: Arc::clone(&g.work),
+        };
+        self.groups.iter().map(of).chain(self.made.iter().cloned()).collect()
     }
 
     /// The work of a stream's requests; that of others may be the same.
@@ -38,7 +50,7 @@ impl Ledger {
             let has = (g.stream.requests, g.stream.kinds, g.service.sectors, g.grid.fine);
             has == wanted && g.work.limit() >= grid.period
         });
-        let asked = self.asked.as_ref().filter(|made| {
+        let made = self.made.iter().find(|made| {
             let has = (made.requests, made.kinds, made.sectors, made.grid.fine);
             has == wanted && made.grid.period == grid.period
         });
@@ -46,6 +58,6 @@ impl Ledger {
             let factor = (grid.fine.0 / service.times.bin().0) as usize;
             Arc::new(Work::new(&service.times.coarser(factor), stream.requests, grid.period))
         };
-        same.map(|g| &g.work).or(asked.map(|made| &made.work)).cloned().unwrap_or_else(make)
+        same.map(|g| &g.work).or(made.map(|made| &made.work)).cloned().unwrap_or_else(make)
     }
 }

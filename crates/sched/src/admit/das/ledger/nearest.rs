@@ -1,9 +1,9 @@
 //! What could be had in place of a stream that is refused.
 
-use std::sync::Arc;
+use headtime_disk::time::Dur;
 
 use super::super::admission::{Nearest, Why};
-use super::super::stream::{Quality, Stream};
+use super::super::stream::{PERIODS, Quality, Stream};
 use super::made::Made;
 use super::{FEW, Ledger};
 
@@ -13,7 +13,7 @@ const STEP_PPM: u32 = 1_000;
 impl Ledger {
     /// What can be had of `last`, which was refused, beside these streams, or beside these served in one of the other
     /// ways. `made` is the work of its requests.
-    pub(super) fn nearest(&self, last: Stream, why: Why, made: Option<Arc<Made>>, otherwise: &[Ledger]) -> Nearest {
+    pub(super) fn nearest(&self, last: Stream, why: Why, made: Option<Made>, otherwise: &[Ledger]) -> Nearest {
         if matches!(why, Why::Size { .. } | Why::Kinds { .. }) {
             return Nearest::default();
         }
@@ -32,7 +32,29 @@ impl Ledger {
         // Only mandatory streams have a blocking time: at a lower quality this would be another stream.
         let qualities = if last.blocked_by > 0 { 0 } else { (last.quality.ppm() - 1) / step };
         let lower = most(qualities, ways.len(), |way, n| fits(way, Stream { quality: quality(n), ..last }));
-        Nearest { requests, quality: lower.map(quality) }
+        let quality = lower.map(quality);
+        let period = (requests.is_none() && quality.is_none()).then(|| self.longer(last, &ways)).flatten();
+        Nearest { requests, quality, period }
+    }
+
+    /// The shortest longer period, in whole ms, with which `last` can be had in one of these ways, if it can be had with
+    /// all that are longer.
+    fn longer(&self, last: Stream, ways: &[&Ledger]) -> Option<Dur> {
+        let ms = |ms: u64| Stream { period: Dur::from_ms(ms), ..last };
+        let fits = |n: u64| ways.iter().any(|way| way.knowing(&self.made_for(ms(n))).has_room_for(ms(n)));
+        let (mut bad, most) = (last.period.0 / Dur::from_ms(1).0, PERIODS.1.0 / Dur::from_ms(1).0);
+        let mut good = bad + 1;
+        while !fits(good) {
+            if good >= most {
+                return None;
+            }
+            (bad, good) = (good, (2 * good).min(most));
+        }
+        while good - bad > 1 {
+            let mid = bad + (good - bad) / 2;
+            *(if fits(mid) { &mut good } else { &mut bad }) = mid;
+        }
+        Some(Dur::from_ms(good))
     }
 }
 

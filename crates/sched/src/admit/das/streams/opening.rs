@@ -44,10 +44,10 @@ impl Streams {
             return Err(OpenError::Exists { number: owner }.into());
         }
         // Before it begins: it may have room only where others are served otherwise. If it does not begin after all,
-        // what these have was found with one stream more.
+        // what these have was found with one stream more, as if that had ended.
         self.set_reservations(others, admitted.crossing, now)?;
         let service = self.ledger.disk().service_of(&stream).expect("it was admitted");
-        let begins = self.subset.open(owner, stream, service, reservation, now)?;
+        let begins = self.subset.open(owner, stream, service, reservation, now).inspect_err(|_| self.ended = true)?;
         self.open.push(Open { owner, stream, reservation, closing: false, unfinished: 0 });
         Ok(Opened { begins, reservation, load: admitted.load })
     }

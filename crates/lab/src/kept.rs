@@ -1,0 +1,90 @@
+//! Whether streams had what they were promised.
+
+use headtime_sim::stats::Stats;
+use headtime_sim::stats::streams::StreamAccount;
+
+use crate::experiment::{Check, Test};
+
+/// Points below what was asked that still count as kept.
+const MARGIN: f64 = 0.5;
+/// A stream that is further below than this, in points, has no promise at all.
+const FAR: f64 = 5.0;
+/// Standard deviations by which one in a hundred is below by chance.
+const CHANCE: f64 = 2.326;
+/// Standard deviations in half the width of a 95% interval.
+const DEVIATIONS: f64 = 1.96;
+
+/// Checks of [`Kept::figures`].
+pub(crate) const CHECKS: [Check; 2] = [
+    Check {
+        what: "optional streams more than 0.5 points below what they asked for, beyond chance at 99%",
+        unit: "% of them",
+        test: Test::AtMost(1.0),
+    },
+    Check { what: "mandatory requests late", unit: "requests", test: Test::Never },
+];
+
+/// Streams of several runs, and what they had.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    /// Optional streams that were served as they asked: one that is served as a mandatory one says nothing of
+    /// reservations.
+    pub reserved: u64,
+    /// Of them, more than half a point below what they asked for, beyond chance at 99%.
+    pub below: u64,
+    /// Of them, by more than five points.
+    pub far: u64,
+    /// Requests of mandatory streams.
+    pub late: u64,
+    /// The least quality less that asked for, in points.
+    pub least: f64,
+}
+
+impl Kept {
+    /// Of no run.
+    pub(crate) fn none() -> Kept {
+        Kept { reserved: 0, below: 0, far: 0, late: 0, least: f64::INFINITY }
+    }
+
+    /// Counts one run: how many are below, and the least margin.
+    pub(crate) fn count(&mut self, stats: &Stats) -> (u64, f64) {
+        let (before, mut least) = (self.below, f64::INFINITY);
+        for s in &stats.streams {
+            if s.stream.is_mandatory() {
+                self.late += s.late;
+                continue;
+            }
+            let Some(margin) = margin(s).filter(|_| s.reservation.is_some()) else { continue };
+            let beyond = margin + CHANCE * 100.0 * s.quality_plus_minus().unwrap_or(1.0) / DEVIATIONS;
+            self.reserved += 1;
+            self.below += u64::from(beyond < -MARGIN);
+            self.far += u64::from(beyond < -FAR);
+            least = least.min(margin);
+        }
+        self.least = self.least.min(least);
+        (self.below - before, least)
+    }
+
+    /// How many are below, in percent.
+    pub(crate) fn percent(&self) -> f64 {
+        100.0 * self.below as f64 / self.reserved.max(1) as f64
+    }
+
+    /// What [`CHECKS`] are of.
+    pub(crate) fn figures(&self) -> [f64; 2] {
+        [self.percent(), self.late as f64]
+    }
+
+    /// In words.
+    pub(crate) fn words(&self) -> String {
+        format!(
+            "{} of {} optional streams below, the least margin {:.2} points; {} mandatory requests late",
+            self.below, self.reserved, self.least, self.late
+        )
+    }
+}
+
+/// Quality less that asked for, in points; `None`: no period is over.
+pub(crate) fn margin(s: &StreamAccount) -> Option<f64> {
+    s.quality().map(|q| 100.0 * q - f64::from(s.stream.quality.ppm()) / 1e4)
+}
