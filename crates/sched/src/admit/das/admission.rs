@@ -7,7 +7,7 @@ use headtime_disk::time::Dur;
 
 use super::distribution::Distribution;
 use super::family::Family;
-use super::ledger::{Ledger, TRIED_BESIDE};
+use super::ledger::{Ledger, TRIED_ALONE, TRIED_BESIDE};
 use super::stream::{Kinds, Quality, Stream};
 use super::subset::Exhausted;
 
@@ -386,13 +386,16 @@ pub fn admit(disk: &Disk, streams: &[Stream]) -> Result<Admitted, Refusal> {
 /// As of [`admit`].
 pub fn admit_under(disk: &Disk, exhausted: Exhausted, streams: &[Stream]) -> Result<Admitted, Refusal> {
     let mut ledger = Ledger::new(disk.clone()).under(exhausted);
-    let (few, mut rest) = streams.split_at(streams.len().min(TRIED_BESIDE));
+    let (few, rest) = streams.split_at(streams.len().min(TRIED_BESIDE));
     match ledger.with_all(few) {
         Ok(all) if !all.asks_little() => ledger = all,
-        // One may be had as a mandatory one alone, or leave more so, or is what is to be spoken of.
+        // One may be had as a mandatory one alone, or leave more so, or is the one that is refused.
         _ => few.iter().try_for_each(|&stream| ledger.add(stream))?,
     }
-    // The others at once, too, as far as they can be had: all of them, or the most, found by halves.
+    // So may some more of them.
+    let (some, mut rest) = rest.split_at(rest.len().min(TRIED_ALONE - TRIED_BESIDE));
+    some.iter().try_for_each(|&stream| ledger.add(stream))?;
+    // The others at once, as far as they can be had: all of them, or the most, found by halves.
     loop {
         let (mut good, mut bad) = (0, rest.len() + 1);
         let mut with = rest.len();

@@ -55,7 +55,7 @@ mod made;
 mod nearest;
 
 pub use as_mandatory::AtWork;
-pub(super) use as_mandatory::TRIED_BESIDE;
+pub(super) use as_mandatory::{TRIED_ALONE, TRIED_BESIDE};
 pub(super) use grid::Grid;
 use made::Made;
 

@@ -18,8 +18,11 @@ use super::super::stream::{Quality, Stream};
 use super::super::subset::Exhausted;
 use super::Ledger;
 
-/// With fewer streams than this, one more is tried as a mandatory one although it can be had as it asks.
+/// Up to as many streams are each served in the better way beside the others ([`Ledger::improved`]).
 pub(in super::super) const TRIED_BESIDE: usize = 8;
+/// With fewer streams than this, one more is tried as a mandatory one although it can be had as it asks; the others are
+/// served as before.
+pub(in super::super) const TRIED_ALONE: usize = 32;
 /// Another way is taken only if it leaves best effort this much of what the present one leaves, in thousandths. The
 /// forecast's own error by chance is of this order.
 const MORE: u64 = 1_003;
@@ -64,13 +67,21 @@ impl Ledger {
     /// These streams and one more, as it asks or as a mandatory one.
     pub(super) fn with_or_as_mandatory(&self, stream: Stream) -> Result<Ledger, Why> {
         let as_asked = self.with(stream.into());
-        // Of a few streams that ask for more than a little the ways are compared later ([`Ledger::improved`]).
-        if as_asked.as_ref().is_ok_and(|asked| self.streams.len() >= TRIED_BESIDE || !asked.asks_little()) {
+        let few = self.streams.len() < TRIED_BESIDE;
+        // Of a few streams the ways are compared later ([`Ledger::improved`]), unless they ask for little. Of more, one
+        // costs best effort little where its periods have room for what is at the drive.
+        let compared = |asked: &Ledger| match few {
+            true => asked.asks_little(),
+            false => self.streams.len() < TRIED_ALONE && asked.crossing < asked.disk.outstanding(),
+        };
+        if as_asked.as_ref().is_ok_and(|asked| !compared(asked)) {
             return as_asked;
         }
         let Some(other) = self.with_as_mandatory(stream) else { return as_asked };
+        let looks: &[Look] = if few { &[forecast] } else { &[glance, forecast] };
+        let less = |asked: &Ledger, look: Look| asked.leaves(look) * MORE < other.leaves(look) * 1_000;
         match as_asked {
-            Ok(asked) if asked.leaves(forecast) * MORE >= other.leaves(forecast) * 1_000 => Ok(asked),
+            Ok(asked) if !looks.iter().all(|&look| less(&asked, look)) => Ok(asked),
             _ => Ok(other),
         }
     }
@@ -97,7 +108,8 @@ impl Ledger {
         ways.iter().filter_map(|way| self.served_so(way).ok()).collect()
     }
 
-    /// Whether there is so little to do that each stream is tried as a mandatory one when it comes, and not again.
+    /// Whether there is so little to do that each of a few streams is tried as a mandatory one when it comes, and not
+    /// again.
     pub(in super::super) fn asks_little(&self) -> bool {
         let room = self.crossing == self.disk.outstanding();
         room && self.admitted().load.expected_ppm < LITTLE_PPM
@@ -266,6 +278,22 @@ mod tests {
         let served = |n: usize| served_as_mandatory(&admit(&disk, &all[..n]).expect("room"));
         assert_eq!(served(3), [true, true, false]);
         assert_eq!(served(4), [false, false, true, true]);
+    }
+
+    /// The ninth alone is tried in both ways.
+    #[test]
+    fn one_of_many_streams_costs_best_effort_no_more_than_a_mandatory_one() {
+        let profile = builtin("ultrastar36z15").expect("a built-in drive");
+        let disk = Disk::of(&profile, &Model::new(&profile).expect("a drive that works"), 2).expect("its times");
+        let reads = |ms: u64, ppm: u32| stream(1, ms, ppm).only(Kinds::Reads);
+        let leaves = |ppm: u32| {
+            let all: Vec<Stream> = (0..8).map(|_| reads(150, 500_000)).chain([reads(70, ppm)]).collect();
+            let admitted = admit(&disk, &all).expect("room");
+            let found = forecast(&disk, &all, &admitted, Exhausted::default(), BestEffort::usual(&disk));
+            found.expect("its times are known").per_1000_s
+        };
+        let (optional, mandatory) = (leaves(700_000), leaves(1_000_000));
+        assert!(optional * 100 >= mandatory * 99, "{optional} and {mandatory}");
     }
 
     #[test]
