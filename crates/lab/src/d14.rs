@@ -83,6 +83,7 @@ const MERGED: u32 = 2;
 const PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[200, 300, 700], &[500, 501]];
 /// Streams that are tried for a set.
 const TRIED: usize = 8;
+
 impl Experiment for D14 {
     fn spec(&self) -> &'static Spec {
         &SPEC

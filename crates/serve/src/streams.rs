@@ -126,8 +126,8 @@ pub struct Live {
     exports: Exports,
     cached: Cached,
     grounds: Arc<Grounds>,
-    /// The streams as they were when the last was opened, with what was worked out for them. Held for as long as it takes
-    /// to copy it.
+    /// The streams as they were when the last was opened, with what was worked out for them. Held to copy it, and while
+    /// the engine begins or closes one, so that the export's limit is that of what came last.
     ledger: Arc<Mutex<Ledger>>,
     /// Held while a stream is opened, or what all have is found anew: two would only make each other's numbers void.
     turn: Arc<Mutex<()>>,
@@ -299,9 +299,10 @@ impl Live {
             found.map_err(|refusal| self.refused(&standings, Some(export), &refusal))?;
             let admitted = ledger.admitted();
             let said = self.promised(&ledger, &standings, Some(export));
+            let mut last = self.ledger();
             match self.call(|reply| StreamCall::Begin { owner: export, stream, beside, admitted, reply })? {
                 Ok(_) => {
-                    *self.ledger() = ledger;
+                    *last = ledger;
                     self.exports.set_most_sectors(export as usize, Some(stream.sectors));
                     return Ok(said);
                 }
@@ -309,6 +310,7 @@ impl Live {
                 Err(NotBegun::NotOpened(NotOpened::Busy)) => busy = true,
                 Err(NotBegun::NotOpened(why)) => {
                     // The others may have less than without it.
+                    drop(last);
                     self.begin_to_renew();
                     return Err(why.into());
                 }
@@ -322,10 +324,12 @@ impl Live {
     /// # Errors
     /// It is none.
     pub fn close(&self, export: u32) -> Result<(), StreamError> {
+        let last = self.ledger();
         if !self.call(|reply| StreamCall::Close { owner: export, reply })? {
             return Err(StreamError::NoStream);
         }
         self.exports.set_most_sectors(export as usize, None);
+        drop(last);
         self.begin_to_renew();
         Ok(())
     }
