@@ -181,7 +181,10 @@ impl Ledger {
     pub fn add_at_work(&mut self, stream: Stream, free: impl Fn(usize) -> bool) -> Result<(), Refusal> {
         let asked = self.made_for(stream);
         match self.added(stream, &asked, &free) {
-            Ok(ledger) => *self = ledger,
+            Ok(ledger) => {
+                let last = ledger.streams.len() - 1;
+                *self = ledger.improved(|at| at == last || free(at));
+            }
             Err((why, ways)) => {
                 let nearest = self.nearest(stream, why, asked, &ways);
                 return Err(Refusal { stream: self.streams.len(), why, nearest });
@@ -190,7 +193,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// As [`Ledger::add`], but a refusal has its reason only: to find what is nearest takes most of its time.
+    /// As [`Ledger::add`] where nothing is asked but whether streams can be had. They are served in the first way that is
+    /// found, and a refusal has its reason only: to find the best, or what is nearest, takes most of the time.
     ///
     /// # Errors
     /// Why not; nothing has changed then.
@@ -216,8 +220,7 @@ impl Ledger {
                 ledger
             }
         };
-        let last = self.streams.len();
-        Ok(ledger.knowing(&None).improved(|at| at == last || free(at)))
+        Ok(ledger.knowing(&None))
     }
 
     /// These streams and one more.
