@@ -80,7 +80,7 @@ const TOGETHER: u64 = 3;
 /// to wait for in the whole form with seeds 1 to 3, of 75,000, 756,000 and 1.8 million mandatory requests, so only
 /// other seeds test it: with seeds 4 to 6 one waited for nine, and was in time.
 const REGIONS: [(f64, u32); 3] = [(0.0005, 8), (0.05, 2), (1.0, 1)];
-/// A head fails to settle after 10^n moves in a million, with n one of so many from `FAILS_FROM` on: 0.1 to 10%.
+/// A head fails to settle after 10^n moves in a million, n from `FAILS_FROM` and one of `FAILS_POWERS`: 0.1 to 10%.
 const FAILS_FROM: u32 = 3;
 const FAILS_POWERS: u64 = 3;
 /// Turns that a drive settles sooner than w has room for, when its seeks differ by more than w has: one for a seek, one

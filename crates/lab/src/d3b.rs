@@ -26,7 +26,7 @@ use crate::svg::{Axis, Chart, Series, Style, XyChart};
 /// The experiment.
 pub struct D3b;
 
-const fn apart_in(what: &'static str) -> Check {
+const fn under(what: &'static str) -> Check {
     Check { what, unit: "us", test: Test::Below(5.0) }
 }
 
@@ -43,20 +43,20 @@ static SPEC: Spec = Spec {
         paper: "30 us",
         rule: "under 5 us",
         checks: &[
-            Check { what: "10 requests, two streams", unit: "us", test: Test::Below(5.0) },
-            Check { what: "100 requests, two streams", unit: "us", test: Test::Below(5.0) },
-            Check { what: "1,000 requests, two streams", unit: "us", test: Test::Below(5.0) },
-            Check { what: "100 requests, ten streams", unit: "us", test: Test::Below(5.0) },
-            Check { what: "1,000 requests, a hundred streams", unit: "us", test: Test::Below(5.0) },
-            apart_in("10 requests, one stream on the Ultrastar"),
-            apart_in("100 requests, one stream on the Ultrastar"),
-            apart_in("1,000 requests, one stream on the Ultrastar"),
-            apart_in("10 requests, ten streams with periods of their own"),
-            apart_in("100 requests, ten streams with periods of their own"),
-            apart_in("1,000 requests, ten streams with periods of their own"),
-            apart_in("10 requests, a hundred streams with periods of their own"),
-            apart_in("100 requests, a hundred streams with periods of their own"),
-            apart_in("1,000 requests, a hundred streams with periods of their own"),
+            under("10 requests, two streams"),
+            under("100 requests, two streams"),
+            under("1,000 requests, two streams"),
+            under("100 requests, ten streams"),
+            under("1,000 requests, a hundred streams"),
+            under("10 requests, one stream on the Ultrastar"),
+            under("100 requests, one stream on the Ultrastar"),
+            under("1,000 requests, one stream on the Ultrastar"),
+            under("10 requests, ten streams with periods of their own"),
+            under("100 requests, ten streams with periods of their own"),
+            under("1,000 requests, ten streams with periods of their own"),
+            under("10 requests, a hundred streams with periods of their own"),
+            under("100 requests, a hundred streams with periods of their own"),
+            under("1,000 requests, a hundred streams with periods of their own"),
         ],
         quick: true,
         note: "The subset alone, built after an arrival, a dispatch and a completion have changed everything that it is built from. Requests \
@@ -217,7 +217,7 @@ const ASKED_PERCENT: u64 = 50;
 /// A reservation is this multiple of the mean time of its requests, in tenths.
 const RESERVED_TENTHS: u64 = 12;
 
-/// In one of so many decisions a stream must be served: one mandatory stream alone asks for half of the time at its
+/// A stream must be served in one decision of this number: one mandatory stream alone asks for half of the time at its
 /// worst, which is 6% of the decisions.
 const SERVED_IN: u64 = 20;
 

@@ -204,12 +204,9 @@ impl Live {
     /// Why not, and what is nearest.
     pub fn ask(&self, stream: Option<Stream>) -> Result<Promised, StreamError> {
         stream.as_ref().map_or(Ok(()), |s| self.fits(s))?;
-        let mut ledger = self.ledger().clone();
         let standings = self.standings()?;
-        let found = ledger.become_of(&at_work(&standings));
-        let add = |s| ledger.add_at_work(s, |at| is_free(&standings[at]));
-        let found = found.and_then(|()| stream.map_or(Ok(()), add));
-        found.map_err(|refusal| self.refused(&standings, None, &refusal))?;
+        let found = self.beside(&standings, stream);
+        let ledger = found.map_err(|refusal| self.refused(owners(&standings), &refusal))?;
         Ok(self.promised(&ledger, &standings, None))
     }
 
@@ -219,20 +216,24 @@ impl Live {
     /// # Errors
     /// The place of the first that could not, and why.
     pub fn ask_instead(&self, gone: &[u32], new: &[(u32, Stream)]) -> Result<(), (usize, StreamError)> {
-        let mut ledger = self.ledger().clone();
+        new.iter().enumerate().try_for_each(|(at, n)| self.fits(&n.1).map_err(|e| (at, e)))?;
         let mut standings = self.standings().map_err(|e| (0, e))?;
         standings.retain(|s| !s.closing && !gone.contains(&s.owner));
-        let refused = |at: usize, refusal| {
-            let owners = standings.iter().map(|s| s.owner).chain(new.iter().map(|n| n.0)).collect::<Vec<_>>();
-            (at, self.refused_of(&owners, &refusal))
+        let found = self.beside(&standings, new.iter().map(|n| n.1));
+        let refused = |refusal: Refusal| {
+            let at = refusal.stream.saturating_sub(standings.len());
+            (at, self.refused(owners(&standings).chain(new.iter().map(|n| n.0)), &refusal))
         };
-        ledger.become_of(&at_work(&standings)).map_err(|refusal| refused(0, refusal))?;
-        for (at, &(_, stream)) in new.iter().enumerate() {
-            self.fits(&stream).map_err(|e| (at, e))?;
-            let free = |place: usize| standings.get(place).is_none_or(is_free);
-            ledger.add_at_work(stream, free).map_err(|refusal| refused(at, refusal))?;
-        }
-        Ok(())
+        found.map(drop).map_err(refused)
+    }
+
+    /// Those of `standings` and more.
+    fn beside(&self, standings: &[Standing], new: impl IntoIterator<Item = Stream>) -> Result<Ledger, Refusal> {
+        let mut ledger = self.ledger().clone();
+        ledger.become_of(&at_work(standings))?;
+        let free = |at: usize| standings.get(at).is_none_or(is_free);
+        new.into_iter().try_for_each(|stream| ledger.add_at_work(stream, free))?;
+        Ok(ledger)
     }
 
     /// What the streams of a ledger have: those of `standings`, and perhaps one behind them.
@@ -245,14 +246,9 @@ impl Live {
         Promised { reservations, load: admitted.load, forecast }
     }
 
-    /// A refusal, with the exports of `standings` by their names, and the one behind them that a stream is asked for.
-    fn refused(&self, standings: &[Standing], asked: Option<u32>, refusal: &Refusal) -> StreamError {
-        let owners: Vec<u32> = standings.iter().map(|s| s.owner).chain(asked).collect();
-        self.refused_of(&owners, refusal)
-    }
-
-    /// The same, with the exports of all streams in their order.
-    fn refused_of(&self, owners: &[u32], refusal: &Refusal) -> StreamError {
+    /// A refusal, with the names of the exports of all streams in their order.
+    fn refused(&self, owners: impl Iterator<Item = u32>, refusal: &Refusal) -> StreamError {
+        let owners: Vec<u32> = owners.collect();
         let name = |place: usize| {
             let export = owners.get(place).copied();
             let spec = export.and_then(|export| self.exports.specs.get(export as usize));
@@ -296,7 +292,7 @@ impl Live {
             let beside = at_work(&standings);
             let found = ledger.become_of(&beside);
             let found = found.and_then(|()| ledger.add_at_work(stream, |at| !busy && is_free(&standings[at])));
-            found.map_err(|refusal| self.refused(&standings, Some(export), &refusal))?;
+            found.map_err(|refusal| self.refused(owners(&standings).chain([export]), &refusal))?;
             let admitted = ledger.admitted();
             let said = self.promised(&ledger, &standings, Some(export));
             let mut last = self.ledger();
@@ -386,6 +382,10 @@ impl Live {
 
 fn at_work(standings: &[Standing]) -> Vec<AtWork> {
     standings.iter().map(Standing::at_work).collect()
+}
+
+fn owners(standings: &[Standing]) -> impl Iterator<Item = u32> + '_ {
+    standings.iter().map(|s| s.owner)
 }
 
 /// Whether no request of a stream is under way.

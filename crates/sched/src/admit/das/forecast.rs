@@ -18,9 +18,9 @@ use super::subset::charge::{STEP, mixed};
 use super::subset::{Exhausted, Member, Rules, Sent, Subset};
 
 /// Commands after which it ends, or periods of the stream with the longest, if those come later.
-const WHOLE: Length = Length { commands: 20_000, periods: 20 };
-/// The same for a [glance]: a few percent off.
-const SHORT: Length = Length { commands: 2_000, periods: 5 };
+pub(super) const WHOLE: Length = Length { commands: 20_000, periods: 20 };
+/// The same for a glance, which may be a few percent off.
+pub(super) const GLANCE: Length = Length { commands: 2_000, periods: 5 };
 /// Commands at most.
 const MOST_COMMANDS: u64 = 200_000;
 /// With more streams than this a decision takes longer, and what one period differs from the next is less: fewer
@@ -29,7 +29,7 @@ const MANY: u64 = 50;
 
 /// How long is looked ahead.
 #[derive(Clone, Copy, Debug)]
-struct Length {
+pub(super) struct Length {
     commands: u64,
     periods: u64,
 }
@@ -78,27 +78,18 @@ pub fn forecast(
     exhausted: Exhausted,
     best_effort: BestEffort,
 ) -> Option<Forecast> {
-    Some(running(disk, streams, admitted, exhausted, best_effort)?.run(WHOLE))
+    over(WHOLE, disk, streams, admitted, exhausted, best_effort)
 }
 
-/// The same from a shorter run, which may be a few percent off: a tenth of the commands or a quarter of the periods.
-pub(super) fn glance(
+/// The same from a run of this length.
+pub(super) fn over(
+    length: Length,
     disk: &Disk,
     streams: &[Stream],
     admitted: &Admitted,
     exhausted: Exhausted,
     best_effort: BestEffort,
 ) -> Option<Forecast> {
-    Some(running(disk, streams, admitted, exhausted, best_effort)?.run(SHORT))
-}
-
-fn running(
-    disk: &Disk,
-    streams: &[Stream],
-    admitted: &Admitted,
-    exhausted: Exhausted,
-    best_effort: BestEffort,
-) -> Option<Running> {
     let own = disk.service_for(best_effort.kinds, best_effort.sectors).ok()?;
     let rules = Rules {
         outstanding: disk.outstanding(),
@@ -112,7 +103,6 @@ fn running(
     };
     let mut running = Running {
         subset: Subset::new(rules),
-        outstanding: rules.outstanding as usize,
         streams: Vec::new(),
         gives_up: exhausted == Exhausted::Skip,
         drive: VecDeque::new(),
@@ -132,7 +122,7 @@ fn running(
         let usual = if stream.kinds == Kinds::Any { reads.unwrap_or(service) } else { service };
         running.streams.push(Asking { stream, next, times: Drawn::of(usual) });
     }
-    Some(running)
+    Some(running.run(length, rules.outstanding as usize))
 }
 
 /// X of one size, ready to be drawn from.
@@ -217,8 +207,6 @@ struct Asking {
 
 struct Running {
     subset: Subset,
-    /// Commands at the drive at most.
-    outstanding: usize,
     streams: Vec<Asking>,
     /// What of optional streams was not done in its period is not done at all.
     gives_up: bool,
@@ -235,14 +223,14 @@ struct Running {
 }
 
 impl Running {
-    fn run(mut self, length: Length) -> Forecast {
+    fn run(mut self, length: Length, outstanding: usize) -> Forecast {
         let longest = self.streams.iter().map(|s| s.stream.period).max().unwrap_or(Dur::ZERO);
         let more = 1 + self.streams.len() as u64 / MANY;
         let until = Time(longest.0 * (length.periods / more).max(2));
         let commands = length.commands / more;
         let mut command = 0;
         while command < MOST_COMMANDS && (command < commands || self.now < until) {
-            while self.drive.len() < self.outstanding && self.send(&mut command) {}
+            while self.drive.len() < outstanding && self.send(&mut command) {}
             let asks = self.streams.iter().map(|s| s.next).min();
             let next = [asks, self.drive.front().map(|c| c.1), self.subset.next_wakeup()];
             let Some(next) = next.into_iter().flatten().min() else { break };

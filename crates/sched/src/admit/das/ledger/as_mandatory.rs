@@ -12,10 +12,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::super::admission::{Admitted, Disk, Why};
-use super::super::forecast::{BestEffort, Forecast, forecast, glance};
+use super::super::admission::Why;
+use super::super::forecast::{BestEffort, GLANCE, Length, WHOLE, over};
 use super::super::stream::{Quality, Stream};
-use super::super::subset::Exhausted;
 use super::Ledger;
 
 /// Up to as many streams are each served in the better way beside the others ([`Ledger::improved`]).
@@ -28,16 +27,13 @@ pub(in super::super) const TRIED_ALONE: usize = 32;
 const MORE: u64 = 1_003;
 /// Of as many optional streams all ways are tried.
 const ALL_WAYS: usize = 5;
-/// Of more ways than these, those that leave most at a [glance] are looked at.
+/// Of more ways than these, those that leave most at a [glance](GLANCE) are looked at.
 const LOOKED_AT: usize = 4;
 /// How often ways are tried beside more, at most.
 const PASSES: usize = 2;
 /// With less to do than this, in parts per million of the time, and room for what crosses the beginning of periods,
 /// there is little to be had by that.
 const LITTLE_PPM: u64 = 50_000;
-
-/// [`forecast`], or a [`glance`].
-type Look = fn(&Disk, &[Stream], &Admitted, Exhausted, BestEffort) -> Option<Forecast>;
 
 /// A stream at work, and how it is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,10 +74,10 @@ impl Ledger {
             return as_asked;
         }
         let Some(other) = self.with_as_mandatory(stream) else { return as_asked };
-        let looks: &[Look] = if few { &[forecast] } else { &[glance, forecast] };
-        let less = |asked: &Ledger, look: Look| asked.leaves(look) * MORE < other.leaves(look) * 1_000;
+        let lengths: &[Length] = if few { &[WHOLE] } else { &[GLANCE, WHOLE] };
+        let less = |asked: &Ledger, length| asked.leaves(length) * MORE < other.leaves(length) * 1_000;
         match as_asked {
-            Ok(asked) if !looks.iter().all(|&look| less(&asked, look)) => Ok(asked),
+            Ok(asked) if !lengths.iter().all(|&length| less(&asked, length)) => Ok(asked),
             _ => Ok(other),
         }
     }
@@ -162,12 +158,12 @@ impl Ledger {
                 }
             }
             if others.len() > LOOKED_AT {
-                others.sort_by_cached_key(|other| Reverse(other.leaves(glance)));
+                others.sort_by_cached_key(|other| Reverse(other.leaves(GLANCE)));
                 others.truncate(LOOKED_AT);
             }
             let mut changed = false;
             for other in others {
-                let (now, found) = (*leaves.get_or_insert_with(|| best.leaves(forecast)), other.leaves(forecast));
+                let (now, found) = (*leaves.get_or_insert_with(|| best.leaves(WHOLE)), other.leaves(WHOLE));
                 if found * 1_000 > now * MORE {
                     (best, leaves, changed) = (other, Some(found), true);
                 }
@@ -190,9 +186,9 @@ impl Ledger {
     }
 
     /// Best-effort requests in 1,000 seconds beside these streams; none if their times are not known.
-    fn leaves(&self, look: Look) -> u64 {
+    fn leaves(&self, length: Length) -> u64 {
         let beside = BestEffort::usual(&self.disk);
-        let found = look(&self.disk, &self.streams, &self.admitted(), self.exhausted, beside);
+        let found = over(length, &self.disk, &self.streams, &self.admitted(), self.exhausted, beside);
         found.map_or(0, |found| found.per_1000_s)
     }
 }
@@ -203,9 +199,11 @@ mod tests {
     use headtime_disk::profile::builtin;
     use headtime_disk::time::Dur;
 
-    use super::super::super::admission::{Service, admit};
+    use super::super::super::admission::{Admitted, Disk, Service, admit};
     use super::super::super::distribution::Distribution;
+    use super::super::super::forecast::forecast;
     use super::super::super::stream::Kinds;
+    use super::super::super::subset::Exhausted;
     use super::*;
 
     /// Requests that take these times, in ms, as often.
@@ -230,7 +228,7 @@ mod tests {
         let (mut disk, all) = (drive([5, 6, 20]), [stream(2, 100, 1_000_000), stream(1, 60, 500_000)]);
         let leaves = |served: &[Stream]| {
             let mut ledger = Ledger::new(drive([5, 6, 20]));
-            ledger.extend(served).map(|()| ledger.leaves(forecast)).expect("an idle drive")
+            ledger.extend(served).map(|()| ledger.leaves(WHOLE)).expect("an idle drive")
         };
         assert!(leaves(&all) * 6 < leaves(&[all[0], stream(1, 60, 1_000_000)]) * 5);
         let found = admit(&disk, &all).expect("an idle drive");

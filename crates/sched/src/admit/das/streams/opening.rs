@@ -14,8 +14,7 @@ impl Streams {
     /// # Errors
     /// It cannot be had, with what is nearest; or `owner` has a stream.
     pub fn admit(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
-        let at_work: Vec<AtWork> = self.standings().map(|standing| standing.at_work()).collect();
-        self.ledger.become_of(&at_work)?;
+        self.ledger.become_of(&self.at_work())?;
         let mut ledger = self.ledger.clone();
         ledger.add_at_work(stream, |at| self.open[at].unfinished == 0)?;
         let opened = match self.begin(owner, stream, &ledger.admitted(), now) {
@@ -52,6 +51,11 @@ impl Streams {
         Ok(Opened { begins, reservation, load: admitted.load })
     }
 
+    /// The streams, and how each is served.
+    fn at_work(&self) -> Vec<AtWork> {
+        self.standings().map(|standing| standing.at_work()).collect()
+    }
+
     /// Whether a stream has ended since what the others have was found: there may be more room for them.
     pub fn may_have_more(&self) -> bool {
         self.ended
@@ -59,11 +63,10 @@ impl Streams {
 
     /// Streams have ended: what the others have is found anew where that leaves more. Takes milliseconds and more.
     pub fn find_anew(&mut self, now: Time) {
-        let at_work: Vec<AtWork> = self.standings().map(|standing| standing.at_work()).collect();
         self.ended = false;
         // A driver that admits streams with a ledger of its own ([`Streams::begin`]) may have some that this one cannot
         // have; it calls [`Streams::renew`].
-        if self.ledger.become_of(&at_work).is_err() {
+        if self.ledger.become_of(&self.at_work()).is_err() {
             return;
         }
         let mut found = self.ledger.renewed(|at| self.open[at].unfinished == 0);
