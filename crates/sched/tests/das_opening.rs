@@ -19,25 +19,36 @@ const EXCHANGED: [&[(u32, u64, u32)]; 4] = [
     &[(1, 200, 950_000), (4, 200, 950_000), (2, 100, 950_000), (9, 400, 800_000)],
 ];
 
+fn barracuda() -> Setup {
+    let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
+    let model = Model::new(&profile).expect("a drive that works");
+    let disk = Disk::of(&profile, &model, 2).expect("its times");
+    Setup::of(disk, &profile, &model, Exhausted::Skip).expect("a worst case")
+}
+
+fn core(setup: &Setup) -> Core {
+    let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
+    let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: 256, fill: None };
+    Core::new(config, Model::new(&profile).expect("a drive that works")).guaranteeing(setup)
+}
+
+fn asked(set: &[(u32, u64, u32)]) -> Vec<Stream> {
+    let stream = |&(requests, ms, ppm): &(u32, u64, u32)| {
+        let quality = Quality::from_ppm(ppm).expect("a quality");
+        Stream::new(requests, Dur::from_ms(ms), quality, 128).expect("a stream").only(Kinds::Reads)
+    };
+    set.iter().map(stream).collect()
+}
+
 /// There is no time for both as mandatory ones, so the reservation comes first.
 #[test]
 fn one_stream_makes_room_for_another_that_is_served_as_a_mandatory_one() {
-    let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
-    let model = || Model::new(&profile).expect("a drive that works");
-    let disk = Disk::of(&profile, &model(), 2).expect("its times");
-    let setup = Setup::of(disk, &profile, &model(), Exhausted::Skip).expect("a worst case");
+    let setup = barracuda();
     for set in EXCHANGED {
-        let streams: Vec<Stream> = set
-            .iter()
-            .map(|&(requests, ms, ppm)| {
-                let quality = Quality::from_ppm(ppm).expect("a quality");
-                Stream::new(requests, Dur::from_ms(ms), quality, 128).expect("a stream").only(Kinds::Reads)
-            })
-            .collect();
+        let streams = asked(set);
         let admitted = admit(&setup.disk, &streams);
         assert!(admitted.is_ok(), "{set:?}: {admitted:?}");
-        let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: 256, fill: None };
-        let mut core = Core::new(config, model()).guaranteeing(&setup);
+        let mut core = core(&setup);
         let reserved =
             |core: &Core| -> Vec<bool> { core.standings().iter().map(|s| s.reservation.is_some()).collect() };
         let mut before = Vec::new();
@@ -49,5 +60,32 @@ fn one_stream_makes_room_for_another_that_is_served_as_a_mandatory_one() {
         let after = reserved(&core);
         let change = |from, to| before.iter().zip(&after).any(|(&b, &a)| (b, a) == (from, to));
         assert!(change(false, true) && change(true, false), "{set:?}: {before:?}, then {after:?}");
+    }
+}
+
+/// What the others have was found beside it, and is found anew without it.
+#[test]
+fn a_stream_that_does_not_begin_leaves_the_others_what_they_had() {
+    let setup = barracuda();
+    for set in EXCHANGED {
+        let streams = asked(set);
+        let (last, first) = streams.split_last().expect("three at least");
+        let mut together = admit(&setup.disk, &streams).expect("room for all");
+        let mut core = core(&setup);
+        for (owner, &stream) in (0..).zip(first) {
+            core.open_stream(owner, stream, Time::ZERO).expect("room");
+        }
+        let reserved = |core: &Core| -> Vec<Option<Dur>> { core.standings().iter().map(|s| s.reservation).collect() };
+        let without = reserved(&core);
+        // Another than the one that was admitted: all of a thousand requests.
+        let much = Stream { requests: 1_000, quality: Quality::MANDATORY, ..*last };
+        *together.reservations.last_mut().expect("the last") = None;
+        let why = core.begin_stream(9, much, &together, Time::ZERO).expect_err("no time for it");
+        assert!(why.to_string().contains("expected a period"), "{why}");
+        assert_eq!(reserved(&core), together.reservations[..first.len()], "{set:?}");
+        assert_ne!(reserved(&core), without, "{set:?}");
+        assert!(core.find_streams_anew(Time::ZERO), "{set:?}");
+        assert_eq!(reserved(&core), without, "{set:?}");
+        assert!(!core.find_streams_anew(Time::ZERO), "{set:?}: twice");
     }
 }

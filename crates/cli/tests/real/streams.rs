@@ -72,7 +72,7 @@ fn every_example_can_be_served_and_all_at_once_is_the_experiments() {
         seen += 1;
         if file.ends_with("all-at-once.toml") {
             // As crates/lab/src/x1.rs has them.
-            let asked = [("3", "100%"), ("2", "100%"), ("10", "95%"), ("5", "85%"), ("10", "60%")];
+            let asked = [("5", "100%"), ("20", "95%"), ("10", "90%"), ("5", "100%"), ("10", "60%")];
             for (at, (requests, quality)) in asked.iter().enumerate() {
                 let name = format!("stream-{}", at + 1);
                 let row = out.lines().find(|l| l.contains(&name) && l.contains("500 ms")).expect(&out);

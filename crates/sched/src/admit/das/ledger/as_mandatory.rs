@@ -22,6 +22,9 @@ pub(in super::super) const TRIED_BESIDE: usize = 8;
 /// With fewer streams than this, one more is tried as a mandatory one although it can be had as it asks; the others are
 /// served as before.
 pub(in super::super) const TRIED_ALONE: usize = 32;
+/// With fewer streams than this, one more that cannot be had is tried beside them in all [ways](Ledger::ways); with
+/// more, beside all of them as they ask.
+const TRIED_OTHERWISE: usize = 16;
 /// Another way is taken only if it leaves best effort this much of what the present one leaves, in thousandths. The
 /// forecast's own error by chance is of this order.
 const MORE: u64 = 1_003;
@@ -96,7 +99,7 @@ impl Ledger {
     /// The same streams, served in other ways, with reservations that are found anew. Where something is not to be had
     /// it is not among them. The i-th is made a mandatory one only where `free(i)`.
     pub(super) fn served_otherwise(&self, free: impl Fn(usize) -> bool) -> Vec<Ledger> {
-        let mut ways = match self.streams.len() < TRIED_BESIDE && self.disk.worst_is_known {
+        let mut ways = match self.streams.len() < TRIED_OTHERWISE && self.disk.worst_is_known {
             true => self.ways(&self.changeable(free)),
             false => vec![self.streams.iter().map(|&stream| stream.into()).collect()],
         };
