@@ -134,7 +134,9 @@ pub struct Subset {
     /// Of each stream the point at its end, and the streams by their ends.
     point_of: Vec<usize>,
     by_end: Vec<usize>,
-    /// What is due at the points is not what they say.
+    /// What mandatory requests that are late take at their worst.
+    late: Dur,
+    /// What is due at the points, or late, is not what they say.
     stale: bool,
     /// How long what filled the gap took that the next request was held for.
     gap_took: Dur,
@@ -165,6 +167,7 @@ impl Subset {
             points: Vec::new(),
             point_of: Vec::new(),
             by_end: Vec::new(),
+            late: Dur::ZERO,
             stale: true,
             gap_took: Dur::ZERO,
             next_end: Time::NEVER,

@@ -27,6 +27,8 @@ pub(super) struct Open {
     pub claim: Dur,
     /// The same in each of its periods, as a rate.
     pub claim_rate: u64,
+    /// What all requests of each period are likely to take, as a rate.
+    pub likely_rate: u64,
 }
 
 impl Open {

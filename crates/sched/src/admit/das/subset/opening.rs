@@ -60,6 +60,7 @@ impl Subset {
                 rate,
                 claim: Dur::ZERO,
                 claim_rate: 0,
+                likely_rate: 0,
             });
             self.ends_changed();
             // A period that begins now has all of its requests at once: there must be time for them, too. Where
@@ -147,7 +148,10 @@ impl Subset {
             let open = &self.streams[at];
             let stream = *open.periods.stream();
             let claim = open.reservation.map_or(Dur::ZERO, |r| self.claim(open, r, stream.requests));
-            (self.streams[at].claim, self.streams[at].claim_rate) = (claim, worst_rate(1, claim, stream.period));
+            let likely = open.likely_work(stream.requests, Dur::ZERO);
+            let open = &mut self.streams[at];
+            (open.claim, open.claim_rate) = (claim, worst_rate(1, claim, stream.period));
+            open.likely_rate = worst_rate(1, likely, stream.period);
         }
         self.next_end = self.streams.iter().map(|s| s.periods.end()).min().unwrap_or(Time::NEVER);
         self.ends_changed();

@@ -3,7 +3,6 @@
 use headtime_disk::time::{Dur, Time};
 
 use super::super::calendar::Periodic;
-use super::super::demand::worst_rate;
 use super::super::rates::{bounded, fine, fine_between, grown};
 use super::super::sweep::{Point, Slack, points, sweep};
 use super::{Claims, Open, Step, Subset, signed};
@@ -67,7 +66,7 @@ impl Subset {
         let optional = || self.streams.iter().filter(|s| s.reservation.is_some());
         let worst = optional().map(|s| signed(s.worst)).max().unwrap_or(0);
         let likely = optional().map(|s| signed(s.likely)).min().unwrap_or(0);
-        let (mut needed, mut rate, mut last) = (fine(self.late_work()), 0u64, Time::ZERO);
+        let (mut needed, mut rate, mut last) = (fine(self.late), 0u64, Time::ZERO);
         let mut spare = vec![i64::MAX; self.points.len()];
         for here in self.by_end.chunk_by(|&a, &b| self.point_of[a] == self.point_of[b]) {
             let point = self.point_of[here[0]];
@@ -77,8 +76,7 @@ impl Subset {
             for &at in here {
                 let open = &self.streams[at];
                 needed += fine(open.likely_work(open.periods.left(), open.periods.used()));
-                let each = open.likely_work(open.periods.stream().requests, Dur::ZERO);
-                rate = rate.saturating_add(worst_rate(1, each, open.periods.stream().period));
+                rate = rate.saturating_add(open.likely_rate);
             }
             if here.iter().any(|&at| self.streams[at].reservation.is_some()) {
                 spare[point] = bounded(fine_between(from, end) - needed);
@@ -112,8 +110,7 @@ impl Subset {
     }
 
     fn swept(&mut self, now: Time) -> Slack {
-        let late = self.late_work();
-        sweep(&mut self.points, self.at_drive.free_by(now), late)
+        sweep(&mut self.points, self.at_drive.free_by(now), self.late)
     }
 
     /// The least slack of mandatory streams from `from` on if deadlines of one of them do not matter; at deadlines
@@ -121,8 +118,8 @@ impl Subset {
     pub(super) fn slack_but_of(&self, stream: usize, until: Option<Time>, from: Time) -> i64 {
         let counts = |at: usize| at != stream;
         let mut points = self.points_of(counts);
-        self.put_down_at(&mut points, |_| 0, counts);
-        let slack = sweep(&mut points, from, self.late_work());
+        let late = self.put_down_at(&mut points, |_| 0, counts);
+        let slack = sweep(&mut points, from, late);
         let until = until.and_then(|until| points.iter().find(|p| p.end >= until));
         until.map_or(slack.mandatory, |p| p.before)
     }
@@ -139,7 +136,7 @@ impl Subset {
             self.point_of = self.streams.iter().map(of).collect();
         }
         let mut points = std::mem::take(&mut self.points);
-        self.put_down_at(&mut points, more, |_| true);
+        self.late = self.put_down_at(&mut points, more, |_| true);
         self.points = points;
     }
 
@@ -156,25 +153,23 @@ impl Subset {
         points(self.by_end.iter().map(|at| times(at).0), &together.collect::<Vec<_>>())
     }
 
-    fn put_down_at(&self, points: &mut [Point], more: impl Fn(usize) -> u32, counts: impl Fn(usize) -> bool) {
+    /// Updates the demand at each of `points`; gives what mandatory requests that are late take at their worst.
+    fn put_down_at(&self, points: &mut [Point], more: impl Fn(usize) -> u32, counts: impl Fn(usize) -> bool) -> Dur {
+        let mut late = 0;
         points.iter_mut().for_each(|p| (p.must, p.claims, p.counts) = (0, 0, false));
         for (at, open) in self.streams.iter().enumerate() {
             let point = &mut points[self.point_of[at]];
             let (more, left) = (more(at), open.periods.left());
             match open.reservation {
                 None => {
+                    late += u64::from(open.periods.late()) * open.worst.0;
                     point.must += open.due(more).0;
                     point.counts |= left + more > 0 && counts(at);
                 }
                 Some(reservation) => point.claims += self.claimed(open, reservation, left + more).0,
             }
         }
-    }
-
-    /// Mandatory requests that are late, at their worst.
-    fn late_work(&self) -> Dur {
-        let late = self.streams.iter().filter(|s| s.reservation.is_none());
-        Dur(late.map(|s| u64::from(s.periods.late()) * s.worst.0).sum())
+        Dur(late)
     }
 
     /// How much time there is beyond what optional streams have reserved, from `from` on.
@@ -184,6 +179,7 @@ impl Subset {
     /// Of the period after the one under way all is counted at its end, and from there on as growing evenly, as in
     /// [`sweep`].
     pub(super) fn claims(&mut self, from: Time, likely_free: Time, best_effort: Dur) -> Claims {
+        assert!(!self.stale, "claims are laid over what is due, which was not put down");
         let likely_over = |worst: Dur| likely_free + self.rules.likely(worst);
         let mut ends = std::mem::take(&mut self.ends);
         if ends.is_empty() {
@@ -200,9 +196,8 @@ impl Subset {
         self.before.resize(self.streams.len(), i64::MAX);
         let (now, next) = (i64::MAX, i64::MAX);
         let mut claims = Claims { now, next, next_for_streams: next, next_for_best_effort: next };
-        let waits = self.streams.iter().filter(|s| s.reservation.is_none());
-        let waits = waits.map(|s| fine(s.due(0))).sum::<i128>();
-        let (mut must, mut rate, mut last) = (fine(self.late_work()) + waits, 0u64, Time::ZERO);
+        let waits = self.points.iter().map(|p| fine(Dur(p.must))).sum::<i128>();
+        let (mut must, mut rate, mut last) = (fine(self.late) + waits, 0u64, Time::ZERO);
         for here in ends.chunk_by(|a, b| a.0 == b.0) {
             let end = here[0].0;
             must += grown(rate, end.since(last).0);
