@@ -237,6 +237,24 @@ fn a_mandatory_stream_does_not_begin_with_a_period_for_which_the_drive_is_too_bu
     }
 }
 
+/// Requests of periods that begin now may come after it, and need their time.
+#[test]
+fn an_optional_stream_is_not_served_as_a_mandatory_one_when_requests_to_come_would_be_late() {
+    for filled in [false, true] {
+        let mut subset = Subset::new(RULES);
+        subset.open(1, mandatory(2, 100), &service(8, 30), None, ms(0)).expect("alone");
+        subset.open(2, optional(1, 100), &service(8, 30), Some(span(10)), ms(0)).expect("room");
+        if filled {
+            subset.decide(ms(99));
+            subset.sent(1, Sent::Fill, span(30), ms(99));
+        }
+        // 90 ms of the 100, or of 71.
+        assert_eq!(subset.serve_as_mandatory(2, ms(100)), !filled);
+        let asked = ask(&mut subset, 1, 2, ms(100));
+        assert!(asked.iter().all(|member| member.period == 1), "{asked:?}");
+    }
+}
+
 #[test]
 #[should_panic(expected = "was not in the subset")]
 fn nothing_goes_that_the_last_decision_left_out() {
