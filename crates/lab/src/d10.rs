@@ -49,7 +49,7 @@ static SPEC: Spec = Spec {
         id: "D10",
         claim: "mandatory requests that miss their period, 1,000 random admitted sets, ten minutes each in virtual time, drive's truth noisier than its profile's X but within w",
         paper: "0",
-        rule: "0",
+        rule: "0; qualities are counted and not judged, since the drives are slower than the X that they are promised from",
         checks: &[
             Check { what: "mandatory requests not done in their period", unit: "cases", test: Test::Never },
             Check { what: "of these in sets with one region for all", unit: "cases", test: Test::Never },

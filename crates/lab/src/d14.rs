@@ -128,7 +128,7 @@ impl Experiment for D14 {
             }
         }
         let mut f = Findings::default();
-        f.figure("D14", &[kept.percent(), kept.far as f64, kept.late as f64, alone.percent(), flat.percent()]);
+        f.figure("D14", &[kept.percent(), kept.far as f64, kept.missed as f64, alone.percent(), flat.percent()]);
         let words = format!("{}; by reservations alone: {}; with one X: {}", kept.words(), alone.words(), flat.words());
         f.notes.push(("D14", words));
         f.tables.push(Table { name: "sets", columns: COLUMNS, rows });

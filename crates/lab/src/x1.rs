@@ -218,6 +218,7 @@ fn one(run: &Run, profile: &Profile, scene: Scene) -> Result<Ran, RunError> {
     let model = Model::new(profile).map_err(|e| failed(&SPEC, e))?;
     let guarantees = Promises::of(known(&SPEC, profile)?, profile, &model, exhausted);
     let guarantees = guarantees.map_err(|e| failed(&SPEC, e))?;
+    let guarantees = Promises { compensates: scene != Scene::Reserved, ..guarantees };
     let share = |i: usize| (i as u32, Share { weight: 100 * (i as u32 + 1), ..Share::default() });
     let setup = Setup {
         admit: Policy::Bfq(bfq::Rules::plus()),

@@ -193,7 +193,7 @@ fn every_optional_stream_has_its_quality_whoever_goes() {
             best_effort: large.worst,
             blocker: large.worst,
             exhausted: Exhausted::Skip,
-            compensates: true,
+            compensates: false,
             crossing: large.worst,
             crossing_likely: large.likely(),
             moves_on: Dur::ZERO,

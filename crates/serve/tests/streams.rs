@@ -313,7 +313,7 @@ fn while_a_stream_is_worked_out_others_are_asked_about_and_closed() {
     let opened = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            _ = live.open(1, stream(10_000, 10_000, 999_999));
+            _ = live.open(1, stream(10_000, 10_000, 999_000));
             opened.store(true, std::sync::atomic::Ordering::SeqCst);
         });
         std::thread::sleep(std::time::Duration::from_millis(100));

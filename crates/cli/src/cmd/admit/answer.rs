@@ -241,6 +241,7 @@ fn why(refusal: &Refusal, name: &impl Fn(usize) -> String) -> String {
             format!("{text}; of a drive that was characterised, `--destructive` finds those of writes")
         }
         Why::Size { .. } => format!("{text}; `headtime profiles measure --sizes` measures larger ones"),
+        Why::Samples { .. } => format!("{text}; `headtime profiles measure --requests` takes more"),
         Why::Between { .. } | Why::Quality { .. } => text,
     }
 }

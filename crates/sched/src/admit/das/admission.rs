@@ -30,6 +30,8 @@ pub struct Service {
     pub times: Family,
     /// The same where as many wait at all times, if that was measured: what is usual.
     pub steady: Option<Family>,
+    /// Of how many samples X of requests with the fewest to choose from was made; `None`: it is known exactly.
+    pub samples: Option<u64>,
 }
 
 /// What is known of a drive's times.
@@ -215,7 +217,7 @@ pub enum NotKnown {
 impl Service {
     /// Of requests with these times.
     pub fn new(sectors: u32, worst: Dur, times: impl Into<Family>) -> Service {
-        Service { sectors, worst, times: times.into(), steady: None }
+        Service { sectors, worst, times: times.into(), steady: None, samples: None }
     }
 
     /// x: with so much time left a request is likely to be done.
@@ -293,6 +295,22 @@ pub enum Why {
         /// The least that the others leave free from a release to a deadline before its own.
         free: Dur,
     },
+    /// X says nothing of requests that are as rare as those that it may miss.
+    #[error(
+        "stream {stream}: expected a quality of at most {}, the finest below 100% that {samples} samples of X can show, \
+         found {}",
+        percent((*finest_ppm).into()), percent(u64::from(asked.ppm()))
+    )]
+    Samples {
+        /// Which stream.
+        stream: usize,
+        /// What it asks for.
+        asked: Quality,
+        /// The finest quality that is promised.
+        finest_ppm: u32,
+        /// Samples that X was made of.
+        samples: u64,
+    },
     /// Condition 3 does not hold: this stream, the new one or another beside it, would not have its quality.
     #[error("stream {stream}: expected a quality of {}, found at most {}", percent(u64::from(asked.ppm())), percent(*reached_ppm))]
     Quality {
@@ -314,6 +332,7 @@ impl Why {
             Why::Size { stream, .. }
             | Why::Kinds { stream, .. }
             | Why::Between { stream, .. }
+            | Why::Samples { stream, .. }
             | Why::Quality { stream, .. } => stream,
         };
         text.replacen(&format!("stream {stream}"), &name(stream), 1)

@@ -5,10 +5,11 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::{Figure, Knowledge, Overheads, Profile, ServiceTimes};
 use headtime_disk::time::Dur;
 
-use super::admission::{Disk, DiskError, Service};
+use super::admission::{Disk, DiskError, Service, Why};
 use super::distribution::{Distribution, DistributionError};
 use super::family::{Family, FamilyError};
 use super::rests;
+use super::stream::Stream;
 use super::streams::LARGEST_BYTES;
 use super::worst::{WorstCase, WorstError, moves_on};
 use super::worsts::Worsts;
@@ -105,6 +106,7 @@ impl Disk {
             let always: Vec<&ServiceTimes> = of_size.iter().copied().filter(|x| x.load.is_steady()).collect();
             let steady = by_kinds(&name(), &always, worst, writes, &delays)?;
             let longest = by_kinds(&name(), &of_size, worst, writes, &delays)?;
+            let samples = Some(fewest_samples(&of_size));
             for ((times, steady), services) in longest.into_iter().zip(steady).zip(&mut services) {
                 let Some(mut times) = times else { continue };
                 // A larger request is never quicker.
@@ -115,7 +117,7 @@ impl Disk {
                     }
                 }
                 let worst = delays.worst(worst, &times);
-                services.push(Service { sectors, worst, times, steady });
+                services.push(Service { sectors, worst, times, steady, samples });
             }
         }
         let disk = Disk::by_kinds(services, outstanding);
@@ -127,6 +129,28 @@ impl Disk {
         let worsts = Worsts::of(profile, model, most);
         let worsts = worsts.map_err(|source| KnownError::Worst { name: name(), sectors: most, source })?;
         Ok(disk.with_others(worsts.get(most)))
+    }
+}
+
+/// The natural logarithm of 100, in millionths.
+const LN_100_MILLIONTHS: u64 = 4_605_171;
+
+impl Service {
+    /// The finest quality below 100% that an optional stream may have, in parts per million: of n samples none was
+    /// longer than the longest, so up to ln 100 / n of all requests may be, at 99%.
+    pub fn finest_ppm(&self) -> u32 {
+        let beyond = self.samples.map_or(0, |n| LN_100_MILLIONTHS.div_ceil(n.max(1)));
+        1_000_000 - beyond.min(1_000_000) as u32
+    }
+
+    /// Whether its samples are enough for what a stream asks for, which is called `stream`.
+    pub(super) fn shows(&self, asks: &Stream, stream: usize) -> Result<(), Why> {
+        match (self.samples, self.finest_ppm()) {
+            (Some(samples), finest_ppm) if !asks.is_mandatory() && asks.quality.ppm() > finest_ppm => {
+                Err(Why::Samples { stream, asked: asks.quality, finest_ppm, samples })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -211,6 +235,15 @@ fn by_kinds(
     Ok([any, reads, writes])
 }
 
+/// Samples of requests with the fewest to choose from; of the share of reads that has the fewest.
+fn fewest_samples(all: &[&ServiceTimes]) -> u64 {
+    let of_share = |all: &[&ServiceTimes]| {
+        let fewest = all.iter().map(|x| x.load.candidates).min();
+        all.iter().filter(|x| Some(x.load.candidates) == fewest).map(|x| x.samples).sum()
+    };
+    all.chunk_by(|a, b| a.load.reads_ppm == b.load.reads_ppm).map(of_share).min().unwrap_or(0)
+}
+
 /// How much longer than a read a write takes at most until its sectors pass; `None`: not known.
 fn write_takes_more(profile: &Profile) -> Option<Dur> {
     let unknown = profile.known.unknown();
@@ -251,6 +284,9 @@ fn family(name: &str, all: &[&ServiceTimes], worst: Dur, delays: &Delays) -> Res
 
 #[cfg(test)]
 mod tests {
+    use super::super::admission::admit;
+    use super::super::ledger::Ledger;
+    use super::super::stream::{Kinds, Quality};
     use super::*;
     use headtime_disk::profile::{Known, Late, Run, ServiceLoad, builtin};
 
@@ -289,6 +325,34 @@ mod tests {
             assert_eq!(disk.service(size).expect("a size").worst, worst);
         }
         assert!(disk.service(129).is_none());
+    }
+
+    /// Ten samples: two in ten may be longer than all of them, and nearly half by the upper end.
+    #[test]
+    fn an_optional_stream_has_no_finer_quality_than_the_samples_show() {
+        let mut few = times(8);
+        few.load.candidates = 1;
+        few.load.reads_ppm = 1_000_000;
+        let (profile, model) = drive(vec![few]);
+        let mut disk = Disk::of(&profile, &model, 2).expect("a disk");
+        assert_eq!(disk.service(8).map(|s| (s.samples, s.finest_ppm())), Some((Some(10), 539_482)));
+        let stream = |ppm| {
+            let quality = Quality::from_ppm(ppm).expect("a quality");
+            Stream::new(1, Dur::from_ms(500), quality, 8).expect("a stream").only(Kinds::Reads)
+        };
+        let idle = Ledger::new(disk.clone());
+        let as_asked = |ppm| idle.clone().extend(&[stream(ppm)]);
+        assert_eq!(as_asked(539_482), Ok(()));
+        let why = as_asked(539_483).expect_err("too fine");
+        assert!(matches!(why, Why::Samples { stream: 0, finest_ppm: 539_482, samples: 10, .. }), "{why}");
+        // All of them is another matter: that rests on w, and one may be served so.
+        assert_eq!(as_asked(1_000_000), Ok(()));
+        let served = admit(&disk, &[stream(900_000)]).expect("as a mandatory one");
+        assert_eq!(served.reservations, [None]);
+        // Where w is not known it may not, and what can be shown is nearest.
+        disk.worst_is_known = false;
+        let refusal = admit(&disk, &[stream(900_000)]).expect_err("too fine");
+        assert_eq!(refusal.nearest.quality, Quality::from_ppm(539_482).ok());
     }
 
     /// Of 1,000 reads 20 came a turn late, at most 32 of as many, and what is later than all came less than five times.

@@ -294,6 +294,7 @@ impl Ledger {
             NotKnown::Kinds => Why::Kinds { stream: first, kinds: stream.kinds },
             NotKnown::Size { most } => Why::Size { stream: first, most, found: stream.sectors },
         })?;
+        service.shows(&stream, first)?;
         let grid = Grid::of(stream.period, service.times.bin());
         let work = self.work(&stream, service, grid);
         let mut takes = if stream.is_mandatory() { work.all().clone() } else { work.stopped(0) };
