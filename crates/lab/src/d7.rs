@@ -92,7 +92,7 @@ const SUBJECTS: [Subject; 2] = [
 ];
 
 /// Qualities of the figure besides those that claims rest on, in parts per million; the first few in a shortened run.
-const SWEEP: [u32; 10] = [900_000, 990_000, 999_900, 600_000, 800_000, 850_000, 930_000, 970_000, 980_000, 995_000];
+const SWEEP: [u32; 10] = [900_000, 990_000, 999_600, 600_000, 800_000, 850_000, 930_000, 970_000, 980_000, 995_000];
 const QUICK: usize = 3;
 
 impl Experiment for D7 {

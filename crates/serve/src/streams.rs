@@ -92,12 +92,31 @@ pub enum StreamError {
     /// The export has a write cache: its writes are acknowledged before the disk is asked for anything.
     #[error("write-cache: expected {WITHOUT_STREAM}, found one that has a write cache")]
     Cached,
+    /// The export has a stream.
+    #[error("{}", if *.ends { "its last stream has not ended: requests of it are under way" } else { "it is a stream already: `stream close` ends that" })]
+    Exists {
+        /// It was closed, and has requests under way.
+        ends: bool,
+    },
     /// The export has no stream.
     #[error("the export has no stream")]
     NoStream,
     /// The engine has ended, or has no time.
     #[error("the server ends")]
     Ended,
+}
+
+impl StreamError {
+    /// The same; `later`: it could be had if no stream had requests under way.
+    fn later(self, later: bool) -> StreamError {
+        match self {
+            StreamError::Refused { why, nearest } if later => {
+                let why = format!("{why}; it can be had at an instant at which no stream has a request under way");
+                StreamError::Refused { why, nearest }
+            }
+            other => other,
+        }
+    }
 }
 
 impl From<NotTold> for StreamError {
@@ -205,8 +224,11 @@ impl Live {
     pub fn ask(&self, stream: Option<Stream>) -> Result<Promised, StreamError> {
         stream.as_ref().map_or(Ok(()), |s| self.fits(s))?;
         let standings = self.standings()?;
-        let found = self.beside(&standings, stream);
-        let ledger = found.map_err(|refusal| self.refused(owners(&standings), &refusal))?;
+        let found = self.beside(&standings, stream, is_free);
+        let ledger = found.map_err(|refusal| {
+            let later = self.beside(&standings, stream, |_| true).is_ok();
+            self.refused(owners(&standings), &refusal).later(later)
+        })?;
         Ok(self.promised(&ledger, &standings, None))
     }
 
@@ -219,7 +241,7 @@ impl Live {
         new.iter().enumerate().try_for_each(|(at, n)| self.fits(&n.1).map_err(|e| (at, e)))?;
         let mut standings = self.standings().map_err(|e| (0, e))?;
         standings.retain(|s| !s.closing && !gone.contains(&s.owner));
-        let found = self.beside(&standings, new.iter().map(|n| n.1));
+        let found = self.beside(&standings, new.iter().map(|n| n.1), is_free);
         let refused = |refusal: Refusal| {
             let at = refusal.stream.saturating_sub(standings.len());
             (at, self.refused(owners(&standings).chain(new.iter().map(|n| n.0)), &refusal))
@@ -227,11 +249,16 @@ impl Live {
         found.map(drop).map_err(refused)
     }
 
-    /// Those of `standings` and more.
-    fn beside(&self, standings: &[Standing], new: impl IntoIterator<Item = Stream>) -> Result<Ledger, Refusal> {
+    /// Those of `standings` and more, where those that are `free` may be served as mandatory ones from now on.
+    fn beside(
+        &self,
+        standings: &[Standing],
+        new: impl IntoIterator<Item = Stream>,
+        is_free: impl Fn(&Standing) -> bool,
+    ) -> Result<Ledger, Refusal> {
         let mut ledger = self.ledger().clone();
         ledger.become_of(&at_work(standings))?;
-        let free = |at: usize| standings.get(at).is_none_or(is_free);
+        let free = |at: usize| standings.get(at).is_none_or(&is_free);
         new.into_iter().try_for_each(|stream| ledger.add_at_work(stream, free))?;
         Ok(ledger)
     }
@@ -289,10 +316,16 @@ impl Live {
         let mut busy = false;
         for _ in 0..TRIES {
             let standings = self.standings()?;
+            if let Some(there) = standings.iter().find(|s| s.owner == export) {
+                return Err(StreamError::Exists { ends: there.closing });
+            }
             let beside = at_work(&standings);
             let found = ledger.become_of(&beside);
             let found = found.and_then(|()| ledger.add_at_work(stream, |at| !busy && is_free(&standings[at])));
-            found.map_err(|refusal| self.refused(owners(&standings).chain([export]), &refusal))?;
+            found.map_err(|refusal| {
+                let later = ledger.add_at_work(stream, |_| true).is_ok();
+                self.refused(owners(&standings).chain([export]), &refusal).later(later)
+            })?;
             let admitted = ledger.admitted();
             let said = self.promised(&ledger, &standings, Some(export));
             let mut last = self.ledger();

@@ -232,8 +232,12 @@ fn streams_come_and_go_over_the_control_interface() {
         // Table 2 of the paper has 20.9 ms.
         assert!((15.0e6..30.0e6).contains(&(last.reservation_ns.unwrap() as f64)), "{opened:?}");
         assert!(opened.worst_ns > 25_000_000 && opened.left_ppm + opened.expected_ppm <= 1_020_000, "{opened:?}");
-        let twice = control.open_stream(asked(Some("a"), 5, 990_000, KIB64)).await.unwrap_err();
-        assert_eq!(twice.code(), Code::FailedPrecondition, "{twice:?}");
+        // Whether there is room for another is not the question.
+        for again in [asked(Some("a"), 5, 990_000, KIB64), asked(Some("a"), 1_000, 1_000_000, KIB64)] {
+            let twice = control.open_stream(again).await.unwrap_err();
+            assert_eq!(twice.code(), Code::FailedPrecondition, "{twice:?}");
+            assert!(twice.message().starts_with("export \"a\", it is a stream already"), "{twice:?}");
+        }
         // Whoever came before was told of larger requests; now they are refused all the same, and say why.
         let (errno, why) = before.read(0, 2 * KIB64).expect("it is too large");
         assert!(errno == 22 && why.contains("larger than requests may be here"), "{errno} {why}");
@@ -321,6 +325,27 @@ fn while_a_stream_is_worked_out_others_are_asked_about_and_closed() {
         live.close(0).unwrap();
         assert!(!opened.load(std::sync::atomic::Ordering::SeqCst), "both waited for it");
     });
+    server.stop().unwrap();
+}
+
+/// The first must be served as a mandatory one then, which is put off while requests of it are under way.
+#[test]
+fn a_stream_that_can_be_had_only_beside_idle_ones_is_refused_with_that_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let (device, _) = drive(&ultrastar());
+    let (server, _) = server(dir.path(), device, &[(0, stream(1, 60, 700_000))]);
+    let live = server.streams().unwrap().clone();
+    assert!(live.standings().unwrap()[0].reservation.is_some(), "it is served as it asks");
+    let mut client = Client::open(dir.path(), "a");
+    (0..100).for_each(|n| client.ask(n, n << 20, KIB64));
+    while live.standings().unwrap()[0].unfinished == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let why = live.open(1, stream(16, 300, 950_000)).expect_err("the first has requests under way").to_string();
+    assert!(why.ends_with("at an instant at which no stream has a request under way"), "{why}");
+    (0..100).for_each(|_| assert_eq!(client.answer().1, None));
+    live.open(1, stream(16, 300, 950_000)).unwrap();
+    assert_eq!(live.standings().unwrap()[0].reservation, None);
     server.stop().unwrap();
 }
 

@@ -131,7 +131,9 @@ fn said(
 /// What an export is, or is not, that it cannot be a stream.
 fn odd(name: Option<&str>, why: &StreamError) -> Status {
     let of = match (name, why) {
-        (Some(name), StreamError::Cached) => format!("export \"{}\", ", name.escape_debug()),
+        (Some(name), StreamError::Cached | StreamError::Exists { .. }) => {
+            format!("export \"{}\", ", name.escape_debug())
+        }
         _ => String::new(),
     };
     Status::failed_precondition(format!("{of}{why}"))

@@ -5,7 +5,7 @@ use headtime_disk::profile::{Profile, ServiceTimes};
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Admitted, Disk, Refusal, Service, Why};
 use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::Stream;
+use headtime_sched::admit::das::stream::{Kinds, Stream};
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::admit::das::worst::{WorstCase, WorstError};
 use headtime_sim::streams::Asked;
@@ -77,6 +77,9 @@ struct Size<'a> {
     samples: u64,
     /// All that was measured.
     family: Vec<Member>,
+    /// What admission reckons with: for each kind of requests, how many there are to choose from and the mean.
+    #[serde(skip)]
+    reckoned: Vec<(&'static str, Vec<(u32, f64)>)>,
     workload: &'a str,
     reads: f64,
     waiting: u32,
@@ -159,7 +162,7 @@ impl<'a> Answer<'a> {
         let services = of_sizes.filter_map(|of| Some((of, disk.service(of[0].sectors)?)));
         let sizes = services.filter(|(_, s)| used(s)).map(|(of, s)| {
             let worst = WorstCase::of(profile, model, s.sectors)?;
-            Ok(size(profile, of, s, worst, measured.contains(&s.sectors)))
+            Ok(size(profile, of, (disk, s), worst, measured.contains(&s.sectors)))
         });
         let reserved = said.as_ref().map(|a| a.reservations.clone()).unwrap_or_default();
         let rows = asked.iter().zip(streams).enumerate().map(|(i, (a, s))| Row {
@@ -246,7 +249,17 @@ fn why(refusal: &Refusal, name: &impl Fn(usize) -> String) -> String {
     }
 }
 
-fn size<'a>(profile: &Profile, of: &'a [ServiceTimes], s: &Service, worst: WorstCase, now: bool) -> Size<'a> {
+fn size<'a>(
+    profile: &Profile,
+    of: &'a [ServiceTimes],
+    (disk, s): (&Disk, &Service),
+    worst: WorstCase,
+    now: bool,
+) -> Size<'a> {
+    let reckoned = |kinds: Kinds| {
+        let times = &disk.service_for(kinds, s.sectors).ok().filter(|of| of.sectors == s.sectors)?.times;
+        Some((kinds.name(), times.members().map(|(of, times)| (of, times.mean().as_ms_f64())).collect()))
+    };
     let family: Vec<Member> = of.iter().map(|x| member(x, s.worst)).collect();
     // The first share of reads is the largest. Of the load that was asked for most commands were measured.
     let reads = of.iter().take_while(|x| x.load.reads_ppm == of[0].load.reads_ppm);
@@ -274,6 +287,7 @@ fn size<'a>(profile: &Profile, of: &'a [ServiceTimes], s: &Service, worst: Worst
         p999_ms,
         samples: x.samples,
         family,
+        reckoned: Kinds::ALL.into_iter().filter_map(reckoned).collect(),
         workload: &x.load.words,
         reads: share(x.load.reads_ppm.into()),
         waiting: x.load.waiting,
@@ -319,18 +333,9 @@ impl Size<'_> {
         }
         rows.push(row("  X, how long they do take: mean".into(), self.mean_ms));
         rows.push(row("    99.9% of them within".into(), self.p999_ms));
-        for kind in self.family.chunk_by(|a, b| a.reads == b.reads) {
-            // Of two with as many to choose from the longer is what counts.
-            let kind = kind.chunk_by(|a, b| a.candidates == b.candidates).filter_map(<[Member]>::last);
-            let kind: Vec<&Member> = kind.collect();
-            let of = match kind[0].reads {
-                1.0 => "reads".into(),
-                0.0 => "writes".into(),
-                r => format!("{}% reads", 100.0 * r),
-            };
-            let one = |m: &&Member| format!("{} of {}", format_args!("{:.2}", m.mean_ms), m.candidates);
-            let means: Vec<String> = kind.iter().map(one).collect();
-            rows.push(vec![format!("    {of}, by how many to choose from"), means.join(", ")]);
+        for (kinds, means) in &self.reckoned {
+            let means: Vec<String> = means.iter().map(|(of, ms)| format!("{ms:.2} of {of}")).collect();
+            rows.push(vec![format!("    {kinds}, by how many to choose from"), means.join(", ")]);
         }
         let now = if self.measured_now { ", measured just now on the virtual drive" } else { "" };
         format!(
