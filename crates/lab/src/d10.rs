@@ -49,7 +49,8 @@ static SPEC: Spec = Spec {
         id: "D10",
         claim: "mandatory requests that miss their period, 1,000 random admitted sets, ten minutes each in virtual time, drive's truth noisier than its profile's X but within w",
         paper: "0",
-        rule: "0; qualities are counted and not judged, since the drives are slower than the X that they are promised from",
+        rule: "0; qualities are counted and not judged, since the drives are slower than the X that they are promised \
+               from",
         checks: &[
             Check { what: "mandatory requests not done in their period", unit: "cases", test: Test::Never },
             Check { what: "of these in sets with one region for all", unit: "cases", test: Test::Never },
@@ -78,7 +79,7 @@ const TOGETHER: u64 = 3;
 /// The region's part of the drive, and how many older requests a mandatory one may have to wait for there
 /// (`blocked-by`). Up to a hundred requests of best effort lie in the region. Each number is the most that one was found
 /// to wait for when the whole form was first run. Since then one of 26 million requests (seed 2, set 926) waited for
-/// nine, and was in time; nine would leave room for no request of 500 ms.
+/// nine, and was in time; with nine no request in 500 ms could be had.
 const REGIONS: [(f64, u32); 3] = [(0.0005, 8), (0.05, 2), (1.0, 1)];
 /// A head fails to settle after 10^n moves in a million, n from `FAILS_FROM` and one of `FAILS_POWERS`: 0.1 to 10%.
 const FAILS_FROM: u32 = 3;

@@ -17,6 +17,7 @@ use headtime_sim::workload::das::{self, BYTES, MIXED, PERIOD};
 use crate::das::{Bench, DRIVES, drive, known, measured};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
+use crate::kept::margin;
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
@@ -101,9 +102,7 @@ impl Experiment for D3a {
         let mut f = Findings::default();
         let halves = f64::from(u8::from(watch.halves[0] > watch.halves[1]));
         let optional = stats.streams.iter().filter(|s| !s.stream.is_mandatory());
-        let margin =
-            |s: &StreamAccount| s.quality().map_or(f64::NAN, |q| 100.0 * q - f64::from(s.stream.quality.ppm()) / 1e4);
-        let margin = optional.map(margin).reduce(f64::min).unwrap_or(f64::NAN);
+        let margin = optional.filter_map(margin).reduce(f64::min).unwrap_or(f64::NAN);
         let missed: u64 = stats.streams.iter().filter(|s| s.stream.is_mandatory()).map(|s| s.missed()).sum();
         f.figure("D3a", &[not_below as f64, 100.0 * alone as f64 / all.max(1) as f64, halves, margin, missed as f64]);
         let row = |(i, p): (usize, &Part)| {

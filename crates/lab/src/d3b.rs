@@ -66,11 +66,41 @@ static SPEC: Spec = Spec {
     alone: true,
 };
 
-/// Requests that wait, and streams that they belong to.
-const SETUPS: [(u32, u32); 5] = [(10, 2), (100, 2), (1_000, 2), (100, 10), (1_000, 100)];
-/// The same where each stream has a period of its own.
-const APART: [(u32, u32); 9] =
-    [(10, 1), (100, 1), (1_000, 1), (10, 10), (100, 10), (1_000, 10), (10, 100), (100, 100), (1_000, 100)];
+/// What waits, and whose.
+#[derive(Clone, Copy)]
+struct Setup {
+    /// Requests that wait.
+    requests: u32,
+    /// Streams that they belong to.
+    streams: u32,
+    /// Each stream has a period of its own.
+    apart: bool,
+}
+
+const fn together(requests: u32, streams: u32) -> Setup {
+    Setup { requests, streams, apart: false }
+}
+
+const fn apart(requests: u32, streams: u32) -> Setup {
+    Setup { requests, streams, apart: true }
+}
+
+const SETUPS: [Setup; 14] = [
+    together(10, 2),
+    together(100, 2),
+    together(1_000, 2),
+    together(100, 10),
+    together(1_000, 100),
+    apart(10, 1),
+    apart(100, 1),
+    apart(1_000, 1),
+    apart(10, 10),
+    apart(100, 10),
+    apart(1_000, 10),
+    apart(10, 100),
+    apart(100, 100),
+    apart(1_000, 100),
+];
 const REPETITIONS: u32 = 5;
 /// The longest that a request takes. Everybody may go all the time, so that every subset has all there are.
 const WORST: Dur = Dur::from_us(1);
@@ -81,40 +111,37 @@ impl Experiment for D3b {
     }
 
     fn steps(&self) -> u64 {
-        u64::from(REPETITIONS) * (SETUPS.len() + APART.len()) as u64
+        u64::from(REPETITIONS) * SETUPS.len() as u64
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let decisions = run.length(200_000, 20_000);
         let profile = drive(&SPEC, "ultrastar36z15")?;
         let disk = known(&SPEC, &profile)?;
-        let together = SETUPS.map(|setup| (setup, false));
-        let mut least: Vec<_> =
-            together.into_iter().chain(APART.map(|setup| (setup, true))).map(|of| (of, Took::LONGEST)).collect();
-        // Each in turn: what else the processor has to do for a second then spoils one repetition, and not all of a
-        // set-up.
+        let mut least = SETUPS.map(|_| Took { subset: f64::INFINITY, whole: f64::INFINITY });
+        // Each set-up in turn: what else the processor has to do for a second then spoils one repetition, and not all
+        // of a set-up.
         for _ in 0..REPETITIONS {
-            for (((requests, streams), is_apart), least) in &mut least {
-                let took = match is_apart {
-                    true => apart(disk.largest(), *requests, *streams, decisions)?,
-                    false => microseconds(*requests, *streams, decisions)?,
+            for (Setup { requests, streams, apart }, least) in SETUPS.into_iter().zip(&mut least) {
+                let took = match apart {
+                    true => periods_apart(disk.largest(), requests, streams, decisions)?,
+                    false => one_period(requests, streams, decisions)?,
                 };
-                *least = least.or(&took);
+                *least = Took { subset: least.subset.min(took.subset), whole: least.whole.min(took.whole) };
                 run.progress.advance(1);
             }
         }
-        let us: Vec<f64> = least.iter().map(|(_, took)| took.subset).collect();
-        let row = |(((requests, streams), is_apart), took): &(((u32, u32), bool), Took)| {
-            let periods = if *is_apart { *streams } else { 1 };
-            let [requests, streams, periods] = [*requests, *streams, periods].map(f64::from);
-            [requests, streams, periods, took.subset, took.whole].map(Cell::from).to_vec()
+        let us: Vec<f64> = least.iter().map(|took| took.subset).collect();
+        let row = |(Setup { requests, streams, apart }, took): (Setup, &Took)| {
+            let counts = [requests, streams, if apart { streams } else { 1 }].map(f64::from);
+            counts.into_iter().chain([took.subset, took.whole]).map(Cell::from).collect()
         };
-        let rows = least.iter().map(row).collect();
+        let rows = SETUPS.into_iter().zip(&least).map(row).collect();
         let mut f = Findings::default();
         f.figure("D3b", &us);
         let columns = &["requests", "streams", "periods", "us_for_the_subset", "us_for_a_request"];
         f.tables.push(Table { name: "us", columns, rows });
-        let points = |of: &[usize]| of.iter().map(|&i| (f64::from(SETUPS[i].0), us[i])).collect();
+        let points = |of: &[usize]| of.iter().map(|&i| (f64::from(SETUPS[i].requests), us[i])).collect();
         f.charts.push(Chart::Xy(XyChart {
             title: "What it costs to build the active subset".into(),
             subtitle: "Once for each decision; 30 us in the paper.".into(),
@@ -137,18 +164,8 @@ struct Took {
     whole: f64,
 }
 
-impl Took {
-    /// Longer than anything.
-    const LONGEST: Took = Took { subset: f64::INFINITY, whole: f64::INFINITY };
-
-    /// The less of each.
-    fn or(&self, other: &Took) -> Took {
-        Took { subset: self.subset.min(other.subset), whole: self.whole.min(other.whole) }
-    }
-}
-
 /// What a decision takes with `requests` waiting in `streams`.
-fn microseconds(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunError> {
+fn one_period(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunError> {
     let times = Distribution::from_samples(&[WORST], WORST, WORST).map_err(|e| failed(&SPEC, e))?;
     let service = Service::new(1, WORST, times);
     let rules = Rules {
@@ -228,7 +245,7 @@ const SERVED_IN: u64 = 20;
 
 /// What a decision takes with `requests` waiting in `streams` of which each has a period of its own, on a drive with
 /// these times.
-fn apart(service: &Service, requests: u32, streams: u32, decisions: u64) -> Result<Took, RunError> {
+fn periods_apart(service: &Service, requests: u32, streams: u32, decisions: u64) -> Result<Took, RunError> {
     let rules = Rules {
         outstanding: 2,
         best_effort: service.worst,

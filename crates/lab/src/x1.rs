@@ -31,6 +31,7 @@ use headtime_sim::workload::{Ask, Streams, Workload, WorkloadError, stream_of};
 use crate::das::{drive, known};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
+use crate::kept::margin;
 
 const DRIVE: &str = "ultrastar36z15";
 
@@ -182,12 +183,8 @@ impl Ran {
 
     /// Quality achieved less that asked for, of the optional stream with the least, in points.
     fn margin(&self) -> f64 {
-        let margin = |s: &StreamAccount| {
-            let asked = f64::from(s.stream.quality.ppm()) / 1e4;
-            s.quality().map_or(f64::NAN, |q| 100.0 * q - asked)
-        };
         let optional = self.stats.streams.iter().filter(|s| !s.stream.is_mandatory());
-        optional.map(margin).reduce(f64::min).unwrap_or(f64::NAN)
+        optional.filter_map(margin).reduce(f64::min).unwrap_or(f64::NAN)
     }
 
     /// Seconds of a start in the mean; infinite when none came to its end.

@@ -93,30 +93,17 @@ pub enum StreamError {
     #[error("write-cache: expected {WITHOUT_STREAM}, found one that has a write cache")]
     Cached,
     /// The export has a stream.
-    #[error("{}", if *.ends { "its last stream has not ended: requests of it are under way" } else { "it is a stream already: `stream close` ends that" })]
-    Exists {
-        /// It was closed, and has requests under way.
-        ends: bool,
-    },
+    #[error("it is a stream already: `stream close` ends that")]
+    Exists,
+    /// The export's stream was closed, and has requests under way.
+    #[error("its last stream has not ended: requests of it are under way")]
+    NotEnded,
     /// The export has no stream.
     #[error("the export has no stream")]
     NoStream,
     /// The engine has ended, or has no time.
     #[error("the server ends")]
     Ended,
-}
-
-impl StreamError {
-    /// The same; `later`: it could be had if no stream had requests under way.
-    fn later(self, later: bool) -> StreamError {
-        match self {
-            StreamError::Refused { why, nearest } if later => {
-                let why = format!("{why}; it can be had at an instant at which no stream has a request under way");
-                StreamError::Refused { why, nearest }
-            }
-            other => other,
-        }
-    }
 }
 
 impl From<NotTold> for StreamError {
@@ -224,10 +211,10 @@ impl Live {
     pub fn ask(&self, stream: Option<Stream>) -> Result<Promised, StreamError> {
         stream.as_ref().map_or(Ok(()), |s| self.fits(s))?;
         let standings = self.standings()?;
-        let found = self.beside(&standings, stream, is_free);
+        let found = self.beside(&standings, stream);
         let ledger = found.map_err(|refusal| {
-            let later = self.beside(&standings, stream, |_| true).is_ok();
-            self.refused(owners(&standings), &refusal).later(later)
+            let later = stream.is_some_and(|stream| self.beside_idle(&standings, stream));
+            self.refused(owners(&standings), &refusal, later)
         })?;
         Ok(self.promised(&ledger, &standings, None))
     }
@@ -241,26 +228,27 @@ impl Live {
         new.iter().enumerate().try_for_each(|(at, n)| self.fits(&n.1).map_err(|e| (at, e)))?;
         let mut standings = self.standings().map_err(|e| (0, e))?;
         standings.retain(|s| !s.closing && !gone.contains(&s.owner));
-        let found = self.beside(&standings, new.iter().map(|n| n.1), is_free);
+        let found = self.beside(&standings, new.iter().map(|n| n.1));
         let refused = |refusal: Refusal| {
             let at = refusal.stream.saturating_sub(standings.len());
-            (at, self.refused(owners(&standings).chain(new.iter().map(|n| n.0)), &refusal))
+            (at, self.refused(owners(&standings).chain(new.iter().map(|n| n.0)), &refusal, false))
         };
         found.map(drop).map_err(refused)
     }
 
-    /// Those of `standings` and more, where those that are `free` may be served as mandatory ones from now on.
-    fn beside(
-        &self,
-        standings: &[Standing],
-        new: impl IntoIterator<Item = Stream>,
-        is_free: impl Fn(&Standing) -> bool,
-    ) -> Result<Ledger, Refusal> {
+    /// Those of `standings` and more.
+    fn beside(&self, standings: &[Standing], new: impl IntoIterator<Item = Stream>) -> Result<Ledger, Refusal> {
         let mut ledger = self.ledger().clone();
         ledger.become_of(&at_work(standings))?;
-        let free = |at: usize| standings.get(at).is_none_or(&is_free);
+        let free = |at: usize| standings.get(at).is_none_or(is_free);
         new.into_iter().try_for_each(|stream| ledger.add_at_work(stream, free))?;
         Ok(ledger)
+    }
+
+    /// Whether a stream that cannot be had beside those of `standings` could be if none of them had requests under way.
+    fn beside_idle(&self, standings: &[Standing], stream: Stream) -> bool {
+        let idle = || self.beside(standings, None).is_ok_and(|mut ledger| ledger.try_add(stream).is_ok());
+        !standings.iter().all(is_free) && idle()
     }
 
     /// What the streams of a ledger have: those of `standings`, and perhaps one behind them.
@@ -273,8 +261,9 @@ impl Live {
         Promised { reservations, load: admitted.load, forecast }
     }
 
-    /// A refusal, with the names of the exports of all streams in their order.
-    fn refused(&self, owners: impl Iterator<Item = u32>, refusal: &Refusal) -> StreamError {
+    /// A refusal, with the names of the exports of all streams in their order; `later`: of a stream that could be had
+    /// [beside idle ones](Self::beside_idle).
+    fn refused(&self, owners: impl Iterator<Item = u32>, refusal: &Refusal, later: bool) -> StreamError {
         let owners: Vec<u32> = owners.collect();
         let name = |place: usize| {
             let export = owners.get(place).copied();
@@ -282,7 +271,11 @@ impl Live {
             spec.map_or_else(|| "the stream".into(), |spec| format!("stream \"{}\"", spec.name))
         };
         let refusal = if self.grounds.other_order { refusal.without_quality() } else { *refusal };
-        StreamError::Refused { why: refusal.with_names(name), nearest: refusal.nearest }
+        let mut why = refusal.with_names(name);
+        if later {
+            why += "; it can be had at an instant at which no stream has a request under way";
+        }
+        StreamError::Refused { why, nearest: refusal.nearest }
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -317,14 +310,14 @@ impl Live {
         for _ in 0..TRIES {
             let standings = self.standings()?;
             if let Some(there) = standings.iter().find(|s| s.owner == export) {
-                return Err(StreamError::Exists { ends: there.closing });
+                return Err(if there.closing { StreamError::NotEnded } else { StreamError::Exists });
             }
             let beside = at_work(&standings);
             let found = ledger.become_of(&beside);
             let found = found.and_then(|()| ledger.add_at_work(stream, |at| !busy && is_free(&standings[at])));
             found.map_err(|refusal| {
-                let later = ledger.add_at_work(stream, |_| true).is_ok();
-                self.refused(owners(&standings).chain([export]), &refusal).later(later)
+                let later = self.beside_idle(&standings, stream);
+                self.refused(owners(&standings).chain([export]), &refusal, later)
             })?;
             let admitted = ledger.admitted();
             let said = self.promised(&ledger, &standings, Some(export));

@@ -31,7 +31,7 @@ use headtime_serve::engine::streams::{NotBegun, StreamCall};
 use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::address::Address;
 use headtime_serve::server::{CAPACITY, ControlAt, Server, Service};
-use headtime_serve::streams::Grounds;
+use headtime_serve::streams::{Grounds, Live};
 use rig::{PROMISING, Rig, exports, next, promising, sectors};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -66,6 +66,13 @@ fn core(wanted: &[(u32, Stream)], fill: Option<FillConfig>) -> (Core, Disk) {
 /// A server with two exports, and what it has noted.
 fn server(dir: &Path, device: impl Device + Send + 'static, wanted: &[(u32, Stream)]) -> (Server, Arc<Mutex<String>>) {
     server_with(dir, device, wanted, Caches::default())
+}
+
+/// The same on a virtual drive, and its streams.
+fn live(dir: &Path, wanted: &[(u32, Stream)]) -> (Server, Live) {
+    let (server, _) = server(dir, drive(&ultrastar()).0, wanted);
+    let live = server.streams().unwrap().clone();
+    (server, live)
 }
 
 fn server_with(
@@ -291,9 +298,7 @@ fn an_export_with_a_write_cache_does_not_become_a_stream() {
 #[test]
 fn opened_at_once_they_are_admitted_one_beside_the_other() {
     let dir = tempfile::tempdir().unwrap();
-    let (device, _) = drive(&ultrastar());
-    let (server, _) = server(dir.path(), device, &[]);
-    let live = server.streams().unwrap().clone();
+    let (server, live) = live(dir.path(), &[]);
     // Each alone fits, both do not: one is refused, whichever came second.
     let opened: Vec<bool> = std::thread::scope(|scope| {
         let both = [0, 1].map(|export| {
@@ -311,9 +316,7 @@ fn opened_at_once_they_are_admitted_one_beside_the_other() {
 #[test]
 fn while_a_stream_is_worked_out_others_are_asked_about_and_closed() {
     let dir = tempfile::tempdir().unwrap();
-    let (device, _) = drive(&ultrastar());
-    let (server, _) = server(dir.path(), device, &[(0, stream(1, 500, 950_000))]);
-    let live = server.streams().unwrap().clone();
+    let (server, live) = live(dir.path(), &[(0, stream(1, 500, 950_000))]);
     let opened = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -332,9 +335,7 @@ fn while_a_stream_is_worked_out_others_are_asked_about_and_closed() {
 #[test]
 fn a_stream_that_can_be_had_only_beside_idle_ones_is_refused_with_that_reason() {
     let dir = tempfile::tempdir().unwrap();
-    let (device, _) = drive(&ultrastar());
-    let (server, _) = server(dir.path(), device, &[(0, stream(1, 60, 700_000))]);
-    let live = server.streams().unwrap().clone();
+    let (server, live) = live(dir.path(), &[(0, stream(1, 60, 700_000))]);
     assert!(live.standings().unwrap()[0].reservation.is_some(), "it is served as it asks");
     let mut client = Client::open(dir.path(), "a");
     (0..100).for_each(|n| client.ask(n, n << 20, KIB64));
@@ -352,9 +353,7 @@ fn a_stream_that_can_be_had_only_beside_idle_ones_is_refused_with_that_reason() 
 #[test]
 fn what_is_asked_about_in_place_of_others_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let (device, _) = drive(&ultrastar());
-    let (server, _) = server(dir.path(), device, &[(0, stream(10, 500, 1_000_000))]);
-    let live = server.streams().unwrap().clone();
+    let (server, live) = live(dir.path(), &[(0, stream(10, 500, 1_000_000))]);
     let (small, large) = (stream(2, 500, 1_000_000), stream(10, 500, 1_000_000));
     let (at, why) = live.ask_instead(&[], &[(1, small), (1, large)]).expect_err("20 do not fit");
     assert!(at == 1 && why.to_string().contains("mandatory streams would take"), "{at}: {why}");
@@ -367,9 +366,7 @@ fn what_is_asked_about_in_place_of_others_changes_nothing() {
 #[test]
 fn when_a_stream_is_closed_the_others_have_what_is_found_without_it() {
     let dir = tempfile::tempdir().unwrap();
-    let (device, _) = drive(&ultrastar());
-    let (server, _) = server(dir.path(), device, &[(0, stream(10, 200, 950_000))]);
-    let live = server.streams().unwrap().clone();
+    let (server, live) = live(dir.path(), &[(0, stream(10, 200, 950_000))]);
     let reserved = || live.standings().unwrap()[0].reservation;
     let alone = reserved();
     live.open(1, stream(40, 500, 800_000)).unwrap();

@@ -131,7 +131,7 @@ fn said(
 /// What an export is, or is not, that it cannot be a stream.
 fn odd(name: Option<&str>, why: &StreamError) -> Status {
     let of = match (name, why) {
-        (Some(name), StreamError::Cached | StreamError::Exists { .. }) => {
+        (Some(name), StreamError::Cached | StreamError::Exists | StreamError::NotEnded) => {
             format!("export \"{}\", ", name.escape_debug())
         }
         _ => String::new(),

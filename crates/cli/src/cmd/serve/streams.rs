@@ -170,7 +170,7 @@ impl Reloading {
             let opened = loop {
                 match live.open(export, stream) {
                     // The one before it has requests that are not finished, or its promise is not free yet.
-                    Err(StreamError::NotOpened(_) | StreamError::Exists { .. } | StreamError::Refused { .. })
+                    Err(StreamError::NotOpened(_) | StreamError::NotEnded | StreamError::Refused { .. })
                         if Instant::now() < by =>
                     {
                         std::thread::sleep(LOOK)
