@@ -30,7 +30,8 @@ static SPEC: Spec = Spec {
         id: "D12",
         claim: "MPEG: I, P and B streams split, B loses first",
         paper: "figure 1",
-        rule: "I loses nothing; each of the streams has the quality that it asked for",
+        rule: "I loses nothing; at most 1% of the streams have less than the quality that they asked for, beyond \
+               chance",
         checks: &[
             Check { what: "requests of I frames lost", unit: "requests", test: Test::Never },
             Check { what: "drives on which P loses a larger part than B", unit: "cases", test: Test::Never },

@@ -35,14 +35,15 @@ struct Rig {
     free: Time,
     owners: BTreeMap<u64, u32>,
     finished: Vec<Finished>,
+    given_up: Vec<u64>,
 }
 
 impl Rig {
     fn new(capacity: usize) -> Rig {
-        Rig::with(capacity, &Policy::None)
+        Rig::with(capacity, &Policy::None, Exhausted::AsBestEffort)
     }
 
-    fn with(capacity: usize, policy: &Policy) -> Rig {
+    fn with(capacity: usize, policy: &Policy, exhausted: Exhausted) -> Rig {
         let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
         let model = Model::new(&profile).expect("a drive that works");
         let times = Distribution::from_samples(&[Dur::from_ms(8)], Dur::from_ms(1), W).expect("a sample");
@@ -50,13 +51,13 @@ impl Rig {
         let setup = Setup {
             disk: Disk::new(vec![service], 2).expect("a drive"),
             worsts: Worsts::flat(W, SECTORS),
-            exhausted: Exhausted::AsBestEffort,
+            exhausted,
             compensates: true,
         };
         let config = Config { order: Order::Sptf, max_outstanding: 2, capacity, fill: None };
         let core = Core::new(config, model).admitting(policy).guaranteeing(&setup);
-        let (at_drive, owners, finished) = (vec![], BTreeMap::new(), vec![]);
-        Rig { core, now: Time::ZERO, at_drive, free: Time::ZERO, owners, finished }
+        let (at_drive, owners, finished, given_up) = (vec![], BTreeMap::new(), vec![], vec![]);
+        Rig { core, now: Time::ZERO, at_drive, free: Time::ZERO, owners, finished, given_up }
     }
 
     fn stream(&mut self, owner: u32, requests: u32, period: u64) {
@@ -88,6 +89,7 @@ impl Rig {
                     self.at_drive.push((command.id, self.free));
                 }
                 Action::Finish(f) => self.finished.push(f),
+                Action::GivenUp(request) => self.given_up.push(request),
                 other => panic!("{other:?}"),
             }
         }
@@ -176,7 +178,7 @@ fn policy(name: &str) -> Policy {
 #[test]
 fn what_a_mandatory_request_waits_for_goes_before_others_that_are_older() {
     for name in POLICIES {
-        let mut rig = Rig::with(4096, &policy(name));
+        let mut rig = Rig::with(4096, &policy(name), Exhausted::AsBestEffort);
         rig.stream(1, 3, 500);
         rig.run(ms(500));
         for i in 0..29 {
@@ -198,7 +200,7 @@ fn what_a_mandatory_request_waits_for_goes_before_others_that_are_older() {
 #[test]
 fn no_mandatory_request_is_late_by_writes_of_its_region_under_any_policy() {
     for (name, seed) in POLICIES.into_iter().flat_map(|name| (0..4).map(move |seed| (name, seed))) {
-        let mut rig = Rig::with(4096, &policy(name));
+        let mut rig = Rig::with(4096, &policy(name), Exhausted::AsBestEffort);
         let mut rng = rng(seed);
         rig.stream(1, 3, 500);
         rig.run(ms(500));
@@ -226,7 +228,7 @@ fn no_mandatory_request_is_late_by_writes_of_its_region_under_any_policy() {
 /// drive is all promised. Requests that were late, and whether the second stream could be had with that number of
 /// requests.
 fn behind_chains(name: &str, older: u32, others: u32) -> (usize, bool) {
-    let mut rig = Rig::with(4096, &policy(name));
+    let mut rig = Rig::with(4096, &policy(name), Exhausted::AsBestEffort);
     rig.open(1, 3, 500, older).expect("room");
     let had = rig.open(2, others, 500, 0).is_ok();
     rig.run(ms(500));
@@ -302,6 +304,49 @@ fn a_request_whose_wait_is_not_counted_keeps_no_other_from_what_it_waits_for() {
     let late = rig.late();
     assert!(rig.finished.len() == rig.owners.len() && !late.is_empty(), "none had too little time");
     assert!(late.iter().all(|l| l.1 == 1), "{late:?}");
+}
+
+/// The first stream, which says of no older request that its own may wait for it, is late at 350 ms for certain when
+/// the second's period begins at 300. Put off then, the second would be a period behind for good.
+#[test]
+fn a_stream_that_will_be_late_puts_no_other_off() {
+    for quality in [1_000_000, 990_000] {
+        let mut rig = Rig::new(4096);
+        rig.open(1, 5, 350, 0).expect("room");
+        let quality = Quality::from_ppm(quality).expect("a quality");
+        rig.core
+            .open_stream(2, Stream::new(1, Dur::from_ms(300), quality, SECTORS).expect("a stream"), rig.now)
+            .expect("room");
+        let writes = |rig: &mut Rig, n| (0..n).for_each(|_| _ = rig.tell(OTHER, Kind::Write, 10_000).expect("room"));
+        writes(&mut rig, 20);
+        for lbn in 0..5 {
+            rig.tell(1, Kind::Read, if lbn == 0 { 10_000 } else { 1_000_000 + 1_000 * lbn }).expect("room");
+        }
+        for period in 0..40 {
+            rig.tell(2, Kind::Read, 2_000_000).expect("room");
+            rig.run(ms(300 * (period + 1)));
+        }
+        let late: Vec<u32> = rig.late().iter().map(|l| l.1).collect();
+        assert_eq!((late, rig.core.standings()[1].tally.deferred), (vec![1], 0), "{quality:?}");
+    }
+}
+
+/// Also where it is served as a mandatory one, which has no reservation.
+#[test]
+fn what_is_late_of_an_optional_stream_is_given_up() {
+    for reservation in [None, Some(Dur::from_ms(90))] {
+        let mut rig = Rig::with(4096, &Policy::None, Exhausted::Skip);
+        let quality = Quality::from_ppm(500_000).expect("a quality");
+        let stream = Stream::new(2, Dur::from_ms(300), quality, SECTORS).expect("a stream");
+        let admitted = Admitted { reservations: vec![reservation], load: Load::default(), crossing: 0 };
+        rig.core.begin_stream(1, stream, &admitted, rig.now).expect("60 of 300 ms");
+        (0..20).for_each(|_| _ = rig.tell(OTHER, Kind::Write, 10_000).expect("room"));
+        let waits = rig.tell(1, Kind::Read, 10_000).expect("room");
+        let goes = rig.tell(1, Kind::Read, 1_000_000).expect("room");
+        rig.run(ms(2_000));
+        assert_eq!(rig.given_up, [waits], "{reservation:?}");
+        assert!(rig.finished.iter().any(|f| f.request == goes) && rig.late().is_empty(), "{reservation:?}");
+    }
 }
 
 /// What a stream asks for beyond its declaration waits for its next period; not if a mandatory request waits for it.

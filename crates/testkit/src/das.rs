@@ -371,10 +371,15 @@ impl Walk {
 
     /// Whether there is time for one more request of a stream in its period.
     fn fits(&self, s: usize, now: Time) -> bool {
+        let end = self.end(s, now);
+        if end == now + self.streams[s].stream.period {
+            return true;
+        }
         if self.streams[s].reservation.is_some() {
             return self.is_reserved(s, now);
         }
-        self.slacks(None, &|other| u64::from(other == s), now).iter().all(|(_, slack)| *slack >= 0)
+        let slacks = self.slacks(None, &|other| u64::from(other == s), now);
+        slacks.iter().all(|(at, slack)| *at < end || *slack >= 0)
     }
 
     /// Whether all that is reserved before the end of an optional stream's period is still possible, with one more request of it.

@@ -240,7 +240,7 @@ impl Streams {
         self.subset.tick(now);
         let (skips, open) = (self.rules.exhausted == Exhausted::Skip, &self.open);
         let of = |member: Member| open.iter().find(|o| o.owner == member.stream).expect("it has requests");
-        self.queues.over(now, |member| skips && of(member).reservation.is_some())
+        self.queues.over(now, |member| skips && !of(member).stream.is_mandatory())
     }
 
     /// A request of a queue whose period is over is given up; `ready`: it was told to be ready when it still was to be

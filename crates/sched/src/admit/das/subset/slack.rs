@@ -17,12 +17,26 @@ impl Subset {
     }
 
     /// Whether one more request of a stream can be done in the period under way: at its worst if it is mandatory, out
-    /// of what is reserved if it is optional.
+    /// of what is reserved if it is optional. One that comes when the period begins was counted before, and belongs to
+    /// it also where other streams are late.
     pub(super) fn fits(&mut self, at: usize, now: Time) -> bool {
+        if self.streams[at].periods.to_come(now) > 0 {
+            return true;
+        }
         match self.streams[at].reservation {
-            None => self.slack_with(|stream| u32::from(stream == at), now) >= 0,
+            None => self.slack_with_one_more(at, now) >= 0,
             Some(_) => self.is_reserved(at, now),
         }
+    }
+
+    /// The slack of mandatory streams with one more request of one of them, at the end of its period and later. At
+    /// earlier deadlines it changes nothing.
+    fn slack_with_one_more(&mut self, at: usize, now: Time) -> i64 {
+        self.put_down(|stream| u32::from(stream == at));
+        self.stale = true;
+        let (before, from_its_end) = self.points.split_at_mut(self.point_of[at]);
+        let due_before = Dur(before.iter().map(|p| p.must).sum());
+        sweep(from_its_end, self.at_drive.free_by(now), self.late + due_before).mandatory
     }
 
     /// Whether what is left of a period is enough for everything that is reserved in it, one more request of the
