@@ -46,6 +46,10 @@ fn every_decision_is_that_of_walking_all_requests() {
         let period = 4u64 << between(rng, 0, 3);
         for step in 0..250u64 {
             now += Dur(between(rng, 0, 3) * between(rng, 0, UNIT));
+            // At the very beginning of periods, now and then.
+            if between(rng, 0, 7) == 0 {
+                now = Time(now.0.next_multiple_of(4 * UNIT));
+            }
             if streams < 5 && between(rng, 0, 9) == 0 {
                 let worst = between(rng, 1, 3);
                 let samples = [(); 3].map(|()| Dur(UNIT * between(rng, 1, worst)));
