@@ -255,6 +255,32 @@ fn an_optional_stream_is_not_served_as_a_mandatory_one_when_requests_to_come_wou
     }
 }
 
+/// What waits of it, for an older request too, counts at its worst from then on.
+#[test]
+fn an_optional_stream_is_served_as_a_mandatory_one_while_its_requests_wait_if_there_is_time_for_them() {
+    for (at, may) in [(40, true), (41, false)] {
+        let mut subset = Subset::new(RULES);
+        subset.open(1, optional(3, 100), &service(8, 30), Some(span(40)), ms(0)).expect("alone");
+        let late = ask(&mut subset, 1, 1, ms(0))[0];
+        subset.decide(ms(100));
+        let waits = subset.submit(1, ms(100));
+        subset.blocked(waits);
+        let ready = ask(&mut subset, 1, 1, ms(100))[0];
+        assert_eq!(subset.serve_as_mandatory(1, ms(100 + at)), may, "at {at} ms");
+        if may {
+            // Both are due at 200 ms, and the late one is not.
+            assert_eq!(subset.decide(ms(140)).members, [ready]);
+            subset.unblocked(waits, ms(140));
+            let mut now = ms(140);
+            serve(&mut subset, Sent::Stream(ready), 30, &mut now);
+            assert_eq!(subset.decide(now).members, [waits]);
+            serve(&mut subset, Sent::Stream(waits), 30, &mut now);
+            assert!(subset.decide(now).members.contains(&late));
+            assert_eq!(subset.tally(1).expect("it is at work").in_time, 2);
+        }
+    }
+}
+
 #[test]
 #[should_panic(expected = "was not in the subset")]
 fn nothing_goes_that_the_last_decision_left_out() {

@@ -31,6 +31,10 @@ pub const WITHOUT_STREAM: &str = "an export without a stream (what its writes ar
 
 /// How often a stream is worked out again because others ended meanwhile.
 const TRIES: u32 = 20;
+/// At how many instants a stream is tried to begin where another must be served as a mandatory one from then on, and how
+/// far they are apart: at some of them less is waiting to be done.
+const INSTANTS: u32 = 50;
+const BETWEEN: Duration = Duration::from_millis(7);
 /// How long between two looks whether streams that were closed have ended.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -212,10 +216,7 @@ impl Live {
         stream.as_ref().map_or(Ok(()), |s| self.fits(s))?;
         let standings = self.standings()?;
         let found = self.beside(&standings, stream);
-        let ledger = found.map_err(|refusal| {
-            let later = stream.is_some_and(|stream| self.beside_idle(&standings, stream));
-            self.refused(owners(&standings), &refusal, later)
-        })?;
+        let ledger = found.map_err(|refusal| self.refused(owners(&standings), &refusal, false))?;
         Ok(self.promised(&ledger, &standings, None))
     }
 
@@ -240,15 +241,8 @@ impl Live {
     fn beside(&self, standings: &[Standing], new: impl IntoIterator<Item = Stream>) -> Result<Ledger, Refusal> {
         let mut ledger = self.ledger().clone();
         ledger.become_of(&at_work(standings))?;
-        let free = |at: usize| standings.get(at).is_none_or(is_free);
-        new.into_iter().try_for_each(|stream| ledger.add_at_work(stream, free))?;
+        new.into_iter().try_for_each(|stream| ledger.add(stream))?;
         Ok(ledger)
-    }
-
-    /// Whether a stream that cannot be had beside those of `standings` could be if none of them had requests under way.
-    fn beside_idle(&self, standings: &[Standing], stream: Stream) -> bool {
-        let idle = || self.beside(standings, None).is_ok_and(|mut ledger| ledger.try_add(stream).is_ok());
-        !standings.iter().all(is_free) && idle()
     }
 
     /// What the streams of a ledger have: those of `standings`, and perhaps one behind them.
@@ -261,8 +255,8 @@ impl Live {
         Promised { reservations, load: admitted.load, forecast }
     }
 
-    /// A refusal, with the names of the exports of all streams in their order; `later`: of a stream that could be had
-    /// [beside idle ones](Self::beside_idle).
+    /// A refusal, with the names of the exports of all streams in their order; `later`: of a stream that can be had where
+    /// others have less to do than now.
     fn refused(&self, owners: impl Iterator<Item = u32>, refusal: &Refusal, later: bool) -> StreamError {
         let owners: Vec<u32> = owners.collect();
         let name = |place: usize| {
@@ -273,7 +267,7 @@ impl Live {
         let refusal = if self.grounds.other_order { refusal.without_quality() } else { *refusal };
         let mut why = refusal.with_names(name);
         if later {
-            why += "; it can be had at an instant at which no stream has a request under way";
+            why += "; it can be had at an instant at which the requests of other streams leave time for it";
         }
         StreamError::Refused { why, nearest: refusal.nearest }
     }
@@ -313,32 +307,50 @@ impl Live {
                 return Err(if there.closing { StreamError::NotEnded } else { StreamError::Exists });
             }
             let beside = at_work(&standings);
-            let found = ledger.become_of(&beside);
-            let found = found.and_then(|()| ledger.add_at_work(stream, |at| !busy && is_free(&standings[at])));
-            found.map_err(|refusal| {
-                let later = self.beside_idle(&standings, stream);
-                self.refused(owners(&standings).chain([export]), &refusal, later)
-            })?;
-            let admitted = ledger.admitted();
+            let found = ledger.become_of(&beside).and_then(|()| ledger.add_at_work(stream, |_| !busy));
+            found.map_err(|refusal| self.refused(owners(&standings).chain([export]), &refusal, busy))?;
             let said = self.promised(&ledger, &standings, Some(export));
-            let mut last = self.ledger();
-            match self.call(|reply| StreamCall::Begin { owner: export, stream, beside, admitted, reply })? {
-                Ok(_) => {
-                    *last = ledger;
-                    self.exports.set_most_sectors(export as usize, Some(stream.sectors));
-                    return Ok(said);
-                }
+            match self.begin(export, stream, &beside, &ledger)? {
+                Ok(()) => return Ok(said),
                 Err(NotBegun::Changed) => {}
                 Err(NotBegun::NotOpened(NotOpened::Busy)) => busy = true,
                 Err(NotBegun::NotOpened(why)) => {
                     // The others may have less than without it.
-                    drop(last);
                     self.begin_to_renew();
                     return Err(why.into());
                 }
             }
         }
         Err(StreamError::Restless)
+    }
+
+    /// A stream begins as the last of a ledger, beside others as they were. Where one of these is to be served as a
+    /// mandatory one and has too much to do for that, it is tried again for a while.
+    fn begin(
+        &self,
+        export: u32,
+        stream: Stream,
+        beside: &[AtWork],
+        ledger: &Ledger,
+    ) -> Result<Result<(), NotBegun>, StreamError> {
+        let mut left = INSTANTS;
+        loop {
+            left -= 1;
+            let (beside, admitted) = (beside.to_vec(), ledger.admitted());
+            let mut last = self.ledger();
+            match self.call(|reply| StreamCall::Begin { owner: export, stream, beside, admitted, reply })? {
+                Ok(_) => {
+                    *last = ledger.clone();
+                    self.exports.set_most_sectors(export as usize, Some(stream.sectors));
+                    return Ok(Ok(()));
+                }
+                Err(NotBegun::NotOpened(NotOpened::Busy)) if left > 0 => {
+                    drop(last);
+                    std::thread::sleep(BETWEEN);
+                }
+                Err(why) => return Ok(Err(why)),
+            }
+        }
     }
 
     /// Makes a stream an export like others. What was asked of it before is done as it was promised.
@@ -397,8 +409,8 @@ impl Live {
                 }
                 Ok::<bool, StreamError>(renewed)
             };
-            // Some may be served as mandatory ones, if nothing of them is under way; else as they were.
-            if !renew(&|at| is_free(&standings[at]))? && !renew(&|_| false)? {
+            // Some may be served as mandatory ones, if what they have to do leaves time for that; else as they were.
+            if !renew(&|_| true)? && !renew(&|_| false)? {
                 return Ok(false);
             }
         }
@@ -412,9 +424,4 @@ fn at_work(standings: &[Standing]) -> Vec<AtWork> {
 
 fn owners(standings: &[Standing]) -> impl Iterator<Item = u32> + '_ {
     standings.iter().map(|s| s.owner)
-}
-
-/// Whether no request of a stream is under way.
-fn is_free(standing: &Standing) -> bool {
-    standing.unfinished == 0
 }

@@ -108,30 +108,28 @@ impl Walk {
         self.streams[s].reservation = Some(reservation);
     }
 
-    /// A stream that has a reservation is served as a mandatory one from now on, if nothing of it is under way and no
-    /// other can become late by it: whether it is.
+    /// A stream that has a reservation is served as a mandatory one from now on, if none can become late by it: whether
+    /// it is.
     pub fn serve_as_mandatory(&mut self, s: usize, now: Time) -> bool {
         self.lending.take_back();
-        let current = self.current(s, now);
         let given = |of: usize| self.count(of, |r| Some(r.period) == self.current(of, now));
         let begins_now =
             |of: usize| self.current(of, now).is_some_and(|p| p * self.streams[of].stream.period.0 == now.0);
-        let under_way = self
-            .requests
-            .iter()
-            .any(|r| r.stream == s && r.is != Is::Done && (r.is != Is::AtDrive || Some(r.period) >= current));
         let part = |of: usize| self.whole(of) as f64 / self.streams[of].stream.period.0 as f64;
         let parts: f64 = self.mandatory().map(|(of, _)| part(of)).sum();
-        if under_way || parts + part(s) > 1.0 {
+        if parts + part(s) > 1.0 {
             return false;
         }
         let rest = |of: usize| u64::from(self.streams[of].stream.requests) - given(of);
         let rests: Vec<u64> = (0..self.streams.len()).map(|of| if begins_now(of) { rest(of) } else { 0 }).collect();
-        let reservation = self.streams[s].reservation.take();
+        let (current, before) = (self.current(s, now), self.clone());
+        self.streams[s].reservation = None;
+        let late = |r: &&mut Asked| r.stream == s && r.is == Is::Waiting && Some(r.period) < current;
+        self.requests.iter_mut().filter(late).for_each(|r| r.is = Is::Excused);
         let to_come = |of: usize| if self.streams[of].reservation.is_none() { rests[of] } else { 0 };
         let fits = self.slacks(None, &to_come, now).iter().all(|(_, slack)| *slack >= 0);
         if !fits {
-            self.streams[s].reservation = reservation;
+            *self = before;
         }
         fits
     }

@@ -151,6 +151,13 @@ impl Periods {
         }
     }
 
+    /// The stream is served as a mandatory one from now on: requests that wait for older ones count, and what is late
+    /// goes as best effort does.
+    pub fn counts_what_waits(&mut self) {
+        self.later.iter_mut().chain([&mut self.now]).for_each(Batch::binds_blocked);
+        self.late.iter_mut().for_each(|(_, batch)| batch.excuses_ready());
+    }
+
     /// It waits no longer. `in_account`: one that did not count does so from now on.
     pub fn unblocked(&mut self, period: u64, in_account: bool) {
         let each = self.blocking;
@@ -341,11 +348,6 @@ impl Periods {
     /// Whether no request waits to be sent.
     pub fn is_idle(&self) -> bool {
         self.now.rest() == 0 && self.late.is_empty() && self.later.is_empty()
-    }
-
-    /// Whether nothing of this period or later ones is under way.
-    pub fn is_free(&self) -> bool {
-        self.is_idle() && self.at_drive + self.now.early == 0
     }
 
     /// Requests that may still be asked for in a period that begins now.

@@ -35,8 +35,7 @@ pub enum NotOpened {
          profile's service times were measured, found another"
     )]
     Order,
-    /// Another stream was to be served as a mandatory one from now on, and cannot be yet: its requests are under way, or
-    /// one could be late by it.
+    /// Another stream was to be served as a mandatory one from now on, and cannot be yet: a request could be late by it.
     #[error("expected streams that can be served as mandatory ones at once, found one that cannot be yet")]
     Busy,
     /// The core was not set up for streams.

@@ -100,29 +100,32 @@ impl Subset {
         self.reckon();
     }
 
-    /// A stream with a reservation is served as a mandatory one from now on, if nothing of it is under way and no other
-    /// can become late by it. Whether it is. Panics when it has none.
+    /// A stream with a reservation is served as a mandatory one from now on, if neither its requests that are under way
+    /// nor another stream's can become late by it. Whether it is. Panics when it has none.
     pub fn serve_as_mandatory(&mut self, number: u32, now: Time) -> bool {
         self.tick(now);
         self.take_back(None);
         let at = self.find(number);
         let open = &self.streams[at];
-        let (stream, reservation) = (*open.periods.stream(), open.reservation.expect("it is served as it asks"));
+        let before = open.clone();
+        assert!(open.reservation.is_some(), "stream {number} is served as a mandatory one already");
+        let stream = *open.periods.stream();
         let rate = worst_rate(stream.requests, open.worst + open.blocking, stream.period);
         let rates = self.streams.iter().map(|s| s.rate).sum::<u64>().saturating_add(rate);
-        if !open.periods.is_free() || rates > (1 << PARTS) + self.streams.len() as u64 {
+        if rates > (1 << PARTS) + self.streams.len() as u64 {
             return false;
         }
-        self.streams[at].reservation = None;
+        let open = &mut self.streams[at];
+        (open.reservation, open.rate) = (None, rate);
+        open.periods.counts_what_waits();
         self.ends_changed();
         // Where periods begin now, their requests may come after this, and must not find that their time has been
         // given away.
         let to_come = |s: &Open| if s.reservation.is_none() { s.periods.to_come(now) } else { 0 };
         let more: Vec<u32> = self.streams.iter().map(to_come).collect();
         let fits = self.slack_with(|stream| more[stream], now) >= 0;
-        match fits {
-            true => self.streams[at].rate = rate,
-            false => self.streams[at].reservation = Some(reservation),
+        if !fits {
+            self.streams[at] = before;
         }
         self.reckon();
         fits
