@@ -76,10 +76,11 @@ const MERGED: u32 = 5;
 const TRIED: u64 = 8;
 /// Every third set has one region for all.
 const TOGETHER: u64 = 3;
-/// The region's part of the drive, how many older requests a mandatory one may have to wait for there (`blocked-by`),
-/// and the periods of streams there, if not one of [`PERIODS`]. Up to a hundred requests of best effort lie in the
-/// region. With seeds 1 to 6 the most that one of 53 million requests waited for were nine, two and one. In the smallest
-/// region, where chains have no sharp end, sixteen are counted, and periods are long enough for as many.
+/// The region's part of the drive; how many older requests a mandatory one may have to wait for there (`blocked-by`);
+/// the periods of streams there, of others one row of [`PERIODS`]. Up to a hundred requests of best effort lie in the
+/// region. Of 53 million requests (seeds 1 to 6) none waited for more than nine in the smallest region, two in the next
+/// and one in the last. Chains in the smallest have no sharp end, so sixteen are counted there, in periods that are long
+/// enough for as many.
 const REGIONS: [(f64, u32, Option<&[u64]>); 3] =
     [(0.0005, 16, Some(&[1_000, 2_000, 3_000])), (0.05, 2, None), (1.0, 1, None)];
 /// A head fails to settle after 10^n moves in a million, n from `FAILS_FROM` and one of `FAILS_POWERS`: 0.1 to 10%.

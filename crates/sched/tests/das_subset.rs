@@ -255,7 +255,7 @@ fn an_optional_stream_is_not_served_as_a_mandatory_one_when_requests_to_come_wou
     }
 }
 
-/// What waits of it, for an older request too, counts at its worst from then on.
+/// What of it waits counts at its worst from then on.
 #[test]
 fn an_optional_stream_is_served_as_a_mandatory_one_while_its_requests_wait_if_there_is_time_for_them() {
     for (at, may) in [(40, true), (41, false)] {
@@ -263,22 +263,44 @@ fn an_optional_stream_is_served_as_a_mandatory_one_while_its_requests_wait_if_th
         subset.open(1, optional(3, 100), &service(8, 30), Some(span(40)), ms(0)).expect("alone");
         let late = ask(&mut subset, 1, 1, ms(0))[0];
         subset.decide(ms(100));
-        let waits = subset.submit(1, ms(100));
-        subset.blocked(waits);
-        let ready = ask(&mut subset, 1, 1, ms(100))[0];
+        let ready = ask(&mut subset, 1, 2, ms(100))[0];
         assert_eq!(subset.serve_as_mandatory(1, ms(100 + at)), may, "at {at} ms");
         if may {
             // Both are due at 200 ms, and the late one is not.
             assert_eq!(subset.decide(ms(140)).members, [ready]);
-            subset.unblocked(waits, ms(140));
             let mut now = ms(140);
-            serve(&mut subset, Sent::Stream(ready), 30, &mut now);
-            assert_eq!(subset.decide(now).members, [waits]);
-            serve(&mut subset, Sent::Stream(waits), 30, &mut now);
+            (0..2).for_each(|_| serve(&mut subset, Sent::Stream(ready), 30, &mut now));
             assert!(subset.decide(now).members.contains(&late));
             assert_eq!(subset.tally(1).expect("it is at work").in_time, 2);
         }
     }
+    // How long it waits is not known.
+    let mut subset = Subset::new(RULES);
+    subset.open(1, optional(3, 100), &service(8, 30), Some(span(40)), ms(0)).expect("alone");
+    let waits = subset.submit(1, ms(0));
+    subset.blocked(waits);
+    assert!(!subset.serve_as_mandatory(1, ms(0)));
+    subset.unblocked(waits, ms(1));
+    assert!(subset.serve_as_mandatory(1, ms(1)));
+}
+
+/// What the first stream's waits for may not go, since the second would be late by it; so the first will be.
+#[test]
+fn a_stream_that_waits_for_more_than_it_said_keeps_no_other_back() {
+    let mut subset = Subset::new(Rules { outstanding: 2, ..RULES });
+    subset.open(1, mandatory(1, 350), &service(8, 30), None, ms(0)).expect("alone");
+    subset.open(2, mandatory(3, 120), &service(8, 30), None, ms(240)).expect("room");
+    let asked = ask(&mut subset, 2, 3, ms(240));
+    for command in 0..2 {
+        subset.decide(ms(240));
+        subset.sent(command, Sent::Stream(asked[0]), Dur::ZERO, ms(240));
+    }
+    let waits = subset.submit(1, ms(241));
+    subset.blocked(waits);
+    assert_eq!((waits.period, asked[2].period), (0, 2));
+    subset.completed(0, ms(270));
+    assert!(!subset.inherits(waits, Sent::BestEffort, span(30), ms(270)));
+    assert_eq!(subset.decide(ms(270)).members, [asked[2]]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use headtime_sched::admit::das::forecast::{BestEffort, Forecast, forecast};
 use headtime_sched::admit::das::ledger::{AtWork, Ledger};
 use headtime_sched::admit::das::rests::{self, NotKnown};
 use headtime_sched::admit::das::stream::Stream;
-use headtime_sched::admit::das::streams::{NotOpened, Standing};
+use headtime_sched::admit::das::streams::{Changes, NotOpened, Standing};
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::core::Core;
 use tokio::sync::oneshot;
@@ -31,8 +31,8 @@ pub const WITHOUT_STREAM: &str = "an export without a stream (what its writes ar
 
 /// How often a stream is worked out again because others ended meanwhile.
 const TRIES: u32 = 20;
-/// At how many instants a stream is tried to begin where another must be served as a mandatory one from then on, and how
-/// far they are apart: at some of them less is waiting to be done.
+/// At how many instants a stream is tried to begin where another must be served as a mandatory one from then on, and
+/// how far they are apart: at some of them less is waiting to be done.
 const INSTANTS: u32 = 50;
 const BETWEEN: Duration = Duration::from_millis(7);
 /// How long between two looks whether streams that were closed have ended.
@@ -215,7 +215,7 @@ impl Live {
     pub fn ask(&self, stream: Option<Stream>) -> Result<Promised, StreamError> {
         stream.as_ref().map_or(Ok(()), |s| self.fits(s))?;
         let standings = self.standings()?;
-        let found = self.beside(&standings, stream);
+        let found = self.beside(&standings, stream, Changes::All);
         let ledger = found.map_err(|refusal| self.refused(owners(&standings), &refusal, false))?;
         Ok(self.promised(&ledger, &standings, None))
     }
@@ -229,7 +229,7 @@ impl Live {
         new.iter().enumerate().try_for_each(|(at, n)| self.fits(&n.1).map_err(|e| (at, e)))?;
         let mut standings = self.standings().map_err(|e| (0, e))?;
         standings.retain(|s| !s.closing && !gone.contains(&s.owner));
-        let found = self.beside(&standings, new.iter().map(|n| n.1));
+        let found = self.beside(&standings, new.iter().map(|n| n.1), Changes::Idle);
         let refused = |refusal: Refusal| {
             let at = refusal.stream.saturating_sub(standings.len());
             (at, self.refused(owners(&standings).chain(new.iter().map(|n| n.0)), &refusal, false))
@@ -238,10 +238,16 @@ impl Live {
     }
 
     /// Those of `standings` and more.
-    fn beside(&self, standings: &[Standing], new: impl IntoIterator<Item = Stream>) -> Result<Ledger, Refusal> {
+    fn beside(
+        &self,
+        standings: &[Standing],
+        new: impl IntoIterator<Item = Stream>,
+        changes: Changes,
+    ) -> Result<Ledger, Refusal> {
         let mut ledger = self.ledger().clone();
         ledger.become_of(&at_work(standings))?;
-        new.into_iter().try_for_each(|stream| ledger.add(stream))?;
+        let free = |at: usize| standings.get(at).is_none_or(|there| changes.may(there.unfinished));
+        new.into_iter().try_for_each(|stream| ledger.add_at_work(stream, free))?;
         Ok(ledger)
     }
 
@@ -300,20 +306,22 @@ impl Live {
         self.fits(&stream)?;
         let _turn = self.turn();
         let mut ledger = self.ledger().clone();
-        let mut busy = false;
+        let mut changes = Changes::All;
         for _ in 0..TRIES {
             let standings = self.standings()?;
             if let Some(there) = standings.iter().find(|s| s.owner == export) {
                 return Err(if there.closing { StreamError::NotEnded } else { StreamError::Exists });
             }
             let beside = at_work(&standings);
-            let found = ledger.become_of(&beside).and_then(|()| ledger.add_at_work(stream, |_| !busy));
-            found.map_err(|refusal| self.refused(owners(&standings).chain([export]), &refusal, busy))?;
+            let free = |at: usize| changes.may(standings[at].unfinished);
+            let found = ledger.become_of(&beside).and_then(|()| ledger.add_at_work(stream, free));
+            let later = changes != Changes::All;
+            found.map_err(|refusal| self.refused(owners(&standings).chain([export]), &refusal, later))?;
             let said = self.promised(&ledger, &standings, Some(export));
             match self.begin(export, stream, &beside, &ledger)? {
                 Ok(()) => return Ok(said),
-                Err(NotBegun::Changed) => {}
-                Err(NotBegun::NotOpened(NotOpened::Busy)) => busy = true,
+                Err(NotBegun::Changed) => changes = Changes::All,
+                Err(NotBegun::NotOpened(NotOpened::Busy)) => changes = changes.fewer(),
                 Err(NotBegun::NotOpened(why)) => {
                     // The others may have less than without it.
                     self.begin_to_renew();
@@ -400,19 +408,16 @@ impl Live {
         }
         let of = at_work(&standings);
         if ledger.become_of(&of).is_ok() {
-            let renew = |free: &dyn Fn(usize) -> bool| {
-                let found = ledger.renewed(free);
+            // Some may be served as mandatory ones, if what they have to do leaves time for that.
+            for changes in Changes::TRIED {
+                let found = ledger.renewed(|at| changes.may(standings[at].unfinished));
                 let (of, admitted) = (of.clone(), found.admitted());
-                let renewed = self.call(|reply| StreamCall::Renew { of, admitted, reply })?;
-                if renewed {
+                if self.call(|reply| StreamCall::Renew { of, admitted, reply })? {
                     *self.ledger() = found;
+                    return Ok(true);
                 }
-                Ok::<bool, StreamError>(renewed)
-            };
-            // Some may be served as mandatory ones, if what they have to do leaves time for that; else as they were.
-            if !renew(&|_| true)? && !renew(&|_| false)? {
-                return Ok(false);
             }
+            return Ok(false);
         }
         Ok(true)
     }

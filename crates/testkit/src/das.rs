@@ -108,8 +108,8 @@ impl Walk {
         self.streams[s].reservation = Some(reservation);
     }
 
-    /// A stream that has a reservation is served as a mandatory one from now on, if none can become late by it: whether
-    /// it is.
+    /// A stream that has a reservation is served as a mandatory one from now on, if none of its requests waits for an
+    /// older one and none can become late by it: whether it is.
     pub fn serve_as_mandatory(&mut self, s: usize, now: Time) -> bool {
         self.lending.take_back();
         let given = |of: usize| self.count(of, |r| Some(r.period) == self.current(of, now));
@@ -117,12 +117,14 @@ impl Walk {
             |of: usize| self.current(of, now).is_some_and(|p| p * self.streams[of].stream.period.0 == now.0);
         let part = |of: usize| self.whole(of) as f64 / self.streams[of].stream.period.0 as f64;
         let parts: f64 = self.mandatory().map(|(of, _)| part(of)).sum();
-        if parts + part(s) > 1.0 {
+        let current = self.current(s, now);
+        let blocked = self.count(s, |r| r.is == Is::Blocked && Some(r.period) >= current) > 0;
+        if blocked || parts + part(s) > 1.0 {
             return false;
         }
         let rest = |of: usize| u64::from(self.streams[of].stream.requests) - given(of);
         let rests: Vec<u64> = (0..self.streams.len()).map(|of| if begins_now(of) { rest(of) } else { 0 }).collect();
-        let (current, before) = (self.current(s, now), self.clone());
+        let before = self.clone();
         self.streams[s].reservation = None;
         let late = |r: &&mut Asked| r.stream == s && r.is == Is::Waiting && Some(r.period) < current;
         self.requests.iter_mut().filter(late).for_each(|r| r.is = Is::Excused);

@@ -72,7 +72,7 @@ impl Core {
     /// A stream begins that was admitted beside those of [`Core::standings`]. Panics when it was admitted beside others.
     ///
     /// # Errors
-    /// `owner` has a stream; the core has none at all.
+    /// `owner` has a stream; another is to be served as a mandatory one and cannot be yet; the core has none at all.
     pub fn begin_stream(
         &mut self,
         owner: u32,
@@ -239,7 +239,7 @@ impl Core {
         let streams = self.streams.as_mut()?;
         let pool = &self.pool;
         // Of each period that waits its oldest, the earliest deadline first.
-        let waits_for = streams.bound().iter().filter_map(|&(slot, waits)| Some((waits, pool.waits_for(slot)?)));
+        let waits_for = streams.bound().filter_map(|(slot, waits)| Some((waits, pool.waits_for(slot)?)));
         let mut all: Vec<_> =
             waits_for.map(|(waits, slot)| (streams.due(waits), waits, pool.get(slot).seq, slot)).collect();
         all.sort_unstable();

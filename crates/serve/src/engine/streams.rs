@@ -58,7 +58,7 @@ pub enum StreamCall {
 pub enum NotBegun {
     /// There are others now than those beside which it was admitted.
     Changed,
-    /// It is there already, there are no streams, or another was to be served as a mandatory one from now on.
+    /// It is there already, there are no streams, or another was to be served as a mandatory one and cannot be yet.
     NotOpened(NotOpened),
 }
 

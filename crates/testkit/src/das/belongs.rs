@@ -37,7 +37,8 @@ impl Walk {
         slacks.iter().all(|(at, slack)| *at < end || *slack >= 0)
     }
 
-    /// Whether all that is reserved before the end of an optional stream's period is still possible, with one more request of it.
+    /// Whether all that is reserved before the end of an optional stream's period is still possible, with one more
+    /// request of it.
     fn is_reserved(&self, s: usize, now: Time) -> bool {
         let end = self.end(s, now);
         let (mut needed, mut full) = (0u128, 0u128);

@@ -66,7 +66,8 @@ impl Walk {
                 (None, _) => {
                     let own = self.end(r.stream, now);
                     let any = |is: Is| self.count(r.stream, |o| o.period == r.period && o.is == is) > 0;
-                    let in_time = slacks.iter().filter(|(d, _)| *d < own).all(|(_, slack)| *slack >= w);
+                    let earlier = slacks.iter().filter(|(d, _)| *d < own && !self.only_of_stuck(*d, now));
+                    let in_time = earlier.into_iter().all(|(_, slack)| *slack >= w);
                     any(Is::Waiting) && in_time || any(Is::Excused) && excused(r.stream)
                 }
                 (Some(reservation), _) => {
@@ -97,6 +98,22 @@ impl Walk {
             }
         }
         (chosen, !first && may_cross(best_effort, best_effort))
+    }
+
+    /// Whether this is the end only of periods of mandatory streams all of whose requests in them wait for older ones,
+    /// and for which no blocking time is left.
+    fn only_of_stuck(&self, d: Time, now: Time) -> bool {
+        let ends = |(s, o): (usize, &Open)| {
+            let end = self.end(s, now);
+            let later = d > end && d.since(end).0.is_multiple_of(o.stream.period.0);
+            (later || d == end && self.left(s, now) > 0).then_some((s, later))
+        };
+        let is_stuck = |s: usize| {
+            let current = self.current(s, now);
+            self.count(s, |r| Some(r.period) == current && r.is == Is::Waiting) == 0
+                && self.blocking(s, current, 0) == Dur::ZERO
+        };
+        self.mandatory().filter_map(ends).all(|(s, later)| !later && is_stuck(s))
     }
 
     /// What optional streams can take of their reservations, and by when.

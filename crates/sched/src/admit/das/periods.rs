@@ -13,6 +13,7 @@
 
 mod batch;
 mod tally;
+mod waits;
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -132,48 +133,9 @@ impl Periods {
         assert!(batch.ready <= batch.left, "more requests may go than wait");
     }
 
-    /// A request of `period` that has not been told to be ready waits for an older one; whether it counts meanwhile.
-    pub fn blocked(&mut self, period: u64, counts: bool) {
-        let batch = self.batch(period);
-        assert!(batch.left > batch.ready + batch.bound, "no request of period {period} waits");
-        if counts {
-            batch.bound += 1;
-        } else {
-            (batch.left, batch.blocked) = (batch.left - 1, batch.blocked + 1);
-        }
-    }
-
-    /// Requests that wait for older ones do not count any more until they may go: the stream is served as a mandatory
-    /// one no longer.
-    pub fn counts_no_more_what_waits(&mut self) {
-        for batch in self.later.iter_mut().chain([&mut self.now]) {
-            batch.excuses_bound();
-        }
-    }
-
-    /// The stream is served as a mandatory one from now on: requests that wait for older ones count, and what is late
-    /// goes as best effort does.
-    pub fn counts_what_waits(&mut self) {
-        self.later.iter_mut().chain([&mut self.now]).for_each(Batch::binds_blocked);
+    /// What is late goes as best effort does from now on: the stream is served as a mandatory one, and it was not.
+    pub fn excuses_late(&mut self) {
         self.late.iter_mut().for_each(|(_, batch)| batch.excuses_ready());
-    }
-
-    /// It waits no longer. `in_account`: one that did not count does so from now on.
-    pub fn unblocked(&mut self, period: u64, in_account: bool) {
-        let each = self.blocking;
-        let batch = self.batch(period);
-        if batch.bound > 0 {
-            (batch.bound, batch.ready) = (batch.bound - 1, batch.ready + 1);
-            // Its share of it; so what is left of the others' blocking time is no more than it was.
-            batch.lent = batch.lent.saturating_sub(each);
-            return;
-        }
-        assert!(batch.blocked > 0, "no request of period {period} waits for an older one");
-        batch.blocked -= 1;
-        match in_account {
-            true => (batch.left, batch.ready) = (batch.left + 1, batch.ready + 1),
-            false => batch.excused += 1,
-        }
     }
 
     /// A request of `period` goes to the drive; whether it is late already. Before its period it goes only because
@@ -279,34 +241,6 @@ impl Periods {
     #[inline]
     pub fn has_excused(&self) -> bool {
         self.now.excused > 0
-    }
-
-    /// What is left of the blocking time of requests of the period under way that may have to wait for older ones, and
-    /// of `more` of them.
-    #[inline]
-    pub fn blocking(&self, more: u32) -> Dur {
-        self.now.blocking(self.blocking, more)
-    }
-
-    /// An older request for which one of `period` waits goes, with this worst case: how much of that was blocking time
-    /// of the period, which is less by it from now on.
-    pub fn lend(&mut self, period: u64, worst: Dur) -> Dur {
-        if period < self.current {
-            return Dur::ZERO;
-        }
-        let each = self.blocking;
-        let batch = self.batch(period);
-        let lent = worst.min(batch.blocking(each, 0));
-        batch.lent += lent;
-        lent
-    }
-
-    /// It did not go.
-    pub fn repay(&mut self, period: u64, lent: Dur) {
-        if period >= self.current {
-            let batch = self.batch(period);
-            batch.lent = batch.lent.saturating_sub(lent);
-        }
     }
 
     /// What requests of the period under way have cost the reservation.

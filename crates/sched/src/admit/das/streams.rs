@@ -24,7 +24,7 @@ use crate::request::Request;
 use queues::Queues;
 
 pub use queues::STREAM_QUEUES;
-pub use terms::{NotOpened, Opened, Overdue, Sizes, Standing};
+pub use terms::{Changes, NotOpened, Opened, Overdue, Sizes, Standing};
 
 /// The queue of what is no stream's, where no policy has the others apart.
 pub const BEST_EFFORT: u32 = STREAM_QUEUES - 1;
@@ -201,9 +201,10 @@ impl Streams {
         }
     }
 
-    /// Requests of streams, by their slots and queues, that wait for older ones: these inherit their deadlines.
-    pub fn bound(&self) -> &[(u32, u32)] {
-        &self.bound
+    /// Requests of streams, by their slots and queues, that wait for older ones: these inherit their deadlines. Nothing is
+    /// done for those that are given up.
+    pub fn bound(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.bound.iter().copied().filter(|&(_, queue)| !self.queues.get(queue).given_up)
     }
 
     /// Whether a request of `queue` for which one of the queue `waits` waits may go next, and nothing else.

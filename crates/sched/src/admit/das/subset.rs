@@ -9,7 +9,8 @@
 //! wherever it counts:
 //!
 //! * a mandatory request, if the slack is at least w at every deadline *before its own* (with one period there is
-//!   none);
+//!   none), but for the ends of periods in which all that a stream has left waits for older requests, longer than it
+//!   said;
 //! * an optional request, if its stream has some of its reservation left, the slack is at least w at every deadline,
 //!   all that optional streams with earlier ends can take of their reservations fits behind it (below), and it is
 //!   likely to be done in its period;
@@ -244,13 +245,15 @@ impl Subset {
         let slack = self.slack(now);
         let likely_free = self.at_drive.likely_free_by(now);
         let claims = self.claims(slack.from, likely_free, best_effort);
+        let spared = self.points_but_of_stuck(slack.from);
+        let points = spared.as_ref().unwrap_or(&self.points);
         let slack = (&slack, &claims);
         self.active.members.clear();
         let (mut first, spare) = (false, OnceCell::new());
         // In the order of deadlines, so that the earliest comes first.
         for &at in &self.by_end {
             let open = &self.streams[at];
-            let before = self.points[self.point_of[at]].before;
+            let before = points[self.point_of[at]].before;
             let (periods, w) = (&open.periods, signed(open.worst));
             let under_way = Member { stream: open.number, period: periods.current() };
             match open.reservation {

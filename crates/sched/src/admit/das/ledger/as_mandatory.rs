@@ -256,7 +256,7 @@ mod tests {
         let mut ledger = Ledger::new(drive([5, 6, 20]));
         ledger.add(asks).expect("an idle drive");
         assert_eq!(served_as_mandatory(&ledger.admitted()), [false]);
-        // Where it may not be changed at this instant.
+        // If the first may not be served otherwise at this instant there is no room.
         let refusal = ledger.add_at_work(hard, |_| false).expect_err("no room");
         assert!(refusal.nearest.requests.is_some_and(|n| n < 4), "{refusal}");
         ledger.add(hard).expect("70% at the worst");

@@ -40,12 +40,6 @@ impl Batch {
         (self.bound, self.lent) = (0, Dur::ZERO);
     }
 
-    /// Those that wait for an older request and did not count do so from now on.
-    pub fn binds_blocked(&mut self) {
-        (self.left, self.bound) = (self.left + self.blocked, self.bound + self.blocked);
-        self.blocked = 0;
-    }
-
     /// Those that may go do not count any more.
     pub fn excuses_ready(&mut self) {
         (self.left, self.excused) = (self.left - self.ready, self.excused + self.ready);

@@ -6,7 +6,7 @@ use super::super::admission::Admitted;
 use super::super::ledger::AtWork;
 use super::super::stream::Stream;
 use super::super::subset::OpenError;
-use super::{BEST_EFFORT, NotOpened, Open, Opened, Streams};
+use super::{BEST_EFFORT, Changes, NotOpened, Open, Opened, Streams};
 
 impl Streams {
     /// A stream begins, if it can be had: from now on, requests of `owner` are its.
@@ -15,18 +15,19 @@ impl Streams {
     /// It cannot be had, with what is nearest; or `owner` has a stream.
     pub fn admit(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
         self.ledger.become_of(&self.at_work())?;
-        let mut ledger = self.ledger.clone();
-        ledger.add_at_work(stream, |_| true)?;
-        let opened = match self.begin(owner, stream, &ledger.admitted(), now) {
-            Err(NotOpened::Busy) => {
-                ledger = self.ledger.clone();
-                ledger.add_at_work(stream, |_| false)?;
-                self.begin(owner, stream, &ledger.admitted(), now)?
+        for changes in Changes::TRIED {
+            let mut ledger = self.ledger.clone();
+            ledger.add_at_work(stream, |at| changes.may(self.open[at].unfinished))?;
+            match self.begin(owner, stream, &ledger.admitted(), now) {
+                Err(NotOpened::Busy) => {}
+                opened => {
+                    let opened = opened?;
+                    self.ledger = ledger;
+                    return Ok(opened);
+                }
             }
-            opened => opened?,
-        };
-        self.ledger = ledger;
-        Ok(opened)
+        }
+        Err(NotOpened::Busy)
     }
 
     /// A stream begins that a ledger of those of [`Streams::standings`] has admitted. Panics when it was a ledger of
@@ -69,12 +70,13 @@ impl Streams {
         if self.ledger.become_of(&self.at_work()).is_err() {
             return;
         }
-        let mut found = self.ledger.renewed(|_| true);
-        if self.renew(&found.admitted(), now).is_err() {
-            found = self.ledger.renewed(|_| false);
-            self.renew(&found.admitted(), now).expect("none is served as a mandatory one that was not");
+        for changes in Changes::TRIED {
+            let found = self.ledger.renewed(|at| changes.may(self.open[at].unfinished));
+            if self.renew(&found.admitted(), now).is_ok() {
+                self.ledger = found;
+                return;
+            }
         }
-        self.ledger = found;
     }
 
     /// What the streams at work have from now on, found anew by a ledger of [`Streams::standings`] after others had

@@ -20,6 +20,39 @@ pub struct Opened {
     pub load: Load,
 }
 
+/// Which streams that are served as they ask may be served as mandatory ones from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// All. It shows when they are to be whether there is time for what they have asked for.
+    All,
+    /// Those that have asked for nothing that is not finished.
+    Idle,
+    /// None, which is possible always.
+    None,
+}
+
+impl Changes {
+    /// From what leaves most to what is possible always.
+    pub const TRIED: [Changes; 3] = [Changes::All, Changes::Idle, Changes::None];
+
+    /// What is tried where this is not possible.
+    pub fn fewer(self) -> Changes {
+        match self {
+            Changes::All => Changes::Idle,
+            Changes::Idle | Changes::None => Changes::None,
+        }
+    }
+
+    /// Whether a stream with that number of unfinished requests may be.
+    pub fn may(self, unfinished: u32) -> bool {
+        match self {
+            Changes::All => true,
+            Changes::Idle => unfinished == 0,
+            Changes::None => false,
+        }
+    }
+}
+
 /// Why a stream does not begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOpened {
@@ -35,7 +68,8 @@ pub enum NotOpened {
          profile's service times were measured, found another"
     )]
     Order,
-    /// Another stream was to be served as a mandatory one from now on, and cannot be yet: a request could be late by it.
+    /// Another stream was to be served as a mandatory one from now on, and cannot be yet: a request could be late by it,
+    /// or one of its own waits for an older one.
     #[error("expected streams that can be served as mandatory ones at once, found one that cannot be yet")]
     Busy,
     /// The core was not set up for streams.

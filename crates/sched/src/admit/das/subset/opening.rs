@@ -100,8 +100,8 @@ impl Subset {
         self.reckon();
     }
 
-    /// A stream with a reservation is served as a mandatory one from now on, if neither its requests that are under way
-    /// nor another stream's can become late by it. Whether it is. Panics when it has none.
+    /// A stream with a reservation is served as a mandatory one from now on, if none of its requests waits for an older
+    /// one and neither they nor another stream's can become late by it. Whether it is. Panics when it has none.
     pub fn serve_as_mandatory(&mut self, number: u32, now: Time) -> bool {
         self.tick(now);
         self.take_back(None);
@@ -112,12 +112,12 @@ impl Subset {
         let stream = *open.periods.stream();
         let rate = worst_rate(stream.requests, open.worst + open.blocking, stream.period);
         let rates = self.streams.iter().map(|s| s.rate).sum::<u64>().saturating_add(rate);
-        if rates > (1 << PARTS) + self.streams.len() as u64 {
+        if rates > (1 << PARTS) + self.streams.len() as u64 || open.periods.has_blocked() {
             return false;
         }
         let open = &mut self.streams[at];
         (open.reservation, open.rate) = (None, rate);
-        open.periods.counts_what_waits();
+        open.periods.excuses_late();
         self.ends_changed();
         // Where periods begin now, their requests may come after this, and must not find that their time has been
         // given away.

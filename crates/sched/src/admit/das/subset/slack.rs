@@ -138,6 +138,19 @@ impl Subset {
         until.map_or(slack.mandatory, |p| p.before)
     }
 
+    /// The points with slack that the ends of stuck streams' periods do not count in; `None` where no stream is stuck.
+    /// All that such a stream has left waits for older requests, longer than it said: it cannot be in time by what
+    /// others leave undone.
+    pub(super) fn points_but_of_stuck(&self, from: Time) -> Option<Vec<Point>> {
+        let is_stuck = |open: &Open| open.reservation.is_none() && open.periods.is_stuck();
+        self.streams.iter().any(is_stuck).then(|| {
+            let mut points = self.points.clone();
+            let late = self.put_down_at(&mut points, |_| 0, |at| !is_stuck(&self.streams[at]));
+            sweep(&mut points, from, late);
+            points
+        })
+    }
+
     /// Updates the demand at each point, with `more(i)` requests more of stream i.
     fn put_down(&mut self, more: impl Fn(usize) -> u32) {
         if self.points.is_empty() {
