@@ -79,8 +79,8 @@ const TOGETHER: u64 = 3;
 /// The region's part of the drive; how many older requests a mandatory one may have to wait for there (`blocked-by`);
 /// the periods of streams there, of others one row of [`PERIODS`]. Up to a hundred requests of best effort lie in the
 /// region. Of 26 million requests (seeds 1 to 3) none waited for more than two in the second and one in the last. Chains
-/// in the smallest have no sharp end: one in a million waits for more than eight, and one waited for twenty. In periods
-/// that are long enough sixteen are counted there.
+/// in the smallest have no sharp end: with eight counted, in periods of [`PERIODS`], one waited for nine; with sixteen,
+/// in periods that are long enough for as many, one waited for twenty.
 const REGIONS: [(f64, u32, Option<&[u64]>); 3] =
     [(0.0005, 16, Some(&[1_000, 2_000, 3_000])), (0.05, 2, None), (1.0, 1, None)];
 /// A head fails to settle after 10^n moves in a million, n from `FAILS_FROM` and one of `FAILS_POWERS`: 0.1 to 10%.
