@@ -77,12 +77,12 @@ const TRIED: u64 = 8;
 /// Every third set has one region for all.
 const TOGETHER: u64 = 3;
 /// The region's part of the drive; how many older requests a mandatory one may have to wait for there (`blocked-by`);
-/// the periods of streams there, of others one row of [`PERIODS`]. Up to a hundred requests of best effort lie in the
+/// the periods of streams there, those of one row. Up to a hundred requests of best effort lie in the
 /// region. Of 26 million requests (seeds 1 to 3) none waited for more than two in the second and one in the last. Chains
 /// in the smallest have no sharp end: with eight counted, in periods of [`PERIODS`], one waited for nine; with sixteen,
 /// in periods that are long enough for as many, one waited for twenty.
-const REGIONS: [(f64, u32, Option<&[u64]>); 3] =
-    [(0.0005, 16, Some(&[1_000, 2_000, 3_000])), (0.05, 2, None), (1.0, 1, None)];
+const REGIONS: [(f64, u32, &[&[u64]]); 3] =
+    [(0.0005, 16, &[&[1_000, 2_000, 3_000]]), (0.05, 2, &PERIODS), (1.0, 1, &PERIODS)];
 /// A head fails to settle after 10^n moves in a million, n from `FAILS_FROM` and one of `FAILS_POWERS`: 0.1 to 10%.
 const FAILS_FROM: u32 = 3;
 const FAILS_POWERS: u64 = 3;
@@ -170,7 +170,8 @@ struct Region {
     width: f64,
     /// Older requests that a mandatory one may have to wait for.
     older: u32,
-    periods: Option<&'static [u64]>,
+    /// Periods of streams, ms: those of one row.
+    periods: &'static [&'static [u64]],
 }
 
 impl Region {
@@ -190,8 +191,8 @@ fn admitted_set(
     region: Option<Region>,
     rng: &mut Variates,
 ) -> Result<(Vec<StreamSpec>, Admitted), RunError> {
-    let drawn = PERIODS[rng.below(PERIODS.len() as u64) as usize];
-    let periods = region.and_then(|region| region.periods).unwrap_or(drawn);
+    let rows = region.map_or(&PERIODS[..], |region| region.periods);
+    let periods = rows[rng.below(rows.len() as u64) as usize];
     let (mut specs, mut ledger) = (Vec::new(), Ledger::new(disk.clone()).under(Exhausted::Skip));
     while specs.is_empty() {
         for _ in 0..TRIED {

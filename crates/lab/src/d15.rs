@@ -52,8 +52,8 @@ static SPEC: Spec = Spec {
         quick: true,
         note: "A mandatory stream keeps a worst case free before each of its deadlines, so that with a period hardly \
                longer than that best effort has next to nothing while the drive is idle; both figures say so. What \
-               differs most is what little best effort has beside 80 requests of 8 KiB in 500 ms on the Barracuda. A pair \
-               with less than 99% is run again for five times as long, and that counts.",
+               differs most is what little best effort has beside 80 requests of 8 KiB in 500 ms on the Barracuda. A \
+               pair with less than 99% is run again for five times as long, and that counts.",
     }],
     alone: false,
 };
@@ -191,8 +191,8 @@ impl Experiment for D15 {
 }
 
 /// What best effort has beside the first of two sets, in percent of what it has beside the second in runs of
-/// `seconds`; infinite where that is less than `little` a second. A ratio that is too small may be so by chance, so the same is
-/// done again for longer, and what that says counts.
+/// `seconds`; infinite where that is less than `little` a second. A ratio that is too small may be so by chance, so the
+/// same is done again for longer, and what that says counts.
 fn cost_of(
     (optional, mandatory): (Set<'_>, Set<'_>),
     (seconds, little): (u64, f64),

@@ -66,8 +66,8 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Moves of a million after which the head fails to settle, and fails again. After a tenth of all moves no request is late
-/// even where n counts as one turn, since requests take far less than their worst case in the mean.
+/// Moves of a million after which the head fails to settle, and fails again. Where the first is a tenth no request is
+/// late even with n of one turn, since requests take far less than their worst case in the mean.
 const FAILS: (u32, u32) = (500_000, 900_000);
 
 impl Experiment for D17 {

@@ -306,32 +306,29 @@ fn a_request_whose_wait_is_not_counted_keeps_no_other_from_what_it_waits_for() {
     assert!(late.iter().all(|l| l.1 == 1), "{late:?}");
 }
 
-/// The first stream, which says of no older request that its own may wait for it, is late at 350 ms for certain when
+/// The first stream, which says of no older request that its own may wait for it, is late at 320 ms for certain when
 /// the second's period begins at 300. Put off then, the second would be a period behind for good.
 #[test]
 fn a_stream_that_will_be_late_puts_no_other_off() {
-    for quality in [1_000_000, 990_000] {
-        let mut rig = Rig::new(4096);
-        rig.open(1, 5, 350, 0).expect("room");
-        let quality = Quality::from_ppm(quality).expect("a quality");
-        rig.core
-            .open_stream(2, Stream::new(1, Dur::from_ms(300), quality, SECTORS).expect("a stream"), rig.now)
-            .expect("room");
-        let writes = |rig: &mut Rig, n| (0..n).for_each(|_| _ = rig.tell(OTHER, Kind::Write, 10_000).expect("room"));
-        writes(&mut rig, 20);
-        for lbn in 0..5 {
-            rig.tell(1, Kind::Read, if lbn == 0 { 10_000 } else { 1_000_000 + 1_000 * lbn }).expect("room");
-        }
-        for period in 0..40 {
-            rig.tell(2, Kind::Read, 2_000_000).expect("room");
-            rig.run(ms(300 * (period + 1)));
-        }
-        let late: Vec<u32> = rig.late().iter().map(|l| l.1).collect();
-        assert_eq!((late, rig.core.standings()[1].tally.deferred), (vec![1], 0), "{quality:?}");
+    let mut rig = Rig::new(4096);
+    rig.open(1, 5, 320, 0).expect("room");
+    let second = rig.open(2, 1, 300, 0).expect("room");
+    assert_eq!(second.begins, ms(300));
+    (0..20).for_each(|_| _ = rig.tell(OTHER, Kind::Write, 10_000).expect("room"));
+    for lbn in 0..5 {
+        rig.tell(1, Kind::Read, if lbn == 0 { 10_000 } else { 1_000_000 + 1_000 * lbn }).expect("room");
     }
+    for period in 1..40 {
+        rig.run(ms(300 * period));
+        rig.tell(2, Kind::Read, 2_000_000).expect("room");
+    }
+    rig.run(ms(12_000));
+    let late: Vec<u32> = rig.late().iter().map(|l| l.1).collect();
+    assert_eq!((late, rig.core.standings()[1].tally.deferred), (vec![1], 0));
 }
 
-/// Also where it is served as a mandatory one, which has no reservation.
+/// Also where it is served as a mandatory one, which has no reservation. What it waited for then goes as other best
+/// effort does, to which the drive's head is nearer.
 #[test]
 fn what_is_late_of_an_optional_stream_is_given_up() {
     for reservation in [None, Some(Dur::from_ms(90))] {
@@ -340,10 +337,16 @@ fn what_is_late_of_an_optional_stream_is_given_up() {
         let stream = Stream::new(2, Dur::from_ms(300), quality, SECTORS).expect("a stream");
         let admitted = Admitted { reservations: vec![reservation], load: Load::default(), crossing: 0 };
         rig.core.begin_stream(1, stream, &admitted, rig.now).expect("60 of 300 ms");
-        (0..20).for_each(|_| _ = rig.tell(OTHER, Kind::Write, 10_000).expect("room"));
+        let writes: Vec<u64> = (0..40).map(|_| rig.tell(OTHER, Kind::Write, 10_000).expect("room")).collect();
         let waits = rig.tell(1, Kind::Read, 10_000).expect("room");
         let goes = rig.tell(1, Kind::Read, 1_000_000).expect("room");
-        rig.run(ms(2_000));
+        (0..40).for_each(|i| _ = rig.tell(OTHER, Kind::Read, 12_000 + 1_000 * i).expect("room"));
+        let written = |rig: &Rig| rig.finished.iter().filter(|f| writes.contains(&f.request)).count();
+        rig.run(ms(300));
+        let before = written(&rig);
+        rig.run(ms(600));
+        assert!(written(&rig) <= before + 2, "{reservation:?}: {before} and {}", written(&rig));
+        rig.run(ms(3_000));
         assert_eq!(rig.given_up, [waits], "{reservation:?}");
         assert!(rig.finished.iter().any(|f| f.request == goes) && rig.late().is_empty(), "{reservation:?}");
     }

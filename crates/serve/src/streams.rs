@@ -237,7 +237,7 @@ impl Live {
         found.map(drop).map_err(refused)
     }
 
-    /// Those of `standings` and more.
+    /// Those of `standings` and more, where `changes` may be served as mandatory ones from now on.
     fn beside(
         &self,
         standings: &[Standing],
@@ -261,8 +261,8 @@ impl Live {
         Promised { reservations, load: admitted.load, forecast }
     }
 
-    /// A refusal, with the names of the exports of all streams in their order; `later`: of a stream that can be had where
-    /// others have less to do than now.
+    /// A refusal, with the names of the exports of all streams in their order; `later`: of a stream that can be had
+    /// where others have less to do than now.
     fn refused(&self, owners: impl Iterator<Item = u32>, refusal: &Refusal, later: bool) -> StreamError {
         let owners: Vec<u32> = owners.collect();
         let name = |place: usize| {
@@ -305,20 +305,17 @@ impl Live {
         self.may_stream(export)?;
         self.fits(&stream)?;
         let _turn = self.turn();
-        let mut ledger = self.ledger().clone();
         let mut changes = Changes::All;
         for _ in 0..TRIES {
             let standings = self.standings()?;
             if let Some(there) = standings.iter().find(|s| s.owner == export) {
                 return Err(if there.closing { StreamError::NotEnded } else { StreamError::Exists });
             }
-            let beside = at_work(&standings);
-            let free = |at: usize| changes.may(standings[at].unfinished);
-            let found = ledger.become_of(&beside).and_then(|()| ledger.add_at_work(stream, free));
+            let found = self.beside(&standings, Some(stream), changes);
             let later = changes != Changes::All;
-            found.map_err(|refusal| self.refused(owners(&standings).chain([export]), &refusal, later))?;
+            let ledger = found.map_err(|refusal| self.refused(owners(&standings).chain([export]), &refusal, later))?;
             let said = self.promised(&ledger, &standings, Some(export));
-            match self.begin(export, stream, &beside, &ledger)? {
+            match self.begin(export, stream, &at_work(&standings), &ledger)? {
                 Ok(()) => return Ok(said),
                 Err(NotBegun::Changed) => changes = Changes::All,
                 Err(NotBegun::NotOpened(NotOpened::Busy)) => changes = changes.fewer(),

@@ -201,8 +201,8 @@ impl Streams {
         }
     }
 
-    /// Requests of streams, by their slots and queues, that wait for older ones: these inherit their deadlines. Nothing is
-    /// done for those that are given up.
+    /// Requests of streams, by their slots and queues, that wait for older ones: these inherit their deadlines. Nothing
+    /// is done for those that are given up.
     pub fn bound(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.bound.iter().copied().filter(|&(_, queue)| !self.queues.get(queue).given_up)
     }

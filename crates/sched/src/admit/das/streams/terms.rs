@@ -33,10 +33,10 @@ pub enum Changes {
 
 impl Changes {
     /// From what leaves most to what is possible always.
-    pub const TRIED: [Changes; 3] = [Changes::All, Changes::Idle, Changes::None];
+    pub const TRIED: [Changes; 3] = [Changes::All, Changes::All.fewer(), Changes::All.fewer().fewer()];
 
     /// What is tried where this is not possible.
-    pub fn fewer(self) -> Changes {
+    pub const fn fewer(self) -> Changes {
         match self {
             Changes::All => Changes::Idle,
             Changes::Idle | Changes::None => Changes::None,
@@ -68,8 +68,8 @@ pub enum NotOpened {
          profile's service times were measured, found another"
     )]
     Order,
-    /// Another stream was to be served as a mandatory one from now on, and cannot be yet: a request could be late by it,
-    /// or one of its own waits for an older one.
+    /// Another stream was to be served as a mandatory one from now on, and cannot be yet: a request could be late by
+    /// it, or one of its own waits for an older one.
     #[error("expected streams that can be served as mandatory ones at once, found one that cannot be yet")]
     Busy,
     /// The core was not set up for streams.
