@@ -182,10 +182,6 @@ fn what_may_be_in_a_streams_way_is_counted_at_its_worst() {
     let text = headtime(&["admit", "--disk", "ultrastar36z15", "--stream", &many(1)]).ok();
     assert!(text.contains("mandatory: 1 times w, each behind 2 older of "), "{text}");
     for (line, said) in [
-        (
-            "requests=1,period=500ms,quality=99%,size=64k,blocked-by=1",
-            "counted for streams of a quality of 1 only, found 1",
-        ),
         ("requests=1,period=500ms,quality=1,size=64k,blocked-by=101", "expected at most 100, found 101"),
         ("requests=1,period=500ms,quality=1,size=64k,blocked-by=-1", "may have to wait for, found \"-1\""),
     ] {

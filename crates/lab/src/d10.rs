@@ -10,7 +10,8 @@
 //! In two sets of three best effort and each stream have parts of the drive of their own. In the third all of them have
 //! one region, where many writes are: a request that overlaps an older one, one of them a write, waits for that, and an
 //! older one may be best effort that has to wait. Mandatory streams there say for how many (`blocked-by`,
-//! docs/guarantees.md), and it is held against what was asked when that they said enough.
+//! docs/guarantees.md), and it is held against what was asked when that they said enough. In the smallest region, where
+//! requests often wait, that is as many as can be outstanding together, and optional streams say it, too.
 //!
 //! Whether a request is in time is found from when it was due and done, and not from what the scheduler says.
 
@@ -56,7 +57,7 @@ static SPEC: Spec = Spec {
             Check { what: "of these in sets with one region for all", unit: "cases", test: Test::Never },
             Check { what: "commands that took longer than the worst case", unit: "cases", test: Test::Never },
             Check {
-                what: "mandatory requests that waited for more older ones than their stream says",
+                what: "requests that waited for more older ones than their stream says",
                 unit: "cases",
                 test: Test::Never,
             },
@@ -76,13 +77,15 @@ const MERGED: u32 = 5;
 const TRIED: u64 = 8;
 /// Every third set has one region for all.
 const TOGETHER: u64 = 3;
-/// The region's part of the drive; how many older requests a mandatory one may have to wait for there (`blocked-by`);
-/// the periods of streams there, those of one row. Up to a hundred requests of best effort lie in the
-/// region. Of 26 million requests (seeds 1 to 3) none waited for more than two in the second and one in the last. Chains
-/// in the smallest have no sharp end: with eight counted, in periods of [`PERIODS`], one waited for nine; with sixteen,
-/// in periods that are long enough for as many, one waited for twenty.
-const REGIONS: [(f64, u32, &[&[u64]]); 3] =
-    [(0.0005, 16, &[&[1_000, 2_000, 3_000]]), (0.05, 2, &PERIODS), (1.0, 1, &PERIODS)];
+/// The region's part of the drive, and for how many older requests one of a mandatory stream may have to wait there
+/// (`blocked-by`). In the smallest, 1 MB of the Ultrastar, [few](Few) can be outstanding, and it is as many as that. In
+/// the others up to a hundred requests of best effort are outstanding, and chains are rare: of 26 million requests
+/// (seeds 1 to 3) none waited for more than two in the second and one in the last; one more is counted.
+const REGIONS: [(f64, Option<u32>); 3] = [(0.00005, None), (0.05, Some(3)), (1.0, Some(2))];
+/// Of few, the most tasks of best effort, streams, and requests of each in a period.
+const FEW: u64 = 3;
+/// Their periods, ms: those of one row.
+const FEW_PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[1_000, 2_000, 3_000], &[100, 400]];
 /// A head fails to settle after 10^n moves in a million, n from `FAILS_FROM` and one of `FAILS_POWERS`: 0.1 to 10%.
 const FAILS_FROM: u32 = 3;
 const FAILS_POWERS: u64 = 3;
@@ -124,7 +127,8 @@ impl Experiment for D10 {
             let region = (set % TOGETHER == TOGETHER - 1).then(|| Region::drawn(&mut rng));
             let (specs, admitted) = admitted_set(disk, region, &mut rng)?;
             // Where parts are apart nothing is to be waited for.
-            let said = specs.iter().map(|s| s.quality.is_mandatory().then_some(s.blocked_by)).collect();
+            let says = |s: &StreamSpec| s.quality.is_mandatory() || s.blocked_by > 0;
+            let said = specs.iter().map(|s| says(s).then_some(s.blocked_by)).collect();
             let mut waits = Waits::new(said);
             let bench = Bench {
                 truth: Some(noisier(profile, &mut rng)),
@@ -168,16 +172,42 @@ fn noisier(profile: &Profile, rng: &mut Variates) -> Profile {
 struct Region {
     from: f64,
     width: f64,
-    /// Older requests that a mandatory one may have to wait for.
+    /// Older requests that one of a mandatory stream may have to wait for.
     older: u32,
-    /// Periods of streams, ms: those of one row.
-    periods: &'static [&'static [u64]],
+    few: Option<Few>,
+}
+
+/// What can be outstanding in a region where many requests wait: optional streams say for how many, too.
+#[derive(Clone, Copy, Debug)]
+struct Few {
+    /// Tasks of best effort.
+    tasks: u32,
+    streams: usize,
+    /// Of each stream in a period, at most.
+    requests: u32,
+}
+
+impl Few {
+    fn drawn(rng: &mut Variates) -> Few {
+        let mut upto = || 1 + rng.below(FEW) as u32;
+        Few { tasks: upto(), streams: upto() as usize, requests: upto() }
+    }
+
+    /// All that others can have outstanding.
+    fn older(self) -> u32 {
+        self.tasks + self.requests * (self.streams as u32 - 1)
+    }
 }
 
 impl Region {
     fn drawn(rng: &mut Variates) -> Region {
-        let (width, older, periods) = REGIONS[rng.below(REGIONS.len() as u64) as usize];
-        Region { from: (1.0 - width) * rng.below(1_000) as f64 / 1_000.0, width, older, periods }
+        let (width, rare) = REGIONS[rng.below(REGIONS.len() as u64) as usize];
+        let from = (1.0 - width) * rng.below(1_000) as f64 / 1_000.0;
+        let few = Few::drawn(rng);
+        match rare {
+            Some(older) => Region { from, width, older, few: None },
+            None => Region { from, width, older: few.older(), few: Some(few) },
+        }
     }
 
     fn place(self) -> PlaceSpec {
@@ -191,13 +221,14 @@ fn admitted_set(
     region: Option<Region>,
     rng: &mut Variates,
 ) -> Result<(Vec<StreamSpec>, Admitted), RunError> {
-    let rows = region.map_or(&PERIODS[..], |region| region.periods);
+    let few = region.and_then(|region| region.few);
+    let (rows, most) = few.map_or((PERIODS, TRIED as usize), |few| (FEW_PERIODS, few.streams));
     let periods = rows[rng.below(rows.len() as u64) as usize];
     let (mut specs, mut ledger) = (Vec::new(), Ledger::new(disk.clone()).under(Exhausted::Skip));
     while specs.is_empty() {
         for _ in 0..TRIED {
             let (spec, stream) = stream(specs.len(), periods, region, rng)?;
-            if ledger.try_add(stream).is_ok() {
+            if specs.len() < most && ledger.try_add(stream).is_ok() {
                 specs.push(spec);
             }
         }
@@ -227,7 +258,8 @@ fn stream(
         true => Quality::MANDATORY,
         false => Quality::from_ppm(500_000 + rng.below(499_000) as u32).map_err(|e| failed(&SPEC, e))?,
     };
-    let most = if mandatory { ms / 90 } else { ms / 20 };
+    let few = region.and_then(|region| region.few);
+    let most = few.map_or(ms / if mandatory { 90 } else { 20 }, |few| u64::from(few.requests));
     let requests = 1 + rng.below(most.max(1)) as u32;
     let mut spec = StreamSpec::new(format!("stream {}", number + 1), requests, Dur::from_ms(ms), quality);
     spec.pattern = PatternSpec::random_reads(bytes);
@@ -240,7 +272,7 @@ fn stream(
         spec.pattern.reads = Share::NONE;
     }
     let sectors = (bytes / 512) as u32;
-    spec.blocked_by = region.filter(|_| mandatory).map_or(0, |region| region.older);
+    spec.blocked_by = region.filter(|r| mandatory || r.few.is_some()).map_or(0, |region| region.older);
     let stream = Stream::new(requests, spec.period, quality, sectors).map_err(|e| failed(&SPEC, e))?;
     let stream = stream.only(spec.kinds()).blocked_by(spec.blocked_by).map_err(|e| failed(&SPEC, e))?;
     Ok((spec, stream))
@@ -271,6 +303,11 @@ fn best_effort(region: Option<Region>, rng: &mut Variates) -> GroupSpec {
     if region.is_some() && group.pattern.reads == Share::ALL {
         group.pattern.reads = HALF;
     }
+    if let Arrivals::Closed { tasks, .. } = &mut group.arrivals
+        && let Some(few) = region.and_then(|region| region.few)
+    {
+        *tasks = few.tasks;
+    }
     group
 }
 
@@ -285,7 +322,7 @@ struct Tally {
     sets_missed_together: u64,
     sets_together: u64,
     overdue: u64,
-    /// Mandatory requests that waited for more older ones than was said, and the most that one waited for.
+    /// Requests that waited for more older ones than their stream says, and the most that one waited for.
     beyond: u64,
     most: u32,
     /// Optional streams, and those below what they asked for by more than chance explains.

@@ -228,6 +228,9 @@ impl Core {
     }
 
     /// Tells it of a new request. A request that is refused leaves no trace.
+    ///
+    /// With streams, all that comes at one instant is to be told before [`Core::poll`]: what goes at the very instant at
+    /// which a period begins may take the time of requests of that period that were not told yet.
     pub fn submit(&mut self, request: Request, now: Time) -> Result<(), Refused> {
         self.told(now);
         // Pieces of promoted tasks take no room from the foreground.

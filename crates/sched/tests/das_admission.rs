@@ -38,7 +38,10 @@ fn disk(case: &Case) -> Disk {
 
 fn streams(case: &Case) -> Vec<Stream> {
     let mandatory = (case.mandatory > 0).then(|| stream(case.mandatory as u32, bins(case.period), 1_000_000, 128));
-    let optional = case.optional.iter().map(|&(c, q)| stream(c as u32, bins(case.period), q as u32, 128));
+    let optional = case.optional.iter().map(|&(c, q)| {
+        let stream = stream(c as u32, bins(case.period), q as u32, 128);
+        stream.blocked_by(case.older as u32).expect("a stream")
+    });
     mandatory.into_iter().chain(optional).collect()
 }
 
@@ -60,10 +63,11 @@ fn case(seed: u64) -> Case {
     let outstanding = between(rng, 1, 2);
     let mandatory = between(rng, 0, most / 4);
     let mut left = most - outstanding - mandatory;
+    let older = if seed % 3 == 2 { between(rng, 0, left - 1) } else { 0 };
     let mut optional = Vec::new();
-    while left > 0 && optional.len() < 3 {
-        let requests = between(rng, 1, left.min(5));
-        left -= requests;
+    while left > older && optional.len() < 3 {
+        let requests = between(rng, 1, (left / (1 + older)).min(5));
+        left -= requests * (1 + older);
         optional.push((requests as usize, between(rng, 1, 999_999)));
     }
     Case {
@@ -75,6 +79,7 @@ fn case(seed: u64) -> Case {
         period: 1 << between(rng, 3, 5),
         mandatory: mandatory as usize,
         optional,
+        older: older as usize,
     }
 }
 
@@ -202,7 +207,7 @@ fn the_best_quality_that_can_be_had_is_that_of_enumerating_every_outcome() {
     for seed in (0..800).step_by(8) {
         let mut case = case(seed);
         let most = if case.outstanding == 1 { 3 } else { 2 };
-        (case.mandatory, case.optional) = (0, vec![(most, 999_999)]);
+        (case.mandatory, case.optional, case.older) = (0, vec![(most, 999_999)], 0);
         case.period = case.times[0].iter().sum::<u64>() * most as u64 / 16 + case.likely;
         let Err(refused) = admit(&disk(&case), &streams(&case)) else { continue };
         let (done, outcomes) = case.done(&[case.period + 1], 0, 0);

@@ -61,7 +61,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                 let stream = Stream::new(between(rng, 1, 5) as u32, period, q, 128).expect("a stream");
                 // Some are served as mandatory ones, at first.
                 let reservation = (!hard && between(rng, 0, 2) > 0).then(|| Dur(between(rng, 1, period.0 / 2)));
-                let older = if hard { between(rng, 0, 2) as u32 } else { 0 };
+                let older = between(rng, 0, 2) as u32;
                 let stream = stream.blocked_by(older).expect("a stream");
                 if let Ok(begins) = subset.open(streams, stream, &service, reservation, now) {
                     walk.open(stream, (service.worst, service.likely(), service.times.most()), reservation, begins);

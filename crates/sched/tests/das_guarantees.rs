@@ -36,7 +36,7 @@ fn admitted(
         let sectors = [16, 128][between(rng, 0, 1) as usize];
         let requests = between(rng, 1, period.0 / 12_000_000) as u32;
         let wanted = Stream::new(requests, period, q, sectors).expect("a stream");
-        let wanted = if q.is_mandatory() { wanted.blocked_by(blocked_by).expect("a stream") } else { wanted };
+        let wanted = wanted.blocked_by(blocked_by).expect("a stream");
         let mut with = all.clone();
         with.push(wanted);
         match admit(disk, &with) {
@@ -73,7 +73,7 @@ fn no_mandatory_request_is_late_whatever_the_drive_does_within_its_worst_case() 
 fn no_mandatory_request_is_late_by_older_ones_that_admission_counts() {
     let Kept { requests, late, tight } = mandatory(2);
     println!("{requests} mandatory requests, {late} late; {tight} of 20 sets above 90% by their worst cases");
-    assert!(late == 0 && requests > 8_000 && tight > 8, "{late} of {requests} late, {tight} sets above 90%");
+    assert!(late == 0 && requests > 7_000 && tight > 8, "{late} of {requests} late, {tight} sets above 90%");
 }
 
 /// What became of mandatory requests.
@@ -178,10 +178,39 @@ fn what_comes_a_few_nanoseconds_too_late_for_its_period_belongs_to_the_next() {
     }
 }
 
-/// Such sets with times as they were measured, on a disk that is never idle: how much better or worse than asked each stream is served.
+/// Such sets with times as they were measured, on a disk that is never idle: how much better or worse than asked each
+/// stream is served.
 #[test]
 fn every_optional_stream_has_its_quality_whoever_goes() {
-    let (mut least, mut sum, mut streams, mut busiest) = (1.0f64, 0.0, 0, 0.0f64);
+    let had = optional(0, 0);
+    assert!(had.below.is_empty() && had.mean > 0.0 && had.streams > 40 && had.busiest > 0.85, "{had:?}");
+}
+
+/// The same where each request waits for up to two older ones: with as many counted by admission, and with none.
+#[test]
+fn every_optional_stream_has_its_quality_behind_older_requests_that_admission_counts() {
+    let had = optional(2, 2);
+    assert!(had.below.is_empty() && had.mean > 0.0 && had.streams > 20 && had.busiest > 0.3, "{had:?}");
+    let had = optional(0, 2);
+    assert!(had.below.len() > 20 && had.mean < -0.1, "{had:?}");
+}
+
+/// What became of optional streams.
+#[derive(Debug)]
+struct Had {
+    streams: u32,
+    /// Quality less that asked for, of all of them.
+    mean: f64,
+    least: f64,
+    /// Those that had less than they asked for by more than chance explains.
+    below: Vec<String>,
+    /// The largest part of the time that a set is expected to take, without what is waited for.
+    busiest: f64,
+}
+
+/// Admission counts this number of older requests for each, and up to as many as `waits_for` it waits for.
+fn optional(counted: u32, waits_for: u32) -> Had {
+    let mut had = Had { streams: 0, mean: 0.0, least: 1.0, below: Vec::new(), busiest: 0.0 };
     for seed in 0..16 {
         let rng = &mut rng(seed + 1000);
         let (small, small_times) = service(rng, 16, 50, 200);
@@ -200,11 +229,12 @@ fn every_optional_stream_has_its_quality_whoever_goes() {
         };
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");
         let periods = [&[500][..], &[200, 400], &[500], &[150, 220, 350]][(seed % 4) as usize];
-        let all = admitted(rng, &disk, periods, 0, |rng| {
+        let all = admitted(rng, &disk, periods, counted, |rng| {
             if between(rng, 0, 4) == 0 { 1_000_000 } else { between(rng, 500_000, 995_000) as u32 }
         });
-        let load = admit(&disk, &all).expect("they were admitted").load.expected_ppm;
-        busiest = busiest.max(load as f64 / 1e6);
+        let found = admit(&disk, &all).expect("they were admitted");
+        let load = found.load.expected_ppm;
+        had.busiest = had.busiest.max(load as f64 / 1e6);
         let sizes: Vec<u32> = all.iter().map(|s| s.sectors).collect();
         let mut mood = headtime_testkit::profiles::rng(seed + 1);
         let takes = move |number: Option<u32>, _| {
@@ -213,28 +243,39 @@ fn every_optional_stream_has_its_quality_whoever_goes() {
         };
         let choice = CHOICES[(seed / 2 % 2) as usize];
         let mut rig = Rig::new(rules, choice, headtime_testkit::profiles::rng(seed + 2), takes);
-        open(&mut rig, &disk, &all, &[Dur::ZERO]);
+        rig.subset.set_crossing(found.crossing);
+        for (number, (&stream, reservation)) in all.iter().zip(found.reservations).enumerate() {
+            let service = disk.service(stream.sectors).expect("it is known");
+            // One that is served as a mandatory one would not have been had.
+            let older = if reservation.is_some() { waits_for } else { counted };
+            let stream = stream.blocked_by(older).expect("a stream");
+            rig.open(number as u32, stream, service, reservation, Dur::ZERO);
+        }
         rig.run(Time(300_000_000_000));
         for (number, stream) in all.iter().enumerate() {
             let tally = rig.subset.tally(number as u32).expect("it is at work");
             let quality = tally.in_time as f64 / (tally.in_time + tally.late) as f64;
             let margin = quality - f64::from(stream.quality.ppm()) / 1e6;
-            // Reservations are the smallest that are enough, so that in half of all runs a little less than asked is had. If all requests of
-            // a period had one fate, this would be four deviations.
+            // Reservations are the smallest that are enough, so that in half of all runs a little less than asked is
+            // had. If all requests of a period had one fate, this would be four deviations.
             let (q, periods) = (f64::from(stream.quality.ppm()) / 1e6, tally.asked as f64 / f64::from(stream.requests));
             let chance = 4.0 * (q * (1.0 - q) / periods).sqrt();
-            assert!(margin >= -chance, "seed {seed}, {choice:?}: {stream:?} had {quality:.4} of {all:?}, load {load}");
-            least = least.min(margin);
+            if margin < -chance {
+                had.below.push(format!("seed {seed}, {choice:?}: {stream:?} had {quality:.4} of {all:?}, load {load}"));
+            }
+            had.least = had.least.min(margin);
             if !stream.is_mandatory() {
-                (sum, streams) = (sum + margin, streams + 1);
+                (had.mean, had.streams) = (had.mean + margin, had.streams + 1);
             }
         }
         assert!(rig.seen.best_effort > 0 || load > 900_000, "seed {seed}: {:?}", rig.seen);
     }
-    let mean = sum / f64::from(streams);
-    println!(
-        "{streams} streams had {mean:+.4} more than they asked for in the mean, {least:+.4} the least; busiest set {busiest:.3}"
-    );
     // Over all of them chance is a tenth of what it is for one.
-    assert!(mean > 0.0 && streams > 40 && busiest > 0.85);
+    had.mean /= f64::from(had.streams);
+    println!(
+        "{counted} counted, up to {waits_for} waited for: {} streams had {:+.4} more than they asked for in the \
+              mean, {:+.4} the least; busiest set {:.3}",
+        had.streams, had.mean, had.least, had.busiest
+    );
+    had
 }

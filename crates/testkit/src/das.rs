@@ -119,7 +119,7 @@ impl Walk {
         let parts: f64 = self.mandatory().map(|(of, _)| part(of)).sum();
         let current = self.current(s, now);
         let blocked = self.count(s, |r| r.is == Is::Blocked && Some(r.period) >= current) > 0;
-        if blocked || parts + part(s) > 1.0 {
+        if blocked && self.streams[s].blocking == Dur::ZERO || parts + part(s) > 1.0 {
             return false;
         }
         let rest = |of: usize| u64::from(self.streams[of].stream.requests) - given(of);
@@ -224,7 +224,9 @@ impl Walk {
     /// Requests of the period under way that were not sent.
     fn left(&self, s: usize, now: Time) -> u64 {
         let current = self.current(s, now);
-        let counts = |is: Is| is == Is::Waiting || is == Is::Blocked && self.streams[s].reservation.is_none();
+        let open = &self.streams[s];
+        let waits = open.reservation.is_none() || open.blocking > Dur::ZERO;
+        let counts = |is: Is| is == Is::Waiting || is == Is::Blocked && waits;
         self.count(s, |r| Some(r.period) == current && counts(r.is))
     }
 
@@ -252,9 +254,10 @@ impl Walk {
     }
 
     fn claim(&self, s: usize, left: Dur, requests: u64) -> Dur {
-        let Open { worst, likely, .. } = self.streams[s];
-        let overrun = worst.0 + u64::from(self.rules.outstanding - 1) * (worst.0 - likely.0);
-        Dur((left.0 + overrun).min(requests * worst.0))
+        let Open { worst, likely, blocking, .. } = self.streams[s];
+        let longest = if blocking > Dur::ZERO { worst.max(self.rules.blocker) } else { worst };
+        let overrun = longest.0 + u64::from(self.rules.outstanding - 1) * (longest.0 - likely.0);
+        Dur((left.0 + overrun).min(requests * (worst + blocking).0))
     }
 
     fn optional(&self) -> impl Iterator<Item = (usize, &Open)> {

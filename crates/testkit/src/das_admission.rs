@@ -19,6 +19,8 @@ pub struct Case {
     pub mandatory: usize,
     /// Optional streams: requests, and quality in parts per million.
     pub optional: Vec<(usize, u64)>,
+    /// Older requests that each of an optional stream's may have to wait for.
+    pub older: usize,
 }
 
 /// What a request can take, one after another: digits of `outcome`.
@@ -91,12 +93,14 @@ impl Case {
 
     /// Requests of stream `i` that are done, over all outcomes, and how many outcomes there are.
     pub fn done(&self, reserved: &[u64], i: usize, crossing: usize) -> (u64, u64) {
-        let draws = self.mandatory + self.outstanding + self.optional.iter().map(|o| o.0).sum::<usize>();
+        let draws =
+            self.mandatory + self.outstanding + self.optional.iter().map(|o| o.0 * (1 + self.older)).sum::<usize>();
         let whole = draws - crossing.min(1);
         let outcomes = (self.times[0].len() as u64).pow(whole as u32);
         let outcomes = if crossing > 0 { outcomes * self.times[0].iter().sum::<u64>() } else { outcomes };
         let free = self.worst.saturating_sub(self.period - self.mandatory as u64 * self.worst);
-        let chance = self.likely.max(if self.mandatory > 0 { free } else { 0 });
+        let likely = self.likely * if self.older > 0 { 2 } else { 1 };
+        let chance = likely.max(if self.mandatory > 0 { free } else { 0 });
         let mut done = 0;
         for rest in 0..outcomes {
             let mut outcome = Outcome { times: &self.times, rest };
@@ -107,21 +111,26 @@ impl Case {
             // The others of the optional streams come before it, too.
             let mut own = Vec::new();
             for (j, &(requests, _)) in self.optional.iter().enumerate() {
-                let times: Vec<u64> = (1..=requests).rev().map(|left| outcome.next(left)).collect();
-                if j == i {
-                    own = times;
-                    continue;
-                }
                 let mut used = 0;
-                for time in times {
-                    if used < reserved[j] {
-                        used += time;
+                let mut takes = |time| used += if used < reserved[j] { time } else { 0 };
+                for left in (1..=requests).rev() {
+                    let mut older = 0;
+                    for _ in 0..self.older {
+                        let time = outcome.next(1);
+                        older += time;
+                        takes(time);
+                    }
+                    let time = outcome.next(left);
+                    takes(time);
+                    if j == i {
+                        own.push((older, time));
                     }
                 }
-                busy += used;
+                busy += if j == i { 0 } else { used };
             }
             let mut used = 0;
-            for time in own {
+            for (older, time) in own {
+                used += older;
                 let begins = used < reserved[i] && busy + used + chance <= self.period;
                 if !begins {
                     break;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::admission::Service;
 use headtime_sched::admit::das::stream::Stream;
-use headtime_sched::admit::das::subset::{Event, Member, Rules, Sent, Subset};
+use headtime_sched::admit::das::subset::{Event, Exhausted, Member, Rules, Sent, Subset};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -127,6 +127,7 @@ impl<'a> Rig<'a> {
                 self.seen.best_effort += u64::from(best_effort);
                 self.older_done(command);
             }
+            self.give_up();
             for s in self.streams.iter_mut().filter(|s| s.next == next) {
                 for _ in 0..s.stream.requests {
                     let member = self.subset.submit(s.number, next);
@@ -146,6 +147,16 @@ impl<'a> Rig<'a> {
         }
     }
 
+    /// What waits for an older request when its period is over is given up, where streams do not go on behind theirs.
+    fn give_up(&mut self) {
+        let optional = |number| self.streams.iter().any(|s| s.number == number && !s.stream.is_mandatory());
+        let over = |w: &Waiting| w.due <= self.now && w.command.is_none() && optional(w.member.stream);
+        if self.rules.exhausted == Exhausted::Skip {
+            let subset = &mut self.subset;
+            self.waiting.extract_if(.., |w| over(w)).for_each(|w| subset.give_up(w.member, false));
+        }
+    }
+
     /// A command is done: if requests wait for it, they wait for one less.
     fn older_done(&mut self, command: u64) {
         for waiting in self.waiting.iter_mut().filter(|w| w.command == Some(command)) {
@@ -157,16 +168,15 @@ impl<'a> Rig<'a> {
         self.waiting.retain(|w| w.older > 0);
     }
 
-    /// Sends what the request with the earliest deadline waits for, if that may go.
+    /// Sends what a request waits for, that with the earliest deadline for which something may go.
     fn send_older(&mut self) -> bool {
-        let waiting = self.waiting.iter_mut().filter(|w| w.command.is_none()).min_by_key(|w| w.due);
-        let Some(waiting) = waiting else { return false };
         let worst = self.rules.best_effort;
-        if !self.subset.inherits(waiting.member, Sent::BestEffort, worst, self.now) {
-            return false;
-        }
+        let mut waiting: Vec<usize> = (0..self.waiting.len()).filter(|&w| self.waiting[w].command.is_none()).collect();
+        waiting.sort_by_key(|&w| self.waiting[w].due);
+        let may = |&w: &usize| self.subset.inherits(self.waiting[w].member, Sent::BestEffort, worst, self.now);
+        let Some(at) = waiting.into_iter().find(may) else { return false };
         self.commands += 1;
-        waiting.command = Some(self.commands);
+        self.waiting[at].command = Some(self.commands);
         self.put(None, worst);
         true
     }

@@ -153,8 +153,6 @@ fn an_export_may_be_a_stream() {
     }
     let text = STREAM.replace("\"99.5%\"", "1").replace("size = \"64 KiB\"", "size = \"64 KiB\"\nblocked-by = 3");
     assert_eq!(read(&text).unwrap().streams(512).unwrap()[0].1.blocked_by, 3);
-    let optional = read(&text.replace("quality = 1", "quality = 0.5")).unwrap().streams(512).unwrap_err();
-    assert!(optional.contains("counted for streams of a quality of 1 only, found 3"), "{optional}");
     // What is no stream goes by shares, as it does without streams, and nothing of it is asked for by name.
     let usual = read(&STREAM.replace("best-effort = \"bfq\"", "").replace("exhausted = \"skip\"", "")).unwrap();
     assert_eq!((usual.policy().name(), usual.exhausted()), ("bfq+", Exhausted::AsBestEffort));

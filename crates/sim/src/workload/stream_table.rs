@@ -170,7 +170,6 @@ mod tests {
         }
         assert!(fault("start_s = 2\nstop_s = 2").contains("expected more than 2 (start_s)"));
         assert!(fault("blocked_by = 101").contains("expected at most 100, found 101"));
-        assert!(fault("quality = 0.5\nblocked_by = 1").contains("counted for streams of a quality of 1 only"));
         assert!(fault("from = 0.5").contains("place = \"part\""));
         assert!(fault("place = \"window\"").contains("known: uniform, sequential, part"));
         assert!(spec("period = \"500ms\"").unwrap_err().to_string().contains("expected requests"));

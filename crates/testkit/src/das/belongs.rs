@@ -50,7 +50,7 @@ impl Walk {
                     needed += u128::from(self.late(i, now) * o.worst.0);
                     (left * o.likely.0, u64::from(o.stream.requests) * o.likely.0)
                 }
-                Some(all) => ((left * o.worst.0).min(all.saturating_sub(self.used(i, now)).0), all.0),
+                Some(all) => ((left * (o.worst + o.blocking).0).min(all.saturating_sub(self.used(i, now)).0), all.0),
             };
             if release <= end {
                 let since = end.since(release).0;

@@ -181,9 +181,11 @@ impl Walk {
         ends.into_iter().all(|end| {
             let needs = |(s, o): (usize, &Open)| {
                 // No more than is reserved, but the last one is carried through.
+                let older = if o.stream.blocked_by > 0 { self.rules.likely(self.rules.blocker).0 } else { 0 };
+                let each = o.likely.0 + older * u64::from(o.stream.blocked_by);
                 let work = |requests: u64, reserved: Option<u64>| match reserved {
                     Some(0) => 0,
-                    Some(reserved) => (requests * o.likely.0).min(reserved + o.likely.0),
+                    Some(reserved) => (requests * each).min(reserved + o.likely.0),
                     None => requests * o.likely.0,
                 };
                 let reserved = o.reservation.map(|r| r.saturating_sub(self.used(s, now)).0);

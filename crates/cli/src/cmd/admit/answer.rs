@@ -356,7 +356,10 @@ impl Row<'_> {
     fn cells(&self, admitted: bool) -> Vec<String> {
         let reserved = match self.reservation_ms {
             _ if !admitted => "-".into(),
-            Some(ms) => format!("{ms:.2} ms"),
+            Some(ms) => match self.blocked_by {
+                0 => format!("{ms:.2} ms"),
+                n => format!("{ms:.2} ms, with {n} older for each"),
+            },
             None => {
                 let all = f64::from(self.requests) * (self.worst_ms + self.blocking_ms);
                 let older = match self.blocked_by {

@@ -152,6 +152,13 @@ impl Disk {
         if stream.blocked_by > 0 { self.blocker } else { Dur::ZERO }
     }
 
+    /// x of such a request: what it is likely to take at most.
+    pub(super) fn likely_blocker_of(&self, stream: &Stream) -> Dur {
+        let largest = self.largest();
+        let larger = self.blocker_of(stream).saturating_sub(largest.worst);
+        if stream.blocked_by > 0 { (largest.likely() + larger).min(self.blocker) } else { Dur::ZERO }
+    }
+
     /// How much longer the drive counts as busy behind a command than that took, at most: after the shortest one, whose
     /// data may have been read ahead, the arm may move for itself.
     pub(super) fn moves_longer(&self) -> Dur {

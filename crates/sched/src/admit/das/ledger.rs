@@ -110,8 +110,8 @@ pub(super) struct Group {
     pub(super) sum: Option<Arc<Sum>>,
 }
 
-/// What all streams together leave, by period, size and kinds.
-type Rooms = BTreeMap<(Dur, u32, usize), Room>;
+/// What all streams together leave, by period, size, kinds, and whether older requests may go before.
+type Rooms = BTreeMap<(Dur, u32, usize, bool), Room>;
 
 impl Ledger {
     /// Of a drive that was promised to nothing.
@@ -298,7 +298,7 @@ impl Ledger {
         let grid = Grid::of(stream.period, service.times.bin());
         let work = self.work(&stream, service, grid);
         let mut takes = if stream.is_mandatory() { work.all().clone() } else { work.stopped(0) };
-        if stream.blocked_by > 0 {
+        if stream.is_mandatory() && stream.blocked_by > 0 {
             let older = self.older().in_bins(grid.fine, grid.period);
             let each_period = u64::from(stream.blocked_by) * u64::from(stream.requests);
             takes = takes.plus(&older.times(each_period, grid.period), grid.period);
@@ -319,7 +319,7 @@ impl Ledger {
         })
     }
 
-    /// Times of the older requests that a mandatory one may have to wait for: reads or writes of the largest size that
+    /// Times of the older requests that one of a stream may have to wait for: reads or writes of the largest size that
     /// was measured, chosen from itself alone, and longer by as much as the worst case of a larger one is. Seeks and
     /// turns do not depend on the size, so what a larger one takes more, its sectors and ends of tracks, is no more.
     fn older(&self) -> Distribution {
@@ -399,8 +399,10 @@ impl Ledger {
     /// The room that others leave in a period of group `i`. With `own` its stream is left out of their sum.
     fn room(&mut self, i: usize, own: bool, demand: &Demand) -> Room {
         let sum = self.sum(i, own, demand);
-        let Group { grid, service, work, .. } = &self.groups[i];
-        let chance = service.likely().max(self.kept_free(service.worst, demand)).0.div_ceil(grid.fine.0) as usize;
+        let Group { stream, grid, service, work, .. } = &self.groups[i];
+        let likely = service.likely() + self.disk.likely_blocker_of(stream);
+        let worst = service.worst.max(self.disk.blocker_of(stream));
+        let chance = likely.max(self.kept_free(worst, demand)).0.div_ceil(grid.fine.0) as usize;
         Room::new(grid.period, grid.factor, &sum.all, work, chance)
     }
 
@@ -408,7 +410,7 @@ impl Ledger {
     fn least(&mut self, i: usize, demand: &Demand, rooms: &mut Rooms) -> Result<usize, Why> {
         let me = &self.groups[i];
         let busy = me.grid.fine.0 * me.takes.end() as u64 * LARGE > me.stream.period.0;
-        let key = (me.stream.period, me.service.sectors, me.stream.kinds as usize);
+        let key = (me.stream.period, me.service.sectors, me.stream.kinds as usize, me.stream.blocked_by > 0);
         let own = self.streams.len() <= FEW || busy;
         let room = match own {
             true => &mut self.room(i, own, demand),

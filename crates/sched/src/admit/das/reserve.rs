@@ -15,7 +15,10 @@
 //! > A >= k   when   S_(k-1) < r,  V + S_(k-1) + x <= t,  and  V + S_k <= t
 //!
 //! where x is the time that must be left of the period or a request is not begun: the nine-tenths quantile of X of one
-//! candidate ([`super::subset`]), or more, where mandatory streams that are released next keep more of it free. The
+//! candidate ([`super::subset`]), or more, where mandatory streams that are released next keep more of it free. If a
+//! request may have to wait for older ones, B of them, these go before it at the cost of its stream: S_(k-1) is then
+//! all that is used before request k itself is begun, k B older ones included, and x is longer by that of one of them,
+//! since none is begun behind which the request is not likely to be done. The
 //! paper defines P(A >= k) by the work before it only, and aborts what overruns r, which a disk does not do; its table
 //! 2 is met by counting what was begun, and not what was over within r (docs/guarantees.md has the figures).
 //!
@@ -38,10 +41,11 @@ use headtime_disk::time::Dur;
 use super::distribution::{CERTAIN, Distribution};
 use super::family::Family;
 
-/// Requests of a stream that are chosen from equally many, as far as X can tell: when they begin.
+/// Requests whose times have one distribution: those of a stream that are chosen from equally many, as far as X can
+/// tell, or the older ones that these wait for. When they begin.
 #[derive(Clone, Debug)]
 struct Begins {
-    /// Which member of the family their times are.
+    /// What each takes.
     times: Distribution,
     /// The first bin at which one may begin, and from there on the probability that one does, in 2^-62.
     first: usize,
@@ -52,37 +56,46 @@ struct Begins {
 #[derive(Clone, Debug)]
 pub struct Work {
     begins: Vec<Begins>,
+    /// Of the older requests that each of its own may have to wait for.
+    older: Option<Begins>,
     /// S_c: the time of all its requests.
     all: Distribution,
     limit: usize,
 }
 
 impl Work {
-    /// The work of `requests` requests whose times are of `family`; sums beyond bin `limit` are not of interest.
-    pub fn new(family: &Family, requests: u32, limit: usize) -> Work {
+    /// The work of `requests` requests whose times are of `family`; sums beyond bin `limit` are not of interest. Before
+    /// each come `older.0` older ones, whose times are `older.1`, in the same bins.
+    pub fn new(family: &Family, requests: u32, older: (u32, &Distribution), limit: usize) -> Work {
         let numbers: Vec<u32> = family.members().map(|m| m.0).collect();
-        let mut at = vec![Vec::new(); numbers.len()];
+        // Behind those of the family's members the older ones.
+        let mut at = vec![Vec::new(); numbers.len() + 1];
         let mut used = Distribution::certain(family.bin(), 0);
         for left in (1..=requests).rev() {
-            if used.end() == 0 {
-                break;
-            }
             let member = numbers.partition_point(|n| *n <= left) - 1;
-            let at: &mut Vec<u64> = &mut at[member];
-            at.resize(at.len().max(used.end()), 0);
-            used.masses().for_each(|(bin, mass)| at[bin] += mass);
-            used = used.plus(family.of(left), limit);
+            let waits_for = (0..older.0).map(|_| (numbers.len(), older.1));
+            for (which, times) in waits_for.chain([(member, family.of(left))]) {
+                if used.end() == 0 {
+                    break;
+                }
+                let at: &mut Vec<u64> = &mut at[which];
+                at.resize(at.len().max(used.end()), 0);
+                used.masses().for_each(|(bin, mass)| at[bin] += mass);
+                used = used.plus(times, limit);
+            }
         }
         let end = at.iter().map(Vec::len).max().unwrap_or(0);
         let mut all = (0..end).map(|bin| at.iter().filter_map(|a| a.get(bin)).map(|p| u128::from(*p)).sum::<u128>());
         assert!(all.all(|p| p <= u128::from(CERTAIN)), "times of nothing are not positive");
-        let begins = numbers.iter().zip(at).map(|(&n, mut at)| {
+        let begins = |times: &Distribution, mut at: Vec<u64>| {
             let first = at.iter().position(|p| *p > 0).unwrap_or(0);
             at.truncate(at.iter().rposition(|p| *p > 0).map_or(0, |last| last + 1));
             at.drain(..first.min(at.len()));
-            Begins { times: family.of(n).clone(), first, at }
-        });
-        Work { begins: begins.collect(), all: used, limit }
+            Begins { times: times.clone(), first, at }
+        };
+        let of_older = at.pop().filter(|_| older.0 > 0).map(|at| begins(older.1, at));
+        let of_members = numbers.iter().zip(at).map(|(&n, at)| begins(family.of(n), at));
+        Work { begins: of_members.collect(), older: of_older, all: used, limit }
     }
 
     /// The time that all of its requests take.
@@ -100,19 +113,20 @@ impl Work {
         self.all.bin()
     }
 
-    /// The time that those of its requests take that are begun within a reservation of `bins`.
+    /// The time that those of its requests, and of the older ones before them, take that are begun within a reservation
+    /// of `bins`.
     pub fn stopped(&self, bins: usize) -> Distribution {
         if bins == 0 {
             return Distribution::certain(self.bin(), 0);
         }
-        let longest = self.begins.iter().map(|b| b.times.end()).max().unwrap_or(0);
+        let longest = self.each().map(|b| b.times.end()).max().unwrap_or(0);
         let mut sums = vec![0u128; (bins + longest).min(self.limit) + 1];
         // Within the reservation only the last of all can end.
         for (bin, m) in self.all.masses().take_while(|m| m.0 < bins.min(self.limit + 1)) {
             sums[bin] += u128::from(m) << 62;
         }
         // Beyond, the one that crosses its end.
-        for b in &self.begins {
+        for b in self.each() {
             let (shortest, times) = b.times.bins();
             let from = (bins + 1).saturating_sub(b.times.end()).max(b.first);
             let until = bins.min(b.first + b.at.len());
@@ -150,6 +164,10 @@ impl Work {
             }
         }
         Err(expected)
+    }
+
+    fn each(&self) -> impl Iterator<Item = &Begins> {
+        self.begins.iter().chain(&self.older)
     }
 
     /// The distributions of the family that its requests' times are of.
@@ -242,7 +260,7 @@ mod tests {
 
     #[test]
     fn requests_begin_where_those_before_them_end() {
-        let work = Work::new(&Family::flat(coin()), 3, 20);
+        let work = Work::new(&Family::flat(coin()), 3, (0, &bins(0)), 20);
         // 0; 1 or 3; 2, 4, 4 or 6.
         let eighth = CERTAIN / 8;
         assert_eq!(begins(&work), [8 * eighth, 4 * eighth, 2 * eighth, 4 * eighth, 4 * eighth, 0, 2 * eighth, 0]);
@@ -252,7 +270,7 @@ mod tests {
     #[test]
     fn the_fewer_are_left_the_longer_each_takes() {
         let family = Family::new(vec![(1, bins(5)), (2, bins(2)), (3, bins(1))]).expect("a family");
-        let work = Work::new(&family, 4, 20);
+        let work = Work::new(&family, 4, (0, &bins(0)), 20);
         // Chosen from four and from three: 1 each; from two: 2; the last: 5.
         let begun: Vec<usize> = begins(&work).iter().enumerate().filter(|p| *p.1 > 0).map(|p| p.0).collect();
         assert_eq!((begun, work.all().end()), (vec![0, 1, 2, 4], 10));
@@ -263,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_reservation_is_the_least_that_begins_enough() {
-        let work = Work::new(&Family::flat(coin()), 3, 20);
+        let work = Work::new(&Family::flat(coin()), 3, (0, &bins(0)), 20);
         let always = |_, _| CERTAIN;
         let wanted = |eighths: u128| eighths * u128::from(CERTAIN / 8);
         // One begins with any reservation; the second at 1 or 3.
@@ -279,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_stream_stops_with_the_request_that_uses_its_reservation_up() {
-        let work = Work::new(&Family::flat(coin()), 3, 20);
+        let work = Work::new(&Family::flat(coin()), 3, (0, &bins(0)), 20);
         // With two bins: 3 at once; or 1, and then 2 or 4; from 2 on nothing is begun.
         let quarter = CERTAIN / 4;
         let stopped: Vec<_> = work.stopped(2).masses().filter(|m| m.1 > 0).collect();
@@ -292,7 +310,7 @@ mod tests {
     fn room_is_what_others_leave() {
         // Others take 2 or 4 bins; ten bins, nothing is begun in the last two.
         let others = Distribution::from_mass(BIN, vec![0, 0, CERTAIN / 2, 0, CERTAIN / 2]);
-        let work = Work::new(&Family::flat(coin()), 1, 10);
+        let work = Work::new(&Family::flat(coin()), 1, (0, &bins(0)), 10);
         let mut room = Room::new(10, 1, &others, &work, 2);
         // Left are 8 or 6; of one bin or three.
         assert_eq!([0, 3, 4, 5, 6, 7, 8].map(|used| room.after(0, used) / (CERTAIN / 4)), [4, 4, 3, 2, 1, 0, 0]);

@@ -80,7 +80,7 @@ pub struct Stream {
     /// What its requests are.
     pub kinds: Kinds,
     /// Older requests that touch the same sectors, for which each of its requests may have to wait, at most. Admission
-    /// counts them at their worst. 0 of an optional stream.
+    /// counts them at their worst for a mandatory stream, and at their real times for an optional one.
     pub blocked_by: u32,
 }
 
@@ -126,12 +126,6 @@ pub enum StreamError {
         /// What was asked for.
         found: u32,
     },
-    /// The same of an optional stream: what its requests wait for goes at the cost of its reservation.
-    #[error("older requests that one waits for: counted for streams of a quality of 1 only, found {found}")]
-    OptionalBlocked {
-        /// What was asked for.
-        found: u32,
-    },
 }
 
 impl Stream {
@@ -166,15 +160,12 @@ impl Stream {
     /// The same stream, each of whose requests may have to wait for this number of older ones; without this for none.
     ///
     /// # Errors
-    /// Too many, or it is optional.
+    /// Too many.
     pub fn blocked_by(self, older: u32) -> Result<Stream, StreamError> {
         match older {
-            0 => {}
-            found if !self.is_mandatory() => return Err(StreamError::OptionalBlocked { found }),
-            1..=MOST_BLOCKERS => {}
-            found => return Err(StreamError::Blockers { found }),
+            0..=MOST_BLOCKERS => Ok(Stream { blocked_by: older, ..self }),
+            found => Err(StreamError::Blockers { found }),
         }
-        Ok(Stream { blocked_by: older, ..self })
     }
 
     /// Whether each of its requests must be done in its period.

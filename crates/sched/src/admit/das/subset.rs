@@ -201,10 +201,11 @@ impl Subset {
     }
 
     /// A request that was submitted, and of which [`Subset::ready`] was not told, waits for an older one. A mandatory
-    /// one counts all the same; an optional one does not until it may go.
+    /// one counts all the same; an optional one does not until it may go, if its stream did not say that it may wait.
     pub fn blocked(&mut self, member: Member) {
         let at = self.find(member.stream);
-        let counts = self.streams[at].reservation.is_none();
+        let open = &self.streams[at];
+        let counts = open.reservation.is_none() || open.blocking > Dur::ZERO;
         self.streams[at].periods.blocked(member.period, counts);
         self.changed();
     }

@@ -32,7 +32,8 @@ impl Ledger {
     /// V of a stream of group `i`; of `own` streams without itself, or with.
     pub(super) fn sum(&mut self, i: usize, own: bool, demand: &Demand) -> Arc<Sum> {
         let me = &self.groups[i];
-        let (at_drive, free) = (self.at_drive(me.grid), self.kept_free(me.service.worst, demand));
+        let worst = me.service.worst.max(self.disk.blocker_of(&me.stream));
+        let (at_drive, free) = (self.at_drive(me.grid), self.kept_free(worst, demand));
         let count = |j: usize| self.groups[j].count - u64::from(own && j == i);
         let as_it_was = |s: &&Arc<Sum>| {
             let unchanged = |j: usize| count(j) == 0 || self.groups[j].changed_at <= s.version;

@@ -13,8 +13,16 @@ pub(super) struct Made {
     requests: u32,
     kinds: Kinds,
     sectors: u32,
+    /// Older requests before each.
+    older: u32,
     grid: Grid,
     work: Arc<Work>,
+}
+
+/// Older requests that are in the work of a stream, before each of its own: of an optional one those that it may have to
+/// wait for. A mandatory one has them beside it.
+fn older_in(stream: &Stream) -> u32 {
+    if stream.is_mandatory() { 0 } else { stream.blocked_by }
 }
 
 impl Ledger {
@@ -23,7 +31,8 @@ impl Ledger {
         let service = self.disk.service_of(&stream).ok().filter(|_| !stream.is_mandatory())?;
         let (grid, sectors) = (Grid::of(stream.period, service.times.bin()), service.sectors);
         let work = self.work(&stream, service, grid);
-        Some(Made { requests: stream.requests, kinds: stream.kinds, sectors, grid, work })
+        let older = older_in(&stream);
+        Some(Made { requests: stream.requests, kinds: stream.kinds, sectors, older, grid, work })
     }
 
     /// The same ledger, which need not make this any more.
@@ -37,6 +46,7 @@ impl Ledger {
             requests: g.stream.requests,
             kinds: g.stream.kinds,
             sectors: g.service.sectors,
+            older: older_in(&g.stream),
             grid: g.grid,
             work: Arc::clone(&g.work),
         };
@@ -45,18 +55,20 @@ impl Ledger {
 
     /// The work of a stream's requests; that of others may be the same.
     pub(super) fn work(&self, stream: &Stream, service: &Service, grid: Grid) -> Arc<Work> {
-        let wanted = (stream.requests, stream.kinds, service.sectors, grid.fine);
+        let older = older_in(stream);
+        let wanted = (stream.requests, stream.kinds, service.sectors, older, grid.fine);
         let same = self.groups.iter().find(|g| {
-            let has = (g.stream.requests, g.stream.kinds, g.service.sectors, g.grid.fine);
+            let has = (g.stream.requests, g.stream.kinds, g.service.sectors, older_in(&g.stream), g.grid.fine);
             has == wanted && g.work.limit() >= grid.period
         });
         let made = self.made.iter().find(|made| {
-            let has = (made.requests, made.kinds, made.sectors, made.grid.fine);
+            let has = (made.requests, made.kinds, made.sectors, made.older, made.grid.fine);
             has == wanted && made.grid.period == grid.period
         });
         let make = || {
             let factor = (grid.fine.0 / service.times.bin().0) as usize;
-            Arc::new(Work::new(&service.times.coarser(factor), stream.requests, grid.period))
+            let (times, before) = (service.times.coarser(factor), self.older().in_bins(grid.fine, grid.period));
+            Arc::new(Work::new(&times, stream.requests, (older, &before), grid.period))
         };
         same.map(|g| &g.work).or(made.map(|made| &made.work)).cloned().unwrap_or_else(make)
     }

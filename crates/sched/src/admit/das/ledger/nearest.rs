@@ -29,9 +29,9 @@ impl Ledger {
         let requests = most(last.requests - 1, ways.len(), |way, requests| fits(way, of(requests)));
         let step = if self.streams.len() < FEW { 1 } else { STEP_PPM };
         let quality = |steps: u32| Quality::from_ppm(steps * step).expect("between 1 and all");
-        // Only mandatory streams have a blocking time: at a lower quality this would be another stream.
-        let qualities = if last.blocked_by > 0 { 0 } else { (last.quality.ppm() - 1) / step };
-        let lower = most(qualities, ways.len(), |way, n| fits(way, Stream { quality: quality(n), ..last }));
+        let lower = most((last.quality.ppm() - 1) / step, ways.len(), |way, n| {
+            fits(way, Stream { quality: quality(n), ..last })
+        });
         let quality = lower.map(quality);
         let period = (requests.is_none() && quality.is_none()).then(|| self.longer(last, &ways)).flatten();
         Nearest { requests, quality, period }

@@ -42,7 +42,7 @@ impl Periods {
         }
     }
 
-    /// Whether a request waits for an older one whose period is not over.
+    /// Whether a request waits for an older one, and does not count, whose period is not over.
     pub fn has_blocked(&self) -> bool {
         self.later.iter().chain([&self.now]).any(|batch| batch.blocked > 0)
     }

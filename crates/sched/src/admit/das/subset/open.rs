@@ -12,8 +12,10 @@ pub(super) struct Open {
     pub periods: Periods,
     /// w of one of its requests.
     pub worst: Dur,
-    /// Worst cases of the older requests for which one of its requests may have to wait.
+    /// Worst cases of the older requests for which one of its requests may have to wait, and what these are likely to
+    /// take.
     pub blocking: Dur,
+    pub likely_blocking: Dur,
     /// x: with so much time left one of its requests is likely to be done.
     pub likely: Dur,
     /// Service times drawn from X, one for each request, beside those measured; a mandatory stream has none.
@@ -41,7 +43,12 @@ impl Open {
 
     /// What all of a period's can take.
     pub fn whole(&self) -> Dur {
-        Dur((self.worst + self.blocking).0 * u64::from(self.periods.stream().requests))
+        self.work(self.periods.stream().requests)
+    }
+
+    /// What a number of an optional stream's requests take at their worst, with what they may have to wait for.
+    pub fn work(&self, requests: u32) -> Dur {
+        Dur((self.worst + self.blocking).0 * u64::from(requests))
     }
 
     /// Whether its requests have left something of its reservation behind those that are at the drive; where it is used
@@ -55,11 +62,11 @@ impl Open {
     /// What a number of requests is likely to take; of an optional stream no more than its reservation leaves of which
     /// this is `used`, with the last one carried through.
     pub fn likely_work(&self, requests: u32, used: Dur) -> Dur {
-        let all = Dur(self.likely.0 * u64::from(requests));
+        let all = |each: Dur| Dur(each.0 * u64::from(requests));
         match self.reservation.map(|reserved| reserved.saturating_sub(used)) {
             Some(Dur::ZERO) => Dur::ZERO,
-            Some(left) => all.min(left + self.likely),
-            None => all,
+            Some(left) => all(self.likely + self.likely_blocking).min(left + self.likely),
+            None => all(self.likely),
         }
     }
 }

@@ -32,6 +32,8 @@ impl Subset {
             return Err(OpenError::Exists { number });
         }
         let (worst, likely, blocking) = (service.worst, service.likely(), stream.blocking(self.rules.blocker));
+        let likely_blocking = if blocking > Dur::ZERO { self.rules.likely(self.rules.blocker) } else { Dur::ZERO };
+        let likely_blocking = Dur(likely_blocking.0 * u64::from(stream.blocked_by));
         let whole = worst + blocking;
         let charges = (!stream.is_mandatory()).then(|| Charges::new(number, &service.times));
         let rate = if reservation.is_none() { worst_rate(stream.requests, whole, stream.period) } else { 0 };
@@ -54,6 +56,7 @@ impl Subset {
                 periods,
                 worst,
                 blocking,
+                likely_blocking,
                 likely,
                 charges: charges.clone(),
                 reservation,
@@ -94,7 +97,9 @@ impl Subset {
             assert!(!open.periods.stream().is_mandatory(), "stream {number} is mandatory");
             if open.reservation.replace(reservation).is_none() {
                 open.rate = 0;
-                open.periods.counts_no_more_what_waits();
+                if open.blocking == Dur::ZERO {
+                    open.periods.counts_no_more_what_waits();
+                }
             }
         }
         self.reckon();

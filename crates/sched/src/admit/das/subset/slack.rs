@@ -12,8 +12,9 @@ impl Subset {
     /// last commands are carried through.
     pub(super) fn claim(&self, open: &Open, left: Dur, requests: u32) -> Dur {
         let more = u64::from(self.rules.outstanding - 1);
-        let overrun = open.worst.0 + more * (open.worst.0 - open.likely.0);
-        Dur((left.0 + overrun).min(open.worst.0 * u64::from(requests)))
+        let longest = if open.blocking > Dur::ZERO { open.worst.max(self.rules.blocker) } else { open.worst };
+        let overrun = longest.0 + more * (longest.0 - open.likely.0);
+        Dur((left.0 + overrun).min(open.work(requests).0))
     }
 
     /// Whether one more request of a stream can be done in the period under way: at its worst if it is mandatory, out
@@ -56,7 +57,7 @@ impl Subset {
             let likely = |requests: u32| Dur(open.likely.0 * u64::from(requests));
             let (due, each) = match open.reservation {
                 None => (likely(left), likely(stream.requests)),
-                Some(reserved) => (reserved.saturating_sub(periods.used()).min(work(left)), reserved),
+                Some(reserved) => (reserved.saturating_sub(periods.used()).min(open.work(left)), reserved),
             };
             let late = if open.reservation.is_none() { work(periods.late()) } else { Dur::ZERO };
             let again = u128::from(each.0) * u128::from(end.saturating_since(release).0) / u128::from(stream.period.0);
