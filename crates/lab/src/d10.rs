@@ -78,7 +78,7 @@ const TRIED: u64 = 8;
 /// Every third set has one region for all.
 const TOGETHER: u64 = 3;
 /// The region's part of the drive, and for how many older requests one of a mandatory stream may have to wait there
-/// (`blocked-by`). In the smallest, 1 MB of the Ultrastar, [few](Few) can be outstanding, and it is as many as that. In
+/// (`blocked-by`). In the smallest, 1 to 2 MB, [few](Few) can be outstanding, and it is as many as that. In
 /// the others up to a hundred requests of best effort are outstanding, and chains are rare: of 26 million requests
 /// (seeds 1 to 3) none waited for more than two in the second and one in the last; one more is counted.
 const REGIONS: [(f64, Option<u32>); 3] = [(0.00005, None), (0.05, Some(3)), (1.0, Some(2))];
@@ -244,7 +244,7 @@ fn admitted_set(
 }
 
 /// A stream that asks for up to a third of the drive's time: an optional one in the mean, a mandatory one at its worst,
-/// without blocking time.
+/// without blocking time. Where [few](Few) are, for less.
 fn stream(
     number: usize,
     periods: &[u64],

@@ -12,7 +12,7 @@ use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
 use headtime_sim::workload::stream_of;
 
-/// What was done this long ago is forgotten: with D10's periods of a second at most, no request that is in time is
+/// What was done this long ago is forgotten: with D10's periods of three seconds at most, no request that is in time is
 /// outstanding for as long.
 const KEPT: Dur = Dur::from_secs(10);
 
@@ -71,7 +71,7 @@ impl Waits {
                 waits_for.push(p);
             }
         }
-        waits_for.iter().filter(|p| p.dispatched > submitted && p.owner != request.owner).count() as u32
+        waits_for.iter().filter(|p| p.dispatched >= submitted && p.owner != request.owner).count() as u32
     }
 }
 

@@ -4,6 +4,7 @@
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::admission::{Disk, Service, admit};
 use headtime_sched::admit::das::distribution::Distribution;
+use headtime_sched::admit::das::ledger::Ledger;
 use headtime_sched::admit::das::periods::Tally;
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::subset::{Exhausted, Rules};
@@ -278,4 +279,48 @@ fn optional(counted: u32, waits_for: u32) -> Had {
         had.streams, had.mean, had.least, had.busiest
     );
     had
+}
+
+/// Each request of a stream of low quality waits for one of its own, beside a stream that leaves no time but what is
+/// reserved: if what is waited for went first for all of them, the reservation would be used up by that.
+#[test]
+fn requests_that_wait_go_one_behind_what_each_waits_for() {
+    for seed in 0..4 {
+        let rng = &mut rng(seed + 2000);
+        let (service, times) = service(rng, 128, 70, 300);
+        let rules = Rules {
+            outstanding: 2,
+            best_effort: service.worst,
+            blocker: service.worst,
+            exhausted: Exhausted::Skip,
+            compensates: true,
+            crossing: service.worst,
+            crossing_likely: service.likely(),
+            moves_on: Dur::ZERO,
+        };
+        let disk = Disk::new(vec![service], 2).expect("a drive");
+        let quality = |ppm| Quality::from_ppm(ppm).expect("a quality");
+        let stream = |requests, ppm| Stream::new(requests, Dur::from_secs(1), quality(ppm), 128).expect("a stream");
+        let waits = stream(20, 300_000).blocked_by(1).expect("a stream");
+        let with = |requests| {
+            let mut ledger = Ledger::new(disk.clone());
+            ledger.extend(&[waits, stream(requests, 900_000)]).ok().map(|()| ledger)
+        };
+        let ledger = (1..200).rev().find_map(with).expect("room for one");
+        let found = ledger.admitted();
+        let mut mood = headtime_testkit::profiles::rng(seed + 1);
+        let takes = move |_, _| times[(mood.next_u64() % times.len() as u64) as usize];
+        let mut rig = Rig::new(rules, Choice::Spiteful, headtime_testkit::profiles::rng(seed + 2), takes);
+        rig.subset.set_crossing(found.crossing);
+        for (number, (&stream, reservation)) in ledger.streams().iter().zip(found.reservations).enumerate() {
+            let service = disk.service(stream.sectors).expect("it is known");
+            rig.open(number as u32, stream, service, reservation, Dur::ZERO);
+        }
+        rig.run(Time(200_000_000_000));
+        for (number, stream) in ledger.streams().iter().enumerate() {
+            let tally = rig.subset.tally(number as u32).expect("it is at work");
+            let had = tally.in_time as f64 / (tally.asked - u64::from(stream.requests)) as f64;
+            assert!(had >= f64::from(stream.quality.ppm()) / 1e6 - 0.01, "seed {seed}: {stream:?} had {had:.3}");
+        }
+    }
 }

@@ -237,13 +237,19 @@ impl Walk {
 
     /// Time that the requests of the period under way have had in it.
     fn used(&self, s: usize, now: Time) -> Dur {
-        let more = self.cost.iter().filter(|c| c.0 == s && Some(c.1) == self.current(s, now));
-        self.cost_of(s, now, |r| r.took) + more.map(|c| c.2).sum()
+        self.cost_of(s, now, |r| r.took) + self.paid(s, now)
     }
 
     /// What as many would have had that are like those that X was measured with.
     fn usual(&self, s: usize, now: Time) -> Dur {
-        self.cost_of(s, now, |r| r.usual)
+        let older = if self.streams[s].stream.blocked_by > 0 { self.paid(s, now) } else { Dur::ZERO };
+        self.cost_of(s, now, |r| r.usual) + older
+    }
+
+    /// What it has paid for older requests.
+    fn paid(&self, s: usize, now: Time) -> Dur {
+        let of_it = self.cost.iter().filter(|c| c.0 == s && Some(c.1) == self.current(s, now));
+        of_it.map(|c| c.2).sum()
     }
 
     fn cost_of(&self, s: usize, now: Time, of: impl Fn(&Asked) -> Dur) -> Dur {
@@ -253,9 +259,14 @@ impl Walk {
         self.requests.iter().filter(had).map(of).sum()
     }
 
+    /// The longest that goes at the cost of a stream.
+    fn longest(&self, open: &Open) -> Dur {
+        if open.blocking > Dur::ZERO { open.worst.max(self.rules.blocker) } else { open.worst }
+    }
+
     fn claim(&self, s: usize, left: Dur, requests: u64) -> Dur {
         let Open { worst, likely, blocking, .. } = self.streams[s];
-        let longest = if blocking > Dur::ZERO { worst.max(self.rules.blocker) } else { worst };
+        let longest = self.longest(&self.streams[s]);
         let overrun = longest.0 + u64::from(self.rules.outstanding - 1) * (longest.0 - likely.0);
         Dur((left.0 + overrun).min(requests * (worst + blocking).0))
     }
@@ -356,13 +367,13 @@ impl Walk {
 
     /// A command goes to the drive, for a request or for none.
     pub fn sent(&mut self, number: u64, request: Option<usize>, worst: Dur, now: Time) {
-        let (times, costs) = self.goes(request, worst);
+        let (times, costs) = self.goes(request, worst, now);
         self.at_drive.send(number, (request, costs), times, now);
     }
 
     /// A request, or best effort, is chosen, and its command goes later.
     pub fn hold(&mut self, request: Option<usize>, worst: Dur, now: Time) {
-        let (times, costs) = self.goes(request, worst);
+        let (times, costs) = self.goes(request, worst, now);
         self.at_drive.hold((request, costs), times, now);
     }
 
@@ -373,13 +384,13 @@ impl Walk {
     }
 
     /// A request, or something of this worst case, goes: the times that it may and is likely to take, and the stream
-    /// and period whose reservation it costs that though it is no stream's.
-    fn goes(&mut self, request: Option<usize>, worst: Dur) -> ((Dur, Dur), Option<(usize, u64)>) {
+    /// and period whose reservation it costs that, since a request of it waits.
+    fn goes(&mut self, request: Option<usize>, worst: Dur, now: Time) -> ((Dur, Dur), Option<(usize, u64)>) {
         let waits = self.lending.goes();
-        let Some(r) = request else {
-            let costs = waits.filter(|waits| self.streams[waits.0].reservation.is_some());
-            return ((worst, self.rules.likely(worst)), costs);
-        };
+        let own = request.map(|r| (self.requests[r].stream, self.requests[r].period));
+        let is_current = own.is_some_and(|(s, period)| Some(period) == self.current(s, now));
+        let costs = waits.filter(|waits| !is_current && self.streams[waits.0].reservation.is_some());
+        let Some(r) = request else { return ((worst, self.rules.likely(worst)), costs) };
         let open = self.streams[self.requests[r].stream];
         // Those that count go first.
         let Asked { stream, period, is, .. } = self.requests[r];
@@ -388,7 +399,7 @@ impl Walk {
             other.is = Is::Excused;
         }
         self.requests[r].is = Is::AtDrive;
-        ((open.worst, open.likely), None)
+        ((open.worst, open.likely), costs)
     }
 
     /// What one costs that is like those that X was measured with.

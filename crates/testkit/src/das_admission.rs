@@ -120,7 +120,7 @@ impl Case {
                         older += time;
                         takes(time);
                     }
-                    let time = outcome.next(left);
+                    let time = outcome.next(if self.older > 0 { 1 } else { left });
                     takes(time);
                     if j == i {
                         own.push((older, time));

@@ -147,7 +147,8 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// What waits for an older request when its period is over is given up, where streams do not go on behind theirs.
+    /// With [`Exhausted::Skip`], an optional stream's requests that still wait for older ones when their period is over
+    /// are given up.
     fn give_up(&mut self) {
         let optional = |number| self.streams.iter().any(|s| s.number == number && !s.stream.is_mandatory());
         let over = |w: &Waiting| w.due <= self.now && w.command.is_none() && optional(w.member.stream);
@@ -168,7 +169,7 @@ impl<'a> Rig<'a> {
         self.waiting.retain(|w| w.older > 0);
     }
 
-    /// Sends what a request waits for, that with the earliest deadline for which something may go.
+    /// Sends what a request waits for: of the requests for which something may go, the one with the earliest deadline.
     fn send_older(&mut self) -> bool {
         let worst = self.rules.best_effort;
         let mut waiting: Vec<usize> = (0..self.waiting.len()).filter(|&w| self.waiting[w].command.is_none()).collect();

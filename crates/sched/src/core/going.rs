@@ -238,10 +238,14 @@ impl Core {
     fn let_inherit(&mut self) -> Option<u32> {
         let streams = self.streams.as_mut()?;
         let pool = &self.pool;
-        // Of each period that waits its oldest, the earliest deadline first.
-        let waits_for = streams.bound().filter_map(|(slot, waits)| Some((waits, pool.waits_for(slot)?)));
-        let mut all: Vec<_> =
-            waits_for.map(|(waits, slot)| (streams.due(waits), waits, pool.get(slot).seq, slot)).collect();
+        // Of each period that waits its oldest, the earliest deadline first. Requests of a stream whose reservation has
+        // room for what they wait for go one behind that, so of these the oldest that waits counts.
+        let waits_for = streams.bound().filter_map(|(slot, waits)| Some((slot, waits, pool.waits_for(slot)?)));
+        let key = |(waiting, waits, slot): (u32, u32, u32)| {
+            let oldest = if streams.reserves_for_older(waits) { waiting } else { slot };
+            (streams.due(waits), waits, pool.get(oldest).seq, slot)
+        };
+        let mut all: Vec<_> = waits_for.map(key).collect();
         all.sort_unstable();
         all.dedup_by_key(|first| first.1);
         let (_, _, _, next) = all.into_iter().find(|&(_, waits, _, slot)| {

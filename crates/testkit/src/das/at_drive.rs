@@ -12,11 +12,11 @@ pub(super) struct Command {
     at: Time,
     /// It went while a stream's request was held.
     in_gap: bool,
-    /// The stream and period whose reservation it costs what it takes, though it is no stream's.
+    /// The stream and period whose reservation it costs what it takes, since a request of it waits.
     pub costs: Option<(usize, u64)>,
 }
 
-/// A request, if it is a stream's; else whose reservation it costs something, if any.
+/// A request, if it is a stream's; whose reservation it costs something, if another's.
 type For = (Option<usize>, Option<(usize, u64)>);
 
 #[derive(Clone, Debug, Default)]
@@ -64,6 +64,11 @@ impl AtDrive {
         self.last_done = now;
         self.gap += now.since(began);
         (gone, if gone.in_gap { Dur::ZERO } else { std::mem::take(&mut self.gap) })
+    }
+
+    /// Commands at the drive, and what is held, that cost this stream's reservation of this period.
+    pub fn older_of(&self, of: (usize, u64)) -> u64 {
+        self.sent.iter().chain(&self.held).filter(|c| c.costs == Some(of)).count() as u64
     }
 
     /// Commands at the drive, and what is held.

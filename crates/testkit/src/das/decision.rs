@@ -73,14 +73,17 @@ impl Walk {
                 (Some(reservation), _) => {
                     let used = self.used(r.stream, now);
                     let there = self.count(r.stream, |o| o.period == r.period && o.is == Is::AtDrive);
-                    let begun = Dur(open.likely.0 * there);
+                    let older = self.at_drive.older_of((r.stream, r.period)) * self.likely_older(open).0;
+                    let begun = Dur(open.likely.0 * there + older);
                     let likely = self.at_drive.likely_free(now) + open.likely <= self.end(r.stream, now);
                     let leaves = before(self.end(r.stream, now)).is_none_or(|left| left >= w);
                     let in_turn = likely && leaves && everywhere.is_none_or(|slack| slack >= w);
                     let used_up = used >= reservation;
                     let usual = self.usual(r.stream, now);
                     let has_more = if used_up { usual } else { used } + begun < reservation;
-                    if in_turn && has_more && (!used_up || self.rules.compensates && self.leaves_likely(r.stream, now))
+                    if in_turn
+                        && has_more
+                        && (!used_up || self.rules.compensates && self.leaves_likely(r.stream, Dur::ZERO, now))
                     {
                         first |= used_up;
                         true
@@ -160,8 +163,12 @@ impl Walk {
         let reservation = open.reservation.unwrap_or_default();
         let used_up = self.used(s, now) >= reservation;
         let used = if used_up { self.usual(s, now) } else { self.used(s, now) };
-        let more = used + Dur(open.likely.0 * there) < reservation;
-        let has_more = more && (!used_up || self.rules.compensates && self.leaves_likely(s, now));
+        // Of a stream that says that its requests wait what may go goes first, and an older one at a time.
+        let ready = self.count(s, |r| Some(r.period) == self.current(s, now) && r.is == Is::Waiting);
+        let first = ready > 0 || self.at_drive.older_of((s, period)) > 0;
+        let in_turn = open.stream.blocked_by == 0 || !first;
+        let more = used + Dur(open.likely.0 * there) < reservation && in_turn;
+        let has_more = more && (!used_up || self.rules.compensates && self.leaves_likely(s, likely, now));
         let in_time = self.at_drive.likely_free(now) + likely + open.likely <= self.end(s, now);
         let enough = |left: i128| left >= i128::from(worst.0);
         let others = self.left_before(&self.claims(now), self.end(s, now), now).is_none_or(enough);
@@ -171,21 +178,21 @@ impl Walk {
 
     /// Whether one more request of an optional stream, whose reservation is used up, leaves every optional stream whose
     /// period ends with its own, or later, what it has reserved, if all takes as long as is likely.
-    fn leaves_likely(&self, stream: usize, now: Time) -> bool {
+    fn leaves_likely(&self, stream: usize, older: Dur, now: Time) -> bool {
         let free = i128::from(self.at_drive.likely_free(now).0);
         let own = &self.streams[stream];
-        let longest = i128::from(self.optional().map(|(_, o)| o.worst.0).max().unwrap_or(0));
+        let longest = i128::from(self.optional().map(|(_, o)| self.longest(o).0).max().unwrap_or(0));
         let shortest = i128::from(self.optional().map(|(_, o)| o.likely.0).min().unwrap_or(0));
         let late: u64 = self.mandatory().map(|(s, o)| self.late(s, now) * o.worst.0).sum();
         let ends = self.optional().map(|(s, _)| self.end(s, now)).filter(|end| *end >= self.end(stream, now));
         ends.into_iter().all(|end| {
             let needs = |(s, o): (usize, &Open)| {
                 // No more than is reserved, but the last one is carried through.
-                let older = if o.stream.blocked_by > 0 { self.rules.likely(self.rules.blocker).0 } else { 0 };
+                let older = self.likely_older(o).0;
                 let each = o.likely.0 + older * u64::from(o.stream.blocked_by);
                 let work = |requests: u64, reserved: Option<u64>| match reserved {
                     Some(0) => 0,
-                    Some(reserved) => (requests * each).min(reserved + o.likely.0),
+                    Some(reserved) => (requests * each).min(reserved + o.likely.0.max(older)),
                     None => requests * o.likely.0,
                 };
                 let reserved = o.reservation.map(|r| r.saturating_sub(self.used(s, now)).0);
@@ -200,8 +207,13 @@ impl Walk {
             let begun_by =
                 self.to_come(now).into_iter().filter(|(d, _)| *d >= end).map(|(_, left)| left - longest).min();
             let until = begun_by.map_or(i128::from(end.0), |by| i128::from(end.0).min(by + shortest));
-            needed + i128::from(own.likely.0 + late) <= until - free
+            needed + i128::from(older.0 + own.likely.0 + late) <= until - free
         })
+    }
+
+    /// What an older request is likely to take for which a stream says that one of its may wait.
+    fn likely_older(&self, open: &Open) -> Dur {
+        if open.stream.blocked_by > 0 { self.rules.likely(self.rules.blocker) } else { Dur::ZERO }
     }
 
     /// The oldest period before this one of which a request may go, and whether it counts: those come first.

@@ -126,7 +126,7 @@ struct Row<'a> {
     mandatory: bool,
     /// Whether it was admitted as a mandatory stream, though it is optional: all of its requests are done in time.
     served_as_mandatory: bool,
-    /// Older requests that each of a mandatory stream's may have to wait for, and what these take at their worst.
+    /// Older requests that each of a stream's may have to wait for, and what these take at their worst.
     blocked_by: u32,
     blocking_ms: f64,
     /// Of a stream that is admitted and not served as a mandatory one.

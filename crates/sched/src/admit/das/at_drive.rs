@@ -107,6 +107,11 @@ impl<T: Copy> AtDrive<T> {
         (held.what, held.worst, held.likely)
     }
 
+    /// What is at the drive, and what is held.
+    pub fn each(&self) -> impl Iterator<Item = T> + '_ {
+        self.sent.iter().map(|sent| sent.what).chain(self.held())
+    }
+
     /// What is held.
     pub fn held(&self) -> impl Iterator<Item = T> + '_ {
         self.held.iter().map(|h| h.what)

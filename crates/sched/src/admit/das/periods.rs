@@ -6,10 +6,9 @@
 //! for its predecessors.
 //!
 //! A request that waits for an older one, which overlaps it, cannot go. A mandatory one counts all the same, and the
-//! older one inherits its deadline ([`super::streams`]). An optional one does not count until it may go, and the older
-//! one goes at its stream's cost. One whose
-//! period is over by then is *excused*: it goes like best effort, so that what is in its way takes nothing from other
-//! streams.
+//! older one inherits its deadline ([`super::streams`]). For an optional one the older one goes at its stream's cost; it
+//! counts meanwhile if its stream said that it may have to wait, and else not until it may go. One whose period is over
+//! by then is *excused*: it goes like best effort, so that what is in its way takes nothing from other streams.
 
 mod batch;
 mod tally;
@@ -174,10 +173,12 @@ impl Periods {
         in_time
     }
 
-    /// Something for which a request of `period` waited took so long, at the cost of what is reserved.
+    /// Something for which a request of `period` waited took so long, at the cost of what is reserved. Where that has
+    /// room for it, it is no more than usual.
     pub fn costs(&mut self, period: u64, took: Dur) {
         if period == self.current {
             self.used += took;
+            self.usual += if self.blocking > Dur::ZERO { took } else { Dur::ZERO };
         }
     }
 

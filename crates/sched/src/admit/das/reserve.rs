@@ -17,9 +17,9 @@
 //! where x is the time that must be left of the period or a request is not begun: the nine-tenths quantile of X of one
 //! candidate ([`super::subset`]), or more, where mandatory streams that are released next keep more of it free. If a
 //! request may have to wait for older ones, B of them, these go before it at the cost of its stream: S_(k-1) is then
-//! all that is used before request k itself is begun, k B older ones included, and x is longer by that of one of them,
-//! since none is begun behind which the request is not likely to be done. The
-//! paper defines P(A >= k) by the work before it only, and aborts what overruns r, which a disk does not do; its table
+//! all that is used before request k itself is begun, k B older ones included, and x is longer by
+//! that of one of them: an older one is begun only if the request behind it, too, is likely to be done in the period.
+//! What waits cannot be chosen, so Y is X of one candidate then. The paper defines P(A >= k) by the work before it only, and aborts what overruns r, which a disk does not do; its table
 //! 2 is met by counting what was begun, and not what was over within r (docs/guarantees.md has the figures).
 //!
 //! # How it is computed
@@ -75,7 +75,7 @@ impl Work {
             let member = numbers.partition_point(|n| *n <= left) - 1;
             let waits_for = (0..older.0).map(|_| (numbers.len(), older.1));
             for (which, times) in waits_for.chain([(member, family.of(left))]) {
-                if used.end() == 0 {
+                if used.bins().1.is_empty() {
                     break;
                 }
                 let at: &mut Vec<u64> = &mut at[which];

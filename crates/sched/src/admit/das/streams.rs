@@ -187,6 +187,12 @@ impl Streams {
         Queues::is_one(queue)
     }
 
+    /// Whether it is the queue of a stream whose reservation has room for what its requests wait for.
+    pub fn reserves_for_older(&self, queue: u32) -> bool {
+        let owner = self.queues.get(queue).member.stream;
+        self.open.iter().any(|o| o.owner == owner && o.reservation.is_some() && o.stream.blocked_by > 0)
+    }
+
     /// Whether a stream is optional.
     fn is_optional(&self, owner: u32) -> bool {
         self.open.iter().any(|o| o.owner == owner && o.reservation.is_some())

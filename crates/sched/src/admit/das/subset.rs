@@ -266,7 +266,8 @@ impl Subset {
                     // Worked out once, and only where it is asked for.
                     let spare = || spare.get_or_init(|| self.likely_spare(likely_free))[self.point_of[at]];
                     let compensates = || self.rules.compensates && spare() >= signed(open.likely);
-                    if in_turn && open.has_more(reservation) && (!used_up || compensates()) {
+                    let has_more = || open.has_more(reservation, self.older_at_drive(under_way));
+                    if in_turn && has_more() && (!used_up || compensates()) {
                         first |= used_up;
                         self.active.members.push(under_way);
                     } else if used_up

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::admission::Service;
+use super::super::family::Family;
 use super::super::reserve::Work;
 use super::super::stream::{Kinds, Stream};
 use super::{Grid, Group, Ledger};
@@ -67,7 +68,10 @@ impl Ledger {
         });
         let make = || {
             let factor = (grid.fine.0 / service.times.bin().0) as usize;
-            let (times, before) = (service.times.coarser(factor), self.older().in_bins(grid.fine, grid.period));
+            let times = service.times.coarser(factor);
+            // What waits for older requests is not there to be chosen: its stream has one candidate at a time.
+            let times = if older > 0 { Family::flat(times.fewest().clone()) } else { times };
+            let before = self.older().in_bins(grid.fine, grid.period);
             Arc::new(Work::new(&times, stream.requests, (older, &before), grid.period))
         };
         same.map(|g| &g.work).or(made.map(|made| &made.work)).cloned().unwrap_or_else(make)

@@ -42,7 +42,7 @@ impl Periods {
         }
     }
 
-    /// Whether a request waits for an older one, and does not count, whose period is not over.
+    /// Whether there is a request that waits for an older one and does not count, of the period under way or a later one.
     pub fn has_blocked(&self) -> bool {
         self.later.iter().chain([&self.now]).any(|batch| batch.blocked > 0)
     }

@@ -69,7 +69,7 @@ pub enum NotOpened {
     )]
     Order,
     /// Another stream was to be served as a mandatory one from now on, and cannot be yet: a request could be late by
-    /// it, or one of its own waits for an older one.
+    /// it, or one of its own waits for an older one though it said that none does.
     #[error("expected streams that can be served as mandatory ones at once, found one that cannot be yet")]
     Busy,
     /// The core was not set up for streams.

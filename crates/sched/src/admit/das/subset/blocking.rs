@@ -14,8 +14,9 @@
 //! little pays for it itself.
 //!
 //! What an *optional* request waits for, in its period, goes next where a request of its stream could, and costs the
-//! stream's reservation what it takes. Admission counts nothing for it, so a stream whose requests often wait has less
-//! time for them; but what X would not have used up of its reservation it may have beyond that ([`super::charge`]).
+//! stream's reservation what it takes. Admission counts B of them before each request, at their real times. A stream
+//! whose requests wait for more has less time for them; but what X would not have used up of its reservation it may have
+//! beyond that ([`super::charge`]).
 
 use std::cmp::Ordering;
 
@@ -90,21 +91,29 @@ impl Subset {
         let (at, likely_free) = (self.find(member.stream), self.at_drive.likely_free_by(now));
         let open = &self.streams[at];
         let in_time = likely_free + likely + open.likely <= open.periods.end();
-        if member.period != open.periods.current() || !in_time || !open.has_more(reservation) {
+        // A stream's requests go one behind what each waits for, if it is counted so: then what can go goes first.
+        let goes_first = open.blocking > Dur::ZERO && (open.periods.waiting() > 0 || self.older_at_drive(member) > 0);
+        if member.period != open.periods.current() || goes_first || !in_time || !open.has_more(reservation, 0) {
             return false;
         }
         let slack = self.slack(now);
         self.claims(slack.from, likely_free, worst);
         let open = &self.streams[at];
         let used_up = open.periods.used() >= reservation;
-        let compensates =
-            || self.rules.compensates && self.likely_spare(likely_free)[self.point_of[at]] >= signed(open.likely);
+        let compensates = || {
+            self.rules.compensates && self.likely_spare(likely_free)[self.point_of[at]] >= signed(likely + open.likely)
+        };
         let may = slack.mandatory.min(self.before[at]) >= signed(worst) && (!used_up || compensates());
         if may {
             self.lent = Some(Lent { member, time: Dur::ZERO, token: None });
             self.goes_next(what, worst);
         }
         may
+    }
+
+    /// Older requests at the drive, or held for it, for which one of an optional stream waits in this period.
+    pub(super) fn older_at_drive(&self, of: Member) -> u32 {
+        self.at_drive.each().filter(|gone| gone.costs == Some(of)).count() as u32
     }
 
     fn goes_next(&mut self, what: Sent, worst: Dur) {

@@ -33,8 +33,10 @@ impl Subset {
             lent.token = Some(token);
             lent.member
         });
-        let costs = waits
-            .filter(|waits| what == Sent::BestEffort && self.streams[self.find(waits.stream)].reservation.is_some());
+        // What belongs to the period under way of its own stream costs that.
+        let is_own =
+            matches!(what, Sent::Stream(of) if of.period == self.streams[self.find(of.stream)].periods.current());
+        let costs = waits.filter(|waits| !is_own && self.streams[self.find(waits.stream)].reservation.is_some());
         self.at_drive.hold(token, Gone { what, late, usual, in_gap: false, costs }, times);
         self.active.members.clear();
         self.active.best_effort = false;

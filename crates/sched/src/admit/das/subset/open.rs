@@ -12,10 +12,10 @@ pub(super) struct Open {
     pub periods: Periods,
     /// w of one of its requests.
     pub worst: Dur,
-    /// Worst cases of the older requests for which one of its requests may have to wait, and what these are likely to
-    /// take.
+    /// Worst cases of the older requests for which one of its requests may have to wait.
     pub blocking: Dur,
-    pub likely_blocking: Dur,
+    /// Of these requests, what one is likely to take; zero where there are none.
+    pub likely_older: Dur,
     /// x: with so much time left one of its requests is likely to be done.
     pub likely: Dur,
     /// Service times drawn from X, one for each request, beside those measured; a mandatory stream has none.
@@ -46,27 +46,30 @@ impl Open {
         self.work(self.periods.stream().requests)
     }
 
-    /// What a number of an optional stream's requests take at their worst, with what they may have to wait for.
+    /// What a number of its requests take at their worst, with what they may have to wait for.
     pub fn work(&self, requests: u32) -> Dur {
         Dur((self.worst + self.blocking).0 * u64::from(requests))
     }
 
-    /// Whether its requests have left something of its reservation behind those that are at the drive; where it is used
-    /// up, whether times drawn from X would have.
-    pub fn has_more(&self, reservation: Dur) -> bool {
-        let begun = Dur(self.likely.0 * u64::from(self.periods.at_drive()));
+    /// Whether its requests have left something of its reservation behind those that are at the drive, with this number
+    /// of older ones; where it is used up, whether times drawn from X would have.
+    pub fn has_more(&self, reservation: Dur, older: u32) -> bool {
+        let begun = self.likely.0 * u64::from(self.periods.at_drive()) + self.likely_older.0 * u64::from(older);
         let used = self.periods.used();
-        (if used >= reservation { self.periods.usual() } else { used }) + begun < reservation
+        (if used >= reservation { self.periods.usual() } else { used }) + Dur(begun) < reservation
     }
 
     /// What a number of requests is likely to take; of an optional stream no more than its reservation leaves of which
     /// this is `used`, with the last one carried through.
     pub fn likely_work(&self, requests: u32, used: Dur) -> Dur {
-        let all = |each: Dur| Dur(each.0 * u64::from(requests));
+        let each = |older: u64| Dur((self.likely.0 + older * self.likely_older.0) * u64::from(requests));
         match self.reservation.map(|reserved| reserved.saturating_sub(used)) {
             Some(Dur::ZERO) => Dur::ZERO,
-            Some(left) => all(self.likely + self.likely_blocking).min(left + self.likely),
-            None => all(self.likely),
+            Some(left) => {
+                let older = u64::from(self.periods.stream().blocked_by);
+                each(older).min(left + self.likely.max(self.likely_older))
+            }
+            None => each(0),
         }
     }
 }

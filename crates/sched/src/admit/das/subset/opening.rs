@@ -32,8 +32,7 @@ impl Subset {
             return Err(OpenError::Exists { number });
         }
         let (worst, likely, blocking) = (service.worst, service.likely(), stream.blocking(self.rules.blocker));
-        let likely_blocking = if blocking > Dur::ZERO { self.rules.likely(self.rules.blocker) } else { Dur::ZERO };
-        let likely_blocking = Dur(likely_blocking.0 * u64::from(stream.blocked_by));
+        let likely_older = if blocking > Dur::ZERO { self.rules.likely(self.rules.blocker) } else { Dur::ZERO };
         let whole = worst + blocking;
         let charges = (!stream.is_mandatory()).then(|| Charges::new(number, &service.times));
         let rate = if reservation.is_none() { worst_rate(stream.requests, whole, stream.period) } else { 0 };
@@ -56,7 +55,7 @@ impl Subset {
                 periods,
                 worst,
                 blocking,
-                likely_blocking,
+                likely_older,
                 likely,
                 charges: charges.clone(),
                 reservation,
@@ -105,8 +104,9 @@ impl Subset {
         self.reckon();
     }
 
-    /// A stream with a reservation is served as a mandatory one from now on, if none of its requests waits for an older
-    /// one and neither they nor another stream's can become late by it. Whether it is. Panics when it has none.
+    /// A stream with a reservation is served as a mandatory one from now on, if neither its requests nor another stream's
+    /// can become late by it, and none of its own waits for an older one though it said that none does (`blocked_by` of
+    /// 0). Whether it is. Panics when it has none.
     pub fn serve_as_mandatory(&mut self, number: u32, now: Time) -> bool {
         self.tick(now);
         self.take_back(None);

@@ -12,9 +12,14 @@ impl Subset {
     /// last commands are carried through.
     pub(super) fn claim(&self, open: &Open, left: Dur, requests: u32) -> Dur {
         let more = u64::from(self.rules.outstanding - 1);
-        let longest = if open.blocking > Dur::ZERO { open.worst.max(self.rules.blocker) } else { open.worst };
+        let longest = self.longest(open);
         let overrun = longest.0 + more * (longest.0 - open.likely.0);
         Dur((left.0 + overrun).min(open.work(requests).0))
+    }
+
+    /// The longest that goes at the cost of a stream, at its worst.
+    fn longest(&self, open: &Open) -> Dur {
+        if open.blocking > Dur::ZERO { open.worst.max(self.rules.blocker) } else { open.worst }
     }
 
     /// Whether one more request of a stream can be done in the period under way: at its worst if it is mandatory, out
@@ -79,7 +84,7 @@ impl Subset {
     /// no more than there is.
     pub(super) fn likely_spare(&self, from: Time) -> Vec<i64> {
         let optional = || self.streams.iter().filter(|s| s.reservation.is_some());
-        let worst = optional().map(|s| signed(s.worst)).max().unwrap_or(0);
+        let worst = optional().map(|s| signed(self.longest(s))).max().unwrap_or(0);
         let likely = optional().map(|s| signed(s.likely)).min().unwrap_or(0);
         let (mut needed, mut rate, mut last) = (fine(self.late), 0u64, Time::ZERO);
         let mut spare = vec![i64::MAX; self.points.len()];

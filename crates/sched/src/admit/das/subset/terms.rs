@@ -39,7 +39,7 @@ pub struct Rules {
     pub outstanding: u32,
     /// w of the largest best-effort request that there ever is.
     pub best_effort: Dur,
-    /// w of the longest older request for which one of a mandatory stream may have to wait.
+    /// w of the longest older request for which one of a stream may have to wait.
     pub blocker: Dur,
     /// What becomes of streams without a reservation left.
     pub exhausted: Exhausted,
