@@ -2,7 +2,7 @@
 //! their quality if it takes what was measured, whoever of the active subset goes.
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Disk, Service, admit};
+use headtime_sched::admit::das::admission::{Admitted, Disk, Service, admit};
 use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::ledger::Ledger;
 use headtime_sched::admit::das::periods::Tally;
@@ -20,6 +20,20 @@ fn service(rng: &mut Xoshiro256PlusPlus, sectors: u32, mean: u64, worst: u64) ->
     let samples = made_up_times(rng, 1_000, BIN, (mean / 3, mean), worst);
     let times = Distribution::from_samples(&samples, BIN, Dur(worst * BIN.0)).expect("samples");
     (Service::new(sectors, Dur(worst * BIN.0), times), samples)
+}
+
+/// Rules of a drive whose largest requests are these.
+fn rules(largest: &Service, outstanding: u32, exhausted: Exhausted, compensates: bool) -> Rules {
+    Rules {
+        outstanding,
+        best_effort: largest.worst,
+        blocker: largest.worst,
+        exhausted,
+        compensates,
+        crossing: largest.worst,
+        crossing_likely: largest.likely(),
+        moves_on: Dur::ZERO,
+    }
 }
 
 /// Streams that come one after another, as many as are admitted.
@@ -52,8 +66,8 @@ fn admitted(
     all
 }
 
-fn open(rig: &mut Rig, disk: &Disk, all: &[Stream], after: &[Dur]) {
-    let found = admit(disk, all).expect("they were admitted");
+/// Streams begin that were admitted so; each asks `after` its periods begin.
+fn open(rig: &mut Rig, disk: &Disk, all: &[Stream], found: Admitted, after: &[Dur]) {
     rig.subset.set_crossing(found.crossing);
     for (number, (stream, reservation)) in all.iter().zip(found.reservations).enumerate() {
         let service = disk.service(stream.sectors).expect("it is known");
@@ -92,21 +106,13 @@ fn mandatory(blocked_by: u32) -> Kept {
         let (small, _) = service(rng, 16, 50, 200);
         let (large, _) = service(rng, 128, 70, 300);
         let outstanding = between(rng, 1, 2) as u32;
-        let rules = Rules {
-            outstanding,
-            best_effort: large.worst,
-            blocker: large.worst,
-            exhausted: Exhausted::BeforeBestEffort,
-            compensates: true,
-            crossing: large.worst,
-            crossing_likely: large.likely(),
-            moves_on: Dur::ZERO,
-        };
+        let rules = rules(&large, outstanding, Exhausted::BeforeBestEffort, true);
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");
         let periods: &[u64] = if seed % 2 == 0 { &[200, 400] } else { &[150, 200, 350, 1_000] };
         let all =
             admitted(rng, &disk, periods, blocked_by, |rng| [1_000_000, 900_000][usize::from(between(rng, 0, 3) == 0)]);
-        kept.tight += u64::from(admit(&disk, &all).expect("they were admitted").load.worst_ppm > 900_000);
+        let found = admit(&disk, &all).expect("they were admitted");
+        kept.tight += u64::from(found.load.worst_ppm > 900_000);
         let choice = CHOICES[(seed / 2 % 2) as usize];
         let mut mood = headtime_testkit::profiles::rng(seed + 1);
         let mut kind = false;
@@ -118,7 +124,7 @@ fn mandatory(blocked_by: u32) -> Kept {
         let mut rig = Rig::new(rules, choice, headtime_testkit::profiles::rng(seed + 2), takes);
         // Some ask at once when a period begins, some later in it.
         let after = [Dur::ZERO, Dur::ZERO, Dur::from_ms(between(rng, 1, 140))];
-        open(&mut rig, &disk, &all, &after);
+        open(&mut rig, &disk, &all, found, &after);
         rig.run(Time(40_000_000_000));
         for (number, stream) in all.iter().enumerate().filter(|s| s.1.is_mandatory()) {
             let tally = rig.subset.tally(number as u32).expect("it is at work");
@@ -143,7 +149,8 @@ fn thirds(after: Dur, choice: Choice, seed: u64) -> Vec<Tally> {
     let disk = Disk::new(vec![Service::new(16, own, times)], 1).expect("a drive").with_others(older);
     let stream = Stream::new(1, Dur(9_999_999_999), Quality::MANDATORY, 16).and_then(|s| s.blocked_by(1));
     let all = vec![stream.expect("a stream"); 3];
-    assert_eq!(admit(&disk, &all).expect("all of the time").load.worst_ppm, 1_000_000 + 2, "each share is rounded up");
+    let found = admit(&disk, &all).expect("all of the time");
+    assert_eq!(found.load.worst_ppm, 1_000_000 + 2, "each share is rounded up");
     let rules = Rules {
         outstanding: 1,
         best_effort: older,
@@ -155,7 +162,7 @@ fn thirds(after: Dur, choice: Choice, seed: u64) -> Vec<Tally> {
         moves_on: Dur::ZERO,
     };
     let mut rig = Rig::new(rules, choice, rng(seed), |_, worst| worst);
-    open(&mut rig, &disk, &all, &[Dur::ZERO, Dur::ZERO, after]);
+    open(&mut rig, &disk, &all, found, &[Dur::ZERO, Dur::ZERO, after]);
     rig.run(Time(1_000_000_000_000));
     (0..3).map(|number| rig.subset.tally(number).expect("it is at work")).collect()
 }
@@ -218,16 +225,7 @@ fn optional(counted: u32, waits_for: u32) -> Had {
         let (large, large_times) = service(rng, 128, 70, 300);
         let outstanding = between(rng, 1, 2) as u32;
         // Nothing helps a stream whose reservation is used up.
-        let rules = Rules {
-            outstanding,
-            best_effort: large.worst,
-            blocker: large.worst,
-            exhausted: Exhausted::Skip,
-            compensates: false,
-            crossing: large.worst,
-            crossing_likely: large.likely(),
-            moves_on: Dur::ZERO,
-        };
+        let rules = rules(&large, outstanding, Exhausted::Skip, false);
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");
         let periods = [&[500][..], &[200, 400], &[500], &[150, 220, 350]][(seed % 4) as usize];
         let all = admitted(rng, &disk, periods, counted, |rng| {
@@ -244,14 +242,13 @@ fn optional(counted: u32, waits_for: u32) -> Had {
         };
         let choice = CHOICES[(seed / 2 % 2) as usize];
         let mut rig = Rig::new(rules, choice, headtime_testkit::profiles::rng(seed + 2), takes);
-        rig.subset.set_crossing(found.crossing);
-        for (number, (&stream, reservation)) in all.iter().zip(found.reservations).enumerate() {
-            let service = disk.service(stream.sectors).expect("it is known");
+        let waiting = all.iter().zip(&found.reservations).map(|(stream, reservation)| {
             // One that is served as a mandatory one would not have been had.
             let older = if reservation.is_some() { waits_for } else { counted };
-            let stream = stream.blocked_by(older).expect("a stream");
-            rig.open(number as u32, stream, service, reservation, Dur::ZERO);
-        }
+            stream.blocked_by(older).expect("a stream")
+        });
+        let waiting: Vec<Stream> = waiting.collect();
+        open(&mut rig, &disk, &waiting, found, &[Dur::ZERO]);
         rig.run(Time(300_000_000_000));
         for (number, stream) in all.iter().enumerate() {
             let tally = rig.subset.tally(number as u32).expect("it is at work");
@@ -288,16 +285,7 @@ fn requests_that_wait_go_one_behind_what_each_waits_for() {
     for seed in 0..4 {
         let rng = &mut rng(seed + 2000);
         let (service, times) = service(rng, 128, 70, 300);
-        let rules = Rules {
-            outstanding: 2,
-            best_effort: service.worst,
-            blocker: service.worst,
-            exhausted: Exhausted::Skip,
-            compensates: true,
-            crossing: service.worst,
-            crossing_likely: service.likely(),
-            moves_on: Dur::ZERO,
-        };
+        let rules = rules(&service, 2, Exhausted::Skip, true);
         let disk = Disk::new(vec![service], 2).expect("a drive");
         let quality = |ppm| Quality::from_ppm(ppm).expect("a quality");
         let stream = |requests, ppm| Stream::new(requests, Dur::from_secs(1), quality(ppm), 128).expect("a stream");
@@ -307,15 +295,10 @@ fn requests_that_wait_go_one_behind_what_each_waits_for() {
             ledger.extend(&[waits, stream(requests, 900_000)]).ok().map(|()| ledger)
         };
         let ledger = (1..200).rev().find_map(with).expect("room for one");
-        let found = ledger.admitted();
         let mut mood = headtime_testkit::profiles::rng(seed + 1);
         let takes = move |_, _| times[(mood.next_u64() % times.len() as u64) as usize];
         let mut rig = Rig::new(rules, Choice::Spiteful, headtime_testkit::profiles::rng(seed + 2), takes);
-        rig.subset.set_crossing(found.crossing);
-        for (number, (&stream, reservation)) in ledger.streams().iter().zip(found.reservations).enumerate() {
-            let service = disk.service(stream.sectors).expect("it is known");
-            rig.open(number as u32, stream, service, reservation, Dur::ZERO);
-        }
+        open(&mut rig, &disk, ledger.streams(), ledger.admitted(), &[Dur::ZERO]);
         rig.run(Time(200_000_000_000));
         for (number, stream) in ledger.streams().iter().enumerate() {
             let tally = rig.subset.tally(number as u32).expect("it is at work");

@@ -147,16 +147,17 @@ impl Disk {
         self.blocker
     }
 
-    /// The same, if this one's may have to wait for any; else zero.
-    pub(super) fn blocker_of(&self, stream: &Stream) -> Dur {
-        if stream.blocked_by > 0 { self.blocker } else { Dur::ZERO }
+    /// The longest that goes for a stream, whose requests `service` holds for, at its worst: one of its own, or an older
+    /// one for which one of its may have to wait.
+    pub(super) fn longest_of(&self, stream: &Stream, service: &Service) -> Dur {
+        if stream.blocked_by > 0 { service.worst.max(self.blocker) } else { service.worst }
     }
 
-    /// x of such a request: what it is likely to take at most.
+    /// x of an older request for which one of this stream's may have to wait; zero if there is none.
     pub(super) fn likely_blocker_of(&self, stream: &Stream) -> Dur {
         let largest = self.largest();
-        let larger = self.blocker_of(stream).saturating_sub(largest.worst);
-        if stream.blocked_by > 0 { (largest.likely() + larger).min(self.blocker) } else { Dur::ZERO }
+        let likely = likely_of(self.blocker, (largest.worst, largest.likely()));
+        if stream.blocked_by > 0 { likely } else { Dur::ZERO }
     }
 
     /// How much longer the drive counts as busy behind a command than that took, at most: after the shortest one, whose
@@ -237,6 +238,13 @@ impl Service {
         let times = self.times.fewest();
         times.beyond((self.likely().0 / times.bin().0) as usize)
     }
+}
+
+/// How long something is likely to take at most that takes `worst` at its worst; `largest`: w and x of the largest size
+/// that was measured. Seeks and turns do not depend on the size, so what a larger request takes more is no more than its
+/// worst case is longer.
+pub(super) fn likely_of(worst: Dur, largest: (Dur, Dur)) -> Dur {
+    worst.min(largest.1 + worst.saturating_sub(largest.0))
 }
 
 /// A set of streams that is had.

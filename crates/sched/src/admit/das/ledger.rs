@@ -332,7 +332,7 @@ impl Ledger {
         let worst = |&g: &usize| {
             let Group { stream, service, .. } = &self.groups[g];
             let whole = service.worst + self.disk.blocking_of(stream);
-            Worst { whole, longest: service.worst.max(self.disk.blocker_of(stream)) }
+            Worst { whole, longest: self.disk.longest_of(stream, service) }
         };
         let worsts: Vec<_> = self.served.iter().zip(&self.group).map(|(s, g)| (*s, worst(g))).collect();
         Demand::of(&worsts)
@@ -401,7 +401,7 @@ impl Ledger {
         let sum = self.sum(i, own, demand);
         let Group { stream, grid, service, work, .. } = &self.groups[i];
         let likely = service.likely() + self.disk.likely_blocker_of(stream);
-        let worst = service.worst.max(self.disk.blocker_of(stream));
+        let worst = self.disk.longest_of(stream, service);
         let chance = likely.max(self.kept_free(worst, demand)).0.div_ceil(grid.fine.0) as usize;
         Room::new(grid.period, grid.factor, &sum.all, work, chance)
     }

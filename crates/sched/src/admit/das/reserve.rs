@@ -268,6 +268,13 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_beyond_the_limit_is_not_worked_out() {
+        // Else this would go on to bin 3,000,000 and beyond, and hold all of them.
+        let work = Work::new(&Family::flat(coin()), 10_000, (100, &bins(3)), 200);
+        assert!(work.all().end() < 210, "{}", work.all().end());
+    }
+
+    #[test]
     fn the_fewer_are_left_the_longer_each_takes() {
         let family = Family::new(vec![(1, bins(5)), (2, bins(2)), (3, bins(1))]).expect("a family");
         let work = Work::new(&family, 4, (0, &bins(0)), 20);

@@ -32,7 +32,7 @@ impl Ledger {
     /// V of a stream of group `i`; of `own` streams without itself, or with.
     pub(super) fn sum(&mut self, i: usize, own: bool, demand: &Demand) -> Arc<Sum> {
         let me = &self.groups[i];
-        let worst = me.service.worst.max(self.disk.blocker_of(&me.stream));
+        let worst = self.disk.longest_of(&me.stream, &me.service);
         let (at_drive, free) = (self.at_drive(me.grid), self.kept_free(worst, demand));
         let count = |j: usize| self.groups[j].count - u64::from(own && j == i);
         let as_it_was = |s: &&Arc<Sum>| {

@@ -2,6 +2,8 @@
 
 use headtime_disk::time::{Dur, Time};
 
+use super::super::admission::likely_of;
+
 /// What becomes of an optional stream's requests when its reservation is used up before its period is (section 3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exhausted {
@@ -56,11 +58,9 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// How long something of no stream is likely to take that takes `worst` at most. Seeks and turns do not depend on
-    /// the size, so what a larger request takes more than the largest that was measured is no more than its worst case
-    /// is longer.
+    /// How long something of no stream is likely to take that takes `worst` at most.
     pub fn likely(&self, worst: Dur) -> Dur {
-        worst.min(self.crossing_likely + worst.saturating_sub(self.crossing))
+        likely_of(worst, (self.crossing, self.crossing_likely))
     }
 }
 
