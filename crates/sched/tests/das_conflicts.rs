@@ -284,6 +284,26 @@ fn an_optional_streams_request_goes_if_a_mandatory_one_waits_for_it() {
     }
 }
 
+/// Of requests that wait behind a reservation with room for that, the oldest has its older one first, although the
+/// other waits for the oldest of all.
+#[test]
+fn of_requests_that_wait_what_the_oldest_waits_for_goes_first() {
+    let mut rig = Rig::new(4096);
+    let quality = Quality::from_ppm(500_000).expect("a quality");
+    let stream = Stream::new(2, Dur::from_secs(1), quality, SECTORS).and_then(|s| s.blocked_by(1)).expect("a stream");
+    let admitted = Admitted { reservations: vec![Some(Dur::from_ms(200))], load: Load::default(), crossing: 0 };
+    rig.core.begin_stream(1, stream, &admitted, rig.now).expect("an idle drive");
+    rig.run(ms(1_000));
+    for (owner, kind, lbn) in
+        [(OTHER, Kind::Write, 20_000), (OTHER, Kind::Write, 10_000), (1, Kind::Read, 10_000), (1, Kind::Read, 20_000)]
+    {
+        rig.tell(owner, kind, lbn).expect("room");
+    }
+    rig.run(ms(2_000));
+    let order: Vec<u64> = rig.finished.iter().map(|f| f.request).collect();
+    assert_eq!((order[0], order.len()), (1, 4), "{order:?}");
+}
+
 /// Both wait for a write at the same time. Only the second's counts, and only there is time for it.
 #[test]
 fn a_request_whose_wait_is_not_counted_keeps_no_other_from_what_it_waits_for() {
