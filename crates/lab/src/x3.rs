@@ -1,6 +1,7 @@
-//! X3: headtime's own planner against the best of the papers' algorithms, on a busy disk, to the end of a scan.
+//! X3: headtime's own planner against the best of the papers' four, on a busy disk, to the end of a scan.
 //!
-//! No paper has this. Angle-EP-Frag is the default of Thereska, Schindler, Bucy, Salmon, Lumb and Ganger (FAST 2004).
+//! No paper has this. The four are those of Thereska, Schindler, Bucy, Salmon, Lumb and Ganger (FAST 2004), with as many
+//! commands a gap as fit: their scheduler inserts "one or more" (section 3.1).
 
 use headtime_disk::profile;
 use headtime_sched::core::Order;
@@ -15,62 +16,48 @@ use crate::svg::{Axis, BarChart, BarSeries, Chart};
 /// The experiment.
 pub struct X3;
 
-const PLANNER_NOTE: &str = "Both with adaptive conservatism; what Angle-EP-Frag takes with the paper's 0.3 ms is in the table. The modern drive \
-    is the profile's with one cylinder of twenty, for a whole scan of the real one takes days of a busy drive's time: zones, \
-    spares and serpentine groups a twentieth as wide, seeks by share of the stroke, everything along a track and in the \
-    electronics as it is. The unit is what a scan of the whole real drive takes when nothing is said, 8 KiB; on the Atlas 10K \
-    4 KiB. The modern drive's write-back cache is switched off: with it on, the drive moves its arm when it sees fit, and no planner \
-    gets to fill anything (S13).";
+const PLANNER_NOTE: &str = "All with adaptive conservatism, and with as many commands a gap as fit. Each run is of two seeds, and the worse of the two counts; \
+    three runs are six. X3c fails by 0.4 points at most: what the gaps of the first half have bounds its time, 360 s with headtime's planner \
+    and 362 to 367 s with the others but Angle-EP-Frag, a third of the whole scan; of the rest headtime's takes 26% less than the best. The modern drives are those of the profiles with one cylinder of twenty and of 400, for a whole scan of a real one takes days of a busy \
+    drive's time: zones, spares and serpentine groups are as much narrower, seeks go by share of the stroke, everything along a track and in the \
+    electronics is as it is. The unit is what a scan of the whole real drive takes when nothing is said; on the Atlas 10K it is 4 KiB. The modern drives' \
+    write-back caches are switched off: with one on, the drive moves its arm when it sees fit, and no planner gets to fill anything (S13). What the \
+    foreground loses with each is in the table.";
+
+const RULE: &str = "at least 20% less time than the best of the papers' four";
+const CHECKS: [Check; 1] =
+    [Check { what: "less time than the best of the four", unit: "%", test: Test::AtLeast(20.0) }];
+
+/// A claim of this experiment.
+const fn claim(id: &'static str, claim: &'static str) -> Claim {
+    Claim { id, claim, paper: "-", rule: RULE, checks: &CHECKS, quick: false, note: PLANNER_NOTE }
+}
 
 static SPEC: Spec = Spec {
     id: "X3",
-    title: "headtime's planner against Angle-EP-Frag",
-    source: "headtime's own; Angle-EP-Frag: Thereska et al., A Framework for Building Unobtrusive Disk Maintenance Applications (FAST 2004)",
-    drive: "atlas10k; hitachi-7k1000c, one cylinder of twenty, write-back off",
+    title: "headtime's planner against the papers' four",
+    source: "headtime's own; the four: Thereska et al., A Framework for Building Unobtrusive Disk Maintenance Applications (FAST 2004)",
+    drive: "atlas10k; hitachi-7k1000c, one cylinder of 20, and nearline-20tb, one of 400, write-back off",
     workload: "oltp under SPTF-SW60%; one read of the whole disk in the background, to its end",
     claims: &[
-        Claim {
-            id: "X3a",
-            claim: "headtime's own planner against Angle-EP-Frag, whole scan, busy disk: Atlas 10K",
-            paper: "-",
-            rule: "at least 20% less time, foreground loss no larger (at most 0 points more)",
-            checks: &CHECKS,
-            quick: false,
-            note: PLANNER_NOTE,
-        },
-        Claim {
-            id: "X3b",
-            claim: "the same on a modern drive with a serpentine layout",
-            paper: "-",
-            rule: "at least 20% less time, foreground loss no larger (at most 0 points more)",
-            checks: &CHECKS,
-            quick: false,
-            note: PLANNER_NOTE,
-        },
+        claim("X3a", "headtime's own planner against the papers', whole scan, busy disk: Atlas 10K"),
+        claim("X3b", "the same on a modern drive with a serpentine layout"),
+        claim("X3c", "the same on a drive of 20 TB"),
     ],
     alone: false,
 };
 
-const CHECKS: [Check; 2] = [
-    Check { what: "less time for a whole scan", unit: "%", test: Test::AtLeast(20.0) },
-    Check { what: "foreground loss more than Angle-EP-Frag's", unit: "points", test: Test::AtMost(0.0) },
-];
-
 /// A drive, what is left of its cylinders, the claim, and a name for people.
-const DRIVES: [(&str, u32, &str, &str); 2] =
-    [("atlas10k", 1, "X3a", "Atlas 10K"), ("hitachi-7k1000c", 20, "X3b", "Deskstar 7K1000.C, 1 of 20 cylinders")];
+const DRIVES: [(&str, u32, &str, &str); 3] = [
+    ("atlas10k", 1, "X3a", "Atlas 10K"),
+    ("hitachi-7k1000c", 20, "X3b", "Deskstar 7K1000.C, 1 of 20 cylinders"),
+    ("nearline-20tb", 400, "X3c", "20 TB, 1 of 400 cylinders"),
+];
 /// Virtual seconds of a scan at most, and of a run without one.
 const MOST_SECONDS: u64 = 60_000;
 const ALONE_SECONDS: u64 = 3_000;
-
-/// What is compared.
-fn cases() -> [(&'static str, Fill); 3] {
-    [
-        ("headtime, adaptive", Fill::adaptive(Algorithm::Headtime)),
-        ("Angle-EP-Frag, adaptive", Fill::adaptive(Algorithm::AngleEpFrag)),
-        ("Angle-EP-Frag, 0.3 ms", Fill::host(Algorithm::AngleEpFrag, 300)),
-    ]
-}
+/// Seeds of a run.
+const SEEDS: u64 = 2;
 
 impl Experiment for X3 {
     fn spec(&self) -> &'static Spec {
@@ -78,7 +65,7 @@ impl Experiment for X3 {
     }
 
     fn steps(&self) -> u64 {
-        (DRIVES.len() * (1 + cases().len())) as u64
+        SEEDS * (DRIVES.len() * (1 + Algorithm::ALL.len())) as u64
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
@@ -92,22 +79,34 @@ impl Experiment for X3 {
                 write_through: true,
                 ..Scan::new(drive, unit, Order::SptfSw(60), Window::Whole(MOST_SECONDS))
             };
-            let without = Scan { window: Window::First(ALONE_SECONDS), ..scan }.measure(&SPEC, run)?;
-            let mut scans = Vec::new();
-            for (name, fill) in cases() {
-                scans.push((name, scan.with(fill).measure(&SPEC, run)?));
+            let mut least = f64::INFINITY;
+            for nth in 0..SEEDS {
+                let seed = run.seed * SEEDS + nth;
+                let run = &Run { seed, ..*run };
+                let without = Scan { window: Window::First(ALONE_SECONDS), ..scan }.measure(&SPEC, run)?;
+                let scanned = |algorithm: Algorithm| {
+                    scan.with(Fill::adaptive(algorithm)).measure(&SPEC, run).map(|s| (algorithm.name(), s))
+                };
+                let scans = Algorithm::ALL.into_iter().map(scanned).collect::<Result<Vec<_>, _>>()?;
+                // A scan that was not over by then counts as if it had been; of two such none took less.
+                let seconds = |ours: bool| {
+                    let of = scans.iter().filter(|s| (s.0 == Algorithm::Headtime.name()) == ours);
+                    of.map(|s| s.1.seconds()).fold(MOST_SECONDS as f64, f64::min)
+                };
+                least = least.min(100.0 * (1.0 - seconds(true) / seconds(false)));
+                rows.extend(scans.iter().map(|(name, s)| row((title, name, seed), s, &without)));
+                if nth == 0 {
+                    f.charts.push(chart(title, &scans));
+                }
             }
-            let (ours, theirs) = (&scans[0].1, &scans[1].1);
-            let less = 100.0 * (1.0 - ours.seconds() / theirs.seconds());
-            f.figure(claim, &[less, ours.loss(&without) - theirs.loss(&without)]);
-            rows.extend(scans.iter().map(|(name, s)| row(title, name, s, &without)));
-            f.charts.push(chart(title, &scans));
+            f.figure(claim, &[least]);
         }
         f.tables.push(Table {
             name: "whole_scans",
             columns: &[
                 "drive",
                 "algorithm",
+                "seed",
                 "half_s",
                 "to_90_percent_s",
                 "to_99_percent_s",
@@ -124,8 +123,8 @@ impl Experiment for X3 {
     }
 }
 
-fn row(drive: &str, algorithm: &str, s: &Scanned, without: &Scanned) -> Vec<Cell> {
-    let mut row = vec![Cell::from(drive), Cell::from(algorithm)];
+fn row((drive, algorithm, seed): (&str, &str, u64), s: &Scanned, without: &Scanned) -> Vec<Cell> {
+    let mut row = vec![Cell::from(drive), Cell::from(algorithm), Cell::from(seed as f64)];
     row.extend(s.marks.map(Cell::from));
     row.extend([s.free_mb_s, s.loss(without), s.response_ms, without.response_ms].map(Cell::from));
     row

@@ -285,6 +285,23 @@ fn on_an_exact_drive_filling_takes_no_time_from_the_requests() {
     }
 }
 
+/// "One or more" requests are put into a gap (Thereska 2003 section 3.1): where a tenth is wanted, one rarely fills it.
+#[test]
+fn every_algorithm_puts_several_commands_into_a_gap() {
+    for algorithm in Algorithm::ALL {
+        let mut rig = Rig::new(&cheetah(), Some(FillConfig { algorithm, ..gaps_only() }), vec![]);
+        let session = rig.session(1);
+        let tenth: Vec<_> = (0..rig.capacity() / 640).map(|i| (i * 640, 64)).collect();
+        rig.task(session, Kind::Read, &tenth, 64);
+        rig.busy(1_000);
+        let own = |(_, c, free): &(Time, Command, u32)| *free == c.count;
+        let several = rig.sent.windows(2).filter(|w| w.iter().all(own)).count();
+        let name = algorithm.name();
+        println!("{name}: {several} commands behind another in a gap, {} sectors", rig.delivered());
+        assert!(several > 50, "{name}: {several}");
+    }
+}
+
 #[test]
 fn idle_work_begins_after_the_threshold_and_ends_when_a_request_comes() {
     let mut rig = Rig::new(&cheetah(), Some(FillConfig::new(Algorithm::AngleEpFrag)), vec![]);

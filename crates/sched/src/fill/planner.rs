@@ -56,10 +56,10 @@ enum Which {
 #[derive(Clone, Debug)]
 struct Paper {
     policy: &'static Policy,
-    /// The search for the gap that is looked at; `None` behind the first leg of its plan.
+    /// The search for what is left of the gap; `None`: the rest of the plan before is still in time.
     search: Option<Search>,
-    /// One plan a gap: what is left of it when its first leg was sent.
-    rest: Option<Leg>,
+    /// The second leg of a plan, and the legs that are in the gap once its first was sent.
+    rest: Option<(usize, Leg)>,
 }
 
 impl Planner {
@@ -120,15 +120,15 @@ impl Planner {
                 planner.begin(&asked(task, self.placement, prices, who), task.regions);
             }
             Which::Paper(paper) => {
-                // One plan a gap: behind its first leg nothing is looked for.
                 let search = || match Search::begin(paper.policy, &scene(task, self.placement, paper.policy)) {
                     search if task.front_only => search.merged_only(),
                     search => search,
                 };
-                if task.legs_before == 0 || task.front_only {
-                    paper.rest = None;
-                }
-                paper.search = (task.legs_before == 0).then(search);
+                let in_time = |(behind, leg): &(usize, Leg)| {
+                    task.legs_before == *behind && !task.front_only && task.gap.holds(task.model, &[*leg])
+                };
+                paper.rest = paper.rest.filter(in_time);
+                paper.search = paper.rest.is_none().then(search);
             }
         }
     }
@@ -157,12 +157,12 @@ impl Planner {
             }
             Which::Paper(paper) => {
                 let Some(search) = &paper.search else {
-                    // The second leg of the gap's plan, if there is one and it is still in time.
-                    let leg = paper.rest.take().filter(|leg| task.gap.holds(task.model, &[*leg]))?;
+                    // The second leg of the plan, which is still in time.
+                    let (_, leg) = paper.rest.take()?;
                     return Some(Plan::of(leg, leg.count));
                 };
                 let plan = search.best()?;
-                paper.rest = plan.legs().get(1).copied();
+                paper.rest = plan.legs().get(1).map(|leg| (task.legs_before + 1, *leg));
                 Some(plan)
             }
         }
