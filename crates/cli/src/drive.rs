@@ -14,7 +14,7 @@ pub fn find(name: &str) -> Result<Profile, Failure> {
     // A measured file of another program may hold dozens of oddities; `profiles show` tells all of them.
     const SHOWN: usize = 3;
     for w in warnings.iter().take(SHOWN) {
-        screen::note(&format!("warning: {w}"));
+        screen::warn(&format!("{w}"));
     }
     if warnings.len() > SHOWN {
         let more = warnings.len() - SHOWN;

@@ -1,6 +1,5 @@
 //! How the program can end badly, and the exit status of each.
 
-use std::io;
 use std::process::ExitCode;
 
 use headtime_lab::output::WriteError;
@@ -33,8 +32,7 @@ impl Failure {
             Failure::Input(why) => {
                 // One line whatever the cause says: scripts and log files read it too.
                 let line = why.split_whitespace().collect::<Vec<_>>().join(" ");
-                use io::Write;
-                let _ = writeln!(io::stderr(), "headtime: {line}");
+                tracing::error!("{line}");
                 ExitCode::from(2)
             }
         }

@@ -7,6 +7,7 @@ mod drive;
 mod failure;
 mod figures;
 mod grounds;
+mod log;
 mod nbd_uri;
 mod promises;
 mod running;
@@ -54,6 +55,16 @@ enum Cmd {
 }
 
 impl Cmd {
+    /// How much is said on stderr.
+    fn logs(&self) -> log::Level {
+        match self {
+            Cmd::Disk(a) => a.log.level,
+            Cmd::Serve(a) => a.log.level,
+            Cmd::Destage(a) => a.log.level,
+            _ => log::Level::Info,
+        }
+    }
+
     /// A signal asks these to end, and they do so in good order: servers, background applications, and what must give the
     /// terminal back.
     fn ends_in_order(&self) -> bool {
@@ -75,8 +86,12 @@ impl Cmd {
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(e) => return refused(&e),
+        Err(e) => {
+            let _log = log::begin(log::Level::Info);
+            return refused(&e);
+        }
     };
+    let _log = log::begin(cli.command.logs());
     if !cli.command.ends_in_order() {
         // The handler runs on a thread of its own, so it may do more than a signal handler could. A program that cannot
         // have one still works; it only leaves temporary files behind when it is stopped.

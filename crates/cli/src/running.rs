@@ -1,7 +1,6 @@
 //! A server from its start to its end, as `headtime disk` and `headtime serve` run it.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use headtime_host::systemd::{Notice, notify, watchdog_interval};
@@ -12,21 +11,15 @@ use headtime_serve::engine::gauges::{Snapshot, Spread};
 use headtime_serve::engine::inbox::Outbox;
 use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::address::Address;
-use headtime_serve::net::listener::Note;
 use headtime_serve::server::{ServeError, Server, Service, snapshot};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
-use crate::{nbd_uri, screen};
+use crate::{log, nbd_uri, screen};
 
 /// How long an engine may take to answer before it counts as stuck.
 const ANSWERS: Duration = Duration::from_secs(2);
-
-/// Notes about clients go to stderr.
-pub fn note() -> Note {
-    Arc::new(|line| screen::note(&line))
-}
 
 /// Whether an address may be reached from other machines.
 fn is_open(address: &Address) -> bool {
@@ -46,7 +39,7 @@ pub fn say_where<'a>(listen: &[Address], ports: &[u16], exports: impl Iterator<I
             screen::note(&format!("clients: {}", nbd_uri::of(&address, name, tls)));
         }
         if is_open(&address) && !tls {
-            screen::note(&format!("warning: {address}: without TLS; whoever reaches it may read and write everything"));
+            screen::warn(&format!("{address}: without TLS; whoever reaches it may read and write everything"));
         }
     }
 }
@@ -92,6 +85,8 @@ where
     // Where our own exports are attached on this machine, memory waits for our writes: our threads must not wait for memory
     // that waits for them. It takes a privilege that most servers do not have, nor need.
     let _ = headtime_host::attach::become_flusher();
+    headtime_host::process::use_all_files();
+    log::by_a_thread();
     let (listen, metrics) = (service.listen.clone(), service.metrics);
     let tls = service.tls.as_ref().is_some_and(|t| t.1);
     let exports: Vec<String> = service.exports.specs.iter().map(|s| s.name.clone()).collect();
@@ -128,7 +123,7 @@ where
 /// A service manager, where there is one, is told how far we are. That it cannot be told is no reason not to serve.
 pub fn tell_manager(notice: Notice) {
     if let Err(e) = notify(notice) {
-        screen::note(&format!("warning: {e}"));
+        screen::warn(&format!("{e}"));
     }
 }
 
@@ -153,7 +148,7 @@ pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
     let (mut terminated, mut interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut hung_up = signal(SignalKind::hangup())?;
     let watched = watchdog_interval().unwrap_or_else(|e| {
-        screen::note(&format!("warning: {e}"));
+        screen::warn(&format!("{e}"));
         None
     });
     let mut alive = watched.map(tokio::time::interval);
@@ -174,7 +169,7 @@ pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
             // Alive is who can still serve: an engine that does not answer keeps the notice back.
             () = tick(&mut alive) => match answers(hooks.engine.as_ref(), ANSWERS).await {
                 true => tell_manager(Notice::Watchdog),
-                false => screen::note("warning: the engine does not answer"),
+                false => screen::warn("the engine does not answer"),
             }
         }
     }
@@ -235,7 +230,7 @@ mod tests {
     async fn an_engine_that_hangs_or_has_ended_does_not_count_as_alive() {
         let within = Duration::from_millis(50);
         assert!(answers(None, within).await);
-        let (outbox, engine) = inbox(4).unwrap();
+        let (outbox, engine) = inbox(4, 4).unwrap();
         // It takes nothing; later its queue is full.
         for _ in 0..6 {
             assert!(!answers(Some(&outbox), within).await);

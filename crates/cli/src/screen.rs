@@ -24,9 +24,14 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     print(&(text + "\n"))
 }
 
-/// Tells the user something that is not part of the result.
+/// Tells the user something that is not part of the result: one line on stderr ([`crate::log`]).
 pub fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "headtime: {text}");
+    tracing::info!("{text}");
+}
+
+/// Tells the user what to look at.
+pub fn warn(text: &str) {
+    tracing::warn!("{text}");
 }
 
 /// A progress bar on stderr, which stays invisible where stderr is not a terminal.

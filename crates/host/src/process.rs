@@ -1,8 +1,17 @@
 //! Which process is meant, even after its number was given to another.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use crate::sys::{self, Sys, SysError};
+
+/// As many files may be open as this process may allow itself: each client takes one, and the usual number dates from programs that
+/// could not use more.
+pub fn use_all_files() {
+    let now = getrlimit(Resource::Nofile);
+    // That it cannot be raised is said when there are too few.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
+}
 
 /// A process, told from every other that had or will have its number.
 ///

@@ -7,10 +7,11 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, FlockOperation, RenameFlags};
+use rustix::fs::{CWD, FlockOperation, OFlags, RenameFlags};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -24,6 +25,27 @@ pub enum StateError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// Others may write to it.
+    #[error(
+        "{}: expected a directory to which only root or this user may write, found one of user {uid} with mode {mode:o}",
+        path.display()
+    )]
+    Theirs {
+        /// The directory.
+        path: PathBuf,
+        /// Whose it is.
+        uid: u32,
+        /// Who may do what.
+        mode: u32,
+    },
+    /// Another process does not let go of it.
+    #[error("{}: another headtime has had it for {seconds} s", path.display())]
+    Locked {
+        /// The file that it has locked.
+        path: PathBuf,
+        /// How long was waited.
+        seconds: u64,
     },
     /// It cannot be written.
     #[error("cannot write {}: {source}", path.display())]
@@ -82,29 +104,70 @@ fn directory_for(root: bool, runtime: Option<PathBuf>) -> PathBuf {
 /// Makes the directory, in which only its owner may write (sockets of servers may lie there, too), and says its absolute name.
 ///
 /// # Errors
-/// [`StateError::Directory`].
+/// [`StateError::Directory`]; [`StateError::Theirs`] when it is there already and others may write to it.
 pub fn make_directory(path: &Path) -> Result<PathBuf, StateError> {
     let failed = |source| StateError::Directory { path: path.to_path_buf(), source };
     fs::DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(failed)?;
-    path.canonicalize().map_err(failed)
+    let path = path.canonicalize().map_err(failed)?;
+    let found = fs::metadata(&path).map_err(failed)?;
+    let owners = [0, rustix::process::geteuid().as_raw()];
+    match owners.contains(&found.uid()) && found.mode() & 0o022 == 0 {
+        true => Ok(path),
+        false => Err(StateError::Theirs { path, uid: found.uid(), mode: found.mode() & 0o7777 }),
+    }
 }
+
+/// The file that is locked. Its mode keeps other users from it: a lock of a directory anybody may take who can read it.
+const LOCK: &str = ".lock";
+/// How long a lock is waited for: whoever has it needs it for a moment.
+const LOCKED: Duration = Duration::from_secs(30);
+/// How often it is looked whether it is free.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Keeps other processes out of a state directory until it is dropped; waits for those that are in.
 #[derive(Debug)]
-pub struct Lock(#[allow(dead_code, reason = "held for the lock that ends with it")] File);
+pub struct Lock {
+    /// Held for the lock that ends with it.
+    _file: File,
+    path: PathBuf,
+}
+
+impl Drop for Lock {
+    /// The file goes before the lock does: who waits for it then finds that its name is gone, and makes another.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
 
 impl Lock {
-    /// Waits for its turn. The directory must exist.
+    /// Waits for its turn, but not for long. The directory must exist.
     ///
     /// # Errors
-    /// [`StateError::Directory`].
+    /// [`StateError::Directory`], [`StateError::Locked`].
     pub fn take(directory: &Path) -> Result<Lock, StateError> {
-        let failed = |source| StateError::Directory { path: directory.to_path_buf(), source };
-        let file = File::open(directory).map_err(failed)?;
+        Lock::take_within(directory, LOCKED)
+    }
+
+    fn take_within(directory: &Path, most: Duration) -> Result<Lock, StateError> {
+        let path = directory.join(LOCK);
+        let failed = |source| StateError::Directory { path: path.clone(), source };
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+        let until = Instant::now() + most;
+        let mut file = options.open(&path).map_err(failed)?;
         loop {
-            match rustix::fs::flock(&file, FlockOperation::LockExclusive) {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {
+                    let (ours, named) = (file.metadata().map_err(failed)?, fs::symlink_metadata(&path));
+                    if named.is_ok_and(|named| (named.dev(), named.ino()) == (ours.dev(), ours.ino())) {
+                        return Ok(Lock { _file: file, path });
+                    }
+                    file = options.open(&path).map_err(failed)?;
+                }
                 Err(rustix::io::Errno::INTR) => {}
-                done => return done.map(|()| Lock(file)).map_err(|e| failed(e.into())),
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(LOOK),
+                Err(rustix::io::Errno::WOULDBLOCK) => return Err(StateError::Locked { path, seconds: most.as_secs() }),
+                Err(e) => return Err(failed(e.into())),
             }
         }
     }
@@ -135,9 +198,12 @@ fn write(path: &Path, contents: &impl Serialize, how: RenameFlags) -> Result<(),
     text.push(b'\n');
     let temporary = temporary_for(directory, name);
     let renamed = || -> io::Result<()> {
-        // One that is left from a process that died halfway is written over.
-        let mut options = fs::OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        // One may be left from a process that died halfway.
+        match fs::remove_file(&temporary) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         file.write_all(&text)?;
         file.sync_all()?;
         rustix::fs::renameat_with(CWD, &temporary, CWD, path, how)?;
@@ -268,9 +334,42 @@ mod tests {
     fn a_lock_is_held_by_one() {
         let dir = Scratch::new("state-lock");
         let lock = Lock::take(dir.path()).unwrap();
-        let other = File::open(dir.path()).unwrap();
-        assert!(rustix::fs::flock(&other, FlockOperation::NonBlockingLockExclusive).is_err());
+        let e = Lock::take_within(dir.path(), Duration::from_millis(50)).unwrap_err();
+        assert!(matches!(e, StateError::Locked { .. }), "{e}");
         drop(lock);
+        // Who can only read the directory keeps nobody out.
+        let other = File::open(dir.path()).unwrap();
         rustix::fs::flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let lock = Lock::take_within(dir.path(), Duration::from_millis(50)).unwrap();
+        assert_eq!(fs::metadata(dir.path().join(LOCK)).unwrap().mode() & 0o777, 0o600);
+        drop(lock);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
+    }
+
+    #[test]
+    fn of_several_that_wait_for_a_lock_one_has_it_at_a_time() {
+        let dir = Scratch::new("state-locks");
+        let (within, most) = (std::sync::atomic::AtomicU32::new(0), 40);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..most {
+                        let _lock = Lock::take(dir.path()).unwrap();
+                        assert_eq!(within.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+                        std::thread::yield_now();
+                        within.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_directory_that_others_may_write_to_is_refused() {
+        let dir = Scratch::new("state-theirs");
+        assert!(make_directory(dir.path()).is_ok());
+        fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        let e = make_directory(dir.path()).unwrap_err();
+        assert!(matches!(e, StateError::Theirs { mode: 0o777, .. }), "{e}");
     }
 }

@@ -143,7 +143,12 @@ fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 /// holds the list to the end, has not seen.
 fn begin(temporary: &Path) -> io::Result<fs::File> {
     let mut names = unfinished();
-    let file = fs::File::create(temporary)?;
+    // One of this name was left by a program that died, or put there by somebody else.
+    match fs::remove_file(temporary) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let file = fs::File::create_new(temporary)?;
     names.insert(temporary.to_path_buf());
     Ok(file)
 }

@@ -11,6 +11,8 @@ pub enum Closed {
     EndOfInput,
     /// The server is going away, and the client asked for an export in the one way that cannot be refused.
     ShutDown,
+    /// The server takes no more clients, and this one asked for an export in the one way that cannot be refused.
+    Full,
     /// The client broke the protocol, or asked in a way that has no other answer.
     Protocol(Violation),
 }

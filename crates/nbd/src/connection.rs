@@ -57,6 +57,7 @@ pub struct Connection {
     /// The client sends nothing more.
     ended: bool,
     shutting_down: bool,
+    full: bool,
 }
 
 #[derive(Debug)]
@@ -87,6 +88,7 @@ impl Connection {
             waits: false,
             ended: false,
             shutting_down: false,
+            full: false,
         }
     }
 
@@ -182,6 +184,12 @@ impl Connection {
         self.advance(&mut &[][..]);
     }
 
+    /// Whether the server takes no more clients: one that asks for an export is refused from now on, with words for
+    /// people. A client that has its export already keeps it.
+    pub fn set_full(&mut self, full: bool) {
+        self.full = full;
+    }
+
     /// Whether there is nothing more to tell, to answer, to send or to expect.
     pub fn is_closed(&self) -> bool {
         let takes_nothing = matches!(self.phase, Phase::Closed);
@@ -218,6 +226,7 @@ impl Connection {
                         tls: self.tls,
                         limits: &self.limits,
                         shutting_down: self.shutting_down,
+                        full: self.full,
                     };
                     negotiation.step(rest, &terms, &mut self.output)
                 }

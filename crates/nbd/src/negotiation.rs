@@ -30,6 +30,8 @@ pub struct Terms<'a> {
     pub limits: &'a Limits,
     /// It is going away.
     pub shutting_down: bool,
+    /// It takes no more clients.
+    pub full: bool,
 }
 
 /// A negotiation that goes on.
@@ -187,7 +189,7 @@ impl Negotiation {
             option::LIST => nothing(data).map(|()| self.list(terms.exports, output)),
             option::STARTTLS => nothing(data).map(|()| self.start_tls(terms.tls, output)),
             option::INFO | option::GO => {
-                AboutExport::read(data).map(|about| self.about_export(option, &about, terms.exports, output))
+                AboutExport::read(data).map(|about| self.about_export(option, &about, terms, output))
             }
             option::STRUCTURED_REPLY => nothing(data).map(|()| {
                 self.structured = true;
@@ -221,6 +223,9 @@ impl Negotiation {
         let Some(export) = Export::find(terms.exports, name) else {
             return violates(Violation::unknown_export(name));
         };
+        if terms.full {
+            return Step::Close(Closed::Full);
+        }
         let found = &terms.exports[export];
         output.write(|b| {
             b.put_u64(found.size);
@@ -261,12 +266,16 @@ impl Negotiation {
         }
     }
 
-    fn about_export(&self, option: u32, about: &AboutExport, exports: &[Export], output: &mut Output) -> Step {
-        let Some(export) = Export::find(exports, about.name.as_bytes()) else {
+    fn about_export(&self, option: u32, about: &AboutExport, terms: &Terms, output: &mut Output) -> Step {
+        let Some(export) = Export::find(terms.exports, about.name.as_bytes()) else {
             refuse(output, option, reply::UNKNOWN, "there is no such export");
             return Step::Again;
         };
-        let found = &exports[export];
+        if terms.full && option == option::GO {
+            refuse(output, option, reply::POLICY, "the server has as many clients as it takes");
+            return Step::Again;
+        }
+        let found = &terms.exports[export];
         tell(output, option, info::EXPORT, |b| {
             b.put_u64(found.size);
             b.put_u16(found.flags(self.structured));

@@ -59,6 +59,8 @@ pub mod reply {
     pub const ERROR: u32 = 1 << 31;
     /// This server does not know the option.
     pub const UNSUP: u32 = ERROR | 1;
+    /// What is asked for makes sense, and is not to be had now.
+    pub const POLICY: u32 = ERROR | 2;
     /// What came with the option makes no sense.
     pub const INVALID: u32 = ERROR | 3;
     /// TLS first.

@@ -348,6 +348,24 @@ fn a_server_that_goes_away_hangs_up_on_export_name() {
 }
 
 #[test]
+fn a_full_server_gives_no_export_and_says_why_where_that_can_be_said() {
+    let mut session = Session::greeted();
+    session.conn.set_full(true);
+    session.send(&option(LIST, b""));
+    assert!(session.hear().len() > 1);
+    session.send(&option(GO, &about("a", &[])));
+    assert_eq!(error_of(&mut session, GO), (1 << 31) | 2);
+    // As soon as there is room, the same client has it.
+    session.conn.set_full(false);
+    session.send(&option(GO, &about("a", &[])));
+    assert_eq!(session.events(), [Event::Opened { export: 0 }]);
+    let mut session = Session::greeted();
+    session.conn.set_full(true);
+    session.send(&option(EXPORT_NAME, b"a"));
+    assert_eq!(session.events(), [Event::Closed(Closed::Full)]);
+}
+
+#[test]
 fn the_end_of_input_closes_wherever_it_comes() {
     let whole = [flags(FIXED | NO_ZEROES), option(LIST, b""), option(GO, &about("a", &[]))].concat();
     for cut in 0..=whole.len() {

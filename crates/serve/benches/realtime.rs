@@ -39,7 +39,7 @@ fn service(socket: &Path, sectors: u64) -> Service {
         weight: 100,
     };
     let exports = Exports::new(vec![whole], sectors, 512).expect("one export that fits");
-    Service::new(vec![Address::Unix(socket.into())], exports, Arc::new(|_| {}))
+    Service::new(vec![Address::Unix(socket.into())], exports, Arc::new(|_, _| {}))
 }
 
 struct Shape {

@@ -28,7 +28,7 @@ use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::net::address::Address;
 use headtime_serve::net::exports::{ExportSpec, Exports};
-use headtime_serve::net::listener::Note;
+use headtime_serve::note::Note;
 use headtime_serve::server::{CAPACITY, ControlAt, Server, Service};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -138,7 +138,7 @@ fn main() {
         };
         let exports = Exports::new(vec![spec], sectors, drive.sector_bytes()).expect("one that fits");
         let (nbd, control) = (dir.path().join("nbd"), dir.path().join("control"));
-        let note: Note = Arc::new(|line| eprintln!("{line}"));
+        let note: Note = Arc::new(|_, line| eprintln!("{line}"));
         let mut service = Service::new(vec![Address::Unix(nbd.clone())], exports, note.clone());
         service.control = Some(ControlAt {
             path: control.clone(),

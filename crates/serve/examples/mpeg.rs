@@ -31,7 +31,7 @@ use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::net::address::Address;
 use headtime_serve::net::exports::{ExportSpec, Exports};
-use headtime_serve::net::listener::Note;
+use headtime_serve::note::Note;
 use headtime_serve::server::{CAPACITY, Server, Service};
 use headtime_serve::streams;
 
@@ -217,7 +217,7 @@ fn main() {
         load.expected_ppm as f64 / 1e4
     );
     let drive = VirtualDrive::new(&profile, DriveConfig::default(), file.into()).expect("a drive");
-    let note: Note = Arc::new(|line| eprintln!("{line}"));
+    let note: Note = Arc::new(|_, line| eprintln!("{line}"));
     let path = dir.path().join("nbd");
     let mut service = Service::new(vec![Address::Unix(path.clone())], exports, note);
     service.streams = Some(Arc::new(disk));

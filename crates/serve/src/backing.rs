@@ -6,7 +6,7 @@
 
 mod segments;
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, SeekFrom, flock};
 use rustix::io::Errno;
+
+use crate::private;
 
 /// Bytes of a segment file. Every file system with sparse files takes files of this size (the least are 2 TiB on ext3
 /// and 3.9 TiB on F2FS), and a drive of 20 TB needs no more than 19 open files.
@@ -228,7 +230,7 @@ fn without_slash(path: &Path) -> PathBuf {
 fn single(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
     let failed = BackingError::io(path);
     let new = !path.exists();
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(&failed)?;
+    let file = private::open_named(path).map_err(&failed)?;
     lock(&file, path)?;
     match file.metadata().map_err(&failed)?.len() {
         0 => {

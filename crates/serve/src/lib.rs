@@ -12,6 +12,8 @@
 //! * [`control`]: clients of the control interface; [`apps`]: the background applications, which are such clients
 //! * [`streams`]: exports that were promised something
 //! * [`metrics`]: figures for Prometheus
+//! * [`note`]: lines for whoever runs a server
+//! * [`private`]: files that nobody else may read
 //! * [`record`]: what clients asked for and when, in a file that the simulator replays
 //! * [`server`]: all of it together, from its start to its end
 //! * [`destage`]: an export with a write-back cache, as a client of the control interface
@@ -29,6 +31,8 @@ pub mod device;
 pub mod engine;
 pub mod metrics;
 pub mod net;
+pub mod note;
+pub mod private;
 pub mod record;
 pub mod ring;
 pub mod server;

@@ -11,6 +11,7 @@ pub mod exposition;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -156,6 +157,10 @@ async fn answer(head: &[u8], source: &Source) -> Answer {
     if target.split('?').next() != Some("/metrics") {
         return Answer { head_only, ..plain("404 Not Found", "the metrics are at /metrics\n") };
     }
+    if !is_local(head) {
+        let why = "expected a Host header that names this machine: localhost or a loopback address\n";
+        return Answer { head_only, ..plain("421 Misdirected Request", why) };
+    }
     match counts::take(&source.engine, &source.exports, &source.names, &source.cached).await {
         Ok(snapshot) => {
             let kind = "text/plain; version=0.0.4; charset=utf-8";
@@ -163,6 +168,22 @@ async fn answer(head: &[u8], source: &Source) -> Answer {
         }
         Err(_) => Answer { head_only, ..plain("503 Service Unavailable", "the server ends\n") },
     }
+}
+
+/// Whether a request is meant for this machine. A page of another site can make a browser ask here under that site's own
+/// name, and would read the answer.
+fn is_local(head: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(head);
+    let fields = text.lines().skip(1).filter_map(|line| line.split_once(':'));
+    let mut hosts = fields.filter(|f| f.0.trim().eq_ignore_ascii_case("host")).map(|f| f.1.trim());
+    hosts.all(|host| {
+        let name = match host.parse::<SocketAddr>() {
+            Ok(at) => return at.ip().is_loopback(),
+            Err(_) => host.rsplit_once(':').filter(|h| h.1.parse::<u16>().is_ok()).map_or(host, |h| h.0),
+        };
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback())
+    })
 }
 
 fn plain(status: &'static str, body: &str) -> Answer {

@@ -21,7 +21,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
 
 use crate::engine::telling::Ask;
-use crate::net::listener::Note;
+use crate::note::{About, Note};
 use text::Text;
 
 /// Events that may wait for the writer: those of half a second at 65,000 requests a second, more than an engine serves.
@@ -122,7 +122,7 @@ impl Recording {
         let by = Instant::now() + LAST;
         while !self.thread.is_finished() {
             if Instant::now() >= by {
-                return (self.note)("warning: the recording could not be written to its end".into());
+                return (self.note)(About::Warning, "the recording could not be written to its end".into());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -167,13 +167,17 @@ impl NewRecording {
                 1 => "1 request".into(),
                 n => format!("{n} requests"),
             };
-            note(match ended {
+            match ended {
                 Ok(()) if late.load(Ordering::Acquire) => {
-                    format!("recording stopped: {name} could not be written fast enough; it holds the first {held}")
+                    let why = format!("{name} could not be written fast enough; it holds the first {held}");
+                    note(About::Warning, format!("recording stopped: {why}"));
                 }
-                Ok(()) => format!("{name} holds {held}"),
-                Err(e) => format!("recording stopped: {name}: {e}; the file is cut and cannot be replayed"),
-            });
+                Ok(()) => note(About::Server, format!("{name} holds {held}")),
+                Err(e) => {
+                    let why = format!("{name}: {e}; the file is cut and cannot be replayed");
+                    note(About::Warning, format!("recording stopped: {why}"));
+                }
+            }
         })?;
         Ok((Recorder { queue: Some(sender), behind }, Recording { thread, note: last }))
     }

@@ -5,6 +5,7 @@
 //! it is done with it, and that a ring with unfinished operations never frees anything ([`Drop`]).
 #![allow(unsafe_code)]
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -18,6 +19,8 @@ use crate::buffer::Aligned;
 
 /// A write is on the device, not only in its cache, when it completes.
 const RWF_DSYNC: i32 = 0x2;
+/// How often an operation is tried again that the kernel interrupted, or could not do at that moment.
+const AGAIN: u32 = 64;
 
 /// What an operation moves.
 #[derive(Debug)]
@@ -36,6 +39,14 @@ struct Operation {
     /// file. Of a flush: files done.
     moved: usize,
     fua: bool,
+    /// How often it was tried again since it moved something.
+    again: u32,
+}
+
+impl Operation {
+    fn new(token: u64, held: Held, offset: u64, fua: bool) -> Operation {
+        Operation { token, held, offset, moved: 0, fua, again: 0 }
+    }
 }
 
 /// What follows from a refusal of the kernel's to take what was filled in.
@@ -81,8 +92,14 @@ pub struct Ring {
     backing: Arc<Backing>,
     operations: Vec<Option<Operation>>,
     free: Vec<u32>,
-    /// Filled in, and not yet handed to the kernel.
-    queued: usize,
+    /// Filled in, and not yet handed to the kernel, in order.
+    queued: VecDeque<u32>,
+    /// The kernel takes nothing of this ring any more. What was filled in and not taken has failed, and must never be
+    /// handed over: whoever waited for it was told that it was not done.
+    broken: bool,
+    failed: VecDeque<Finished>,
+    #[cfg(test)]
+    refuses: Option<i32>,
 }
 
 impl std::fmt::Debug for Ring {
@@ -99,40 +116,63 @@ impl Ring {
 
     /// The same over what may be several files. Offsets are the drive's.
     pub fn over(backing: Arc<Backing>, depth: u32) -> io::Result<Ring> {
-        let ring = IoUring::new(depth.max(1).next_power_of_two())?;
         let operations = (0..depth).map(|_| None).collect();
-        Ok(Ring { ring, backing, operations, free: (0..depth).rev().collect(), queued: 0 })
+        Ok(Ring {
+            ring: Ring::made(depth)?,
+            backing,
+            operations,
+            free: (0..depth).rev().collect(),
+            queued: VecDeque::new(),
+            broken: false,
+            failed: VecDeque::new(),
+            #[cfg(test)]
+            refuses: None,
+        })
+    }
+
+    fn made(depth: u32) -> io::Result<IoUring> {
+        IoUring::new(depth.max(1).next_power_of_two())
     }
 
     /// Operations that have not been reported as finished.
     pub fn outstanding(&self) -> usize {
-        self.operations.len() - self.free.len()
+        self.operations.len() - self.free.len() + self.failed.len()
     }
 
-    /// Whether operations wait that the kernel did not take yet: [`Ring::poll`] offers them again, and its descriptor does not
-    /// say when.
+    /// Whether there is something for [`Ring::poll`] of which its descriptor does not say when: operations that the kernel
+    /// did not take yet, which it offers again, or that failed.
     pub fn is_held_up(&self) -> bool {
-        self.queued > 0
+        !self.queued.is_empty() || !self.failed.is_empty()
     }
 
-    /// Begins to read `len` bytes. Panics when more operations are outstanding than it was made for.
+    /// Begins to read `len` bytes. Fails where the kernel takes nothing, and then nothing was begun. Panics when more operations are
+    /// outstanding than it was made for.
     pub fn read(&mut self, token: u64, offset: u64, len: usize) -> io::Result<()> {
-        self.begin(Operation { token, held: Held::Read(Aligned::new(len)), offset, moved: 0, fua: false })
+        self.begin(Operation::new(token, Held::Read(Aligned::new(len)), offset, false))
     }
 
     /// Begins to write; `fua`: it completes only when it is on the device. The same panic.
     pub fn write(&mut self, token: u64, offset: u64, data: Bytes, fua: bool) -> io::Result<()> {
-        self.begin(Operation { token, held: Held::Write(data), offset, moved: 0, fua })
+        self.begin(Operation::new(token, Held::Write(data), offset, fua))
     }
 
     /// Begins to put everything that was written before on the device. The same panic.
     pub fn flush(&mut self, token: u64) -> io::Result<()> {
-        self.begin(Operation { token, held: Held::Nothing, offset: 0, moved: 0, fua: false })
+        self.begin(Operation::new(token, Held::Nothing, 0, false))
     }
 
     fn begin(&mut self, operation: Operation) -> io::Result<()> {
+        if self.broken {
+            if self.free.len() < self.operations.len() {
+                return Err(io::Error::other("the kernel takes nothing until it has finished what it has"));
+            }
+            // With the old one what was never handed over is gone.
+            self.ring = Ring::made(self.operations.len() as u32)?;
+            self.broken = false;
+        }
         self.put(operation);
-        self.hand_over()
+        self.hand_over();
+        Ok(())
     }
 
     /// Takes an operation in, and does not hand it over yet.
@@ -167,29 +207,47 @@ impl Ring {
         // freed or touched before the completion of this slot has been taken, and `Drop` leaks it when that never comes.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "the ring has room for every operation");
-        self.queued += 1;
+        self.queued.push_back(slot);
     }
 
-    fn hand_over(&mut self) -> io::Result<()> {
-        while self.queued > 0 {
-            match self.ring.submit() {
-                Ok(n) => self.queued -= n.min(self.queued),
+    fn submit(&self) -> io::Result<usize> {
+        #[cfg(test)]
+        if let Some(errno) = self.refuses {
+            return Err(io::Error::from_raw_os_error(errno));
+        }
+        self.ring.submit()
+    }
+
+    fn hand_over(&mut self) {
+        while !self.queued.is_empty() {
+            match self.submit() {
+                Ok(n) => _ = self.queued.drain(..n.min(self.queued.len())),
                 Err(e) => match Refused::by(&e) {
                     Refused::Again => {}
-                    Refused::Later => return Ok(()),
-                    Refused::ForGood => return Err(e),
+                    Refused::Later => return,
+                    Refused::ForGood => self.fail(&e),
                 },
             }
         }
-        Ok(())
+    }
+
+    /// The kernel refused what was filled in, for good.
+    fn fail(&mut self, why: &io::Error) {
+        self.broken = true;
+        for slot in self.queued.drain(..) {
+            let op = self.operations[slot as usize].take().expect("an operation was begun in this slot");
+            self.free.push(slot);
+            let result = Err(why.raw_os_error().map_or(io::ErrorKind::Other.into(), io::Error::from_raw_os_error));
+            self.failed.push_back(Finished { token: op.token, result });
+        }
     }
 
     /// One operation that has finished; never waits.
     pub fn poll(&mut self) -> Option<Finished> {
         loop {
-            if self.queued > 0 && self.hand_over().is_err() {
-                // Nothing that was queued will ever complete; the next submission reports why.
-                return None;
+            self.hand_over();
+            if let Some(failed) = self.failed.pop_front() {
+                return Some(failed);
             }
             let entry = self.ring.completion().next()?;
             let slot = entry.user_data() as u32;
@@ -205,14 +263,16 @@ impl Ring {
                 Held::Nothing => self.backing.files(),
             };
             match &result {
-                Ok(n) => op.moved += n,
-                Err(e) if is_interrupted(e) => {
+                Ok(n) => (op.moved, op.again) = (op.moved + n, 0),
+                // A device that always says so must not keep the engine here for ever.
+                Err(e) if is_interrupted(e) && op.again < AGAIN && !self.broken => {
+                    op.again += 1;
                     self.queue(slot);
                     continue;
                 }
                 Err(_) => {}
             }
-            if matches!(result, Ok(n) if n > 0) && op.moved < wanted {
+            if matches!(result, Ok(n) if n > 0) && op.moved < wanted && !self.broken {
                 self.queue(slot);
                 continue;
             }
@@ -239,7 +299,7 @@ impl Ring {
     /// Begins to read as if the kernel took nothing for a moment.
     #[cfg(test)]
     pub(crate) fn read_held_up(&mut self, token: u64, offset: u64, len: usize) {
-        self.put(Operation { token, held: Held::Read(Aligned::new(len)), offset, moved: 0, fua: false });
+        self.put(Operation::new(token, Held::Read(Aligned::new(len)), offset, false));
     }
 }
 
@@ -255,182 +315,4 @@ impl Drop for Ring {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::{Read, Write};
-
-    fn file() -> File {
-        tempfile::tempfile().unwrap()
-    }
-
-    fn next(ring: &mut Ring) -> Finished {
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        loop {
-            match ring.poll() {
-                Some(f) => return f,
-                None => std::thread::sleep(std::time::Duration::from_micros(50)),
-            }
-            assert!(std::time::Instant::now() < until, "nothing finishes");
-        }
-    }
-
-    #[test]
-    fn what_was_written_is_read_back() {
-        let mut ring = Ring::new(file().into(), 2).unwrap();
-        ring.write(1, 4096, Bytes::from(vec![5; 8192]), true).unwrap();
-        assert!(next(&mut ring).result.is_ok());
-        ring.flush(2).unwrap();
-        assert_eq!(next(&mut ring).token, 2);
-        ring.read(3, 0, 12288).unwrap();
-        let read = next(&mut ring).result.unwrap();
-        assert!(read[..4096].iter().all(|&b| b == 0) && read[4096..].iter().all(|&b| b == 5));
-        assert_eq!(ring.outstanding(), 0);
-    }
-
-    /// Segments of 1,000 bytes, the last one shorter.
-    fn over_segments(files: Vec<File>, depth: u32) -> Ring {
-        Ring::over(Arc::new(Backing::of_segments(files, 1000)), depth).unwrap()
-    }
-
-    #[test]
-    fn data_in_several_files_is_what_it_would_be_in_memory() {
-        const BYTES: usize = 12_345;
-        let files: Vec<File> = (0..13).map(|_| file()).collect();
-        files.iter().enumerate().for_each(|(n, f)| f.set_len(if n < 12 { 1000 } else { 345 }).unwrap());
-        let lengths = files.iter().map(|f| f.try_clone().unwrap()).collect::<Vec<_>>();
-        let mut ring = over_segments(files, 3);
-        let (mut memory, mut seed) = (vec![0; BYTES], 1u64);
-        let mut chance = |of: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as usize % of
-        };
-        for n in 0..3000 {
-            let at = chance(BYTES);
-            // Mostly about as long as a segment, some over many of them.
-            let len = 1 + chance(if n % 10 == 0 { BYTES } else { 1500 }).min(BYTES - at - 1);
-            if chance(2) == 0 {
-                let data = vec![1 + chance(255) as u8; len];
-                memory[at..at + len].copy_from_slice(&data);
-                ring.write(n, at as u64, data.into(), n % 7 == 0).unwrap();
-                assert!(next(&mut ring).result.unwrap().is_empty());
-            } else {
-                ring.read(n, at as u64, len).unwrap();
-                let f = next(&mut ring);
-                assert!(f.token == n && f.result.unwrap() == memory[at..at + len], "{len} bytes at {at}");
-            }
-        }
-        assert_eq!(ring.outstanding(), 0);
-        let lengths: Vec<u64> = lengths.iter().map(|f| f.metadata().unwrap().len()).collect();
-        assert_eq!(lengths, [vec![1000; 12], vec![345]].concat(), "no file has grown");
-    }
-
-    #[test]
-    fn an_error_in_any_of_several_files_is_the_answer() {
-        let full = || File::options().read(true).write(true).open("/dev/full").unwrap();
-        let data = || Bytes::from(vec![1; 200]);
-        for files in [vec![file(), full(), file()], vec![file(), file(), full()]] {
-            let mut ring = over_segments(files, 2);
-            ring.write(1, 900, data(), false).unwrap();
-            ring.write(2, 1900, data(), false).unwrap();
-            let mut results =
-                [next(&mut ring), next(&mut ring)].map(|f| (f.token, f.result.err().and_then(|e| e.raw_os_error())));
-            results.sort();
-            assert!(results.iter().any(|r| r.1 == Some(28)), "no space: {results:?}");
-        }
-        // Of a segment that is shorter than the others nothing is taken from the next one.
-        let files: Vec<File> = [1000, 500, 1000]
-            .map(|len| {
-                let f = file();
-                f.set_len(len).unwrap();
-                f
-            })
-            .into();
-        let mut ring = over_segments(files, 1);
-        ring.read(3, 900, 1500).unwrap();
-        assert_eq!(next(&mut ring).result.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-    }
-
-    #[test]
-    fn a_flush_is_one_of_every_file() {
-        // A pipe cannot be flushed.
-        for (pipe_at, expected) in [(0, Some(22)), (2, Some(22)), (3, None)] {
-            let mut files: Vec<File> = (0..3).map(|_| file()).collect();
-            let (reader, _writer) = std::io::pipe().unwrap();
-            files.insert(pipe_at, OwnedFd::from(reader).into());
-            files.truncate(3);
-            let mut ring = over_segments(files, 1);
-            ring.flush(1).unwrap();
-            assert_eq!(next(&mut ring).result.err().and_then(|e| e.raw_os_error()), expected);
-        }
-    }
-
-    #[test]
-    fn what_the_kernel_did_not_take_for_a_moment_is_handed_over_at_the_next_poll() {
-        let mut f = file();
-        f.write_all(&[7; 1024]).unwrap();
-        let mut ring = Ring::new(f.into(), 3).unwrap();
-        ring.read_held_up(1, 0, 512);
-        ring.read_held_up(2, 512, 512);
-        assert!(ring.is_held_up() && ring.outstanding() == 2);
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        assert!(ring.ring.completion().is_empty(), "the kernel has not seen them");
-        let mut tokens = [next(&mut ring), next(&mut ring)].map(|f| {
-            assert!(f.result.unwrap().iter().all(|&b| b == 7));
-            f.token
-        });
-        tokens.sort();
-        assert!(tokens == [1, 2] && !ring.is_held_up() && ring.outstanding() == 0);
-        // The next operation takes them along, too.
-        ring.read_held_up(3, 0, 512);
-        ring.read(4, 0, 512).unwrap();
-        assert!(!ring.is_held_up());
-        assert_eq!(next(&mut ring).token + next(&mut ring).token, 7);
-    }
-
-    #[test]
-    fn refusals_that_pass_are_told_from_those_that_do_not() {
-        let by = |errno| Refused::by(&io::Error::from_raw_os_error(errno));
-        assert_eq!(by(rustix::io::Errno::INTR.raw_os_error()), Refused::Again);
-        for errno in [rustix::io::Errno::AGAIN, rustix::io::Errno::BUSY] {
-            assert_eq!(by(errno.raw_os_error()), Refused::Later, "{errno}");
-        }
-        for errno in [rustix::io::Errno::BADF, rustix::io::Errno::INVAL, rustix::io::Errno::NOMEM] {
-            assert_eq!(by(errno.raw_os_error()), Refused::ForGood, "{errno}");
-        }
-        assert_eq!(Refused::by(&io::ErrorKind::Interrupted.into()), Refused::ForGood, "no answer of the kernel's");
-    }
-
-    #[test]
-    fn a_read_beyond_the_end_is_an_error_not_zeros() {
-        let mut f = file();
-        f.write_all(&[1; 100]).unwrap();
-        let mut ring = Ring::new(f.into(), 1).unwrap();
-        ring.read(9, 0, 512).unwrap();
-        let e = next(&mut ring).result.unwrap_err();
-        assert_eq!(e.kind(), io::ErrorKind::UnexpectedEof);
-    }
-
-    #[test]
-    fn an_error_of_the_kernel_comes_back_with_its_operation() {
-        let read_only = File::open("/dev/null").unwrap();
-        let mut ring = Ring::new(read_only.into(), 1).unwrap();
-        ring.write(4, 0, Bytes::from_static(&[0; 512]), false).unwrap();
-        let f = next(&mut ring);
-        assert_eq!((f.token, f.result.unwrap_err().raw_os_error()), (4, Some(9)));
-    }
-
-    #[test]
-    fn a_ring_that_is_dropped_with_operations_under_way_lets_them_end() {
-        let (mut reader, writer) = std::io::pipe().unwrap();
-        let file: OwnedFd = reader.try_clone().unwrap().into();
-        let mut ring = Ring::new(file, 1).unwrap();
-        // Nothing is in the pipe: this read does not end.
-        ring.read(1, u64::MAX, 16).unwrap();
-        assert!(ring.poll().is_none());
-        drop(ring);
-        drop(writer);
-        let mut rest = vec![];
-        reader.read_to_end(&mut rest).unwrap();
-        assert!(rest.is_empty());
-    }
-}
+mod tests;

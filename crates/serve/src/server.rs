@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headtime_nbd::Limits;
 use headtime_sched::admit::das::admission::Disk;
 use headtime_sched::scheduler::Scheduler;
 use tokio::runtime::Runtime;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle as Task;
 use tokio_rustls::TlsAcceptor;
 
@@ -30,24 +30,25 @@ use crate::net::address::{Address, ListenError};
 use crate::net::budget::Budget;
 use crate::net::connection::Shared;
 use crate::net::exports::{ExportSpec, Exports};
-use crate::net::listener::{Note, accept};
+use crate::net::listener::accept;
+use crate::note::{About, Note};
 use crate::record::{NewRecording, Recorder, Recording};
 use crate::streams::{Grounds, Live};
+
+mod watching;
 
 /// Requests that all clients together may have under way.
 pub const MOST_REQUESTS: usize = 4096;
 /// Requests that a core behind these must be able to hold: before each write one read may be needed ([`crate::engine::image`]),
 /// and the last flush.
 pub const CAPACITY: usize = 2 * (MOST_REQUESTS + MOST_CACHED) + 1;
-/// Tellings beside requests that may wait for the engine.
-const MOST_CALLS: usize = 4096;
+/// Calls beside requests that may wait for the engine.
+pub const MOST_CALLS: usize = 4096;
+/// Tellings of this program's own: of its streams, each from a thread of its own (tokio has at most 512 such), of a
+/// configuration that is read again.
+const MOST_OWN: usize = 1024;
 /// How long clients may take to fetch their last answers when the server ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-
-/// How often it is looked whether the drive is what it is taken to be.
-const LOOK: Duration = Duration::from_millis(500);
-/// How long nothing more is said of commands that took longer than the worst case.
-const OVERDUE_AGAIN: Duration = Duration::from_secs(10);
 
 /// How clients are served.
 pub struct Service {
@@ -57,7 +58,7 @@ pub struct Service {
     pub exports: Exports,
     /// What each may do.
     pub limits: Limits,
-    /// How many there may be.
+    /// How many there may be at a time, on each socket.
     pub clients: usize,
     /// Bytes that all together may have under way.
     pub bytes: u64,
@@ -98,7 +99,7 @@ pub struct ControlAt {
 }
 
 impl Service {
-    /// As is usual: 64 clients, 256 MiB under way, 10 s to negotiate.
+    /// As is usual: 64 clients a socket, 256 MiB under way, 10 s to negotiate.
     pub fn new(listen: Vec<Address>, exports: Exports, note: Note) -> Service {
         Service {
             listen,
@@ -192,7 +193,7 @@ impl Server {
         };
         let metrics_port = metrics.as_ref().and_then(|l| l.port());
         let (outbox, inbox) =
-            inbox(MOST_REQUESTS + MOST_CACHED + MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
+            inbox(MOST_REQUESTS + MOST_CACHED + MOST_OWN, MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
         let recording = service.record.map(|new| new.begin(Arc::clone(&service.note))).transpose();
         let (recorder, recording) = recording.map_err(|e| ServeError::System("the recording", e))?.unzip();
         let (over, ended) = oneshot::channel();
@@ -241,7 +242,7 @@ impl Server {
             let live = Live::new(outbox.clone(), disk, shared.exports.clone()).on(grounds);
             live.beside_caches(interface.cached.clone())
         });
-        runtime.spawn(watch(outbox.clone(), service.note.clone()));
+        runtime.spawn(watching::watch(outbox.clone(), service.note.clone()));
         if let Some(listening) = metrics {
             let (exports, engine, names) = (shared.exports.clone(), outbox.clone(), Arc::clone(&names));
             let source = metrics::Source { exports, engine, names, cached: interface.cached.clone() };
@@ -252,21 +253,20 @@ impl Server {
             let (mut ends, note) = (ends.clone(), service.note.clone());
             runtime.spawn(async move {
                 let ended = async move { _ = ends.wait_for(|&end| end).await };
-                if let Err(why) = control::service::serve(interface, listening, ended).await {
-                    note(format!("the control interface ended: {why}"));
+                if let Err(why) = control::service::serve(interface, listening, Arc::clone(&note), ended).await {
+                    note(About::Warning, format!("the control interface ended: {why}"));
                 }
             });
         }
         let ports = listening.iter().filter_map(|l| l.port()).collect();
-        let places = Arc::new(Semaphore::new(service.clients));
         let listeners = listening.into_iter().map(|l| {
-            let (mut shared, places, note) = (shared.clone(), Arc::clone(&places), service.note.clone());
+            let (mut shared, clients, note) = (shared.clone(), service.clients, service.note.clone());
             if l.port().is_none()
                 && let Some((_, required)) = &mut shared.tls
             {
                 *required = false;
             }
-            runtime.spawn(accept(l, shared, places, ends.clone(), note))
+            runtime.spawn(accept(l, shared, clients, ends.clone(), note))
         });
         let listeners = listeners.collect();
         let note = service.note;
@@ -363,7 +363,7 @@ impl Server {
         let caches = std::mem::take(&mut self.caches);
         let left = self.runtime.block_on(caches.finish());
         written_out(&left, |export, said| {
-            (self.note)(format!("warning: export \"{}\": {said}", self.export_names[export as usize]));
+            (self.note)(About::Warning, format!("export \"{}\": {said}", self.export_names[export as usize]));
         })
     }
 }
@@ -392,41 +392,10 @@ fn written_out(left: &[(u32, Option<Left>)], note: impl Fn(u32, String)) -> Resu
     }
 }
 
-/// Reports where the drive is not what it is taken to be, until the engine ends: it took longer than its worst case,
-/// with the last command that showed it, or its write cache is in another state.
-async fn watch(engine: Outbox<Telling>, note: Note) {
-    let (mut said, mut cache, mut quiet_until) = (0, None, Instant::now());
-    while let Ok(s) = snapshot(&engine).await {
-        if let (times, Some(last)) = s.overdue
-            && times > said
-            && Instant::now() >= quiet_until
-        {
-            note(format!("warning: {last} ({times} times since the start): what streams are promised does not hold"));
-            said = times;
-            quiet_until = Instant::now() + OVERDUE_AGAIN;
-        }
-        if s.write_cache != cache {
-            cache = s.write_cache;
-            note(match cache {
-                Some(true) => format!("warning: {HIDDEN_CACHE}"),
-                Some(false) => NO_CACHE.into(),
-                None => "the drive's write cache is again as its profile or the kernel says".into(),
-            });
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-}
-
-const HIDDEN_CACHE: &str = "the drive answers writes before they can be on the disk: its write cache is on, although \
-    its profile or the kernel says that it is off. Gaps are not filled while the cache may hold data, and what was not \
-    flushed is lost in a power failure";
-const NO_CACHE: &str = "the drive answers writes when they are on the disk: its write cache is off, although its \
-    profile or the kernel says that it is on";
-
 /// Asks the engine what it has counted.
 pub async fn snapshot(engine: &Outbox<Telling>) -> Result<Snapshot, NotTold> {
     let (sender, receiver) = oneshot::channel();
-    engine.tell(Telling::Snapshot(sender))?;
+    engine.call(Telling::Snapshot(sender)).await?;
     receiver.await.map_err(|_| NotTold::Ended)
 }
 

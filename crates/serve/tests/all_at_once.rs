@@ -49,7 +49,7 @@ fn server(dir: &Path) -> (Server, Vec<String>, Vec<(u32, Stream)>) {
     file.set_len(sectors * u64::from(sector_bytes)).unwrap();
     let drive = VirtualDrive::new(&profile, DriveConfig::default(), file.into()).unwrap();
     let names = exports.specs.iter().map(|s| s.name.clone()).collect();
-    let mut service = Service::new(config.addresses(), exports, Arc::new(|_| ()));
+    let mut service = Service::new(config.addresses(), exports, Arc::new(|_, _| ()));
     service.streams = Some(Arc::new(disk));
     (Server::start(core, drive, service).unwrap(), names, wanted)
 }

@@ -123,7 +123,7 @@ fn start(profile: &Profile, sectors: u64, faults: &[Fault], disk: PathBuf, contr
     let exports = Exports::new(vec![whole], sectors, 512).unwrap();
     let fill = Some(FillConfig::new(Algorithm::Headtime));
     let core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity: 1024, fill }, model);
-    let mut service = Service::new(Vec::new(), exports, Arc::new(|_| {}));
+    let mut service = Service::new(Vec::new(), exports, Arc::new(|_, _| {}));
     let disk_id = backing::id(&disk).unwrap();
     service.control = Some(ControlAt { path: control, disk: profile.title.clone(), disk_id, sectors, fills: true });
     Server::start(core, drive, service).unwrap()
@@ -541,8 +541,8 @@ fn a_floor_is_kept_while_the_foreground_is_busy() {
     let w = World::new(6, vec![]);
     let (control, sectors) = (w.path("control"), w.sectors);
     let busy = w.runtime.spawn(async move {
-        let (mut control, _) = look(&control).await.unwrap();
-        let mut link = Link::open(&mut control, "foreground", 1, 1).await.unwrap();
+        let (mut control, info) = look(&control).await.unwrap();
+        let mut link = Link::open(&mut control, &info, "foreground", 1, 1).await.unwrap();
         let ask = |token: u64| {
             let lbn = token.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (sectors - 8);
             Call::Foreground(Foreground { token, kind: Kind::Read.into(), lbn, count: 8, ..Foreground::default() })

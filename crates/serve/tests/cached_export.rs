@@ -27,7 +27,7 @@ use headtime_serve::engine::telling::{Change as Told, Telling};
 use headtime_serve::net::address::Address;
 use headtime_serve::net::budget::Budget;
 use headtime_serve::net::exports::{ExportSpec, Exports};
-use headtime_serve::net::listener::Note;
+use headtime_serve::note::{About, Note};
 use headtime_serve::server::{CAPACITY, ControlAt, MOST_REQUESTS, Server, Service};
 use headtime_serve::{control, engine};
 use rig::{Rig, SECTOR, core, drive};
@@ -50,7 +50,13 @@ fn caches() -> Caches {
 fn notes() -> (Note, Arc<Mutex<Vec<String>>>) {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let note = Arc::clone(&said);
-    (Arc::new(move |line| note.lock().unwrap().push(line)), said)
+    (
+        Arc::new(move |about, line| match about {
+            About::Visits => {}
+            _ => note.lock().unwrap().push(line),
+        }),
+        said,
+    )
 }
 
 /// A server of one export with a cache of 1 MiB, and what it says.
@@ -101,14 +107,15 @@ fn requests_fail_and_the_server_ends_when_the_disk_is_gone() {
     let _ = server.stop();
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     let said = said.lock().unwrap();
-    let lost = "warning: export \"data\": 4096 bytes that clients were told are written are not on the disk";
+    let lost = "export \"data\": 4096 bytes that clients were told are written are not on the disk";
     assert!(said.iter().any(|line| line.starts_with(lost)), "{said:?}");
     assert!(said.len() <= 4, "each is said once: {said:?}");
 }
 
 /// What a client of the control interface is answered that asks for this in a session of its own.
 async fn answer(control: &mut Control, call: Call) -> Event {
-    let mut session = Session::open(control, "another client", 100, 64).await.unwrap();
+    let on = info(control).await.unwrap();
+    let mut session = Session::open(control, &on, "another client", 100, 64).await.unwrap();
     session.say(call).await.unwrap();
     session.next().await.unwrap()
 }

@@ -68,7 +68,7 @@ fn simulated(core: Core, body: impl Body, arrivals: &[Arrival], scan: bool) -> V
 fn in_engine(core: Core, body: impl Body, arrivals: &[Arrival], scan: bool) -> Vec<String> {
     let log = Log::default();
     let scheduler = Recorded::new(core, &log);
-    let (outbox, inbox) = inbox(4096).unwrap();
+    let (outbox, inbox) = inbox(4096, 16).unwrap();
     // The core's capacity, from the same source as the simulator's: the drive.
     let capacity = body.capacity();
     let clock = Stepping {
@@ -186,7 +186,7 @@ fn over_a_device_that_answers_out_of_order_and_fails_too() {
 /// the engine keeps to the contract and adds nothing.
 #[test]
 fn what_was_told_in_real_time_gives_the_same_decisions_when_it_is_told_again() {
-    let (outbox, inbox) = inbox(1000).unwrap();
+    let (outbox, inbox) = inbox(1000, 16).unwrap();
     let all = arrivals(9, 1_000);
     let sender = std::thread::spawn(move || {
         for a in all.iter().take(150) {

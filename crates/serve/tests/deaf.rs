@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use headtime_disk::command::Kind;
 use headtime_sched::tasks::{Range, TaskError};
-use headtime_serve::control::client::{Control, Session, connect};
+use headtime_serve::control::client::{Control, Session, connect, info};
 use headtime_serve::control::v1::session_call::Call as Says;
 use headtime_serve::control::v1::session_event::Event;
 use headtime_serve::control::v1::{self, SessionCall, StatisticsRequest, TaskRef};
 use headtime_serve::device::null::Null;
-use headtime_serve::engine::background::Told;
 use headtime_serve::engine::telling::{Call, Change, Telling};
+use headtime_serve::engine::told::Told;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{CAPACITY, ControlAt, Server, Service};
 use rig::{Rig, core};
@@ -34,7 +34,7 @@ fn server(dir: &Path) -> Server {
     let all =
         ExportSpec { name: "all".into(), description: String::new(), first: 0, sectors, read_only: true, weight: 100 };
     let exports = Exports::new(vec![all], sectors, 512).unwrap();
-    let mut service = Service::new(vec![], exports, Arc::new(|line| eprintln!("note: {line}")));
+    let mut service = Service::new(vec![], exports, Arc::new(|_, line| eprintln!("note: {line}")));
     service.control = Some(ControlAt {
         path: dir.join("control"),
         disk: "null".into(),
@@ -58,7 +58,8 @@ fn a_client_that_fetches_no_refusals_is_not_heard_until_it_does() {
     // Each takes a few dozen bytes. Beside those that the session keeps, both sides' windows are full of them.
     const MOST: u64 = 400_000;
     beside(async |mut control| {
-        let session = Session::open(&mut control, "deaf", 1, 1).await.unwrap();
+        let on = info(&mut control).await.unwrap();
+        let session = Session::open(&mut control, &on, "deaf", 1, 1).await.unwrap();
         let (calls, mut events) = session.split();
         let mut said = 0;
         let abort = |task| SessionCall { call: Some(Says::Abort(TaskRef { task })) };
@@ -79,7 +80,8 @@ fn a_client_that_fetches_no_data_gets_no_more_of_it_until_it_does() {
     const REQUESTS: u64 = 400;
     const SECTORS: u32 = 2048;
     beside(async |mut control| {
-        let session = Session::open(&mut control, "deaf", 1, 1).await.unwrap();
+        let on = info(&mut control).await.unwrap();
+        let session = Session::open(&mut control, &on, "deaf", 1, 1).await.unwrap();
         let (calls, mut events) = session.split();
         for token in 0..REQUESTS {
             let kind = v1::Kind::Read.into();

@@ -197,6 +197,31 @@ fn a_server_that_goes_away_and_comes_back_loses_nothing() {
     assert_eq!(bench.finish().bytes, 0);
 }
 
+/// Another disk, of the same model, is not the one that the data was meant for.
+#[test]
+fn nothing_is_written_onto_another_disk_than_before() {
+    let mut bench = Bench::new(2 << 20);
+    let mut client = bench.client();
+    bench.stop_server();
+    (0..40).for_each(|i| client.write(i * 800, &data(i + 1, 8), false).unwrap());
+    let other = tempfile::tempfile().unwrap();
+    other.set_len(10 << 30).unwrap();
+    let (first, id) = (std::mem::replace(&mut bench.file, other), std::mem::take(&mut bench.disk_id));
+    bench.disk_id = "another".into();
+    bench.start_server(false);
+    // As long as half of them took with the right disk.
+    std::thread::sleep(Duration::from_secs(3));
+    (0..40).for_each(|i| assert_eq!(stamps(&bench.on_disk(i * 800, 8)), [0; 8], "block {i}"));
+    assert_eq!(stamps(&client.read(35 * 800, 8).unwrap()), [36; 8]);
+    bench.stop_server();
+    (bench.file, bench.disk_id) = (first, id);
+    bench.start_server(false);
+    client.flush().unwrap();
+    (0..40).for_each(|i| assert_eq!(stamps(&bench.on_disk(i * 800, 8)), [i + 1; 8], "block {i}"));
+    drop(client);
+    assert_eq!(bench.finish().bytes, 0);
+}
+
 #[test]
 fn a_sector_that_cannot_be_written_fails_flushes_until_it_is() {
     let mut bench = Bench::new(1 << 20);

@@ -26,10 +26,11 @@ use headtime_serve::destage::inside::Caches;
 use headtime_serve::device::faulty::{Faulty, Planted};
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::device::{Device, Fault};
-use headtime_serve::engine::background::Told;
 use headtime_serve::engine::streams::{NotBegun, StreamCall};
 use headtime_serve::engine::telling::Telling;
+use headtime_serve::engine::told::Told;
 use headtime_serve::net::address::Address;
+use headtime_serve::note::About;
 use headtime_serve::server::{CAPACITY, ControlAt, Server, Service};
 use headtime_serve::streams::{Grounds, Live};
 use rig::{PROMISING, Rig, exports, next, promising, sectors};
@@ -85,7 +86,10 @@ fn server_with(
     let exports = exports();
     let noted: Arc<Mutex<String>> = Arc::default();
     let notes = Arc::clone(&noted);
-    let note = Arc::new(move |line: String| *notes.lock().unwrap() += &(line + "\n"));
+    let note = Arc::new(move |about, line: String| match about {
+        About::Visits => {}
+        _ => *notes.lock().unwrap() += &(line + "\n"),
+    });
     let listen = vec![Address::Unix(dir.join("nbd"))];
     let mut service = Service::new(listen, exports.clone(), note);
     service.caches = caches;

@@ -80,7 +80,7 @@ impl Bench {
             weight: 100,
         };
         let exports = Exports::new(vec![spec], 1 << 20, 512).unwrap();
-        let mut service = Service::new(vec!["tcp:127.0.0.1:0".parse().unwrap()], exports, Arc::new(|_| {}));
+        let mut service = Service::new(vec!["tcp:127.0.0.1:0".parse().unwrap()], exports, Arc::new(|_, _| {}));
         service.tls = Some((acceptor(&files(dir.path(), clients)).unwrap(), required));
         service.handshake = Duration::from_secs(2);
         let server = Server::start(rig::core(CAPACITY), drive, service).unwrap();

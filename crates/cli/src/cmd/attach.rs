@@ -100,7 +100,7 @@ pub fn attach(args: &Attach) -> Result<(), Failure> {
     let attached =
         host.attach(&Export { method, sector_size, read_only, ..Export::new(uri, name) }).map_err(Failure::input)?;
     for warning in &attached.warnings {
-        screen::note(&format!("warning: {warning}"));
+        screen::warn(&warning.to_string());
     }
     if args.json {
         return screen::print_json(&attached);

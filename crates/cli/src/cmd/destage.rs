@@ -1,7 +1,5 @@
 //! `headtime destage`: an export with a write-back cache in memory.
 
-use std::sync::Arc;
-
 use clap::Args;
 use headtime_host::systemd::Notice;
 use headtime_serve::destage::Limits;
@@ -14,6 +12,7 @@ use crate::background::Priority;
 use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
 use crate::figures;
+use crate::log::{self, Logging};
 use crate::running::{self, Hooks};
 use crate::screen;
 
@@ -40,6 +39,8 @@ pub struct Destage {
     /// Print one JSON object on stdout when it ends
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    pub log: Logging,
 }
 
 /// Serves until a signal; then writes everything out.
@@ -52,8 +53,10 @@ pub fn run(args: &Destage) -> Result<(), Failure> {
         },
         listen: args.nbd.clone(),
         limits: Limits { memory: args.memory },
-        note: Arc::new(|line| screen::note(&line)),
+        note: log::note(),
     };
+    headtime_host::process::use_all_files();
+    log::by_a_thread();
     let cache = Cache::start(setup).map_err(Failure::input)?;
     screen::note(&format!("\"{}\" with a cache of {} MiB; Ctrl-C ends it", args.export, args.memory >> 20));
     running::say_where(&args.nbd, cache.ports(), std::iter::once(args.export.as_str()), false);

@@ -14,6 +14,7 @@ use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{MOST_REQUESTS, Service};
 
 use crate::failure::Failure;
+use crate::log::{self, Logging};
 use crate::running::Hooks;
 use crate::{drive, figures, running};
 
@@ -40,6 +41,8 @@ pub struct Disk {
     /// Print one JSON object on stdout when it ends
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    pub log: Logging,
 }
 
 /// Serves until a signal.
@@ -59,7 +62,7 @@ pub fn run(args: &Disk) -> Result<(), Failure> {
     };
     let exports = Exports::new(vec![whole], device.sectors(), device.sector_bytes()).map_err(Failure::input)?;
     let scheduler = Firmware::new(device.depth(), MOST_REQUESTS);
-    let service = Service::new(args.nbd.clone(), exports, running::note());
+    let service = Service::new(args.nbd.clone(), exports, log::note());
     running::serve(
         scheduler,
         device,

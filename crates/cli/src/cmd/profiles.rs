@@ -49,7 +49,7 @@ pub fn run(args: &Profiles) -> Result<(), Failure> {
 fn show(name: &str, json: bool) -> Result<(), Failure> {
     let loaded = drive::load(name)?;
     for w in &loaded.warnings {
-        screen::note(&format!("warning: {w}"));
+        screen::warn(&format!("{w}"));
     }
     if json {
         return screen::print_json(&summary(&loaded.profile)?);

@@ -25,6 +25,7 @@ use headtime_sim::simulate::{Scheduling, written_through};
 use headtime_sim::workload::scenario::{beside, order};
 
 use crate::failure::Failure;
+use crate::log::{self, Logging};
 use crate::running::{Hooks, Reload};
 use crate::{drive, figures, running, screen};
 
@@ -54,6 +55,8 @@ pub struct Serve {
     /// Print one JSON object on stdout when it ends
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    pub log: Logging,
 }
 
 /// Longest configuration, bytes.
@@ -142,7 +145,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
             promises.as_ref().map(|(p, on)| streams::said(p, &core.standings(), &exports, on)).transpose()?;
         return checked(&profile, &exports, &caches, &promised.unwrap_or_default());
     }
-    let mut service = Service::new(config.addresses(), exports.clone(), running::note());
+    let mut service = Service::new(config.addresses(), exports.clone(), log::note());
     service.clients = config.listen.clients;
     service.streams = promises.as_ref().map(|(p, _)| Arc::new(p.disk.clone()));
     service.grounds = Arc::new(promises.as_ref().map(|(p, on)| on.served(p.exhausted, order)).unwrap_or_default());
@@ -212,7 +215,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
                         }
                     }
                     // What the server itself ended with is said after it.
-                    Err(e) => screen::note(&format!("warning: its queue is not as it was: {e}")),
+                    Err(e) => screen::warn(&format!("its queue is not as it was: {e}")),
                 }
             }
             done

@@ -48,6 +48,9 @@ fn interval(text: &str) -> Result<u64, String> {
     within.ok_or_else(|| "expected 100 to 3600000".into())
 }
 
+/// How long the thread that has the terminal may take to give it back.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Shows it until it is told to stop.
 pub fn run(args: &Top) -> Result<(), Failure> {
     let every = Duration::from_millis(args.interval_ms);
@@ -55,9 +58,13 @@ pub fn run(args: &Top) -> Result<(), Failure> {
     let stopped = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&stopped);
     // Who only prints has nothing to put back; the terminal is put back by the thread that has it.
-    let _ = ctrlc::set_handler(move || match watched {
-        true => stop.store(true, Ordering::Relaxed),
-        false => std::process::exit(130),
+    let _ = ctrlc::set_handler(move || {
+        if watched {
+            stop.store(true, Ordering::Relaxed);
+            // A terminal that takes nothing more may hold up whoever draws.
+            std::thread::sleep(PATIENCE);
+        }
+        std::process::exit(130);
     });
     let feed = Feed::start(&args.control.path()?, every).map_err(Failure::input)?;
     if watched {

@@ -1,6 +1,7 @@
 //! What the tests with real clients share: servers that are started and ended, and programs that are run.
 
 mod applications;
+mod attacks;
 mod behaviour;
 mod crash;
 mod devices;

@@ -1,5 +1,6 @@
 //! `headtime top` and the metrics, beside a server at work.
 
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
@@ -7,6 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::nbd_client::Nbd;
 use super::{Server, disk, finish, headtime, next, scratch, serve};
@@ -193,4 +197,44 @@ fn metrics_count_what_clients_did() {
         assert!(page.lines().any(|l| l == line), "{line} is not in {page}");
     }
     server.stop();
+}
+
+/// A terminal that is closed is always ready to be read.
+#[test]
+fn top_ends_with_its_terminal_and_when_it_is_asked_to() {
+    let dir = scratch("terminal");
+    let server = Server::start(dir.path(), serve(dir.path()));
+    for signal in [None, Some("TERM"), Some("HUP")] {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&terminal).and_then(|()| unlockpt(&terminal)).unwrap();
+        let name = ptsname(&terminal, Vec::new()).unwrap();
+        let size = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&terminal, size).unwrap();
+        let theirs = || OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let mut top = headtime();
+        top.current_dir(dir.path()).arg("top").env("TERM", "xterm");
+        let mut child = top.stdin(theirs()).stdout(theirs()).stderr(Stdio::null()).spawn().unwrap();
+        let mut terminal = File::from(terminal);
+        let (mut seen, mut some) = (String::new(), [0; 4096]);
+        while !seen.contains("quit") {
+            let n = terminal.read(&mut some).unwrap();
+            seen += &String::from_utf8_lossy(&some[..n]);
+        }
+        // Whoever is asked to end gives the terminal back; one that is closed has no use for that.
+        let kept = signal.map(|signal| {
+            finish(Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()));
+            terminal
+        });
+        let mut status = None;
+        wait_until(|| {
+            status = child.try_wait().unwrap();
+            status.is_some()
+        });
+        if status.is_none() {
+            child.kill().unwrap();
+        }
+        assert_eq!(status.expect("it goes on without a terminal").code(), Some(130), "{signal:?}");
+        drop(kept);
+    }
+    assert!(server.stop().0.success());
 }

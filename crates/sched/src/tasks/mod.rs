@@ -232,6 +232,14 @@ pub enum TaskError {
         /// Which of the ranges.
         index: usize,
     },
+    /// More than a driver takes in one task.
+    #[error("ranges of a task: expected at most {most}, found {found}; several tasks may have more")]
+    Ranges {
+        /// How many there may be.
+        most: usize,
+        /// How many there are.
+        found: usize,
+    },
     /// A range reaches beyond the disk.
     #[error("range {index} ends at sector {end}, and the disk has {capacity}")]
     OutOfRange {

@@ -104,7 +104,7 @@ pub async fn write(
     if found != total {
         return Err(AppError::Length { path: w.input.clone(), expected: total, found });
     }
-    let mut link = Link::open(&mut control, "task write", w.priority, 1).await?;
+    let mut link = Link::open(&mut control, &info, "task write", w.priority, 1).await?;
     // Data that is there when it is first asked for saves a refusal, after which a gap is not looked for at once.
     link.say(Call::Suspend(v1::Empty {}));
     link.say(Call::Register(Register {

@@ -1,6 +1,6 @@
 //! A file that an image is put into, block by block and in any order; blocks of zeros are holes.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use super::error::{AppError, plain_or_none};
 use super::progress::Progress;
 use super::ranges::Ranges;
 use super::sums::{Known, Sums, sum};
+use crate::private;
 
 /// What file systems keep or leave out as one.
 const BLOCK: usize = 4096;
@@ -55,8 +56,7 @@ impl Image {
     pub fn open(path: &Path, bytes: u64, again: bool) -> Result<Image, AppError> {
         let failed = |why| AppError::file(path, why);
         plain_or_none(path)?;
-        let mut how = OpenOptions::new();
-        let file = how.read(true).write(true).create(!again).truncate(false).open(path).map_err(failed)?;
+        let file = private::open(path, !again).map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(AppError::InUse(path.into())),

@@ -75,10 +75,16 @@ pub fn covered(info: &InfoReply, name: Option<&str>) -> Result<(String, Range), 
 }
 
 impl Link {
-    /// Opens a session of this name and priority; at most `window` sectors are on their way to it.
-    pub async fn open(control: &mut Control, name: &str, priority: u32, window: u64) -> Result<Link, ClientError> {
-        let session = Session::open(control, name, priority, window).await?;
-        let opened = session.opened;
+    /// Opens a session of this name and priority on the disk of `info`; at most `window` sectors are on their way to it.
+    pub async fn open(
+        control: &mut Control,
+        info: &InfoReply,
+        name: &str,
+        priority: u32,
+        window: u64,
+    ) -> Result<Link, ClientError> {
+        let session = Session::open(control, info, name, priority, window).await?;
+        let opened = session.opened.clone();
         let (calls, events) = session.split();
         Ok(Link { calls, events, opened, waiting: VecDeque::new(), taken: 0, batch: window.div_ceil(4) })
     }

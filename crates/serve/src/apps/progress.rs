@@ -16,6 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::ranges::Ranges;
 use super::units::Units;
+use crate::private;
 
 /// The first line of a journal.
 const MAGIC: &[u8] = b"headtime journal 1\n";
@@ -336,7 +337,7 @@ fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
     name.push(".new");
     let new = path.with_file_name(name);
     let written = (|| {
-        let mut file = File::create(&new)?;
+        let mut file = private::make_anew(&new)?;
         file.write_all(contents)?;
         file.sync_all()?;
         std::fs::rename(&new, path)

@@ -24,11 +24,12 @@ use crate::control::client::ClientError;
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Kind, Register, TaskRef};
+use crate::engine::paced;
 
 /// Bytes on their way to us.
 const WINDOW: u64 = 4 * LARGEST_BYTES;
 /// Ranges of one registration; more fragmented progress is coalesced.
-const MOST_RANGES: usize = 8192;
+const MOST_RANGES: usize = paced::MOST_RANGES;
 /// Ranges of one pushed task.
 const MOST_PUSHED: usize = 256;
 /// A pushed task is at least so large, or a second's worth: small pieces cost the foreground more than they bring.
@@ -172,7 +173,7 @@ impl Runner<'_> {
             let (mut control, info) = look(&self.job.control).await?;
             self.job.check(self.progress, &info)?;
             let window = (WINDOW / self.progress.sector_bytes()).max(1);
-            let link = Link::open(&mut control, &self.job.name, self.job.priority, window).await?;
+            let link = Link::open(&mut control, &info, &self.job.name, self.job.priority, window).await?;
             Ok::<Link, AppError>(link)
         };
         let mut link = tokio::select! {

@@ -22,6 +22,7 @@ use super::runner;
 use super::sums::{Known, Sums, sum};
 use super::units::{Units, usual_unit};
 use crate::control::v1::InfoReply;
+use crate::private;
 
 /// Changed units that are remembered one by one; all of them are counted.
 const MOST_CHANGED: usize = 1 << 16;
@@ -293,7 +294,7 @@ fn lock(journal: &Path) -> Result<File, AppError> {
     let mut path = journal.as_os_str().to_owned();
     path.push(".lock");
     let path = PathBuf::from(path);
-    let file = File::options().create(true).append(true).open(&path).map_err(|e| AppError::file(&path, e))?;
+    let file = private::open(&path, true).map_err(|e| AppError::file(&path, e))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(AppError::JournalInUse(journal.into())),

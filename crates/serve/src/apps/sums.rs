@@ -6,7 +6,7 @@
 //! The file is a page that says whose it is, and 16 bytes a unit behind it: the sum, and a check of the sum, so that damage to
 //! the file itself is not taken for damage to the disk. Sixteen zero bytes mean that no sum is known.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::progress::Identity;
+use crate::private;
 
 /// Bytes before the first sum.
 const HEAD: u64 = 4096;
@@ -92,7 +93,7 @@ impl Sums {
     /// Opens the file of a job with so many units, or makes it. True: it was there before. Nobody else can use it meanwhile.
     pub fn open(path: &Path, identity: &Identity, units: u64) -> Result<(Sums, bool), SumsError> {
         let failed = |why| SumsError::Io { path: path.into(), why };
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        let file = private::open(path, true).map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(SumsError::InUse(path.into())),

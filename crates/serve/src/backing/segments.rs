@@ -7,11 +7,12 @@
 //!
 //! Other files in the directory are left alone.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use super::{Backing, BackingError, lock};
+use crate::private;
 
 const PREFIX: &str = "segment-";
 /// Digits of a segment's number, so that names sort: enough for as many files as a program can have open.
@@ -77,7 +78,7 @@ fn take(directory: &Path, n: u64, make: bool) -> Result<Option<File>, BackingErr
     if std::fs::metadata(&path).is_ok_and(|m| !m.is_file()) {
         return Err(BackingError::NoFile { path, expected: "a plain file or nothing there" });
     }
-    match OpenOptions::new().read(true).write(true).create(make).truncate(false).open(&path) {
+    match if make { private::open_named(&path) } else { File::options().read(true).write(true).open(&path) } {
         Ok(file) => lock(&file, &path).map(|()| Some(file)),
         Err(e) if e.kind() == io::ErrorKind::NotFound && !make => Ok(None),
         Err(e) => Err(BackingError::io(&path)(e)),
@@ -127,7 +128,7 @@ mod tests {
     }
 
     fn cut(dir: &Path, n: u64, len: u64) {
-        OpenOptions::new().write(true).open(dir.join(name(n))).unwrap().set_len(len).unwrap();
+        File::options().write(true).open(dir.join(name(n))).unwrap().set_len(len).unwrap();
     }
 
     #[test]

@@ -42,6 +42,14 @@ pub enum ClientError {
     /// The server refused, or the connection broke.
     #[error("{}", .0.message())]
     Status(Box<Status>),
+    /// Between two questions another server took the socket.
+    #[error("the disk is another than the server said: expected {expected}, found {found}")]
+    OtherDisk {
+        /// Which disk it said.
+        expected: String,
+        /// Which one the session is on.
+        found: String,
+    },
     /// The server ends, or has ended the session.
     #[error("the server ended the session")]
     Ended,
@@ -57,7 +65,10 @@ impl ClientError {
     /// Whether it may go better when the server is there again.
     pub fn is_temporary(&self) -> bool {
         match self {
-            ClientError::Connect { .. } | ClientError::Silent { .. } | ClientError::Ended => true,
+            ClientError::Connect { .. }
+            | ClientError::Silent { .. }
+            | ClientError::OtherDisk { .. }
+            | ClientError::Ended => true,
             // A connection that breaks in the middle of a stream shows as any of these.
             ClientError::Status(s) => {
                 use tonic::Code::{Cancelled, Internal, Unavailable, Unknown};
@@ -121,13 +132,22 @@ pub struct Session {
 const CALLS: usize = 64;
 
 impl Session {
-    /// Opens a session of this name and priority; at most `window` sectors are on their way to it.
-    pub async fn open(control: &mut Control, name: &str, priority: u32, window: u64) -> Result<Session, ClientError> {
+    /// Opens a session of this name and priority on the disk of `info`; at most `window` sectors are on their way to it.
+    pub async fn open(
+        control: &mut Control,
+        info: &InfoReply,
+        name: &str,
+        priority: u32,
+        window: u64,
+    ) -> Result<Session, ClientError> {
         let (calls, sent) = channel(CALLS);
         let open = Call::Open(Open { name: name.into(), priority, window });
         let _ = calls.send(SessionCall { call: Some(open) }).await;
         let mut events = control.session(ReceiverStream::new(sent)).await?.into_inner();
         match events.message().await?.and_then(|e| e.event) {
+            Some(Event::Opened(opened)) if opened.disk_id != info.disk_id => {
+                Err(ClientError::OtherDisk { expected: info.disk_id.clone(), found: opened.disk_id })
+            }
             Some(Event::Opened(opened)) => Ok(Session { calls, events, opened }),
             _ => Err(ClientError::Ended),
         }

@@ -1,12 +1,13 @@
 //! The control interface (`proto/headtime.proto`): gRPC over a unix socket.
 //!
 //! * [`service`]: the server's side; [`session`]: one freeblock session of it; [`streams`]: exports that are promised something;
-//!   [`counts`]: what it counts, as messages
+//!   [`counts`]: what it counts, as messages; [`incoming`]: connections, so many at a time
 //! * [`client`]: the client's side, as the background applications use it
 
 pub mod caches;
 pub mod client;
 pub mod counts;
+pub mod incoming;
 pub mod service;
 pub mod session;
 pub mod streams;

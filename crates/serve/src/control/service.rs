@@ -9,11 +9,12 @@ use headtime_sched::tasks::SessionId;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::oneshot;
 use tokio_stream::Stream;
-use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::caches::Cached;
 use super::counts;
+use super::incoming::{MOST_STREAMS, incoming};
 use super::session;
 use super::streams;
 use super::v1::control_server::{Control, ControlServer};
@@ -27,6 +28,7 @@ use crate::engine::telling::{Call, Change, Telling};
 use crate::net::address::Listening;
 use crate::net::budget::Budget;
 use crate::net::exports::Exports;
+use crate::note::Note;
 use crate::streams::Live;
 
 /// Statistics are not made more often than this.
@@ -97,7 +99,7 @@ impl Service {
 /// Why the engine was not told.
 pub fn ended(why: NotTold) -> Status {
     match why {
-        NotTold::Full => Status::resource_exhausted("the server has more calls under way than it takes"),
+        NotTold::Full => Status::internal("the engine's queue is full, which is a bug"),
         NotTold::Ended => Status::unavailable("the server ends"),
     }
 }
@@ -108,7 +110,7 @@ pub async fn call<T>(
     call: impl FnOnce(crate::engine::telling::Reply<T>) -> Call,
 ) -> Result<Result<T, headtime_sched::tasks::TaskError>, NotTold> {
     let (reply, answer) = oneshot::channel();
-    engine.tell(Telling::Call(call(reply)))?;
+    engine.call(Telling::Call(call(reply))).await?;
     answer.await.map_err(|_| NotTold::Ended)
 }
 
@@ -195,14 +197,20 @@ impl Control for Service {
 }
 
 /// Serves clients of the interface until `end` is done.
-pub async fn serve(service: Service, listening: Listening, end: impl Future<Output = ()>) -> Result<(), String> {
+pub async fn serve(
+    service: Service,
+    listening: Listening,
+    note: Note,
+    end: impl Future<Output = ()>,
+) -> Result<(), String> {
     let Listening::Unix(listener, _file) = listening else {
         return Err("the control interface is for a unix socket".into());
     };
     let server =
         ControlServer::new(service).max_decoding_message_size(MOST_MESSAGE).max_encoding_message_size(MOST_MESSAGE);
-    let incoming = UnixListenerStream::new(listener);
+    let incoming = incoming(listener, note);
     let mut builder = tonic::transport::Server::builder()
+        .max_concurrent_streams(MOST_STREAMS)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
     let serving = builder.add_service(server).serve_with_incoming_shutdown(incoming, end);

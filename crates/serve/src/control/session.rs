@@ -12,8 +12,11 @@ use super::service::{Service, call, ended};
 use super::v1::session_call::Call as Says;
 use super::v1::session_event::Event as Hears;
 use super::v1::{self, SessionCall, SessionEvent};
-use crate::engine::background::{MOST_EVENTS, Told};
+use crate::engine::background::MOST_EVENTS;
+use crate::engine::paced;
 use crate::engine::telling::{Answer, Ask, Call, Change, Telling};
+use crate::engine::told::Told;
+use crate::net::budget::ClientId;
 use crate::net::exports::MOST_BYTES;
 
 /// What a session is told when its client fetches nothing.
@@ -25,7 +28,7 @@ const CLOSED: &str = "the session was closed by an operator";
 /// Events that wait here for the client's connection before no more are fetched from the engine, which bounds them there.
 const MOST_UNSAID: usize = 16;
 /// The same with answers to calls that are refused at once, before no more calls are heard.
-const MOST_ANSWERS: usize = 4096;
+pub const MOST_ANSWERS: usize = 4096;
 
 /// Bytes that a client may have asked for and not fetched yet before no more calls are heard.
 const MOST_OWED: u64 = 64 << 20;
@@ -56,6 +59,7 @@ impl Calls for Receiver<SessionCall> {
 
 /// Serves one session until either side ends it.
 pub async fn run<C: Calls>(service: Service, mut calls: C, out: Out) {
+    let service = Service { engine: service.engine.of_one_client(), ..service };
     let end = match open(&service, &mut calls).await {
         Ok((mut session, events)) => {
             let end = session.serve(calls, events, &out).await;
@@ -71,6 +75,8 @@ pub async fn run<C: Calls>(service: Service, mut calls: C, out: Out) {
 
 struct Session {
     service: Service,
+    /// As whom it has shares of the budget.
+    client: ClientId,
     id: SessionId,
     tasks: BTreeMap<u64, TaskId>,
     names: BTreeMap<TaskId, u64>,
@@ -115,6 +121,7 @@ async fn open<C: Calls>(service: &Service, calls: &mut C) -> Result<(Session, Re
     let (reply, answers) = unbounded_channel();
     let session = Session {
         service: service.clone(),
+        client: service.budget.client(),
         id,
         tasks: BTreeMap::new(),
         names: BTreeMap::new(),
@@ -151,8 +158,12 @@ impl Session {
 
     async fn serve<C: Calls>(&mut self, mut calls: C, mut events: Receiver<Told>, out: &Out) -> Result<(), Status> {
         let exports = &self.service.exports;
-        let opened =
-            v1::Opened { session: self.id.0, sector_bytes: exports.sector_bytes, sectors: self.service.sectors };
+        let opened = v1::Opened {
+            session: self.id.0,
+            sector_bytes: exports.sector_bytes,
+            sectors: self.service.sectors,
+            disk_id: self.service.disk_id.clone(),
+        };
         // What the client is to hear and its connection does not take yet. Its calls are heard meanwhile: a client that says much
         // before it listens again would otherwise wait for us as we wait for it.
         // With each answer, the bytes that are owed no more when it is fetched.
@@ -217,10 +228,10 @@ impl Session {
             Says::Resume(_) => (None, self.tell(Change::Resume(self.id)).await?),
             Says::Priority(p) => (None, self.tell(Change::Priority(self.id, p)).await?),
             Says::Taken(sectors) => {
-                self.taken(sectors)?;
+                self.taken(sectors).await?;
                 return Ok(None);
             }
-            Says::Data(d) => return self.data(d),
+            Says::Data(d) => return self.data(d).await,
             Says::Foreground(f) => return self.foreground(f).await,
         };
         Ok(done.err().map(|why| refused(task, &why)))
@@ -239,6 +250,10 @@ impl Session {
             Ok(v1::Kind::Write) => Kind::Write,
             Ok(v1::Kind::Flush) | Err(_) => return Ok(refused(task, &TaskError::Kind.to_string())),
         };
+        // Before anything is made of them.
+        if let Some(why) = paced::too_many(r.ranges.len()) {
+            return Ok(refused(task, &why.to_string()));
+        }
         let ranges: Vec<Range> = r.ranges.iter().map(|r| Range { lbn: r.lbn, count: r.count }).collect();
         if kind == Kind::Write
             && let Some(why) = self.forbids(&ranges)
@@ -277,11 +292,11 @@ impl Session {
         Ok(done.map_err(|e| e.to_string()))
     }
 
-    fn taken(&self, sectors: u64) -> Result<(), Status> {
-        self.service.engine.tell(Telling::Call(Call::Taken { session: self.id, sectors })).map_err(ended)
+    async fn taken(&self, sectors: u64) -> Result<(), Status> {
+        self.service.engine.call(Telling::Call(Call::Taken { session: self.id, sectors })).await.map_err(ended)
     }
 
-    fn data(&self, d: v1::Data) -> Result<Option<Hears>, Status> {
+    async fn data(&self, d: v1::Data) -> Result<Option<Hears>, Status> {
         let sector = u64::from(self.service.exports.sector_bytes);
         let (count, rest) = (d.data.len() as u64 / sector, d.data.len() as u64 % sector);
         let Some(&task) = self.tasks.get(&d.task).filter(|_| rest == 0 && count > 0) else {
@@ -289,7 +304,7 @@ impl Session {
         };
         let range = Range { lbn: d.lbn, count };
         let told = Telling::Call(Call::Data { session: self.id, task, range, data: d.data });
-        self.service.engine.tell(told).map_err(ended)?;
+        self.service.engine.call(told).await.map_err(ended)?;
         Ok(None)
     }
 
@@ -314,7 +329,7 @@ impl Session {
         // shares, and would wait for ever if it had to wait for one.
         let share = match self.service.cache {
             Some(_) => None,
-            None => Some(self.service.budget.share(self.service.owner(), bytes).await),
+            None => Some(self.service.budget.share(self.service.owner(), self.client, bytes).await),
         };
         let answer = if kind == Kind::Read { bytes } else { 0 };
         self.next += 1;
@@ -348,7 +363,7 @@ impl Session {
         let Some(task) = name else {
             // Of a task that was aborted meanwhile: what it still got is dealt with.
             if let Told::Delivered { range, .. } = told {
-                self.taken(range.count)?;
+                self.taken(range.count).await?;
             }
             return Ok(None);
         };

@@ -11,6 +11,7 @@ use tonic::{Status, Streaming};
 
 use super::Counts;
 use super::machine::{Machine, asked, heard, said};
+use crate::apps::link::disk;
 use crate::control::client::{ClientError, Session, connect, in_time, info};
 use crate::control::service::Service;
 use crate::control::session;
@@ -19,7 +20,7 @@ use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Export, InfoReply, SessionCall, SessionEvent};
 use crate::device::Fault;
 use crate::engine::telling::Telling;
-use crate::net::listener::Note;
+use crate::note::{About, Note};
 
 /// Time between two ticks of the machine.
 const BATCH: Duration = Duration::from_nanos(TICK.0);
@@ -74,8 +75,17 @@ pub enum UpstreamError {
     #[error("the scheduler has ended")]
     Ended,
     /// After a new start of the server it is something else.
-    #[error("export \"{0}\" is another than before; what is cached was meant for the old one")]
-    Changed(String),
+    #[error(
+        "export \"{export}\" is another than before; what is cached was meant for that on {before}, this is on {found}"
+    )]
+    Changed {
+        /// The export's name.
+        export: String,
+        /// The disk that it was on.
+        before: String,
+        /// The disk that it is on.
+        found: String,
+    },
 }
 
 /// What is left at the end.
@@ -139,7 +149,7 @@ impl Place {
             Place::Served { upstream, as_before } => upstream.open(as_before).await,
             Place::Inside(service) => {
                 let (asked, _) = oneshot::channel();
-                service.engine.tell(Telling::Snapshot(asked)).map_err(|_| UpstreamError::Ended)?;
+                service.engine.call(Telling::Snapshot(asked)).await.map_err(|_| UpstreamError::Ended)?;
                 let (calls, heard) = channel(CALLS);
                 let (out, events) = channel(EVENTS);
                 let name = service.cache.map_or("", |c| &service.exports.specs[c.export as usize].name);
@@ -167,7 +177,8 @@ impl Place {
                 Err(e) => {
                     let why = e.to_string();
                     if why != said {
-                        note(format!("the server cannot be reached: {why}; everything is kept, and tried again"));
+                        let kept = "everything is kept, and tried again";
+                        note(About::Warning, format!("the server cannot be reached: {why}; {kept}"));
                         said = why;
                     }
                 }
@@ -200,14 +211,17 @@ impl Upstream {
 
     async fn open(&self, as_before: &(Export, InfoReply)) -> Result<Link, UpstreamError> {
         let (export, info) = self.look().await?;
+        // What is cached belongs to one disk. Another of the same size, or of the same model, would be damaged by it.
         let before = (as_before.0.first, as_before.0.sectors, as_before.1.sector_bytes, as_before.1.sectors);
-        if (export.first, export.sectors, info.sector_bytes, info.sectors) != before {
-            return Err(UpstreamError::Changed(self.export.clone()));
+        let found = disk(&info);
+        if (export.first, export.sectors, info.sector_bytes, info.sectors) != before || found != disk(&as_before.1) {
+            let before = disk(&as_before.1);
+            return Err(UpstreamError::Changed { export: self.export.clone(), before, found });
         }
         let mut control = connect(&self.control).await?;
         let name = format!("destage {}", self.export);
         // Nothing is read in the background, so nothing is ever on its way.
-        let session = Session::open(&mut control, &name, self.priority, 1).await?;
+        let session = Session::open(&mut control, &info, &name, self.priority, 1).await?;
         let (calls, events) = session.split();
         Ok((calls, Events::Far(Box::new(events))))
     }
@@ -275,7 +289,7 @@ impl Driver {
                     Ok(link) => {
                     (calls, events) = (Some(link.0), Some(link.1));
                     if std::mem::replace(&mut was_up, true) {
-                        note(format!("{} is there again", place.what()));
+                        note(About::Server, format!("{} is there again", place.what()));
                     }
                     self.machine.connected();
                     found_at = Instant::now();
@@ -308,7 +322,7 @@ impl Driver {
             if self.quiet.is_some_and(|ticks| ticks >= QUIET) {
                 self.machine.use_idle_time();
             }
-            self.machine.notes().into_iter().for_each(|n| note(n));
+            self.machine.notes().into_iter().for_each(|n| note(About::Server, n));
             let gone = self.machine.is_gone();
             if gone && events.is_some() {
                 lost = Some("its device is gone".into());
@@ -320,7 +334,8 @@ impl Driver {
                     Place::Inside(_) if gone => self.end(&why, &note),
                     _ => {
                         self.machine.disconnected();
-                        note(format!("{} is gone ({why}); requests wait until it is there again", place.what()));
+                        let (what, wait) = (place.what(), "requests wait until it is there again");
+                        note(About::Warning, format!("{what} is gone ({why}); {wait}"));
                         // One that ends each session at once is not asked without a pause.
                         find(if found_at.elapsed() < PAUSES[1] { PAUSES[1] } else { PAUSES[0] });
                     }
@@ -335,7 +350,7 @@ impl Driver {
     /// The disk of this program will not come back.
     fn end(&mut self, why: &str, note: &Note) {
         self.machine.abandon(Fault::Gone);
-        note(format!("the disk is gone ({why}); requests fail"));
+        note(About::Warning, format!("the disk is gone ({why}); requests fail"));
     }
 
     /// At the end: whether nothing more can be done.

@@ -46,7 +46,7 @@ mod tests {
 
     #[tokio::test]
     async fn everything_that_is_told_comes_once_and_in_order_until_the_end() {
-        let (outbox, inbox) = inbox(64).unwrap();
+        let (outbox, inbox) = inbox(64, 0).unwrap();
         let mut told = bridge(inbox).unwrap();
         let teller = std::thread::spawn(move || {
             for lbn in 0..2000u64 {

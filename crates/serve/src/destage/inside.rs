@@ -14,7 +14,7 @@ use super::machine::Machine;
 use crate::control::service::{ForCache, Service};
 use crate::engine::inbox::{Outbox, inbox};
 use crate::engine::telling::Telling;
-use crate::net::listener::Note;
+use crate::note::Note;
 use crate::server::MOST_REQUESTS;
 
 /// Foreground requests that all caches together may have at the engine.
@@ -44,7 +44,7 @@ impl Caches {
         let (mut outboxes, mut drivers) = (BTreeMap::new(), Vec::new());
         let most = (MOST_CACHED / self.exports.len().max(1)).max(1);
         for (export, limits) in self.exports {
-            let (outbox, inbox) = inbox(MOST_REQUESTS + 1)?;
+            let (outbox, inbox) = inbox(MOST_REQUESTS, 0)?;
             let ingress = bridge(inbox)?;
             let longest = service.exports.offered()[export as usize].blocks.maximum;
             let machine = Machine::new(service.exports.sector_bytes, limits, self.fills);
@@ -55,7 +55,8 @@ impl Caches {
             let place = Place::Inside(Box::new(Service { cache: Some(ForCache { export, most }), ..service.clone() }));
             let name = service.exports.specs[export as usize].name.clone();
             let note = Arc::clone(note);
-            let said: Note = Arc::new(move |line| note(format!("write cache of export \"{name}\": {line}")));
+            let said: Note =
+                Arc::new(move |about, line| note(about, format!("write cache of export \"{name}\": {line}")));
             drivers.push((export, runtime.spawn(driver.run(place, stop.clone(), said))));
             outboxes.insert(export, outbox);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use headtime_nbd::Limits as ClientLimits;
 use tokio::runtime::Runtime;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::driver::{Driver, Left, Place, Upstream, UpstreamError};
@@ -18,7 +18,8 @@ use crate::net::address::{Address, ListenError};
 use crate::net::budget::Budget;
 use crate::net::connection::Shared;
 use crate::net::exports::{ExportError, ExportSpec, Exports};
-use crate::net::listener::{Note, accept};
+use crate::net::listener::accept;
+use crate::note::Note;
 use crate::server::MOST_REQUESTS;
 
 /// Bytes that all clients together may have under way: with the cache, the most that is held.
@@ -102,7 +103,7 @@ impl Destage {
             listening.push(runtime.block_on(address.listen())?);
         }
         let ports = listening.iter().filter_map(|l| l.port()).collect();
-        let (outbox, inbox) = inbox(MOST_REQUESTS + 1).map_err(|e| DestageError::System("eventfd", e))?;
+        let (outbox, inbox) = inbox(MOST_REQUESTS, 0).map_err(|e| DestageError::System("eventfd", e))?;
         let ingress = bridge(inbox).map_err(|e| DestageError::System("a thread", e))?;
         let shared = Shared {
             exports,
@@ -119,10 +120,9 @@ impl Destage {
         let driver = Driver::new(Machine::new(sector_bytes, limits, true).eager(), ingress, send);
         let place = Place::Served { upstream, as_before: Box::new(found) };
         let driver = runtime.spawn(driver.run(place, stop, Arc::clone(&note)));
-        let places = Arc::new(Semaphore::new(MOST_CLIENTS));
         let listeners = listening.into_iter().map(|l| {
-            let (shared, places, note) = (shared.clone(), Arc::clone(&places), Arc::clone(&note));
-            runtime.spawn(accept(l, shared, places, ends.clone(), note))
+            let (shared, note) = (shared.clone(), Arc::clone(&note));
+            runtime.spawn(accept(l, shared, MOST_CLIENTS, ends.clone(), note))
         });
         let listeners = listeners.collect();
         Ok(Destage { runtime, driver, listeners, no_more_clients, write_out, counts, ports, outbox })

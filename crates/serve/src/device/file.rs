@@ -71,7 +71,7 @@ impl Device for FileDevice {
             return Some(done);
         }
         let finished = self.ring.poll()?;
-        let command = self.commands.remove(&finished.token)?;
+        let command = self.commands.remove(&finished.token).expect("what has finished was begun, once");
         Some(match finished.result {
             Ok(data) => Done::ok(command.id, data),
             Err(e) => Done::failed(&command, Fault::of(&e)),

@@ -11,8 +11,10 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::Landed;
 use super::image::{Image, MOST_IMAGES};
-use super::staged::Staged;
-use super::telling::{Call, Change};
+use super::paced::{FEW, Paced, Work, too_many};
+use super::staged::{OfAll, Staged};
+use super::telling::{Call, Change, Reply};
+use super::told::Told;
 use crate::device::Fault;
 
 /// Bytes of write data that a session may have here before it is written.
@@ -27,98 +29,13 @@ pub const MOST_EVENTS: usize = 1 << 16;
 /// Bytes that a point-in-time task may bring beyond its session's window, for writes that could not wait.
 pub const MOST_BEYOND: u64 = 64 << 20;
 
-/// What a session's client hears.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// These sectors of a read task, with their data.
-    Delivered {
-        /// The task.
-        task: TaskId,
-        /// Which sectors.
-        range: Range,
-        /// Their bytes.
-        data: Bytes,
-    },
-    /// A gap for these sectors of a write task was found, and their data was not here: it is wanted soon.
-    Wanted {
-        /// The task.
-        task: TaskId,
-        /// Which sectors.
-        range: Range,
-    },
-    /// They are on the disk.
-    Written {
-        /// The task.
-        task: TaskId,
-        /// Which sectors.
-        range: Range,
-    },
-    /// They will not be written: newer data was or will be.
-    Superseded {
-        /// The task.
-        task: TaskId,
-        /// Which sectors.
-        range: Range,
-    },
-    /// They could not be read or written.
-    Failed {
-        /// The task.
-        task: TaskId,
-        /// Which sectors.
-        range: Range,
-        /// Why.
-        fault: Fault,
-    },
-    /// Data that was sent could not be kept: there is too much of it here already, or it is not as long as it says.
-    NotTaken {
-        /// The task.
-        task: TaskId,
-        /// Which sectors.
-        range: Range,
-    },
-    /// Of a point-in-time task: these sectors were overwritten before they could be delivered. It was aborted.
-    Broken {
-        /// The task.
-        task: TaskId,
-        /// Which sectors.
-        range: Range,
-    },
-    /// The session was suspended, or goes on.
-    Suspended(bool),
-    /// Nothing of the task is wanted any more.
-    Done {
-        /// The task.
-        task: TaskId,
-    },
-    /// The device is gone: nothing will come of any task.
-    Gone,
-    /// The server ends; no event follows.
-    End,
-}
-
-impl Told {
-    /// Which task it is about.
-    pub fn task(&self) -> Option<TaskId> {
-        match *self {
-            Told::Delivered { task, .. }
-            | Told::Wanted { task, .. }
-            | Told::Written { task, .. }
-            | Told::Superseded { task, .. }
-            | Told::Failed { task, .. }
-            | Told::NotTaken { task, .. }
-            | Told::Broken { task, .. }
-            | Told::Done { task } => Some(task),
-            Told::Suspended(_) | Told::Gone | Told::End => None,
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Session {
     events: Sender<Told>,
     staged: Staged,
-    /// Tasks that it registered and that have not ended. A client's calls reach its own tasks only.
-    tasks: Vec<TaskId>,
+    /// Tasks that it registered and that have not ended, with the number of their ranges. A client's calls reach its own
+    /// tasks only.
+    tasks: BTreeMap<TaskId, usize>,
     /// Sectors of point-in-time tasks that were sent beyond the window and are not taken yet.
     beyond: u64,
 }
@@ -133,6 +50,10 @@ pub struct Background {
     /// always what a command is to carry.
     granted: BTreeMap<u64, Granted>,
     images: Vec<Image>,
+    /// What all sessions have in write data that is not written yet.
+    staged: OfAll,
+    /// Calls that take long.
+    paced: Paced,
     /// The device is gone.
     gone: bool,
 }
@@ -152,6 +73,8 @@ impl Background {
             sessions: BTreeMap::new(),
             granted: BTreeMap::new(),
             images: Vec::new(),
+            staged: OfAll::default(),
+            paced: Paced::default(),
             gone: false,
         }
     }
@@ -163,8 +86,8 @@ impl Background {
                 let window = window.min(MOST_WINDOW / u64::from(self.sector_bytes));
                 let opened = core.open(priority, now).and_then(|s| core.set_window(s, window, now).map(|()| s));
                 if let Ok(session) = opened {
-                    let staged = Staged::new(self.sector_bytes, MOST_STAGED);
-                    self.sessions.insert(session, Session { events, staged, tasks: Vec::new(), beyond: 0 });
+                    let staged = Staged::new(self.sector_bytes, MOST_STAGED, &self.staged);
+                    self.sessions.insert(session, Session { events, staged, tasks: BTreeMap::new(), beyond: 0 });
                 }
                 let session = opened.as_ref().ok().copied().filter(|_| self.gone);
                 let _ = reply.send(opened);
@@ -172,8 +95,18 @@ impl Background {
                     self.tell(session, Told::Gone, core, now);
                 }
             }
+            Call::Register { session, spec, point_in_time, reply } if spec.ranges.len() > FEW => {
+                match too_many(spec.ranges.len()) {
+                    Some(why) => _ = reply.send(Err(why)),
+                    None => self.paced.push(Work::Register { session, spec, point_in_time, reply }),
+                }
+            }
             Call::Register { session, spec, point_in_time, reply } => {
                 _ = reply.send(self.register(session, &spec, point_in_time, core, now));
+            }
+            Call::Change { what: Change::Close(session), reply } => self.close(session, Some(reply), core, now),
+            Call::Change { what: Change::Abort(session, task), reply } if self.ranges(session, task) > FEW => {
+                self.paced.push(Work::Abort { session, task, reply });
             }
             Call::Change { what, reply } => _ = reply.send(self.change(what, core, now)),
             Call::Taken { session, sectors } => {
@@ -186,7 +119,7 @@ impl Background {
             }
             Call::Data { session, task, range, data } => {
                 let Some(s) = self.sessions.get_mut(&session) else { return };
-                if !s.tasks.contains(&task) || !s.staged.put(task, range, data) {
+                if !s.tasks.contains_key(&task) || !s.staged.put(task, range, data) {
                     self.tell(session, Told::NotTaken { task, range }, core, now);
                 }
             }
@@ -209,7 +142,7 @@ impl Background {
             self.images.push(Image::new(session, task, &spec.ranges, spec.min_pickup));
         }
         if let Some(s) = self.sessions.get_mut(&session) {
-            s.tasks.push(task);
+            s.tasks.insert(task, spec.ranges.len());
         }
         Ok(task)
     }
@@ -253,9 +186,8 @@ impl Background {
     fn change(&mut self, what: Change, core: &mut Core, now: Time) -> Result<(), TaskError> {
         match what {
             Change::Close(session) => {
-                self.sessions.remove(&session).ok_or(TaskError::NoSession(session))?;
-                self.images.retain(|i| i.session != session);
-                core.close(session, now)
+                self.close(session, None, core, now);
+                Ok(())
             }
             Change::Abort(session, task) => {
                 self.own(session, task)?;
@@ -281,16 +213,75 @@ impl Background {
         }
     }
 
+    /// Closes a session: at once, or its tasks one by one where there is much of them.
+    fn close(&mut self, session: SessionId, reply: Option<Reply<()>>, core: &mut Core, now: Time) {
+        let closed = match self.sessions.remove(&session) {
+            None => Err(TaskError::NoSession(session)),
+            Some(s) => {
+                self.images.retain(|i| i.session != session);
+                if s.tasks.values().sum::<usize>() > FEW {
+                    core.suspend(session, now).expect("a session that is here is the core's, too");
+                    let tasks = s.tasks.into_keys().collect();
+                    return self.paced.push(Work::Close { session, tasks, reply });
+                }
+                core.close(session, now)
+            }
+        };
+        if let Some(reply) = reply {
+            let _ = reply.send(closed);
+        }
+    }
+
+    /// Whether there are calls that take long.
+    pub fn is_paced(&self) -> bool {
+        !self.paced.is_empty()
+    }
+
+    /// Goes on with them for a piece.
+    pub fn goes_on(&mut self, core: &mut Core, now: Time) {
+        match self.paced.take() {
+            None => {}
+            Some(Work::Register { session, spec, point_in_time, reply }) => {
+                let registered = match self.sessions.contains_key(&session) {
+                    true => self.register(session, &spec, point_in_time, core, now),
+                    false => Err(TaskError::NoSession(session)),
+                };
+                let _ = reply.send(registered);
+            }
+            Some(Work::Abort { session, task, reply }) => {
+                let _ = reply.send(self.change(Change::Abort(session, task), core, now));
+            }
+            Some(Work::Close { session, mut tasks, reply }) => match tasks.pop() {
+                Some(task) => {
+                    // It may have ended meanwhile.
+                    let _ = core.abort(task, now);
+                    self.paced.goes_on(Work::Close { session, tasks, reply });
+                }
+                None => {
+                    let closed = core.close(session, now);
+                    if let Some(reply) = reply {
+                        let _ = reply.send(closed);
+                    }
+                }
+            },
+        }
+    }
+
+    /// Ranges of a session's task; none if it is not its own.
+    fn ranges(&self, session: SessionId, task: TaskId) -> usize {
+        self.sessions.get(&session).and_then(|s| s.tasks.get(&task)).copied().unwrap_or(0)
+    }
+
     /// Whether a task is a session's own.
     fn own(&self, session: SessionId, task: TaskId) -> Result<(), TaskError> {
         let s = self.sessions.get(&session).ok_or(TaskError::NoSession(session))?;
-        if s.tasks.contains(&task) { Ok(()) } else { Err(TaskError::NoTask(task)) }
+        if s.tasks.contains_key(&task) { Ok(()) } else { Err(TaskError::NoTask(task)) }
     }
 
     fn ended(&mut self, session: SessionId, task: TaskId) {
         self.images.retain(|i| i.task != task);
         if let Some(s) = self.sessions.get_mut(&session) {
-            s.tasks.retain(|&t| t != task);
+            s.tasks.remove(&task);
             s.staged.forget_task(task);
         }
     }
@@ -361,11 +352,7 @@ impl Background {
         match s.events.try_send(told) {
             Ok(()) => {}
             // Either way nobody listens any more. A client that has gone closes its session itself, too; once is enough.
-            Err(TrySendError::Full(_) | TrySendError::Closed(_)) => {
-                self.sessions.remove(&session);
-                self.images.retain(|i| i.session != session);
-                core.close(session, now).expect("a session that is here is the core's, too");
-            }
+            Err(TrySendError::Full(_) | TrySendError::Closed(_)) => self.close(session, None, core, now),
         }
     }
 

@@ -19,6 +19,7 @@ pub struct Image {
     /// The task.
     pub task: TaskId,
     unit: u64,
+    /// In the order of their sectors.
     ranges: Vec<Pending>,
 }
 
@@ -67,13 +68,21 @@ impl Image {
             }
             Pending { range, bits }
         });
-        Image { session, task, unit, ranges: all.collect() }
+        let mut ranges: Vec<Pending> = all.collect();
+        ranges.sort_unstable_by_key(|p| p.range.lbn);
+        Image { session, task, unit, ranges }
+    }
+
+    /// Which ranges have a sector in this one.
+    fn touched(&self, range: &Range) -> std::ops::Range<usize> {
+        let first = self.ranges.partition_point(|p| p.range.end() <= range.lbn);
+        first..first + self.ranges[first..].partition_point(|p| p.range.lbn < range.end())
     }
 
     /// The smallest stretch that holds every block that has a sector in `range` and is still to be delivered.
     pub fn pending(&self, range: &Range) -> Option<Range> {
         let mut all: Option<Range> = None;
-        for p in &self.ranges {
+        for p in &self.ranges[self.touched(range)] {
             let mut units = p.units(range, self.unit);
             let (Some(first), last) = (units.find(|&u| p.is_set(u)), p.units(range, self.unit).rfind(|&u| p.is_set(u)))
             else {
@@ -95,7 +104,8 @@ impl Image {
     /// more.
     pub fn take(&mut self, range: &Range) -> Vec<Range> {
         let (unit, mut taken) = (self.unit, Vec::new());
-        for p in &mut self.ranges {
+        let touched = self.touched(range);
+        for p in &mut self.ranges[touched] {
             let mut begun: Option<u64> = None;
             let units = p.units(range, unit);
             for at in units.clone() {

@@ -1,4 +1,7 @@
 //! The way into the engine: a bounded queue, and a wake-up that costs nothing while the engine is awake.
+//!
+//! Places in it are kept for requests, whose number [`crate::net::budget`] bounds, and for the end. Other calls wait for
+//! places of their own, a client's few at a time: however fast one talks, there is room for the others' requests.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,6 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use rustix::event::{EventfdFlags, eventfd};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Calls of one client that may wait for the engine.
+pub const MOST_OF_ONE: usize = 16;
 
 /// Why the engine was not told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,35 +36,78 @@ struct Wake {
 /// The engine's end.
 #[derive(Debug)]
 pub struct Inbox<T> {
-    queue: Receiver<T>,
+    queue: Receiver<Queued<T>>,
     wake: Arc<Wake>,
 }
 
 /// A client's end; clones are cheap.
 #[derive(Debug)]
 pub struct Outbox<T> {
-    queue: SyncSender<T>,
+    queue: SyncSender<Queued<T>>,
     wake: Arc<Wake>,
+    /// Places of all calls, and of those of one client.
+    calls: Arc<Semaphore>,
+    own: Option<Arc<Semaphore>>,
+}
+
+/// One telling, and the places that it takes as long as it waits.
+#[derive(Debug)]
+struct Queued<T> {
+    telling: T,
+    _places: Option<(OwnedSemaphorePermit, Option<OwnedSemaphorePermit>)>,
 }
 
 impl<T> Clone for Outbox<T> {
     fn clone(&self) -> Outbox<T> {
-        Outbox { queue: self.queue.clone(), wake: Arc::clone(&self.wake) }
+        Outbox {
+            queue: self.queue.clone(),
+            wake: Arc::clone(&self.wake),
+            calls: Arc::clone(&self.calls),
+            own: self.own.clone(),
+        }
     }
 }
 
-/// A queue for `capacity` tellings.
-pub fn inbox<T>(capacity: usize) -> io::Result<(Outbox<T>, Inbox<T>)> {
+/// A queue for so many requests and calls, and the end.
+pub fn inbox<T>(requests: usize, calls: usize) -> io::Result<(Outbox<T>, Inbox<T>)> {
     let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
     let wake = Arc::new(Wake { fd, asleep: AtomicBool::new(false) });
-    let (sender, receiver) = sync_channel(capacity);
-    Ok((Outbox { queue: sender, wake: Arc::clone(&wake) }, Inbox { queue: receiver, wake }))
+    let (sender, receiver) = sync_channel(requests + calls + 1);
+    let calls = Arc::new(Semaphore::new(calls));
+    Ok((Outbox { queue: sender, wake: Arc::clone(&wake), calls, own: None }, Inbox { queue: receiver, wake }))
 }
 
 impl<T> Outbox<T> {
-    /// Tells the engine; never waits.
+    /// The same for one client, of whose calls only a few wait at a time.
+    #[must_use]
+    pub fn of_one_client(&self) -> Outbox<T> {
+        Outbox { own: Some(Arc::new(Semaphore::new(MOST_OF_ONE))), ..self.clone() }
+    }
+
+    /// Tells the engine of a call, which waits until it has a place.
+    ///
+    /// # Errors
+    /// [`NotTold::Ended`].
+    pub async fn call(&self, telling: T) -> Result<(), NotTold> {
+        // Neither is ever closed. A client's own place comes first: who waits for it keeps no other back.
+        let own = match &self.own {
+            Some(own) => Some(Arc::clone(own).acquire_owned().await.map_err(|_| NotTold::Ended)?),
+            None => None,
+        };
+        let place = Arc::clone(&self.calls).acquire_owned().await.map_err(|_| NotTold::Ended)?;
+        self.put(Queued { telling, _places: Some((place, own)) })
+    }
+
+    /// Tells the engine; never waits. For requests, whose number is bounded, and for the end.
+    ///
+    /// # Errors
+    /// [`NotTold::Ended`]; and [`NotTold::Full`], which is a bug of whoever bounds requests.
     pub fn tell(&self, telling: T) -> Result<(), NotTold> {
-        self.queue.try_send(telling).map_err(|e| match e {
+        self.put(Queued { telling, _places: None })
+    }
+
+    fn put(&self, queued: Queued<T>) -> Result<(), NotTold> {
+        self.queue.try_send(queued).map_err(|e| match e {
             TrySendError::Full(_) => NotTold::Full,
             TrySendError::Disconnected(_) => NotTold::Ended,
         })?;
@@ -74,7 +124,7 @@ impl<T> Outbox<T> {
 impl<T> Inbox<T> {
     /// The next telling, if there is one.
     pub fn take(&self) -> Option<T> {
-        self.queue.try_recv().ok()
+        self.queue.try_recv().ok().map(|queued| queued.telling)
     }
 
     /// To be called before sleeping, and then [`Inbox::take`] once more.
@@ -107,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_woken_by_what_comes_and_only_then() {
-        let (outbox, inbox) = inbox(4).unwrap();
+        let (outbox, inbox) = inbox(4, 0).unwrap();
         inbox.falls_asleep();
         assert_eq!(inbox.take(), None);
         assert!(sleeps(&inbox, 5));
@@ -122,9 +172,35 @@ mod tests {
 
     #[test]
     fn a_full_queue_and_an_engine_that_ended_are_answers() {
-        let (outbox, inbox) = inbox(1).unwrap();
-        assert_eq!((outbox.tell(1), outbox.tell(2)), (Ok(()), Err(NotTold::Full)));
+        let (outbox, inbox) = inbox(1, 0).unwrap();
+        assert_eq!((outbox.tell(1), outbox.tell(2), outbox.tell(2)), (Ok(()), Ok(()), Err(NotTold::Full)));
         drop(inbox);
         assert_eq!(outbox.tell(3), Err(NotTold::Ended));
+    }
+
+    #[tokio::test]
+    async fn who_calls_without_end_waits_and_takes_no_place_of_a_request_or_of_another_client() {
+        let (outbox, inbox) = inbox(2, 3 * MOST_OF_ONE).unwrap();
+        let call = |outbox: &Outbox<u32>, what| {
+            let outbox = outbox.clone();
+            async move { tokio::time::timeout(std::time::Duration::from_millis(20), outbox.call(what)).await }
+        };
+        let [greedy, other] = [outbox.of_one_client(), outbox.of_one_client()];
+        for _ in 0..MOST_OF_ONE {
+            assert_eq!(call(&greedy, 1).await, Ok(Ok(())));
+        }
+        assert!(call(&greedy, 1).await.is_err(), "it waits");
+        assert_eq!(call(&other, 2).await, Ok(Ok(())));
+        let rest: Vec<_> = (0..4).map(|_| outbox.of_one_client()).collect();
+        for one in rest.iter().cycle().take(2 * MOST_OF_ONE - 1) {
+            assert_eq!(call(one, 3).await, Ok(Ok(())));
+        }
+        assert!(call(&other, 2).await.is_err(), "all places are taken");
+        assert_eq!((outbox.tell(4), outbox.tell(4), outbox.tell(5)), (Ok(()), Ok(()), Ok(())));
+        // Each that is taken makes room for one.
+        assert_eq!(inbox.take(), Some(1));
+        assert_eq!(call(&greedy, 1).await, Ok(Ok(())));
+        drop(inbox);
+        assert_eq!(outbox.call(1).await, Err(NotTold::Ended));
     }
 }

@@ -8,7 +8,8 @@
 //! * this file: the loop
 //! * [`inbox`]: the way in; [`telling`]: what may be told
 //! * [`requests`]: foreground requests and their data
-//! * [`background`]: freeblock sessions, their data and their clients
+//! * [`background`]: freeblock sessions, their data and their clients; [`told`]: what these hear; [`staged`]: what they sent;
+//!   [`paced`]: calls that take long
 //! * [`image`]: what must be read before it is overwritten
 //! * [`streams`]: which exports were promised something
 //! * [`gauges`]: what it counts
@@ -17,10 +18,12 @@ pub mod background;
 pub mod gauges;
 pub mod image;
 pub mod inbox;
+pub mod paced;
 pub mod requests;
 pub mod staged;
 pub mod streams;
 pub mod telling;
+pub mod told;
 
 use std::io;
 
@@ -38,6 +41,7 @@ use crate::record::Recorder;
 use background::Background;
 use gauges::Gauges;
 use inbox::Inbox;
+use paced::REST;
 use requests::Requests;
 use telling::{Ask, Telling};
 
@@ -100,6 +104,8 @@ pub struct Engine<S, D, T = Clock> {
     gauges: Gauges,
     recorder: Option<Recorder>,
     at_device: Vec<AtDevice>,
+    /// From when on a call that takes long may go on.
+    paced_from: Time,
     /// Set when it was asked to end: by when it does.
     ends_by: Option<Time>,
     flushed: bool,
@@ -120,6 +126,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             gauges: Gauges::new(),
             recorder: None,
             at_device: Vec::new(),
+            paced_from: Time::ZERO,
             ends_by: None,
             flushed: false,
         }
@@ -164,9 +171,22 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             self.core.tick(now);
             told = true;
         }
+        told |= self.goes_on(now);
         if told {
             self.drain(now);
         }
+    }
+
+    /// The next piece of calls that take long, when it is time for it.
+    fn goes_on(&mut self, now: Time) -> bool {
+        if !self.background.is_paced() || now < self.paced_from {
+            return false;
+        }
+        let Some(core) = self.core.core() else { return false };
+        self.background.goes_on(core, now);
+        let took = self.clock.now().saturating_since(now);
+        self.paced_from = now + Dur(took.0 * (1 + REST));
+        true
     }
 
     fn told(&mut self, telling: Telling, now: Time) {
@@ -392,7 +412,9 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
 
     /// Sleeps until there is something to do, or returns at once when that is soon.
     fn wait(&mut self) -> io::Result<()> {
-        let soonest = [self.device.next_event(), self.core.next_wakeup(), self.ends_by].into_iter().flatten().min();
+        let paced = self.background.is_paced().then_some(self.paced_from);
+        let soonest = [self.device.next_event(), self.core.next_wakeup(), self.ends_by, paced];
+        let soonest = soonest.into_iter().flatten().min();
         if soonest.is_some_and(|at| !self.clock.may_sleep(at)) {
             std::hint::spin_loop();
             return Ok(());

@@ -1,9 +1,18 @@
 //! Data of write tasks that has come and is not on the disk yet.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use headtime_sched::tasks::{Range, TaskId};
+
+/// Bytes of it that all sessions may have together.
+pub const MOST_OF_ALL: u64 = 256 << 20;
+
+/// What all sessions have.
+#[derive(Clone, Debug, Default)]
+pub struct OfAll(Arc<AtomicU64>);
 
 /// Stretches of data by task and first sector; no two of one task overlap.
 #[derive(Debug)]
@@ -12,12 +21,28 @@ pub struct Staged {
     stretches: BTreeMap<(TaskId, u64), Bytes>,
     bytes: u64,
     most: u64,
+    of_all: OfAll,
 }
 
 impl Staged {
-    /// Nothing; `most` bytes may come.
-    pub fn new(sector_bytes: u32, most: u64) -> Staged {
-        Staged { sector_bytes, stretches: BTreeMap::new(), bytes: 0, most }
+    /// Nothing; `most` bytes may come, and no more than they leave of what all sessions may have.
+    pub fn new(sector_bytes: u32, most: u64, of_all: &OfAll) -> Staged {
+        Staged { sector_bytes, stretches: BTreeMap::new(), bytes: 0, most, of_all: of_all.clone() }
+    }
+
+    fn has_room(&self, more: u64) -> bool {
+        let (mine, all) = (self.bytes + more, self.of_all.0.load(Ordering::Relaxed) + more);
+        mine <= self.most.min(MOST_OF_ALL.saturating_sub(all))
+    }
+
+    fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.of_all.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn take_away(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        self.of_all.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Bytes held.
@@ -41,12 +66,12 @@ impl Staged {
         if range.count == 0
             || range.lbn.checked_add(range.count).is_none()
             || len != Some(data.len() as u64)
-            || self.bytes + data.len() as u64 > self.most
+            || !self.has_room(data.len() as u64)
         {
             return false;
         }
         self.forget(task, range);
-        self.bytes += data.len() as u64;
+        self.add(data.len() as u64);
         self.stretches.insert((task, range.lbn), data);
         true
     }
@@ -75,12 +100,13 @@ impl Staged {
         let hit: Vec<u64> = self.stretches.range((task, first)..(task, range.end())).map(|(k, _)| k.1).collect();
         for from in hit {
             let data = self.stretches.remove(&(task, from)).expect("found just now");
-            self.bytes -= data.len() as u64;
+            self.take_away(data.len() as u64);
             let to = from + self.sectors(&data);
             for (a, b) in [(from, to.min(range.lbn)), (from.max(range.end()), to)] {
                 if a < b {
-                    let rest = self.part(&data, a - from, b - from);
-                    self.bytes += rest.len() as u64;
+                    // A copy: a slice would keep the memory of what is forgotten.
+                    let rest = Bytes::copy_from_slice(&self.part(&data, a - from, b - from));
+                    self.add(rest.len() as u64);
                     self.stretches.insert((task, a), rest);
                 }
             }
@@ -90,6 +116,12 @@ impl Staged {
     /// Forgets all of a task.
     pub fn forget_task(&mut self, task: TaskId) {
         self.forget(task, Range { lbn: 0, count: u64::MAX });
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        self.take_away(self.bytes);
     }
 }
 
@@ -112,7 +144,7 @@ mod tests {
 
     #[test]
     fn data_that_came_in_pieces_is_there_as_a_whole_and_goes_in_pieces() {
-        let mut s = Staged::new(2, 100);
+        let mut s = Staged::new(2, 100, &OfAll::default());
         let t = TaskId(3);
         assert!(s.put(t, range(10, 4), data(10, 4)));
         assert!(s.put(t, range(14, 4), data(14, 4)));
@@ -129,7 +161,7 @@ mod tests {
 
     #[test]
     fn newer_data_takes_the_place_of_older() {
-        let mut s = Staged::new(1, 100);
+        let mut s = Staged::new(1, 100, &OfAll::default());
         assert!(s.put(TaskId(1), range(0, 8), vec![1; 8].into()));
         assert!(s.put(TaskId(1), range(4, 2), vec![2; 2].into()));
         let now = s.get(TaskId(1), range(0, 8)).unwrap().concat();
@@ -137,8 +169,23 @@ mod tests {
     }
 
     #[test]
+    fn one_session_leaves_others_something_of_what_all_may_have() {
+        let (all, piece) = (OfAll::default(), 1 << 20);
+        let fill = |s: &mut Staged| {
+            (0..).take_while(|&n| s.put(TaskId(1), range(n * piece, piece), vec![0; 1 << 20].into())).count()
+        };
+        let mut some: Vec<Staged> = (0..3).map(|_| Staged::new(1, 100 << 20, &all)).collect();
+        let had: Vec<usize> = some.iter_mut().map(fill).collect();
+        assert_eq!(had, [100, 78, 39]);
+        some.remove(0);
+        assert_eq!(fill(&mut some[1]), 89, "what one had is there again when it ends");
+        drop(some);
+        assert_eq!(all.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
     fn too_much_and_too_little_are_refused() {
-        let mut s = Staged::new(512, 1024);
+        let mut s = Staged::new(512, 1024, &OfAll::default());
         assert!(!s.put(TaskId(1), range(0, 1), vec![0; 511].into()));
         assert!(!s.put(TaskId(1), range(0, u64::MAX), vec![0; 512].into()));
         assert!(s.put(TaskId(1), range(0, 2), vec![0; 1024].into()));

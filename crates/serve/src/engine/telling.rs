@@ -7,9 +7,9 @@ use headtime_sched::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::oneshot;
 
-use super::background::Told;
 use super::gauges::Snapshot;
 use super::streams::StreamCall;
+use super::told::Told;
 use crate::device::Fault;
 use crate::net::budget::Share;
 
@@ -50,7 +50,7 @@ pub struct Ask {
     pub data: Bytes,
     /// Who waits for the answer, and under what name; `None`: nobody.
     pub reply: Option<(UnboundedSender<(u64, Answer)>, u64)>,
-    /// Its part of what clients may have under way: given back with the answer.
+    /// Its part of what clients may have under way: given back when the answer's data has been sent.
     pub share: Option<Share>,
     /// Nobody asked for it: what it reads is about to be overwritten, and a point-in-time task wants it.
     pub preserves: bool,
@@ -80,9 +80,25 @@ impl Ask {
     /// Answers it. Requests under way are bounded where they come in, so answers that wait are, too.
     pub fn answer(self, answer: Answer) {
         if let Some((to, token)) = self.reply {
+            let answer = answer.map(|data| match self.share {
+                Some(share) if !data.is_empty() => Bytes::from_owner(Held { data, _share: share }),
+                _ => data,
+            });
             // A client that has gone needs no answer.
             let _ = to.send((token, answer));
         }
+    }
+}
+
+/// Data that waits for its client, and takes its part of what all may have as long as it does.
+struct Held {
+    data: Bytes,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
     }
 }
 

@@ -23,7 +23,7 @@ fn server() -> (Server, SocketAddr) {
         weight: 100,
     };
     let exports = Exports::new(vec![spec], 1000, 512).unwrap();
-    let mut service = Service::new(Vec::new(), exports, Arc::new(|_| {}));
+    let mut service = Service::new(Vec::new(), exports, Arc::new(|_, _| {}));
     service.metrics = Some((Ipv4Addr::LOCALHOST, 0).into());
     let server = Server::start(Firmware::new(1, 16), device, service).unwrap();
     let port = server.metrics_port().unwrap();
@@ -89,4 +89,20 @@ fn a_request_without_an_end_is_cut_off_and_others_are_served_meanwhile() {
         assert!(text.starts_with("HTTP/1.1 408 "), "{text}");
     }
     server.stop().unwrap();
+}
+
+#[test]
+fn a_request_that_a_page_of_another_site_made_is_refused() {
+    let host = |host: &str| {
+        super::is_local(format!("GET /metrics HTTP/1.1\r\nAccept: */*\r\nhost: {host}\r\n\r\n").as_bytes())
+    };
+    for ours in ["localhost", "LOCALHOST:9100", "127.0.0.1", "127.0.0.1:9100", "[::1]", "[::1]:9100"] {
+        assert!(host(ours), "{ours}");
+    }
+    for others in
+        ["example.org", "example.org:9100", "192.0.2.1:80", "localhost.example.org", "", "127.0.0.1.example.org"]
+    {
+        assert!(!host(others), "{others}");
+    }
+    assert!(super::is_local(b"GET /metrics HTTP/1.0\r\n\r\n"), "an old client names none");
 }

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
+use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
 use super::Stream;
@@ -22,6 +24,13 @@ pub enum Address {
     /// A host, by name or number, and a port.
     Tcp(String),
 }
+
+/// A TCP client that is not heard of for so long is asked whether it is there, as often as this, and so many times.
+const ALIVE_AFTER: Duration = Duration::from_secs(60);
+const ALIVE_EVERY: Duration = Duration::from_secs(10);
+const ALIVE_TIMES: u32 = 6;
+/// One that confirms nothing of what was sent for so long has gone.
+pub const UNHEARD: Duration = Duration::from_secs(120);
 
 /// Bytes of a unix socket's path at most: what the kernel has room for.
 const LONGEST_PATH: usize = 107;
@@ -109,11 +118,22 @@ pub enum Listening {
 
 /// The file of a socket that we made.
 #[derive(Debug)]
-pub struct SocketFile(PathBuf);
+pub struct SocketFile {
+    path: PathBuf,
+    /// Its file system and number there.
+    id: (u64, u64),
+}
+
+fn id(path: &Path) -> io::Result<(u64, u64)> {
+    std::fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
+}
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        // Another server may have the name by now.
+        if id(&self.path).is_ok_and(|id| id == self.id) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -141,21 +161,30 @@ impl Address {
                 clear(&hidden)?;
                 let listener = UnixListener::bind(&hidden).map_err(failed)?;
                 let named = std::fs::set_permissions(&hidden, PermissionsExt::from_mode(MODE))
-                    .and_then(|()| std::fs::rename(&hidden, path));
-                if let Err(why) = named {
-                    let _ = std::fs::remove_file(&hidden);
-                    return Err(failed(why));
+                    .and_then(|()| id(&hidden))
+                    .and_then(|id| std::fs::rename(&hidden, path).map(|()| id));
+                match named {
+                    Ok(id) => Ok(Listening::Unix(listener, SocketFile { path: path.clone(), id })),
+                    Err(why) => {
+                        let _ = std::fs::remove_file(&hidden);
+                        Err(failed(why))
+                    }
                 }
-                Ok(Listening::Unix(listener, SocketFile(path.clone())))
             }
             Address::Tcp(host) => Ok(Listening::Tcp(TcpListener::bind(host).await.map_err(failed)?)),
         }
     }
 }
 
-/// Small answers go out at once.
-fn no_delay(stream: TcpStream) -> TcpStream {
+/// Small answers go out at once, and a client whose machine has gone is found out: it keeps a place.
+fn prepared(stream: TcpStream) -> TcpStream {
     let _ = stream.set_nodelay(true);
+    // Where the kernel does not have one of these, the others are something.
+    let _ = sockopt::set_socket_keepalive(&stream, true);
+    let _ = sockopt::set_tcp_keepidle(&stream, ALIVE_AFTER);
+    let _ = sockopt::set_tcp_keepintvl(&stream, ALIVE_EVERY);
+    let _ = sockopt::set_tcp_keepcnt(&stream, ALIVE_TIMES);
+    let _ = sockopt::set_tcp_user_timeout(&stream, UNHEARD.as_millis() as u32);
     stream
 }
 
@@ -189,7 +218,7 @@ impl Listening {
     pub async fn accept(&self) -> io::Result<Box<dyn Stream>> {
         Ok(match self {
             Listening::Unix(l, _) => Box::new(l.accept().await?.0),
-            Listening::Tcp(l) => Box::new(no_delay(l.accept().await?.0)),
+            Listening::Tcp(l) => Box::new(prepared(l.accept().await?.0)),
         })
     }
 
@@ -228,6 +257,14 @@ mod tests {
         let (a, b) = tokio::join!(listening.accept(), tokio::net::UnixStream::connect(&path));
         assert!(a.is_ok() && b.is_ok());
         drop(listening);
+        assert!(!path.exists());
+        // What has its name by then is not its own.
+        let listening = address.listen().await.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let other = address.listen().await.unwrap();
+        drop(listening);
+        assert!(path.exists());
+        drop(other);
         assert!(!path.exists());
     }
 

@@ -12,11 +12,12 @@ use headtime_disk::command::Kind;
 use headtime_nbd::{Answer as Reply, Closed, Connection, Errno, Event, Limits, Op, Request, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use super::Stream;
-use super::budget::{Budget, Share};
+use super::budget::{Budget, ClientId, Share};
 use super::exports::{ExportSpec, Exports};
 use crate::device::Fault;
 use crate::engine::inbox::Outbox;
@@ -29,6 +30,11 @@ const CHUNKS: usize = 16;
 /// Once so many bytes wait for the socket, the rest stays with the machine, which counts it towards what the client may have
 /// under way: one that reads nothing would otherwise hold sixteen of the longest answers beside it.
 const READY: usize = 256 << 10;
+/// A client that has answers to fetch and takes nothing of them for so long is let go: they take memory that others may
+/// need.
+pub const UNREAD: Duration = Duration::from_secs(30);
+/// How long a client that found no place may take to leave.
+const NO_PLACE: Duration = Duration::from_secs(1);
 
 /// What all connections share.
 #[derive(Clone)]
@@ -55,6 +61,18 @@ pub enum Ended {
     /// It took too long to negotiate.
     #[error("no negotiation within {} s", .0.as_secs())]
     Slow(Duration),
+    /// It said nothing, and left or had to make room for another.
+    #[error("it said nothing")]
+    Silent,
+    /// So many others came while it negotiated that it had to make room.
+    #[error("more clients negotiate than the server lets")]
+    Crowded,
+    /// It does not fetch its answers.
+    #[error("it has fetched nothing of its answers for {} s", UNREAD.as_secs())]
+    Unread,
+    /// There were as many clients as the server takes.
+    #[error("the server has as many clients as it takes")]
+    Full,
     /// The socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -64,7 +82,7 @@ pub enum Ended {
 }
 
 /// Kept as long as the request waits: who asks anew waits behind all others.
-type Place = Pin<Box<dyn Future<Output = Share> + Send>>;
+type Room = Pin<Box<dyn Future<Output = Share> + Send>>;
 
 struct Client<'a> {
     shared: &'a Shared,
@@ -72,8 +90,21 @@ struct Client<'a> {
     export: Option<u32>,
     answers: UnboundedReceiver<(u64, Answer)>,
     reply: UnboundedSender<(u64, Answer)>,
+    /// As whom it has shares of the budget.
+    id: ClientId,
     /// A request that waits for its share of the budget, and its place in that queue.
-    waiting: Option<(Request, Place)>,
+    waiting: Option<(Request, Room)>,
+    places: Arc<Semaphore>,
+    /// Its place among the clients: while it negotiates only as long as what it said is looked at.
+    place: Option<OwnedSemaphorePermit>,
+    /// Others have all places.
+    wants_place: bool,
+    /// Whether it has said anything.
+    spoke: bool,
+    /// Told when it must make room, as long as it negotiates.
+    must_go: Option<oneshot::Receiver<()>>,
+    /// When it fetched something the last time, or had fetched everything.
+    fetched: Instant,
     input: BytesMut,
     output: VecDeque<Bytes>,
     start_tls: bool,
@@ -85,7 +116,14 @@ struct Client<'a> {
 }
 
 /// Serves one client until it leaves, fails, or `end` becomes true and what it has under way is answered.
-pub async fn serve(stream: Box<dyn Stream>, shared: &Shared, end: watch::Receiver<bool>) -> Result<(), Ended> {
+/// It has a place of `places` from when it opens its export; while it negotiates, it goes when `must_go` is closed.
+pub async fn serve(
+    stream: Box<dyn Stream>,
+    shared: &Shared,
+    places: Arc<Semaphore>,
+    must_go: oneshot::Receiver<()>,
+    end: watch::Receiver<bool>,
+) -> Result<(), Ended> {
     let tls = match &shared.tls {
         None => Tls::Off,
         Some((_, false)) => Tls::Offered,
@@ -98,7 +136,14 @@ pub async fn serve(stream: Box<dyn Stream>, shared: &Shared, end: watch::Receive
         export: None,
         answers,
         reply,
+        id: shared.budget.client(),
         waiting: None,
+        places,
+        place: None,
+        wants_place: false,
+        spoke: false,
+        must_go: Some(must_go),
+        fetched: Instant::now(),
         input: BytesMut::with_capacity(READ),
         output: VecDeque::new(),
         start_tls: false,
@@ -106,7 +151,7 @@ pub async fn serve(stream: Box<dyn Stream>, shared: &Shared, end: watch::Receive
         left: false,
         fault: None,
     };
-    let negotiated = tokio::time::Instant::now() + shared.handshake;
+    let negotiated = Instant::now() + shared.handshake;
     let Some(stream) = client.run(stream, end.clone(), negotiated).await? else { return client.result() };
     // The client asked for TLS, and was told to go ahead.
     let (acceptor, _) = shared.tls.as_ref().expect("only offered where there is some");
@@ -118,6 +163,14 @@ pub async fn serve(stream: Box<dyn Stream>, shared: &Shared, end: watch::Receive
     client.protocol.tls_established();
     client.run(Box::new(stream), end, negotiated).await?;
     client.result()
+}
+
+/// Whether somebody else needs the room; never, where nobody may ask for it any more.
+async fn made_room(must_go: &mut Option<oneshot::Receiver<()>>) {
+    match must_go {
+        Some(must_go) => _ = must_go.await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Client<'_> {
@@ -135,7 +188,7 @@ impl Client<'_> {
         &mut self,
         stream: Box<dyn Stream>,
         mut end: watch::Receiver<bool>,
-        negotiated: tokio::time::Instant,
+        negotiated: Instant,
     ) -> Result<Option<Box<dyn Stream>>, Ended> {
         let (mut reader, mut writer) = tokio::io::split(stream);
         loop {
@@ -150,7 +203,8 @@ impl Client<'_> {
                 let _ = tokio::time::timeout(Duration::from_secs(1), writer.shutdown()).await;
                 return Ok(None);
             }
-            let hears = self.protocol.wants_input() && self.waiting.is_none() && !self.start_tls;
+            let hears = self.protocol.wants_input() && self.waiting.is_none() && !self.start_tls && !self.wants_place;
+            let unread = self.fetched + UNREAD;
             let chunks: Vec<IoSlice<'_>> = self.output.iter().take(CHUNKS).map(|c| IoSlice::new(c)).collect();
             tokio::select! {
                 biased;
@@ -174,14 +228,27 @@ impl Client<'_> {
                         self.submit(request, share);
                     }
                 }
+                place = Arc::clone(&self.places).acquire_owned(), if self.wants_place => {
+                    self.wants_place = false;
+                    self.place = place.ok();
+                }
                 got = reader.read_buf(&mut self.input), if hears => {
-                    if got? == 0 {
-                        self.protocol.end_of_input();
+                    match got? {
+                        0 if !self.spoke => return Err(Ended::Silent),
+                        0 => self.protocol.end_of_input(),
+                        _ => self.spoke = true,
                     }
                 }
-                () = tokio::time::sleep_until(negotiated), if self.protocol.is_negotiating() => {
-                    return Err(Ended::Slow(self.shared.handshake));
+                () = made_room(&mut self.must_go), if self.protocol.is_negotiating() => {
+                    return Err(if self.spoke { Ended::Crowded } else { Ended::Silent });
                 }
+                () = tokio::time::sleep_until(negotiated), if self.protocol.is_negotiating() => {
+                    if !self.wants_place {
+                        return Err(Ended::Slow(self.shared.handshake));
+                    }
+                    return self.refuse(writer).await;
+                }
+                () = tokio::time::sleep_until(unread), if !self.output.is_empty() => return Err(Ended::Unread),
                 changed = end.changed(), if !self.ending => {
                     if changed.is_err() || *end.borrow() {
                         self.ending = true;
@@ -195,6 +262,7 @@ impl Client<'_> {
     /// Gives the machine what has come, does what it wants done, and takes what it wants sent, until it has nothing more to
     /// say: a request that it held back for lack of room comes when output was taken or another was answered.
     fn take_up(&mut self) {
+        let had_nothing = self.output.is_empty();
         loop {
             while self.output.len() < CHUNKS
                 && self.output.iter().map(Bytes::len).sum::<usize>() < READY
@@ -202,7 +270,7 @@ impl Client<'_> {
             {
                 self.output.push_back(chunk);
             }
-            if self.waiting.is_some() {
+            if self.waiting.is_some() || self.wants_place {
                 break;
             }
             if let Some(event) = self.protocol.poll() {
@@ -212,16 +280,51 @@ impl Client<'_> {
             if self.start_tls || self.input.is_empty() {
                 break;
             }
+            if self.protocol.is_negotiating() && self.place.is_none() {
+                // Whatever it says may open an export.
+                self.place = Arc::clone(&self.places).try_acquire_owned().ok();
+                if self.place.is_none() {
+                    self.wants_place = true;
+                    break;
+                }
+            }
             let taken = self.protocol.receive(&self.input);
             if taken == 0 {
                 break;
             }
             self.input.advance(taken);
         }
+        if self.protocol.is_negotiating() {
+            self.place = None;
+        } else {
+            self.must_go = None;
+        }
+        if had_nothing {
+            self.fetched = Instant::now();
+        }
         if self.input.is_empty() {
             // The buffer grew with what it held; its memory is used again from the beginning.
             self.input.reserve(READ);
         }
+    }
+
+    /// Tells a client that there is no place for it, where that can be said, and waits until it has heard.
+    async fn refuse<S>(&mut self, mut writer: tokio::io::WriteHalf<S>) -> Result<Option<Box<dyn Stream>>, Ended>
+    where
+        S: tokio::io::AsyncWrite + Unpin,
+    {
+        self.protocol.set_full(true);
+        let taken = self.protocol.receive(&self.input);
+        self.input.advance(taken);
+        let saying = async {
+            while let Some(chunk) = self.protocol.output() {
+                writer.write_all(&chunk).await?;
+            }
+            writer.shutdown().await
+        };
+        // Whether it listens or not, it goes.
+        let _ = tokio::time::timeout(NO_PLACE, saying).await;
+        Err(Ended::Full)
     }
 
     fn event(&mut self, event: Event) {
@@ -230,19 +333,21 @@ impl Client<'_> {
             Event::StartTls => self.start_tls = true,
             Event::Closed(Closed::Protocol(why)) => self.fault = Some(why.to_string()),
             Event::Closed(Closed::ByClient) => self.left = true,
-            Event::Closed(Closed::EndOfInput | Closed::ShutDown) => {}
-            Event::Request(request) => match self.shared.budget.try_share(self.owner(), request.length) {
+            Event::Closed(Closed::EndOfInput | Closed::ShutDown | Closed::Full) => {}
+            Event::Request(request) => match self.shared.budget.try_share(self.owner(), self.id, request.length) {
                 Some(share) => self.submit(request, share),
                 None => {
                     let (budget, owner, length) = (self.shared.budget.clone(), self.owner(), request.length);
-                    let place = Box::pin(async move { budget.share(owner, length).await });
-                    self.waiting = Some((request, place));
+                    let id = self.id;
+                    let room = Box::pin(async move { budget.share(owner, id, length).await });
+                    self.waiting = Some((request, room));
                 }
             },
         }
     }
 
     fn sent(&mut self, mut bytes: usize) {
+        self.fetched = Instant::now();
         while let Some(first) = self.output.front_mut() {
             if bytes < first.len() {
                 first.advance(bytes);

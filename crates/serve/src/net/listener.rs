@@ -1,38 +1,33 @@
 //! Accepting clients, and letting go of them.
+//!
+//! Each socket has places of its own, so that clients of one take none from those of another. A client takes a place when
+//! it has said something, and as long as it is served; one that says nothing has none. How many negotiate at a time is bounded, too:
+//! the one that has done so for the longest goes when another comes.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::address::Listening;
-use super::connection::{Shared, serve};
+use super::connection::{Ended, Shared, serve};
+use crate::note::{About, Note};
 
 /// After the machine ran short of something, the next client is waited for this long later.
 const SHORT_OF: Duration = Duration::from_millis(100);
+/// Clients of a socket that may negotiate at a time.
+pub const NEGOTIATING: usize = 64;
 
-/// Called with a line about a client that did not leave in good order.
-pub type Note = Arc<dyn Fn(String) + Send + Sync>;
-
-/// Accepts clients until `end` becomes true, as many at a time as there are `places`, which all listeners of a server share;
-/// then lets each finish what it has under way. Returns when all have gone.
-pub async fn accept(
-    listening: Listening,
-    shared: Shared,
-    places: Arc<Semaphore>,
-    end: watch::Receiver<bool>,
-    note: Note,
-) {
-    let shared = Arc::new(shared);
+/// Accepts clients until `end` becomes true, of which `clients` at a time are served; then lets each finish what it has
+/// under way. Returns when all have gone.
+pub async fn accept(listening: Listening, shared: Shared, clients: usize, end: watch::Receiver<bool>, note: Note) {
+    let (shared, places) = (Arc::new(shared), Arc::new(Semaphore::new(clients)));
     let mut clients = JoinSet::new();
+    let mut negotiating: VecDeque<oneshot::Sender<()>> = VecDeque::new();
     let mut ends = end.clone();
     while !*ends.borrow_and_update() {
-        // Who finds no place waits in the socket's own queue, and in the end in his own timeout.
-        let place = tokio::select! {
-            place = Arc::clone(&places).acquire_owned() => place.expect("never closed"),
-            _ = ends.changed() => continue,
-        };
         let accepted = tokio::select! {
             accepted = listening.accept() => accepted,
             _ = ends.changed() => continue,
@@ -40,16 +35,27 @@ pub async fn accept(
         };
         match accepted {
             Ok(stream) => {
-                let (shared, end, note) = (Arc::clone(&shared), end.clone(), Arc::clone(&note));
+                negotiating.retain(|one| !one.is_closed());
+                if negotiating.len() == NEGOTIATING {
+                    // It hears of it by this.
+                    negotiating.pop_front();
+                }
+                let (goes_on, must_go) = oneshot::channel();
+                negotiating.push_back(goes_on);
+                let (shared, places, end, note) =
+                    (Arc::clone(&shared), Arc::clone(&places), end.clone(), Arc::clone(&note));
                 clients.spawn(async move {
-                    let _place = place;
-                    if let Err(why) = serve(stream, &shared, end).await {
-                        note(format!("a client's connection ended: {why}"));
+                    note(About::Visits, "a client comes".into());
+                    match serve(stream, &shared, places, must_go, end).await {
+                        Ok(()) => note(About::Visits, "a client has left".into()),
+                        // Nothing was promised to it, and whoever looks whether a server listens does no more.
+                        Err(why @ Ended::Silent) => note(About::Visits, format!("a client's connection ended: {why}")),
+                        Err(why) => note(About::Client, format!("a client's connection ended: {why}")),
                     }
                 });
             }
             Err(why) => {
-                note(format!("a client could not be accepted: {why}"));
+                note(About::Client, format!("a client could not be accepted: {why}"));
                 tokio::time::sleep(SHORT_OF).await;
             }
         }

@@ -22,7 +22,7 @@ fn at(us: u64) -> Time {
 fn notes() -> (Note, Arc<Mutex<Vec<String>>>) {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     let to = Arc::clone(&said);
-    (Arc::new(move |line| to.lock().unwrap().push(line)), said)
+    (Arc::new(move |_, line| to.lock().unwrap().push(line)), said)
 }
 
 #[test]

@@ -23,7 +23,7 @@ use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::device::{Device, Done, Fault};
 use headtime_serve::net::address::Address;
 use headtime_serve::net::exports::{ExportSpec, Exports};
-use headtime_serve::net::listener::Note;
+use headtime_serve::note::Note;
 use headtime_serve::server::{CAPACITY, ControlAt, Server, Service};
 use tempfile::TempDir;
 
@@ -105,7 +105,9 @@ impl Device for Stubborn {
 /// All of it, with its files.
 pub struct Bench {
     pub dir: TempDir,
+    /// The disk that the next server has, and which one it says that it is.
     pub file: File,
+    pub disk_id: String,
     pub server: Option<Server>,
     pub destage: Option<Destage>,
     pub bad: Arc<AtomicU64>,
@@ -114,7 +116,7 @@ pub struct Bench {
 }
 
 fn silent() -> Note {
-    Arc::new(|line| eprintln!("note: {line}"))
+    Arc::new(|_, line| eprintln!("note: {line}"))
 }
 
 impl Bench {
@@ -125,7 +127,7 @@ impl Bench {
         let dir = tempfile::tempdir().unwrap();
         let bad = Arc::new(AtomicU64::new(u64::MAX));
         let flushes = Arc::new(Mutex::new((Flushing::Flushes, 0)));
-        let mut bench = Bench { dir, file, server: None, destage: None, bad, flushes };
+        let mut bench = Bench { dir, file, disk_id: "the first".into(), server: None, destage: None, bad, flushes };
         bench.start_server(false);
         bench.destage = Some(Destage::start(bench.setup("data", memory)).unwrap());
         bench
@@ -169,7 +171,7 @@ impl Bench {
         service.control = Some(ControlAt {
             path: self.path("control"),
             disk: "atlas10k".into(),
-            disk_id: String::new(),
+            disk_id: self.disk_id.clone(),
             sectors: device.sectors(),
             fills: true,
         });

@@ -23,10 +23,10 @@ use headtime_sched::tasks::{Range, SessionId, TaskId, TaskSpec};
 use headtime_serve::clock::Clock;
 use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
-use headtime_serve::engine::background::Told;
 use headtime_serve::engine::gauges::Snapshot;
 use headtime_serve::engine::inbox::{Outbox, inbox};
 use headtime_serve::engine::telling::{Answer, Ask, Call, Change, Telling};
+use headtime_serve::engine::told::Told;
 use headtime_serve::engine::{End, Engine};
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::streams;
@@ -116,7 +116,7 @@ impl Rig {
 
     /// The same under another scheduler.
     pub fn under(core: impl Scheduler + Send + 'static, device: impl Device + Send + 'static, file: File) -> Rig {
-        let (engine, inbox) = inbox(4096).unwrap();
+        let (engine, inbox) = inbox(4096, 16).unwrap();
         let thread = std::thread::spawn(move || Engine::new(Clock::start(), core, device, inbox).run());
         let (reply, answers) = unbounded_channel();
         Rig { engine, file, thread, reply, answers, next: 0 }

@@ -3,13 +3,15 @@
 //! A text file beside the output: a line of JSON that says of what it is, then a line for each command and its answer as
 //! [`headtime_probe::journal`] has them, and lines that begin with `#` for people. The last line may be cut off.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use headtime_probe::journal::{self, Entry};
 use serde::{Deserialize, Serialize};
+
+use headtime_serve::private;
 
 use crate::failure::Failure;
 use crate::screen;
@@ -67,7 +69,8 @@ impl Checkpoint {
     /// # Errors
     /// It cannot be made.
     pub fn begin(path: &Path, head: &Head) -> Result<Checkpoint, Failure> {
-        let file = File::create(path).map_err(|e| bad(path, e))?;
+        let file = private::open(path, true).map_err(|e| bad(path, e))?;
+        file.set_len(0).map_err(|e| bad(path, e))?;
         let mut out = BufWriter::new(file);
         let line = serde_json::to_string(head).map_err(Failure::input)?;
         writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|e| {
@@ -88,7 +91,7 @@ impl Checkpoint {
     /// # Errors
     /// There is none, it is no such file, or it is of another drive, seed or version.
     pub fn resume(path: &Path, head: &Head) -> Result<(Vec<Entry>, Checkpoint), Failure> {
-        let file = OpenOptions::new().read(true).write(true).open(path).map_err(|e| bad(path, e))?;
+        let file = private::open(path, false).map_err(|e| bad(path, e))?;
         let mut lines = BufReader::new(file);
         let mut line = String::new();
         let mut next = |line: &mut String| -> Result<u64, Failure> {
@@ -121,7 +124,7 @@ impl Checkpoint {
             }
             whole += read;
         }
-        let mut file = OpenOptions::new().write(true).open(path).map_err(|e| bad(path, e))?;
+        let mut file = private::open(path, false).map_err(|e| bad(path, e))?;
         // A line that was cut off is not one.
         file.set_len(whole).and_then(|()| file.seek(SeekFrom::Start(whole))).map_err(|e| bad(path, e))?;
         let out = Some(BufWriter::new(file));
@@ -139,7 +142,7 @@ impl Checkpoint {
             self.flushed = Instant::now();
         }
         if let Err(e) = done {
-            screen::note(&format!("warning: {}: {e}; nothing more is kept for --resume", self.path.display()));
+            screen::warn(&format!("{}: {e}; nothing more is kept for --resume", self.path.display()));
             self.out = None;
         }
     }
@@ -230,7 +233,7 @@ mod tests {
         first.tell(&[Entry::Now(Time(1))]);
         first.tell(&[ran(3), ran(4)]);
         first.keep("stopped", &["period: 6 ms".into()]);
-        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        let mut file = File::options().append(true).open(&path).unwrap();
         write!(file, "read 9 1 0 1").unwrap();
         let (entries, mut second) = Checkpoint::resume(&path, &head()).unwrap();
         assert_eq!(entries, [Entry::Now(Time(1)), ran(3), ran(4)]);

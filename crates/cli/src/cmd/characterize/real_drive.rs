@@ -90,7 +90,7 @@ impl RealDrive {
         let Some(tuning) = self.tuning else { return };
         match tuning.restore() {
             Ok(back) => back.left.iter().for_each(|l| screen::note(&format!("left as somebody else set it: {l}"))),
-            Err(e) => screen::note(&format!("warning: its queue is not as it was: {e}")),
+            Err(e) => screen::warn(&format!("its queue is not as it was: {e}")),
         }
     }
 }
@@ -147,7 +147,7 @@ fn note(device: &BlockDevice, writable: bool) {
         screen::note(&format!("{name}: whether a disk turns beneath it cannot be known beforehand"));
     }
     if device.zoned != Zoned::No {
-        screen::note(&format!("warning: {name}: a shingled drive; a profile says nothing of what it does with writes"));
+        screen::warn(&format!("{name}: a shingled drive; a profile says nothing of what it does with writes"));
     }
     if writable && device.write_cache == WriteCache::Back {
         screen::note(&format!(
@@ -168,7 +168,7 @@ fn tuned(sys: &Sys, device: &BlockDevice) -> Option<Tuning> {
             Some(tuning)
         }
         Err(e) => {
-            screen::note(&format!("warning: its queue stays as it is: {e}"));
+            screen::warn(&format!("its queue stays as it is: {e}"));
             None
         }
     }
@@ -182,7 +182,7 @@ fn awake(sys: &Sys) -> Option<Awake> {
             Some(awake)
         }
         Err(e) => {
-            screen::note(&format!("warning: idle processors may sleep, so that times are less exact: {e}"));
+            screen::warn(&format!("idle processors may sleep, so that times are less exact: {e}"));
             None
         }
     }

@@ -74,7 +74,7 @@ pub fn put_back_leftovers() -> Result<(), Failure> {
                 screen::note(&format!("{disk}: its queue was put back after a process that was killed"))
             }
             Leftover::Gone { .. } | Leftover::InUse { .. } => {}
-            Leftover::Failed { path, error } => screen::note(&format!("warning: {}: {error}", path.display())),
+            Leftover::Failed { path, error } => screen::warn(&format!("{}: {error}", path.display())),
         }
     }
     Ok(())
@@ -91,7 +91,7 @@ fn suits(device: &BlockDevice, sector_bytes: u32) -> Result<(), Failure> {
     match device.zoned {
         Zoned::No => {}
         Zoned::HostAware => {
-            screen::note(&format!("warning: {name}: a shingled drive; what it does with writes cannot be predicted"))
+            screen::warn(&format!("{name}: a shingled drive; what it does with writes cannot be predicted"))
         }
         Zoned::HostManaged => {
             return Err(Failure::Input(format!(

@@ -11,6 +11,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Row, Table, TableState};
 use ratatui::{DefaultTerminal, Frame};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::feed::{Feed, Update};
 use super::figures::{HeadTime, History, Session, View};
@@ -77,7 +78,8 @@ pub fn run(feed: &Feed, stopped: &AtomicBool) -> Result<(), Failure> {
         if std::mem::take(&mut changed) {
             terminal.0.draw(|frame| state.draw(frame)).map_err(failed)?;
         }
-        while event::poll(if changed { Duration::ZERO } else { LOOK }).map_err(failed)? {
+        wait_for_key(if changed { Duration::ZERO } else { LOOK })?;
+        while event::poll(Duration::ZERO).map_err(failed)? {
             changed = true;
             match event::read().map_err(failed)? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => match state.key(key) {
@@ -88,7 +90,22 @@ pub fn run(feed: &Feed, stopped: &AtomicBool) -> Result<(), Failure> {
                 },
                 _ => {}
             }
+            wait_for_key(Duration::ZERO)?;
         }
+    }
+}
+
+/// Waits until there is something to read, so long at most. Ends where the terminal has gone: what reads keys would look for
+/// them there without end.
+fn wait_for_key(most: Duration) -> Result<(), Failure> {
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let most = Timespec { tv_sec: 0, tv_nsec: most.subsec_nanos().into() };
+    // A signal may come in between.
+    let _ = rustix::event::poll(&mut fds, Some(&most));
+    match fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        true => Err(Failure::Stopped),
+        false => Ok(()),
     }
 }
 

@@ -1,0 +1,295 @@
+//! Lines for people, on stderr. A server's are written by a thread of their own: whoever does not read them keeps no
+//! client waiting.
+//!
+//! Lines wait in a queue of bounded length; what finds no room is left out, and counted. Lines about clients are few in
+//! any period, whatever clients do.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use headtime_serve::note::{About, Note};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::format::{FormatFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Lines that may wait to be written.
+const QUEUE: usize = 1024;
+/// Lines about clients in each period.
+const OF_CLIENTS: u32 = 20;
+const PERIOD: Duration = Duration::from_secs(10);
+/// How long the end waits for the last lines to be taken.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// How much is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    /// Why the program ends
+    Error,
+    /// And what its user should look at
+    Warn,
+    /// And what it does, and clients that do not leave in good order
+    Info,
+    /// And clients that come and leave
+    Debug,
+}
+
+/// The flag of commands that serve clients.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Logging {
+    /// How much is said on stderr: error, warn, info or debug
+    #[arg(long = "log", value_name = "LEVEL", default_value = "info", value_enum, hide_possible_values = true)]
+    pub level: Level,
+}
+
+impl From<Level> for LevelFilter {
+    fn from(level: Level) -> LevelFilter {
+        match level {
+            Level::Error => LevelFilter::ERROR,
+            Level::Warn => LevelFilter::WARN,
+            Level::Info => LevelFilter::INFO,
+            Level::Debug => LevelFilter::DEBUG,
+        }
+    }
+}
+
+/// The way to the thread that writes, where there is one.
+static LINES: OnceLock<Lines> = OnceLock::new();
+
+/// Waits, when it is dropped, until lines are written that were said before, but not for long.
+#[derive(Debug)]
+pub struct Log(());
+
+/// Begins to write lines, as they are said: [`by_a_thread`] changes that.
+pub fn begin(level: Level) -> Log {
+    let lines = tracing_subscriber::fmt::layer().event_format(Line).with_writer(Out::now).log_internal_errors(false);
+    // Libraries say what they do through the same interface; that is not for users.
+    let ours = Targets::new().with_target("headtime", LevelFilter::from(level));
+    // Only the first of a process counts.
+    let _ = tracing_subscriber::registry().with(lines).with(ours).try_init();
+    Log(())
+}
+
+/// From now on a thread writes lines: clients come. Not before privileges are given up, which are each thread's own.
+pub fn by_a_thread() {
+    match Lines::begin(io::stderr()) {
+        Ok(lines) => _ = LINES.set(lines),
+        Err(e) => tracing::warn!("no thread for lines like this one, so clients may wait for whoever reads them: {e}"),
+    }
+}
+
+/// Where a line goes.
+enum Out {
+    Now(io::Stderr),
+    Thread(Lines),
+}
+
+impl Out {
+    fn now() -> Out {
+        LINES.get().cloned().map_or_else(|| Out::Now(io::stderr()), Out::Thread)
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match self {
+            Out::Now(out) => out.write(line),
+            Out::Thread(lines) => lines.write(line),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        if let Some(lines) = LINES.get() {
+            lines.wait(LAST_LINES);
+        }
+    }
+}
+
+/// Notes of a server become lines.
+pub fn note() -> Note {
+    let few = Mutex::new(Few { since: Instant::now(), lines: 0, left_out: 0 });
+    Arc::new(move |about, line| match about {
+        About::Warning => tracing::warn!("{line}"),
+        About::Server => tracing::info!("{line}"),
+        About::Visits => tracing::debug!("{line}"),
+        About::Client => {
+            let admitted = few.lock().unwrap_or_else(PoisonError::into_inner).admit(Instant::now());
+            match admitted {
+                None => {}
+                Some(0) => tracing::info!("{line}"),
+                Some(more) => tracing::info!("{line} ({more} lines about clients were left out before)"),
+            }
+        }
+    })
+}
+
+/// So many lines in each period, and no more.
+#[derive(Debug)]
+struct Few {
+    since: Instant,
+    lines: u32,
+    left_out: u64,
+}
+
+impl Few {
+    /// Whether one more may be said, and how many were left out before it.
+    fn admit(&mut self, now: Instant) -> Option<u64> {
+        if now.saturating_duration_since(self.since) >= PERIOD {
+            (self.since, self.lines) = (now, 0);
+        }
+        if self.lines == OF_CLIENTS {
+            self.left_out += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+/// `headtime: `, what kind of line it is where that matters, and what it says.
+struct Line;
+
+impl<S, N> FormatEvent<S, N> for Line
+where
+    S: tracing::Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &tracing::Event<'_>,
+    ) -> std::fmt::Result {
+        let warns = *event.metadata().level() == tracing::Level::WARN;
+        write!(writer, "headtime: {}", if warns { "warning: " } else { "" })?;
+        context.format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}
+
+#[derive(Debug)]
+enum Told {
+    Line(Vec<u8>),
+    /// All before it is written.
+    Reached(Sender<()>),
+}
+
+/// The way to the thread that writes.
+#[derive(Clone, Debug)]
+struct Lines {
+    queue: SyncSender<Told>,
+    left_out: Arc<AtomicU64>,
+}
+
+impl Lines {
+    fn begin(out: impl Write + Send + 'static) -> io::Result<Lines> {
+        let (queue, told) = sync_channel(QUEUE);
+        let left_out = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&left_out);
+        std::thread::Builder::new().name("headtime-log".into()).spawn(move || write(&told, &counted, out))?;
+        Ok(Lines { queue, left_out })
+    }
+
+    /// Waits until what was said is written, `most` long.
+    fn wait(&self, most: Duration) {
+        let (until, (reached, there)) = (Instant::now() + most, channel());
+        let mut told = Told::Reached(reached);
+        while let Err(TrySendError::Full(again)) = self.queue.try_send(told) {
+            if Instant::now() >= until {
+                return;
+            }
+            told = again;
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        let (Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected)) = there.recv_timeout(left);
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.queue.try_send(Told::Line(line.to_vec())).is_err() {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes lines as they come. What cannot be written is lost: there is nowhere else to say so.
+fn write(told: &Receiver<Told>, left_out: &AtomicU64, mut out: impl Write) {
+    for told in told {
+        match told {
+            Told::Line(line) => _ = out.write_all(&line),
+            Told::Reached(reached) => _ = reached.send(()),
+        }
+        let left_out = left_out.swap(0, Ordering::Relaxed);
+        if left_out > 0 {
+            let _ = writeln!(out, "headtime: {left_out} lines were left out: those before were not read");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reader that takes nothing until it is told to.
+    struct Stuck(Receiver<()>, Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Stuck {
+        fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            self.1.lock().unwrap().extend_from_slice(data);
+            Ok(data.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_nobody_reads_keep_nobody_waiting_and_are_counted() {
+        let (goes_on, waits) = channel();
+        let written = Arc::new(Mutex::new(vec![]));
+        let mut lines = Lines::begin(Stuck(waits, Arc::clone(&written))).unwrap();
+        let began = Instant::now();
+        (0..QUEUE + 101).for_each(|i| lines.write_all(format!("{i}\n").as_bytes()).unwrap());
+        lines.wait(Duration::from_millis(50));
+        assert!(began.elapsed() < Duration::from_secs(5));
+        drop(goes_on);
+        lines.wait(Duration::from_secs(20));
+        let text = String::from_utf8(written.lock().unwrap().clone()).unwrap();
+        // One may have been taken from the queue before it was full.
+        assert!(text.contains("100 lines were left out") || text.contains("101 lines were left out"), "{text}");
+        assert_eq!(
+            text.lines().filter(|l| l.parse::<u64>().is_ok()).count() + 100,
+            QUEUE + 101 - usize::from(text.contains("101 lines"))
+        );
+    }
+
+    #[test]
+    fn lines_about_clients_are_few_in_each_period() {
+        let start = Instant::now();
+        let mut few = Few { since: start, lines: 0, left_out: 0 };
+        let said = (0..1_000).filter(|_| few.admit(start).is_some()).count();
+        assert_eq!(said, OF_CLIENTS as usize);
+        assert_eq!(few.admit(start + PERIOD), Some(1_000 - u64::from(OF_CLIENTS)));
+        assert_eq!(few.admit(start + PERIOD), Some(0));
+    }
+}

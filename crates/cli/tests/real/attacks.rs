@@ -1,0 +1,255 @@
+//! Clients and other users who mean harm: what they take is bounded, and others are served as before.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headtime_serve::control::client::{Session, connect, info};
+use headtime_serve::control::v1::session_call::Call;
+use headtime_serve::control::v1::session_event::Event;
+use headtime_serve::control::v1::{self, Kind, Register};
+use tokio::runtime::Runtime;
+
+use super::nbd_client::{Nbd, READ, greeted, request};
+use super::{Server, finish, headtime, next, scratch, serve};
+use crate::support::wait_until;
+
+/// Mean time of 100 reads here and there, ms.
+fn mean_read(nbd: &mut Nbd, mut seed: u64) -> f64 {
+    let begun = Instant::now();
+    for _ in 0..100 {
+        seed = next(seed);
+        nbd.read(seed % 4096 * 4096, 4096).unwrap();
+    }
+    begun.elapsed().as_secs_f64() * 10.0
+}
+
+/// Each client that comes is a line, and nobody reads lines.
+#[test]
+fn lines_that_nobody_reads_hold_up_neither_clients_nor_the_end() {
+    let dir = scratch("unread");
+    let mut command = serve(dir.path());
+    let mut child = command.args(["--log", "debug"]).stderr(Stdio::piped()).spawn().unwrap();
+    let socket = dir.path().join("nbd.sock");
+    assert!(wait_until(|| UnixStream::connect(&socket).is_ok()));
+    let mut other = Nbd::open(&socket, "data").unwrap();
+    // A pipe holds 64 KiB.
+    for _ in 0..2_000 {
+        let mut stream = greeted(&socket).unwrap();
+        stream.write_all(&[0xff; 16]).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    other.read(0, 4096).unwrap();
+    let begun = Instant::now();
+    finish(std::process::Command::new("kill").arg("-TERM").arg(child.id().to_string()));
+    assert!(wait_until(|| child.try_wait().unwrap().is_some()), "it did not end");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    // Of those that break the protocol a few are named.
+    assert!(
+        (5..=45).contains(&said.matches("start of an option").count()),
+        "{}",
+        said.matches("start of an option").count()
+    );
+}
+
+#[test]
+fn who_says_nothing_takes_no_place_and_each_socket_has_its_own() {
+    let dir = scratch("silent");
+    let command = serve(dir.path());
+    let config = dir.path().join("serve.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let text = text.replace("[\"unix:nbd.sock\"]", "[\"unix:nbd.sock\", \"unix:b.sock\"]\nclients = 1");
+    fs::write(&config, text).unwrap();
+    let server = Server::start(dir.path(), command);
+    let others = dir.path().join("b.sock");
+    let silent: Vec<UnixStream> = (0..100).map(|_| UnixStream::connect(server.socket()).unwrap()).collect();
+    let begun = Instant::now();
+    let mut one = Nbd::open(&server.socket(), "data").unwrap();
+    let mut other = Nbd::open(&others, "data").unwrap();
+    for nbd in [&mut one, &mut other] {
+        nbd.read(0, 4096).unwrap();
+    }
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    // There is one place: who wants it waits, and has it when it is free.
+    let waits = {
+        let socket = server.socket();
+        thread::spawn(move || Nbd::open(&socket, "data").and_then(|mut nbd| nbd.read(0, 4096)))
+    };
+    thread::sleep(Duration::from_millis(300));
+    assert!(!waits.is_finished());
+    drop(one);
+    waits.join().unwrap().unwrap();
+    // Or is told why not. (The kernel keeps some in the socket's own queue.)
+    let held = Nbd::open(&server.socket(), "data").unwrap();
+    let refused = Nbd::open(&server.socket(), "data").map(|_| ()).unwrap_err();
+    assert!(!refused.to_string().is_empty());
+    drop((silent, held));
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn clients_that_fetch_nothing_share_what_memory_there_is_for_all() {
+    let dir = scratch("hogs");
+    let server = Server::start(dir.path(), serve(dir.path()));
+    let before = server.memory();
+    let hogs: Vec<UnixStream> = (0..24)
+        .map(|_| {
+            let mut stream = Nbd::open(&server.socket(), "data").unwrap().stream;
+            (0..4).for_each(|n| stream.write_all(&request(READ, 0, n, 0, 16 << 20)).unwrap());
+            stream
+        })
+        .collect();
+    let (mut other, begun, mut most) = (Nbd::open(&server.socket(), "archive").unwrap(), Instant::now(), 0);
+    while begun.elapsed() < Duration::from_secs(4) {
+        other.read(0, 4096).unwrap();
+        most = most.max(server.memory().saturating_sub(before));
+    }
+    // 256 MiB for all of them, and what each connection has beside that.
+    assert!(most < 24 * (1 << 20) + (300 << 20), "{} MiB", most >> 20);
+    drop(hogs);
+    assert!(wait_until(|| server.memory() < before + (64 << 20)));
+}
+
+/// Sends calls that have no answer as fast as they go.
+async fn flood(control: &Path, until: Instant) {
+    let mut control = connect(control).await.unwrap();
+    let on = info(&mut control).await.unwrap();
+    let (calls, _events) = Session::open(&mut control, &on, "flood", 1, 8).await.unwrap().split();
+    while Instant::now() < until {
+        let call = v1::SessionCall { call: Some(Call::Taken(1)) };
+        if tokio::time::timeout(Duration::from_millis(200), calls.send(call)).await.is_ok_and(|sent| sent.is_err()) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_control_client_that_never_stops_talking_costs_others_nothing() {
+    let dir = scratch("flood");
+    let server = Server::start(dir.path(), serve(dir.path()));
+    let control = dir.path().join("control.sock");
+    let runtime = Runtime::new().unwrap();
+    let until = Instant::now() + Duration::from_secs(5);
+    let floods: Vec<_> = (0..4)
+        .map(|_| {
+            runtime.spawn({
+                let control = control.clone();
+                async move { flood(&control, until).await }
+            })
+        })
+        .collect();
+    let mut nbd = Nbd::open(&server.socket(), "data").unwrap();
+    let mut done = 0;
+    while Instant::now() < until {
+        nbd.write(0, done % 4096 * 4096, &[7; 4096]).unwrap();
+        done += 1;
+    }
+    assert!(done > 50, "{done} writes");
+    runtime.block_on(async {
+        for flood in floods {
+            flood.await.unwrap()
+        }
+    });
+    // A session of another client goes on, too.
+    let (status, out, err) = finish(headtime().current_dir(dir.path()).args(["task", "list"]));
+    assert!(status.success(), "{out}{err}");
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn idle_control_connections_leave_room_for_nbd_clients() {
+    let dir = scratch("idle");
+    let server = Server::start(dir.path(), serve(dir.path()));
+    let control = dir.path().join("control.sock");
+    let mut idle: Vec<UnixStream> = (0..300).map(|_| UnixStream::connect(&control).unwrap()).collect();
+    let mut nbd = Nbd::open(&server.socket(), "data").unwrap();
+    nbd.read(0, 4096).unwrap();
+    // Those beyond the first 64 were closed.
+    let closed = idle.iter_mut().skip(64).filter(|stream| {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        matches!((&**stream).read(&mut [0]), Ok(0) | Err(_))
+    });
+    assert_eq!(closed.count(), 236);
+    drop(idle);
+    assert!(wait_until(|| finish(headtime().current_dir(dir.path()).args(["task", "list"])).0.success()));
+    assert!(server.stop().0.success());
+}
+
+/// Tasks of 4,096 ranges as fast as they are taken, and all of them closed at once.
+#[test]
+fn tasks_of_many_ranges_hold_up_nobody() {
+    let dir = scratch("ranges");
+    let server = Server::start(dir.path(), serve(dir.path()));
+    let mut nbd = Nbd::open(&server.socket(), "data").unwrap();
+    let alone = mean_read(&mut nbd, 1);
+    let control = dir.path().join("control.sock");
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let talks = thread::spawn(move || {
+        Runtime::new().unwrap().block_on(async {
+            let mut control = connect(&control).await.unwrap();
+            let on = info(&mut control).await.unwrap();
+            let mut session = Session::open(&mut control, &on, "many", 1, 8).await.unwrap();
+            let ranges = |n: u64| (0..n).map(|i| v1::Range { lbn: i * 4 % 40_000 + i / 10_000, count: 1 }).collect();
+            let register = |task, n| {
+                let kind = Kind::Read.into();
+                Call::Register(Register {
+                    task,
+                    kind,
+                    ranges: ranges(n),
+                    blksize: 1,
+                    min_pickup: 1,
+                    point_in_time: false,
+                })
+            };
+            session.say(register(0, 4_097)).await.unwrap();
+            let Event::Refused(r) = session.next().await.unwrap() else { panic!("it was not refused") };
+            assert!(r.why.contains("at most 4096, found 4097"), "{}", r.why);
+            session.say(Call::Suspend(v1::Empty {})).await.unwrap();
+            for task in 1.. {
+                if stopped.try_recv().is_ok() {
+                    return task - 1;
+                }
+                session.say(register(task, 4_096)).await.unwrap();
+                while !matches!(session.next().await.unwrap(), Event::Registered(_) | Event::Refused(_)) {}
+            }
+            unreachable!()
+        })
+    });
+    let beside = mean_read(&mut nbd, 2);
+    stop.send(()).unwrap();
+    let registered = talks.join().unwrap();
+    let closing = mean_read(&mut nbd, 3);
+    println!(
+        "{registered} tasks; a read takes {alone:.2} ms alone, {beside:.2} beside, {closing:.2} while they are closed"
+    );
+    assert!(registered > 5, "{registered}");
+    assert!(beside < 1.5 * alone + 1.0 && closing < 1.5 * alone + 1.0, "{alone} {beside} {closing}");
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn a_backup_follows_no_planted_link_and_nobody_else_may_read_what_it_writes() {
+    let dir = scratch("planted");
+    let server = Server::start(dir.path(), serve(dir.path()));
+    let path = |name: &str| dir.path().join(name);
+    let backup = |image: &str| finish(headtime().current_dir(dir.path()).args(["backup", image, "--export", "data"]));
+    fs::write(path("victim"), "dear").unwrap();
+    symlink(path("victim"), path("img.part")).unwrap();
+    let (status, _, err) = backup("img");
+    assert_eq!(status.code(), Some(2), "{err}");
+    assert!(err.contains("img.part: expected a file, found a symbolic link"), "{err}");
+    assert_eq!(fs::read(path("victim")).unwrap(), b"dear");
+    let (status, _, err) = backup("good");
+    assert!(status.success(), "{err}");
+    for name in ["good", "disk.img"] {
+        assert_eq!(fs::metadata(path(name)).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    assert!(server.stop().0.success());
+}

@@ -1,0 +1,117 @@
+//! Files that hold what is on a disk, or say what was done with it: only their owner may read them, and a name that
+//! somebody else put there leads to no other file.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// What only their owner may read and write.
+const MODE: u32 = 0o600;
+
+fn wrong(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(MODE).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    options
+}
+
+/// Opens a file of ours, or makes it if `make`; what is in it stays.
+///
+/// # Errors
+/// What the system says; the name is a symbolic link's; the file is no plain one, is another user's, or has another name, too.
+pub fn open(path: &Path, make: bool) -> io::Result<File> {
+    let file = options().create(make).truncate(false).open(path).map_err(|e| match Errno::from_io_error(&e) {
+        Some(Errno::LOOP) => wrong("expected a file, found a symbolic link".into()),
+        _ => e,
+    })?;
+    let found = file.metadata()?;
+    let us = rustix::process::geteuid().as_raw();
+    if !found.is_file() {
+        return Err(wrong("expected a plain file, found something else".into()));
+    }
+    if found.uid() != us {
+        return Err(wrong(format!("expected a file of user {us}, found one of user {}", found.uid())));
+    }
+    // Another name may be in a place of somebody else's, who let us write to a file of ours that we did not mean.
+    if found.nlink() != 1 {
+        return Err(wrong(format!("expected a file with one name, found one with {}", found.nlink())));
+    }
+    Ok(file)
+}
+
+/// Makes a file in the place of one that a program left that died halfway.
+///
+/// # Errors
+/// What the system says.
+pub fn make_anew(path: &Path) -> io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    options().create_new(true).open(path)
+}
+
+/// Opens or makes a file that a user names as a disk's data. A symbolic link may be a user's own way to it: it is
+/// followed if this user or root made it, and leads to something.
+///
+/// # Errors
+/// What the system says; the link is another user's.
+pub fn open_named(path: &Path) -> io::Result<File> {
+    let opened = options().create(true).truncate(false).open(path);
+    match opened {
+        Err(e) if Errno::from_io_error(&e) == Some(Errno::LOOP) => {
+            let owner = std::fs::symlink_metadata(path)?.uid();
+            if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+                return Err(wrong(format!("expected a file, found a symbolic link of user {owner}")));
+            }
+            OpenOptions::new().read(true).write(true).open(path)
+        }
+        opened => opened,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn a_planted_name_leads_nowhere_and_nobody_else_reads_what_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let [victim, link, hard, new] = ["victim", "link", "hard", "new"].map(|n| dir.path().join(n));
+        std::fs::write(&victim, "dear").unwrap();
+        symlink(&victim, &link).unwrap();
+        std::fs::hard_link(&victim, &hard).unwrap();
+        for make in [false, true] {
+            let e = open(&link, make).unwrap_err().to_string();
+            assert_eq!(e, "expected a file, found a symbolic link");
+            let e = open(&hard, make).unwrap_err().to_string();
+            assert_eq!(e, "expected a file with one name, found one with 2");
+        }
+        drop(open(&new, true).unwrap());
+        assert_eq!(std::fs::metadata(&new).unwrap().permissions().mode() & 0o777, 0o600);
+        drop(make_anew(&link).unwrap());
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_file());
+        assert_eq!(std::fs::read(&victim).unwrap(), b"dear");
+        assert!(open(dir.path(), false).is_err());
+    }
+
+    #[test]
+    fn a_users_own_link_to_a_disks_data_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let [data, link, dangling] = ["data", "link", "dangling"].map(|n| dir.path().join(n));
+        std::fs::write(&data, "x").unwrap();
+        symlink(&data, &link).unwrap();
+        symlink(dir.path().join("none"), &dangling).unwrap();
+        assert_eq!(open_named(&link).unwrap().metadata().unwrap().len(), 1);
+        assert_eq!(open_named(&dangling).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "nothing is made through a link");
+    }
+}

@@ -1,0 +1,74 @@
+//! docs/limits.md against the code.
+
+use headtime_nbd::Limits as ClientLimits;
+use headtime_sched::tasks::Limits;
+use headtime_sched::tasks::register::MOST_PICKUP;
+use headtime_serve::control::MOST_MESSAGE;
+use headtime_serve::control::incoming::{MOST_CONNECTIONS, MOST_STREAMS};
+use headtime_serve::control::session::MOST_ANSWERS;
+use headtime_serve::engine::background::{MOST_BEYOND, MOST_EVENTS, MOST_STAGED, MOST_WINDOW};
+use headtime_serve::engine::image::MOST_IMAGES;
+use headtime_serve::engine::inbox::MOST_OF_ONE;
+use headtime_serve::engine::paced::{MOST_RANGES, REST};
+use headtime_serve::engine::staged::MOST_OF_ALL;
+use headtime_serve::net::address::UNHEARD;
+use headtime_serve::net::connection::UNREAD;
+use headtime_serve::net::exports::{Exports, MOST_BYTES, MOST_EXPORTS};
+use headtime_serve::net::listener::NEGOTIATING;
+use headtime_serve::server::{MOST_CALLS, MOST_REQUESTS, Service};
+
+fn mib(bytes: u64) -> String {
+    assert!(bytes.is_multiple_of(1 << 20));
+    format!("{} MiB", bytes >> 20)
+}
+
+#[test]
+fn each_limit_is_what_its_row_says() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md")).unwrap();
+    let rows: Vec<[&str; 3]> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))
+        .map(|row| row.splitn(3, " | ").collect::<Vec<_>>().try_into().expect("three cells"))
+        .collect();
+    let usual = Service::new(vec![], Exports::new(vec![], 8, 512).unwrap(), std::sync::Arc::new(|_, _| {}));
+    let (client, tasks) = (ClientLimits::default(), Limits::default());
+    let expected: &[(&str, String)] = &[
+        ("clients of a socket (`listen.clients`)", format!("{} (1 to 1024)", usual.clients)),
+        ("clients of a socket that negotiate", NEGOTIATING.to_string()),
+        ("time to negotiate, TLS included", format!("{} s", usual.handshake.as_secs())),
+        ("a client that fetches nothing of its answers", format!("{} s", UNREAD.as_secs())),
+        ("a TCP client that is not heard of", format!("{} s", UNHEARD.as_secs())),
+        ("options of a client", client.options.to_string()),
+        ("bytes of an option", format!("{} KiB", client.option_bytes >> 10)),
+        ("bytes of a request", mib(MOST_BYTES.into())),
+        ("requests of a client under way", client.requests.to_string()),
+        ("bytes of a client under way", mib(client.bytes)),
+        ("requests of all clients under way", MOST_REQUESTS.to_string()),
+        ("bytes of all clients under way, unfetched answers included", mib(usual.bytes)),
+        ("connections", MOST_CONNECTIONS.to_string()),
+        ("calls and sessions of a connection", MOST_STREAMS.to_string()),
+        ("sessions", tasks.sessions.to_string()),
+        ("bytes of a message", mib(MOST_MESSAGE as u64)),
+        ("calls that wait for the engine, of a session", MOST_OF_ONE.to_string()),
+        ("calls that wait for the engine", MOST_CALLS.to_string()),
+        ("ranges of a task", MOST_RANGES.to_string()),
+        ("ranges of all tasks", tasks.ranges.to_string()),
+        ("tasks", tasks.tasks.to_string()),
+        ("memory of all sessions, tasks and regions", mib(tasks.bytes as u64)),
+        ("point-in-time tasks", MOST_IMAGES.to_string()),
+        ("sectors of a unit", MOST_PICKUP.to_string()),
+        ("bytes on their way to a session, its window", mib(MOST_WINDOW)),
+        ("bytes beyond that for a point-in-time task", mib(MOST_BEYOND)),
+        ("write data of a session that is not written", mib(MOST_STAGED)),
+        ("write data of all sessions", mib(MOST_OF_ALL)),
+        ("events that wait for a session", MOST_EVENTS.to_string()),
+        ("answers that wait for a session", MOST_ANSWERS.to_string()),
+        ("exports", MOST_EXPORTS.to_string()),
+    ];
+    for (limit, value) in expected {
+        let found: Vec<&str> = rows.iter().filter(|row| row[0] == *limit).map(|row| row[1]).collect();
+        assert_eq!(found, [value], "{limit}");
+    }
+    assert_eq!(REST, 9, "a tenth of the time");
+    assert_eq!(rows.len(), expected.len() + 12, "a row is new here, or has gone");
+}
