@@ -44,7 +44,7 @@ fn ask(at: SocketAddr, bytes: &[u8]) -> String {
 #[test]
 fn a_plain_get_finds_the_figures() {
     let (server, at) = server();
-    let page = ask(at, b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+    let page = ask(at, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let (head, body) = page.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     assert!(head.contains("Content-Type: text/plain; version=0.0.4"), "{head}");
