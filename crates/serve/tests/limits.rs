@@ -13,7 +13,7 @@ use headtime_serve::engine::paced::{MOST_RANGES, REST};
 use headtime_serve::engine::staged::MOST_OF_ALL;
 use headtime_serve::net::address::UNHEARD;
 use headtime_serve::net::connection::UNREAD;
-use headtime_serve::net::exports::{Exports, MOST_BYTES, MOST_EXPORTS};
+use headtime_serve::net::exports::{ExportSpec, Exports, MOST_BYTES, MOST_EXPORTS};
 use headtime_serve::net::listener::NEGOTIATING;
 use headtime_serve::server::{MOST_CALLS, MOST_REQUESTS, Service};
 
@@ -30,7 +30,9 @@ fn each_limit_is_what_its_row_says() {
         .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))
         .map(|row| row.splitn(3, " | ").collect::<Vec<_>>().try_into().expect("three cells"))
         .collect();
-    let usual = Service::new(vec![], Exports::new(vec![], 8, 512).unwrap(), std::sync::Arc::new(|_, _| {}));
+    let export =
+        ExportSpec { name: "all".into(), description: String::new(), first: 0, sectors: 8, read_only: true, weight: 1 };
+    let usual = Service::new(vec![], Exports::new(vec![export], 8, 512).unwrap(), std::sync::Arc::new(|_, _| {}));
     let (client, tasks) = (ClientLimits::default(), Limits::default());
     let expected: &[(&str, String)] = &[
         ("clients of a socket (`listen.clients`)", format!("{} (1 to 1024)", usual.clients)),
@@ -70,5 +72,5 @@ fn each_limit_is_what_its_row_says() {
         assert_eq!(found, [value], "{limit}");
     }
     assert_eq!(REST, 9, "a tenth of the time");
-    assert_eq!(rows.len(), expected.len() + 12, "a row is new here, or has gone");
+    assert_eq!(rows.len(), expected.len() + 13, "a row is new here, or has gone");
 }
