@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use rustix::event::{EventfdFlags, eventfd};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// Calls of one client that may wait for the engine.
 pub const MOST_OF_ONE: usize = 16;
@@ -31,6 +31,8 @@ struct Wake {
     fd: OwnedFd,
     /// The engine sleeps, or is about to and will look into the queue once more.
     asleep: AtomicBool,
+    /// For an engine that is a task ([`super::Engine::run_as_task`]).
+    task: Notify,
 }
 
 /// The engine's end.
@@ -71,7 +73,7 @@ impl<T> Clone for Outbox<T> {
 /// A queue for so many requests and calls, and the end.
 pub fn inbox<T>(requests: usize, calls: usize) -> io::Result<(Outbox<T>, Inbox<T>)> {
     let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-    let wake = Arc::new(Wake { fd, asleep: AtomicBool::new(false) });
+    let wake = Arc::new(Wake { fd, asleep: AtomicBool::new(false), task: Notify::new() });
     let (sender, receiver) = sync_channel(requests + calls + 1);
     let calls = Arc::new(Semaphore::new(calls));
     Ok((Outbox { queue: sender, wake: Arc::clone(&wake), calls, own: None }, Inbox { queue: receiver, wake }))
@@ -116,6 +118,7 @@ impl<T> Outbox<T> {
         if self.wake.asleep.swap(false, Ordering::SeqCst) {
             // It can fail only when the counter is full of wake-ups, which is as good.
             let _ = rustix::io::write(&self.wake.fd, &1u64.to_ne_bytes());
+            self.wake.task.notify_one();
         }
         Ok(())
     }
@@ -137,6 +140,11 @@ impl<T> Inbox<T> {
         self.wake.asleep.store(false, Ordering::SeqCst);
         let mut count = [0u8; 8];
         let _ = rustix::io::read(&self.wake.fd, &mut count);
+    }
+
+    /// Done when a telling has come since [`Inbox::falls_asleep`], and sometimes without one.
+    pub async fn told(&self) {
+        self.wake.task.notified().await;
     }
 
     /// Readable when a telling has come since [`Inbox::falls_asleep`].

@@ -25,6 +25,8 @@ pub mod streams;
 pub mod telling;
 pub mod told;
 
+mod task;
+
 use std::io;
 
 use bytes::{Bytes, BytesMut};
@@ -410,11 +412,16 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         })
     }
 
+    /// When there is something to do, whatever comes.
+    fn soonest(&self) -> Option<Time> {
+        let paced = self.background.is_paced().then_some(self.paced_from);
+        let all = [self.device.next_event(), self.core.next_wakeup(), self.ends_by, paced];
+        all.into_iter().flatten().min()
+    }
+
     /// Sleeps until there is something to do, or returns at once when that is soon.
     fn wait(&mut self) -> io::Result<()> {
-        let paced = self.background.is_paced().then_some(self.paced_from);
-        let soonest = [self.device.next_event(), self.core.next_wakeup(), self.ends_by, paced];
-        let soonest = soonest.into_iter().flatten().min();
+        let soonest = self.soonest();
         if soonest.is_some_and(|at| !self.clock.may_sleep(at)) {
             std::hint::spin_loop();
             return Ok(());

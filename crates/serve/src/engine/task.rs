@@ -1,0 +1,40 @@
+//! An engine that is a task among others, on one thread and in time that only passes when all wait: whole servers are
+//! simulated so.
+
+use headtime_disk::time::Time;
+use headtime_sched::scheduler::Scheduler;
+use tokio::time::{Instant, sleep_until};
+
+use super::{End, Engine};
+use crate::clock::Timer;
+use crate::device::Device;
+
+impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
+    /// The same as [`Engine::run`], in tokio's time: `at` says which moment of it is one of the engine's. The device must know of
+    /// everything beforehand ([`Device::fd`] is `None`).
+    pub async fn run_as_task(mut self, at: impl Fn(Time) -> Instant) -> End {
+        assert!(self.device.fd().is_none(), "a device that knows of everything beforehand");
+        loop {
+            self.round();
+            if let Some(end) = self.end() {
+                self.background.end();
+                return end;
+            }
+            let soonest = self.soonest().map(&at);
+            self.inbox.falls_asleep();
+            if let Some(telling) = self.inbox.take() {
+                self.inbox.wakes_up();
+                let now = self.clock.now();
+                self.told(telling, now);
+                self.drain(now);
+                continue;
+            }
+            tokio::select! {
+                biased;
+                () = self.inbox.told() => {}
+                () = sleep_until(soonest.unwrap_or_else(Instant::now)), if soonest.is_some() => {}
+            }
+            self.inbox.wakes_up();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! An NBD client that asks for anything, and holds every answer against the shadow.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rand_core::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::time::timeout;
+
+use super::shadow::{Reading, SECTOR, Shadow, Writing, filled};
+
+const REQUEST: u32 = 0x2560_9513;
+const REPLY: u32 = 0x6744_6698;
+const OPTION: u64 = 0x4948_4156_454f_5054;
+/// Sectors of a request at most.
+const MOST: u64 = 24;
+/// An answer that takes longer never comes. (Time of the platter, in which a millisecond of tokio's is a microsecond.)
+const NEVER: Duration = Duration::from_secs(100_000);
+
+/// What is under way.
+enum Asked {
+    Read(Reading),
+    Write(Writing),
+    Flush(u64),
+}
+
+/// One client of one connection.
+pub struct Client {
+    stream: DuplexStream,
+    shadow: Rc<RefCell<Shadow>>,
+    rng: Xoshiro256PlusPlus,
+    asked: BTreeMap<u64, Asked>,
+    cookie: u64,
+    /// Requests that were answered, and those answered with an error.
+    pub done: u64,
+    pub failed: u64,
+}
+
+fn odd(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.to_string())
+}
+
+impl Client {
+    /// Negotiates for an export.
+    pub async fn open(
+        mut stream: DuplexStream,
+        export: &str,
+        shadow: Rc<RefCell<Shadow>>,
+        rng: Xoshiro256PlusPlus,
+    ) -> io::Result<Client> {
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting).await?;
+        let mut hello = 3u32.to_be_bytes().to_vec();
+        hello.extend_from_slice(&OPTION.to_be_bytes());
+        hello.extend_from_slice(&1u32.to_be_bytes());
+        hello.extend_from_slice(&(export.len() as u32).to_be_bytes());
+        hello.extend_from_slice(export.as_bytes());
+        stream.write_all(&hello).await?;
+        let mut opened = [0; 10];
+        stream.read_exact(&mut opened).await?;
+        let size = u64::from_be_bytes(opened[..8].try_into().expect("eight bytes"));
+        if size != (shadow.borrow().len() * SECTOR) as u64 {
+            return Err(odd("the export's size"));
+        }
+        Ok(Client { stream, shadow, rng, asked: BTreeMap::new(), cookie: 0, done: 0, failed: 0 })
+    }
+
+    fn chance(&mut self, of: u64) -> u64 {
+        self.rng.next_u64() % of
+    }
+
+    /// Asks for so much, several at a time. Fails where the connection does, and where it says what no server may.
+    pub async fn work(&mut self, requests: u64) -> io::Result<()> {
+        let depth = 1 + self.chance(8) as usize;
+        let mut left = requests;
+        while left > 0 || !self.asked.is_empty() {
+            while left > 0 && self.asked.len() < depth && (self.asked.is_empty() || self.chance(4) > 0) {
+                left -= 1;
+                self.ask().await?;
+            }
+            self.hear().await?;
+            if self.chance(20) == 0 {
+                tokio::time::sleep(Duration::from_millis(self.chance(30_000))).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask(&mut self) -> io::Result<()> {
+        let sectors = self.shadow.borrow().len() as u64;
+        let count = 1 + self.chance(MOST);
+        let first = self.chance(sectors - count);
+        let range = first as usize..(first + count) as usize;
+        let (mut data, mut flags) = (Vec::new(), 0u16);
+        let (kind, asked) = match self.chance(100) {
+            0..45 => (0u16, Asked::Read(self.shadow.borrow_mut().read(range))),
+            45..95 => {
+                let fua = self.chance(10) == 0;
+                let writing = self.shadow.borrow_mut().write(range.clone(), fua);
+                data = range.flat_map(|sector| filled(writing.stamp, sector)).collect();
+                flags = u16::from(fua);
+                (1, Asked::Write(writing))
+            }
+            _ => (3, Asked::Flush(self.shadow.borrow_mut().flush())),
+        };
+        self.cookie += 1;
+        let (offset, length) = if kind == 3 { (0, 0) } else { (first * SECTOR as u64, count as u32 * SECTOR as u32) };
+        let mut request = REQUEST.to_be_bytes().to_vec();
+        request.extend_from_slice(&flags.to_be_bytes());
+        request.extend_from_slice(&kind.to_be_bytes());
+        request.extend_from_slice(&self.cookie.to_be_bytes());
+        request.extend_from_slice(&offset.to_be_bytes());
+        request.extend_from_slice(&length.to_be_bytes());
+        request.extend_from_slice(&data);
+        self.asked.insert(self.cookie, asked);
+        self.stream.write_all(&request).await
+    }
+
+    async fn hear(&mut self) -> io::Result<()> {
+        let mut reply = [0; 16];
+        match timeout(NEVER, self.stream.read_exact(&mut reply)).await {
+            Ok(read) => _ = read?,
+            Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+        }
+        let number = |from: &[u8]| from.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
+        if number(&reply[..4]) != u64::from(REPLY) {
+            return Err(odd("the start of an answer"));
+        }
+        let (error, cookie) = (number(&reply[4..8]), number(&reply[8..]));
+        let asked = self.asked.remove(&cookie).ok_or_else(|| odd("an answer to nothing"))?;
+        // ESHUTDOWN: the server ends, or its device has gone; nothing else may be answered to what is asked rightly.
+        if ![0, 5, 108].contains(&error) {
+            return Err(odd(&format!("error {error}")));
+        }
+        self.done += 1;
+        self.failed += u64::from(error != 0);
+        match asked {
+            Asked::Write(writing) => self.shadow.borrow_mut().written(writing, error == 0),
+            Asked::Flush(issued) if error == 0 => self.shadow.borrow_mut().flushed(issued),
+            Asked::Flush(_) => {}
+            Asked::Read(reading) if error != 0 => self.shadow.borrow_mut().have_read(reading, None),
+            Asked::Read(reading) => {
+                let sectors = reading.sectors();
+                let mut data = vec![0; sectors * SECTOR];
+                self.stream.read_exact(&mut data).await?;
+                self.shadow.borrow_mut().have_read(reading, Some(&data));
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection is lost: of what was under way nothing will be heard.
+    pub fn lost(self) {
+        for asked in self.asked.into_values() {
+            if let Asked::Read(reading) = asked {
+                self.shadow.borrow_mut().have_read(reading, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What each read may return, and what must be there after a crash.
+//!
+//! Every write has a stamp of its own, with which its sectors are filled. Of each sector it is known which stamps it may hold:
+//! those of writes after which no other has certainly come. A write comes certainly after another if it was
+//! issued when that one had ended.
+
+use std::ops::Range;
+
+/// Bytes a sector.
+pub const SECTOR: usize = 512;
+
+/// A write of a sector.
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    stamp: u64,
+    issued: u64,
+    /// When it was answered, or could come no more.
+    ended: Option<u64>,
+    /// It was answered without an error.
+    done: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Sector {
+    /// What it may hold.
+    held: Vec<Version>,
+    /// What it may hold after a power failure.
+    kept: Vec<Version>,
+    /// Stamps of all writes that were issued since the oldest read that is under way, and when.
+    recent: Vec<(u64, u64)>,
+}
+
+/// All sectors of an export.
+#[derive(Debug)]
+pub struct Shadow {
+    name: &'static str,
+    sectors: Vec<Sector>,
+    moment: u64,
+    stamps: u64,
+    reads: u64,
+    /// Sectors that were looked at.
+    pub checked: u64,
+}
+
+/// A read that is under way: what each of its sectors might have held when it was issued.
+#[derive(Debug)]
+pub struct Reading {
+    range: Range<usize>,
+    issued: u64,
+    held: Vec<Vec<u64>>,
+    /// It returns what was there at some moment before this one; `None`: before it was answered.
+    until: Option<u64>,
+}
+
+impl Reading {
+    /// How many sectors.
+    pub fn sectors(&self) -> usize {
+        self.range.len()
+    }
+}
+
+/// A write that is under way.
+#[derive(Clone, Debug)]
+pub struct Writing {
+    /// Which sectors.
+    pub range: Range<usize>,
+    /// What they are filled with.
+    pub stamp: u64,
+    fua: bool,
+}
+
+/// A sector filled with a stamp.
+pub fn filled(stamp: u64, sector: usize) -> [u8; SECTOR] {
+    let mut data = [stamp as u8; SECTOR];
+    data[..8].copy_from_slice(&stamp.to_le_bytes());
+    data[8..16].copy_from_slice(&(sector as u64).to_le_bytes());
+    if stamp == 0 { [0; SECTOR] } else { data }
+}
+
+/// The stamp of a sector; fails when it is torn, or of another sector.
+pub fn stamp_of(data: &[u8], sector: usize) -> u64 {
+    let stamp = u64::from_le_bytes(data[..8].try_into().expect("a sector"));
+    assert!(data == filled(stamp, sector), "sector {sector} is torn, or holds another's data (stamp {stamp})");
+    stamp
+}
+
+impl Sector {
+    fn add(&mut self, version: Version, reads: u64) {
+        self.held.push(version);
+        self.kept.push(version);
+        if reads > 0 {
+            self.recent.push((version.stamp, version.issued));
+        }
+    }
+
+    fn end(&mut self, stamp: u64, at: u64, done: bool) {
+        for list in [&mut self.held, &mut self.kept] {
+            if let Some(v) = list.iter_mut().find(|v| v.stamp == stamp) {
+                (v.ended, v.done) = (Some(at), done);
+            }
+        }
+    }
+
+    /// Forgets what certainly came before a write of this stamp.
+    fn supersede(list: &mut Vec<Version>, stamp: u64) {
+        if let Some(issued) = list.iter().find(|v| v.stamp == stamp).map(|v| v.issued) {
+            list.retain(|v| v.ended.is_none_or(|ended| ended > issued));
+        }
+    }
+}
+
+fn trace(name: &str, range: &Range<usize>, what: std::fmt::Arguments<'_>) {
+    if let Some(sector) = std::env::var("HEADTIME_SECTOR").ok().and_then(|s| s.parse().ok())
+        && range.contains(&sector)
+    {
+        println!("  {name}: {what}");
+    }
+}
+
+impl Shadow {
+    /// So many sectors of zeros.
+    pub fn new(name: &'static str, sectors: usize) -> Shadow {
+        let zero = Version { stamp: 0, issued: 0, ended: Some(0), done: true };
+        let sector = Sector { held: vec![zero], kept: vec![zero], recent: vec![] };
+        Shadow { name, sectors: vec![sector; sectors], moment: 0, stamps: 0, reads: 0, checked: 0 }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.sectors.len()
+    }
+
+    fn now(&mut self) -> u64 {
+        self.moment += 1;
+        self.moment
+    }
+
+    /// A write is issued.
+    pub fn write(&mut self, range: Range<usize>, fua: bool) -> Writing {
+        self.stamps += 1;
+        let (stamp, issued, reads) = (self.stamps, self.now(), self.reads);
+        for sector in &mut self.sectors[range.clone()] {
+            sector.add(Version { stamp, issued, ended: None, done: false }, reads);
+        }
+        trace(self.name, &range, format_args!("write {stamp} fua {fua} issued {issued}"));
+        Writing { range, stamp, fua }
+    }
+
+    /// It was answered.
+    pub fn written(&mut self, writing: Writing, done: bool) {
+        let at = self.now();
+        trace(self.name, &writing.range, format_args!("written {} {done} at {at}", writing.stamp));
+        for sector in &mut self.sectors[writing.range] {
+            sector.end(writing.stamp, at, done);
+            if done {
+                Sector::supersede(&mut sector.held, writing.stamp);
+                if writing.fua {
+                    Sector::supersede(&mut sector.kept, writing.stamp);
+                }
+            }
+        }
+    }
+
+    /// A flush is issued; what it covers was answered by now.
+    pub fn flush(&mut self) -> u64 {
+        self.now()
+    }
+
+    /// It was answered without an error.
+    pub fn flushed(&mut self, issued: u64) {
+        trace(self.name, &(0..self.len()), format_args!("flushed {issued}"));
+        for sector in &mut self.sectors {
+            let covered = |v: &&Version| v.done && v.ended.is_some_and(|ended| ended < issued);
+            if let Some(last) = sector.kept.iter().filter(covered).map(|v| v.issued).max() {
+                sector.kept.retain(|v| v.ended.is_none_or(|ended| ended > last) || v.issued == last);
+            }
+        }
+    }
+
+    /// A read is issued.
+    pub fn read(&mut self, range: Range<usize>) -> Reading {
+        self.reads += 1;
+        let issued = self.now();
+        let held = self.sectors[range.clone()].iter().map(|s| s.held.iter().map(|v| v.stamp).collect()).collect();
+        Reading { range, issued, held, until: None }
+    }
+
+    /// It is of one moment, which has been by now.
+    pub fn fix(&mut self, reading: &mut Reading) {
+        reading.until = Some(self.now());
+    }
+
+    /// It was answered with this data; `None`: it was not.
+    pub fn have_read(&mut self, reading: Reading, data: Option<&[u8]>) {
+        for (at, sector) in data.into_iter().flat_map(|data| data.chunks(SECTOR)).zip(reading.range.clone()) {
+            let stamp = stamp_of(at, sector);
+            let before = &reading.held[sector - reading.range.start];
+            let since = self.sectors[sector]
+                .recent
+                .iter()
+                .any(|r| r.0 == stamp && r.1 > reading.issued && reading.until.is_none_or(|until| r.1 < until));
+            assert!(
+                before.contains(&stamp) || since,
+                "sector {sector} holds {stamp}; when it was asked for it held one of {before:?}: {:?}",
+                self.sectors[sector]
+            );
+            self.checked += 1;
+        }
+        self.reads -= 1;
+        if self.reads == 0 {
+            self.sectors.iter_mut().for_each(|s| s.recent.clear());
+        }
+    }
+
+    /// After a crash the sectors hold this. `volatile`: what was not flushed may be gone; else all is there that was answered.
+    /// `power`: what is there is on the platters; else it may still go.
+    pub fn crashed(&mut self, found: impl Fn(usize) -> [u8; SECTOR], volatile: bool, power: bool) {
+        let at = self.now();
+        trace(self.name, &(0..self.len()), format_args!("crash at {at}, volatile {volatile}, power {power}"));
+        self.reads = 0;
+        for (n, sector) in self.sectors.iter_mut().enumerate() {
+            let stamp = stamp_of(&found(n), n);
+            let allowed = if volatile { &sector.kept } else { &sector.held };
+            assert!(
+                allowed.iter().any(|v| v.stamp == stamp),
+                "after a crash (volatile: {volatile}, power: {power}) sector {n} holds {stamp}, and may hold one of {allowed:?}"
+            );
+            self.checked += 1;
+            let version = Version { stamp, issued: at, ended: Some(at), done: true };
+            sector.recent.clear();
+            sector.held = vec![version];
+            if power {
+                sector.kept = vec![version];
+            } else {
+                // What is there is as if it had just been written; of all else some may be on the platters, as long as
+                // nothing was flushed since, and nothing of it comes any more.
+                sector.kept.retain(|v| v.stamp != stamp);
+                sector.kept.iter_mut().for_each(|v| v.ended = Some(at - 1));
+                sector.kept.push(version);
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! A whole server under one seed: whatever goes wrong, a read returns what was written, and what was flushed is there.
+//!
+//! `HEADTIME_SEED=N` runs the world of one seed, and with `HEADTIME_SECTOR=N` says what became of one sector.
+
+mod whole;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use whole::Done;
+
+/// Worlds of ascending seeds, two at a time, until `enough` is said of what was done in all of them.
+fn worlds(from: u64, enough: impl Fn(&Done) -> bool + Sync) -> Done {
+    let (next, all) = (AtomicU64::new(from), std::sync::Mutex::new(Done::default()));
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    while !enough(&all.lock().unwrap()) {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        let done = std::panic::catch_unwind(|| whole::run(seed));
+                        *all.lock().unwrap() += done.unwrap_or_else(|_| panic!("HEADTIME_SEED={seed} does it again"));
+                    }
+                })
+            })
+            .collect();
+        workers.into_iter().for_each(|w| w.join().expect("no world fails"));
+    });
+    all.into_inner().unwrap()
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|n| n.parse().expect("a number"))
+}
+
+#[test]
+fn a_seed_gives_the_same_world_again() {
+    for seed in [1, 2, 3] {
+        assert_eq!(whole::run(seed), whole::run(seed));
+    }
+}
+
+#[test]
+fn whatever_goes_wrong_what_was_promised_is_there() {
+    if let Some(seed) = number("HEADTIME_SEED") {
+        println!("{:?}", whole::run(seed));
+        return;
+    }
+    let all = worlds(0, |done| done.operations() >= 1_000_000);
+    println!("{} operations: {all:?}", all.operations());
+    assert!(all.kills > 50 && all.blackouts > 50 && all.ends > 50 && all.lost > 50 && all.failed > 50, "{all:?}");
+    assert!(all.delivered > 100_000, "{all:?}");
+}
+
+/// `make soak MINUTES=N`.
+#[test]
+#[ignore = "it takes as long as it is told to"]
+fn soak() {
+    let minutes = number("HEADTIME_SOAK_MINUTES").unwrap_or(1);
+    let until = Instant::now() + Duration::from_secs(60 * minutes);
+    let from = number("HEADTIME_SEED").unwrap_or_else(|| u64::from(std::process::id()) << 20);
+    let all = worlds(from, |_| Instant::now() >= until);
+    println!("seeds from {from}: {} operations: {all:?}", all.operations());
+}
