@@ -19,7 +19,11 @@ fn worlds(from: u64, enough: impl Fn(&Done) -> bool + Sync) -> Done {
                     while !enough(&all.lock().unwrap()) {
                         let seed = next.fetch_add(1, Ordering::Relaxed);
                         let done = std::panic::catch_unwind(|| whole::run(seed));
-                        *all.lock().unwrap() += done.unwrap_or_else(|_| panic!("HEADTIME_SEED={seed} does it again"));
+                        let mut all = all.lock().unwrap();
+                        let before = all.operations();
+                        *all += done.unwrap_or_else(|_| {
+                            panic!("after {before} operations that were well: HEADTIME_SEED={seed} does it again")
+                        });
                     }
                 })
             })
