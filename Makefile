@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd probe
 
-.PHONY: demo test soak tools check purity bench reproduce
+.PHONY: demo test soak fuzz tools check purity bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --release --locked -p headtime -- demo
@@ -30,6 +30,11 @@ MINUTES ?= 60
 soak: ## Simulate whole servers for MINUTES; a seed that fails is said, and HEADTIME_SEED=N runs it again
 	HEADTIME_SOAK_MINUTES=$(MINUTES) $(CARGO) test --release --locked --quiet -p headtime-serve --test whole_server -- \
 	    --ignored --nocapture soak
+
+SECONDS ?= 60
+fuzz: ## Feed changed inputs to each reader of files and messages, for SECONDS each
+	HEADTIME_FUZZ_SECONDS=$(SECONDS) $(CARGO) test --release --locked --quiet -p headtime --test inputs -- \
+	    --ignored --nocapture fuzz_for_long
 
 # Programs that tests run, each with its Debian package. Without them the tests are skipped, and said to be.
 TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3
