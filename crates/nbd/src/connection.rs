@@ -184,6 +184,11 @@ impl Connection {
         self.advance(&mut &[][..]);
     }
 
+    /// Whether a request has come in part, with some of the data that it brings: memory is held for the rest.
+    pub fn is_half_sent(&self) -> bool {
+        matches!(&self.phase, Phase::Transmitting { transmission, .. } if transmission.held() > 0) && !self.waits
+    }
+
     /// Whether the server takes no more clients: one that asks for an export is refused from now on, with words for
     /// people. A client that has its export already keeps it.
     pub fn set_full(&mut self, full: bool) {

@@ -230,7 +230,7 @@ fn without_slash(path: &Path) -> PathBuf {
 fn single(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
     let failed = BackingError::io(path);
     let new = !path.exists();
-    let file = private::open_named(path).map_err(&failed)?;
+    let file = private::open_named(path, true).map_err(&failed)?;
     lock(&file, path)?;
     match file.metadata().map_err(&failed)?.len() {
         0 => {

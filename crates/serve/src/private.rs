@@ -62,19 +62,26 @@ pub fn make_anew(path: &Path) -> io::Result<File> {
 /// followed if this user or root made it, and leads to something.
 ///
 /// # Errors
-/// What the system says; the link is another user's.
-pub fn open_named(path: &Path) -> io::Result<File> {
-    let opened = options().create(true).truncate(false).open(path);
-    match opened {
+/// What the system says; the link is another user's, or the file is and has nothing in it.
+pub fn open_named(path: &Path, make: bool) -> io::Result<File> {
+    let opened = options().create(make).truncate(false).open(path);
+    let file = match opened {
         Err(e) if Errno::from_io_error(&e) == Some(Errno::LOOP) => {
             let owner = std::fs::symlink_metadata(path)?.uid();
             if owner != 0 && owner != rustix::process::geteuid().as_raw() {
                 return Err(wrong(format!("expected a file, found a symbolic link of user {owner}")));
             }
-            OpenOptions::new().read(true).write(true).open(path)
+            OpenOptions::new().read(true).write(true).open(path)?
         }
-        opened => opened,
+        opened => opened?,
+    };
+    // An empty one would be filled with a disk's data, for whoever put it there.
+    let found = file.metadata()?;
+    let (owner, us) = (found.uid(), rustix::process::geteuid().as_raw());
+    if found.len() == 0 && owner != 0 && owner != us {
+        return Err(wrong(format!("expected a disk's data or nothing there, found an empty file of user {owner}")));
     }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -110,8 +117,8 @@ mod tests {
         std::fs::write(&data, "x").unwrap();
         symlink(&data, &link).unwrap();
         symlink(dir.path().join("none"), &dangling).unwrap();
-        assert_eq!(open_named(&link).unwrap().metadata().unwrap().len(), 1);
-        assert_eq!(open_named(&dangling).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(open_named(&link, true).unwrap().metadata().unwrap().len(), 1);
+        assert_eq!(open_named(&dangling, true).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "nothing is made through a link");
     }
 }

@@ -284,6 +284,8 @@ impl Ring {
                 (Ok(_), Held::Read(_)) if short => Err(io::ErrorKind::UnexpectedEof.into()),
                 (Ok(_), Held::Write(_)) if short => Err(io::ErrorKind::WriteZero.into()),
                 (Ok(_), Held::Read(buffer)) => Ok(buffer.into()),
+                // A flush that did not come to all files of the drive.
+                (Ok(_), Held::Nothing) if short => Err(io::ErrorKind::Interrupted.into()),
                 (Ok(_), _) => Ok(Bytes::new()),
             };
             return Some(Finished { token: op.token, result });

@@ -114,6 +114,32 @@ fn a_client_that_fetches_no_data_gets_no_more_of_it_until_it_does() {
     });
 }
 
+/// More than there are shares for: the last wait for what the client has not fetched yet.
+#[test]
+fn requests_that_wait_for_room_keep_no_answer_from_who_fetches_it() {
+    const REQUESTS: u64 = 4_000;
+    beside(async |mut control| {
+        let on = info(&mut control).await.unwrap();
+        let session = Session::open(&mut control, &on, "deaf", 1, 1).await.unwrap();
+        let (calls, mut events) = session.split();
+        let says = tokio::spawn(async move {
+            for token in 0..REQUESTS {
+                let kind = v1::Kind::Read.into();
+                let f = v1::Foreground { token, kind, lbn: token * 64, count: 1, ..v1::Foreground::default() };
+                calls.send(SessionCall { call: Some(Says::Foreground(f)) }).await.unwrap();
+            }
+            calls
+        });
+        tokio::time::sleep(STALLED).await;
+        for token in 0..REQUESTS {
+            let event = timeout(Duration::from_secs(30), events.message()).await.expect("it goes on");
+            let Some(Event::Answered(a)) = event.unwrap().unwrap().event else { panic!("{token}") };
+            assert_eq!(a.fault(), v1::Fault::None);
+        }
+        drop(says.await);
+    });
+}
+
 #[test]
 fn a_session_whose_events_nobody_fetches_is_closed() {
     let rig = Rig::new();

@@ -77,7 +77,7 @@ fn scenario(data: &[u8]) {
                 s.limits().err().map(|e| e.to_string()),
                 s.write_cache().err().map(|e| e.to_string()),
             ];
-            said.iter().flatten().for_each(|e| one_line(e));
+            said.iter().flatten().for_each(one_line);
         }
         Err(e) => one_line(&e),
     }

@@ -78,7 +78,7 @@ fn take(directory: &Path, n: u64, make: bool) -> Result<Option<File>, BackingErr
     if std::fs::metadata(&path).is_ok_and(|m| !m.is_file()) {
         return Err(BackingError::NoFile { path, expected: "a plain file or nothing there" });
     }
-    match if make { private::open_named(&path) } else { File::options().read(true).write(true).open(&path) } {
+    match private::open_named(&path, make) {
         Ok(file) => lock(&file, &path).map(|()| Some(file)),
         Err(e) if e.kind() == io::ErrorKind::NotFound && !make => Ok(None),
         Err(e) => Err(BackingError::io(&path)(e)),

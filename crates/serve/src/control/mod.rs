@@ -5,6 +5,7 @@
 //! * [`client`]: the client's side, as the background applications use it
 
 pub mod caches;
+pub mod calls;
 pub mod client;
 pub mod counts;
 pub mod incoming;

@@ -173,12 +173,13 @@ impl Control for Service {
             let why = "is that of a write cache: it lasts as long as the server";
             return Err(Status::failed_precondition(format!("session {} {why}", session.0)));
         }
-        let done = call(&self.engine, |reply| Call::Change { what, reply }).await.map_err(ended)?;
-        done.map_err(|e| Status::failed_precondition(e.to_string()))?;
         if let Change::Close(session) = what {
-            // A session that finds itself closed and its name gone knows that somebody wanted it so.
+            // A session that finds itself closed and its name gone knows that somebody wanted it so. It is closed before this
+            // is answered, which may take a while.
             self.names.lock().unwrap_or_else(|e| e.into_inner()).remove(&session.0);
         }
+        let done = call(&self.engine, |reply| Call::Change { what, reply }).await.map_err(ended)?;
+        done.map_err(|e| Status::failed_precondition(e.to_string()))?;
         Ok(Response::new(ChangeReply {}))
     }
 

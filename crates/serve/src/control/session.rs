@@ -1,13 +1,16 @@
 //! One freeblock session of a client: its calls become the engine's, and what comes of them goes back.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
 
 use bytes::Bytes;
 use headtime_disk::command::Kind;
 use headtime_sched::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
-use tonic::{Status, Streaming};
+use tokio::time::{Instant, sleep_until};
+use tonic::Status;
 
+use super::calls::Calls;
 use super::service::{Service, call, ended};
 use super::v1::session_call::Call as Says;
 use super::v1::session_event::Event as Hears;
@@ -16,11 +19,15 @@ use crate::engine::background::MOST_EVENTS;
 use crate::engine::paced;
 use crate::engine::telling::{Answer, Ask, Call, Change, Telling};
 use crate::engine::told::Told;
-use crate::net::budget::ClientId;
+use crate::net::budget::{ClientId, Share};
+use crate::net::connection::UNREAD;
 use crate::net::exports::MOST_BYTES;
 
 /// What a session is told when its client fetches nothing.
 const OVERRUN: &str = "the client does not fetch its events; the session was closed";
+
+/// What a session is told when its client fetches no answers.
+const UNFETCHED: &str = "the client has fetched nothing of its answers for 30 s; the session was closed";
 
 /// What a session is told that somebody else closed ([`Change::Close`] over the interface).
 const CLOSED: &str = "the session was closed by an operator";
@@ -30,32 +37,20 @@ const MOST_UNSAID: usize = 16;
 /// The same with answers to calls that are refused at once, before no more calls are heard.
 pub const MOST_ANSWERS: usize = 4096;
 
+/// Bytes of write data that are kept together: when some of it is written, what is left is copied.
+const PIECE: u64 = 256 << 10;
+
 /// Bytes that a client may have asked for and not fetched yet before no more calls are heard.
 const MOST_OWED: u64 = 64 << 20;
 
 /// What a write cache's session is called where there is no background work.
 const NO_SESSION: SessionId = SessionId(u32::MAX);
 
+/// Room in the budget, as soon as there is some.
+type Room = Pin<Box<dyn Future<Output = Share> + Send + Sync>>;
+
 /// The way back to the client.
 type Out = Sender<Result<SessionEvent, Status>>;
-
-/// Where a session's calls come from: a client's connection, or this program.
-pub trait Calls: Send {
-    /// The next; `None` when no more come.
-    fn message(&mut self) -> impl Future<Output = Result<Option<SessionCall>, Status>> + Send;
-}
-
-impl Calls for Streaming<SessionCall> {
-    async fn message(&mut self) -> Result<Option<SessionCall>, Status> {
-        Streaming::message(self).await
-    }
-}
-
-impl Calls for Receiver<SessionCall> {
-    async fn message(&mut self) -> Result<Option<SessionCall>, Status> {
-        Ok(self.recv().await)
-    }
-}
 
 /// Serves one session until either side ends it.
 pub async fn run<C: Calls>(service: Service, mut calls: C, out: Out) {
@@ -86,6 +81,8 @@ struct Session {
     asked: BTreeMap<u64, (u64, u64)>,
     /// The next one's number.
     next: u64,
+    /// One that waits for its share of the budget; nothing more is heard until it has it.
+    waiting: Option<(v1::Foreground, Kind, Room)>,
     /// Requests whose answers the client has not fetched yet, and the bytes that it asked for with them.
     owed: (usize, u64),
     /// Where there is no background work: nothing ever comes, and that is not its end.
@@ -129,6 +126,7 @@ async fn open<C: Calls>(service: &Service, calls: &mut C) -> Result<(Session, Re
         answers,
         asked: BTreeMap::new(),
         next: 0,
+        waiting: None,
         owed: (0, 0),
         _events: held,
     };
@@ -168,11 +166,14 @@ impl Session {
         // before it listens again would otherwise wait for us as we wait for it.
         // With each answer, the bytes that are owed no more when it is fetched.
         let mut unsaid = VecDeque::from([(Hears::Opened(opened), None::<u64>)]);
+        let mut fetched = Instant::now();
         loop {
             let room = unsaid.len() < MOST_UNSAID;
             let room_inside = self.service.cache.is_none_or(|c| self.asked.len() < c.most);
-            let listens =
-                room_inside && unsaid.len() < MOST_ANSWERS && self.owed.0 < MOST_ANSWERS && self.owed.1 < MOST_OWED;
+            let owes_little = self.owed.0 < MOST_ANSWERS && self.owed.1 < MOST_OWED;
+            let listens = room_inside && unsaid.len() < MOST_ANSWERS && owes_little && self.waiting.is_none();
+            // What others may need is not kept for a client that does not fetch it.
+            let unread = self.owed.1 > 0 && self.service.cache.is_none() && !unsaid.is_empty();
             let hears = tokio::select! {
                 place = out.reserve(), if !unsaid.is_empty() => {
                     // A client that has gone: nothing is left to be done.
@@ -182,6 +183,7 @@ impl Session {
                         self.owed = (self.owed.0 - 1, self.owed.1 - bytes);
                     }
                     place.send(event(hears));
+                    fetched = Instant::now();
                     None
                 }
                 told = events.recv(), if room => match told {
@@ -198,6 +200,13 @@ impl Session {
                     let (token, bytes) = self.asked.remove(&number).expect("what is answered was asked");
                     Some((answered(token, answer), Some(bytes)))
                 }
+                share = async { self.waiting.as_mut().expect("one waits").2.as_mut().await }, if self.waiting.is_some() => {
+                    if let Some((f, kind, _)) = self.waiting.take() {
+                        self.submit(f, kind, Some(share))?;
+                    }
+                    None
+                }
+                () = sleep_until(fetched + UNREAD), if unread => return Err(Status::resource_exhausted(UNFETCHED)),
                 said = calls.message(), if listens => match said {
                     Ok(Some(SessionCall { call: Some(says) })) => self.says(says).await?.map(|h| (h, None)),
                     Ok(Some(SessionCall { call: None })) => Some((refused(None, "expected a call, found none"), None)),
@@ -205,6 +214,9 @@ impl Session {
                 },
                 () = out.closed() => return Ok(()),
             };
+            if unsaid.is_empty() {
+                fetched = Instant::now();
+            }
             unsaid.extend(hears);
         }
     }
@@ -302,9 +314,14 @@ impl Session {
         let Some(&task) = self.tasks.get(&d.task).filter(|_| rest == 0 && count > 0) else {
             return Ok(Some(Hears::NotTaken(v1::Piece { task: d.task, lbn: d.lbn, count })));
         };
-        let range = Range { lbn: d.lbn, count };
-        let told = Telling::Call(Call::Data { session: self.id, task, range, data: d.data });
-        self.service.engine.call(told).await.map_err(ended)?;
+        // In pieces of their own memory: what is left of a piece is all that is kept of it.
+        let most = (PIECE / sector).max(1);
+        for (n, piece) in d.data.chunks((most * sector) as usize).enumerate() {
+            let range = Range { lbn: d.lbn.saturating_add(n as u64 * most), count: piece.len() as u64 / sector };
+            let data = Bytes::copy_from_slice(piece);
+            let told = Telling::Call(Call::Data { session: self.id, task, range, data });
+            self.service.engine.call(told).await.map_err(ended)?;
+        }
         Ok(None)
     }
 
@@ -327,10 +344,26 @@ impl Session {
         }
         // What a write cache asks for is bounded by its memory, and by the clients that wait for it: they have their
         // shares, and would wait for ever if it had to wait for one.
+        let (owner, client, budget) = (self.service.owner(), self.client, &self.service.budget);
         let share = match self.service.cache {
             Some(_) => None,
-            None => Some(self.service.budget.share(self.service.owner(), self.client, bytes).await),
+            None => match budget.try_share(owner, client, bytes) {
+                Some(share) => Some(share),
+                None => {
+                    let budget = budget.clone();
+                    let room = Box::pin(async move { budget.share(owner, client, bytes).await });
+                    self.waiting = Some((f, kind, room));
+                    return Ok(None);
+                }
+            },
         };
+        self.submit(f, kind, share)?;
+        Ok(None)
+    }
+
+    /// A request that has its share goes to the engine.
+    fn submit(&mut self, f: v1::Foreground, kind: Kind, share: Option<Share>) -> Result<(), Status> {
+        let bytes = u64::from(f.count) * u64::from(self.service.exports.sector_bytes);
         let answer = if kind == Kind::Read { bytes } else { 0 };
         self.next += 1;
         self.asked.insert(self.next, (f.token, answer));
@@ -347,8 +380,7 @@ impl Session {
             share,
             preserves: false,
         };
-        self.service.engine.tell(Telling::Submit(ask)).map_err(ended)?;
-        Ok(None)
+        self.service.engine.tell(Telling::Submit(ask)).map_err(ended)
     }
 
     /// The engine says something; what the client hears of it.

@@ -255,7 +255,8 @@ impl Background {
                 Some(task) => {
                     // It may have ended meanwhile.
                     let _ = core.abort(task, now);
-                    self.paced.goes_on(Work::Close { session, tasks, reply });
+                    // Behind the others: it may take long.
+                    self.paced.push(Work::Close { session, tasks, reply });
                 }
                 None => {
                     let closed = core.close(session, now);

@@ -173,9 +173,14 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             self.core.tick(now);
             told = true;
         }
-        told |= self.goes_on(now);
-        if told {
+        let paced = self.goes_on(now);
+        if told || paced {
             self.drain(now);
+        }
+        if paced {
+            // What follows from it belongs to it.
+            let took = self.clock.now().saturating_since(now);
+            self.paced_from = now + Dur(took.0 * (1 + REST));
         }
     }
 
@@ -186,8 +191,6 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         }
         let Some(core) = self.core.core() else { return false };
         self.background.goes_on(core, now);
-        let took = self.clock.now().saturating_since(now);
-        self.paced_from = now + Dur(took.0 * (1 + REST));
         true
     }
 

@@ -59,11 +59,6 @@ impl Paced {
         self.0.push_back(work);
     }
 
-    /// What is left of one goes on before the others: its client waits already.
-    pub fn goes_on(&mut self, work: Work) {
-        self.0.push_front(work);
-    }
-
     /// The next.
     pub fn take(&mut self) -> Option<Work> {
         self.0.pop_front()

@@ -99,30 +99,40 @@ impl Part {
 }
 
 impl Inner {
-    /// The part that has room, and the units that are taken of it: of the common one no more than it has.
-    fn take(&mut self, owner: u32, client: ClientId, units: u64) -> Option<(usize, u64)> {
+    /// The part that has room, and the units that are taken of it: of the common one no more than it has, and only if
+    /// `common_too`.
+    fn take(&mut self, owner: u32, client: ClientId, units: u64, common_too: bool) -> Option<(usize, u64)> {
         let common = self.parts.len() - 1;
         assert!((owner as usize) < common, "expected an owner below {common}, found {owner}");
         let (own, most) = (owner as usize, units.min(self.parts[common].all.units));
         if self.parts[own].take(client, units) {
             Some((own, units))
-        } else if self.parts[common].take(client, most) {
+        } else if common_too && self.parts[common].take(client, most) {
             Some((common, most))
         } else {
             None
         }
     }
 
-    /// Room for those who wait, in the order in which they came: who has none now is passed.
+    /// Whether somebody who has nothing of the common part waits for it: then who comes later takes none of it.
+    fn is_awaited(&self) -> bool {
+        let common = &self.parts[self.parts.len() - 1];
+        self.waiting.iter().any(|w| !w.room.is_closed() && !common.held.contains_key(&w.client))
+    }
+
+    /// Room for those who wait, in the order in which they came. Who has none now is passed, but by others' own parts only
+    /// if it has nothing of the common one.
     fn serve(&mut self, budget: &Budget) {
         let waiting = std::mem::take(&mut self.waiting);
+        let mut awaited = false;
         for waiter in waiting {
             let Waiter { client, owner, units, .. } = waiter;
             // Who has gone.
             if waiter.room.is_closed() {
                 continue;
             }
-            let Some((part, units)) = self.take(owner, client, units) else {
+            let Some((part, units)) = self.take(owner, client, units, !awaited) else {
+                awaited |= !self.parts[self.parts.len() - 1].held.contains_key(&client);
                 self.waiting.push_back(waiter);
                 continue;
             };
@@ -179,7 +189,9 @@ impl Budget {
 
     /// The same, at once or not at all.
     pub fn try_share(&self, owner: u32, client: ClientId, bytes: u64) -> Option<Share> {
-        let (part, units) = self.lock().take(owner, client, bytes.div_ceil(UNIT))?;
+        let mut inner = self.lock();
+        let common_too = !inner.is_awaited();
+        let (part, units) = inner.take(owner, client, bytes.div_ceil(UNIT), common_too)?;
         Some(Share { budget: Some(self.clone()), client, part, units })
     }
 }
@@ -241,6 +253,15 @@ mod tests {
         // Another client of the same owner finds something all the same, and one of another owner half of its part.
         assert!(b.try_share(0, b.client(), UNIT).is_some());
         assert!(all_of(&b, 1, b.client(), UNIT).len() >= 500);
+        // While one that has nothing of the common part waits for it, others take none of it.
+        let large = tokio::spawn({
+            let (b, new) = (b.clone(), b.client());
+            async move { b.share(2, new, 1_500 * UNIT).await }
+        });
+        tokio::task::yield_now().await;
+        let before = b.lock().parts[4].free;
+        assert!(!all_of(&b, 1, b.client(), UNIT).is_empty(), "its owner's part is there for it");
+        assert!(!large.is_finished() && b.lock().parts[4].free == before);
         let patient = b.client();
         let mine = all_of(&b, 0, patient, UNIT).len();
         let waits = tokio::spawn({
@@ -258,6 +279,7 @@ mod tests {
         gone.abort();
         drop(greedy);
         waits.await.unwrap();
+        drop(large.await.unwrap());
         assert!(gone.await.is_err());
         let inner = b.lock();
         assert!(inner.waiting.is_empty() && inner.parts.iter().all(|p| p.free == p.all && p.held.is_empty()));

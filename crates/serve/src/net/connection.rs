@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use headtime_disk::command::Kind;
 use headtime_nbd::{Answer as Reply, Closed, Connection, Errno, Event, Limits, Op, Request, Tls};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::Instant;
@@ -33,7 +33,7 @@ const READY: usize = 256 << 10;
 /// A client that has answers to fetch and takes nothing of them for so long is let go: they take memory that others may
 /// need.
 pub const UNREAD: Duration = Duration::from_secs(30);
-/// How long a client that found no place may take to leave.
+/// How long a client that found no place may take to hear that and to leave.
 const NO_PLACE: Duration = Duration::from_secs(1);
 
 /// What all connections share.
@@ -67,6 +67,9 @@ pub enum Ended {
     /// So many others came while it negotiated that it had to make room.
     #[error("more clients negotiate than the server lets")]
     Crowded,
+    /// It does not go on with what it has begun to send.
+    #[error("it has sent nothing more of a request for {} s", UNREAD.as_secs())]
+    Unsent,
     /// It does not fetch its answers.
     #[error("it has fetched nothing of its answers for {} s", UNREAD.as_secs())]
     Unread,
@@ -99,12 +102,18 @@ struct Client<'a> {
     place: Option<OwnedSemaphorePermit>,
     /// Others have all places.
     wants_place: bool,
+    /// It has waited for one for as long as it may, and is told so.
+    full: bool,
     /// Whether it has said anything.
     spoke: bool,
     /// Told when it must make room, as long as it negotiates.
     must_go: Option<oneshot::Receiver<()>>,
     /// When it fetched something the last time, or had fetched everything.
     fetched: Instant,
+    /// What was sent may not be on its way yet.
+    flushing: bool,
+    /// When it sent something the last time.
+    heard: Instant,
     input: BytesMut,
     output: VecDeque<Bytes>,
     start_tls: bool,
@@ -141,6 +150,9 @@ pub async fn serve(
         places,
         place: None,
         wants_place: false,
+        full: false,
+        flushing: false,
+        heard: Instant::now(),
         spoke: false,
         must_go: Some(must_go),
         fetched: Instant::now(),
@@ -155,7 +167,10 @@ pub async fn serve(
     let Some(stream) = client.run(stream, end.clone(), negotiated).await? else { return client.result() };
     // The client asked for TLS, and was told to go ahead.
     let (acceptor, _) = shared.tls.as_ref().expect("only offered where there is some");
-    let accepted = tokio::time::timeout_at(negotiated, acceptor.accept(stream)).await;
+    let accepted = tokio::select! {
+        accepted = tokio::time::timeout_at(negotiated, acceptor.accept(stream)) => accepted,
+        () = made_room(&mut client.must_go) => return Err(Ended::Crowded),
+    };
     let stream = accepted.map_err(|_| Ended::Slow(shared.handshake))??;
     client.start_tls = false;
     // What came before the handshake in the clear must not be taken for what comes under its protection.
@@ -163,6 +178,14 @@ pub async fn serve(
     client.protocol.tls_established();
     client.run(Box::new(stream), end, negotiated).await?;
     client.result()
+}
+
+/// Sends some of these chunks, and says how many bytes; without chunks what was sent is put on its way.
+async fn send(to: &mut (impl AsyncWrite + Unpin), chunks: &[IoSlice<'_>]) -> io::Result<usize> {
+    match chunks.is_empty() {
+        true => to.flush().await.map(|()| 0),
+        false => to.write_vectored(chunks).await,
+    }
 }
 
 /// Whether somebody else needs the room; never, where nobody may ask for it any more.
@@ -188,7 +211,7 @@ impl Client<'_> {
         &mut self,
         stream: Box<dyn Stream>,
         mut end: watch::Receiver<bool>,
-        negotiated: Instant,
+        mut negotiated: Instant,
     ) -> Result<Option<Box<dyn Stream>>, Ended> {
         let (mut reader, mut writer) = tokio::io::split(stream);
         loop {
@@ -209,19 +232,21 @@ impl Client<'_> {
             tokio::select! {
                 biased;
                 Some((token, answer)) = self.answers.recv() => self.answer(token, answer),
-                sent = writer.write_vectored(&chunks), if !chunks.is_empty() => {
+                sent = send(&mut writer, &chunks), if !chunks.is_empty() || self.flushing => {
                     let sent = match sent {
                         // Whoever has said goodbye need not listen any more.
                         Err(_) if self.left => return Ok(None),
                         sent => sent?,
                     };
+                    if chunks.is_empty() {
+                        self.flushing = false;
+                        continue;
+                    }
                     if sent == 0 {
                         return Err(io::Error::from(io::ErrorKind::WriteZero).into());
                     }
                     self.sent(sent);
-                    if self.output.is_empty() && !self.protocol.has_output() {
-                        writer.flush().await?;
-                    }
+                    self.flushing = self.output.is_empty() && !self.protocol.has_output();
                 }
                 share = async { self.waiting.as_mut().expect("somebody waits").1.as_mut().await }, if self.waiting.is_some() => {
                     if let Some((request, _)) = self.waiting.take() {
@@ -236,19 +261,29 @@ impl Client<'_> {
                     match got? {
                         0 if !self.spoke => return Err(Ended::Silent),
                         0 => self.protocol.end_of_input(),
-                        _ => self.spoke = true,
+                        _ => (self.spoke, self.heard) = (true, Instant::now()),
                     }
                 }
                 () = made_room(&mut self.must_go), if self.protocol.is_negotiating() => {
                     return Err(if self.spoke { Ended::Crowded } else { Ended::Silent });
                 }
                 () = tokio::time::sleep_until(negotiated), if self.protocol.is_negotiating() => {
-                    if !self.wants_place {
-                        return Err(Ended::Slow(self.shared.handshake));
+                    match (self.full, self.wants_place) {
+                        (true, _) => return Err(Ended::Full),
+                        (_, false) => return Err(Ended::Slow(self.shared.handshake)),
+                        // It hears why, whatever it asks for next.
+                        (_, true) => {
+                            (self.full, self.wants_place, negotiated) = (true, false, Instant::now() + NO_PLACE);
+                            self.protocol.set_full(true);
+                        }
                     }
-                    return self.refuse(writer).await;
                 }
-                () = tokio::time::sleep_until(unread), if !self.output.is_empty() => return Err(Ended::Unread),
+                () = tokio::time::sleep_until(unread), if !self.output.is_empty() || self.flushing => {
+                    return Err(Ended::Unread);
+                }
+                () = tokio::time::sleep_until(self.heard + UNREAD), if self.protocol.is_half_sent() && hears => {
+                    return Err(Ended::Unsent);
+                }
                 changed = end.changed(), if !self.ending => {
                     if changed.is_err() || *end.borrow() {
                         self.ending = true;
@@ -280,7 +315,7 @@ impl Client<'_> {
             if self.start_tls || self.input.is_empty() {
                 break;
             }
-            if self.protocol.is_negotiating() && self.place.is_none() {
+            if self.protocol.is_negotiating() && self.place.is_none() && !self.full {
                 // Whatever it says may open an export.
                 self.place = Arc::clone(&self.places).try_acquire_owned().ok();
                 if self.place.is_none() {
@@ -296,6 +331,9 @@ impl Client<'_> {
         }
         if self.protocol.is_negotiating() {
             self.place = None;
+        } else if self.protocol.is_closed() || self.export.is_none() {
+            // It has ended without one.
+            (self.place, self.must_go) = (None, None);
         } else {
             self.must_go = None;
         }
@@ -306,25 +344,6 @@ impl Client<'_> {
             // The buffer grew with what it held; its memory is used again from the beginning.
             self.input.reserve(READ);
         }
-    }
-
-    /// Tells a client that there is no place for it, where that can be said, and waits until it has heard.
-    async fn refuse<S>(&mut self, mut writer: tokio::io::WriteHalf<S>) -> Result<Option<Box<dyn Stream>>, Ended>
-    where
-        S: tokio::io::AsyncWrite + Unpin,
-    {
-        self.protocol.set_full(true);
-        let taken = self.protocol.receive(&self.input);
-        self.input.advance(taken);
-        let saying = async {
-            while let Some(chunk) = self.protocol.output() {
-                writer.write_all(&chunk).await?;
-            }
-            writer.shutdown().await
-        };
-        // Whether it listens or not, it goes.
-        let _ = tokio::time::timeout(NO_PLACE, saying).await;
-        Err(Ended::Full)
     }
 
     fn event(&mut self, event: Event) {

@@ -228,7 +228,8 @@ impl Life<'_> {
         let (outbox, tellings) = inbox(MOST_REQUESTS + 1024, 256).unwrap();
         let engine = Engine::new(platter, self.core(&profile), device, tellings);
         let engine = tokio::task::spawn_local(engine.run_as_task(move |time| platter.at(time)));
-        let budget = Budget::new(MOST_REQUESTS, 8 << 20, exports.specs.len() + 1);
+        // So little that requests wait for room.
+        let budget = Budget::new(MOST_REQUESTS, 256 << 10, exports.specs.len() + 1);
         let service = service(&exports, &outbox, &budget, sectors);
         let (cache, write_out, driver) = cache(&service);
         let shared = Shared {
