@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys::{self, Sys, SysError};
 
-/// As many files may be open as this process may allow itself: each client takes one, and the usual number dates from programs that
-/// could not use more.
+/// As many files may be open as this process may allow itself: each client takes one, and the usual number dates from
+/// programs that could not use more.
 pub fn use_all_files() {
     let now = getrlimit(Resource::Nofile);
     // That it cannot be raised is said when there are too few.

@@ -1,6 +1,7 @@
 //! Calls that take long, a piece at a time: while one client registers a million ranges, the requests of others go on.
 //!
-//! A piece has [`MOST_RANGES`] ranges at most. After each the engine does something else for [`REST`] times as long as it took.
+//! A piece has [`MOST_RANGES`] ranges at most. After each the engine does something else for [`REST`] times as long as
+//! it took.
 
 use std::collections::VecDeque;
 
