@@ -27,14 +27,14 @@ test: tools ## Run every test
 	fi
 
 MINUTES ?= 60
-soak: ## Simulate whole servers for MINUTES; a seed that fails is said, and HEADTIME_SEED=N runs it again
+soak: ## Simulate whole servers for MINUTES; a failure prints its seed, and HEADTIME_SEED=N runs it again
 	HEADTIME_SOAK_MINUTES=$(MINUTES) $(CARGO) test --release --locked --quiet -p headtime-serve --test whole_server -- \
-	    --ignored --nocapture soak
+	    --nocapture whatever_goes_wrong
 
 SECONDS ?= 60
-fuzz: ## Feed changed inputs to each reader of files and messages, for SECONDS each
+fuzz: ## Feed mutated inputs to each reader of files and messages, for SECONDS each
 	HEADTIME_FUZZ_SECONDS=$(SECONDS) $(CARGO) test --release --locked --quiet -p headtime --test inputs -- \
-	    --ignored --nocapture fuzz_for_long
+	    --nocapture changed_inputs
 
 # Programs that tests run, each with its Debian package. Without them the tests are skipped, and said to be.
 TOOLS := nbdkit:nbdkit nbdcopy:libnbd-bin qemu-io:qemu-utils fio:fio mkfs.ext4:e2fsprogs fusermount3:fuse3

@@ -1,7 +1,8 @@
-//! Files and messages of strangers: every input of the fuzzers' corpora, and what comes of changing it.
+//! Untrusted files and messages: every input of the fuzzers' corpora, and mutations of it.
 //!
-//! `make fuzz SECONDS=n` goes on with each reader for n seconds. What fails lies in `target/fuzz` then; give it a name that says
-//! the fact, and put it into the corpus.
+//! `HEADTIME_FUZZ_SECONDS=N` (`make fuzz`) mutates inputs of each reader for N seconds, from a seed of its own or
+//! `HEADTIME_SEED`. An input that fails is written to `target/fuzz`; give it a name that states the fact, and add it to
+//! the corpus.
 
 #[path = "inputs/bodies.rs"]
 mod bodies;
@@ -92,20 +93,14 @@ fn fuzz(name: &str, body: Body, seed: u64, goes_on: &mut dyn FnMut(u64) -> bool)
 
 #[test]
 fn changed_inputs_are_taken_or_refused() {
-    for (name, body) in BODIES {
-        fuzz(name, body, 1, &mut |done| done < USUAL);
-    }
-}
-
-/// `make fuzz SECONDS=N`.
-#[test]
-#[ignore = "it takes as long as it is told to"]
-fn fuzz_for_long() {
     let number = |name: &str| std::env::var(name).ok().map(|n| n.parse::<u64>().expect("a number"));
-    let seconds = Duration::from_secs(number("HEADTIME_FUZZ_SECONDS").unwrap_or(1));
+    let Some(seconds) = number("HEADTIME_FUZZ_SECONDS") else {
+        BODIES.iter().for_each(|(name, body)| _ = fuzz(name, *body, 1, &mut |done| done < USUAL));
+        return;
+    };
     let seed = number("HEADTIME_SEED").unwrap_or_else(|| std::process::id().into());
     for (name, body) in BODIES {
-        let until = Instant::now() + seconds;
+        let until = Instant::now() + Duration::from_secs(seconds);
         let done = fuzz(name, body, seed, &mut |_| Instant::now() < until);
         println!("{name}: {done} inputs (seed {seed}), none failed");
     }

@@ -25,6 +25,7 @@ use crate::engine::telling::Telling;
 use crate::net::Stream;
 use crate::net::address::Listening;
 use crate::net::exports::Exports;
+use crate::net::listener::SHORT_OF;
 
 /// Bytes of a request's head at most.
 const LONGEST_HEAD: usize = 8 << 10;
@@ -32,8 +33,6 @@ const LONGEST_HEAD: usize = 8 << 10;
 const SLOWEST: Duration = Duration::from_secs(5);
 /// Clients at a time.
 const MOST_CLIENTS: usize = 8;
-/// After the machine ran short of something, the next client is waited for this long later.
-const SHORT_OF: Duration = Duration::from_millis(100);
 /// What a client still sends after its answer is thrown away, so that the answer is not lost with it: so much, for so long.
 const MOST_IGNORED: u64 = 256 << 10;
 const LONGEST_IGNORED: Duration = Duration::from_secs(1);
@@ -170,8 +169,8 @@ async fn answer(head: &[u8], source: &Source) -> Answer {
     }
 }
 
-/// Whether a request is meant for this machine. A page of another site can make a browser ask here under that site's own
-/// name, and would read the answer.
+/// Whether a request is meant for this machine. A page of another site can make a browser send a request here under
+/// that site's name, and would read the answer (DNS rebinding).
 fn is_local(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let fields = text.lines().skip(1).filter_map(|line| line.split_once(':'));

@@ -12,7 +12,7 @@ use headtime_sched::tasks::{Range, TaskError};
 use headtime_serve::control::client::{Control, Session, connect, info};
 use headtime_serve::control::v1::session_call::Call as Says;
 use headtime_serve::control::v1::session_event::Event;
-use headtime_serve::control::v1::{self, SessionCall, StatisticsRequest, TaskRef};
+use headtime_serve::control::v1::{self, SessionCall, SessionEvent, StatisticsRequest, TaskRef};
 use headtime_serve::device::null::Null;
 use headtime_serve::engine::telling::{Call, Change, Telling};
 use headtime_serve::engine::told::Told;
@@ -20,9 +20,10 @@ use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{CAPACITY, ControlAt, Server, Service};
 use rig::{Rig, core};
 use tokio::runtime::Runtime;
-use tokio::sync::mpsc::channel;
+use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+use tonic::Streaming;
 
 /// A client that can say nothing for so long is not heard any more. On a slow machine it may only have to wait: then a test says
 /// that something is bounded without having seen it.
@@ -45,11 +46,16 @@ fn server(dir: &Path) -> Server {
     Server::start(core(CAPACITY), Null::new(sectors, 512, 2), service).unwrap()
 }
 
-/// Runs a client of it.
-fn beside(client: impl AsyncFnOnce(Control)) {
+/// Runs a client of it with a session of its own.
+fn beside(client: impl AsyncFnOnce(Control, Sender<SessionCall>, Streaming<SessionEvent>)) {
     let dir = tempfile::tempdir().unwrap();
     let server = server(dir.path());
-    Runtime::new().unwrap().block_on(async { client(connect(&dir.path().join("control")).await.unwrap()).await });
+    Runtime::new().unwrap().block_on(async {
+        let mut control = connect(&dir.path().join("control")).await.unwrap();
+        let on = info(&mut control).await.unwrap();
+        let (calls, events) = Session::open(&mut control, &on, "deaf", 1, 1).await.unwrap().split();
+        client(control, calls, events).await;
+    });
     server.stop().unwrap();
 }
 
@@ -57,10 +63,7 @@ fn beside(client: impl AsyncFnOnce(Control)) {
 fn a_client_that_fetches_no_refusals_is_not_heard_until_it_does() {
     // Each takes a few dozen bytes. Beside those that the session keeps, both sides' windows are full of them.
     const MOST: u64 = 400_000;
-    beside(async |mut control| {
-        let on = info(&mut control).await.unwrap();
-        let session = Session::open(&mut control, &on, "deaf", 1, 1).await.unwrap();
-        let (calls, mut events) = session.split();
+    beside(async |_, calls, mut events| {
         let mut said = 0;
         let abort = |task| SessionCall { call: Some(Says::Abort(TaskRef { task })) };
         while let Ok(sent) = timeout(STALLED, calls.send(abort(said))).await {
@@ -79,10 +82,7 @@ fn a_client_that_fetches_no_refusals_is_not_heard_until_it_does() {
 fn a_client_that_fetches_no_data_gets_no_more_of_it_until_it_does() {
     const REQUESTS: u64 = 400;
     const SECTORS: u32 = 2048;
-    beside(async |mut control| {
-        let on = info(&mut control).await.unwrap();
-        let session = Session::open(&mut control, &on, "deaf", 1, 1).await.unwrap();
-        let (calls, mut events) = session.split();
+    beside(async |mut control, calls, mut events| {
         for token in 0..REQUESTS {
             let kind = v1::Kind::Read.into();
             let f = v1::Foreground { token, kind, lbn: token * 4096, count: SECTORS, ..v1::Foreground::default() };
@@ -118,10 +118,7 @@ fn a_client_that_fetches_no_data_gets_no_more_of_it_until_it_does() {
 #[test]
 fn requests_that_wait_for_room_keep_no_answer_from_who_fetches_it() {
     const REQUESTS: u64 = 4_000;
-    beside(async |mut control| {
-        let on = info(&mut control).await.unwrap();
-        let session = Session::open(&mut control, &on, "deaf", 1, 1).await.unwrap();
-        let (calls, mut events) = session.split();
+    beside(async |_, calls, mut events| {
         let says = tokio::spawn(async move {
             for token in 0..REQUESTS {
                 let kind = v1::Kind::Read.into();

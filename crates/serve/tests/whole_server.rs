@@ -1,7 +1,9 @@
 //! A whole server under one seed: whatever goes wrong, a read returns what was written, and what was flushed is there.
 //!
-//! `HEADTIME_SEED=N` runs the world of one seed, and with `HEADTIME_SECTOR=N` says what became of one sector.
+//! `HEADTIME_SEED=N` runs the world of one seed, and with `HEADTIME_SECTOR=N` prints the history of one sector.
+//! `HEADTIME_SOAK_MINUTES=N` (`make soak`) runs worlds for as long, from a seed of its own or `HEADTIME_SEED`.
 
+mod parts;
 mod whole;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,6 +48,13 @@ fn a_seed_gives_the_same_world_again() {
 
 #[test]
 fn whatever_goes_wrong_what_was_promised_is_there() {
+    if let Some(minutes) = number("HEADTIME_SOAK_MINUTES") {
+        let until = Instant::now() + Duration::from_secs(60 * minutes);
+        let from = number("HEADTIME_SEED").unwrap_or_else(|| u64::from(std::process::id()) << 20);
+        let all = worlds(from, |_| Instant::now() >= until);
+        println!("seeds from {from}: {} operations: {all:?}", all.operations());
+        return;
+    }
     if let Some(seed) = number("HEADTIME_SEED") {
         println!("{:?}", whole::run(seed));
         return;
@@ -54,15 +63,4 @@ fn whatever_goes_wrong_what_was_promised_is_there() {
     println!("{} operations: {all:?}", all.operations());
     assert!(all.kills > 50 && all.blackouts > 50 && all.ends > 50 && all.lost > 50 && all.failed > 50, "{all:?}");
     assert!(all.delivered > 100_000, "{all:?}");
-}
-
-/// `make soak MINUTES=N`.
-#[test]
-#[ignore = "it takes as long as it is told to"]
-fn soak() {
-    let minutes = number("HEADTIME_SOAK_MINUTES").unwrap_or(1);
-    let until = Instant::now() + Duration::from_secs(60 * minutes);
-    let from = number("HEADTIME_SEED").unwrap_or_else(|| u64::from(std::process::id()) << 20);
-    let all = worlds(from, |_| Instant::now() >= until);
-    println!("seeds from {from}: {} operations: {all:?}", all.operations());
 }

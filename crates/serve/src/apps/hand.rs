@@ -16,6 +16,7 @@ use super::job::Sink;
 use super::link::{Link, answer, look};
 use super::progress::Notes;
 use super::units::Units;
+use crate::control::client::Session;
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Data, Foreground, Kind, Register, TaskRef};
@@ -104,7 +105,7 @@ pub async fn write(
     if found != total {
         return Err(AppError::Length { path: w.input.clone(), expected: total, found });
     }
-    let mut link = Link::open(&mut control, &info, "task write", w.priority, 1).await?;
+    let mut link = Link::new(Session::open(&mut control, &info, "task write", w.priority, 1).await?, 1);
     // Data that is there when it is first asked for saves a refusal, after which a gap is not looked for at once.
     link.say(Call::Suspend(v1::Empty {}));
     link.say(Call::Register(Register {

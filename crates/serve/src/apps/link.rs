@@ -37,7 +37,7 @@ pub async fn look(path: &Path) -> Result<(Control, InfoReply), AppError> {
     in_time(path, looking).await
 }
 
-/// What the server at `path` answers, which it must do in time, unless somebody stops it first.
+/// What the server at `path` answers, which it must do in time, unless `stop` is set first.
 pub async fn answer<T>(
     path: &Path,
     stop: &watch::Receiver<bool>,
@@ -75,18 +75,11 @@ pub fn covered(info: &InfoReply, name: Option<&str>) -> Result<(String, Range), 
 }
 
 impl Link {
-    /// Opens a session of this name and priority on the disk of `info`; at most `window` sectors are on their way to it.
-    pub async fn open(
-        control: &mut Control,
-        info: &InfoReply,
-        name: &str,
-        priority: u32,
-        window: u64,
-    ) -> Result<Link, ClientError> {
-        let session = Session::open(control, info, name, priority, window).await?;
+    /// Over a session whose window is `window` sectors.
+    pub fn new(session: Session, window: u64) -> Link {
         let opened = session.opened.clone();
         let (calls, events) = session.split();
-        Ok(Link { calls, events, opened, waiting: VecDeque::new(), taken: 0, batch: window.div_ceil(4) })
+        Link { calls, events, opened, waiting: VecDeque::new(), taken: 0, batch: window.div_ceil(4) }
     }
 
     /// Says something, as soon as the server listens and [`Link::next`] is waited for.
@@ -99,7 +92,7 @@ impl Link {
         self.waiting.len()
     }
 
-    /// So many delivered sectors were dealt with.
+    /// `sectors` delivered sectors were processed.
     pub fn took(&mut self, sectors: u64) {
         self.taken += sectors;
         if self.taken >= self.batch {

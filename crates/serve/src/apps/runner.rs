@@ -20,7 +20,7 @@ use super::narrow::{Heard, Narrow};
 use super::pace::{Debt, Rates};
 use super::progress::Progress;
 use super::units::LARGEST_BYTES;
-use crate::control::client::ClientError;
+use crate::control::client::{ClientError, Session};
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Kind, Register, TaskRef};
@@ -173,7 +173,8 @@ impl Runner<'_> {
             let (mut control, info) = look(&self.job.control).await?;
             self.job.check(self.progress, &info)?;
             let window = (WINDOW / self.progress.sector_bytes()).max(1);
-            let link = Link::open(&mut control, &info, &self.job.name, self.job.priority, window).await?;
+            let session = Session::open(&mut control, &info, &self.job.name, self.job.priority, window).await?;
+            let link = Link::new(session, window);
             Ok::<Link, AppError>(link)
         };
         let mut link = tokio::select! {

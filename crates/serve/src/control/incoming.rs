@@ -1,10 +1,10 @@
-//! Connections of clients of the control interface: so many at a time, that they do not use up what others need, too.
+//! Connections of clients of the control interface: at most [`MOST_CONNECTIONS`] at a time, so that they do not use up
+//! the descriptors that others need.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
@@ -13,14 +13,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected;
 
+use crate::net::listener::SHORT_OF;
 use crate::note::{About, Note};
 
 /// Connections at a time. One more is closed at once.
 pub const MOST_CONNECTIONS: usize = 64;
 /// Calls under way of one connection, sessions included. One more waits in its client.
 pub const MOST_STREAMS: u32 = 64;
-/// After the machine ran short of something, the next client is waited for this long later.
-const SHORT_OF: Duration = Duration::from_millis(100);
 
 /// A connection, and its place.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Freeblock sessions of clients: their calls go to the core, what comes of them goes back with its data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 use headtime_disk::time::Time;
@@ -11,7 +11,7 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::Landed;
 use super::image::{Image, MOST_IMAGES};
-use super::paced::{FEW, Paced, Work, too_many};
+use super::paced::{FEW, Work, too_many};
 use super::staged::{OfAll, Staged};
 use super::telling::{Call, Change, Reply};
 use super::told::Told;
@@ -33,8 +33,8 @@ pub const MOST_BEYOND: u64 = 64 << 20;
 struct Session {
     events: Sender<Told>,
     staged: Staged,
-    /// Tasks that it registered and that have not ended, with the number of their ranges. A client's calls reach its own
-    /// tasks only.
+    /// Tasks that it registered and that have not ended, with the number of their ranges. A client's calls reach only
+    /// its own tasks.
     tasks: BTreeMap<TaskId, usize>,
     /// Sectors of point-in-time tasks that were sent beyond the window and are not taken yet.
     beyond: u64,
@@ -52,8 +52,8 @@ pub struct Background {
     images: Vec<Image>,
     /// What all sessions have in write data that is not written yet.
     staged: OfAll,
-    /// Calls that take long.
-    paced: Paced,
+    /// Calls that take long, in the order in which they came.
+    paced: VecDeque<Work>,
     /// The device is gone.
     gone: bool,
 }
@@ -74,7 +74,7 @@ impl Background {
             granted: BTreeMap::new(),
             images: Vec::new(),
             staged: OfAll::default(),
-            paced: Paced::default(),
+            paced: VecDeque::new(),
             gone: false,
         }
     }
@@ -98,7 +98,7 @@ impl Background {
             Call::Register { session, spec, point_in_time, reply } if spec.ranges.len() > FEW => {
                 match too_many(spec.ranges.len()) {
                     Some(why) => _ = reply.send(Err(why)),
-                    None => self.paced.push(Work::Register { session, spec, point_in_time, reply }),
+                    None => self.paced.push_back(Work::Register { session, spec, point_in_time, reply }),
                 }
             }
             Call::Register { session, spec, point_in_time, reply } => {
@@ -106,7 +106,7 @@ impl Background {
             }
             Call::Change { what: Change::Close(session), reply } => self.close(session, Some(reply), core, now),
             Call::Change { what: Change::Abort(session, task), reply } if self.ranges(session, task) > FEW => {
-                self.paced.push(Work::Abort { session, task, reply });
+                self.paced.push_back(Work::Abort { session, task, reply });
             }
             Call::Change { what, reply } => _ = reply.send(self.change(what, core, now)),
             Call::Taken { session, sectors } => {
@@ -222,7 +222,7 @@ impl Background {
                 if s.tasks.values().sum::<usize>() > FEW {
                     core.suspend(session, now).expect("a session that is here is the core's, too");
                     let tasks = s.tasks.into_keys().collect();
-                    return self.paced.push(Work::Close { session, tasks, reply });
+                    return self.paced.push_back(Work::Close { session, tasks, reply });
                 }
                 core.close(session, now)
             }
@@ -239,7 +239,7 @@ impl Background {
 
     /// Goes on with them for a piece.
     pub fn goes_on(&mut self, core: &mut Core, now: Time) {
-        match self.paced.take() {
+        match self.paced.pop_front() {
             None => {}
             Some(Work::Register { session, spec, point_in_time, reply }) => {
                 let registered = match self.sessions.contains_key(&session) {
@@ -256,7 +256,7 @@ impl Background {
                     // It may have ended meanwhile.
                     let _ = core.abort(task, now);
                     // Behind the others: it may take long.
-                    self.paced.push(Work::Close { session, tasks, reply });
+                    self.paced.push_back(Work::Close { session, tasks, reply });
                 }
                 None => {
                     let closed = core.close(session, now);

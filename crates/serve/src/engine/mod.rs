@@ -8,8 +8,8 @@
 //! * this file: the loop
 //! * [`inbox`]: the way in; [`telling`]: what may be told
 //! * [`requests`]: foreground requests and their data
-//! * [`background`]: freeblock sessions, their data and their clients; [`told`]: what these hear; [`staged`]: what they sent;
-//!   [`paced`]: calls that take long
+//! * [`background`]: freeblock sessions, their data and their clients; [`told`]: events for clients; [`staged`]: data
+//!   to be written; [`paced`]: calls that take long
 //! * [`image`]: what must be read before it is overwritten
 //! * [`streams`]: which exports were promised something
 //! * [`gauges`]: what it counts
@@ -422,6 +422,18 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         all.into_iter().flatten().min()
     }
 
+    /// From here on tellings wake the engine. One that came before would wake nothing, so it is taken now, and the
+    /// engine stays awake; whether there was one.
+    fn takes_last_telling(&mut self) -> bool {
+        self.inbox.falls_asleep();
+        let Some(telling) = self.inbox.take() else { return false };
+        self.inbox.wakes_up();
+        let now = self.clock.now();
+        self.told(telling, now);
+        self.drain(now);
+        true
+    }
+
     /// Sleeps until there is something to do, or returns at once when that is soon.
     fn wait(&mut self) -> io::Result<()> {
         let soonest = self.soonest();
@@ -429,12 +441,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             std::hint::spin_loop();
             return Ok(());
         }
-        self.inbox.falls_asleep();
-        if let Some(telling) = self.inbox.take() {
-            self.inbox.wakes_up();
-            let now = self.clock.now();
-            self.told(telling, now);
-            self.drain(now);
+        if self.takes_last_telling() {
             return Ok(());
         }
         let slept = match self.device.fd() {

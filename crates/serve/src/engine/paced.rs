@@ -3,8 +3,6 @@
 //! A piece has [`MOST_RANGES`] ranges at most. After each the engine does something else for [`REST`] times as long as
 //! it took.
 
-use std::collections::VecDeque;
-
 use headtime_sched::tasks::{SessionId, TaskError, TaskId, TaskSpec};
 
 use super::telling::Reply;
@@ -50,28 +48,7 @@ pub enum Work {
     },
 }
 
-/// Calls that wait for their turn, in the order in which they came.
-#[derive(Debug, Default)]
-pub struct Paced(VecDeque<Work>);
-
-impl Paced {
-    /// One more.
-    pub fn push(&mut self, work: Work) {
-        self.0.push_back(work);
-    }
-
-    /// The next.
-    pub fn take(&mut self) -> Option<Work> {
-        self.0.pop_front()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-/// Why a task with so many ranges is not registered.
+/// Why a task with `found` ranges is not registered, if it has too many.
 pub fn too_many(found: usize) -> Option<TaskError> {
     (found > MOST_RANGES).then_some(TaskError::Ranges { most: MOST_RANGES, found })
 }

@@ -10,8 +10,8 @@ use crate::clock::Timer;
 use crate::device::Device;
 
 impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
-    /// The same as [`Engine::run`], in tokio's time: `at` says which moment of it is one of the engine's. The device must know of
-    /// everything beforehand ([`Device::fd`] is `None`).
+    /// The same as [`Engine::run`], in tokio's time: `at` maps the engine's time to it. The device must know its next
+    /// event beforehand ([`Device::fd`] is `None`).
     pub async fn run_as_task(mut self, at: impl Fn(Time) -> Instant) -> End {
         assert!(self.device.fd().is_none(), "a device that knows of everything beforehand");
         loop {
@@ -21,12 +21,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 return end;
             }
             let soonest = self.soonest().map(&at);
-            self.inbox.falls_asleep();
-            if let Some(telling) = self.inbox.take() {
-                self.inbox.wakes_up();
-                let now = self.clock.now();
-                self.told(telling, now);
-                self.drain(now);
+            if self.takes_last_telling() {
                 continue;
             }
             tokio::select! {

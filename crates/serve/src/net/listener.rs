@@ -1,8 +1,8 @@
 //! Accepting clients, and letting go of them.
 //!
-//! Each socket has places of its own, so that clients of one take none from those of another. A client takes a place when
-//! it has said something, and as long as it is served; one that says nothing has none. How many negotiate at a time is bounded, too:
-//! the one that has done so for the longest goes when another comes.
+//! Each socket has places of its own, so that clients of one take none from those of another. A client takes a place
+//! when it has sent something, and as long as it is served; one that sends nothing has none. How many negotiate at a
+//! time is bounded, too: the one that has negotiated for the longest is disconnected when another comes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use super::address::Listening;
 use super::connection::{Ended, Shared, serve};
 use crate::note::{About, Note};
 
-/// After the machine ran short of something, the next client is waited for this long later.
-const SHORT_OF: Duration = Duration::from_millis(100);
+/// After the machine ran short of something, the next client is accepted this much later.
+pub(crate) const SHORT_OF: Duration = Duration::from_millis(100);
 /// Clients of a socket that may negotiate at a time.
 pub const NEGOTIATING: usize = 64;
 
@@ -48,7 +48,7 @@ pub async fn accept(listening: Listening, shared: Shared, clients: usize, end: w
                     note(About::Visits, "a client comes".into());
                     match serve(stream, &shared, places, must_go, end).await {
                         Ok(()) => note(About::Visits, "a client has left".into()),
-                        // Nothing was promised to it, and whoever looks whether a server listens does no more.
+                        // Nothing was promised to it, and a probe of whether a server listens does no more.
                         Err(why @ Ended::Silent) => note(About::Visits, format!("a client's connection ended: {why}")),
                         Err(why) => note(About::Client, format!("a client's connection ended: {why}")),
                     }

@@ -11,11 +11,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::timeout;
 
+use crate::parts::{negotiate, request};
+
 use super::shadow::{Reading, SECTOR, Shadow, Writing, filled};
 
-const REQUEST: u32 = 0x2560_9513;
 const REPLY: u32 = 0x6744_6698;
-const OPTION: u64 = 0x4948_4156_454f_5054;
 /// Sectors of a request at most.
 const MOST: u64 = 24;
 /// An answer that takes longer never comes. (Time of the platter, in which a millisecond of tokio's is a microsecond.)
@@ -52,17 +52,7 @@ impl Client {
         shadow: Rc<RefCell<Shadow>>,
         rng: Xoshiro256PlusPlus,
     ) -> io::Result<Client> {
-        let mut greeting = [0; 18];
-        stream.read_exact(&mut greeting).await?;
-        let mut hello = 3u32.to_be_bytes().to_vec();
-        hello.extend_from_slice(&OPTION.to_be_bytes());
-        hello.extend_from_slice(&1u32.to_be_bytes());
-        hello.extend_from_slice(&(export.len() as u32).to_be_bytes());
-        hello.extend_from_slice(export.as_bytes());
-        stream.write_all(&hello).await?;
-        let mut opened = [0; 10];
-        stream.read_exact(&mut opened).await?;
-        let size = u64::from_be_bytes(opened[..8].try_into().expect("eight bytes"));
+        let size = negotiate(&mut stream, export).await?;
         if size != (shadow.borrow().len() * SECTOR) as u64 {
             return Err(odd("the export's size"));
         }
@@ -109,12 +99,7 @@ impl Client {
         };
         self.cookie += 1;
         let (offset, length) = if kind == 3 { (0, 0) } else { (first * SECTOR as u64, count as u32 * SECTOR as u32) };
-        let mut request = REQUEST.to_be_bytes().to_vec();
-        request.extend_from_slice(&flags.to_be_bytes());
-        request.extend_from_slice(&kind.to_be_bytes());
-        request.extend_from_slice(&self.cookie.to_be_bytes());
-        request.extend_from_slice(&offset.to_be_bytes());
-        request.extend_from_slice(&length.to_be_bytes());
+        let mut request = request(flags, kind, self.cookie, offset, length);
         request.extend_from_slice(&data);
         self.asked.insert(self.cookie, asked);
         self.stream.write_all(&request).await

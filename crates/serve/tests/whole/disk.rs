@@ -1,4 +1,4 @@
-//! A disk whose cache forgets when the power goes, and which errs when it is told to.
+//! A disk whose cache is lost when the power fails, and which fails commands at given rates.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -66,7 +66,7 @@ impl Media {
     }
 }
 
-/// One of so many commands: 0, none.
+/// Rates of errors: one of this number of commands; 0: none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Errs {
     /// Fails.

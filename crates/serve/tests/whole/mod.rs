@@ -1,8 +1,8 @@
-//! A whole server in one thread, under one seed: NBD clients, a write cache, a session that reads everything, the engine
-//! and a disk, and what goes wrong with each.
+//! A whole server in one thread, under one seed: NBD clients, a write cache, a session that reads everything, the
+//! engine and a disk, and the failures of each.
 //!
-//! Time is tokio's, and passes only when every task waits. Its timers know milliseconds; one of them is a microsecond of the
-//! platter, so that decisions about gaps are made as they are.
+//! Time is tokio's, and passes only when every task waits. Its timers have a resolution of a millisecond, which stands
+//! for a microsecond of the platter, so that gaps are as long as in real time.
 
 mod client;
 mod disk;
@@ -18,6 +18,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
+use crate::parts::{bridged, service};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, load};
 use headtime_disk::time::Time;
@@ -27,12 +28,11 @@ use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_serve::clock::Timer;
-use headtime_serve::control::caches::Cached;
 use headtime_serve::control::service::{ForCache, Service};
 use headtime_serve::destage::driver::{Driver, Place};
 use headtime_serve::destage::machine::Machine;
 use headtime_serve::destage::{Counts, Limits};
-use headtime_serve::engine::inbox::{Inbox, Outbox, inbox};
+use headtime_serve::engine::inbox::{Outbox, inbox};
 use headtime_serve::engine::telling::Telling;
 use headtime_serve::engine::{End, Engine};
 use headtime_serve::net::budget::Budget;
@@ -41,7 +41,6 @@ use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{CAPACITY, MOST_REQUESTS};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::Instant;
@@ -128,7 +127,7 @@ impl std::ops::AddAssign for Done {
 #[derive(Clone, Copy, Debug)]
 struct Troubles {
     errs: Errs,
-    /// One of so many rounds of a client ends in a cut connection; 0: none.
+    /// One of this number of rounds of a client ends in a cut connection; 0: none.
     cuts: u64,
 }
 
@@ -140,7 +139,7 @@ thread_local! {
     static PANICS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Counts the panics of this thread, also of tasks that nobody waits for.
+/// Counts the panics of this thread, also of tasks that are not awaited.
 fn counts_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -230,7 +229,7 @@ impl Life<'_> {
         let engine = tokio::task::spawn_local(engine.run_as_task(move |time| platter.at(time)));
         // So little that requests wait for room.
         let budget = Budget::new(MOST_REQUESTS, 256 << 10, exports.specs.len() + 1);
-        let service = service(&exports, &outbox, &budget, sectors);
+        let service = service(&exports, &outbox, &budget, sectors, &[CACHED]);
         let (cache, write_out, driver) = cache(&service);
         let shared = Shared {
             exports,
@@ -284,8 +283,8 @@ impl Life<'_> {
         let left = driver.await.expect("the cache's task");
         let _ = outbox.tell(Telling::End);
         let how = engine.await.expect("the engine's task");
-        // How long a cache waits for its last writes is counted in seconds of tokio's, which are milliseconds here. What
-        // it says counts.
+        // A cache waits for its last writes for seconds of tokio's time, which are milliseconds here; so it may give
+        // up, and what it reports counts.
         if left.bytes == 0 && left.flushed && how == End::Drained {
             // All that was answered is on the platters now.
             for shadow in self.shadows {
@@ -308,22 +307,6 @@ fn exports(sectors: u64) -> Exports {
     Exports::new(NAMES.into_iter().zip(FIRST).map(spec).collect(), sectors, 512).expect("two exports")
 }
 
-fn service(exports: &Exports, engine: &Outbox<Telling>, budget: &Budget, sectors: u64) -> Service {
-    Service {
-        disk: "a disk".into(),
-        disk_id: "one".into(),
-        sectors,
-        exports: exports.clone(),
-        fills: true,
-        engine: engine.clone(),
-        budget: budget.clone(),
-        names: Arc::default(),
-        streams: None,
-        cached: Cached::new([CACHED].into_iter()),
-        cache: None,
-    }
-}
-
 type Written = JoinHandle<headtime_serve::destage::driver::Left>;
 
 /// The write cache of an export, as the server has it.
@@ -337,25 +320,6 @@ fn cache(service: &Service) -> (Outbox<Telling>, watch::Sender<bool>, Written) {
     let (write_out, stop) = watch::channel(false);
     let driver = Driver::new(machine, ingress, counts).run(place, stop, Arc::new(|_, _| {}));
     (outbox, write_out, tokio::spawn(driver))
-}
-
-/// What is told comes to a task, without a thread between.
-fn bridged(told: Inbox<Telling>) -> UnboundedReceiver<Telling> {
-    let (send, tellings) = unbounded_channel();
-    tokio::task::spawn_local(async move {
-        loop {
-            while let Some(telling) = told.take() {
-                let _ = send.send(telling);
-            }
-            told.falls_asleep();
-            match told.take() {
-                Some(telling) => _ = send.send(telling),
-                None => told.told().await,
-            }
-            told.wakes_up();
-        }
-    });
-    tellings
 }
 
 /// Comes, asks for something, and leaves, one way or another; and comes again.

@@ -26,7 +26,7 @@ impl Fate {
         self.0.store(CUT, Ordering::Relaxed);
     }
 
-    /// Nothing comes any more, and nobody is told.
+    /// Nothing comes any more, and no end sees an error.
     pub fn silence(&self) {
         self.0.store(SILENT, Ordering::Relaxed);
     }

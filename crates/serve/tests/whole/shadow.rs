@@ -1,7 +1,7 @@
 //! What each read may return, and what must be there after a crash.
 //!
-//! Every write has a stamp of its own, with which its sectors are filled. Of each sector it is known which stamps it may hold:
-//! those of writes after which no other has certainly come. A write comes certainly after another if it was
+//! Every write has a stamp of its own, with which its sectors are filled. For each sector the stamps are known that it
+//! may hold: those of writes after which no other has certainly come. A write comes certainly after another if it was
 //! issued when that one had ended.
 
 use std::ops::Range;
@@ -118,7 +118,7 @@ fn trace(name: &str, range: &Range<usize>, what: std::fmt::Arguments<'_>) {
 }
 
 impl Shadow {
-    /// So many sectors of zeros.
+    /// `sectors` sectors of zeros.
     pub fn new(name: &'static str, sectors: usize) -> Shadow {
         let zero = Version { stamp: 0, issued: 0, ended: Some(0), done: true };
         let sector = Sector { held: vec![zero], kept: vec![zero], recent: vec![] };
@@ -212,8 +212,8 @@ impl Shadow {
         }
     }
 
-    /// After a crash the sectors hold this. `volatile`: what was not flushed may be gone; else all is there that was answered.
-    /// `power`: what is there is on the platters; else it may still go.
+    /// After a crash the sectors hold this. `volatile`: writes that were not flushed may be lost; else each that was
+    /// answered is there. `power`: what is there is on the platters; else it may still be lost.
     pub fn crashed(&mut self, found: impl Fn(usize) -> [u8; SECTOR], volatile: bool, power: bool) {
         let at = self.now();
         trace(self.name, &(0..self.len()), format_args!("crash at {at}, volatile {volatile}, power {power}"));
@@ -223,7 +223,8 @@ impl Shadow {
             let allowed = if volatile { &sector.kept } else { &sector.held };
             assert!(
                 allowed.iter().any(|v| v.stamp == stamp),
-                "after a crash (volatile: {volatile}, power: {power}) sector {n} holds {stamp}, and may hold one of {allowed:?}"
+                "after a crash (volatile: {volatile}, power: {power}) sector {n} holds {stamp}, and may hold one of \
+                 {allowed:?}"
             );
             self.checked += 1;
             let version = Version { stamp, issued: at, ended: Some(at), done: true };
