@@ -1,5 +1,5 @@
-//! Lines for people, on stderr. A server's are written by a thread of their own: whoever does not read them keeps no
-//! client waiting.
+//! Lines for people, on stderr. A server's are written by a thread of their own: a reader that does not read them
+//! delays no client.
 //!
 //! Lines wait in a queue of bounded length; what finds no room is left out, and counted. Lines about clients are few in
 //! any period, whatever clients do.
@@ -80,7 +80,7 @@ pub fn begin(level: Level) -> Log {
 pub fn by_a_thread() {
     match Lines::begin(io::stderr()) {
         Ok(lines) => _ = LINES.set(lines),
-        Err(e) => tracing::warn!("no thread for lines like this one, so clients may wait for whoever reads them: {e}"),
+        Err(e) => tracing::warn!("no thread for log lines, so clients may wait for the reader of stderr: {e}"),
     }
 }
 
@@ -119,7 +119,7 @@ impl Drop for Log {
 
 /// Notes of a server become lines.
 pub fn note() -> Note {
-    let few = Mutex::new(Few { since: Instant::now(), lines: 0, left_out: 0 });
+    let few = Mutex::new(RateLimit { since: Instant::now(), lines: 0, left_out: 0 });
     Arc::new(move |about, line| match about {
         About::Warning => tracing::warn!("{line}"),
         About::Server => tracing::info!("{line}"),
@@ -135,15 +135,15 @@ pub fn note() -> Note {
     })
 }
 
-/// So many lines in each period, and no more.
+/// At most [`OF_CLIENTS`] lines in each [`PERIOD`].
 #[derive(Debug)]
-struct Few {
+struct RateLimit {
     since: Instant,
     lines: u32,
     left_out: u64,
 }
 
-impl Few {
+impl RateLimit {
     /// Whether one more may be said, and how many were left out before it.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         if now.saturating_duration_since(self.since) >= PERIOD {
@@ -249,7 +249,7 @@ fn write(told: &Receiver<Told>, left_out: &AtomicU64, mut out: impl Write) {
 mod tests {
     use super::*;
 
-    /// A reader that takes nothing until it is told to.
+    /// A reader that reads nothing until a message comes.
     struct Stuck(Receiver<()>, Arc<Mutex<Vec<u8>>>);
 
     impl Write for Stuck {
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn lines_about_clients_are_few_in_each_period() {
         let start = Instant::now();
-        let mut few = Few { since: start, lines: 0, left_out: 0 };
+        let mut few = RateLimit { since: start, lines: 0, left_out: 0 };
         let said = (0..1_000).filter(|_| few.admit(start).is_some()).count();
         assert_eq!(said, OF_CLIENTS as usize);
         assert_eq!(few.admit(start + PERIOD), Some(1_000 - u64::from(OF_CLIENTS)));

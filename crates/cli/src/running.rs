@@ -39,7 +39,7 @@ pub fn say_where<'a>(listen: &[Address], ports: &[u16], exports: impl Iterator<I
             screen::note(&format!("clients: {}", nbd_uri::of(&address, name, tls)));
         }
         if is_open(&address) && !tls {
-            screen::warn(&format!("{address}: without TLS; whoever reaches it may read and write everything"));
+            screen::warn(&format!("{address}: without TLS; any host that reaches it can read and write everything"));
         }
     }
 }

@@ -28,7 +28,8 @@ pub enum StateError {
     },
     /// Others may write to it.
     #[error(
-        "{}: expected a directory to which only root or this user may write, found one of user {uid} with mode {mode:o}",
+        "{}: expected a directory to which only root or this user may write, found one of user {uid} with \
+         mode {mode:o}",
         path.display()
     )]
     Theirs {
@@ -119,7 +120,7 @@ pub fn make_directory(path: &Path) -> Result<PathBuf, StateError> {
 
 /// The file that is locked. Its mode keeps other users from it: a lock of a directory anybody may take who can read it.
 const LOCK: &str = ".lock";
-/// How long a lock is waited for: whoever has it needs it for a moment.
+/// How long a lock is waited for: its holder needs it for a moment.
 const LOCKED: Duration = Duration::from_secs(30);
 /// How often it is looked whether it is free.
 const LOOK: Duration = Duration::from_millis(20);
@@ -337,7 +338,7 @@ mod tests {
         let e = Lock::take_within(dir.path(), Duration::from_millis(50)).unwrap_err();
         assert!(matches!(e, StateError::Locked { .. }), "{e}");
         drop(lock);
-        // Who can only read the directory keeps nobody out.
+        // A process that can only read the directory excludes no other.
         let other = File::open(dir.path()).unwrap();
         rustix::fs::flock(&other, FlockOperation::NonBlockingLockExclusive).unwrap();
         let lock = Lock::take_within(dir.path(), Duration::from_millis(50)).unwrap();

@@ -143,7 +143,7 @@ fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 /// holds the list to the end, has not seen.
 fn begin(temporary: &Path) -> io::Result<fs::File> {
     let mut names = unfinished();
-    // One of this name was left by a program that died, or put there by somebody else.
+    // One of this name was left by a program that died, or put there by another user.
     match fs::remove_file(temporary) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         _ => {}

@@ -1,7 +1,7 @@
 //! X3: headtime's own planner against the best of the papers' four, on a busy disk, to the end of a scan.
 //!
-//! No paper has this. The four are those of Thereska, Schindler, Bucy, Salmon, Lumb and Ganger (FAST 2004), with as many
-//! commands a gap as fit: their scheduler inserts "one or more" (section 3.1).
+//! No paper has this. The four are those of Thereska, Schindler, Bucy, Salmon, Lumb and Ganger (FAST 2004), with as
+//! many commands a gap as fit: their scheduler inserts "one or more" (section 3.1).
 
 use headtime_disk::profile;
 use headtime_sched::core::Order;
@@ -16,13 +16,17 @@ use crate::svg::{Axis, BarChart, BarSeries, Chart};
 /// The experiment.
 pub struct X3;
 
-const PLANNER_NOTE: &str = "All with adaptive conservatism, and with as many commands a gap as fit. Each run is of two seeds, and the worse of the two counts; \
-    three runs are six. X3c fails by 0.4 points at most: what the gaps of the first half have bounds its time, 360 s with headtime's planner \
-    and 362 to 367 s with the others but Angle-EP-Frag, a third of the whole scan; of the rest headtime's takes 26% less than the best. The modern drives are those of the profiles with one cylinder of twenty and of 400, for a whole scan of a real one takes days of a busy \
-    drive's time: zones, spares and serpentine groups are as much narrower, seeks go by share of the stroke, everything along a track and in the \
-    electronics is as it is. The unit is what a scan of the whole real drive takes when nothing is said; on the Atlas 10K it is 4 KiB. The modern drives' \
-    write-back caches are switched off: with one on, the drive moves its arm when it sees fit, and no planner gets to fill anything (S13). What the \
-    foreground loses with each is in the table.";
+const PLANNER_NOTE: &str = "\
+    All with adaptive conservatism, and with as many commands a gap as fit. Each run is of two seeds, and the worse \
+    of the two counts; three runs are six. X3c fails by 0.4 points at most: what the gaps of the first half have \
+    bounds its time, 360 s with headtime's planner and 362 to 367 s with the others but Angle-EP-Frag, a third of \
+    the whole scan; of the rest headtime's takes 26% less than the best. The modern drives are those of the profiles \
+    with one cylinder of twenty and of 400, for a whole scan of a real one takes days of a busy drive's time: zones, \
+    spares and serpentine groups are as much narrower, seeks go by share of the stroke, everything along a track and \
+    in the electronics is as it is. The unit is what a scan of the whole real drive takes when nothing is said; on \
+    the Atlas 10K it is 4 KiB. The modern drives' write-back caches are switched off: with one on, the drive moves \
+    its arm when it sees fit, and no planner gets to fill anything (S13). What the foreground loses with each is in \
+    the table.";
 
 const RULE: &str = "at least 20% less time than the best of the papers' four";
 const CHECKS: [Check; 1] =
@@ -36,7 +40,8 @@ const fn claim(id: &'static str, claim: &'static str) -> Claim {
 static SPEC: Spec = Spec {
     id: "X3",
     title: "headtime's planner against the papers' four",
-    source: "headtime's own; the four: Thereska et al., A Framework for Building Unobtrusive Disk Maintenance Applications (FAST 2004)",
+    source: "headtime's own; the four: Thereska et al., A Framework for Building Unobtrusive Disk Maintenance \
+             Applications (FAST 2004)",
     drive: "atlas10k; hitachi-7k1000c, one cylinder of 20, and nearline-20tb, one of 400, write-back off",
     workload: "oltp under SPTF-SW60%; one read of the whole disk in the background, to its end",
     claims: &[

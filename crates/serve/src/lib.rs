@@ -12,8 +12,8 @@
 //! * [`control`]: clients of the control interface; [`apps`]: the background applications, which are such clients
 //! * [`streams`]: exports that were promised something
 //! * [`metrics`]: figures for Prometheus
-//! * [`note`]: lines for whoever runs a server
-//! * [`private`]: files that nobody else may read
+//! * [`note`]: log lines for the operator of a server
+//! * [`private`]: files that no other user may read
 //! * [`record`]: what clients asked for and when, in a file that the simulator replays
 //! * [`server`]: all of it together, from its start to its end
 //! * [`destage`]: an export with a write-back cache, as a client of the control interface

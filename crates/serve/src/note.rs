@@ -1,11 +1,11 @@
-//! Lines for whoever runs a server.
+//! Log lines for the operator of a server.
 
 use std::sync::Arc;
 
 /// What a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
-    /// Something that whoever runs the server should look at.
+    /// Something that the operator should look at.
     Warning,
     /// What the server does.
     Server,

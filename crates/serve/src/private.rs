@@ -1,5 +1,5 @@
 //! Files that hold what is on a disk, or say what was done with it: only their owner may read them, and a name that
-//! somebody else put there leads to no other file.
+//! another user put there leads to no other file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -25,7 +25,8 @@ fn options() -> OpenOptions {
 /// Opens a file of ours, or makes it if `make`; what is in it stays.
 ///
 /// # Errors
-/// What the system says; the name is a symbolic link's; the file is no plain one, is another user's, or has another name, too.
+/// What the system says; the path is a symbolic link; the file is not a plain file, belongs to another user, or has
+/// another name (hard link).
 pub fn open(path: &Path, make: bool) -> io::Result<File> {
     let file = options().create(make).truncate(false).open(path).map_err(|e| match Errno::from_io_error(&e) {
         Some(Errno::LOOP) => wrong("expected a file, found a symbolic link".into()),
@@ -39,7 +40,7 @@ pub fn open(path: &Path, make: bool) -> io::Result<File> {
     if found.uid() != us {
         return Err(wrong(format!("expected a file of user {us}, found one of user {}", found.uid())));
     }
-    // Another name may be in a place of somebody else's, who let us write to a file of ours that we did not mean.
+    // The other name may be where another user put this one, so that a file of ours is overwritten that is not meant.
     if found.nlink() != 1 {
         return Err(wrong(format!("expected a file with one name, found one with {}", found.nlink())));
     }
@@ -75,7 +76,7 @@ pub fn open_named(path: &Path, make: bool) -> io::Result<File> {
         }
         opened => opened?,
     };
-    // An empty one would be filled with a disk's data, for whoever put it there.
+    // An empty one would be filled with a disk's data, which the user who made it could read.
     let found = file.metadata()?;
     let (owner, us) = (found.uid(), rustix::process::geteuid().as_raw());
     if found.len() == 0 && owner != 0 && owner != us {

@@ -95,7 +95,7 @@ pub struct Ring {
     /// Filled in, and not yet handed to the kernel, in order.
     queued: VecDeque<u32>,
     /// The kernel takes nothing of this ring any more. What was filled in and not taken has failed, and must never be
-    /// handed over: whoever waited for it was told that it was not done.
+    /// handed over: its caller was answered that it was not done.
     broken: bool,
     failed: VecDeque<Finished>,
     #[cfg(test)]
@@ -139,14 +139,14 @@ impl Ring {
         self.operations.len() - self.free.len() + self.failed.len()
     }
 
-    /// Whether there is something for [`Ring::poll`] of which its descriptor does not say when: operations that the kernel
+    /// Whether there is something for [`Ring::poll`] that its descriptor does not signal: operations that the kernel
     /// did not take yet, which it offers again, or that failed.
     pub fn is_held_up(&self) -> bool {
         !self.queued.is_empty() || !self.failed.is_empty()
     }
 
-    /// Begins to read `len` bytes. Fails where the kernel takes nothing, and then nothing was begun. Panics when more operations are
-    /// outstanding than it was made for.
+    /// Begins to read `len` bytes. Fails where the kernel takes nothing, and then nothing was begun. Panics when more
+    /// operations are outstanding than it was made for.
     pub fn read(&mut self, token: u64, offset: u64, len: usize) -> io::Result<()> {
         self.begin(Operation::new(token, Held::Read(Aligned::new(len)), offset, false))
     }

@@ -61,7 +61,7 @@ pub fn run(args: &Top) -> Result<(), Failure> {
     let _ = ctrlc::set_handler(move || {
         if watched {
             stop.store(true, Ordering::Relaxed);
-            // A terminal that takes nothing more may hold up whoever draws.
+            // A terminal that reads nothing more may block the thread that draws.
             std::thread::sleep(PATIENCE);
         }
         std::process::exit(130);

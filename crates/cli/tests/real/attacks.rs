@@ -29,9 +29,9 @@ fn mean_read(nbd: &mut Nbd, mut seed: u64) -> f64 {
     begun.elapsed().as_secs_f64() * 10.0
 }
 
-/// Each client that comes is a line, and nobody reads lines.
+/// Each connection is a line of the log, and the log is not read.
 #[test]
-fn lines_that_nobody_reads_hold_up_neither_clients_nor_the_end() {
+fn a_log_that_is_not_read_delays_neither_clients_nor_the_end() {
     let dir = scratch("unread");
     let mut command = serve(dir.path());
     let mut child = command.args(["--log", "debug"]).stderr(Stdio::piped()).spawn().unwrap();
@@ -86,7 +86,7 @@ fn who_says_nothing_takes_no_place_and_each_socket_has_its_own() {
     assert!(!waits.is_finished());
     drop(one);
     waits.join().unwrap().unwrap();
-    // Or is told why not: flags first, and what is asked for a moment later.
+    // Or it is refused with the reason: flags first, and the request for an export a moment later.
     let held = Nbd::open(&server.socket(), "data").unwrap();
     let mut refused = greeted(&server.socket()).unwrap();
     thread::sleep(Duration::from_millis(200));

@@ -132,7 +132,8 @@ pub struct Session {
 const CALLS: usize = 64;
 
 impl Session {
-    /// Opens a session of this name and priority on the disk of `info`; at most `window` sectors are on their way to it.
+    /// Opens a session of this name and priority on the disk of `info`; at most `window` delivered sectors are not yet
+    /// acknowledged.
     pub async fn open(
         control: &mut Control,
         info: &InfoReply,

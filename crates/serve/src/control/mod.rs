@@ -1,7 +1,7 @@
 //! The control interface (`proto/headtime.proto`): gRPC over a unix socket.
 //!
 //! * [`service`]: the server's side; [`session`]: one freeblock session of it; [`streams`]: exports that are promised something;
-//!   [`counts`]: what it counts, as messages; [`incoming`]: connections, so many at a time
+//!   [`counts`]: what it counts, as messages; [`incoming`]: its connections, whose number is bounded
 //! * [`client`]: the client's side, as the background applications use it
 
 pub mod caches;

@@ -23,13 +23,13 @@ use crate::net::budget::{ClientId, Share};
 use crate::net::connection::UNREAD;
 use crate::net::exports::MOST_BYTES;
 
-/// What a session is told when its client fetches nothing.
+/// The status of a session whose client fetches nothing.
 const OVERRUN: &str = "the client does not fetch its events; the session was closed";
 
-/// What a session is told when its client fetches no answers.
+/// The status of a session whose client fetches no answers.
 const UNFETCHED: &str = "the client has fetched nothing of its answers for 30 s; the session was closed";
 
-/// What a session is told that somebody else closed ([`Change::Close`] over the interface).
+/// The status of a session that another client closed ([`Change::Close`] over the interface).
 const CLOSED: &str = "the session was closed by an operator";
 
 /// Events that wait here for the client's connection before no more are fetched from the engine, which bounds them there.
@@ -70,7 +70,7 @@ pub async fn run<C: Calls>(service: Service, mut calls: C, out: Out) {
 
 struct Session {
     service: Service,
-    /// As whom it has shares of the budget.
+    /// The client to which its shares of the budget count.
     client: ClientId,
     id: SessionId,
     tasks: BTreeMap<u64, TaskId>,
@@ -200,7 +200,9 @@ impl Session {
                     let (token, bytes) = self.asked.remove(&number).expect("what is answered was asked");
                     Some((answered(token, answer), Some(bytes)))
                 }
-                share = async { self.waiting.as_mut().expect("one waits").2.as_mut().await }, if self.waiting.is_some() => {
+                share = async { self.waiting.as_mut().expect("one waits").2.as_mut().await },
+                    if self.waiting.is_some() =>
+                {
                     if let Some((f, kind, _)) = self.waiting.take() {
                         self.submit(f, kind, Some(share))?;
                     }

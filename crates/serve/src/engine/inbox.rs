@@ -1,7 +1,7 @@
 //! The way into the engine: a bounded queue, and a wake-up that costs nothing while the engine is awake.
 //!
-//! Places in it are kept for requests, whose number [`crate::net::budget`] bounds, and for the end. Other calls wait for
-//! places of their own, a client's few at a time: however fast one talks, there is room for the others' requests.
+//! Places in it are kept for requests, whose number [`crate::net::budget`] bounds, and for the end. Other calls wait
+//! for places of their own, of which a client has few: however fast one calls, there is room for the others' requests.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -70,7 +70,7 @@ impl<T> Clone for Outbox<T> {
     }
 }
 
-/// A queue for so many requests and calls, and the end.
+/// A queue for `requests` requests, `calls` calls, and the end.
 pub fn inbox<T>(requests: usize, calls: usize) -> io::Result<(Outbox<T>, Inbox<T>)> {
     let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
     let wake = Arc::new(Wake { fd, asleep: AtomicBool::new(false), task: Notify::new() });
@@ -103,7 +103,7 @@ impl<T> Outbox<T> {
     /// Tells the engine; never waits. For requests, whose number is bounded, and for the end.
     ///
     /// # Errors
-    /// [`NotTold::Ended`]; and [`NotTold::Full`], which is a bug of whoever bounds requests.
+    /// [`NotTold::Ended`]; and [`NotTold::Full`], which is a bug of the caller, who bounds requests.
     pub fn tell(&self, telling: T) -> Result<(), NotTold> {
         self.put(Queued { telling, _places: None })
     }

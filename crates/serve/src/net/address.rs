@@ -25,11 +25,12 @@ pub enum Address {
     Tcp(String),
 }
 
-/// A TCP client that is not heard of for so long is asked whether it is there, as often as this, and so many times.
+/// TCP keepalive: after this time without a segment of a client, probes go out at this interval, and after this number
+/// without an answer the connection ends.
 const ALIVE_AFTER: Duration = Duration::from_secs(60);
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
 const ALIVE_TIMES: u32 = 6;
-/// One that confirms nothing of what was sent for so long has gone.
+/// A client that acknowledges nothing of what was sent to it for this time has gone (TCP_USER_TIMEOUT).
 pub const UNHEARD: Duration = Duration::from_secs(120);
 
 /// Bytes of a unix socket's path at most: what the kernel has room for.

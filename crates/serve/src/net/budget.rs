@@ -1,29 +1,30 @@
-//! What clients may have under way, from when they ask until they have fetched the answer. Who finds it used up waits,
-//! and with him what his client sends: so whatever clients do, memory is bounded, and there is room for each request in
-//! the engine's queue.
+//! What clients may have under way, from the request until they have read the answer. A connection that finds it used
+//! up waits, and reads nothing more from its client: so whatever clients do, memory is bounded, and there is room for
+//! each request in the engine's queue.
 //!
-//! Half of it is common, and half is divided among the owners of requests, which are the exports and, after them, the control
-//! interface: a part of his own for each. An owner takes of his own part, and of the common one when that is used up. So one
-//! whose clients ask without end has at most the common half and his part, and each of the others always finds his own.
+//! Half of it is common, and half is divided among the owners of requests, which are the exports and, after them, the
+//! control interface: each has a reserved part. An owner takes of its own part, and of the common one when that is used
+//! up. So one whose clients send requests without end has at most the common half and its own part, and each of the
+//! others always finds its own.
 //!
 //! Within a part no client may have more than it leaves free (dynamic thresholds; Choudhury and Hahne, Dynamic Queue
 //! Length Thresholds in a Shared Memory ATM Switch, INFOCOM 1996): one alone has half of it, and n that take what they
-//! can each have 1/(n + 1), so that something is left for who comes next. A request that alone is longer than half of the part waits
-//! until nothing of it is taken.
+//! can each have 1/(n + 1), so that something is left for the next client. A request that alone is longer than half of
+//! the part waits until nothing of it is taken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Bytes are counted in units of so many.
+/// Bytes of a unit, in which bytes are counted.
 const UNIT: u64 = 4096;
 
 /// Requests and bytes, for each owner and for all.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Mutex<Inner>>);
 
-/// Whoever has requests under way: a connection, or a session of the control interface.
+/// A client, which has requests under way: a connection, or a session of the control interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClientId(u64);
 
@@ -73,7 +74,7 @@ impl Part {
         Part { all, free: all, held: BTreeMap::new() }
     }
 
-    /// Takes room for a client's request of so many units, if it has that.
+    /// Takes room for a client's request of `units` units, if there is room.
     fn take(&mut self, client: ClientId, units: u64) -> bool {
         let (requests, left) = (self.free.requests.checked_sub(1), self.free.units.checked_sub(units));
         let (Some(requests), Some(left)) = (requests, left) else { return false };
@@ -114,20 +115,20 @@ impl Inner {
         }
     }
 
-    /// Whether somebody who has nothing of the common part waits for it: then who comes later takes none of it.
+    /// Whether a client that has nothing of the common part waits for it: then later ones take none of it.
     fn is_awaited(&self) -> bool {
         let common = &self.parts[self.parts.len() - 1];
         self.waiting.iter().any(|w| !w.room.is_closed() && !common.held.contains_key(&w.client))
     }
 
-    /// Room for those who wait, in the order in which they came. Who has none now is passed, but by others' own parts only
-    /// if it has nothing of the common one.
+    /// Gives room to the requests that wait, in the order in which they came. One that finds none is overtaken; where
+    /// its client has nothing of the common part, only by requests that take of their owners' parts.
     fn serve(&mut self, budget: &Budget) {
         let waiting = std::mem::take(&mut self.waiting);
         let mut awaited = false;
         for waiter in waiting {
             let Waiter { client, owner, units, .. } = waiter;
-            // Who has gone.
+            // Its client has gone.
             if waiter.room.is_closed() {
                 continue;
             }
@@ -147,7 +148,7 @@ impl Inner {
 }
 
 impl Budget {
-    /// So many requests and bytes for so many owners.
+    /// Room for `requests` requests and `bytes` bytes, of `owners` owners.
     pub fn new(requests: usize, bytes: u64, owners: usize) -> Budget {
         let (requests, units, n) = (requests as u64, (bytes / UNIT).max(1), owners as u64);
         let (own_requests, own_units) = (requests / 2 / n.max(1), units / 2 / n.max(1));
@@ -167,7 +168,7 @@ impl Budget {
         ClientId(inner.clients)
     }
 
-    /// Room for a request of so many bytes, as soon as there is some. Panics when there is no such owner.
+    /// Room for a request of `bytes` bytes, as soon as there is some. Panics when there is no such owner.
     pub async fn share(&self, owner: u32, client: ClientId, bytes: u64) -> Share {
         loop {
             if let Some(share) = self.try_share(owner, client, bytes) {

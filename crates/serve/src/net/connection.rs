@@ -64,7 +64,7 @@ pub enum Ended {
     /// It said nothing, and left or had to make room for another.
     #[error("it said nothing")]
     Silent,
-    /// So many others came while it negotiated that it had to make room.
+    /// More clients came while it negotiated than may negotiate at a time.
     #[error("more clients negotiate than the server lets")]
     Crowded,
     /// It does not go on with what it has begun to send.
@@ -84,7 +84,7 @@ pub enum Ended {
     Protocol(String),
 }
 
-/// Kept as long as the request waits: who asks anew waits behind all others.
+/// Kept as long as the request waits: one that is made anew waits behind all others.
 type Room = Pin<Box<dyn Future<Output = Share> + Send>>;
 
 struct Client<'a> {
@@ -93,7 +93,7 @@ struct Client<'a> {
     export: Option<u32>,
     answers: UnboundedReceiver<(u64, Answer)>,
     reply: UnboundedSender<(u64, Answer)>,
-    /// As whom it has shares of the budget.
+    /// The client to which its shares of the budget count.
     id: ClientId,
     /// A request that waits for its share of the budget, and its place in that queue.
     waiting: Option<(Request, Room)>,
@@ -102,7 +102,7 @@ struct Client<'a> {
     place: Option<OwnedSemaphorePermit>,
     /// Others have all places.
     wants_place: bool,
-    /// It has waited for one for as long as it may, and is told so.
+    /// It has waited for one for as long as it may: its request for an export is refused.
     full: bool,
     /// Whether it has said anything.
     spoke: bool,
@@ -188,7 +188,7 @@ async fn send(to: &mut (impl AsyncWrite + Unpin), chunks: &[IoSlice<'_>]) -> io:
     }
 }
 
-/// Whether somebody else needs the room; never, where nobody may ask for it any more.
+/// Ends when another client needs the room; never for a client that has negotiated.
 async fn made_room(must_go: &mut Option<oneshot::Receiver<()>>) {
     match must_go {
         Some(must_go) => _ = must_go.await,

@@ -29,7 +29,7 @@ fn what_was_written_is_read_back() {
     assert_eq!(ring.outstanding(), 0);
 }
 
-/// What was refused is told once, is never done later, and the next operations are done again as soon as the kernel takes
+/// An operation that was refused fails once and is never done later; the next ones are done as soon as the kernel takes
 /// them.
 #[test]
 fn what_the_kernel_refuses_fails_and_is_never_done() {

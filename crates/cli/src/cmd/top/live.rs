@@ -95,8 +95,8 @@ pub fn run(feed: &Feed, stopped: &AtomicBool) -> Result<(), Failure> {
     }
 }
 
-/// Waits until there is something to read, so long at most. Ends where the terminal has gone: what reads keys would look for
-/// them there without end.
+/// Waits until a key can be read, for `most` at most. Fails where the terminal has hung up: the reader of keys would
+/// poll it without end.
 fn wait_for_key(most: Duration) -> Result<(), Failure> {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];

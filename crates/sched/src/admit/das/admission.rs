@@ -147,8 +147,8 @@ impl Disk {
         self.blocker
     }
 
-    /// The longest that goes for a stream, whose requests `service` holds for, at its worst: one of its own, or an older
-    /// one for which one of its may have to wait.
+    /// The longest service time at its worst that counts for a stream, whose requests `service` holds for: of a request
+    /// of its own, or of an older one for which one of its own may have to wait.
     pub(super) fn longest_of(&self, stream: &Stream, service: &Service) -> Dur {
         if stream.blocked_by > 0 { service.worst.max(self.blocker) } else { service.worst }
     }
@@ -240,9 +240,9 @@ impl Service {
     }
 }
 
-/// How long something is likely to take at most that takes `worst` at its worst; `largest`: w and x of the largest size
-/// that was measured. Seeks and turns do not depend on the size, so what a larger request takes more is no more than its
-/// worst case is longer.
+/// The likely service time at most of a request whose worst case is `worst`; `largest`: w and x of the largest size
+/// that was measured. Seeks and rotation do not depend on the size, so a larger request takes at most as much longer as
+/// its worst case is longer.
 pub(super) fn likely_of(worst: Dur, largest: (Dur, Dur)) -> Dur {
     worst.min(largest.1 + worst.saturating_sub(largest.0))
 }

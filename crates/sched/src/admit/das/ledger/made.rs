@@ -20,8 +20,9 @@ pub(super) struct Made {
     work: Arc<Work>,
 }
 
-/// Older requests that are in the work of a stream, before each of its own: of an optional one those that it may have to
-/// wait for. A mandatory one has them beside it: all of its go, so their order does not matter, and a sum of many is quick.
+/// Older requests in the work of a stream, before each of its own: for an optional stream those that it may have to
+/// wait for. A mandatory one has them beside it: all of its requests are served, so their order does not matter, and a
+/// sum of many is quick.
 fn older_in(stream: &Stream) -> u32 {
     if stream.is_mandatory() { 0 } else { stream.blocked_by }
 }
