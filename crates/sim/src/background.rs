@@ -190,10 +190,11 @@ impl Jobs {
     }
 
     fn count(&mut self, session: SessionId, range: &Range, now: Time) -> Option<(Kind, u32)> {
-        let step = (self.wanted() / POINTS).max(1);
-        let before = self.moved / step;
+        let wanted = u128::from(self.wanted().max(1));
+        let points = |moved: u64| u128::from(moved) * u128::from(POINTS) / wanted;
+        let before = points(self.moved);
         self.moved += range.count;
-        if self.moved / step > before {
+        if points(self.moved) > before {
             self.curve.push((now, self.moved));
         }
         let running = self.running.get_mut(&session)?;

@@ -6,7 +6,7 @@ use headtime_disk::time::{Dur, Time};
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sim::background::Jobs;
+use headtime_sim::background::{Job, Jobs};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, SimError, Simulation};
 use headtime_sim::stats::{End, Stats};
@@ -72,6 +72,26 @@ fn what_the_drive_reads_ahead_for_the_background_is_the_backgrounds_time() {
     assert!(shares.free > 0.5 && shares.transfer < 0.01, "{shares:?}");
     // 20 s of a drive that reads some 100 MB/s.
     assert!(stats.background.sectors > 20 * 100_000, "{}", stats.background.sectors);
+}
+
+/// The wanted sectors are no multiple of a thousand: points at multiples of their thousandth, rounded down, were up to
+/// one thousandth late, and the time until 99.9% was that until the end.
+#[test]
+fn a_progress_curve_has_a_point_where_each_thousandth_is_reached() {
+    const WANTED: u64 = 20_000_999;
+    let profile = profile::builtin("hitachi-7k1000c").expect("a built-in drive");
+    let setup = Setup::new(&profile, Order::Sptf, 1).filled(FillConfig::new(Algorithm::Headtime));
+    let simulation = Simulation::new(&setup).expect("a drive that works");
+    let mut jobs = Jobs::new(vec![Job::scan(WANTED, 64)]);
+    let mut one = Few { left: 1, next: Time::ZERO };
+    let limits = Limits { until: Some(Time::ZERO + Dur::from_secs(200)), ..Limits::default() };
+    let stats = simulation.run_with(&mut one, &mut jobs, limits, None, &mut ()).expect("nothing fails");
+    assert_eq!(stats.background.sectors, WANTED);
+    for permille in 1..=1000 {
+        let reached = (WANTED * permille).div_ceil(1000);
+        let point = jobs.curve().iter().find(|p| p.1 >= reached).expect("all of it was read").1;
+        assert!(point - reached < 4_096, "{permille} thousandths: the point is {} sectors late", point - reached);
+    }
 }
 
 #[test]
