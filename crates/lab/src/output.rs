@@ -78,11 +78,15 @@ impl WholeFile {
         let failed = |source| WriteError { path: self.path.clone(), source };
         self.out.flush().map_err(failed)?;
         if let Some((temporary, target)) = &self.pending {
+            // After a power failure a new name could be that of a file without contents.
+            self.out.get_ref().sync_all().map_err(failed)?;
             // Kept while renaming: a handler that runs just now either removes the temporary file or finds the
             // finished one under its own name.
             let mut names = unfinished();
             fs::rename(temporary, target).map_err(failed)?;
             names.remove(temporary);
+            let directory = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            fs::File::open(directory).and_then(|d| d.sync_all()).map_err(failed)?;
         }
         self.pending = None;
         Ok(())

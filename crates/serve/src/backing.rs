@@ -248,6 +248,9 @@ fn single(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
         found if found == bytes => {}
         found => return Err(BackingError::Length { path: path.into(), expected: bytes, found }),
     }
+    // Before anything is promised, its name and its length are to survive a power failure. One that was killed may have
+    // left it without.
+    file.sync_all().and_then(|()| private::sync_name(path)).map_err(failed)?;
     Ok(file.into())
 }
 

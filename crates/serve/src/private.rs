@@ -59,6 +59,15 @@ pub fn make_anew(path: &Path) -> io::Result<File> {
     options().create_new(true).open(path)
 }
 
+/// Makes sure of the name of a file or directory: to sync a file does not keep its name through a power failure.
+///
+/// # Errors
+/// What the system says.
+pub fn sync_name(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory)?.sync_all()
+}
+
 /// Opens or makes a file that a user names as a disk's data. A symbolic link may be a user's own way to it: it is
 /// followed if this user or root made it, and leads to something.
 ///

@@ -16,6 +16,7 @@ use headtime_serve::apps::units::{Units, usual_unit};
 use headtime_serve::control::client::{self, ClientError};
 use headtime_serve::control::v1::change_request::Change;
 use headtime_serve::control::v1::{ChangeRequest, Empty, SessionCounts, StatisticsRequest};
+use headtime_serve::private::sync_name;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -246,7 +247,7 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
         return Err(AppError::Exists(there.clone()));
     }
     let out = match &names {
-        Some((part, _)) => Some(Image::open(part, units.sectors() * sector_bytes, false)?),
+        Some((part, _)) => Some(Image::anew(part, units.sectors() * sector_bytes, || Ok(()))?),
         None => None,
     };
     let mut progress =
@@ -261,7 +262,7 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
     };
     match (&end, &names) {
         (Ok(End::Complete), Some((part, path))) => {
-            if let Err(e) = std::fs::rename(part, path) {
+            if let Err(e) = std::fs::rename(part, path).and_then(|()| sync_name(path)) {
                 remove(part)?;
                 return Err(AppError::file(path, e));
             }

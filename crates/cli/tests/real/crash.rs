@@ -10,8 +10,8 @@ use super::nbd_client::{FLUSH, FUA, Nbd, WRITE};
 use super::{SMALL, Server, disk, finish, next, run, scratch};
 use crate::support::{self, Process};
 
-const SECTOR: usize = 512;
-const BLOCK: u64 = 4096;
+pub(super) const SECTOR: usize = 512;
+pub(super) const BLOCK: u64 = 4096;
 /// Blocks of each writer, beside the others'.
 const BLOCKS: u64 = 64;
 const WRITERS: u64 = 4;
@@ -47,7 +47,7 @@ enum Asked {
 }
 
 /// A block of this generation: each of its sectors says which it is of, so that a torn one can be told.
-fn contents(block: u64, generation: u64) -> Vec<u8> {
+pub(super) fn contents(block: u64, generation: u64) -> Vec<u8> {
     let sector = |s: u64| {
         let mut bytes = Vec::with_capacity(SECTOR);
         let mut seed = block << 40 ^ generation << 8 ^ s;

@@ -6,6 +6,7 @@ mod behaviour;
 mod crash;
 mod devices;
 mod nbd_client;
+mod power;
 mod recording;
 mod segments;
 mod streams;

@@ -28,6 +28,7 @@ use super::runner;
 use super::scrub::{Place, places};
 use super::sums::{Known, Sums, SumsError, sum};
 use super::units::{Units, usual_unit};
+use crate::private;
 
 /// Which moment an image is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -201,18 +202,23 @@ pub async fn run(
         let why = "an unfinished image is here that is not of one point in time (--live goes on with a live one)";
         return Err(AppError::Leftover { path: journal, why: why.into() });
     }
-    let again = again && progress.resume(&journal)?;
+    // A finished image that has its name, but whose journal the power failure behind that brought back.
+    let finished = again && !part.exists() && b.image.exists();
+    let again = again && !finished && progress.resume(&journal)?;
     let bytes = range.count * u64::from(info.sector_bytes);
     if again && !part.exists() {
         let why = "expected the unfinished image that the journal is of, found no file".into();
         return Err(AppError::Leftover { path: part, why });
     }
-    let image = Image::open(&part, bytes, again)?;
-    if !again {
-        // Only now that the image is nobody else's.
-        remove(&sums_path)?;
-        remove(&journal)?;
-    }
+    let image = match again {
+        true => Image::again(&part, bytes)?,
+        false => Image::anew(&part, bytes, || {
+            remove(&journal)?;
+            remove(&sums_path)?;
+            // After a power failure no journal is to say what an image holds that was emptied.
+            private::sync_name(&journal).map_err(|e| AppError::file(&journal, e))
+        })?,
+    };
     let opened = Sums::open(&sums_path, progress.identity(), units.len());
     let (sums, there) = opened.map_err(|e| match AppError::from(e) {
         AppError::Sums(SumsError::Damaged { path, what }) => AppError::Leftover { path, why: what.into() },
@@ -274,7 +280,7 @@ pub async fn run(
 /// The image gets its name, if it is right; what was kept for going on with it is needed no more.
 fn finish(image: &Path, part: &Path, helpers: &[&Path], wrong: &Ranges) -> Result<(), AppError> {
     if wrong.is_empty() {
-        std::fs::rename(part, image).map_err(|e| AppError::file(image, e))?;
+        std::fs::rename(part, image).and_then(|()| private::sync_name(image)).map_err(|e| AppError::file(image, e))?;
     }
     helpers.iter().try_for_each(|h| remove(h))
 }

@@ -41,6 +41,17 @@ pub fn name_fits(image: &Path) -> Result<(), AppError> {
     }
 }
 
+fn locked(path: &Path, make: bool) -> Result<File, AppError> {
+    let failed = |why| AppError::file(path, why);
+    plain_or_none(path)?;
+    let file = private::open(path, make).map_err(failed)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(AppError::InUse(path.into())),
+        Err(e) => Err(failed(e.into())),
+    }
+}
+
 /// The file.
 #[derive(Debug)]
 pub struct Image {
@@ -51,27 +62,24 @@ pub struct Image {
 }
 
 impl Image {
-    /// The file at `path`, of so many bytes. `again`: one that is there already is gone on with; otherwise it is emptied.
-    /// Nobody else can use it meanwhile.
-    pub fn open(path: &Path, bytes: u64, again: bool) -> Result<Image, AppError> {
-        let failed = |why| AppError::file(path, why);
-        plain_or_none(path)?;
-        let file = private::open(path, !again).map_err(failed)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(AppError::InUse(path.into())),
-            Err(e) => return Err(failed(e.into())),
+    /// An unfinished image of so many bytes that is there, to go on with. Nobody else can use it meanwhile.
+    pub fn again(path: &Path, bytes: u64) -> Result<Image, AppError> {
+        let file = locked(path, false)?;
+        let len = file.metadata().map_err(|e| AppError::file(path, e))?.len();
+        if len != bytes {
+            let why = format!("expected an unfinished image of {bytes} bytes, found {len}");
+            return Err(AppError::Leftover { path: path.into(), why });
         }
-        if again {
-            let len = file.metadata().map_err(failed)?.len();
-            if len != bytes {
-                let why = format!("expected an unfinished image of {bytes} bytes, found {len}");
-                return Err(AppError::Leftover { path: path.into(), why });
-            }
-        } else {
-            file.set_len(0).and_then(|()| file.set_len(bytes)).map_err(failed)?;
-        }
-        Ok(Image { file, path: path.into(), used: again })
+        Ok(Image { file, path: path.into(), used: true })
+    }
+
+    /// An empty image of so many bytes. Nobody else can use it meanwhile. `forget` is called when nobody else has it, and
+    /// before what is there is lost: it removes what says what is in it.
+    pub fn anew(path: &Path, bytes: u64, forget: impl FnOnce() -> Result<(), AppError>) -> Result<Image, AppError> {
+        let file = locked(path, true)?;
+        forget()?;
+        file.set_len(0).and_then(|()| file.set_len(bytes)).map_err(|e| AppError::file(path, e))?;
+        Ok(Image { file, path: path.into(), used: false })
     }
 
     /// Puts data at `offset`.
@@ -152,14 +160,14 @@ mod tests {
         let units = Units::new(vec![Range { lbn: 8, count: 1000 }], 64, 2000, 512).unwrap();
         let progress = Progress::new("backup", "d", 2000, 512, "x", units);
         let sums = Sums::open(&dir.join("s"), progress.identity(), progress.units().len()).unwrap().0;
-        (Image::open(&dir.join("i"), 1000 * 512, false).unwrap(), sums, progress)
+        (Image::anew(&dir.join("i"), 1000 * 512, || Ok(())).unwrap(), sums, progress)
     }
 
     #[test]
     fn zeros_are_holes_and_replace_what_was_there() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("i");
-        let image = Image::open(&path, 1 << 20, false).unwrap();
+        let image = Image::anew(&path, 1 << 20, || Ok(())).unwrap();
         image.put(0, &[0; 65536]).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().blocks(), 0);
         let mut data = vec![0; 65536];
@@ -167,14 +175,14 @@ mod tests {
         image.put(65536, &data).unwrap();
         image.sync().unwrap();
         assert!(std::fs::metadata(&path).unwrap().blocks() <= 16);
-        assert!(matches!(Image::open(&path, 1 << 20, true), Err(AppError::InUse(_))));
+        assert!(matches!(Image::again(&path, 1 << 20), Err(AppError::InUse(_))));
         drop(image);
-        let image = Image::open(&path, 1 << 20, true).unwrap();
+        let image = Image::again(&path, 1 << 20).unwrap();
         image.put(65536, &[0; 65536]).unwrap();
         assert!(std::fs::read(&path).unwrap().iter().all(|&b| b == 0));
         drop(image);
-        assert!(matches!(Image::open(&path, 1 << 19, true), Err(AppError::Leftover { .. })));
-        assert!(matches!(Image::open(&dir.path().join("none"), 1 << 19, true), Err(AppError::File { .. })));
+        assert!(matches!(Image::again(&path, 1 << 19), Err(AppError::Leftover { .. })));
+        assert!(matches!(Image::again(&dir.path().join("none"), 1 << 19), Err(AppError::File { .. })));
     }
 
     #[test]

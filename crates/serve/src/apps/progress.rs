@@ -347,9 +347,7 @@ fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&new);
     }
     written?;
-    // The new name itself is to survive, too.
-    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(dir)?.sync_all()
+    private::sync_name(path)
 }
 
 #[cfg(test)]

@@ -101,22 +101,12 @@ impl Sums {
         }
         let (len, expected) = (HEAD + units * ENTRY, whose(identity));
         let there = file.metadata().map_err(failed)?.len();
-        let sums = Sums { file, path: path.into() };
         if there == 0 {
-            let mut head = vec![0; HEAD as usize];
-            let text = [MAGIC, expected.as_bytes(), b"\n"].concat();
-            let fits = text.len().min(head.len() - 8);
-            head[..fits].copy_from_slice(&text[..fits]);
-            let check = xxh3_64(&head[..HEAD as usize - 8]).to_le_bytes();
-            head[HEAD as usize - 8..].copy_from_slice(&check);
-            let made = sums.file.write_all_at(&head, 0).and_then(|()| sums.file.set_len(len)).map_err(failed);
-            if let Err(e) = made.and_then(|()| sums.sync()) {
-                // Half of it would be taken for something else the next time.
-                let _ = sums.file.set_len(0);
-                return Err(e);
-            }
-            return Ok((sums, false));
+            // In its place comes one that is whole: with a part of its head it would be taken for something else.
+            let file = Sums::made(path, len, &expected).map_err(failed)?;
+            return Ok((Sums { file, path: path.into() }, false));
         }
+        let sums = Sums { file, path: path.into() };
         let damaged = |what| SumsError::Damaged { path: path.into(), what };
         let mut head = vec![0; HEAD as usize];
         let whole = sums.file.read_exact_at(&mut head, 0).is_ok() && head.starts_with(MAGIC);
@@ -134,6 +124,31 @@ impl Sums {
             true => Ok((sums, true)),
             false => Err(damaged("the file of checksums is cut short, or too long")),
         }
+    }
+
+    /// A file of `len` bytes that knows nothing yet, locked.
+    fn made(path: &Path, len: u64, whose: &str) -> io::Result<File> {
+        let mut head = vec![0; HEAD as usize];
+        let text = [MAGIC, whose.as_bytes(), b"\n"].concat();
+        let fits = text.len().min(head.len() - 8);
+        head[..fits].copy_from_slice(&text[..fits]);
+        let check = xxh3_64(&head[..HEAD as usize - 8]).to_le_bytes();
+        head[HEAD as usize - 8..].copy_from_slice(&check);
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(".new");
+        let new = path.with_file_name(name);
+        let file = private::make_anew(&new)?;
+        let made = (|| {
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            file.write_all_at(&head, 0)?;
+            file.set_len(len)?;
+            file.sync_all()?;
+            std::fs::rename(&new, path)
+        })();
+        if made.is_err() {
+            let _ = std::fs::remove_file(&new);
+        }
+        made.and_then(|()| private::sync_name(path)).map(|()| file)
     }
 
     fn failed(&self, why: io::Error) -> SumsError {

@@ -54,12 +54,16 @@ pub(super) fn open(directory: &Path, bytes: u64, segment: u64) -> Result<Backing
         fit(&file, directory, n, length(n), bytes, unfinished)?;
         files.push(file);
     }
+    let failed = BackingError::io(directory);
     if unfinished {
         // The first one has its length only where the others are found after a power failure.
-        let failed = BackingError::io(directory);
-        files.iter().try_for_each(File::sync_all).and_then(|()| File::open(directory)?.sync_all()).map_err(failed)?;
+        files.iter().try_for_each(File::sync_all).and_then(|()| File::open(directory)?.sync_all()).map_err(&failed)?;
     }
     fit(&files[0], directory, 0, length(0), bytes, unfinished)?;
+    // Before anything is promised, all names and lengths are to survive a power failure. One that was killed may have
+    // left them without.
+    files[0].sync_all().and_then(|()| File::open(directory)?.sync_all()).map_err(&failed)?;
+    private::sync_name(&directory.canonicalize().map_err(&failed)?).map_err(failed)?;
     Ok(Backing::of_segments(files, segment))
 }
 

@@ -3,8 +3,8 @@
 //! [`Drive`] says when each command is done; a backing file, or a directory of them (sparse: sectors that were never
 //! written read as zeros), holds what was written. A command's data is moved to or from the file as soon as the command
 //! is sent, and the host hears of it when the drive is done and the file is, too. So a command never completes before
-//! its data is where it survives the end of this program, and the file's own speed shows only as lateness, which is
-//! reported.
+//! its data is where it survives the end of this program, a flush or a write with FUA not before it survives a power
+//! failure of this machine, and the file's own speed shows only as lateness, which is reported.
 //!
 //! Of what was never written the file is not asked at all: the kernel would fill its cache with zeros first, up to some tens of
 //! milliseconds for a MiB, and the command would be late by that.
@@ -126,14 +126,13 @@ impl Device for VirtualDrive {
             Kind::Write => {
                 assert_eq!(data.len(), len, "a write brings exactly its data");
                 // Of the drive's two places, cache and media, the file stands for both.
-                self.ring.write(command.id, offset, data, false)
+                self.ring.write(command.id, offset, data, command.fua)
             }
-            Kind::Flush => Ok(()),
+            Kind::Flush => self.ring.flush(command.id),
         };
-        let file = match (begun, command.kind) {
-            (Err(e), _) => Some(Err(Fault::of(&e))),
-            (Ok(()), Kind::Flush) => Some(Ok(Bytes::new())),
-            (Ok(()), Kind::Read | Kind::Write) => zeros.map(Ok),
+        let file = match begun {
+            Err(e) => Some(Err(Fault::of(&e))),
+            Ok(()) => zeros.map(Ok),
         };
         self.flights.push(Flight { command: *command, drive: None, file });
     }

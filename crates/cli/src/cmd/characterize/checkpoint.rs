@@ -1,7 +1,8 @@
 //! What is kept of a characterisation while it goes on, so that another run can go on from there.
 //!
 //! A text file beside the output: a line of JSON that says of what it is, then a line for each command and its answer as
-//! [`headtime_probe::journal`] has them, and lines that begin with `#` for people. The last line may be cut off.
+//! [`headtime_probe::journal`] has them, and lines that begin with `#` for people. The last line may be cut off, and after
+//! a power failure parts of the last lines may be zeros: it ends before those.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -69,16 +70,25 @@ impl Checkpoint {
     /// # Errors
     /// It cannot be made.
     pub fn begin(path: &Path, head: &Head) -> Result<Checkpoint, Failure> {
-        let file = private::open(path, true).map_err(|e| bad(path, e))?;
-        file.set_len(0).map_err(|e| bad(path, e))?;
-        let mut out = BufWriter::new(file);
         let line = serde_json::to_string(head).map_err(Failure::input)?;
-        writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|e| {
-            // An empty one is no run to go on with.
-            let _ = std::fs::remove_file(path);
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(".new");
+        let new = path.with_file_name(name);
+        // It has its name when its first line is whole: an empty one is no run to go on with.
+        let begun = (|| {
+            let mut file = private::make_anew(&new)?;
+            writeln!(file, "{line}")?;
+            file.sync_all()?;
+            std::fs::rename(&new, path)?;
+            private::sync_name(path)?;
+            Ok(file)
+        })();
+        let file = begun.map_err(|e: std::io::Error| {
+            let _ = std::fs::remove_file(&new);
             bad(path, e)
         })?;
-        Ok(Checkpoint { path: path.to_path_buf(), out: Some(out), flushed: Instant::now(), entries: 0 })
+        let out = Some(BufWriter::new(file));
+        Ok(Checkpoint { path: path.to_path_buf(), out, flushed: Instant::now(), entries: 0 })
     }
 
     /// None: the output is no file that a checkpoint could lie beside.
@@ -112,6 +122,10 @@ impl Checkpoint {
         let mut entries = Vec::new();
         for number in 2u64.. {
             let read = next(&mut line)?;
+            if line.contains('\0') {
+                screen::warn(&format!("{}: goes on from line {number}; the rest was lost", path.display()));
+                break;
+            }
             if read == 0 {
                 break;
             }
@@ -163,7 +177,7 @@ impl Checkpoint {
         }
         self.line(&format!("# ended: {}", ended.replace('\n', " ")));
         if let Some(mut out) = self.out.take()
-            && out.flush().is_ok()
+            && out.flush().and_then(|()| out.get_ref().sync_data()).is_ok()
         {
             screen::note(&format!("--resume goes on from {}", self.path.display()));
         }

@@ -1,0 +1,71 @@
+//! What is left of files when the power fails, at any moment: programs run on a file system that keeps account of what
+//! they ask, and of that what may be on the disk is made, thousands of times.
+//!
+//! `HEADTIME_POWER_FAILURES=N` says how many failures each test tries.
+
+mod applications;
+mod crash;
+mod drive;
+mod outputs;
+mod recorder;
+
+use std::path::PathBuf;
+
+use super::{next, scratch};
+use crate::support::{self, Scratch};
+use crash::{Disk, Failures};
+use recorder::{Op, Recorder};
+
+/// A directory of a test's own, and one in it in which all is recorded.
+struct Place {
+    /// Ends before the directory goes.
+    recorder: Recorder,
+    recorded: PathBuf,
+    dir: Scratch,
+}
+
+/// `None` where there is no FUSE, which is said.
+fn place(test: &str) -> Option<Place> {
+    let dir = scratch(test);
+    let recorded = dir.directory("recorded");
+    match Recorder::mount(&recorded) {
+        Ok(recorder) => Some(Place { recorder, recorded, dir }),
+        Err(e) => {
+            support::skipped(test, &format!("no file system of its own can be mounted: {e}"));
+            None
+        }
+    }
+}
+
+/// Power failures to try, `usual` of them unless the environment says otherwise.
+fn number_of_failures(usual: u64) -> u64 {
+    let asked = std::env::var("HEADTIME_POWER_FAILURES").ok();
+    asked.map_or(usual, |n| n.parse().expect("HEADTIME_POWER_FAILURES: expected a number"))
+}
+
+/// Tries so many power failures: how much of what was asked had been asked, and what is on the disk then. Half of the
+/// moments are spread over everything, half are just before or after a change of names or lengths, or a sync, of which
+/// there are few; one is the end of everything.
+fn each_failure(log: &[Op], failures: u64, mut check: impl FnMut(usize, &Disk)) {
+    assert!(!log.is_empty(), "nothing was asked of the file system");
+    let special: Vec<usize> =
+        (0..log.len()).filter(|&n| !matches!(log[n], Op::Write { .. } | Op::Hole { .. })).collect();
+    let mut seed = 1;
+    let mut chance = |of: usize| {
+        seed = next(seed);
+        (seed % of as u64) as usize
+    };
+    let mut moments: Vec<usize> = (1..failures)
+        .map(|n| match special.is_empty() || n % 2 == 0 {
+            true => chance(log.len() + 1),
+            false => (special[chance(special.len())] + chance(3)).min(log.len()),
+        })
+        .collect();
+    moments.push(log.len());
+    moments.sort_unstable();
+    let mut power = Failures::of(log, 2);
+    for at in moments {
+        power.go_to(at);
+        check(at, &power.disk());
+    }
+}
