@@ -18,10 +18,10 @@ pub struct X3;
 
 const PLANNER_NOTE: &str = "\
     All with adaptive conservatism, and with as many commands a gap as fit. Each run is of two seeds, and the worse \
-    of the two counts; three runs are six. X3c fails by 0.4 points at most: what the gaps of the first half have \
-    bounds its time, 360 s with headtime's planner and 362 to 367 s with the others but Angle-EP-Frag, a third of \
-    the whole scan; of the rest headtime's takes 26% less than the best. The modern drives are those of the profiles \
-    with one cylinder of twenty and of 400, for a whole scan of a real one takes days of a busy drive's time: zones, \
+    of the two counts; three runs are six. What the gaps of the first half have bounds its time, whoever plans: on \
+    the drive of 20 TB 361 to 364 s with headtime's planner and 362 to 368 s with the others but Angle-EP-Frag. The \
+    modern drives are those of the profiles with one cylinder of twenty and of 400, for a whole scan of a real one \
+    takes days of a busy drive's time: zones, \
     spares and serpentine groups are as much narrower, seeks go by share of the stroke, everything along a track and \
     in the electronics is as it is. The unit is what a scan of the whole real drive takes when nothing is said; on \
     the Atlas 10K it is 4 KiB. The modern drives' write-back caches are switched off: with one on, the drive moves \
