@@ -248,8 +248,8 @@ fn single(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
         found if found == bytes => {}
         found => return Err(BackingError::Length { path: path.into(), expected: bytes, found }),
     }
-    // Before anything is promised, its name and its length are to survive a power failure. One that was killed may have
-    // left it without.
+    // Before anything is promised, its name and its length must survive a power failure, also where a server was killed
+    // that made it.
     file.sync_all().and_then(|()| private::sync_name(path)).map_err(failed)?;
     Ok(file.into())
 }

@@ -1,6 +1,7 @@
 //! Files that hold what is on a disk, or say what was done with it: only their owner may read them, and a name that
 //! another user put there leads to no other file.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -59,13 +60,48 @@ pub fn make_anew(path: &Path) -> io::Result<File> {
     options().create_new(true).open(path)
 }
 
-/// Makes sure of the name of a file or directory: to sync a file does not keep its name through a power failure.
+/// Syncs the directory entry of a file or directory: syncing a file does not sync its entry.
 ///
 /// # Errors
 /// What the system says.
 pub fn sync_name(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory)?.sync_all()
+}
+
+/// Gives a file its final name, in the place of what has it. When this returns, the name survives a power failure.
+///
+/// # Errors
+/// What the system says.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::rename(from, to)?;
+    sync_name(to)
+}
+
+/// Writes a file under a temporary name beside it (`.NAME.new`), syncs it and renames it: whatever happens, the old file or the new
+/// one is there, and the new one is whole.
+///
+/// # Errors
+/// What the system or `write` says; the temporary file is removed then.
+pub fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".new");
+    let new = path.with_file_name(name);
+    let written = (|| -> io::Result<File> {
+        let mut file = make_anew(&new)?;
+        write(&mut file)?;
+        file.sync_all()?;
+        std::fs::rename(&new, path)?;
+        Ok(file)
+    })();
+    if written.is_err() {
+        // What is half written must not take the room that is missing already.
+        let _ = std::fs::remove_file(&new);
+    }
+    let file = written?;
+    sync_name(path)?;
+    Ok(file)
 }
 
 /// Opens or makes a file that a user names as a disk's data. A symbolic link may be a user's own way to it: it is

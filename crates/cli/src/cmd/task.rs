@@ -16,7 +16,7 @@ use headtime_serve::apps::units::{Units, usual_unit};
 use headtime_serve::control::client::{self, ClientError};
 use headtime_serve::control::v1::change_request::Change;
 use headtime_serve::control::v1::{ChangeRequest, Empty, SessionCounts, StatisticsRequest};
-use headtime_serve::private::sync_name;
+use headtime_serve::private;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -262,7 +262,7 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
     };
     match (&end, &names) {
         (Ok(End::Complete), Some((part, path))) => {
-            if let Err(e) = std::fs::rename(part, path).and_then(|()| sync_name(path)) {
+            if let Err(e) = private::rename(part, path) {
                 remove(part)?;
                 return Err(AppError::file(path, e));
             }

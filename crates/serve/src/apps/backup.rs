@@ -280,7 +280,7 @@ pub async fn run(
 /// The image gets its name, if it is right; what was kept for going on with it is needed no more.
 fn finish(image: &Path, part: &Path, helpers: &[&Path], wrong: &Ranges) -> Result<(), AppError> {
     if wrong.is_empty() {
-        std::fs::rename(part, image).and_then(|()| private::sync_name(image)).map_err(|e| AppError::file(image, e))?;
+        private::rename(part, image).map_err(|e| AppError::file(image, e))?;
     }
     helpers.iter().try_for_each(|h| remove(h))
 }

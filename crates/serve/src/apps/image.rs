@@ -62,7 +62,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// An unfinished image of so many bytes that is there, to go on with. Nobody else can use it meanwhile.
+    /// Opens an unfinished image of `bytes` bytes, and locks it against other processes.
     pub fn again(path: &Path, bytes: u64) -> Result<Image, AppError> {
         let file = locked(path, false)?;
         let len = file.metadata().map_err(|e| AppError::file(path, e))?.len();
@@ -73,8 +73,8 @@ impl Image {
         Ok(Image { file, path: path.into(), used: true })
     }
 
-    /// An empty image of so many bytes. Nobody else can use it meanwhile. `forget` is called when nobody else has it, and
-    /// before what is there is lost: it removes what says what is in it.
+    /// Makes an empty image of `bytes` bytes, and locks it against other processes. `forget` removes the files that say
+    /// what an image of this name holds: it is called when the lock is held and what is there has not been lost yet.
     pub fn anew(path: &Path, bytes: u64, forget: impl FnOnce() -> Result<(), AppError>) -> Result<Image, AppError> {
         let file = locked(path, true)?;
         forget()?;

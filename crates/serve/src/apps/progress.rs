@@ -280,7 +280,7 @@ impl Progress {
         text.push(b'\n');
         self.bits.iter().for_each(|w| text.extend_from_slice(&w.to_le_bytes()));
         text.extend_from_slice(&xxh3_64(&text).to_le_bytes());
-        write_whole(path, &text).map_err(failed)
+        private::write_whole(path, |file| file.write_all(&text)).map(drop).map_err(failed)
     }
 
     /// Takes up what the journal at `path` remembers. False when there is none; one that is not this job's is refused, and
@@ -329,25 +329,6 @@ impl Progress {
         self.notes = notes;
         Ok(true)
     }
-}
-
-/// Writes a file, whole or not at all.
-fn write_whole(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".new");
-    let new = path.with_file_name(name);
-    let written = (|| {
-        let mut file = private::make_anew(&new)?;
-        file.write_all(contents)?;
-        file.sync_all()?;
-        std::fs::rename(&new, path)
-    })();
-    if written.is_err() {
-        // What is half written must not take the room that is missing already.
-        let _ = std::fs::remove_file(&new);
-    }
-    written?;
-    private::sync_name(path)
 }
 
 #[cfg(test)]

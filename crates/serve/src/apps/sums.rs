@@ -134,21 +134,11 @@ impl Sums {
         head[..fits].copy_from_slice(&text[..fits]);
         let check = xxh3_64(&head[..HEAD as usize - 8]).to_le_bytes();
         head[HEAD as usize - 8..].copy_from_slice(&check);
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(".new");
-        let new = path.with_file_name(name);
-        let file = private::make_anew(&new)?;
-        let made = (|| {
-            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        private::write_whole(path, |file| {
+            flock(&*file, FlockOperation::NonBlockingLockExclusive)?;
             file.write_all_at(&head, 0)?;
-            file.set_len(len)?;
-            file.sync_all()?;
-            std::fs::rename(&new, path)
-        })();
-        if made.is_err() {
-            let _ = std::fs::remove_file(&new);
-        }
-        made.and_then(|()| private::sync_name(path)).map(|()| file)
+            file.set_len(len)
+        })
     }
 
     fn failed(&self, why: io::Error) -> SumsError {

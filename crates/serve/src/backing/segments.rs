@@ -56,13 +56,13 @@ pub(super) fn open(directory: &Path, bytes: u64, segment: u64) -> Result<Backing
     }
     let failed = BackingError::io(directory);
     if unfinished {
-        // The first one has its length only where the others are found after a power failure.
-        files.iter().try_for_each(File::sync_all).and_then(|()| File::open(directory)?.sync_all()).map_err(&failed)?;
+        files.iter().try_for_each(File::sync_all).map_err(&failed)?;
     }
+    // Before anything is promised, all names and lengths must survive a power failure, also those of a server that was
+    // killed while it made them. The first segment has its length only where the others are found.
+    File::open(directory).and_then(|d| d.sync_all()).map_err(&failed)?;
     fit(&files[0], directory, 0, length(0), bytes, unfinished)?;
-    // Before anything is promised, all names and lengths are to survive a power failure. One that was killed may have
-    // left them without.
-    files[0].sync_all().and_then(|()| File::open(directory)?.sync_all()).map_err(&failed)?;
+    files[0].sync_all().map_err(&failed)?;
     private::sync_name(&directory.canonicalize().map_err(&failed)?).map_err(failed)?;
     Ok(Backing::of_segments(files, segment))
 }

@@ -1,8 +1,8 @@
 //! What is kept of a characterisation while it goes on, so that another run can go on from there.
 //!
 //! A text file beside the output: a line of JSON that says of what it is, then a line for each command and its answer as
-//! [`headtime_probe::journal`] has them, and lines that begin with `#` for people. The last line may be cut off, and after
-//! a power failure parts of the last lines may be zeros: it ends before those.
+//! [`headtime_probe::journal`] has them, and lines that begin with `#` for people. The last line may be cut off. After a
+//! power failure there may be zeros where the last lines were: the first line with some ends the file.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -71,22 +71,8 @@ impl Checkpoint {
     /// It cannot be made.
     pub fn begin(path: &Path, head: &Head) -> Result<Checkpoint, Failure> {
         let line = serde_json::to_string(head).map_err(Failure::input)?;
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(".new");
-        let new = path.with_file_name(name);
         // It has its name when its first line is whole: an empty one is no run to go on with.
-        let begun = (|| {
-            let mut file = private::make_anew(&new)?;
-            writeln!(file, "{line}")?;
-            file.sync_all()?;
-            std::fs::rename(&new, path)?;
-            private::sync_name(path)?;
-            Ok(file)
-        })();
-        let file = begun.map_err(|e: std::io::Error| {
-            let _ = std::fs::remove_file(&new);
-            bad(path, e)
-        })?;
+        let file = private::write_whole(path, |file| writeln!(file, "{line}")).map_err(|e| bad(path, e))?;
         let out = Some(BufWriter::new(file));
         Ok(Checkpoint { path: path.to_path_buf(), out, flushed: Instant::now(), entries: 0 })
     }
@@ -107,7 +93,7 @@ impl Checkpoint {
         let mut next = |line: &mut String| -> Result<u64, Failure> {
             line.clear();
             let read = (&mut lines).take(LONGEST).read_line(line).map_err(|e| bad(path, e))?;
-            if read as u64 == LONGEST && !line.ends_with('\n') {
+            if read as u64 == LONGEST && !line.ends_with('\n') && !line.contains('\0') {
                 return Err(bad(path, format!("expected lines of at most {LONGEST} bytes, found a longer one")));
             }
             Ok(if line.ends_with('\n') { read as u64 } else { 0 })
@@ -236,6 +222,24 @@ mod tests {
 
     fn ran(lbn: u64) -> Entry {
         Entry::Ran(Ask::read(lbn, 1), Answer { sent: Time(lbn), done: Time(lbn + 5), outcome: Outcome::Ok })
+    }
+
+    #[test]
+    fn a_hole_that_a_power_failure_left_ends_the_file() {
+        let dir = Scratch::new("hole");
+        let path = of(&dir.0.join("p.toml"));
+        let mut first = Checkpoint::begin(&path, &head()).unwrap();
+        first.tell(&[ran(3)]);
+        first.keep("stopped", &[]);
+        let whole = std::fs::read_to_string(&path).unwrap();
+        for hole in [1, 3 * LONGEST as usize] {
+            let mut text = whole.clone().into_bytes();
+            text.extend(vec![0; hole]);
+            text.extend(format!("\n{}\n", journal::line(&[ran(9)])).bytes());
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(Checkpoint::resume(&path, &head()).unwrap().0, [ran(3)]);
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), whole, "the rest is cut off");
+        }
     }
 
     #[test]

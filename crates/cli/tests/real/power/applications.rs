@@ -1,4 +1,5 @@
-//! Images, journals and catalogues: after a power failure each is whole or not there, and what is gone on with ends well.
+//! Images, journals and catalogues: after a power failure each is whole or absent, and an application that is run again
+//! completes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +16,7 @@ const BYTES: usize = 8 << 20;
 /// An application is stopped when it has read for so long.
 const STOPPED_AFTER: Duration = Duration::from_millis(250);
 
-/// A server whose one export nobody writes to, and what is in it.
+/// A server with one read-only export, and that export's data.
 fn served(place: &Place) -> (Server, Vec<u8>) {
     let dir = place.dir.path();
     let data = noise(SMALL_BYTES as usize, 31);
@@ -41,7 +42,7 @@ impl Application<'_> {
     fn command(&self, dir: &Path) -> Command {
         let mut command = headtime();
         command.current_dir(dir).env("XDG_STATE_HOME", dir).args(self.words.first());
-        // `./` and a name: where that is, by its whole path.
+        // `./NAME` stands for the absolute path.
         for word in &self.words[1..] {
             match word.strip_prefix("./") {
                 Some(name) => command.arg(dir.join(name)),
@@ -69,7 +70,8 @@ impl Application<'_> {
     }
 }
 
-/// Stops an application, begins it anew, stops it again, and lets it end; and so on from what is left at power failures.
+/// Stops an application, begins it anew, stops it again and lets it complete. From what is left at each power failure it
+/// must complete as well.
 fn goes_on(test: &str, words: &[&str], check: impl Fn(&Path, &serde_json::Value, &[u8], &str)) {
     let Some(place) = place(test) else { return };
     let (server, data) = served(&place);

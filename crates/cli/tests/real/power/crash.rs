@@ -186,7 +186,7 @@ impl<'a> Failures<'a> {
         Failures { log, at: 0, certain: Disk::default(), pending: Vec::new(), seed }
     }
 
-    /// Goes on to where so many operations have been asked. Not back.
+    /// Moves the power failure to behind the first `at` operations of the log; `at` never decreases.
     pub fn go_to(&mut self, at: usize) {
         assert!(at >= self.at && at <= self.log.len());
         for op in &self.log[self.at..at] {

@@ -13,7 +13,7 @@ use crate::real::crash::{BLOCK, SECTOR, contents};
 use crate::real::nbd_client::{FLUSH, FUA, Nbd, WRITE};
 use crate::real::{SMALL, SMALL_BYTES, Server, headtime, next, socket};
 
-/// Blocks that are written over and over, one each so many.
+/// Blocks that are written over and over, and their distance in blocks.
 const BLOCKS: u64 = 96;
 const APART: u64 = 53;
 /// Requests under way.

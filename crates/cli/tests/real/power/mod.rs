@@ -43,9 +43,9 @@ fn number_of_failures(usual: u64) -> u64 {
     asked.map_or(usual, |n| n.parse().expect("HEADTIME_POWER_FAILURES: expected a number"))
 }
 
-/// Tries so many power failures: how much of what was asked had been asked, and what is on the disk then. Half of the
-/// moments are spread over everything, half are just before or after a change of names or lengths, or a sync, of which
-/// there are few; one is the end of everything.
+/// Calls `check` for each of `failures` power failures, with the number of operations before it and what is on the disk
+/// then. Half of the moments are spread over the log; half are next to operations other than data writes (names, lengths,
+/// syncs), which are rare; the last is the end of the log.
 fn each_failure(log: &[Op], failures: u64, mut check: impl FnMut(usize, &Disk)) {
     assert!(!log.is_empty(), "nothing was asked of the file system");
     let special: Vec<usize> =
