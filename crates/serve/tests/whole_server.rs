@@ -62,5 +62,5 @@ fn whatever_goes_wrong_what_was_promised_is_there() {
     let all = worlds(0, |done| done.operations() >= 1_000_000);
     println!("{} operations: {all:?}", all.operations());
     assert!(all.kills > 50 && all.blackouts > 50 && all.ends > 50 && all.lost > 50 && all.failed > 50, "{all:?}");
-    assert!(all.delivered > 100_000, "{all:?}");
+    assert!(all.delivered > 100_000 && all.free_writes > 1_000 && all.superseded > 1_000, "{all:?}");
 }

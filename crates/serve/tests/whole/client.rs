@@ -13,9 +13,12 @@ use tokio::time::timeout;
 
 use crate::parts::{negotiate, request};
 
+use super::Standing;
 use super::shadow::{Reading, SECTOR, Shadow, Writing, filled};
 
 const REPLY: u32 = 0x6744_6698;
+const EIO: u64 = 5;
+const ESHUTDOWN: u64 = 108;
 /// Sectors of a request at most.
 const MOST: u64 = 24;
 /// An answer that takes longer never comes. (Time of the platter, in which a millisecond of tokio's is a microsecond.)
@@ -33,6 +36,7 @@ pub struct Client {
     stream: DuplexStream,
     shadow: Rc<RefCell<Shadow>>,
     rng: Xoshiro256PlusPlus,
+    standing: Standing,
     asked: BTreeMap<u64, Asked>,
     cookie: u64,
     /// Requests that were answered, and those answered with an error.
@@ -51,12 +55,13 @@ impl Client {
         export: &str,
         shadow: Rc<RefCell<Shadow>>,
         rng: Xoshiro256PlusPlus,
+        standing: Standing,
     ) -> io::Result<Client> {
         let size = negotiate(&mut stream, export).await?;
         if size != (shadow.borrow().len() * SECTOR) as u64 {
             return Err(odd("the export's size"));
         }
-        Ok(Client { stream, shadow, rng, asked: BTreeMap::new(), cookie: 0, done: 0, failed: 0 })
+        Ok(Client { stream, shadow, rng, standing, asked: BTreeMap::new(), cookie: 0, done: 0, failed: 0 })
     }
 
     fn chance(&mut self, of: u64) -> u64 {
@@ -95,7 +100,7 @@ impl Client {
                 flags = u16::from(fua);
                 (1, Asked::Write(writing))
             }
-            _ => (3, Asked::Flush(self.shadow.borrow_mut().flush())),
+            _ => (3, Asked::Flush(self.shadow.borrow_mut().moment())),
         };
         self.cookie += 1;
         let (offset, length) = if kind == 3 { (0, 0) } else { (first * SECTOR as u64, count as u32 * SECTOR as u32) };
@@ -117,9 +122,15 @@ impl Client {
         }
         let (error, cookie) = (number(&reply[4..8]), number(&reply[8..]));
         let asked = self.asked.remove(&cookie).ok_or_else(|| odd("an answer to nothing"))?;
-        // ESHUTDOWN: the server ends, or its device has gone; nothing else may be answered to what is asked rightly.
-        if ![0, 5, 108].contains(&error) {
-            return Err(odd(&format!("error {error}")));
+        let right = match error {
+            0 => true,
+            EIO => self.standing.may_fail(),
+            ESHUTDOWN => self.standing.may_end(),
+            // Nothing else is answered to what is asked rightly.
+            _ => false,
+        };
+        if !right {
+            return Err(odd(&format!("error {error} without a reason for it")));
         }
         self.done += 1;
         self.failed += u64::from(error != 0);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -94,7 +94,7 @@ pub struct Disk {
     flights: Arc<Mutex<Vec<Flight>>>,
     commands: Arc<AtomicU64>,
     errs: Errs,
-    gone: bool,
+    gone: Arc<AtomicBool>,
     rng: Xoshiro256PlusPlus,
 }
 
@@ -135,12 +135,17 @@ impl Disk {
     pub fn new(profile: &Profile, media: &Arc<Mutex<Media>>, errs: Errs, seed: u64, rng: Xoshiro256PlusPlus) -> Disk {
         let drive = Drive::new(profile, DriveConfig { seed, ..DriveConfig::default() }).expect("a drive that works");
         let (media, flights) = (Arc::clone(media), Arc::default());
-        Disk { drive, media, flights, commands: Arc::default(), errs, gone: false, rng }
+        Disk { drive, media, flights, commands: Arc::default(), errs, gone: Arc::default(), rng }
     }
 
     /// What a crash finds.
     pub fn wreck(&self) -> Wreck {
         Wreck(Arc::clone(&self.flights), Arc::clone(&self.media), Arc::clone(&self.commands))
+    }
+
+    /// Set when it goes.
+    pub fn gone(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.gone)
     }
 
     fn one_of(&mut self, many: u64) -> bool {
@@ -163,7 +168,8 @@ impl Device for Disk {
         assert_eq!(data.len(), if command.kind == Kind::Write { bytes_of(command, 512) } else { 0 });
         self.drive.submit(*command, now).expect("the engine keeps to the depth");
         let (fails, hangs) = (self.one_of(self.errs.fails), self.one_of(self.errs.hangs));
-        self.gone |= self.one_of(self.errs.dies);
+        let dies = self.one_of(self.errs.dies);
+        self.gone.fetch_or(dies, Ordering::Relaxed);
         let late = if hangs { Dur::from_us(self.rng.next_u64() % 100_000) } else { Dur::ZERO };
         self.commands.fetch_add(1, Ordering::Relaxed);
         let sent = self.media.lock().unwrap().moment;
@@ -181,9 +187,10 @@ impl Device for Disk {
         let (_, first) = due.filter(|(at, _)| *at <= now)?;
         let flight = flights.remove(first);
         let (command, mut media) = (flight.command, self.media.lock().unwrap());
-        if self.gone || flight.fails {
+        let gone = self.gone.load(Ordering::Relaxed);
+        if gone || flight.fails {
             write_some(&flight, &mut media, &mut self.rng);
-            return Some(Done::failed(&command, if self.gone { Fault::Gone } else { Fault::Io }));
+            return Some(Done::failed(&command, if gone { Fault::Gone } else { Fault::Io }));
         }
         Some(match command.kind {
             Kind::Read => {

@@ -1,4 +1,5 @@
-//! A session of the control interface that reads all of an export, as a scrub does.
+//! Sessions of the control interface: what each hears until it ends, and one that reads all of an export, as a scrub
+//! does.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,25 +9,91 @@ use headtime_serve::control::service::Service;
 use headtime_serve::control::session;
 use headtime_serve::control::v1::session_call::Call;
 use headtime_serve::control::v1::session_event::Event;
-use headtime_serve::control::v1::{self, Kind, Register, SessionCall};
-use tokio::sync::mpsc::channel;
+use headtime_serve::control::v1::{self, Kind, Register, SessionCall, SessionEvent, TaskRef};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::timeout;
+use tonic::Status;
 
-use super::Done;
 use super::shadow::{SECTOR, Shadow};
+use super::{Done, Standing};
 
 /// Between two tasks.
 const PAUSE: u64 = 300_000;
+/// A task of which nothing is heard for so long is promoted.
+pub const PATIENCE: Duration = Duration::from_secs(600);
+/// And then something is heard of it within this.
+const LAST: Duration = Duration::from_secs(3_000);
+
+/// A session.
+pub struct Session {
+    calls: Sender<SessionCall>,
+    events: Receiver<Result<SessionEvent, Status>>,
+    standing: Standing,
+    /// The task that was promoted for lack of news.
+    promoted: Option<u64>,
+    name: &'static str,
+}
+
+impl Session {
+    /// Opens one; `window` sectors may be on their way to it, and so many calls.
+    pub async fn open(
+        service: &Service,
+        name: &'static str,
+        window: u64,
+        calls: usize,
+        standing: &Standing,
+    ) -> Session {
+        let (calls, heard) = channel(calls);
+        let (out, events) = channel(16);
+        tokio::spawn(session::run(service.clone(), heard, out));
+        let session = Session { calls, events, standing: standing.clone(), promoted: None, name };
+        session.say(Call::Open(v1::Open { name: name.into(), priority: 100, window })).await;
+        session
+    }
+
+    /// Says something; whether it is heard.
+    pub async fn say(&self, call: Call) -> bool {
+        self.calls.send(SessionCall { call: Some(call) }).await.is_ok()
+    }
+
+    /// The next event, which there must be as long as neither the server ends nor its device has gone.
+    pub async fn hear(&mut self) -> Option<Event> {
+        let event = match self.events.recv().await {
+            Some(Ok(event)) => event.event,
+            other => {
+                assert!(self.standing.may_end(), "the session ended without a reason for it: {other:?}");
+                None
+            }
+        };
+        event.filter(|e| !matches!(e, Event::End(_) | Event::Gone(_)))
+    }
+
+    /// The next event, while a task is under way: of which something must be heard in the end.
+    pub async fn hear_of(&mut self, task: u64) -> Option<Event> {
+        loop {
+            let promoted = self.promoted == Some(task);
+            match timeout(if promoted { LAST } else { PATIENCE }, self.hear()).await {
+                Ok(event) => return event,
+                Err(_) if self.standing.may_end() => {}
+                Err(_) if promoted => panic!("{}: nothing is heard of task {task}, which was promoted", self.name),
+                Err(_) => {
+                    self.promoted = Some(task);
+                    self.say(Call::Promote(TaskRef { task })).await;
+                }
+            }
+        }
+    }
+}
 
 /// Reads everything again and again, as long as the server is there.
-pub async fn read_all(service: Service, first: u64, shadow: Rc<RefCell<Shadow>>, done: Rc<RefCell<Done>>) {
-    let (calls, heard) = channel(16);
-    let (out, mut events) = channel(16);
-    tokio::spawn(session::run(service, heard, out));
-    let say = async |call| calls.send(SessionCall { call: Some(call) }).await.is_ok();
-    let open = v1::Open { name: "scrub".into(), priority: 100, window: 64 };
-    if !say(Call::Open(open)).await {
-        return;
-    }
+pub async fn read_all(
+    service: Service,
+    first: u64,
+    shadow: Rc<RefCell<Shadow>>,
+    done: Rc<RefCell<Done>>,
+    standing: Standing,
+) {
+    let mut session = Session::open(&service, "scrub", 64, 16, &standing).await;
     for task in 0.. {
         // Most of the time is the other clients'.
         tokio::time::sleep(Duration::from_millis(PAUSE)).await;
@@ -36,12 +103,12 @@ pub async fn read_all(service: Service, first: u64, shadow: Rc<RefCell<Shadow>>,
         let point_in_time = task % 2 == 1;
         let register = Register { task, kind, ranges, blksize: 8, min_pickup: 8, point_in_time };
         let mut reading: Vec<_> = (0..sectors / 8).map(|n| Some(shadow.borrow_mut().read(n * 8..n * 8 + 8))).collect();
-        if !say(Call::Register(register)).await {
+        if !session.say(Call::Register(register)).await {
             return;
         }
-        while reading.iter().any(Option::is_some) {
-            let Some(Ok(event)) = events.recv().await else { return };
-            match event.event {
+        let mut registered = false;
+        loop {
+            match session.hear_of(task).await {
                 Some(Event::Delivered(d)) => {
                     let from = (d.lbn - first) as usize;
                     let count = d.data.len() / SECTOR;
@@ -50,21 +117,35 @@ pub async fn read_all(service: Service, first: u64, shadow: Rc<RefCell<Shadow>>,
                         shadow.borrow_mut().have_read(read, Some(data));
                     }
                     done.borrow_mut().delivered += count as u64;
-                    if !say(Call::Taken(count as u64)).await {
+                    if !session.say(Call::Taken(count as u64)).await {
                         return;
                     }
                 }
-                Some(Event::Registered(_)) if point_in_time => {
-                    reading.iter_mut().flatten().for_each(|r| shadow.borrow_mut().fix(r));
+                Some(Event::Registered(_)) => {
+                    registered = true;
+                    if point_in_time {
+                        reading.iter_mut().flatten().for_each(|r| shadow.borrow_mut().fix(r));
+                    }
+                }
+                Some(Event::Refused(r)) if !registered && r.task == Some(task) => {
+                    assert!(point_in_time, "a task was refused: {}", r.why);
+                    // Others have as many of this kind as there may be.
+                    reading.drain(..).flatten().for_each(|r| shadow.borrow_mut().have_read(r, None));
+                    break;
                 }
                 Some(Event::Failed(f)) => {
+                    assert!(standing.may_fail(), "sectors failed without a reason: {f:?}");
                     let from = (f.lbn - first) as usize;
                     let blocks = from / 8..(from + f.count as usize).div_ceil(8);
                     for read in reading[blocks].iter_mut().filter_map(Option::take) {
                         shadow.borrow_mut().have_read(read, None);
                     }
                 }
-                Some(Event::Broken(_) | Event::Gone(_) | Event::End(_) | Event::Refused(_)) | None => {
+                Some(Event::Done(t)) if t.task == task => {
+                    assert!(reading.iter().all(Option::is_none), "task {task} is done, and blocks of it never came");
+                    break;
+                }
+                Some(Event::Broken(_)) | None => {
                     reading.iter_mut().filter_map(Option::take).for_each(|r| shadow.borrow_mut().have_read(r, None));
                     return;
                 }

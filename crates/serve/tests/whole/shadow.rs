@@ -2,7 +2,8 @@
 //!
 //! Every write has a stamp of its own, with which its sectors are filled. For each sector the stamps are known that it
 //! may hold: those of writes after which no other has certainly come. A write comes certainly after another if it was
-//! issued when that one had ended.
+//! issued when that one had ended. What a write task writes may come from when its data was handed over until it is
+//! heard what became of it, but never over what a client wrote that asked for it after the task was registered.
 
 use std::ops::Range;
 
@@ -18,6 +19,16 @@ struct Version {
     ended: Option<u64>,
     /// It was answered without an error.
     done: bool,
+    /// Of a write task: when it was certainly registered.
+    registered: Option<u64>,
+}
+
+impl Version {
+    /// Whether it comes certainly before another.
+    fn precedes(&self, other: &Version) -> bool {
+        let ended = self.ended.is_some_and(|ended| ended <= other.issued);
+        ended || other.registered.is_none() && self.registered.is_some_and(|registered| registered < other.issued)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -28,6 +39,9 @@ struct Sector {
     kept: Vec<Version>,
     /// Stamps of all writes that were issued since the oldest read that is under way, and when.
     recent: Vec<(u64, u64)>,
+    /// When the last write of a client was issued that is done, and when one was issued or ended at all.
+    newest: u64,
+    touched: u64,
 }
 
 /// All sectors of an export.
@@ -97,14 +111,18 @@ impl Sector {
         for list in [&mut self.held, &mut self.kept] {
             if let Some(v) = list.iter_mut().find(|v| v.stamp == stamp) {
                 (v.ended, v.done) = (Some(at), done);
+                if v.registered.is_none() {
+                    self.touched = at;
+                    self.newest = if done { self.newest.max(v.issued) } else { self.newest };
+                }
             }
         }
     }
 
     /// Forgets what certainly came before a write of this stamp.
     fn supersede(list: &mut Vec<Version>, stamp: u64) {
-        if let Some(issued) = list.iter().find(|v| v.stamp == stamp).map(|v| v.issued) {
-            list.retain(|v| v.ended.is_none_or(|ended| ended > issued));
+        if let Some(newer) = list.iter().find(|v| v.stamp == stamp).copied() {
+            list.retain(|v| !v.precedes(&newer));
         }
     }
 }
@@ -120,8 +138,8 @@ fn trace(name: &str, range: &Range<usize>, what: std::fmt::Arguments<'_>) {
 impl Shadow {
     /// `sectors` sectors of zeros.
     pub fn new(name: &'static str, sectors: usize) -> Shadow {
-        let zero = Version { stamp: 0, issued: 0, ended: Some(0), done: true };
-        let sector = Sector { held: vec![zero], kept: vec![zero], recent: vec![] };
+        let zero = Version { stamp: 0, issued: 0, ended: Some(0), done: true, registered: None };
+        let sector = Sector { held: vec![zero], kept: vec![zero], recent: vec![], newest: 0, touched: 0 };
         Shadow { name, sectors: vec![sector; sectors], moment: 0, stamps: 0, reads: 0, checked: 0 }
     }
 
@@ -140,10 +158,29 @@ impl Shadow {
         self.stamps += 1;
         let (stamp, issued, reads) = (self.stamps, self.now(), self.reads);
         for sector in &mut self.sectors[range.clone()] {
-            sector.add(Version { stamp, issued, ended: None, done: false }, reads);
+            sector.add(Version { stamp, issued, ended: None, done: false, registered: None }, reads);
+            sector.touched = issued;
         }
         trace(self.name, &range, format_args!("write {stamp} fua {fua} issued {issued}"));
         Writing { range, stamp, fua }
+    }
+
+    /// Data of a write task is handed over, which had been registered by then. Where a client has written since, it may
+    /// not come any more.
+    pub fn hand_over(&mut self, range: Range<usize>, registered: u64) -> Writing {
+        self.stamps += 1;
+        let (stamp, issued, reads) = (self.stamps, self.now(), self.reads);
+        for sector in self.sectors[range.clone()].iter_mut().filter(|s| s.newest <= registered) {
+            sector.add(Version { stamp, issued, ended: None, done: false, registered: Some(registered) }, reads);
+        }
+        trace(self.name, &range, format_args!("{stamp} handed over at {issued}, registered by {registered}"));
+        Writing { range, stamp, fua: false }
+    }
+
+    /// Whether a client may have written here since this moment.
+    pub fn may_be_newer(&self, range: Range<usize>, moment: u64) -> bool {
+        let under_way = |v: &Version| v.registered.is_none() && v.ended.is_none();
+        self.sectors[range].iter().any(|s| s.touched > moment || s.held.iter().any(under_way))
     }
 
     /// It was answered.
@@ -161,8 +198,8 @@ impl Shadow {
         }
     }
 
-    /// A flush is issued; what it covers was answered by now.
-    pub fn flush(&mut self) -> u64 {
+    /// This moment. A flush that is issued at it covers what was answered before.
+    pub fn moment(&mut self) -> u64 {
         self.now()
     }
 
@@ -171,9 +208,8 @@ impl Shadow {
         trace(self.name, &(0..self.len()), format_args!("flushed {issued}"));
         for sector in &mut self.sectors {
             let covered = |v: &&Version| v.done && v.ended.is_some_and(|ended| ended < issued);
-            if let Some(last) = sector.kept.iter().filter(covered).map(|v| v.issued).max() {
-                sector.kept.retain(|v| v.ended.is_none_or(|ended| ended > last) || v.issued == last);
-            }
+            let durable: Vec<Version> = sector.kept.iter().filter(covered).copied().collect();
+            sector.kept.retain(|v| !durable.iter().any(|d| d.stamp != v.stamp && v.precedes(d)));
         }
     }
 
@@ -227,7 +263,7 @@ impl Shadow {
                  {allowed:?}"
             );
             self.checked += 1;
-            let version = Version { stamp, issued: at, ended: Some(at), done: true };
+            let version = Version { stamp, issued: at, ended: Some(at), done: true, registered: None };
             sector.recent.clear();
             sector.held = vec![version];
             if power {

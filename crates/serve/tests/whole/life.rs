@@ -1,0 +1,225 @@
+//! One life of a server: all that is of it, and all that asks it for something.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use headtime_disk::model::Model;
+use headtime_disk::profile::{Profile, load};
+use headtime_disk::time::Time;
+use headtime_nbd::Limits as ClientLimits;
+use headtime_sched::admit::Policy;
+use headtime_sched::core::{Config, Core, Order};
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::subsystem::FillConfig;
+use headtime_serve::clock::Timer;
+use headtime_serve::control::service::{ForCache, Service};
+use headtime_serve::destage::driver::{Driver, Left, Place};
+use headtime_serve::destage::machine::Machine;
+use headtime_serve::destage::{Counts, Limits};
+use headtime_serve::engine::inbox::{Outbox, inbox};
+use headtime_serve::engine::telling::Telling;
+use headtime_serve::engine::{End, Engine};
+use headtime_serve::net::budget::Budget;
+use headtime_serve::net::connection::Shared;
+use headtime_serve::net::exports::{ExportSpec, Exports};
+use headtime_serve::server::CAPACITY;
+use rand_core::Rng;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::disk::{Disk, Media, Wreck};
+use super::process::Process;
+use super::shadow::Shadow;
+use super::visitor::Visitor;
+use super::writer::Writer;
+use super::{CACHED, Done, FIRST, NAMES, SECTORS, Standing, Troubles, rng, session, talker};
+use crate::parts::{bridged, service};
+
+/// A drive of 48 cylinders.
+const SMALL: &str = include_str!("../../../cli/tests/real/small.toml");
+/// Requests of clients under way, and of the write cache; calls that wait. So few that places are often all taken.
+const REQUESTS: usize = 32;
+const MOST_CACHED: usize = 16;
+const CALLS: usize = 16;
+
+/// A clock that shows tokio's time, a microsecond for each of its milliseconds.
+#[derive(Clone, Copy)]
+struct Platter(Instant);
+
+impl Timer for Platter {
+    fn now(&self) -> Time {
+        Time(self.0.elapsed().as_millis() as u64 * 1_000)
+    }
+    fn may_sleep(&self, _: Time) -> bool {
+        true
+    }
+    fn sleep(&self, _: Option<Time>, _: &[BorrowedFd<'_>]) -> io::Result<()> {
+        unreachable!("the engine is a task")
+    }
+}
+
+impl Platter {
+    fn at(&self, time: Time) -> Instant {
+        self.0 + Duration::from_millis(time.0.div_ceil(1_000))
+    }
+}
+
+/// One life of a server.
+pub struct Life<'a> {
+    pub seed: u64,
+    pub media: &'a Arc<Mutex<Media>>,
+    pub shadows: &'a [Rc<RefCell<Shadow>>; 2],
+    pub troubles: Troubles,
+}
+
+impl Life<'_> {
+    fn core(&self, profile: &Profile) -> Core {
+        let mut chance = rng(self.seed, 2);
+        let orders = [Order::SptfJoint, Order::Sptf, Order::Clook, Order::Fcfs];
+        let order = orders[chance.next_u64() as usize % orders.len()];
+        let fill = Some(FillConfig { seed: self.seed, ..FillConfig::new(Algorithm::Headtime) });
+        let config = Config { order, max_outstanding: 2, capacity: CAPACITY, fill };
+        let policy = if chance.next_u64().is_multiple_of(3) { "bfq+" } else { "none" };
+        let model = Model::new(profile).expect("a drive that works");
+        Core::new(config, model).admitting(&Policy::named(policy).expect("a policy"))
+    }
+
+    /// Until all clients have what they want, and the server ends in good order; or until it dies.
+    pub async fn live(&self, lives: Option<Duration>) -> (Wreck, Done) {
+        let profile = load("small.toml", &|_| Ok(SMALL.into())).expect("a drive").profile;
+        let platter = Platter(Instant::now());
+        let device = Disk::new(&profile, self.media, self.troubles.errs, self.seed, rng(self.seed, 3));
+        let (wreck, gone) = (device.wreck(), device.gone());
+        let standing = Standing { ending: Rc::new(Cell::new(false)), gone, errs: self.troubles.errs };
+        let sectors = headtime_serve::device::Device::sectors(&device);
+        let exports = exports(sectors);
+        let process = Rc::new(Process::default());
+        let (outbox, tellings) = inbox(REQUESTS + MOST_CACHED, CALLS).unwrap();
+        let engine = Engine::new(platter, self.core(&profile), device, tellings);
+        let engine = process.spawn_local(engine.run_as_task(move |time| platter.at(time)));
+        // So little that requests wait for room.
+        let budget = Budget::new(REQUESTS, 256 << 10, exports.specs.len() + 1);
+        let service = service(&exports, &outbox, &budget, sectors, &[CACHED]);
+        let (cache, write_out, driver) = cache(&service, &process);
+        let shared = Shared {
+            exports,
+            engine: outbox.clone(),
+            caches: Arc::new(BTreeMap::from([(CACHED, cache)])),
+            budget,
+            limits: ClientLimits::default(),
+            handshake: Duration::from_secs(10_000),
+            tls: None,
+        };
+        let (end, ends) = watch::channel(false);
+        let done = Rc::new(RefCell::new(Done::default()));
+        let mut clients = Vec::new();
+        for n in 0..3 {
+            let life = Visitor {
+                shadow: Rc::clone(&self.shadows[n % 2]),
+                export: NAMES[n % 2],
+                shared: shared.clone(),
+                ends: ends.clone(),
+                cuts: self.troubles.cuts,
+                rng: rng(self.seed, 10 + n as u64),
+                done: Rc::clone(&done),
+                standing: standing.clone(),
+                process: Rc::clone(&process),
+            };
+            clients.push(process.spawn_local(life.visit()));
+        }
+        self.sessions(&service, &process, &done, &standing);
+        let work = async {
+            for client in &mut clients {
+                client.await.expect("a client finds nothing wrong");
+            }
+        };
+        match lives {
+            Some(lives) => _ = tokio::time::timeout(lives, work).await,
+            None => {
+                work.await;
+                standing.ending.set(true);
+                self.end(end, outbox, engine, (write_out, driver)).await;
+            }
+        }
+        process.kill().await;
+        let done = *done.borrow();
+        (wreck, done)
+    }
+
+    /// What is done in the background.
+    fn sessions(&self, service: &Service, process: &Process, done: &Rc<RefCell<Done>>, standing: &Standing) {
+        let shadow = &self.shadows[0];
+        let reads = session::read_all(service.clone(), FIRST[0], Rc::clone(shadow), Rc::clone(done), standing.clone());
+        process.spawn_local(reads);
+        let writer = Writer {
+            service: service.clone(),
+            first: FIRST[0],
+            shadow: Rc::clone(shadow),
+            done: Rc::clone(done),
+            standing: standing.clone(),
+            rng: rng(self.seed, 20),
+        };
+        process.spawn_local(writer.write());
+        for n in 0..self.troubles.talkers {
+            let rng = rng(self.seed, 30 + n);
+            process.spawn_local(talker::talk(service.clone(), rng, Rc::clone(done), standing.clone()));
+        }
+    }
+
+    /// An end in good order: what was acknowledged is on the disk, or it is said that it is not.
+    async fn end(
+        &self,
+        end: watch::Sender<bool>,
+        outbox: Outbox<Telling>,
+        engine: JoinHandle<End>,
+        (write_out, driver): (watch::Sender<bool>, JoinHandle<Left>),
+    ) {
+        let _ = end.send(true);
+        let _ = write_out.send(true);
+        let left = driver.await.expect("the cache's task");
+        let _ = outbox.tell(Telling::End);
+        let how = engine.await.expect("the engine's task");
+        // A cache waits for its last writes for seconds of tokio's time, which are milliseconds here; so it may give
+        // up, and what it reports counts.
+        if left.bytes == 0 && left.flushed && how == End::Drained {
+            // All that was answered is on the platters now.
+            for shadow in self.shadows {
+                let now = shadow.borrow_mut().moment();
+                shadow.borrow_mut().flushed(now);
+            }
+        }
+    }
+}
+
+fn exports(sectors: u64) -> Exports {
+    let spec = |(name, first): (&str, u64)| ExportSpec {
+        name: name.into(),
+        description: String::new(),
+        first,
+        sectors: SECTORS as u64,
+        read_only: false,
+        weight: 100,
+    };
+    Exports::new(NAMES.into_iter().zip(FIRST).map(spec).collect(), sectors, 512).expect("two exports")
+}
+
+/// The write cache of an export, as the server has it.
+fn cache(service: &Service, process: &Process) -> (Outbox<Telling>, watch::Sender<bool>, JoinHandle<Left>) {
+    let (outbox, told) = inbox(REQUESTS, 0).unwrap();
+    let ingress = bridged(told);
+    let machine = Machine::new(512, Limits { memory: 256 << 10 }, true).with_requests_up_to(32 << 20);
+    let (counts, _) = watch::channel(Counts::default());
+    let place = Place::Inside(Box::new(Service {
+        cache: Some(ForCache { export: CACHED, most: MOST_CACHED }),
+        ..service.clone()
+    }));
+    let (write_out, stop) = watch::channel(false);
+    let driver = Driver::new(machine, ingress, counts).run(place, stop, Arc::new(|_, _| {}));
+    (outbox, write_out, process.spawn(driver))
+}

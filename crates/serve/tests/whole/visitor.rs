@@ -1,0 +1,74 @@
+//! NBD clients that come and go.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use headtime_serve::net::connection::{Shared, serve};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use tokio::sync::{Semaphore, oneshot, watch};
+
+use super::client::Client;
+use super::network::{Fate, connection};
+use super::process::Process;
+use super::shadow::Shadow;
+use super::{Done, Standing};
+
+/// Comes, asks for something, and leaves, one way or another; and comes again.
+pub struct Visitor {
+    pub shadow: Rc<RefCell<Shadow>>,
+    pub export: &'static str,
+    pub shared: Shared,
+    pub ends: watch::Receiver<bool>,
+    /// One of this number of connections is cut, or falls silent; 0: none.
+    pub cuts: u64,
+    pub rng: Xoshiro256PlusPlus,
+    pub done: Rc<RefCell<Done>>,
+    pub standing: Standing,
+    /// Of which its connections are.
+    pub process: Rc<Process>,
+}
+
+impl Visitor {
+    /// Some visits.
+    pub async fn visit(mut self) {
+        let places = Arc::new(Semaphore::new(8));
+        for _ in 0..4 {
+            let (stream, wire, fate) = connection(Xoshiro256PlusPlus::seed_from_u64(self.rng.next_u64()));
+            let (goes_on, must_go) = oneshot::channel();
+            let (shared, ends, places) = (self.shared.clone(), self.ends.clone(), Arc::clone(&places));
+            self.process.spawn(async move {
+                let _goes_on = goes_on;
+                let _ = serve(Box::new(wire), &shared, places, must_go, ends).await;
+            });
+            let rng = Xoshiro256PlusPlus::seed_from_u64(self.rng.next_u64());
+            let (shadow, standing) = (Rc::clone(&self.shadow), self.standing.clone());
+            let mut client = Client::open(stream, self.export, shadow, rng, standing).await.expect("an export");
+            let cut = self.cuts > 0 && self.rng.next_u64().is_multiple_of(self.cuts);
+            if cut {
+                self.process.spawn_local(trouble(fate, self.rng.next_u64()));
+            }
+            let worked = client.work(120).await;
+            let mut done = self.done.borrow_mut();
+            done.requests += client.done;
+            done.failed += client.failed;
+            match worked {
+                Ok(()) => {}
+                Err(e) if cut && e.kind() != io::ErrorKind::InvalidData => {
+                    done.lost += 1;
+                    client.lost();
+                }
+                Err(e) => panic!("export {}: {e}", self.export),
+            }
+        }
+    }
+}
+
+/// Something happens to a connection, some time.
+async fn trouble(fate: Fate, chance: u64) {
+    tokio::time::sleep(Duration::from_millis(chance % 1_000_000)).await;
+    if chance & 1 == 0 { fate.cut() } else { fate.silence() }
+}
