@@ -129,8 +129,9 @@ pub async fn write(
     let mut done = Written::default();
     loop {
         let event = tokio::select! {
-            event = link.next() => event?,
+            biased;
             () = async { let _ = stop.wait_for(|&s| s).await; } => return Ok(done),
+            event = link.next() => event?,
         };
         match event {
             Event::Wanted(p) => writer.wanted(p.lbn, p.count, &mut link)?,

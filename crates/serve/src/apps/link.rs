@@ -45,6 +45,7 @@ pub async fn answer<T>(
 ) -> Result<T, AppError> {
     let mut stop = stop.clone();
     tokio::select! {
+        biased;
         answered = in_time(path, asking) => answered,
         _ = stop.wait_for(|&s| s) => Err(AppError::Stopped),
     }
@@ -104,6 +105,7 @@ impl Link {
     pub async fn next(&mut self) -> Result<Event, ClientError> {
         loop {
             tokio::select! {
+                biased;
                 permit = self.calls.reserve(), if !self.waiting.is_empty() => match permit {
                     Ok(permit) => permit.send(SessionCall { call: self.waiting.pop_front() }),
                     // The stream has ended; the events will say why.

@@ -156,8 +156,9 @@ impl Runner<'_> {
             self.save()?;
             self.tell(State::Away);
             tokio::select! {
-                () = tokio::time::sleep(wait) => {}
+                biased;
                 () = stopped(stop) => return Ok(End::Stopped),
+                () = tokio::time::sleep(wait) => {}
             }
             wait = (wait * 2).min(BACKOFF.1);
             self.reckoned = Instant::now();
@@ -178,6 +179,7 @@ impl Runner<'_> {
             Ok::<Link, AppError>(link)
         };
         let mut link = tokio::select! {
+            biased;
             opened = opening => opened?,
             () = stopped(stop) => return Ok(End::Stopped),
         };
@@ -192,10 +194,12 @@ impl Runner<'_> {
             if self.progress.is_complete() {
                 return Ok(End::Complete);
             }
+            // In this order, so that events that come one after the other keep nothing else from being done.
             tokio::select! {
-                event = link.next() => self.hears(event?, &mut tasks, &mut link)?,
-                _ = tick.tick() => self.tick(&mut tasks, &mut link)?,
+                biased;
                 () = stopped(stop) => return Ok(End::Stopped),
+                _ = tick.tick() => self.tick(&mut tasks, &mut link)?,
+                event = link.next() => self.hears(event?, &mut tasks, &mut link)?,
             }
         }
     }

@@ -174,7 +174,10 @@ impl Session {
             let listens = room_inside && unsaid.len() < MOST_ANSWERS && owes_little && self.waiting.is_none();
             // What others may need is not kept for a client that does not fetch it.
             let unread = self.owed.1 > 0 && self.service.cache.is_none() && !unsaid.is_empty();
+            // In this order, so that the same happens again in a simulation. What comes of calls goes before more of
+            // them; it is bounded by what the disk can do.
             let hears = tokio::select! {
+                biased;
                 place = out.reserve(), if !unsaid.is_empty() => {
                     // A client that has gone: nothing is left to be done.
                     let Ok(place) = place else { return Ok(()) };
@@ -209,12 +212,12 @@ impl Session {
                     None
                 }
                 () = sleep_until(fetched + UNREAD), if unread => return Err(Status::resource_exhausted(UNFETCHED)),
+                () = out.closed() => return Ok(()),
                 said = calls.message(), if listens => match said {
                     Ok(Some(SessionCall { call: Some(says) })) => self.says(says).await?.map(|h| (h, None)),
                     Ok(Some(SessionCall { call: None })) => Some((refused(None, "expected a call, found none"), None)),
                     Ok(None) | Err(_) => return Ok(()),
                 },
-                () = out.closed() => return Ok(()),
             };
             if unsaid.is_empty() {
                 fetched = Instant::now();

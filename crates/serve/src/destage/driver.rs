@@ -184,8 +184,9 @@ impl Place {
                 }
             }
             tokio::select! {
-                () = sleep(pause) => pause = (2 * pause).min(PAUSES[1]),
+                biased;
                 () = links.closed() => return,
+                () = sleep(pause) => pause = (2 * pause).min(PAUSES[1]),
             }
         }
     }
@@ -265,37 +266,16 @@ impl Driver {
         let mut found_at = Instant::now();
         loop {
             let mut lost = None;
+            // In this order, so that the same happens again in a simulation: what comes seldom first, and clients, who
+            // could keep it from all else, last.
             tokio::select! {
-                Some(told) = self.ingress.recv() => {
-                    self.told(told);
-                    for _ in 1..MOST_A_ROUND {
-                        let Ok(told) = self.ingress.try_recv() else { break };
-                        self.told(told);
+                biased;
+                changed = stop.changed(), if gives_up.is_none() => {
+                    if changed.is_err() || *stop.borrow() {
+                        self.machine.drain();
+                        gives_up = Some(Instant::now() + LAST);
                     }
                 }
-                event = hear(&mut events) => match event {
-                    Ok(event) => heard(event).into_iter().for_each(|event| self.machine.event(event)),
-                    Err(why) => lost = Some(why),
-                },
-                // That a session has ended may be seen here first, or in its events.
-                there_is = room(&calls), if self.machine.has_calls() => if there_is && let Some(calls) = &calls {
-                    while self.machine.has_calls() && let Ok(permit) = calls.try_reserve() {
-                        permit.send(SessionCall { call: self.machine.next_call().map(said) });
-                    }
-                } else {
-                    lost = Some("the session has ended".into());
-                },
-                Some(link) = links.recv(), if events.is_none() => match link {
-                    Ok(link) => {
-                    (calls, events) = (Some(link.0), Some(link.1));
-                    if std::mem::replace(&mut was_up, true) {
-                        note(About::Server, format!("{} is there again", place.what()));
-                    }
-                    self.machine.connected();
-                    found_at = Instant::now();
-                    }
-                    Err(why) => self.end(&why.to_string(), &note),
-                },
                 _ = batch.tick() => {
                     self.machine.tick();
                     self.quiet = self.quiet.map(|ticks| ticks + 1);
@@ -311,10 +291,34 @@ impl Driver {
                     }
                 }
                 _ = retry.tick() => self.machine.retry(),
-                changed = stop.changed(), if gives_up.is_none() => {
-                    if changed.is_err() || *stop.borrow() {
-                        self.machine.drain();
-                        gives_up = Some(Instant::now() + LAST);
+                Some(link) = links.recv(), if events.is_none() => match link {
+                    Ok(link) => {
+                    (calls, events) = (Some(link.0), Some(link.1));
+                    if std::mem::replace(&mut was_up, true) {
+                        note(About::Server, format!("{} is there again", place.what()));
+                    }
+                    self.machine.connected();
+                    found_at = Instant::now();
+                    }
+                    Err(why) => self.end(&why.to_string(), &note),
+                },
+                event = hear(&mut events) => match event {
+                    Ok(event) => heard(event).into_iter().for_each(|event| self.machine.event(event)),
+                    Err(why) => lost = Some(why),
+                },
+                // That a session has ended may be seen here first, or in its events.
+                there_is = room(&calls), if self.machine.has_calls() => if there_is && let Some(calls) = &calls {
+                    while self.machine.has_calls() && let Ok(permit) = calls.try_reserve() {
+                        permit.send(SessionCall { call: self.machine.next_call().map(said) });
+                    }
+                } else {
+                    lost = Some("the session has ended".into());
+                },
+                Some(told) = self.ingress.recv() => {
+                    self.told(told);
+                    for _ in 1..MOST_A_ROUND {
+                        let Ok(told) = self.ingress.try_recv() else { break };
+                        self.told(told);
                     }
                 }
             }
