@@ -152,7 +152,7 @@ fn main() {
         let model = Model::new(&profile).expect("a model");
         let server = Server::start(Core::new(core, model), drive, service).expect("it starts");
         let cache = cached.then(|| {
-            let upstream = Upstream { control, export: "data".into(), priority: 100 };
+            let upstream = Upstream { control: control.into(), export: "data".into(), priority: 100 };
             let listen = vec![Address::Unix(dir.path().join("cached"))];
             Destage::start(Setup { upstream, listen, limits: Limits { memory }, note }).expect("it starts")
         });

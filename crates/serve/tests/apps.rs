@@ -178,7 +178,7 @@ fn a_server_that_says_nothing_is_no_reason_to_be_deaf() {
         };
         let (asked, ()) = tokio::time::timeout(LONGEST, async { tokio::join!(asked, stops) }).await.unwrap();
         assert!(matches!(asked, Err(AppError::Stopped)));
-        let upstream = Upstream { control: control.clone(), export: "data".into(), priority: 1 };
+        let upstream = Upstream { control: (&control).into(), export: "data".into(), priority: 1 };
         let both = async { tokio::join!(look(&control), upstream.look()) };
         let (looked, destages) = tokio::time::timeout(LONGEST, both).await.unwrap();
         // It may come to its senses: who was connected goes on waiting.
@@ -194,7 +194,7 @@ fn what_is_written_by_hand_is_on_the_disk() {
     let data: Vec<u8> = (0..100 * SECTOR).map(|i| (i % 253) as u8 ^ 0x5a).collect();
     std::fs::write(w.path("input"), &data).unwrap();
     let mut writing = Writing {
-        control: w.path("control"),
+        control: w.path("control").into(),
         priority: 100,
         ranges: vec![Range { lbn: 1000, count: 60 }, Range { lbn: 500, count: 40 }],
         unit: Some(UNIT),

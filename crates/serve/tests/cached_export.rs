@@ -178,7 +178,7 @@ fn other_clients_neither_end_a_cache_nor_write_past_it() {
         let mut watch = |step: Step<'_>| cached |= matches!(step, Step::Cached("data"));
         backup::run(&backup, &mut watch, tokio::sync::watch::channel(false).1).await.unwrap();
         assert!(cached);
-        let upstream = Upstream { control: dir.path().join("control"), export: "data".into(), priority: 100 };
+        let upstream = Upstream { control: dir.path().join("control").into(), export: "data".into(), priority: 100 };
         assert!(matches!(upstream.look().await, Err(UpstreamError::Cached(_))));
     });
     client.flush().unwrap();

@@ -47,7 +47,7 @@ pub struct Destage {
 pub fn run(args: &Destage) -> Result<(), Failure> {
     let setup = Setup {
         upstream: Upstream {
-            control: args.control.path()?,
+            control: args.control.path()?.into(),
             export: args.export.clone(),
             priority: args.priority.priority,
         },

@@ -276,7 +276,7 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
 
 fn write(args: &Write) -> Result<(), Failure> {
     let writing = Writing {
-        control: args.server.path()?,
+        control: args.server.path()?.into(),
         priority: args.priority.priority,
         ranges: args.range.clone(),
         unit: args.unit.unit,

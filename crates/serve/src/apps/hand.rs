@@ -17,6 +17,7 @@ use super::link::{Link, answer, look};
 use super::progress::Notes;
 use super::units::Units;
 use crate::control::client::Session;
+use crate::control::socket::Socket;
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Data, Foreground, Kind, Register, TaskRef};
@@ -54,7 +55,7 @@ impl Sink for Reading {
 #[derive(Clone, Debug)]
 pub struct Writing {
     /// The server's socket.
-    pub control: PathBuf,
+    pub control: Socket,
     /// The session's priority.
     pub priority: u32,
     /// Where.

@@ -9,13 +9,14 @@ use super::error::AppError;
 use super::link::{disk, export};
 use super::pace::Floor;
 use super::progress::{Notes, Progress};
+use crate::control::socket::Socket;
 use crate::control::v1::{self, Export};
 
 /// What is to be done, beside what [`super::progress::Progress`] says.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The server's socket.
-    pub control: PathBuf,
+    pub control: Socket,
     /// The session's name, for people.
     pub name: String,
     /// Its priority.
@@ -35,9 +36,9 @@ pub struct Job {
 
 impl Job {
     /// As is usual: no floor, no journal.
-    pub fn new(control: PathBuf, name: &str) -> Job {
+    pub fn new(control: impl Into<Socket>, name: &str) -> Job {
         Job {
-            control,
+            control: control.into(),
             name: name.into(),
             priority: 100,
             export: None,

@@ -10,6 +10,7 @@ use tonic::Streaming;
 
 use super::error::AppError;
 use crate::control::client::{self, ClientError, Control, Session, in_time};
+use crate::control::socket::Socket;
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{Export, InfoReply, Opened, SessionCall, SessionEvent};
@@ -27,14 +28,15 @@ pub struct Link {
     batch: u64,
 }
 
-/// What is served at `path`.
-pub async fn look(path: &Path) -> Result<(Control, InfoReply), AppError> {
+/// What is served there.
+pub async fn look(at: impl Into<Socket>) -> Result<(Control, InfoReply), AppError> {
+    let at: Socket = at.into();
     let looking = async {
-        let mut control = client::connect(path).await?;
+        let mut control = client::connect(&at).await?;
         let info = client::info(&mut control).await?;
         Ok((control, info))
     };
-    in_time(path, looking).await
+    in_time(&at, looking).await
 }
 
 /// What the server at `path` answers, which it must do in time, unless `stop` is set first.

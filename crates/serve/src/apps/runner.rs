@@ -7,10 +7,11 @@
 //! one covers units that could not be read, sector by sector, and is promoted: gaps avoid sectors that are known to be bad.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headtime_sched::tasks::Range;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tonic::Code;
 
 use super::error::AppError;

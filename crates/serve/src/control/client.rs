@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use tokio::net::UnixStream;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 use tonic::{Status, Streaming};
 
+use super::socket::Socket;
 use super::v1::control_client::ControlClient;
 use super::v1::session_call::Call;
 use super::v1::session_event::Event;
@@ -93,19 +93,20 @@ where
 /// A connection to a server.
 pub type Control = ControlClient<Channel>;
 
-/// Connects to the server at `path`.
-pub async fn connect(path: &Path) -> Result<Control, ClientError> {
-    let socket: PathBuf = path.into();
+/// Connects to a server.
+pub async fn connect(at: impl Into<Socket>) -> Result<Control, ClientError> {
+    let at: Socket = at.into();
+    let path = at.to_path_buf();
     // The address means nothing: every connection goes to the socket.
     let endpoint = Endpoint::from_static("http://headtime.invalid")
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
     let connector = tower::service_fn(move |_: Uri| {
-        let socket = socket.clone();
-        async move { Ok::<_, io::Error>(TokioIo::new(UnixStream::connect(socket).await?)) }
+        let at = at.clone();
+        async move { Ok::<_, io::Error>(TokioIo::new(at.connect().await?)) }
     });
     let channel = endpoint.connect_with_connector(connector).await;
-    let channel = channel.map_err(|e| ClientError::Connect { path: path.into(), why: root(&e) })?;
+    let channel = channel.map_err(|e| ClientError::Connect { path, why: root(&e) })?;
     Ok(ControlClient::new(channel).max_decoding_message_size(MOST_MESSAGE).max_encoding_message_size(MOST_MESSAGE))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! * [`service`]: the server's side; [`session`]: one freeblock session of it; [`streams`]: exports that are promised something;
 //!   [`counts`]: what it counts, as messages; [`incoming`]: its connections, whose number is bounded
-//! * [`client`]: the client's side, as the background applications use it
+//! * [`client`]: the client's side, as the background applications use it; [`socket`]: how it gets there
 
 pub mod caches;
 pub mod calls;
@@ -11,6 +11,7 @@ pub mod counts;
 pub mod incoming;
 pub mod service;
 pub mod session;
+pub mod socket;
 pub mod streams;
 
 /// The interface's types, made from its description.

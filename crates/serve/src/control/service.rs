@@ -1,15 +1,18 @@
 //! The server's side of the control interface.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use headtime_sched::tasks::SessionId;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::oneshot;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::Connected;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::caches::Cached;
@@ -207,13 +210,24 @@ pub async fn serve(
     let Listening::Unix(listener, _file) = listening else {
         return Err("the control interface is for a unix socket".into());
     };
+    over(service, incoming(listener, note), end).await
+}
+
+/// The same over connections wherever they come from.
+pub async fn over<C>(
+    service: Service,
+    connections: impl Stream<Item = io::Result<C>>,
+    end: impl Future<Output = ()>,
+) -> Result<(), String>
+where
+    C: AsyncRead + AsyncWrite + Connected + Send + Unpin + 'static,
+{
     let server =
         ControlServer::new(service).max_decoding_message_size(MOST_MESSAGE).max_encoding_message_size(MOST_MESSAGE);
-    let incoming = incoming(listener, note);
     let mut builder = tonic::transport::Server::builder()
         .max_concurrent_streams(MOST_STREAMS)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
-    let serving = builder.add_service(server).serve_with_incoming_shutdown(incoming, end);
+    let serving = builder.add_service(server).serve_with_incoming_shutdown(connections, end);
     serving.await.map_err(|e| e.to_string())
 }

@@ -1,6 +1,5 @@
 //! Between the machine and a server, another program or this one: one session, and another when it is lost.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use headtime_sched::write_cache::policy::{QUIET, TICK};
@@ -15,6 +14,7 @@ use crate::apps::link::disk;
 use crate::control::client::{ClientError, Session, connect, in_time, info};
 use crate::control::service::Service;
 use crate::control::session;
+use crate::control::socket::Socket;
 use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Export, InfoReply, SessionCall, SessionEvent};
@@ -44,7 +44,7 @@ const MOST_A_ROUND: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Upstream {
     /// The control interface's socket.
-    pub control: PathBuf,
+    pub control: Socket,
     /// The export's name.
     pub export: String,
     /// The session's part of what is free.

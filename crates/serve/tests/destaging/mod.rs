@@ -135,7 +135,7 @@ impl Bench {
 
     pub fn setup(&self, export: &str, memory: u64) -> Setup {
         Setup {
-            upstream: Upstream { control: self.path("control"), export: export.into(), priority: 100 },
+            upstream: Upstream { control: self.path("control").into(), export: export.into(), priority: 100 },
             listen: vec![Address::Unix(self.path("cached"))],
             limits: Limits { memory },
             note: silent(),
