@@ -22,7 +22,7 @@ const ESHUTDOWN: u64 = 108;
 /// Sectors of a request at most.
 const MOST: u64 = 24;
 /// An answer that takes longer never comes. (Time of the platter, in which a millisecond of tokio's is a microsecond.)
-const NEVER: Duration = Duration::from_secs(100_000);
+pub const NEVER: Duration = Duration::from_secs(100_000);
 
 /// What is under way.
 enum Asked {
@@ -69,7 +69,7 @@ impl Client {
     }
 
     /// Asks for so much, several at a time. Fails where the connection does, and where it says what no server may.
-    pub async fn work(&mut self, requests: u64) -> io::Result<()> {
+    pub async fn work(&mut self, requests: u64, patience: Duration) -> io::Result<()> {
         let depth = 1 + self.chance(8) as usize;
         let mut left = requests;
         while left > 0 || !self.asked.is_empty() {
@@ -77,7 +77,7 @@ impl Client {
                 left -= 1;
                 self.ask().await?;
             }
-            self.hear().await?;
+            self.hear(patience).await?;
             if self.chance(20) == 0 {
                 tokio::time::sleep(Duration::from_millis(self.chance(30_000))).await;
             }
@@ -110,9 +110,9 @@ impl Client {
         self.stream.write_all(&request).await
     }
 
-    async fn hear(&mut self) -> io::Result<()> {
+    async fn hear(&mut self, patience: Duration) -> io::Result<()> {
         let mut reply = [0; 16];
-        match timeout(NEVER, self.stream.read_exact(&mut reply)).await {
+        match timeout(patience, self.stream.read_exact(&mut reply)).await {
             Ok(read) => _ = read?,
             Err(_) => return Err(io::ErrorKind::TimedOut.into()),
         }

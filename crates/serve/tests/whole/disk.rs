@@ -55,6 +55,18 @@ impl Media {
         });
     }
 
+    /// A sector changes, and nobody wrote it.
+    pub fn damage(&mut self, lbn: u64) {
+        let mut block = self.sector(lbn);
+        block[77] ^= 0x10;
+        self.put(lbn, block, true);
+    }
+
+    /// What has always been there.
+    pub fn fill(&mut self, lbn: u64, block: Block) {
+        self.put(lbn, block, true);
+    }
+
     /// The power goes: each sector has what it had on the platters, or any of what was in the cache.
     pub fn lose_power(&mut self, rng: &mut Xoshiro256PlusPlus) {
         for (lbn, all) in std::mem::take(&mut self.cached) {

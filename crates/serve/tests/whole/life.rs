@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use headtime_disk::model::Model;
@@ -29,16 +29,20 @@ use headtime_serve::net::connection::Shared;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::CAPACITY;
 use rand_core::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::disk::{Disk, Media, Wreck};
+use super::client::NEVER;
+use super::disk::{Disk, Wreck};
+use super::door::Door;
+use super::outside::Beside;
 use super::process::Process;
-use super::shadow::Shadow;
 use super::visitor::Visitor;
 use super::writer::Writer;
-use super::{CACHED, Done, FIRST, NAMES, SECTORS, Standing, Troubles, rng, session, talker};
+use super::{ARCHIVE, CACHED, Done, FIRST, NAMES, SECTORS, Standing, Store, Troubles, apps, rng, session, talker};
 use crate::parts::{bridged, service};
 
 /// A drive of 48 cylinders.
@@ -73,8 +77,12 @@ impl Platter {
 /// One life of a server.
 pub struct Life<'a> {
     pub seed: u64,
-    pub media: &'a Arc<Mutex<Media>>,
-    pub shadows: &'a [Rc<RefCell<Shadow>>; 2],
+    pub store: &'a Store,
+    pub door: &'a Door,
+    /// A write cache in a program of its own, if there is one.
+    pub outside: &'a Beside,
+    /// Where programs that read keep their files, if there are any.
+    pub folder: &'a Option<Rc<TempDir>>,
     pub troubles: Troubles,
 }
 
@@ -94,9 +102,9 @@ impl Life<'_> {
     pub async fn live(&self, lives: Option<Duration>) -> (Wreck, Done) {
         let profile = load("small.toml", &|_| Ok(SMALL.into())).expect("a drive").profile;
         let platter = Platter(Instant::now());
-        let device = Disk::new(&profile, self.media, self.troubles.errs, self.seed, rng(self.seed, 3));
+        let device = Disk::new(&profile, &self.store.media, self.troubles.errs, self.seed, rng(self.seed, 3));
         let (wreck, gone) = (device.wreck(), device.gone());
-        let standing = Standing { ending: Rc::new(Cell::new(false)), gone, errs: self.troubles.errs };
+        let standing = Standing { ending: Rc::new(Cell::new(false)), gone, troubles: self.troubles };
         let sectors = headtime_serve::device::Device::sectors(&device);
         let exports = exports(sectors);
         let process = Rc::new(Process::default());
@@ -105,7 +113,9 @@ impl Life<'_> {
         let engine = process.spawn_local(engine.run_as_task(move |time| platter.at(time)));
         // So little that requests wait for room.
         let budget = Budget::new(REQUESTS, 256 << 10, exports.specs.len() + 1);
-        let service = service(&exports, &outbox, &budget, sectors, &[CACHED]);
+        let service =
+            Service { disk_id: self.store.id.into(), ..service(&exports, &outbox, &budget, sectors, &[CACHED]) };
+        self.door.open(service.clone(), &process);
         let (cache, write_out, driver) = cache(&service, &process);
         let shared = Shared {
             exports,
@@ -121,7 +131,7 @@ impl Life<'_> {
         let mut clients = Vec::new();
         for n in 0..3 {
             let life = Visitor {
-                shadow: Rc::clone(&self.shadows[n % 2]),
+                shadow: Rc::clone(&self.store.shadows[n % 2]),
                 export: NAMES[n % 2],
                 shared: shared.clone(),
                 ends: ends.clone(),
@@ -130,10 +140,15 @@ impl Life<'_> {
                 done: Rc::clone(&done),
                 standing: standing.clone(),
                 process: Rc::clone(&process),
+                patience: NEVER,
             };
             clients.push(process.spawn_local(life.visit()));
         }
         self.sessions(&service, &process, &done, &standing);
+        self.outside.begin(self).await;
+        if self.troubles.lost > 0 {
+            process.spawn_local(cut_now_and_then(self.door.clone(), rng(self.seed, 5), self.troubles.lost));
+        }
         let work = async {
             for client in &mut clients {
                 client.await.expect("a client finds nothing wrong");
@@ -143,10 +158,12 @@ impl Life<'_> {
             Some(lives) => _ = tokio::time::timeout(lives, work).await,
             None => {
                 work.await;
+                self.outside.may_end(self).await;
                 standing.ending.set(true);
                 self.end(end, outbox, engine, (write_out, driver)).await;
             }
         }
+        self.door.shut();
         process.kill().await;
         let done = *done.borrow();
         (wreck, done)
@@ -154,7 +171,7 @@ impl Life<'_> {
 
     /// What is done in the background.
     fn sessions(&self, service: &Service, process: &Process, done: &Rc<RefCell<Done>>, standing: &Standing) {
-        let shadow = &self.shadows[0];
+        let shadow = &self.store.shadows[0];
         let reads = session::read_all(service.clone(), FIRST[0], Rc::clone(shadow), Rc::clone(done), standing.clone());
         process.spawn_local(reads);
         let writer = Writer {
@@ -166,6 +183,11 @@ impl Life<'_> {
             rng: rng(self.seed, 20),
         };
         process.spawn_local(writer.write());
+        if let Some(folder) = self.folder {
+            let (door, folder, shadow) = (self.door.clone(), Rc::clone(folder), Rc::clone(shadow));
+            let rng = rng(self.seed, 21);
+            process.spawn_local(apps::backups(door, folder, shadow, Rc::clone(done), standing.clone(), rng));
+        }
         for n in 0..self.troubles.talkers {
             let rng = rng(self.seed, 30 + n);
             process.spawn_local(talker::talk(service.clone(), rng, Rc::clone(done), standing.clone()));
@@ -189,11 +211,19 @@ impl Life<'_> {
         // up, and what it reports counts.
         if left.bytes == 0 && left.flushed && how == End::Drained {
             // All that was answered is on the platters now.
-            for shadow in self.shadows {
+            for shadow in &self.store.shadows {
                 let now = shadow.borrow_mut().moment();
                 shadow.borrow_mut().flushed(now);
             }
         }
+    }
+}
+
+/// Connections of the control interface break, at intervals of so many milliseconds at most.
+async fn cut_now_and_then(door: Door, mut rng: Xoshiro256PlusPlus, most: u64) {
+    loop {
+        tokio::time::sleep(Duration::from_millis(rng.next_u64() % most)).await;
+        door.cut();
     }
 }
 
@@ -203,10 +233,10 @@ fn exports(sectors: u64) -> Exports {
         description: String::new(),
         first,
         sectors: SECTORS as u64,
-        read_only: false,
+        read_only: name == ARCHIVE,
         weight: 100,
     };
-    Exports::new(NAMES.into_iter().zip(FIRST).map(spec).collect(), sectors, 512).expect("two exports")
+    Exports::new(NAMES.into_iter().zip(FIRST).map(spec).collect(), sectors, 512).expect("four exports")
 }
 
 /// The write cache of an export, as the server has it.

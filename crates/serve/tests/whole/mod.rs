@@ -4,10 +4,13 @@
 //! Time is tokio's, and passes only when every task waits. Its timers have a resolution of a millisecond, which stands
 //! for a microsecond of the platter, so that gaps are as long as in real time.
 
+mod apps;
 mod client;
 mod disk;
+mod door;
 mod life;
 mod network;
+mod outside;
 mod process;
 mod session;
 mod shadow;
@@ -25,17 +28,26 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tokio::task::LocalSet;
 
+use apps::Scrubs;
 use disk::{Errs, Media};
+use door::Door;
 use life::Life;
-use shadow::Shadow;
+use outside::Beside;
+use shadow::{SECTOR, Shadow, filled};
 
+/// The disk that a server has, and another that it may have after a new start.
+const DISKS: [&str; 2] = ["one", "two"];
 /// Sectors of each export: few, so that requests meet.
 const SECTORS: usize = 768;
 /// Where the exports begin: neither at the beginning of the disk nor of a track.
-const FIRST: [u64; 2] = [1_000, 60_000];
-const NAMES: [&str; 2] = ["plain", "cached"];
+const FIRST: [u64; 4] = [1_000, 60_000, 45_000, 20_000];
+const NAMES: [&str; 4] = ["plain", "cached", OUTSIDE, ARCHIVE];
 /// The one with a write cache.
 const CACHED: u32 = 1;
+/// The one that has a write cache in a program of its own, if any.
+const OUTSIDE: &str = "outside";
+/// The one that nobody can write.
+const ARCHIVE: &str = "archive";
 
 /// What was done under a seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,12 +72,20 @@ pub struct Done {
     pub kills: u64,
     pub blackouts: u64,
     pub ends: u64,
+    /// Lives with another disk.
+    pub swaps: u64,
+    /// Requests of clients of a write cache outside.
+    pub outside: u64,
+    /// Backups and scrubs that came to their end, and damaged units that scrubs have found.
+    pub backups: u64,
+    pub scrubs: u64,
+    pub found: u64,
 }
 
 impl Done {
     /// Requests, blocks that a session was brought or has written, and commands.
     pub fn operations(&self) -> u64 {
-        self.requests + self.delivered / 8 + self.free_writes + self.commands
+        self.requests + self.outside + self.delivered / 8 + self.free_writes + self.commands
     }
 }
 
@@ -83,17 +103,24 @@ impl std::ops::AddAssign for Done {
         self.kills += more.kills;
         self.blackouts += more.blackouts;
         self.ends += more.ends;
+        self.swaps += more.swaps;
+        self.outside += more.outside;
+        self.backups += more.backups;
+        self.scrubs += more.scrubs;
+        self.found += more.found;
     }
 }
 
 /// What may go wrong in a world.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Troubles {
     errs: Errs,
     /// One of this number of rounds of a client ends in a cut connection; 0: none.
     cuts: u64,
     /// Sessions that talk fast.
     talkers: u64,
+    /// Connections of programs outside break, after so many milliseconds at most each; 0: none.
+    lost: u64,
 }
 
 /// What a server may answer to what is asked rightly.
@@ -103,7 +130,7 @@ struct Standing {
     ending: Rc<Cell<bool>>,
     /// Its device is gone.
     gone: Arc<AtomicBool>,
-    errs: Errs,
+    troubles: Troubles,
 }
 
 impl Standing {
@@ -114,7 +141,12 @@ impl Standing {
 
     /// Whether it may say that something could not be done.
     fn may_fail(&self) -> bool {
-        self.errs.fails > 0 || self.may_end()
+        self.troubles.errs.fails > 0 || self.may_end()
+    }
+
+    /// Whether a session of a program outside may end without a reason of the server's, or find others' in its way.
+    fn is_shaky(&self) -> bool {
+        self.troubles.lost > 0 || self.troubles.talkers > 0 || self.may_end()
     }
 }
 
@@ -138,6 +170,43 @@ fn counts_panics() {
     });
 }
 
+/// A disk, and what the exports on it may hold that only a server's clients write.
+struct Store {
+    id: &'static str,
+    media: Arc<Mutex<Media>>,
+    shadows: [Rc<RefCell<Shadow>>; 2],
+}
+
+impl Store {
+    fn new(id: &'static str) -> Store {
+        let shadow = |name| Rc::new(RefCell::new(Shadow::new(name, SECTORS)));
+        let media: Arc<Mutex<Media>> = Arc::default();
+        (0..SECTORS).for_each(|n| media.lock().unwrap().fill(FIRST[3] + n as u64, filled(1 + n as u64, n)));
+        Store { id, media, shadows: [shadow(NAMES[0]), shadow(NAMES[1])] }
+    }
+
+    /// Whether it is the one that programs outside began with.
+    fn is_first(&self) -> bool {
+        self.id == DISKS[0]
+    }
+
+    /// A server has ended. `power`: and the power of the disk was gone.
+    fn after(&self, power: bool) {
+        let media = self.media.lock().unwrap();
+        for (n, shadow) in self.shadows.iter().enumerate() {
+            let found = |sector: usize| media.sector(FIRST[n] + sector as u64);
+            // With the process goes what is only in its cache.
+            let volatile = power || n == CACHED as usize;
+            shadow.borrow_mut().crashed(found, volatile, power);
+        }
+        if !self.is_first() {
+            let found = |sector: usize| media.sector(FIRST[2] + sector as u64);
+            let foreign = (0..SECTORS).find(|&sector| found(sector) != [0; SECTOR]);
+            assert_eq!(foreign, None, "a sector of the other disk has data that was meant for the first");
+        }
+    }
+}
+
 /// Runs a world from its first server to its last.
 pub fn run(seed: u64) -> Done {
     counts_panics();
@@ -151,39 +220,63 @@ pub fn run(seed: u64) -> Done {
 
 async fn world(seed: u64) -> Done {
     let mut chance = rng(seed, 0);
-    let media: Arc<Mutex<Media>> = Arc::default();
-    let shadows: [Rc<RefCell<Shadow>>; 2] = NAMES.map(|name| Rc::new(RefCell::new(Shadow::new(name, SECTORS))));
-    let mut done = Done::default();
-    for life in 0..1 + chance.next_u64() % 4 {
+    let stores = DISKS.map(|id| Rc::new(Store::new(id)));
+    let with_outside = chance.next_u64().is_multiple_of(3);
+    let (door, outside) = (Door::default(), Beside::new(with_outside));
+    let (mut done, scrubbed) = (Done::default(), Rc::<RefCell<Done>>::default());
+    let folder = with_outside.then(|| Rc::new(apps::folder()));
+    let scrubs = folder.clone().map(|folder| Scrubs {
+        door: door.clone(),
+        folder,
+        first: Rc::clone(&stores[0]),
+        done: Rc::clone(&scrubbed),
+        rng: rng(seed, 60),
+    });
+    let scrubs = scrubs.map(|scrubs| tokio::task::spawn_local(scrubs.scrub()));
+    let lives = 1 + chance.next_u64() % if with_outside { 6 } else { 4 };
+    for life in 0..lives {
         let mut one_of = |ns: &[u64]| ns[chance.next_u64() as usize % ns.len()];
-        let errs = Errs { fails: one_of(&[0, 0, 200]), hangs: one_of(&[0, 100]), dies: one_of(&[0, 0, 0, 3_000]) };
-        let troubles = Troubles { errs, cuts: one_of(&[0, 3]), talkers: one_of(&[0, 0, 3]) };
+        let errs = Errs { fails: one_of(&[0, 0, 200, 20]), hangs: one_of(&[0, 100]), dies: one_of(&[0, 0, 0, 3_000]) };
+        let mut troubles = Troubles { errs, cuts: one_of(&[0, 3]), talkers: one_of(&[0, 0, 3]), lost: 0 };
         // How it ends: with a signal, or by a crash in the middle of something.
-        let ends = one_of(&[0, 1, 2, 2]);
-        let lives_ms = 20_000 + one_of(&[1, 7, 40, 300]) * one_of(&[1, 10, 100]) * 997;
-        let server = Life { seed: seed ^ life << 48, media: &media, shadows: &shadows, troubles };
+        let mut ends = one_of(&[0, 1, 2, 2]);
+        let mut lives_ms = 20_000 + one_of(&[1, 7, 40, 300]) * one_of(&[1, 10, 100]) * 997;
+        let mut store = &stores[0];
+        if with_outside {
+            // What falls silent would be waited for, and meanwhile a server that is not there tried again and again.
+            (troubles.cuts, troubles.lost) = (0, one_of(&[0, 5_000_000]));
+            ends = one_of(&[0, 1, 1, 2]);
+            if life > 0 && one_of(&[0, 0, 1]) == 1 {
+                (store, ends, lives_ms) = (&stores[1], one_of(&[1, 1, 2]), 20_000 + one_of(&[1, 10, 300]) * 997);
+                done.swaps += 1;
+            }
+        }
+        let seed = seed ^ life << 48;
+        let server = Life { seed, store, door: &door, outside: &outside, folder: &folder, troubles };
         let (wreck, lived) = server.live((ends > 0).then(|| Duration::from_millis(lives_ms))).await;
         assert_eq!(PANICS.get(), 0, "a task has panicked");
         done += lived;
         done.commands += wreck.commands();
-        let mut chance = rng(seed, 1 + life);
+        let mut chance = rng(seed, 1);
         wreck.settle(&mut chance);
         let power = ends == 2;
         if power {
-            media.lock().unwrap().lose_power(&mut chance);
+            store.media.lock().unwrap().lose_power(&mut chance);
         }
         match ends {
             0 => done.ends += 1,
             1 => done.kills += 1,
             _ => done.blackouts += 1,
         }
-        for (n, shadow) in shadows.iter().enumerate() {
-            let found = |sector: usize| media.lock().unwrap().sector(FIRST[n] + sector as u64);
-            // With the process goes what is only in its cache.
-            let volatile = power || n == CACHED as usize;
-            shadow.borrow_mut().crashed(found, volatile, power);
-        }
+        store.after(power);
+        // A program beside the server loses its power, too, and may end by itself.
+        let dies = power || life + 1 == lives || chance.next_u64().is_multiple_of(4);
+        outside.after(&stores[0], dies, power && store.is_first()).await;
     }
-    done.checked = shadows.iter().map(|s| s.borrow().checked).sum();
+    scrubs.iter().for_each(|scrubs| scrubs.abort());
+    done += *scrubbed.borrow();
+    done.checked = stores.iter().flat_map(|s| &s.shadows).map(|s| s.borrow().checked).sum::<u64>() + outside.checked();
+    done.outside = outside.done.borrow().requests;
+    done.failed += outside.done.borrow().failed;
     done
 }

@@ -6,6 +6,8 @@
 //! heard what became of it, but never over what a client wrote that asked for it after the task was registered.
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes a sector.
 pub const SECTOR: usize = 512;
@@ -49,7 +51,7 @@ struct Sector {
 pub struct Shadow {
     name: &'static str,
     sectors: Vec<Sector>,
-    moment: u64,
+    moment: Arc<AtomicU64>,
     stamps: u64,
     reads: u64,
     /// Sectors that were looked at.
@@ -70,6 +72,11 @@ impl Reading {
     /// How many sectors.
     pub fn sectors(&self) -> usize {
         self.range.len()
+    }
+
+    /// It is of one moment, which was before this one.
+    pub fn is_of_before(&mut self, moment: u64) {
+        self.until = Some(moment);
     }
 }
 
@@ -140,7 +147,7 @@ impl Shadow {
     pub fn new(name: &'static str, sectors: usize) -> Shadow {
         let zero = Version { stamp: 0, issued: 0, ended: Some(0), done: true, registered: None };
         let sector = Sector { held: vec![zero], kept: vec![zero], recent: vec![], newest: 0, touched: 0 };
-        Shadow { name, sectors: vec![sector; sectors], moment: 0, stamps: 0, reads: 0, checked: 0 }
+        Shadow { name, sectors: vec![sector; sectors], moment: Arc::default(), stamps: 0, reads: 0, checked: 0 }
     }
 
     /// How many there are.
@@ -149,8 +156,12 @@ impl Shadow {
     }
 
     fn now(&mut self) -> u64 {
-        self.moment += 1;
-        self.moment
+        self.moment.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// What counts the moments: the last one there was.
+    pub fn clock(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.moment)
     }
 
     /// A write is issued.

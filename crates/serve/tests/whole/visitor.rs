@@ -30,6 +30,8 @@ pub struct Visitor {
     pub standing: Standing,
     /// Of which its connections are.
     pub process: Rc<Process>,
+    /// An answer that takes longer never comes.
+    pub patience: Duration,
 }
 
 impl Visitor {
@@ -37,9 +39,25 @@ impl Visitor {
     pub async fn visit(mut self) {
         let places = Arc::new(Semaphore::new(8));
         for _ in 0..4 {
-            let (stream, wire, fate) = connection(Xoshiro256PlusPlus::seed_from_u64(self.rng.next_u64()));
+            self.once(&places).await;
+        }
+    }
+
+    /// Visits without end.
+    pub async fn stay(mut self) {
+        let places = Arc::new(Semaphore::new(8));
+        loop {
+            self.once(&places).await;
+            let pause = Duration::from_millis(self.rng.next_u64() % 1_000_000);
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn once(&mut self, places: &Arc<Semaphore>) {
+        {
+            let (stream, wire, fate) = connection(Some(Xoshiro256PlusPlus::seed_from_u64(self.rng.next_u64())));
             let (goes_on, must_go) = oneshot::channel();
-            let (shared, ends, places) = (self.shared.clone(), self.ends.clone(), Arc::clone(&places));
+            let (shared, ends, places) = (self.shared.clone(), self.ends.clone(), Arc::clone(places));
             self.process.spawn(async move {
                 let _goes_on = goes_on;
                 let _ = serve(Box::new(wire), &shared, places, must_go, ends).await;
@@ -51,7 +69,7 @@ impl Visitor {
             if cut {
                 self.process.spawn_local(trouble(fate, self.rng.next_u64()));
             }
-            let worked = client.work(120).await;
+            let worked = client.work(120, self.patience).await;
             let mut done = self.done.borrow_mut();
             done.requests += client.done;
             done.failed += client.failed;

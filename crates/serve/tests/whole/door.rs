@@ -1,0 +1,63 @@
+//! The control interface of a world's server, as programs outside find it: there or not, and another after a new start.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use headtime_serve::control::service::{Service, over};
+use headtime_serve::control::socket::Socket;
+use headtime_serve::net::Stream;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_stream::wrappers::UnboundedReceiverStream;
+
+use super::network::{Fate, Wire, connection};
+use super::process::Process;
+
+/// Where connections go: to nobody when no server listens.
+#[derive(Clone, Default)]
+pub struct Door(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    server: Option<UnboundedSender<io::Result<Wire>>>,
+    open: Vec<Fate>,
+}
+
+impl Door {
+    /// How a program gets in.
+    pub fn socket(&self) -> Socket {
+        let door = self.clone();
+        Socket::in_memory("control", move || door.connect())
+    }
+
+    fn connect(&self) -> io::Result<Box<dyn Stream>> {
+        let mut inner = self.0.lock().unwrap();
+        let (client, wire, fate) = connection(None);
+        let heard = inner.server.as_ref().is_some_and(|server| server.send(Ok(wire)).is_ok());
+        if !heard {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        inner.open.retain(|fate| !fate.is_cut());
+        inner.open.push(fate);
+        Ok(Box::new(client))
+    }
+
+    /// A server listens.
+    pub fn open(&self, service: Service, process: &Process) {
+        let (server, connections) = unbounded_channel();
+        self.0.lock().unwrap().server = Some(server);
+        let connections = UnboundedReceiverStream::new(connections);
+        process.spawn(over(service, connections, std::future::pending()));
+    }
+
+    /// It is gone, and all connections with it.
+    pub fn shut(&self) {
+        let mut inner = self.0.lock().unwrap();
+        inner.server = None;
+        inner.open.drain(..).for_each(|fate| fate.cut());
+    }
+
+    /// Each connection breaks.
+    pub fn cut(&self) {
+        self.0.lock().unwrap().open.drain(..).for_each(|fate| fate.cut());
+    }
+}
