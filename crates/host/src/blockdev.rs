@@ -304,7 +304,8 @@ impl BlockDevice {
     }
 
     /// As [`BlockDevice::refuse_if_used`], and asks the kernel, too, by opening it exclusively for a moment: that also
-    /// meets mounts of other namespaces and programs that have it for themselves.
+    /// meets mounts of other namespaces and programs that have it for themselves. Waits up to a second for one that was
+    /// killed, as the kernel does not let go at once.
     ///
     /// # Errors
     /// [`UseError`].
@@ -323,7 +324,7 @@ impl BlockDevice {
     }
 
     /// Opens it past the page cache and exclusively: as long as the descriptor is open, nobody mounts it or any
-    /// partition of it, and nobody else opens it exclusively.
+    /// partition of it, and nobody else opens it exclusively. Waits as [`BlockDevice::refuse_if_in_use`] does.
     ///
     /// # Errors
     /// [`UseError`].
@@ -339,7 +340,13 @@ impl BlockDevice {
     }
 
     fn open_exclusively(&self, how: OFlags) -> Result<OwnedFd, UseError> {
-        let fd = open(&self.path, how | OFlags::EXCL).map_err(|e| refused(&self.path, e))?;
+        let patience = Instant::now() + LET_GO;
+        let fd = loop {
+            match open(&self.path, how | OFlags::EXCL) {
+                Err(Errno::BUSY) if Instant::now() < patience => std::thread::sleep(LET_GO / 50),
+                opened => break opened.map_err(|e| refused(&self.path, e))?,
+            }
+        };
         // The name may lead elsewhere by now, and the medium may have been changed.
         let opened = DeviceNumber::of(rustix::fs::fstat(&fd).map_err(|e| refused(&self.path, e))?.st_rdev);
         if opened != self.number {

@@ -35,8 +35,13 @@ fn a_loop_device_is_described_and_opened() {
     let open = found.open(false).unwrap();
     assert!(matches!(found.refuse_if_in_use(), Err(UseError::Busy { .. })));
     assert!(matches!(found.open(true), Err(UseError::Busy { .. })));
-    drop(open);
+    // The kernel lets go late of what a program had that was killed.
+    let lets_go = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(open);
+    });
     found.open(true).unwrap();
+    lets_go.join().unwrap();
     let Target::File(file) = Target::inspect(&Sys::default(), &device.backing()).unwrap() else { panic!("a file") };
     match file.open(false).unwrap_err() {
         UseError::Held { by, .. } => assert_eq!(by, device.name()),
