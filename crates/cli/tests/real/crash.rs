@@ -1,153 +1,16 @@
 //! What is left when a server ends: by a signal it can hear, and by one it cannot.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use super::nbd_client::{FLUSH, FUA, Nbd, WRITE};
-use super::{SMALL, Server, disk, finish, next, run, scratch};
+use super::nbd_client::{Nbd, WRITE};
+use super::verified::{BLOCK, Disk, EXPORT, Tally, WRITERS, Writer, a_while, contents, joined, rounds, write};
+use super::{SMALL, Server, disk, finish, run, scratch};
 use crate::support::{self, Process};
-
-pub(super) const SECTOR: usize = 512;
-pub(super) const BLOCK: u64 = 4096;
-/// Blocks of each writer, beside the others'.
-const BLOCKS: u64 = 64;
-const WRITERS: u64 = 4;
-/// Requests that a writer has under way.
-const DEPTH: usize = 8;
-/// Times that the server is killed; `HEADTIME_KILLS` in the environment says otherwise.
-const ROUNDS: u64 = 3;
-
-/// What one block may hold after a crash: the generation that was promised last, and the last one sent.
-#[derive(Clone, Copy, Debug, Default)]
-struct Block {
-    promised: u64,
-    answered: u64,
-    sent: u64,
-}
-
-/// A client that writes its own blocks over and over and keeps account of what it was promised.
-struct Writer {
-    first: u64,
-    blocks: Vec<Block>,
-    seed: u64,
-}
-
-/// A request that is not answered yet.
-enum Asked {
-    Write {
-        block: usize,
-        generation: u64,
-        fua: bool,
-    },
-    /// With what had been answered when it was sent, by block: this much it promises.
-    Flush(Vec<u64>),
-}
-
-/// A block of this generation: each of its sectors says which it is of, so that a torn one can be told.
-pub(super) fn contents(block: u64, generation: u64) -> Vec<u8> {
-    let sector = |s: u64| {
-        let mut bytes = Vec::with_capacity(SECTOR);
-        let mut seed = block << 40 ^ generation << 8 ^ s;
-        bytes.extend_from_slice(&generation.to_le_bytes());
-        while bytes.len() < SECTOR {
-            seed = next(seed);
-            bytes.extend_from_slice(&seed.to_le_bytes());
-        }
-        bytes
-    };
-    (0..BLOCK / SECTOR as u64).flat_map(sector).collect()
-}
-
-impl Writer {
-    fn new(number: u64) -> Writer {
-        Writer { first: number * BLOCKS, blocks: vec![Block::default(); BLOCKS as usize], seed: number }
-    }
-
-    fn chance(&mut self, of: u64) -> u64 {
-        self.seed = next(self.seed);
-        self.seed % of
-    }
-
-    /// Writes until the server is gone.
-    fn write(&mut self, socket: &Path) {
-        let Ok(mut nbd) = Nbd::open(socket, "") else { return };
-        let mut under_way: BTreeMap<u64, Asked> = BTreeMap::new();
-        for cookie in 1.. {
-            let sent = self.ask(&mut nbd, cookie, &mut under_way);
-            // Answers that came before the end count, even when a request could not be sent any more.
-            while under_way.len() >= DEPTH || sent.is_err() {
-                let Ok((cookie, error)) = nbd.answer() else { return };
-                assert_eq!(error, 0, "a request failed");
-                self.answered(under_way.remove(&cookie).expect("an answer to what was asked"));
-            }
-        }
-    }
-
-    fn ask(&mut self, nbd: &mut Nbd, cookie: u64, under_way: &mut BTreeMap<u64, Asked>) -> std::io::Result<()> {
-        if self.chance(16) == 0 {
-            under_way.insert(cookie, Asked::Flush(self.blocks.iter().map(|b| b.answered).collect()));
-            return nbd.send(FLUSH, 0, cookie, 0, 0, &[]);
-        }
-        // One write of a block at a time: two could be carried out in either order.
-        let busy = |n: usize| under_way.values().any(|a| matches!(a, Asked::Write { block, .. } if *block == n));
-        let start = self.chance(BLOCKS) as usize;
-        let block =
-            (start..start + BLOCKS as usize).map(|n| n % BLOCKS as usize).find(|n| !busy(*n)).expect("a free one");
-        self.blocks[block].sent += 1;
-        let (generation, fua) = (self.blocks[block].sent, self.chance(4) == 0);
-        under_way.insert(cookie, Asked::Write { block, generation, fua });
-        let number = self.first + block as u64;
-        let flags = if fua { FUA } else { 0 };
-        nbd.send(WRITE, flags, cookie, number * BLOCK, BLOCK as u32, &contents(number, generation))
-    }
-
-    fn answered(&mut self, asked: Asked) {
-        match asked {
-            Asked::Write { block, generation, fua } => {
-                let b = &mut self.blocks[block];
-                b.answered = generation;
-                if fua {
-                    b.promised = generation;
-                }
-            }
-            Asked::Flush(by_then) => {
-                for (b, generation) in self.blocks.iter_mut().zip(by_then) {
-                    b.promised = b.promised.max(generation);
-                }
-            }
-        }
-    }
-
-    /// Looks at every block; from now on, what is found is what was promised. How many were promised something.
-    fn check(&mut self, nbd: &mut Nbd) -> usize {
-        let promised = self.blocks.iter().filter(|b| b.promised > 0).count();
-        for (n, b) in self.blocks.iter_mut().enumerate() {
-            let number = self.first + n as u64;
-            let found = nbd.read(number * BLOCK, BLOCK as u32).unwrap();
-            let mut newest = 0;
-            for (s, sector) in found.chunks(SECTOR).enumerate() {
-                let generation = u64::from_le_bytes(sector[..8].try_into().unwrap());
-                let said = format!("block {number}, sector {s}: generation {generation}, of {b:?}");
-                assert!((b.promised..=b.sent).contains(&generation), "lost: {said}");
-                let whole = if generation == 0 { vec![0; SECTOR] } else { piece(number, generation, s) };
-                assert!(sector == whole, "a torn sector: {said}");
-                newest = newest.max(generation);
-            }
-            // A block may be torn between sectors when its write was not answered. It is written anew, as a file system would.
-            nbd.write(FUA, number * BLOCK, &contents(number, b.sent + 1)).unwrap();
-            let now = b.sent + 1;
-            *b = Block { promised: now, answered: now, sent: now };
-        }
-        promised
-    }
-}
-
-fn piece(block: u64, generation: u64, sector: usize) -> Vec<u8> {
-    contents(block, generation)[sector * SECTOR..][..SECTOR].to_vec()
-}
 
 /// fio beside the writers, in the part of the drive that is not theirs; it ends with the server.
 fn fio(server: &Server, dir: &Path) -> Option<Process> {
@@ -155,7 +18,7 @@ fn fio(server: &Server, dir: &Path) -> Option<Process> {
         let mut fio = Command::new("fio");
         fio.current_dir(dir).args(["--name=beside", "--ioengine=nbd", "--rw=randrw", "--bs=4k", "--offset=4M"]);
         fio.args(["--size=16M", "--iodepth=8", "--fsync=8", "--time_based", "--runtime=60", "--uri"])
-            .arg(server.uri(""));
+            .arg(server.uri(EXPORT));
         Process(fio.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     })
 }
@@ -163,15 +26,65 @@ fn fio(server: &Server, dir: &Path) -> Option<Process> {
 #[test]
 fn what_was_promised_before_kill_9_is_there_after_it() {
     let dir = scratch("kill");
-    is_killed_again_and_again("what_was_promised_before_kill_9_is_there_after_it", dir.path(), Server::disk, 1_000);
+    is_killed_again_and_again("what_was_promised_before_kill_9_is_there_after_it", dir.path(), &Disk::Virtual, 8);
 }
 
 #[test]
 fn what_was_flushed_through_a_write_cache_is_there_after_kill_9() {
     let dir = scratch("kill-cached");
     const NAME: &str = "what_was_flushed_through_a_write_cache_is_there_after_kill_9";
-    // A flush of one client writes what all have written, and fio beside them flushes without end.
-    is_killed_again_and_again(NAME, dir.path(), cached, 6_000);
+    is_killed_again_and_again(NAME, dir.path(), &Disk::Cached, 4);
+}
+
+#[test]
+fn what_was_promised_on_a_file_is_there_after_kill_9() {
+    let dir = scratch("kill-file");
+    let disk = Disk::file(dir.path());
+    is_killed_again_and_again("what_was_promised_on_a_file_is_there_after_kill_9", dir.path(), &disk, 8);
+}
+
+#[test]
+fn what_was_promised_on_a_loop_device_is_there_after_kill_9() {
+    const NAME: &str = "what_was_promised_on_a_loop_device_is_there_after_kill_9";
+    if let Some(why) = support::missing(&["losetup"]) {
+        return support::skipped(NAME, &why);
+    }
+    let _turn = support::turn();
+    let (dir, disk) = (scratch("kill-loop"), Disk::looped("killed"));
+    is_killed_again_and_again(NAME, dir.path(), &disk, 8);
+}
+
+/// Every so many rounds fio writes beside the writers.
+const FIO_EVERY: u64 = 4;
+/// As long as it takes to begin.
+const FIO_BEGINS: Duration = Duration::from_millis(600);
+/// A flush of one client writes what all have written to a write cache.
+const CACHE_FLUSHES: Duration = Duration::from_millis(1_000);
+
+/// Writes to a server and kills it after a while, several times, and looks for what was promised.
+fn is_killed_again_and_again(name: &str, dir: &Path, disk: &Disk, usual: u64) {
+    if let Some(why) = support::missing_program(&["fio"]) {
+        support::skipped(name, &format!("the part with fio beside it: {why}"));
+    }
+    let (mut tally, stop) = (Tally::default(), Arc::new(AtomicBool::new(false)));
+    let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
+    let mut server = disk.serve(dir);
+    for round in 0..rounds(usual) {
+        let beside = if round % FIO_EVERY == 0 { fio(&server, dir) } else { None };
+        let writing = write(writers, &server.socket(), &stop);
+        let waits = [beside.is_some().then_some(FIO_BEGINS), matches!(disk, Disk::Cached).then_some(CACHE_FLUSHES)];
+        thread::sleep(a_while(round) + waits.into_iter().flatten().sum::<Duration>());
+        let socket = server.socket();
+        server.kill();
+        tally.kills += 1;
+        writers = joined(writing);
+        drop(beside);
+        assert!(socket.exists(), "a killed server leaves its socket");
+        server = disk.serve(dir);
+        tally.after_crash(&mut writers, &socket);
+    }
+    assert!(server.stop().0.success());
+    tally.report(name);
 }
 
 /// A server whose export has the smallest write cache there is.
@@ -185,40 +98,6 @@ fn cached(dir: &Path) -> Server {
     let mut command = super::headtime();
     command.arg("serve").arg(config);
     Server::start(dir, command)
-}
-
-/// Starts a server, writes to it and kills it after so long, several times, and looks for what was promised.
-fn is_killed_again_and_again(name: &str, dir: &Path, start: fn(&Path) -> Server, after_ms: u64) {
-    if let Some(why) = support::missing_program(&["fio"]) {
-        support::skipped(name, &format!("the part with fio beside it: {why}"));
-    }
-    let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
-    let asked = std::env::var("HEADTIME_KILLS").ok();
-    let rounds = asked.map_or(ROUNDS, |n| n.parse().expect("HEADTIME_KILLS: expected a number"));
-    for round in 0..rounds {
-        let server = start(dir);
-        let beside = fio(&server, dir);
-        let socket: PathBuf = server.socket();
-        let writing = writers.into_iter().map(|mut w| {
-            let socket = socket.clone();
-            thread::spawn(move || {
-                w.write(&socket);
-                w
-            })
-        });
-        let writing: Vec<_> = writing.collect();
-        thread::sleep(Duration::from_millis(after_ms + 137 * round));
-        server.kill();
-        writers = writing.into_iter().map(|w| w.join().unwrap()).collect();
-        drop(beside);
-        assert!(socket.exists(), "a killed server leaves its socket");
-        let server = start(dir);
-        let mut nbd = Nbd::open(&server.socket(), "").unwrap();
-        let promised: usize = writers.iter_mut().map(|w| w.check(&mut nbd)).sum();
-        eprintln!("round {round}: {promised} blocks were promised something");
-        assert!(promised > 20, "only {promised} blocks were promised anything: nothing was tested");
-        assert!(server.stop().0.success());
-    }
 }
 
 #[test]

@@ -5,12 +5,15 @@ mod attacks;
 mod behaviour;
 mod crash;
 mod devices;
+mod kills_clients;
+mod kills_destage;
 mod nbd_client;
 mod power;
 mod recording;
 mod segments;
 mod streams;
 mod tools;
+mod verified;
 mod watching;
 
 use std::fs;

@@ -9,7 +9,7 @@ use headtime_serve::backing;
 
 use super::crash::{Contents, Disk};
 use super::{Place, each_failure, number_of_failures, place};
-use crate::real::crash::{BLOCK, SECTOR, contents};
+use crate::real::verified::{BLOCK, SECTOR, contents};
 use crate::real::nbd_client::{FLUSH, FUA, Nbd, WRITE};
 use crate::real::{SMALL, SMALL_BYTES, Server, headtime, next, socket};
 

@@ -1,0 +1,324 @@
+//! What tests that kill servers and clients share: writers that keep account of what they were promised, the disks that
+//! they write to, and the count of what was there afterwards.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::nbd_client::{FLUSH, FUA, Nbd, WRITE};
+use super::{SMALL, SMALL_BYTES, Server, headtime, next};
+use crate::support::{self, Loop};
+
+pub const SECTOR: usize = 512;
+pub const BLOCK: u64 = 4096;
+/// Blocks of each writer, beside the others'.
+pub const BLOCKS: u64 = 64;
+pub const WRITERS: u64 = 4;
+/// Requests that a writer has under way.
+const DEPTH: usize = 8;
+/// The export of these servers.
+pub const EXPORT: &str = "data";
+
+/// How often something is killed: `HEADTIME_KILLS` in the environment, or as often as is usual.
+pub fn rounds(usual: u64) -> u64 {
+    let asked = std::env::var("HEADTIME_KILLS").ok();
+    asked.map_or(usual, |n| n.parse().expect("HEADTIME_KILLS: expected a number"))
+}
+
+/// How long writes go on in this round: 50 to 500 ms.
+pub fn a_while(round: u64) -> Duration {
+    Duration::from_millis(50 + next(round) % 451)
+}
+
+/// What one block may hold after a crash: the generation that was promised last, and the last one sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Block {
+    /// Flushed, written with FUA, or found after a crash.
+    pub promised: u64,
+    pub answered: u64,
+    pub sent: u64,
+    /// What it had to hold when it was looked at the last time.
+    looked_for: u64,
+}
+
+/// A client that writes its own blocks over and over and keeps account of what it was promised.
+pub struct Writer {
+    first: u64,
+    pub blocks: Vec<Block>,
+    seed: u64,
+    /// Where it says what it sends and what it was promised, for those who are there when it is not.
+    diary: Option<File>,
+}
+
+/// A request that is not answered yet.
+enum Asked {
+    Write {
+        block: usize,
+        generation: u64,
+        fua: bool,
+    },
+    /// With what had been answered when it was sent, by block: this much it promises.
+    Flush(Vec<u64>),
+}
+
+/// A block of this generation: each of its sectors says which it is of, so that a torn one can be told.
+pub fn contents(block: u64, generation: u64) -> Vec<u8> {
+    let sector = |s: u64| {
+        let mut bytes = Vec::with_capacity(SECTOR);
+        let mut seed = block << 40 ^ generation << 8 ^ s;
+        bytes.extend_from_slice(&generation.to_le_bytes());
+        while bytes.len() < SECTOR {
+            seed = next(seed);
+            bytes.extend_from_slice(&seed.to_le_bytes());
+        }
+        bytes
+    };
+    (0..BLOCK / SECTOR as u64).flat_map(sector).collect()
+}
+
+impl Writer {
+    pub fn new(number: u64) -> Writer {
+        Writer { first: number * BLOCKS, blocks: vec![Block::default(); BLOCKS as usize], seed: number, diary: None }
+    }
+
+    /// One whose generations begin behind `sent`, and who keeps a diary.
+    pub fn with_diary(number: u64, sent: u64, diary: File) -> Writer {
+        let block = Block { sent, ..Block::default() };
+        let blocks = vec![block; BLOCKS as usize];
+        Writer { first: number * BLOCKS, blocks, seed: next(sent) ^ number, diary: Some(diary) }
+    }
+
+    /// Where its blocks are, and how many bytes they are.
+    pub fn place(&self) -> (u64, u32) {
+        (self.first * BLOCK, (BLOCKS * BLOCK) as u32)
+    }
+
+    fn chance(&mut self, of: u64) -> u64 {
+        self.seed = next(self.seed);
+        self.seed % of
+    }
+
+    /// Writes until the server is gone, or until `stop`; then everything is answered first.
+    pub fn write(&mut self, socket: &Path, stop: &AtomicBool) {
+        let Ok(mut nbd) = Nbd::open(socket, EXPORT) else { return };
+        let mut under_way: BTreeMap<u64, Asked> = BTreeMap::new();
+        for cookie in 1.. {
+            let stops = stop.load(Ordering::SeqCst);
+            let sent = if stops { Ok(()) } else { self.ask(&mut nbd, cookie, &mut under_way) };
+            // Answers that came before the end count, even when a request could not be sent any more.
+            while under_way.len() >= DEPTH || sent.is_err() || stops {
+                if stops && under_way.is_empty() {
+                    return;
+                }
+                let Ok((cookie, error)) = nbd.answer() else { return };
+                assert_eq!(error, 0, "a request failed");
+                self.answered(under_way.remove(&cookie).expect("an answer to what was asked"));
+            }
+        }
+    }
+
+    fn ask(&mut self, nbd: &mut Nbd, cookie: u64, under_way: &mut BTreeMap<u64, Asked>) -> io::Result<()> {
+        if self.chance(16) == 0 {
+            under_way.insert(cookie, Asked::Flush(self.blocks.iter().map(|b| b.answered).collect()));
+            return nbd.send(FLUSH, 0, cookie, 0, 0, &[]);
+        }
+        // One write of a block at a time: two could be carried out in either order.
+        let busy = |n: usize| under_way.values().any(|a| matches!(a, Asked::Write { block, .. } if *block == n));
+        let start = self.chance(BLOCKS) as usize;
+        let block =
+            (start..start + BLOCKS as usize).map(|n| n % BLOCKS as usize).find(|n| !busy(*n)).expect("a free one");
+        self.blocks[block].sent += 1;
+        let (generation, fua) = (self.blocks[block].sent, self.chance(4) == 0);
+        self.note("sent", block, generation);
+        under_way.insert(cookie, Asked::Write { block, generation, fua });
+        let number = self.first + block as u64;
+        let flags = if fua { FUA } else { 0 };
+        nbd.send(WRITE, flags, cookie, number * BLOCK, BLOCK as u32, &contents(number, generation))
+    }
+
+    fn answered(&mut self, asked: Asked) {
+        match asked {
+            Asked::Write { block, generation, fua } => {
+                let b = &mut self.blocks[block];
+                b.answered = generation;
+                if fua {
+                    b.promised = generation;
+                }
+                self.note("answered", block, generation);
+            }
+            Asked::Flush(by_then) => {
+                for (b, generation) in self.blocks.iter_mut().zip(by_then) {
+                    b.promised = b.promised.max(generation);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, what: &str, block: usize, generation: u64) {
+        if let Some(diary) = &mut self.diary {
+            diary.write_all(format!("{what} {block} {generation}\n").as_bytes()).unwrap();
+        }
+    }
+
+    /// What another one with a diary did.
+    pub fn read_diary(&mut self, diary: &str) {
+        for line in diary.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let (block, generation) = (words[1].parse::<usize>().unwrap(), words[2].parse().unwrap());
+            match words[0] {
+                "sent" => self.blocks[block].sent = generation,
+                "answered" => self.blocks[block].answered = generation,
+                other => panic!("{other} in a diary"),
+            }
+        }
+    }
+
+    /// Looks at every block, which must hold what `least` says or something newer; the oldest generation found in each.
+    fn look(&mut self, nbd: &mut Nbd, least: fn(&Block) -> u64, tally: &mut Tally) -> Vec<u64> {
+        let (at, length) = self.place();
+        let found = nbd.read(at, length).unwrap();
+        let oldest =
+            self.blocks.iter().zip(found.chunks(BLOCK as usize)).zip(self.first..).map(|((b, found), number)| {
+                let (mut oldest, mut whole) = (u64::MAX, (0, vec![0; BLOCK as usize]));
+                let mut lost = None;
+                for (s, sector) in found.chunks(SECTOR).enumerate() {
+                    let generation = u64::from_le_bytes(sector[..8].try_into().unwrap());
+                    if generation != whole.0 {
+                        whole = (generation, contents(number, generation));
+                    }
+                    // A block may be torn between sectors when its write was not answered, never within one.
+                    if !(least(b)..=b.sent).contains(&generation) || *sector != whole.1[s * SECTOR..][..SECTOR] {
+                        let what = format!("block {number}, sector {s}: generation {generation}, of {b:?}");
+                        lost.get_or_insert(what);
+                    }
+                    oldest = oldest.min(generation);
+                }
+                tally.lost.extend(lost);
+                oldest
+            });
+        let oldest: Vec<u64> = oldest.collect();
+        tally.checked += oldest.len();
+        for b in &mut self.blocks {
+            tally.promised += usize::from(least(b) > b.looked_for);
+            b.looked_for = least(b);
+        }
+        oldest
+    }
+}
+
+/// Starts writers, each on a thread of its own.
+pub fn write(writers: Vec<Writer>, socket: &Path, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<Writer>> {
+    let writing = writers.into_iter().map(|mut w| {
+        let (socket, stop) = (socket.to_owned(), Arc::clone(stop));
+        thread::spawn(move || {
+            w.write(&socket, &stop);
+            w
+        })
+    });
+    writing.collect()
+}
+
+/// The writers, when all have ended.
+pub fn joined(writing: Vec<JoinHandle<Writer>>) -> Vec<Writer> {
+    writing.into_iter().map(|w| w.join().unwrap()).collect()
+}
+
+/// What was killed, looked at and not found.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub kills: u64,
+    /// Blocks looked at of which more was promised than when they were looked at before.
+    pub promised: usize,
+    pub checked: usize,
+    pub lost: Vec<String>,
+}
+
+impl Tally {
+    /// After a crash: what was flushed or written with FUA must be there. From now on, what is found is what was
+    /// promised.
+    pub fn after_crash(&mut self, writers: &mut [Writer], socket: &Path) {
+        let mut nbd = Nbd::open(socket, EXPORT).unwrap();
+        for w in writers {
+            let oldest = w.look(&mut nbd, |b| b.promised, self);
+            for (b, oldest) in w.blocks.iter_mut().zip(oldest) {
+                (b.promised, b.answered, b.looked_for) = (oldest, oldest, oldest);
+            }
+        }
+    }
+
+    /// What was flushed or written with FUA must be there, and nothing is known of what else is.
+    pub fn flushed(&mut self, writers: &mut [Writer], socket: &Path) {
+        let mut nbd = Nbd::open(socket, EXPORT).unwrap();
+        for w in writers {
+            w.look(&mut nbd, |b| b.promised, self);
+        }
+    }
+
+    /// Whoever was told of the writes lives: all that was answered must be there.
+    pub fn answered(&mut self, writers: &mut [Writer], socket: &Path) {
+        let mut nbd = Nbd::open(socket, EXPORT).unwrap();
+        for w in writers {
+            w.look(&mut nbd, |b| b.promised.max(b.answered), self);
+        }
+    }
+
+    /// Says what came of it, and fails if anything is lost, or if nothing was tested.
+    pub fn report(&self, what: &str) {
+        let Tally { kills, promised, checked, lost } = self;
+        println!("{what}: {kills} kills, {checked} blocks checked, {promised} of them promised, {} lost", lost.len());
+        assert!(lost.is_empty(), "lost: {:#?}", &lost[..lost.len().min(8)]);
+        assert!(*promised as u64 >= *kills, "only {promised} blocks were promised anything: nothing was tested");
+    }
+}
+
+/// What a server that is killed serves.
+pub enum Disk {
+    /// A virtual drive: its backing file.
+    Virtual,
+    /// The same, and the export has the smallest write cache there is.
+    Cached,
+    /// A plain file as the device.
+    File,
+    /// A loop device, which is opened with O_DIRECT.
+    Loop(Loop),
+}
+
+impl Disk {
+    /// A file that the server takes for its device.
+    pub fn file(dir: &Path) -> Disk {
+        File::create(dir.join("disk.img")).unwrap().set_len(SMALL_BYTES).unwrap();
+        Disk::File
+    }
+
+    /// A loop device as large as the drive of these tests.
+    pub fn looped(name: &str) -> Disk {
+        let disk = Loop::new(name, 0);
+        File::options().write(true).open(disk.backing()).unwrap().set_len(SMALL_BYTES).unwrap();
+        support::run("losetup", &["-c", disk.path()]);
+        Disk::Loop(disk)
+    }
+
+    /// `headtime serve` on it.
+    pub fn serve(&self, dir: &Path) -> Server {
+        let config = dir.join("serve.toml");
+        let (disk, cache) = match self {
+            Disk::Virtual => ("backing = \"disk.img\"".into(), ""),
+            Disk::Cached => ("backing = \"disk.img\"".into(), "write-cache = \"1 MiB\"\n"),
+            Disk::File => ("device = \"disk.img\"".into(), ""),
+            Disk::Loop(disk) => (format!("device = \"{}\"", disk.path()), ""),
+        };
+        let text = format!(
+            "[disk]\ndrive = \"{SMALL}\"\n{disk}\n[listen]\nnbd = [\"unix:nbd.sock\"]\ncontrol = \"control.sock\"\n\
+             [[export]]\nname = \"{EXPORT}\"\n{cache}"
+        );
+        fs::write(&config, text).unwrap();
+        let mut command = headtime();
+        command.arg("serve").arg(config);
+        Server::start(dir, command)
+    }
+}
