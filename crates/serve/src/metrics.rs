@@ -25,7 +25,7 @@ use crate::engine::telling::Telling;
 use crate::net::Stream;
 use crate::net::address::Listening;
 use crate::net::exports::Exports;
-use crate::net::listener::SHORT_OF;
+use crate::net::listener::{Pace, SHORT_OF};
 
 /// Bytes of a request's head at most.
 const LONGEST_HEAD: usize = 8 << 10;
@@ -62,7 +62,7 @@ struct Answer {
 
 /// Serves clients until `end` becomes true.
 pub async fn serve(source: Source, listening: Listening, mut end: watch::Receiver<bool>) {
-    let places = Arc::new(Semaphore::new(MOST_CLIENTS));
+    let (places, mut pace) = (Arc::new(Semaphore::new(MOST_CLIENTS)), Pace::default());
     while !*end.borrow_and_update() {
         let place = tokio::select! {
             place = Arc::clone(&places).acquire_owned() => place.expect("never closed"),
@@ -74,6 +74,7 @@ pub async fn serve(source: Source, listening: Listening, mut end: watch::Receive
         };
         match accepted {
             Ok(stream) => {
+                pace.next().await;
                 let source = source.clone();
                 tokio::spawn(async move {
                     let _place = place;

@@ -146,6 +146,8 @@ type Run = Box<dyn FnOnce(Inbox<Telling>, Option<Recorder>) -> io::Result<End> +
 /// A server at work.
 pub struct Server {
     runtime: Runtime,
+    /// Those of each socket.
+    threads: Vec<Runtime>,
     engine: Option<JoinHandle<io::Result<End>>>,
     ended: oneshot::Receiver<()>,
     outbox: Outbox<Telling>,
@@ -158,6 +160,13 @@ pub struct Server {
     caches: Working,
     export_names: Vec<String>,
     note: Note,
+}
+
+/// Two threads for what waits for clients.
+fn threads(name: &str) -> Result<Runtime, ServeError> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let built = builder.worker_threads(2).thread_name(name).enable_all().build();
+    built.map_err(|e| ServeError::System("threads for clients", e))
 }
 
 impl Server {
@@ -173,25 +182,20 @@ impl Server {
     }
 
     fn begin(service: Service, run: Run) -> Result<Server, ServeError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .thread_name("headtime-net")
-            .enable_all()
-            .build()
-            .map_err(|e| ServeError::System("threads for clients", e))?;
-        let mut listening = Vec::with_capacity(service.listen.len());
-        for address in &service.listen {
-            listening.push(runtime.block_on(address.listen())?);
-        }
-        let control = match &service.control {
-            Some(at) => Some((at, runtime.block_on(Address::Unix(at.path.clone()).listen())?)),
-            None => None,
+        let runtime = threads("headtime-own")?;
+        // Each socket has threads of its own: what clients of one have them do keeps none from serving the others'.
+        let on_own_threads = |name, address: &Address| {
+            let own = threads(name)?;
+            let listening = own.block_on(address.listen())?;
+            Ok::<_, ServeError>((own, listening))
         };
-        let metrics = match service.metrics {
-            Some(at) => Some(runtime.block_on(Address::Tcp(at.to_string()).listen())?),
-            None => None,
-        };
-        let metrics_port = metrics.as_ref().and_then(|l| l.port());
+        let listening = service.listen.iter().map(|address| on_own_threads("headtime-net", address));
+        let listening = listening.collect::<Result<Vec<_>, _>>()?;
+        let control = service.control.as_ref().map(|at| Address::Unix(at.path.clone()));
+        let control = control.map(|address| on_own_threads("headtime-ctrl", &address)).transpose()?;
+        let metrics = service.metrics.map(|at| Address::Tcp(at.to_string()));
+        let metrics = metrics.map(|address| on_own_threads("headtime-metr", &address)).transpose()?;
+        let metrics_port = metrics.as_ref().and_then(|(_, l)| l.port());
         let (outbox, inbox) =
             inbox(MOST_REQUESTS + MOST_CACHED + MOST_OWN, MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
         let recording = service.record.map(|new| new.begin(Arc::clone(&service.note))).transpose();
@@ -226,6 +230,8 @@ impl Server {
         let export_names = service.exports.specs.iter().map(|s| s.name.clone()).collect();
         let caches = service.caches.start(&runtime, &interface, &service.note);
         let caches = caches.map_err(|e| ServeError::System("a write cache", e))?;
+        // A write cache's clients are NBD clients. Others of the interface are heard when there is time.
+        let interface = control::service::Service { engine: outbox.of_interface(), ..interface };
         let shared = Shared {
             exports: service.exports,
             engine: outbox.clone(),
@@ -239,39 +245,45 @@ impl Server {
         let _ = outbox.tell(Telling::Shares(shared.exports.shares()));
         let grounds = service.grounds;
         let streams = service.streams.map(|disk| {
-            let live = Live::new(outbox.clone(), disk, shared.exports.clone()).on(grounds);
+            let live = Live::new(outbox.of_interface(), disk, shared.exports.clone()).on(grounds);
             live.beside_caches(interface.cached.clone())
         });
         runtime.spawn(watching::watch(outbox.clone(), service.note.clone()));
-        if let Some(listening) = metrics {
-            let (exports, engine, names) = (shared.exports.clone(), outbox.clone(), Arc::clone(&names));
+        let mut threads = Vec::new();
+        if let Some((own, listening)) = metrics {
+            let (exports, engine, names) = (shared.exports.clone(), outbox.of_interface(), Arc::clone(&names));
             let source = metrics::Source { exports, engine, names, cached: interface.cached.clone() };
-            runtime.spawn(metrics::serve(source, listening, ends.clone()));
+            own.spawn(metrics::serve(source, listening, ends.clone()));
+            threads.push(own);
         }
-        if let Some((_, listening)) = control {
+        if let Some((own, listening)) = control {
             let interface = control::service::Service { streams: streams.clone(), ..interface };
             let (mut ends, note) = (ends.clone(), service.note.clone());
-            runtime.spawn(async move {
+            own.spawn(async move {
                 let ended = async move { _ = ends.wait_for(|&end| end).await };
                 if let Err(why) = control::service::serve(interface, listening, Arc::clone(&note), ended).await {
                     note(About::Warning, format!("the control interface ended: {why}"));
                 }
             });
+            threads.push(own);
         }
-        let ports = listening.iter().filter_map(|l| l.port()).collect();
-        let listeners = listening.into_iter().map(|l| {
+        let ports = listening.iter().filter_map(|(_, l)| l.port()).collect();
+        let listeners = listening.into_iter().map(|(own, l)| {
             let (mut shared, clients, note) = (shared.clone(), service.clients, service.note.clone());
             if l.port().is_none()
                 && let Some((_, required)) = &mut shared.tls
             {
                 *required = false;
             }
-            runtime.spawn(accept(l, shared, clients, ends.clone(), note))
+            let accepting = own.spawn(accept(l, shared, clients, ends.clone(), note));
+            threads.push(own);
+            accepting
         });
         let listeners = listeners.collect();
         let note = service.note;
         Ok(Server {
             runtime,
+            threads,
             engine,
             ended,
             outbox,
@@ -336,6 +348,8 @@ impl Server {
         }
         let end = end?;
         self.last_answers();
+        // What is left is of clients that have had their time, and ends with the process if not before.
+        self.threads.into_iter().for_each(Runtime::shutdown_background);
         self.runtime.shutdown_timeout(Duration::from_millis(100));
         written_out?;
         end.map_err(|e| ServeError::System("waiting for the device", e))

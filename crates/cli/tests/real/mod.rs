@@ -1,7 +1,9 @@
 //! What the tests with real clients share: servers that are started and ended, and programs that are run.
 
 mod applications;
+mod attackers;
 mod attacks;
+mod attacks_slow_nobody;
 mod behaviour;
 mod crash;
 mod devices;

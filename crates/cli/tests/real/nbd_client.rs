@@ -109,6 +109,13 @@ impl Nbd {
         Ok((u64::from_be_bytes(head[8..].try_into().unwrap()), error))
     }
 
+    /// The data behind the answer to a read.
+    pub fn data(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        let mut data = vec![0; length];
+        self.stream.read_exact(&mut data)?;
+        Ok(data)
+    }
+
     fn done(&mut self) -> io::Result<()> {
         match self.answer()? {
             (_, 0) => Ok(()),
@@ -120,9 +127,7 @@ impl Nbd {
     pub fn read(&mut self, offset: u64, length: u32) -> io::Result<Vec<u8>> {
         self.send(READ, 0, 1, offset, length, &[])?;
         self.done()?;
-        let mut data = vec![0; length as usize];
-        self.stream.read_exact(&mut data)?;
-        Ok(data)
+        self.data(length as usize)
     }
 
     /// Writes, with nothing else under way.

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected;
 
-use crate::net::listener::SHORT_OF;
+use crate::net::listener::{Pace, SHORT_OF};
 use crate::note::{About, Note};
 
 /// Connections at a time. One more is closed at once.
@@ -58,12 +58,13 @@ impl AsyncWrite for Held {
 pub fn incoming(listener: UnixListener, note: Note) -> ReceiverStream<io::Result<Held>> {
     let (out, connections) = channel(1);
     tokio::spawn(async move {
-        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let (places, mut pace) = (Arc::new(Semaphore::new(MOST_CONNECTIONS)), Pace::default());
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 () = out.closed() => return,
             };
+            pace.next().await;
             match (accepted, Arc::clone(&places).try_acquire_owned()) {
                 (Ok((stream, _)), Ok(place)) => _ = out.send(Ok(Held { stream, _place: place })).await,
                 (Ok(_), Err(_)) => {

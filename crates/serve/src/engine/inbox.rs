@@ -2,6 +2,9 @@
 //!
 //! Places in it are kept for requests, whose number [`crate::net::budget`] bounds, and for the end. Other calls wait
 //! for places of their own, of which a client has few: however fast one calls, there is room for the others' requests.
+//!
+//! What clients of the control interface tell has a queue of its own ([`Outbox::of_interface`]), in its order: the engine
+//! takes of it when it has time for that, and meanwhile hears and takes what NBD clients ask for.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,6 +34,8 @@ struct Wake {
     fd: OwnedFd,
     /// The engine sleeps, or is about to and will look into the queue once more.
     asleep: AtomicBool,
+    /// The same of the interface's queue.
+    asleep_to_interface: AtomicBool,
     /// For an engine that is a task ([`super::Engine::run_as_task`]).
     task: Notify,
 }
@@ -39,6 +44,7 @@ struct Wake {
 #[derive(Debug)]
 pub struct Inbox<T> {
     queue: Receiver<Queued<T>>,
+    interface: Receiver<Queued<T>>,
     wake: Arc<Wake>,
 }
 
@@ -46,6 +52,8 @@ pub struct Inbox<T> {
 #[derive(Debug)]
 pub struct Outbox<T> {
     queue: SyncSender<Queued<T>>,
+    interface: SyncSender<Queued<T>>,
+    is_interface: bool,
     wake: Arc<Wake>,
     /// Places of all calls, and of those of one client.
     calls: Arc<Semaphore>,
@@ -63,6 +71,8 @@ impl<T> Clone for Outbox<T> {
     fn clone(&self) -> Outbox<T> {
         Outbox {
             queue: self.queue.clone(),
+            interface: self.interface.clone(),
+            is_interface: self.is_interface,
             wake: Arc::clone(&self.wake),
             calls: Arc::clone(&self.calls),
             own: self.own.clone(),
@@ -70,13 +80,16 @@ impl<T> Clone for Outbox<T> {
     }
 }
 
-/// A queue for `requests` requests, `calls` calls, and the end.
+/// Queues for `requests` requests, `calls` calls, and the end.
 pub fn inbox<T>(requests: usize, calls: usize) -> io::Result<(Outbox<T>, Inbox<T>)> {
     let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-    let wake = Arc::new(Wake { fd, asleep: AtomicBool::new(false), task: Notify::new() });
-    let (sender, receiver) = sync_channel(requests + calls + 1);
+    let awake = || AtomicBool::new(false);
+    let wake = Arc::new(Wake { fd, asleep: awake(), asleep_to_interface: awake(), task: Notify::new() });
+    let (queue, told) = sync_channel(requests + calls + 1);
+    let (interface, told_over_it) = sync_channel(requests + calls);
     let calls = Arc::new(Semaphore::new(calls));
-    Ok((Outbox { queue: sender, wake: Arc::clone(&wake), calls, own: None }, Inbox { queue: receiver, wake }))
+    let inbox = Inbox { queue: told, interface: told_over_it, wake: Arc::clone(&wake) };
+    Ok((Outbox { queue, interface, is_interface: false, wake, calls, own: None }, inbox))
 }
 
 impl<T> Outbox<T> {
@@ -84,6 +97,12 @@ impl<T> Outbox<T> {
     #[must_use]
     pub fn of_one_client(&self) -> Outbox<T> {
         Outbox { own: Some(Arc::new(Semaphore::new(MOST_OF_ONE))), ..self.clone() }
+    }
+
+    /// The same for the control interface, whose clients are heard when there is time for it.
+    #[must_use]
+    pub fn of_interface(&self) -> Outbox<T> {
+        Outbox { is_interface: true, ..self.clone() }
     }
 
     /// Tells the engine of a call, which waits until it has a place.
@@ -109,13 +128,17 @@ impl<T> Outbox<T> {
     }
 
     fn put(&self, queued: Queued<T>) -> Result<(), NotTold> {
-        self.queue.try_send(queued).map_err(|e| match e {
+        let (queue, asleep) = match self.is_interface {
+            true => (&self.interface, &self.wake.asleep_to_interface),
+            false => (&self.queue, &self.wake.asleep),
+        };
+        queue.try_send(queued).map_err(|e| match e {
             TrySendError::Full(_) => NotTold::Full,
             TrySendError::Disconnected(_) => NotTold::Ended,
         })?;
         // The engine marks itself asleep before it looks into the queue for the last time: either it sees this telling then,
         // or it is seen asleep here.
-        if self.wake.asleep.swap(false, Ordering::SeqCst) {
+        if asleep.swap(false, Ordering::SeqCst) {
             // It can fail only when the counter is full of wake-ups, which is as good.
             let _ = rustix::io::write(&self.wake.fd, &1u64.to_ne_bytes());
             self.wake.task.notify_one();
@@ -130,14 +153,25 @@ impl<T> Inbox<T> {
         self.queue.try_recv().ok().map(|queued| queued.telling)
     }
 
+    /// The next one of the control interface's clients.
+    pub fn take_of_interface(&self) -> Option<T> {
+        self.interface.try_recv().ok().map(|queued| queued.telling)
+    }
+
     /// To be called before sleeping, and then [`Inbox::take`] once more.
     pub fn falls_asleep(&self) {
         self.wake.asleep.store(true, Ordering::SeqCst);
     }
 
+    /// To be called before sleeping, and then [`Inbox::take_of_interface`] once more, by whom its clients are to wake.
+    pub fn hears_interface(&self) {
+        self.wake.asleep_to_interface.store(true, Ordering::SeqCst);
+    }
+
     /// To be called after sleeping.
     pub fn wakes_up(&self) {
         self.wake.asleep.store(false, Ordering::SeqCst);
+        self.wake.asleep_to_interface.store(false, Ordering::SeqCst);
         let mut count = [0u8; 8];
         let _ = rustix::io::read(&self.wake.fd, &mut count);
     }
@@ -176,6 +210,22 @@ mod tests {
         assert_eq!(inbox.take(), Some(7));
         inbox.falls_asleep();
         assert!(sleeps(&inbox, 5), "an old wake-up does not wake again");
+    }
+
+    #[test]
+    fn the_interface_has_a_queue_of_its_own_and_wakes_only_who_hears_it() {
+        let (outbox, inbox) = inbox(4, 0).unwrap();
+        let interface = outbox.of_interface();
+        inbox.falls_asleep();
+        assert_eq!((interface.tell(7), interface.of_one_client().tell(8)), (Ok(()), Ok(())));
+        assert!(sleeps(&inbox, 5));
+        assert_eq!((inbox.take(), outbox.tell(1)), (None, Ok(())));
+        assert!(!sleeps(&inbox, 5_000));
+        inbox.wakes_up();
+        assert_eq!((inbox.take(), inbox.take_of_interface(), inbox.take_of_interface()), (Some(1), Some(7), Some(8)));
+        inbox.hears_interface();
+        assert_eq!((inbox.take_of_interface(), interface.tell(9)), (None, Ok(())));
+        assert!(!sleeps(&inbox, 5_000));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //!
 //! * this file: the loop
 //! * [`inbox`]: the way in; [`telling`]: what may be told
+//! * `hearing`: when calls of the control interface's clients are heard
 //! * [`requests`]: foreground requests and their data
 //! * [`background`]: freeblock sessions, their data and their clients; [`told`]: events for clients; [`staged`]: data
 //!   to be written; [`paced`]: calls that take long
@@ -25,6 +26,7 @@ pub mod streams;
 pub mod telling;
 pub mod told;
 
+mod hearing;
 mod task;
 
 use std::io;
@@ -108,6 +110,9 @@ pub struct Engine<S, D, T = Clock> {
     at_device: Vec<AtDevice>,
     /// From when on a call that takes long may go on.
     paced_from: Time,
+    /// What the control interface's clients tell next, and from when on there is time for a call of theirs.
+    next_over_interface: Option<Telling>,
+    calls_from: Time,
     /// Set when it was asked to end: by when it does.
     ends_by: Option<Time>,
     flushed: bool,
@@ -129,6 +134,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             recorder: None,
             at_device: Vec::new(),
             paced_from: Time::ZERO,
+            next_over_interface: None,
+            calls_from: Time::ZERO,
             ends_by: None,
             flushed: false,
         }
@@ -173,25 +180,17 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             self.core.tick(now);
             told = true;
         }
+        told |= self.hears_requests_of_interface(now);
         let paced = self.goes_on(now);
         if told || paced {
             self.drain(now);
         }
+        self.hears_calls(now);
         if paced {
             // What follows from it belongs to it.
             let took = self.clock.now().saturating_since(now);
             self.paced_from = now + Dur(took.0 * (1 + REST));
         }
-    }
-
-    /// The next piece of calls that take long, when it is time for it.
-    fn goes_on(&mut self, now: Time) -> bool {
-        if !self.background.is_paced() || now < self.paced_from {
-            return false;
-        }
-        let Some(core) = self.core.core() else { return false };
-        self.background.goes_on(core, now);
-        true
     }
 
     fn told(&mut self, telling: Telling, now: Time) {
@@ -413,25 +412,6 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             given_up.into_iter().for_each(|ask| ask.answer(Err(Fault::Gone)));
             End::GivenUp(count)
         })
-    }
-
-    /// When there is something to do, whatever comes.
-    fn soonest(&self) -> Option<Time> {
-        let paced = self.background.is_paced().then_some(self.paced_from);
-        let all = [self.device.next_event(), self.core.next_wakeup(), self.ends_by, paced];
-        all.into_iter().flatten().min()
-    }
-
-    /// From here on tellings wake the engine. One that came before would wake nothing, so it is taken now, and the
-    /// engine stays awake; whether there was one.
-    fn takes_last_telling(&mut self) -> bool {
-        self.inbox.falls_asleep();
-        let Some(telling) = self.inbox.take() else { return false };
-        self.inbox.wakes_up();
-        let now = self.clock.now();
-        self.told(telling, now);
-        self.drain(now);
-        true
     }
 
     /// Sleeps until there is something to do, or returns at once when that is soon.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 
 use super::address::Listening;
 use super::connection::{Ended, Shared, serve};
@@ -20,13 +21,40 @@ pub(crate) const SHORT_OF: Duration = Duration::from_millis(100);
 /// Clients of a socket that may negotiate at a time.
 pub const NEGOTIATING: usize = 64;
 
+/// Clients of a socket that are accepted at once, and one more each so often. Each costs the server work, whatever it
+/// says; those that come faster wait in the kernel's queue, which is the socket's own.
+pub const COME_AT_ONCE: u32 = 64;
+/// See [`COME_AT_ONCE`].
+pub const COMES_EACH: Duration = Duration::from_millis(1);
+
+/// Bounds how many come.
+#[derive(Debug)]
+pub struct Pace(Instant);
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace(Instant::now())
+    }
+}
+
+impl Pace {
+    /// Waits until another one may come.
+    pub async fn next(&mut self) {
+        let now = Instant::now();
+        self.0 = self.0.max(now - (COME_AT_ONCE - 1) * COMES_EACH) + COMES_EACH;
+        if self.0 > now {
+            sleep_until(self.0).await;
+        }
+    }
+}
+
 /// Accepts clients until `end` becomes true, of which `clients` at a time are served; then lets each finish what it has
 /// under way. Returns when all have gone.
 pub async fn accept(listening: Listening, shared: Shared, clients: usize, end: watch::Receiver<bool>, note: Note) {
     let (shared, places) = (Arc::new(shared), Arc::new(Semaphore::new(clients)));
     let mut clients = JoinSet::new();
     let mut negotiating: VecDeque<oneshot::Sender<()>> = VecDeque::new();
-    let mut ends = end.clone();
+    let (mut ends, mut pace) = (end.clone(), Pace::default());
     while !*ends.borrow_and_update() {
         let accepted = tokio::select! {
             accepted = listening.accept() => accepted,
@@ -35,6 +63,7 @@ pub async fn accept(listening: Listening, shared: Shared, clients: usize, end: w
         };
         match accepted {
             Ok(stream) => {
+                pace.next().await;
                 negotiating.retain(|one| !one.is_closed());
                 if negotiating.len() == NEGOTIATING {
                     // It hears of it by this.

@@ -115,8 +115,9 @@ impl Life<'_> {
         let budget = Budget::new(REQUESTS, 256 << 10, exports.specs.len() + 1);
         let service =
             Service { disk_id: self.store.id.into(), ..service(&exports, &outbox, &budget, sectors, &[CACHED]) };
-        self.door.open(service.clone(), &process);
         let (cache, write_out, driver) = cache(&service, &process);
+        let service = Service { engine: outbox.of_interface(), ..service };
+        self.door.open(service.clone(), &process);
         let shared = Shared {
             exports,
             engine: outbox.clone(),

@@ -1,0 +1,101 @@
+//! When the engine hears the control interface's clients: what they ask of the disk at once, and their calls when there is
+//! time for these. NBD clients' requests are heard at once, too, and never wait for a call.
+
+use headtime_disk::time::{Dur, Time};
+use headtime_sched::scheduler::Scheduler;
+
+use super::paced::{REST, SAVED};
+use super::telling::Telling;
+use super::{Engine, MOST_A_ROUND};
+use crate::clock::{SPIN, Timer};
+use crate::device::Device;
+
+impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
+    /// What the control interface's clients ask of the disk is taken as NBD clients' requests are, up to the next call:
+    /// what a client says is carried out in its order. Whether there was some.
+    pub(super) fn hears_requests_of_interface(&mut self, now: Time) -> bool {
+        for n in 0..MOST_A_ROUND {
+            let next = self.next_over_interface.take().or_else(|| self.inbox.take_of_interface());
+            match next {
+                Some(telling @ Telling::Submit(_)) => self.told(telling, now),
+                call => {
+                    self.next_over_interface = call;
+                    return n > 0;
+                }
+            }
+        }
+        true
+    }
+
+    /// Calls of the control interface's clients, when there is time for them: what follows from these, too, is theirs.
+    pub(super) fn hears_calls(&mut self, now: Time) {
+        if self.next_over_interface.is_none() || !self.has_time_for_calls(now) {
+            return;
+        }
+        let begun = self.clock.now();
+        for _ in 0..MOST_A_ROUND {
+            let next = self.next_over_interface.take().or_else(|| self.inbox.take_of_interface());
+            match next {
+                // It is no call, and costs them nothing.
+                Some(Telling::Submit(_)) | None => {
+                    self.next_over_interface = next;
+                    break;
+                }
+                Some(call) => self.told(call, now),
+            }
+        }
+        self.drain(now);
+        let took = self.clock.now().saturating_since(begun);
+        self.calls_from = self.calls_from.max(Time(now.0.saturating_sub(SAVED.0))) + Dur(took.0 * (1 + REST));
+    }
+
+    /// At the end there is: nothing is kept waiting.
+    fn has_time_for_calls(&self, now: Time) -> bool {
+        now >= self.calls_from || self.ends_by.is_some()
+    }
+
+    /// The next piece of calls that take long, when it is time for it.
+    pub(super) fn goes_on(&mut self, now: Time) -> bool {
+        if !self.background.is_paced() || now < self.paced_from {
+            return false;
+        }
+        let Some(core) = self.core.core() else { return false };
+        self.background.goes_on(core, now);
+        true
+    }
+
+    /// When there is something to do, whatever comes.
+    pub(super) fn soonest(&self) -> Option<Time> {
+        let now = self.clock.now();
+        // Nobody waits awake for these: an engine that does wakes up so much earlier.
+        let unhurried = |at: Time| if at > now { at + SPIN } else { at };
+        let paced = self.background.is_paced().then(|| unhurried(self.paced_from));
+        let calls = self.next_over_interface.as_ref().map(|_| match self.has_time_for_calls(now) {
+            true => now,
+            false => unhurried(self.calls_from),
+        });
+        let all = [self.device.next_event(), self.core.next_wakeup(), self.ends_by, paced, calls];
+        all.into_iter().flatten().min()
+    }
+
+    /// From here on tellings wake the engine. One that came before would wake nothing, so it is taken now, and the
+    /// engine stays awake; whether there was one.
+    pub(super) fn takes_last_telling(&mut self) -> bool {
+        self.inbox.falls_asleep();
+        if self.next_over_interface.is_none() {
+            // One that waits for its time need not be told of others.
+            self.inbox.hears_interface();
+            self.next_over_interface = self.inbox.take_of_interface();
+            if self.next_over_interface.is_some() {
+                self.inbox.wakes_up();
+                return true;
+            }
+        }
+        let Some(telling) = self.inbox.take() else { return false };
+        self.inbox.wakes_up();
+        let now = self.clock.now();
+        self.told(telling, now);
+        self.drain(now);
+        true
+    }
+}
