@@ -1,5 +1,6 @@
 //! docs/limits.md against the code.
 
+use headtime_disk::time::Dur;
 use headtime_nbd::Limits as ClientLimits;
 use headtime_sched::tasks::Limits;
 use headtime_sched::tasks::register::MOST_PICKUP;
@@ -9,12 +10,12 @@ use headtime_serve::control::session::MOST_ANSWERS;
 use headtime_serve::engine::background::{MOST_BEYOND, MOST_EVENTS, MOST_STAGED, MOST_WINDOW};
 use headtime_serve::engine::image::MOST_IMAGES;
 use headtime_serve::engine::inbox::MOST_OF_ONE;
-use headtime_serve::engine::paced::{MOST_RANGES, REST};
+use headtime_serve::engine::paced::{MOST_RANGES, REST, SAVED};
 use headtime_serve::engine::staged::MOST_OF_ALL;
 use headtime_serve::net::address::UNHEARD;
 use headtime_serve::net::connection::UNREAD;
 use headtime_serve::net::exports::{ExportSpec, Exports, MOST_BYTES, MOST_EXPORTS};
-use headtime_serve::net::listener::NEGOTIATING;
+use headtime_serve::net::listener::{COME_AT_ONCE, COMES_EACH, NEGOTIATING};
 use headtime_serve::server::{MOST_CALLS, MOST_REQUESTS, Service};
 
 fn mib(bytes: u64) -> String {
@@ -37,6 +38,10 @@ fn each_limit_is_what_its_row_says() {
     let expected: &[(&str, String)] = &[
         ("clients of a socket (`listen.clients`)", format!("{} (1 to 1024)", usual.clients)),
         ("clients of a socket that negotiate", NEGOTIATING.to_string()),
+        (
+            "clients of a socket that come at once, and after these",
+            format!("{COME_AT_ONCE}, {} a second", 1_000 / COMES_EACH.as_millis()),
+        ),
         ("time to negotiate, TLS included", format!("{} s", usual.handshake.as_secs())),
         ("a client that fetches nothing of its answers", format!("{} s", UNREAD.as_secs())),
         ("a TCP client that is not heard of", format!("{} s", UNHEARD.as_secs())),
@@ -72,5 +77,6 @@ fn each_limit_is_what_its_row_says() {
         assert_eq!(found, [value], "{limit}");
     }
     assert_eq!(REST, 9, "a tenth of the time");
-    assert_eq!(rows.len(), expected.len() + 15, "a row is new here, or has gone");
+    assert_eq!(SAVED, Dur::from_ms(100));
+    assert_eq!(rows.len(), expected.len() + 16, "a row is new here, or has gone");
 }

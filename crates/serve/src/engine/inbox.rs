@@ -55,8 +55,9 @@ pub struct Outbox<T> {
     interface: SyncSender<Queued<T>>,
     is_interface: bool,
     wake: Arc<Wake>,
-    /// Places of all calls, and of those of one client.
+    /// Places of all calls, of all over the interface, and of those of one client.
     calls: Arc<Semaphore>,
+    calls_of_interface: Arc<Semaphore>,
     own: Option<Arc<Semaphore>>,
 }
 
@@ -75,6 +76,7 @@ impl<T> Clone for Outbox<T> {
             is_interface: self.is_interface,
             wake: Arc::clone(&self.wake),
             calls: Arc::clone(&self.calls),
+            calls_of_interface: Arc::clone(&self.calls_of_interface),
             own: self.own.clone(),
         }
     }
@@ -87,9 +89,9 @@ pub fn inbox<T>(requests: usize, calls: usize) -> io::Result<(Outbox<T>, Inbox<T
     let wake = Arc::new(Wake { fd, asleep: awake(), asleep_to_interface: awake(), task: Notify::new() });
     let (queue, told) = sync_channel(requests + calls + 1);
     let (interface, told_over_it) = sync_channel(requests + calls);
-    let calls = Arc::new(Semaphore::new(calls));
+    let [calls, calls_of_interface] = [calls; 2].map(|places| Arc::new(Semaphore::new(places)));
     let inbox = Inbox { queue: told, interface: told_over_it, wake: Arc::clone(&wake) };
-    Ok((Outbox { queue, interface, is_interface: false, wake, calls, own: None }, inbox))
+    Ok((Outbox { queue, interface, is_interface: false, wake, calls, calls_of_interface, own: None }, inbox))
 }
 
 impl<T> Outbox<T> {
@@ -102,7 +104,8 @@ impl<T> Outbox<T> {
     /// The same for the control interface, whose clients are heard when there is time for it.
     #[must_use]
     pub fn of_interface(&self) -> Outbox<T> {
-        Outbox { is_interface: true, ..self.clone() }
+        // Nor do its calls take places from those of write caches.
+        Outbox { is_interface: true, calls: Arc::clone(&self.calls_of_interface), ..self.clone() }
     }
 
     /// Tells the engine of a call, which waits until it has a place.

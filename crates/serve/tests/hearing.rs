@@ -1,0 +1,107 @@
+//! Calls over the control interface and requests of NBD clients at one engine, in time that only passes as it is looked at.
+
+mod rig;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use headtime_disk::command::Kind;
+use headtime_disk::time::{Dur, Time};
+use headtime_serve::clock::Timer;
+use headtime_serve::device::null::Null;
+use headtime_serve::engine::gauges::Snapshot;
+use headtime_serve::engine::inbox::{Outbox, inbox};
+use headtime_serve::engine::telling::{Answer, Ask, Telling};
+use headtime_serve::engine::{End, Engine};
+use rig::core;
+use rustix::event::{PollFd, PollFlags, poll};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+/// What each look at the clock takes.
+const LOOK: Dur = Dur::from_us(10);
+/// Calls of a client that calls without end.
+const CALLS: usize = 2_000;
+
+/// Whoever sleeps is at once where he slept to.
+#[derive(Default)]
+struct Hurried(AtomicU64);
+
+impl Timer for Hurried {
+    fn now(&self) -> Time {
+        Time(self.0.fetch_add(LOOK.0, Ordering::SeqCst))
+    }
+    fn may_sleep(&self, at: Time) -> bool {
+        at.0 > self.0.load(Ordering::SeqCst)
+    }
+    fn sleep(&self, at: Option<Time>, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        match at {
+            Some(at) => _ = self.0.fetch_max(at.0, Ordering::SeqCst),
+            None => {
+                let mut set: Vec<PollFd<'_>> =
+                    fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+                poll(&mut set, None)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read(reply: &UnboundedSender<(u64, Answer)>, token: u64) -> Telling {
+    let reply = Some((reply.clone(), token));
+    Telling::Submit(Ask { kind: Kind::Read, lbn: 1_000 * token, count: 8, reply, ..Ask::flush() })
+}
+
+/// Calls that cost something, and their answers.
+fn calls(interface: &Outbox<Telling>, count: usize) -> Vec<oneshot::Receiver<Snapshot>> {
+    let call = |_| {
+        let (reply, answer) = oneshot::channel();
+        interface.tell(Telling::Snapshot(reply)).unwrap();
+        answer
+    };
+    (0..count).map(call).collect()
+}
+
+/// Which request was answered, and with how many bytes.
+fn answered(answers: &mut UnboundedReceiver<(u64, Answer)>) -> (u64, usize) {
+    let (token, answer) = answers.blocking_recv().unwrap();
+    (token, answer.unwrap().len())
+}
+
+#[test]
+fn a_request_waits_for_no_call_and_each_call_is_heard_in_the_end() {
+    let (outbox, inbox) = inbox(4096, 4096).unwrap();
+    let (reply, mut answers) = unbounded_channel();
+    let waiting = calls(&outbox.of_interface(), CALLS);
+    outbox.tell(read(&reply, 1)).unwrap();
+    let engine = Engine::new(Hurried::default(), core(2000), Null::new(1 << 21, 512, 2), inbox);
+    // Everything waits already when the engine begins.
+    let ends = std::thread::spawn(move || engine.run().unwrap());
+    assert_eq!(answered(&mut answers), (1, 4096));
+    let heard: Vec<Snapshot> = waiting.into_iter().map(|call| call.blocking_recv().unwrap()).collect();
+    let first = heard.iter().filter(|s| s.commands == 0).count();
+    assert!(first <= 64, "{first} of {CALLS} calls went first");
+    outbox.tell(Telling::End).unwrap();
+    assert_eq!(ends.join().unwrap(), End::Drained);
+}
+
+#[test]
+fn calls_take_a_tenth_of_the_time_and_requests_over_the_interface_keep_their_place_among_them() {
+    let (outbox, inbox) = inbox(4096, 4096).unwrap();
+    let (reply, mut answers) = unbounded_channel();
+    let interface = outbox.of_interface();
+    let mut before = calls(&interface, CALLS / 2);
+    interface.tell(read(&reply, 2)).unwrap();
+    let behind = calls(&interface, CALLS / 2);
+    let engine = Engine::new(Hurried::default(), core(2000), Null::new(1 << 21, 512, 2), inbox);
+    let ends = std::thread::spawn(move || engine.run().unwrap());
+    assert_eq!(answered(&mut answers).0, 2);
+    assert!(before.iter_mut().all(|call| call.try_recv().is_ok()), "what was said before it was heard before it");
+    let last = behind.into_iter().map(|call| call.blocking_recv().unwrap()).last().unwrap();
+    // 32 are heard in a round, which takes two looks at the clock at the least and is followed by nine times as much.
+    let least = (CALLS as u64 / 32) * 10 * LOOK.0;
+    assert!(last.at.0 > least, "{:?} for {CALLS} calls", last.at);
+    outbox.tell(Telling::End).unwrap();
+    assert_eq!(ends.join().unwrap(), End::Drained);
+}
